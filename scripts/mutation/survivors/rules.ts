@@ -66,4 +66,12 @@ export const rules: readonly Survivor[] = [
   ...aliveIn('packages/agent/src/machine/conversation.ts', [
     [KIND, [CONDITION, "message.role === 'user'", 'false']],
   ]),
+  ...aliveIn('packages/agent/src/machine/carried-session.ts', [
+    [
+      KIND,
+      [CONDITION, "event.type === 'Resumed'", 'true', 2],
+      [CONDITION, "event.type === 'ShutdownRequested'", 'true'],
+    ],
+    ['Nothing comes after the last case.', [CONDITION, 'default: return;', 'default:']],
+  ]),
 ];

@@ -43,6 +43,7 @@ import type {
   CarriedSession,
   CarriedWork,
   Event,
+  EventType,
   On,
   QueuedInput,
 } from './event.js';
@@ -77,6 +78,7 @@ type Batch = { batchId: string | null; readonly calls: CarriedCall[] };
  * cancelled, and is not over.
  */
 type Turn = 'rests' | 'runs' | 'retries' | 'stops';
+type Rewind = Extract<CarriedWork, { readonly kind: 'rewind' }>;
 
 const noUsage: CarriedSession['usage'] = {
   inputTokens: 0,
@@ -122,6 +124,37 @@ const endFromOutcome = (outcome: CallOutcome, at: number): CarriedOutcome => {
   };
 };
 
+/** Whether an outcome counts: the call has none, or was cancelled before a start was known. */
+const isOpen = ({ startedAt, ended }: CarriedCall): boolean =>
+  ended === undefined || (ended.status === 'cancelled' && startedAt === null);
+
+/** The first start counts. A call that starts was not cancelled in time. */
+const startedCall = (call: CarriedCall, startedAt: number): CarriedCall =>
+  call.startedAt === null && isOpen(call)
+    ? { judged: call.judged, requestedAt: call.requestedAt, startedAt }
+    : call;
+
+/** Ends a call before its start: it never runs. */
+const endBeforeStart = (
+  call: CarriedCall,
+  status: EndedStatus,
+  at: number,
+  text: string,
+): CarriedCall =>
+  call.startedAt === null && call.ended === undefined
+    ? { ...call, ended: { status, ran: false, at, text } }
+    : call;
+
+/** The user's first answer counts. The words for a call that asks are kept with it. */
+const answeredCall = (call: CarriedCall, { answer, at }: On<'ApprovalAnswered'>): CarriedCall => {
+  const { judged, startedAt } = call;
+  const { asks } = judged.traits;
+  if (answer.kind === 'deny')
+    return endBeforeStart(call, 'denied', at, refusedText(answer.reason, asks));
+  if (asks === undefined || startedAt !== null || judged.reply !== undefined) return call;
+  return { ...call, judged: { ...judged, reply: answer.kind === 'reply' ? answer.text : '' } };
+};
+
 /**
  * The result of a call, with the notes of hooks that saw the call before it ran. `open`: its text
  * if the call has not ended.
@@ -140,6 +173,12 @@ const carriedResult = ({ judged, ended }: CarriedCall, open: string): ResultPart
  */
 const withoutDeepInput = <T extends { readonly input: JsonObject }>(call: T): T =>
   jsonShape.check(call.input) === null ? call : { ...call, input: {} };
+
+/** No provider accepts such a message, so that it is never stored. */
+const saysNothing = ({ parts }: AssistantMessage): boolean =>
+  parts.every(
+    (part) => part.type === 'reasoning' || (part.type === 'text' && part.text.trim() === ''),
+  );
 
 /** Whether each call of the message was checked, once. The machine refuses any other reply. */
 const namesItsCalls = (message: AssistantMessage, calls: readonly JudgedCall[]): boolean => {
@@ -169,7 +208,7 @@ class SessionFromEvents {
   /** Ids whose usage was counted. */
   readonly #counted = new Set<string>();
   /** The rewind whose files are being taken back. */
-  #rewind: On<'RewindRequested'> | null = null;
+  #rewind: Rewind | null = null;
   /** Something was taken back, and no turn has begun since. */
   #isRewound = false;
 
@@ -207,7 +246,7 @@ class SessionFromEvents {
         this.#shutDown(event);
         return;
       case 'PolicyStopped':
-        this.#turn = 'rests';
+        this.#interrupt('rests');
         return;
       case 'Resumed':
         this.#resume(event);
@@ -222,31 +261,38 @@ class SessionFromEvents {
   #seeResult(event: Event): void {
     switch (event.type) {
       case 'LlmCompleted':
-        if (this.#countUsage(event.requestId, event.usage)) this.#reply(event);
+        if (!this.#counted.has(event.requestId)) this.#reply(event);
+        this.#countUsage(event.requestId, event.usage);
         return;
       case 'LlmFailed':
         this.#countUsage(event.requestId, event.usage);
-        this.#partial = '';
+        // what came before a cancel stays
+        if (this.#turn !== 'stops') this.#partial = '';
         // A conversation that is too long is summarised or cut, and sent again.
-        if (this.#turn === 'runs' && event.error.kind !== 'contextOverflow')
-          this.#turn = event.error.retryable ? 'retries' : 'rests';
+        if (event.error.kind !== 'contextOverflow')
+          this.#interrupt(event.error.retryable ? 'retries' : 'rests');
         return;
       case 'ToolStarted':
-        this.#changeCall(event, (call) => ({ ...call, startedAt: event.at }));
+        this.#changeCall(event, (call) => startedCall(call, event.at));
+        return;
+      case 'CancelTool':
+        this.#changeCall(event, (call) =>
+          endBeforeStart(call, 'cancelled', event.at, notRunText('user')),
+        );
         return;
       case 'ToolCompleted':
         this.#countUsage(spendingId(event.batchId, event.callId), event.outcome.usage ?? null);
         this.#endCall(event, endFromOutcome(event.outcome, event.at));
         return;
-      case 'ApprovalAnswered': {
-        const { answer, at } = event;
-        if (answer.kind !== 'deny') return;
-        const asked = this.#batch?.calls.find(({ judged }) => judged.callId === event.callId);
-        const text = refusedText(answer.reason, asked?.judged.traits.asks);
-        this.#endCall(event, { status: 'denied', ran: false, at, text });
+      case 'ApprovalAnswered':
+        this.#changeCall(event, (call) => answeredCall(call, event));
+        this.#closeIfEnded();
         return;
-      }
+      case 'CallPreviewed':
+        this.#refuse(event);
+        return;
       case 'ToolsFailed':
+        if (this.#findBatch(event.batchId) === null) return;
         this.#closeBatch(interruptedText(''), `not run: ${event.message}`);
         this.#turn = 'rests';
         return;
@@ -299,9 +345,8 @@ class SessionFromEvents {
       } as const;
       return { work, conversation: this.#conversation };
     }
-    const rewind = this.#rewindWork();
-    if (rewind !== null) return { work: rewind, conversation: this.#conversation };
-    if (this.#turn === 'runs' && this.#conversation.open !== null)
+    if (this.#rewind !== null) return { work: this.#rewind, conversation: this.#conversation };
+    if (this.#turn === 'runs')
       return { work: { kind: 'request' }, conversation: this.#conversation };
     const conversation = this.#settledConversation();
     return { work: { kind: this.#isClosed ? 'closed' : 'nothing' }, conversation };
@@ -347,8 +392,25 @@ class SessionFromEvents {
   }
 
   #sendAgain(): void {
-    const rests = this.#turn === 'rests' && this.#rewind === null;
-    if (rests && this.#conversation.open !== null) this.#beginTurn();
+    if (!this.#mayBeginTurn()) return;
+    this.#endTurn();
+    if (this.#conversation.open !== null) this.#beginTurn();
+  }
+
+  /** A stopped turn ends when its last running call has ended. */
+  #mayBeginTurn(): boolean {
+    const rests = this.#turn !== 'runs' && !this.#hasRunningCalls();
+    return rests && !this.#isClosed && this.#rewind === null;
+  }
+
+  /** A request ends without a reply. While a call runs there is none: the event is a late one. */
+  #interrupt(turn: 'rests' | 'retries'): void {
+    if (this.#turn === 'runs' && !this.#hasRunningCalls()) this.#turn = turn;
+  }
+
+  #hasRunningCalls(): boolean {
+    const calls = this.#batch?.calls ?? [];
+    return calls.some(({ startedAt, ended }) => startedAt !== null && ended === undefined);
   }
 
   #beginTurn(): void {
@@ -366,11 +428,7 @@ class SessionFromEvents {
       ...(images === undefined ? {} : { images }),
     };
     this.#queue = [...this.#queue, input];
-    // A stopped turn ends when its last running call has ended. Until then the text waits.
-    const calls = this.#batch?.calls ?? [];
-    const waitsForCalls =
-      this.#turn === 'stops' && calls.some((call) => call.startedAt !== null && !call.ended);
-    if (this.#isClosed || this.#turn === 'runs' || waitsForCalls || this.#rewind !== null) return;
+    if (!this.#mayBeginTurn()) return; // until then the text waits
     this.#endTurn();
     this.#sendQueue();
   }
@@ -386,7 +444,7 @@ class SessionFromEvents {
 
   #reply(event: On<'LlmCompleted'>): void {
     const { message, calls, stopReason } = event;
-    if (this.#isRewound) return; // it belongs to what was taken back
+    if (this.#isClosed || this.#isRewound) return; // it belongs to what is over or taken back
     // A reply after a cancel belongs to the cancelled turn. If the user has typed since, that turn
     // is over and the text has gone out: the reply answers it.
     const isAborted = this.#turn === 'stops' && this.#queue.length === 0;
@@ -397,13 +455,13 @@ class SessionFromEvents {
       this.#sendQueue();
     }
     this.#partial = '';
-    if (message === null || message.parts.length === 0) {
+    if (message === null || saysNothing(message)) {
       // the model is perhaps asked again, as after a failure
-      if (this.#turn === 'runs') this.#turn = 'retries';
+      this.#interrupt('retries');
       return;
     }
     if (!namesItsCalls(message, calls)) {
-      this.#turn = 'rests';
+      this.#interrupt('rests');
       return;
     }
     this.#closeBatch(interruptedText(''), MISSING);
@@ -441,19 +499,20 @@ class SessionFromEvents {
     this.#conversation = addTexts(this.#conversation, 'note', [text]);
   }
 
+  /** The open batch, if it may be this one: before its first call starts nobody names it. */
+  #findBatch(batchId: string): Batch | null {
+    return (this.#batch?.batchId ?? batchId) === batchId ? this.#batch : null;
+  }
+
   #changeCall(
     { batchId, callId }: { readonly batchId: string; readonly callId: string },
     change: (call: CarriedCall) => CarriedCall,
   ): void {
-    const batch = this.#batch;
-    const index = batch?.calls.findIndex(({ judged }) => judged.callId === callId) ?? -1;
-    const call = batch?.calls[index];
-    if (
-      batch === null ||
-      call === undefined ||
-      (batch.batchId !== null && batch.batchId !== batchId)
-    )
-      return;
+    const batch = this.#findBatch(batchId);
+    if (batch === null) return;
+    const index = batch.calls.findIndex(({ judged }) => judged.callId === callId);
+    const call = batch.calls[index];
+    if (call === undefined) return;
     batch.batchId = batchId;
     batch.calls[index] = change(call);
   }
@@ -463,7 +522,16 @@ class SessionFromEvents {
     event: { readonly batchId: string; readonly callId: string },
     ended: CarriedOutcome,
   ): void {
-    this.#changeCall(event, (call) => (call.ended === undefined ? { ...call, ended } : call));
+    this.#changeCall(event, (call) => (isOpen(call) ? { ...call, ended } : call));
+    this.#closeIfEnded();
+  }
+
+  /** A preview may show that the call can't be done. */
+  #refuse(event: On<'CallPreviewed'>): void {
+    const { preview, at } = event;
+    if (preview.kind !== 'refused') return;
+    const text = outcomeText({ status: 'failed', text: preview.text }, 'user');
+    this.#changeCall(event, (call) => endBeforeStart(call, 'failed', at, text));
     this.#closeIfEnded();
   }
 
@@ -485,9 +553,7 @@ class SessionFromEvents {
    * it.
    */
   #beginRewind(event: On<'RewindRequested'>): void {
-    const calls = this.#batch?.calls ?? [];
-    const isRunning = calls.some(({ startedAt, ended }) => startedAt !== null && !ended);
-    if (isRunning || this.#isClosed || this.#rewind !== null) return;
+    if (this.#hasRunningCalls() || this.#isClosed || this.#rewind !== null) return;
     const conversation = this.#settledConversation();
     const isPossible =
       event.conversation === undefined
@@ -496,30 +562,24 @@ class SessionFromEvents {
     if (!isPossible) return;
     this.#endTurn();
     this.#isRewound = true;
-    if (event.files === undefined) this.#goBack(event);
-    else this.#rewind = event;
+    const { rewindId, to, files, conversation: rewound } = event;
+    if (files === undefined) this.#goBack(event);
+    else {
+      const { plan } = files;
+      const back = rewound === undefined ? {} : { conversation: rewound };
+      this.#rewind = { kind: 'rewind', rewindId, to, plan, ...back };
+    }
   }
 
-  #goBack({ conversation }: On<'RewindRequested'>): void {
+  #goBack({ conversation }: Pick<Rewind, 'conversation'>): void {
     this.#rewind = null;
     if (conversation === undefined) return;
     this.#conversation =
       rewoundConversation(this.#conversation, conversation) ?? this.#conversation;
   }
 
-  #rewindWork(): CarriedWork | null {
-    if (this.#rewind === null) return null;
-    const { rewindId, to, files, conversation } = this.#rewind;
-    return {
-      kind: 'rewind',
-      rewindId,
-      to,
-      plan: files?.plan ?? '',
-      ...(conversation === undefined ? {} : { conversation }),
-    };
-  }
-
   #summarise(summary: string): void {
+    if (this.#isClosed || this.#rewind !== null || this.#hasRunningCalls()) return; // too late
     this.#closeBatch(interruptedText(''), MISSING);
     const length = compactableLength(this.#conversation);
     this.#conversation = replaceBySummary(this.#conversation, length, summary);
@@ -547,34 +607,19 @@ class SessionFromEvents {
     this.#queue = queue;
     this.#usage = usage;
     this.#inputs = idsFrom;
-    this.#rewind = work.kind === 'rewind' ? rewindRequest(work, this.#at) : null;
+    this.#rewind = work.kind === 'rewind' ? work : null;
     this.#isRewound = this.#rewind !== null;
     this.#batch = work.kind === 'calls' ? { batchId: work.batchId, calls: [...work.calls] } : null;
     this.#turn = work.kind === 'calls' || work.kind === 'request' ? 'runs' : 'rests';
   }
 
-  /** Counts usage once per id; false if the id was counted before. */
-  #countUsage(id: string, usage: Usage | null): boolean {
-    if (usage === null) return true;
-    if (this.#counted.has(id)) return false;
+  /** Counts usage once per id. */
+  #countUsage(id: string, usage: Usage | null): void {
+    if (usage === null || this.#counted.has(id)) return;
     this.#counted.add(id);
     this.#usage = addUsage(this.#usage, usage);
-    return true;
   }
 }
-
-const rewindRequest = (
-  { rewindId, to, plan, conversation }: Extract<CarriedWork, { readonly kind: 'rewind' }>,
-  at: number,
-): On<'RewindRequested'> => ({
-  type: 'RewindRequested',
-  at,
-  rewindId,
-  to,
-  direction: 'back',
-  files: { plan },
-  ...(conversation === undefined ? {} : { conversation }),
-});
 
 /**
  * The conversation with these messages. The trailing user message is open: it waits for a reply.
@@ -599,21 +644,16 @@ type SessionCarrier = {
   missed(seq: number): CarriedSession | null;
 };
 
+const NEEDED: ReadonlySet<EventType> = new Set([
+  'ToolStarted',
+  'ToolCompleted',
+  'CompactionCompleted',
+  'RewindRequested',
+  'Rewound',
+]);
 /** Whether the conversation or a running call lacks something if the machine refuses this event. */
-const isNeeded = (event: Event): boolean => {
-  switch (event.type) {
-    case 'LlmCompleted':
-      return event.message !== null;
-    case 'ToolStarted':
-    case 'ToolCompleted':
-    case 'CompactionCompleted':
-    case 'RewindRequested':
-    case 'Rewound':
-      return true;
-    default:
-      return false;
-  }
-};
+const isNeeded = (event: Event): boolean =>
+  event.type === 'LlmCompleted' ? event.message !== null : NEEDED.has(event.type);
 
 /** Reads a session of an earlier machine beside the present one. */
 export const carrySession = (model: string): SessionCarrier => {

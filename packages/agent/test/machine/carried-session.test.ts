@@ -1,96 +1,55 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { Given } from '../../../../test/kit/agent/given.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { begun, forAll, roam } from '../../../../test/kit/agent/random.js';
+import { eventFrom } from '../../../../test/kit/agent/trace-events.js';
+import { settingsFrom } from '../../../../test/kit/agent/trace-player.js';
+import { talkLines } from '../../../../test/kit/agent/trace-shown.js';
 import { faultsOf, walk } from '../../../../test/kit/agent/walker.js';
-import { carrySession, stateFrom } from '../../src/machine/carried-session.js';
-import { messagesOf } from '../../src/machine/conversation.js';
-import type { CarriedSession, Event } from '../../src/machine/event.js';
-import { step } from '../../src/machine/machine.js';
+import type { Call, CallOutcome } from '../../src/machine/call.js';
+import {
+  carrySession,
+  collectPastFiles,
+  ranUntil,
+  stateBefore,
+  stateFrom,
+} from '../../src/machine/carried-session.js';
+import { estimateTokens, messagesOf } from '../../src/machine/conversation.js';
+import {
+  type CarriedCall,
+  type CarriedSession,
+  type Event,
+  modelReply,
+  type On,
+} from '../../src/machine/event.js';
+import { initialState, step } from '../../src/machine/machine.js';
 import type { Message } from '../../src/machine/message.js';
 import type { State } from '../../src/machine/state.js';
+import type { HookVerdicts, JudgedCall } from '../../src/policy/judged-call.js';
 
 /** A session that is read from its events alone, compared with what the machine made of the same events. */
 
-/** A machine that finds no event in its place. */
+/** An event that every session needs, and that changes none. */
+const missedAt = (at: number): Event => ({ ...g.rewound('rewind-none'), at });
+
+/** A carrier beside a machine that has missed something. */
+const carrierOf = (): ReturnType<typeof carrySession> => {
+  const carrier = carrySession('test/model');
+  carrier.see(missedAt(0), false);
+  return carrier;
+};
+
+/** A machine that has missed the end of its events. */
 const carriedFrom = (events: readonly Event[]): CarriedSession => {
   const carrier = carrySession('test/model');
-  const needed: Event = {
-    type: 'ToolCompleted',
-    at: g.NOW,
-    batchId: '',
-    callId: '',
-    outcome: { status: 'ok', text: '' },
-  };
-  carrier.see(needed, false);
   for (const event of events) carrier.see(event, true);
-  const session = carrier.missed(events.length);
-  assert.ok(session !== null);
-  return session;
+  carrier.see(missedAt(events.at(-1)?.at ?? 0), false);
+  return carrier.missed(events.length) ?? assert.fail('an event was missed');
 };
-
-const asConversation = ({ messages, work }: CarriedSession): readonly Message[] => {
-  if (work.kind !== 'calls') return messages;
-  const results = work.calls.map(({ judged }) => ({
-    type: 'result' as const,
-    callId: judged.callId,
-    tool: judged.tool,
-    failed: false,
-    text: 'result',
-  }));
-  return [...messages, { role: 'user', parts: results }];
-};
-
-const typedIn = (messages: readonly Message[]): readonly string[] =>
-  messages.flatMap(({ parts }) =>
-    parts.flatMap((part) => ('text' in part ? (part.text.match(/text-\d+\./g) ?? []) : [])),
-  );
-
-const heldBy = ({ session }: State): readonly string[] => [
-  ...typedIn(messagesOf(session.conversation)),
-  ...session.queue.map(({ text }) => text),
-];
-
-test('every session that is read from its events is valid for a strict provider, and goes on', (t) => {
-  forAll(t, 150, (walked) => {
-    const walker = roam(walked);
-    for (let length = 1; length <= walker.events().length; length += 7) {
-      const carried = carriedFrom(walker.events().slice(0, length));
-      assert.deepEqual(faultsOf(asConversation(carried)), []);
-      const before = walker.steps()[length]?.state ?? begun({});
-      const resumed: Event = {
-        type: 'Resumed',
-        at: g.NOW * 2,
-        epoch: before.session.epoch + 1,
-        upgrade: { from: 1, to: 2, session: carried },
-      };
-      const { state, diagnostics, actions } = step(before, resumed);
-      assert.deepEqual(diagnostics, []);
-      const sent = actions.some(({ type }) => type === 'SendLlmRequest');
-      const isOpen = state.name === 'ExecutingTools';
-      assert.deepEqual(isOpen ? [] : faultsOf(messagesOf(state.session.conversation)), []);
-      assert.ok(!sent || state.session.conversation.open !== null);
-      const wire: unknown = JSON.parse(JSON.stringify(resumed));
-      assert.deepEqual(step(before, wire as Event).diagnostics, []);
-    }
-  });
-});
-
-test('a session that is read from its events has every text that the user typed', (t) => {
-  forAll(t, 150, (walked) => {
-    const walker = roam(walked);
-    const { messages, queue } = carriedFrom(walker.events());
-    const held = new Set([...typedIn(messages), ...queue.map(({ text }) => text)]);
-    // What a summary replaced is gone, and so is what the user took back, or out of the queue.
-    const removes = walker
-      .events()
-      .some(({ type }) => ['CompactionCompleted', 'EditQueue', 'RewindRequested'].includes(type));
-    const last = walker.steps().at(-1)?.state;
-    if (removes || last === undefined) return;
-    for (const text of heldBy(last)) assert.ok(held.has(text), `${text} was lost`);
-  });
-});
 
 test('the queue of a session that is read from its events is as the user left it', () => {
   const items = [{ inputId: 'input-3', text: 'third, edited', mode: 'followUp' as const }];
@@ -176,4 +135,1375 @@ test('files that were being taken back are taken back by the later machine', () 
   assert.deepEqual([done.work.kind, done.messages.length], ['nothing', 2]);
   const closed = carriedFrom([...events, g.shutdown]);
   assert.deepEqual([closed.work.kind, closed.messages.length], ['closed', 4]);
+});
+
+// ---- Cases: the events as traces write them, and what is read from them ----
+
+type Line = string | Event;
+
+const eventsIn = (...lines: readonly Line[]): readonly Event[] => {
+  let clock = 0;
+  return lines.map((line) => {
+    const event = typeof line === 'string' ? eventFrom(line, clock) : line;
+    clock = event.at;
+    return event;
+  });
+};
+
+const callLine = ({ judged, startedAt, ended }: CarriedCall): string => {
+  const answer = judged.reply === undefined ? '' : ` answered ${JSON.stringify(judged.reply)}`;
+  const progress = startedAt === null ? 'waits' : `runs since ${startedAt}`;
+  if (ended === undefined) return `${judged.callId} ${progress}${answer}`;
+  const { status, ran, at, text } = ended;
+  return `${judged.callId} ${status} at ${at}, ${ran ? 'ran' : 'never ran'}: ${text}`;
+};
+
+/** Its messages, its queue and its work, a line each. */
+const linesOf = (session: CarriedSession): readonly string[] => {
+  const { queue, work } = session;
+  return [
+    ...talkLines(stateFrom(begun({}), session)),
+    ...queue.map(({ inputId, text, mode }) => `${inputId} ${mode}: ${text}`),
+    ...(work.kind === 'calls' ? [work.batchId, ...work.calls.map(callLine)] : [work.kind]),
+  ];
+};
+
+type Cases = Readonly<Record<string, { events: readonly Line[]; read: readonly string[] }>>;
+
+const testCases = (cases: Cases): void => {
+  for (const [name, { events, read }] of Object.entries(cases))
+    test(name, () => assert.deepEqual(linesOf(carriedFrom(eventsIn(...events))), read));
+};
+
+const GO = 'UserInput "go"';
+const MISSING = 'failed "not run: the journal does not say why"';
+const INTERRUPTED = 'failed "interrupted while running, effects unknown"';
+
+testCases({
+  'calls that the reply rules out have ended, the others wait': {
+    events: [GO, '@5 LlmCompleted req-1 calls teleport(c1) edit!(c2) read(c3)'],
+    read: [
+      'user: "go"',
+      'assistant: teleport(c1) | edit(c2) | read(c3)',
+      'batch-2',
+      'c1 noSuchTool at 5, never ran: no such tool: teleport; available: read, grep, explore, edit, write, bash, patch',
+      'c2 invalid at 5, never ran: the arguments were not valid: path: must be a string',
+      'c3 waits',
+    ],
+  },
+  'no call of a cut reply runs': {
+    events: [GO, 'LlmCompleted req-1 calls edit!(c1) read(c2) stop=maxTokens'],
+    read: [
+      'user: "go"',
+      'assistant (cut): edit(c1) | read(c2)',
+      'user: c1 failed "the arguments were not valid: path: must be a string" | c2 failed "not run: your reply was cut off at the output limit; nothing of it was executed"',
+      'request',
+    ],
+  },
+  'calls run if the model says that it has ended': {
+    events: [GO, 'LlmCompleted req-1 calls read(c1) stop=end'],
+    read: ['user: "go"', 'assistant: read(c1)', 'batch-2', 'c1 waits'],
+  },
+  'a refusal with calls ends the turn': {
+    events: [GO, 'LlmCompleted req-1 calls read(c1) stop=refusal'],
+    read: [
+      'user: "go"',
+      'assistant: read(c1)',
+      'user: c1 failed "not run: the reply ended with refusal"',
+      'nothing',
+    ],
+  },
+  'calls end as they report': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1) bash(c2) bash(c3) bash(c4) bash(c5) bash(c6)',
+      '@1 ToolStarted batch-1 c1',
+      '@2 ToolCompleted batch-1 c1 ok "1"',
+      '@3 ToolStarted batch-1 c2',
+      '@4 ToolCompleted batch-1 c2 failed "2"',
+      '@5 ToolCompleted batch-1 c3 timedOut "3"',
+      '@6 ToolCompleted batch-1 c4 cancelled "4"',
+      '@7 ToolStarted batch-1 c5',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: bash(c1) | bash(c2) | bash(c3) | bash(c4) | bash(c5) | bash(c6)',
+      'batch-1',
+      'c1 ok at 2, ran: 1',
+      'c2 failed at 4, ran: failed: 2',
+      'c3 timedOut at 5, ran: stopped: the deadline of the call was reached; its effects may be incomplete\n3',
+      'c4 cancelled at 6, ran: stopped while running by the user, effects unknown\n4',
+      'c5 runs since 7',
+      'c6 waits',
+    ],
+  },
+  'the first start and the first outcome count': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1) bash(c2)',
+      '@1 ToolStarted batch-1 c1',
+      '@2 ToolStarted batch-1 c1',
+      '@3 ToolCompleted batch-1 c2 ok "first"',
+      '@4 ToolCompleted batch-1 c2 failed "second"',
+      '@5 ToolStarted batch-1 c2',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: bash(c1) | bash(c2)',
+      'batch-1',
+      'c1 runs since 1',
+      'c2 ok at 3, ran: first',
+    ],
+  },
+  'a batch is known by its first event, and calls of others are left alone': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1) bash(c2)',
+      'ToolStarted batch-7 c9',
+      'ToolStarted batch-1 c1',
+      'ToolCompleted batch-7 c1 ok "of another batch"',
+      'ToolStarted batch-7 c2',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: bash(c1) | bash(c2)',
+      'batch-1',
+      'c1 runs since 0',
+      'c2 waits',
+    ],
+  },
+  'texts that steer go with the results, the others begin the next turn': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls read(c1)',
+      'UserInput "later" followUp',
+      'UserInput "faster"',
+      'ToolCompleted batch-1 c1 ok "1"',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: read(c1)',
+      'user: c1 ok "1" | "faster"',
+      'input-2 followUp: later',
+      'request',
+    ],
+  },
+  'the user refuses calls before they start, and declines to answer': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls edit(c1) ask(c2) edit(c3)',
+      '@1 ToolStarted batch-1 c3',
+      '@2 ApprovalAnswered batch-1 c1 deny "not this"',
+      '@3 ApprovalAnswered batch-1 c3 deny "too late"',
+      '@4 ApprovalAnswered batch-1 c1 deny "twice"',
+      '@5 ApprovalAnswered batch-1 c2 deny "you know"',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: edit(c1) | ask(c2) | edit(c3)',
+      'batch-1',
+      'c1 denied at 2, never ran: refused by user: not this',
+      'c2 denied at 5, never ran: the user declined to answer: you know. Decide yourself, and say what you assumed.',
+      'c3 runs since 1',
+    ],
+  },
+  'the last refusal ends the batch': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls edit(c1)',
+      'ApprovalAnswered batch-1 c1 deny "not this"',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: edit(c1)',
+      'user: c1 failed "refused by user: not this"',
+      'request',
+    ],
+  },
+  'the words for a question are kept, the first that came before its start': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls ask(c1) ask(c2) ask(c3) edit(c4)',
+      'ApprovalAnswered batch-1 c1 reply "by hand"',
+      'ApprovalAnswered batch-1 c1 reply "with a library"',
+      'ApprovalAnswered batch-1 c2 allow',
+      'ToolStarted batch-1 c3',
+      'ApprovalAnswered batch-1 c3 reply "too late"',
+      'ApprovalAnswered batch-1 c4 allow',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: ask(c1) | ask(c2) | ask(c3) | edit(c4)',
+      'batch-1',
+      'c1 waits answered "by hand"',
+      'c2 waits answered ""',
+      'c3 runs since 0',
+      'c4 waits',
+    ],
+  },
+  'a call that the user cancels before its start never runs, unless it reports all the same': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1) bash(c2) bash(c3) bash(c4) bash(c5) bash(c6)',
+      '@1 CancelTool batch-1 c1',
+      '@2 CancelTool batch-1 c2',
+      '@3 ToolStarted batch-1 c2',
+      '@4 ToolStarted batch-1 c3',
+      '@5 CancelTool batch-1 c3',
+      '@6 ToolCompleted batch-1 c4 ok "4"',
+      '@7 CancelTool batch-1 c4',
+      '@8 CancelTool batch-1 c5',
+      '@9 ToolCompleted batch-1 c5 ok "5"',
+      '@10 ToolStarted batch-1 c6',
+      '@11 ToolCompleted batch-1 c6 cancelled ""',
+      '@12 ToolCompleted batch-1 c6 ok "twice"',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: bash(c1) | bash(c2) | bash(c3) | bash(c4) | bash(c5) | bash(c6)',
+      'batch-1',
+      'c1 cancelled at 1, never ran: not run: cancelled by user',
+      'c2 runs since 3',
+      'c3 runs since 4',
+      'c4 ok at 6, ran: 4',
+      'c5 ok at 9, ran: 5',
+      'c6 cancelled at 11, ran: stopped while running by the user, effects unknown',
+    ],
+  },
+  'a preview refuses a call': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls patch(c1) patch(c2)',
+      'CallPreviewed batch-1 c1 change "+x"',
+      '@3 CallPreviewed batch-1 c2 refused "no such text"',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: patch(c1) | patch(c2)',
+      'batch-1',
+      'c1 waits',
+      'c2 failed at 3, never ran: failed: no such text',
+    ],
+  },
+  'the last preview ends the batch': {
+    events: [GO, 'LlmCompleted req-1 calls patch(c1)', 'CallPreviewed batch-1 c1 refused "no"'],
+    read: ['user: "go"', 'assistant: patch(c1)', 'user: c1 failed "failed: no"', 'request'],
+  },
+  'tools that fail end the turn, those of another batch do not': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1) bash(c2)',
+      'ToolStarted batch-1 c1',
+      'ToolsFailed batch-1 "no disk"',
+      'UserInput "again"',
+      'ToolsFailed batch-1 "too late"',
+      'LlmCompleted req-2 calls bash(c3)',
+      'ToolStarted batch-2 c3',
+      'ToolsFailed batch-1 "too late"',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: bash(c1) | bash(c2)',
+      `user: c1 ${INTERRUPTED} | c2 failed "not run: no disk" | "again"`,
+      'assistant: bash(c3)',
+      'batch-2',
+      'c3 runs since 0',
+    ],
+  },
+  'the session rests after tools that fail': {
+    events: [GO, 'LlmCompleted req-1 calls bash(c1)', 'ToolsFailed batch-1 "no disk"'],
+    read: ['user: "go"', 'assistant: bash(c1)', 'user: c1 failed "not run: no disk"', 'nothing'],
+  },
+});
+
+testCases({
+  'a failed request is sent again by the user, not by the update': {
+    events: [GO, 'TextDelta req-1 "We"', 'LlmFailed req-1 overloaded "busy"'],
+    read: ['user: "go"', 'nothing'],
+  },
+  'a retry sends it again': {
+    events: [GO, 'LlmFailed req-1 overloaded "busy"', 'RetryNow'],
+    read: ['user: "go"', 'request'],
+  },
+  'so does the timer of the retry': {
+    events: [GO, 'LlmFailed req-1 overloaded "busy"', 'TimerFired timer-1'],
+    read: ['user: "go"', 'request'],
+  },
+  'a timer starts nothing in a turn that has failed': {
+    events: [GO, 'LlmFailed req-1 auth "no key"', 'TimerFired timer-1'],
+    read: ['user: "go"', 'nothing'],
+  },
+  'the user sends it again after a failure': {
+    events: [GO, 'LlmFailed req-1 auth "no key"', 'RetryLast'],
+    read: ['user: "go"', 'request'],
+  },
+  'after a wait for a retry': {
+    events: [GO, 'LlmFailed req-1 overloaded "busy"', 'RetryLast'],
+    read: ['user: "go"', 'request'],
+  },
+  'after a cancel; then the calls of the reply run': {
+    events: [GO, 'CancelTurn', 'RetryLast', 'LlmCompleted req-2 calls read(c1)'],
+    read: ['user: "go"', 'assistant: read(c1)', 'batch-4', 'c1 waits'],
+  },
+  'but not if an answer is the last message': {
+    events: [GO, 'LlmCompleted req-1 says "Done."', 'RetryLast'],
+    read: ['user: "go"', 'assistant: "Done."', 'nothing'],
+  },
+  'nor while files are taken back': {
+    events: [GO, 'CancelTurn', 'RewindRequested r-1 0 plan=p', 'RetryLast', 'Rewound r-1'],
+    read: ['user: "go"', 'nothing'],
+  },
+  'nor after the end': {
+    events: [GO, 'ShutdownRequested', 'RetryLast'],
+    read: ['user: "go"', 'closed'],
+  },
+  'nor while a reply comes': {
+    events: [GO, 'TextDelta req-1 "We"', 'RetryLast'],
+    read: ['user: "go"', 'request'],
+  },
+  'a conversation that is too long is sent again': {
+    events: [GO, 'LlmFailed req-1 contextOverflow "too long"'],
+    read: ['user: "go"', 'request'],
+  },
+  'a late failure changes nothing in a turn that rests': {
+    events: [GO, 'PolicyStopped req-1 "enough"', 'LlmFailed req-1 overloaded "busy"', 'RetryNow'],
+    read: ['user: "go"', 'nothing'],
+  },
+  'a cancel keeps the text that came, and a failure after it': {
+    events: [
+      GO,
+      'TextDelta req-1 "We "',
+      'TextDelta req-1 "will"',
+      'CancelTurn',
+      'LlmFailed req-1 timeout "silent"',
+    ],
+    read: ['user: "go"', 'assistant (cut): "We will"', 'nothing'],
+  },
+  'blank text is no reply': {
+    events: [GO, 'TextDelta req-1 " "', 'CancelTurn', 'UserInput "again"'],
+    read: ['user: "go" | "again"', 'request'],
+  },
+  'a cancel while nothing runs is none': {
+    events: [
+      GO,
+      'LlmCompleted req-1 says "Done."',
+      'CancelTurn',
+      'LlmCompleted req-2 calls bash(c1)',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: "Done."',
+      'user: note "[The turn went on here.]"',
+      'assistant: bash(c1)',
+      'batch-4',
+      'c1 waits',
+    ],
+  },
+  'a late reply of a cancelled turn is kept whole, and its calls do not run': {
+    events: [
+      GO,
+      'TextDelta req-1 "We"',
+      'CancelTurn',
+      'LlmCompleted req-1 says "We do." calls bash(c1)',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: "We do." | bash(c1)',
+      'user: c1 failed "not run: cancelled by user"',
+      'nothing',
+    ],
+  },
+  'a reply that comes after a cancel and a new text answers the text': {
+    events: [GO, 'CancelTurn', 'UserInput "stay"', 'LlmCompleted req-2 calls bash(c1)'],
+    read: ['user: "go" | "stay"', 'assistant: bash(c1)', 'batch-4', 'c1 waits'],
+  },
+  'a text that comes while a stopped call runs waits for its end': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1) bash(c2)',
+      'ToolStarted batch-1 c1',
+      'CancelTurn',
+      'UserInput "stay"',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: bash(c1) | bash(c2)',
+      `user: c1 ${INTERRUPTED} | c2 ${MISSING}`,
+      'input-2 steer: stay',
+      'nothing',
+    ],
+  },
+  'a reply that comes then answers it': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1)',
+      'ToolStarted batch-1 c1',
+      'CancelTurn',
+      'UserInput "stay"',
+      'LlmCompleted req-2 calls bash(c2)',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: bash(c1)',
+      `user: c1 ${INTERRUPTED} | "stay"`,
+      'assistant: bash(c2)',
+      'batch-6',
+      'c2 waits',
+    ],
+  },
+  'a stopped turn ends with its last call': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1)',
+      'ToolStarted batch-1 c1',
+      'CancelTurn',
+      'UserInput "stay"',
+      'ToolCompleted batch-1 c1 ok "1"',
+      'UserInput "here"',
+    ],
+    read: ['user: "go"', 'assistant: bash(c1)', 'user: c1 ok "1" | "stay" | "here"', 'request'],
+  },
+  'a text that waited in a stopped turn waits for the user': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1)',
+      'ToolStarted batch-1 c1',
+      'CancelTurn',
+      'UserInput "stay"',
+      'ToolCompleted batch-1 c1 ok "1"',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: bash(c1)',
+      'user: c1 ok "1"',
+      'input-2 steer: stay',
+      'nothing',
+    ],
+  },
+  'a queue that a cancel has sent is answered': {
+    events: [
+      GO,
+      'TextDelta req-1 "We"',
+      'UserInput "more"',
+      'CancelTurn',
+      'LlmCompleted req-2 says "Done."',
+    ],
+    read: ['user: "go"', 'assistant (cut): "We"', 'user: "more"', 'assistant: "Done."', 'nothing'],
+  },
+  'late failures end no turn while a call runs': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1)',
+      'ToolStarted batch-1 c1',
+      'LlmFailed req-0 overloaded "busy"',
+      'PolicyStopped req-0 "enough"',
+      'LlmCompleted req-0 unreadable',
+    ],
+    read: ['user: "go"', 'assistant: bash(c1)', 'batch-1', 'c1 runs since 0'],
+  },
+  'the stopping policy ends the turn': {
+    events: [GO, 'PolicyStopped req-1 "enough"'],
+    read: ['user: "go"', 'nothing'],
+  },
+  'a reply that says nothing is no message': {
+    events: [GO, 'LlmCompleted req-1 thinks "Hm." says " "'],
+    read: ['user: "go"', 'nothing'],
+  },
+  'nor is one of thoughts alone, or one that cannot be read': {
+    events: [GO, 'LlmCompleted req-1 thinks "Hm."', 'RetryNow', 'LlmCompleted req-2 unreadable'],
+    read: ['user: "go"', 'nothing'],
+  },
+  'a late reply that says nothing starts no retry': {
+    events: [GO, 'PolicyStopped req-1 "enough"', 'LlmCompleted req-1 says ""', 'RetryNow'],
+    read: ['user: "go"', 'nothing'],
+  },
+  'the queue begins the next turn': {
+    events: [GO, 'UserInput "more" followUp', 'LlmCompleted req-1 says "Done."'],
+    read: ['user: "go"', 'assistant: "Done."', 'user: "more"', 'request'],
+  },
+  'a reply to nothing begins the conversation': {
+    events: ['LlmCompleted req-1 says "Hello."'],
+    read: ['user: note "[The turn went on here.]"', 'assistant: "Hello."', 'nothing'],
+  },
+  'a reply to no request goes on, with a message of the user before it': {
+    events: [GO, 'LlmCompleted req-1 says "One."', 'LlmCompleted req-2 says "Two."'],
+    read: [
+      'user: "go"',
+      'assistant: "One."',
+      'user: note "[The turn went on here.]"',
+      'assistant: "Two."',
+      'nothing',
+    ],
+  },
+  'the reply after calls that ended without an event answers what waits': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1)',
+      'UserInput "more"',
+      'LlmCompleted req-2 calls read(c2)',
+      'ToolStarted batch-2 c2',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: bash(c1)',
+      `user: c1 ${MISSING} | "more"`,
+      'assistant: read(c2)',
+      'batch-2',
+      'c2 runs since 0',
+    ],
+  },
+  'a text that waits for the turn to end waits for a reply to other calls too': {
+    events: [GO, 'LlmCompleted req-1 calls bash(c1)', 'LlmCompleted req-2 calls read(c2)'],
+    read: [
+      'user: "go"',
+      'assistant: bash(c1)',
+      `user: c1 ${MISSING}`,
+      'assistant: read(c2)',
+      'batch-3',
+      'c2 waits',
+    ],
+  },
+  'notes of hooks stand behind the results': {
+    events: [
+      GO,
+      'HookCompleted hook-1 note=" "',
+      'LlmCompleted req-1 calls edit(c1)',
+      'HookCompleted hook-2 note="nothing is open"',
+      'ToolCompleted batch-1 c1 ok "1"',
+      'HookCompleted hook-3 note="a.ts was formatted"',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: edit(c1)',
+      'user: c1 ok "1" | note "a.ts was formatted"',
+      'request',
+    ],
+  },
+});
+
+testCases({
+  'a closed session keeps its queue, and what comes late changes nothing': {
+    events: [
+      GO,
+      'TextDelta req-1 "We"',
+      'ShutdownRequested',
+      'UserInput "more"',
+      'EditQueue',
+      'RetryLast',
+      'RewindRequested r-1 0 kept=0',
+      'LlmCompleted req-1 calls bash(c1)',
+      'CompactionCompleted compaction-1 "short"',
+    ],
+    read: ['user: "go"', 'assistant (cut): "We"', 'input-2 steer: more', 'closed'],
+  },
+  'a closed session that is opened again sends the queue with the next text': {
+    events: [GO, 'ShutdownRequested', 'UserInput "more"', 'Resumed 2', 'UserInput "now"'],
+    read: ['user: "go" | "more" | "now"', 'request'],
+  },
+  'a shutdown answers every call': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1) bash(c2)',
+      'ToolStarted batch-1 c1',
+      'ShutdownRequested',
+    ],
+    read: [
+      'user: "go"',
+      'assistant: bash(c1) | bash(c2)',
+      `user: c1 ${INTERRUPTED} | c2 failed "not run: session closed"`,
+      'closed',
+    ],
+  },
+  'a shutdown tells how running calls have ended, but for those that it has stopped': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1) bash(c2) bash(c3)',
+      'ToolStarted batch-1 c1',
+      'ToolStarted batch-1 c2',
+      {
+        type: 'ShutdownRequested',
+        at: 9,
+        outcomes: [
+          { batchId: 'batch-1', callId: 'c1', outcome: { status: 'failed', text: 'full' } },
+          { batchId: 'batch-1', callId: 'c2', outcome: { status: 'cancelled', text: 'half' } },
+        ],
+      },
+    ],
+    read: [
+      'user: "go"',
+      'assistant: bash(c1) | bash(c2) | bash(c3)',
+      `user: c1 failed "failed: full" | c2 ${INTERRUPTED} | c3 failed "not run: session closed"`,
+      'closed',
+    ],
+  },
+  'an opening sends the request again without the text that came': {
+    events: [GO, 'TextDelta req-1 "We"', 'Resumed 2'],
+    read: ['user: "go"', 'request'],
+  },
+  'and a text that came after it begins anew': {
+    events: [GO, 'TextDelta req-1 "We"', 'Resumed 2', 'TextDelta req-1 "They"', 'CancelTurn'],
+    read: ['user: "go"', 'assistant (cut): "They"', 'nothing'],
+  },
+  'an opening ends a stopped turn': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1)',
+      'ToolStarted batch-1 c1',
+      'CancelTurn',
+      'Resumed 2',
+      'ToolCompleted batch-1 c1 ok "1"',
+    ],
+    read: ['user: "go"', 'assistant: bash(c1)', `user: c1 ${INTERRUPTED}`, 'nothing'],
+  },
+  'a summary replaces all but the results and the calls before them': {
+    events: [
+      GO,
+      'LlmCompleted req-1 says "Done."',
+      'UserInput "more"',
+      'LlmCompleted req-2 calls bash(c1)',
+      'UserInput "now"',
+      'CompactionCompleted compaction-1 "They went."',
+    ],
+    read: [
+      'user: summary "They went."',
+      'assistant: bash(c1)',
+      `user: c1 ${MISSING}`,
+      'input-3 steer: now',
+      'request',
+    ],
+  },
+  'a summary that comes while a call runs comes too late': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1)',
+      'ToolStarted batch-1 c1',
+      'CompactionCompleted compaction-1 "They went."',
+    ],
+    read: ['user: "go"', 'assistant: bash(c1)', 'batch-1', 'c1 runs since 0'],
+  },
+  'so does one that comes while files are taken back': {
+    events: [
+      GO,
+      'LlmCompleted req-1 says "Done."',
+      'RewindRequested r-1 0 plan=p',
+      'CompactionCompleted compaction-1 "They went."',
+    ],
+    read: ['user: "go"', 'assistant: "Done."', 'rewind'],
+  },
+  'a rewind of files alone leaves the conversation, and counts by its own id': {
+    events: [
+      GO,
+      'LlmCompleted req-1 says "Done."',
+      'RewindRequested r-1 0 plan=p',
+      'Rewound r-2',
+      'RewindRequested r-3 0 kept=0',
+      'UserInput "more"',
+    ],
+    read: ['user: "go"', 'assistant: "Done."', 'input-2 steer: more', 'rewind'],
+  },
+  'after it the session waits for the user': {
+    events: [
+      GO,
+      'LlmCompleted req-1 says "Done."',
+      'RewindRequested r-1 0 plan=p',
+      'Rewound r-1',
+      'Rewound r-1',
+    ],
+    read: ['user: "go"', 'assistant: "Done."', 'nothing'],
+  },
+  'a rewind of nothing is none': {
+    events: [GO, 'RewindRequested r-1 0', 'LlmCompleted req-1 says "Done."'],
+    read: ['user: "go"', 'assistant: "Done."', 'nothing'],
+  },
+  'so is one to a conversation that there is not': {
+    events: [GO, 'LlmCompleted req-1 says "Done."', 'RewindRequested r-1 0 kept=9 plan=p'],
+    read: ['user: "go"', 'assistant: "Done."', 'nothing'],
+  },
+  'a rewind answers the calls that have not started': {
+    events: [
+      GO,
+      'LlmCompleted req-1 calls bash(c1)',
+      'RewindRequested r-1 0 plan=p',
+      'Rewound r-1',
+    ],
+    read: ['user: "go"', 'assistant: bash(c1)', `user: c1 ${MISSING}`, 'nothing'],
+  },
+  'the retry of a request that was taken back is left out': {
+    events: [
+      GO,
+      'LlmCompleted req-1 says "Done."',
+      'UserInput "more"',
+      'LlmFailed req-2 auth "no key"',
+      'RewindRequested r-1 0 kept=1',
+      'LlmCompleted req-2 says "Late."',
+      'RetryLast',
+      'LlmCompleted req-3 says "Done again."',
+    ],
+    read: ['user: "go"', 'assistant: "Done again."', 'nothing'],
+  },
+  'a blank text is no input': {
+    events: ['UserInput " "', 'UserInput "go"', 'UserInput "more"'],
+    read: ['user: "go"', 'input-2 steer: more', 'request'],
+  },
+});
+
+const IMAGE = { mediaType: 'image/png', sha256: 'a'.repeat(64) } as const;
+const NOTED: HookVerdicts = [{ hook: 'guard', decision: 'allow', note: 'seen' }];
+const OBJECTS: HookVerdicts = [{ hook: 'guard', decision: 'deny', reason: 'too big' }];
+
+/** A reply with calls that the trace language does not know. */
+const replyWith = (...calls: readonly JudgedCall[]): Event => ({
+  ...modelReply({ requestId: 'req-1', at: 0, model: 'test/model', calls }),
+});
+const outcomeOf = (callId: string, outcome: CallOutcome): Event => ({
+  type: 'ToolCompleted',
+  at: 3,
+  batchId: 'batch-1',
+  callId,
+  outcome,
+});
+const ok = { status: 'ok', text: 'done' } as const;
+
+test('images of the user and of calls that ended well go with their texts', () => {
+  const typed = { type: 'UserInput', at: 0, text: 'look', mode: 'steer', images: [IMAGE] } as const;
+  const events = eventsIn(
+    typed,
+    replyWith(g.grep('c1'), g.grep('c2'), g.grep('c3')),
+    outcomeOf('c1', { ...ok, images: [IMAGE] }),
+    outcomeOf('c2', { ...ok, status: 'failed', images: [IMAGE] }),
+  );
+  const { work } = carriedFrom(events);
+  assert.ok(work.kind === 'calls');
+  assert.deepEqual(
+    work.calls.map(({ ended }) => ended),
+    [
+      { status: 'ok', ran: true, at: 3, text: 'done', images: [IMAGE] },
+      { status: 'failed', ran: true, at: 3, text: 'failed: done' },
+      undefined,
+    ],
+  );
+  const { messages } = carriedFrom([...events, outcomeOf('c3', ok)]);
+  assert.deepEqual(
+    messages.flatMap(({ parts }) => parts.map((part) => ('images' in part ? part.images : null))),
+    [[IMAGE], null, null, null, [IMAGE], null, null],
+  );
+  const queued = carriedFrom([...events, typed, typed]).queue;
+  assert.deepEqual(queued[0], { inputId: 'input-2', text: 'look', mode: 'steer', images: [IMAGE] });
+  const items = queued.map(({ inputId }) => ({ inputId, text: 'see', mode: 'followUp' as const }));
+  const added = { inputId: 'input-9', text: 'new', mode: 'steer' as const };
+  const edited = [...events, typed, typed, { type: 'EditQueue', at: 0, items: [...items, added] }];
+  assert.deepEqual(carriedFrom(edited as readonly Event[]).queue, [
+    ...items.map((item) => ({ ...item, images: [IMAGE] })),
+    added,
+  ]);
+});
+
+test('what hooks said of a call stands in its result', () => {
+  const { messages } = carriedFrom(
+    eventsIn(
+      GO,
+      replyWith({ ...g.grep('c1'), hooks: NOTED }, { ...g.grep('c2'), hooks: OBJECTS }),
+      outcomeOf('c1', { ...ok, hooks: OBJECTS }),
+      'CancelTurn',
+    ),
+  );
+  assert.deepEqual(
+    messages.at(-1)?.parts.map((part) => 'text' in part && part.text),
+    [
+      'done\n[hook guard] objects: too big\n[hook guard] seen',
+      'not run: the journal does not say why',
+    ],
+  );
+});
+
+test('a call that did nothing has not run, although it started', () => {
+  const events = eventsIn(
+    GO,
+    replyWith(g.edit('c1'), g.edit('c2')),
+    outcomeOf('c1', { status: 'cancelled', text: '', ran: 'no' }),
+  );
+  assert.deepEqual(linesOf(carriedFrom(events)).slice(-2), [
+    'c1 cancelled at 3, never ran: not run: cancelled by user',
+    'c2 waits',
+  ]);
+});
+
+test('input of an old journal that is nested too deep is dropped, the call stays', () => {
+  const deep = Array.from({ length: 300 }).reduce<JsonObject>((inner) => ({ inner }), {});
+  const calls = [{ ...g.edit('c1'), input: deep }, g.edit('c2')];
+  const { messages, work } = carriedFrom(eventsIn(GO, replyWith(...calls)));
+  const inputs = messages.at(-1)?.parts.map((part) => 'input' in part && part.input);
+  assert.deepEqual(inputs, [{}, { path: 'a.ts' }]);
+  assert.deepEqual(work.kind === 'calls' && work.calls.map(({ judged }) => judged), [
+    { ...g.edit('c1'), input: {} },
+    g.edit('c2'),
+  ]);
+});
+
+test('a reply with other calls than those that were checked ends the turn', () => {
+  const [c1, c2] = [g.grep('c1'), g.grep('c2')];
+  const reply = replyWith(c1, c2) as On<'LlmCompleted'>;
+  const twice = replyWith(c1, c1);
+  for (const calls of [[], [c1], [c2, c1], [c1, c2, g.grep('c3')]])
+    assert.deepEqual(linesOf(carriedFrom(eventsIn(GO, { ...reply, calls }))), [
+      'user: "go"',
+      'nothing',
+    ]);
+  assert.deepEqual(linesOf(carriedFrom(eventsIn(GO, twice))), ['user: "go"', 'nothing']);
+});
+
+test('a reply that breaks off is that of the model in force', () => {
+  const events = [GO, 'TextDelta req-1 "We"', 'SettingsChanged {"model":"other/model"}'];
+  const later = [...events, 'SettingsChanged {"maxRetries":1}', 'CancelTurn'];
+  const cut = { role: 'assistant', cut: true, parts: [{ type: 'text', text: 'We' }] };
+  const [, own] = carriedFrom(eventsIn(GO, 'TextDelta req-1 "We"', 'CancelTurn')).messages;
+  const [, other] = carriedFrom(eventsIn(...later)).messages;
+  assert.deepEqual(own, { ...cut, model: 'test/model' });
+  assert.deepEqual(other, { ...cut, model: 'other/model' });
+});
+
+test('what was spent is counted once for each id, whoever reports it', () => {
+  const spent = g.usage(1, 1);
+  const call = { ...ok, usage: g.usage(2, 0) };
+  const unpriced = 'UsageReported hook-9 tokens=0+0 cost=?';
+  const events = eventsIn(
+    GO,
+    'LlmFailed req-1 overloaded "busy" tokens=1+0 cost=1',
+    'LlmCompleted req-2 calls explore(c1) tokens=10+0 cost=1',
+    outcomeOf('c1', call),
+    'HookCompleted hook-1 tokens=100+0 cost=1',
+    'CompactionCompleted compaction-1 "short" tokens=1000+0 cost=1',
+    'CompactionFailed compaction-2 "no" tokens=10000+0 cost=1',
+    'UsageReported req-3 tokens=100000+0 cost=1',
+    unpriced,
+  );
+  const again = [
+    ...['req-1', 'req-2', 'batch-1/c1', 'hook-1', 'compaction-1', 'compaction-2', 'req-3'].map(
+      (id) => g.reports(id, spent),
+    ),
+    ...eventsIn(unpriced, 'HookCompleted hook-2', 'CompactionFailed compaction-3 "no"'),
+  ];
+  assert.deepEqual(carriedFrom([...events, ...again]).usage, {
+    inputTokens: 111_111,
+    outputTokens: 1,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    costUsd: 8,
+    unpriced: 1,
+  });
+});
+
+test('a reply that was counted before is none', () => {
+  const said = 'LlmCompleted req-1 says "Done."';
+  assert.deepEqual(linesOf(carriedFrom(eventsIn(GO, said, said))).length, 3);
+});
+
+test('ids go on above those of the entries and of the inputs; the time is that of the last', () => {
+  const carrier = carrierOf();
+  for (const event of eventsIn('@4 UserInput "a"', 'UserInput "b"', '@7 UserInput "c"'))
+    carrier.see(event, true);
+  assert.deepEqual(
+    [1, 9].map((seq) => carrier.missed(seq)?.idsFrom),
+    [3, 9],
+  );
+  assert.equal(carrier.missed(1)?.at, 7);
+});
+
+test('a machine has missed something if it does not take what the conversation or a call needs', () => {
+  const needed: readonly Line[] = [
+    'LlmCompleted req-1 says "Done."',
+    'ToolStarted batch-1 c1',
+    'ToolCompleted batch-1 c1 ok ""',
+    'CompactionCompleted compaction-1 "short"',
+    'RewindRequested r-1 0 kept=0',
+    'Rewound r-1',
+  ];
+  const others: readonly Line[] = [
+    'LlmCompleted req-1 unreadable',
+    'LlmFailed req-1 auth "no key"',
+    GO,
+    'Resumed 2',
+  ];
+  const hasMissed = (taken: boolean, ...lines: readonly Line[]): boolean => {
+    const carrier = carrySession('test/model');
+    for (const event of eventsIn(...lines)) carrier.see(event, taken);
+    return carrier.missed(1) !== null;
+  };
+  for (const line of needed) {
+    assert.ok(hasMissed(false, line), String(line));
+    assert.ok(hasMissed(false, line, GO), String(line));
+    assert.ok(!hasMissed(true, line), String(line));
+  }
+  for (const line of others) assert.ok(!hasMissed(false, line), String(line));
+});
+
+/** A session for each kind of work, with all that it can hold. */
+const CARRIED: readonly CarriedSession[] = [
+  [GO, 'LlmCompleted req-1 says "Done."'],
+  [GO, 'UserInput "more"', 'ShutdownRequested'],
+  [GO, 'UserInput "more" followUp'],
+  [
+    GO,
+    'LlmCompleted req-1 calls teleport(c1) bash(c2) bash(c3)',
+    '@5 ToolStarted batch-1 c2',
+    'UserInput "more"',
+  ],
+  [
+    GO,
+    'LlmCompleted req-1 says "Done."',
+    'RewindRequested r-1 7 kept=0 plan=p',
+    'UserInput "more"',
+  ],
+  [GO, 'LlmCompleted req-1 says "Done."', 'RewindRequested r-1 7 plan=p'],
+].map((lines) => carriedFrom(eventsIn(...lines)));
+
+const upgradedTo = (session: CarriedSession, at = session.at): On<'Resumed'> => ({
+  type: 'Resumed',
+  at,
+  epoch: 1,
+  upgrade: { from: 1, to: 2, session },
+});
+
+test('a session that an upgrade carries is carried on by the next one', () => {
+  for (const session of CARRIED) {
+    const { kind } = session.work;
+    assert.deepEqual(JSON.parse(JSON.stringify(session)), session, kind);
+    const anew = { ...session, ...(kind === 'closed' ? { work: { kind: 'nothing' } } : {}) };
+    const idsFrom = Math.max(session.idsFrom, 1);
+    assert.deepEqual(carriedFrom([upgradedTo(session)]), { ...anew, idsFrom }, kind);
+    // what came before the upgrade is in it, or gone
+    const before = eventsIn('UserInput "lost"', 'UserInput "too"', 'TextDelta req-1 "We"');
+    assert.deepEqual(carriedFrom([...before, upgradedTo(session)]).messages, anew.messages, kind);
+  }
+});
+
+test('what follows an upgrade is read from the session that it carries', () => {
+  const [, , request, calls, rewind] = CARRIED;
+  assert.ok(request !== undefined && calls !== undefined && rewind !== undefined);
+  const ids = [...eventsIn('UserInput "a"', 'UserInput "b"')];
+  const typed = carriedFrom([upgradedTo({ ...request, idsFrom: 40 }), ...ids]);
+  assert.deepEqual(
+    typed.queue.map(({ inputId }) => inputId),
+    ['input-2', 'input-41', 'input-42'],
+  );
+  assert.equal(typed.idsFrom, 42);
+  const done = eventsIn('ToolCompleted batch-1 c2 ok "2"', 'ToolCompleted batch-1 c3 ok "3"');
+  assert.deepEqual(linesOf(carriedFrom([upgradedTo(calls), ...done])).slice(2), [
+    'user: c1 failed "no such tool: teleport; available: read, grep, explore, edit, write, bash, patch" | c2 ok "2" | c3 ok "3" | "more"',
+    'request',
+  ]);
+  assert.deepEqual(linesOf(carriedFrom([upgradedTo(rewind), ...eventsIn('Rewound r-1')])), [
+    'input-2 steer: more',
+    'nothing',
+  ]);
+  const reply = eventsIn('LlmCompleted req-9 says "Now."');
+  const [taken, answered] = [rewind, request].map((session) =>
+    linesOf(carriedFrom([upgradedTo(session), ...reply])),
+  );
+  assert.deepEqual(taken, ['user: "go"', 'assistant: "Done."', 'input-2 steer: more', 'rewind']);
+  assert.deepEqual(answered, ['user: "go"', 'assistant: "Now."', 'user: "more"', 'request']);
+});
+
+test('after an upgrade the machine has missed nothing, but for what it misses then', () => {
+  const carrier = carrierOf();
+  const [nothing] = CARRIED;
+  assert.ok(nothing !== undefined);
+  carrier.see({ type: 'Resumed', at: 0, epoch: 1, upgrade: { from: 1, to: 2 } }, false);
+  assert.notEqual(carrier.missed(1), null);
+  carrier.see(upgradedTo(nothing), false);
+  assert.equal(carrier.missed(1), null);
+  for (const event of eventsIn('ToolStarted batch-1 c1')) carrier.see(event, false);
+  assert.notEqual(carrier.missed(1), null);
+});
+
+test('a later machine goes on with a turn of its own', () => {
+  const settings = { limits: { timeMs: 60_000 } };
+  const before = begun(settings);
+  const [nothing, , request, calls] = CARRIED.map((session) => ({
+    ...session,
+    at: 5,
+    idsFrom: 40,
+  }));
+  assert.ok(nothing !== undefined && request !== undefined && calls !== undefined);
+  const timeLimit = { timerId: 'timer-40', dueAt: 60_005, delayMs: 60_000 };
+  for (const [session, limit] of [
+    [request, timeLimit],
+    [calls, timeLimit],
+    [nothing, null],
+  ] as const) {
+    const { turn, counters, ...others } = stateFrom(before, session).session;
+    assert.deepEqual(turn, {
+      ...before.session.turn,
+      turnId: 'turn-40',
+      startedAt: 5,
+      timeLimit: limit,
+    });
+    assert.deepEqual(new Set(Object.values(counters)), new Set([40]));
+    assert.deepEqual(others.contextTokens, estimateTokens(session.messages));
+    const { unaccounted, notes, emptyReplies, mayCompact } = others;
+    assert.deepEqual([unaccounted, notes, emptyReplies, mayCompact], [[], [], 0, 'yes']);
+  }
+  const unlimited = begun({ limits: { timeMs: 'unlimited' } });
+  assert.equal(stateFrom(unlimited, request).session.turn.timeLimit, null);
+});
+
+test('a later machine goes on with the work', () => {
+  const states = CARRIED.map((session) => {
+    const { session: _, ...state } = stateFrom(begun({}), session);
+    return state;
+  });
+  const [nothing, closed, request, calls, rewind, files] = states;
+  const waits = { name: 'WaitingForUserInput', reason: { kind: 'resumed' }, next: 'rest' };
+  assert.deepEqual([nothing, closed], [waits, { name: 'ShuttingDown' }]);
+  assert.equal(request?.name, 'CallingLlm');
+  const judged = (tool: string, id: string) =>
+    eventsIn(`LlmCompleted req-1 calls ${tool}(${id})`).flatMap((event) =>
+      event.type === 'LlmCompleted' ? event.calls : [],
+    )[0];
+  const text = 'no such tool: teleport; available: read, grep, explore, edit, write, bash, patch';
+  assert.deepEqual(calls, {
+    name: 'ExecutingTools',
+    batchId: 'batch-1',
+    calls: [
+      {
+        judged: judged('teleport', 'c1'),
+        requestedAt: 0,
+        status: 'noSuchTool',
+        ran: false,
+        startedAt: null,
+        completedAt: 0,
+        outcome: { failed: true, text },
+      },
+      {
+        judged: judged('bash', 'c2'),
+        requestedAt: 0,
+        status: 'running',
+        allowed: 'byUser',
+        startedAt: 5,
+        graceTimerId: null,
+      },
+      { judged: judged('bash', 'c3'), requestedAt: 0, status: 'queued', allowed: 'notYet' },
+    ],
+    phase: { mode: 'running' },
+  });
+  const conversation = { kept: 0, messages: [], contextTokens: 10 };
+  const rewinding = { name: 'Rewinding', rewindId: 'r-1', to: 7, plan: 'p' };
+  assert.deepEqual([rewind, files], [{ ...rewinding, conversation }, rewinding]);
+});
+
+test('a call that has ended keeps its images in a later machine', () => {
+  const events = eventsIn(
+    GO,
+    replyWith(g.grep('c1'), g.grep('c2')),
+    outcomeOf('c1', { ...ok, images: [IMAGE] }),
+  );
+  const state = stateFrom(begun({}), carriedFrom(events));
+  assert.ok(state.name === 'ExecutingTools');
+  assert.deepEqual(
+    state.calls.map((call) => 'outcome' in call && call.outcome),
+    [{ failed: false, text: 'done', images: [IMAGE] }, false],
+  );
+});
+
+test('an upgrade replaces the state by its session, once for each opening', () => {
+  const [nothing] = CARRIED;
+  assert.ok(nothing !== undefined);
+  const state = begun({});
+  const upgrade = upgradedTo(nothing);
+  assert.deepEqual(stateBefore(state, upgrade), stateFrom(state, nothing));
+  const opened = step(state, { type: 'Resumed', at: 0, epoch: 1 }).state;
+  for (const [before, event] of [
+    [opened, upgrade],
+    [state, { ...upgrade, upgrade: { from: 1, to: 2 } }],
+    [state, { type: 'Resumed', at: 0, epoch: 1 }],
+    [state, g.cancel],
+  ] as const)
+    assert.equal(stateBefore(before, event), before);
+});
+
+// ---- What the events tell of files ----
+
+const seen = (path: string, sha256: string) => ({ seen: [{ path, sha256 }] });
+
+const FILES: readonly Event[] = [
+  { type: 'ToolStarted', at: 1, batchId: 'batch-1', callId: 'c1', before: 'b1', after: 'a1' },
+  { type: 'ToolStarted', at: 2, batchId: 'batch-1', callId: 'c2', before: 'b2' },
+  { type: 'ToolStarted', at: 3, batchId: 'batch-1', callId: 'c3' },
+  outcomeOf('c1', { ...ok, ...seen('/a', 'a1') }),
+  outcomeOf('c2', ok),
+  { ...(g.eventOf(g.hookDone(seen('/b', 'b1')), begun({})) as On<'HookCompleted'>), at: 5 },
+];
+
+test('what calls and hooks have read and written is known, the last look counts', () => {
+  const collector = collectPastFiles();
+  assert.deepEqual(collector.past(), {
+    lastAt: null,
+    hashes: new Map(),
+    batchId: null,
+    seen: new Map(),
+  });
+  for (const event of FILES) collector.see(event);
+  const past = collector.past();
+  assert.deepEqual(past, {
+    lastAt: 5,
+    hashes: new Map([
+      ['c1', { before: 'b1', after: 'a1' }],
+      ['c2', { before: 'b2' }],
+    ]),
+    batchId: 'batch-1',
+    seen: new Map([
+      ['/a', 'a1'],
+      ['/b', 'b1'],
+    ]),
+  });
+  // only calls of the last batch can still run
+  const later = collectPastFiles(past);
+  later.see({ type: 'ToolStarted', at: 6, batchId: 'batch-2', callId: 'c4', before: 'b4' });
+  later.see({
+    type: 'ShutdownRequested',
+    at: 7,
+    outcomes: [
+      { batchId: 'batch-2', callId: 'c4', outcome: { ...ok, ...seen('/a', 'a2') } },
+      { batchId: 'batch-2', callId: 'c5', outcome: ok },
+    ],
+  });
+  later.see(g.shutdown);
+  assert.deepEqual(later.past(), {
+    lastAt: g.NOW,
+    hashes: new Map([['c4', { before: 'b4' }]]),
+    batchId: 'batch-2',
+    seen: new Map([
+      ['/a', 'a2'],
+      ['/b', 'b1'],
+    ]),
+  });
+  assert.equal(past.hashes.size, 2, 'the files of before stay as they were');
+  assert.equal(past.seen.get('/a'), 'a1');
+});
+
+test('a session ran until its last event, or until the settings of the next opening changed', () => {
+  const changed = { type: 'SettingsChanged', at: 9, patch: {} } as const;
+  assert.equal(ranUntil(g.begin), g.NOW);
+  assert.equal(ranUntil(changed), 9);
+  assert.equal(ranUntil({ ...changed, stoppedAt: 0 }), 0);
+  const resumed = { type: 'Resumed', at: 9, epoch: 1, stoppedAt: 4 } as const;
+  assert.equal(ranUntil(resumed), 9);
+});
+
+// ---- Beside the machine: the golden traces, then random walks ----
+
+/**
+ * Traces where the events do not tell what the machine did, by the reason: after which of their
+ * events a carried session is another one.
+ */
+const DIFFERENT: Readonly<Record<string, readonly string[]>> = {
+  'a limit ends a turn or holds a text, without an event of its own: the request goes on': [
+    'a-budget-stop-and-its-approval 7 10-13',
+    'a-budget-stop-before-the-answer 4-5',
+    'a-limit-that-is-none 6-7',
+    'a-limit-that-raises-itself 3-4 7',
+    'a-turn-ends-at-the-limit 7',
+    'cut-replies 4-6',
+    'no-call-at-a-limit 6',
+    'the-answer-at-the-limit 9',
+    'time-is-up 4-17',
+    'time-is-up-while-compacting 7-8',
+    'time-is-up-while-draining 4-5 8-12 14 17-18',
+  ],
+  'so does a hook, a summary that fails, a rule, or that nobody can be asked': [
+    'a-hook-says-stop 5-9',
+    'a-plan-is-accepted 7-11',
+    'calls-that-cannot-run 4',
+    'compaction-in-the-middle-of-a-turn 13',
+    'hooks-of-the-user 5-6 9-11 19 22',
+    'nobody-is-there-to-ask 3 5',
+    'reopened-under-tighter-rules 6',
+    'reopened-where-nobody-can-be-asked 8',
+  ],
+  'a running call is stopped, and no event says that it has ended': [
+    'a-cancel-while-tools-run 17',
+    'a-crash-while-stopping 10-13',
+    'one-call-is-cancelled 7-15',
+  ],
+  'a text waits for a summary or a retry: here it has gone out': [
+    'compaction-before-a-turn 4-12',
+    'compaction-on-request 8',
+    'settings-and-limits-change-meanwhile 10-33',
+  ],
+  'the machine shortens results, or gives texts back to the editor: here they stay': [
+    'a-result-is-too-long 5-6',
+    'the-conversation-is-too-long 11-12',
+    'the-first-question-is-too-long 4-6',
+    'the-queue-after-a-cancel 12-16',
+  ],
+  'the cost of work that has not reported it is estimated': ['money-is-set-aside 8-31'],
+  'answers to no request, and wishes at the wrong time, are told apart by the state alone': [
+    'facts-that-come-before-the-start 2-13',
+    'facts-that-come-too-late-after-the-end 4-6 10-19',
+    'facts-that-come-too-late-during-a-call 9-26',
+    'facts-that-come-too-late-during-a-hook 10-19',
+    'facts-that-come-too-late-during-a-summary 8-19',
+    'facts-that-come-too-late-during-a-wait 5-18',
+    'facts-that-come-too-late-while-a-batch-runs 6-25',
+    'facts-that-come-too-late-while-files-are-taken-back 9-21',
+    'facts-that-come-too-late-while-waiting 7-29',
+    'the-conversation-is-taken-back 10-12',
+    'the-stopping-policy-says-enough 5',
+  ],
+};
+
+/** Texts of results where the events do not say why the call failed. */
+const UNSAID = /^(not run: the journal does not say why|interrupted while running.*)$/;
+/** The state in which a carried session goes on, for a state that has no carried form. */
+const carriedName = (state: State): State['name'] => {
+  switch (state.name) {
+    case 'Ready':
+    case 'Error':
+      return 'WaitingForUserInput';
+    case 'PostToolsHook':
+      return 'CallingLlm';
+    case 'Compacting':
+      return state.mode.kind === 'idle' ? 'WaitingForUserInput' : 'CallingLlm';
+    default:
+      return state.name;
+  }
+};
+
+const shownCall = (call: Call): object => ({
+  judged: call.judged,
+  requestedAt: call.requestedAt,
+  startedAt: 'startedAt' in call ? call.startedAt : null,
+  ...('outcome' in call ? { status: call.status, ran: call.ran, outcome: call.outcome } : {}),
+});
+
+/** All that both sides know of a session. `told`: notes that stand in events. */
+const knownOf = (state: State, told: readonly string[]): readonly object[] => {
+  const { session } = state;
+  const parts = messagesOf(session.conversation).flatMap(({ parts, ...message }) =>
+    parts.map((part) => ({ ...message, ...part })),
+  );
+  return [
+    ...parts.filter(
+      (part) => !('origin' in part && part.origin === 'note') || told.includes(part.text),
+    ),
+    ...session.queue,
+    session.usage,
+    { name: carriedName(state) },
+    ...(state.name === 'ExecutingTools' ? state.calls.map(shownCall) : []),
+  ];
+};
+
+const FOLDER = new URL('../../../../test/traces/', import.meta.url);
+
+/** The events of a trace, each with the state after it. */
+const stepsOf = (file: string): readonly { readonly event: Event; readonly state: State }[] => {
+  const lines = readFileSync(new URL(file, FOLDER), 'utf8').split('\n');
+  const settings = lines.find((line) => line.startsWith('! '))?.slice(2) ?? '';
+  let state: State = initialState(settingsFrom(settings));
+  let clock = 0;
+  return lines
+    .filter((line) => line.startsWith('> '))
+    .map((line) => {
+      const event = eventFrom(line.slice(2), clock);
+      clock = event.at;
+      ({ state } = step(state, event));
+      return { event, state };
+    });
+};
+
+/** The numbers of the events after which a carried session is another one than the machine's. */
+const differencesIn = (steps: ReturnType<typeof stepsOf>): readonly number[] => {
+  const told = steps.flatMap(({ event }) => (event.type === 'HookCompleted' ? [event.note] : []));
+  const carrier = carrierOf();
+  return steps.flatMap(({ event, state }, index) => {
+    carrier.see(event, true);
+    const session = carrier.missed(index + 1) ?? assert.fail('an event was missed');
+    const epoch = state.session.epoch + 1;
+    const resumed: Event = { type: 'Resumed', at: event.at, stoppedAt: event.at, epoch };
+    const upgrade = { from: 1, to: 2, session };
+    const carried = knownOf(step(state, { ...resumed, upgrade }).state, told);
+    const held = knownOf(step(state, resumed).state, told).map((part, place) => {
+      const text = (carried[place] as { text?: string } | undefined)?.text ?? '';
+      return 'failed' in part && part.failed && UNSAID.test(text) ? { ...part, text } : part;
+    });
+    return isDeepStrictEqual(held, carried) ? [] : [index + 1];
+  });
+};
+
+/** "4 7-9" for 4, 7, 8 and 9. */
+const inRanges = (numbers: readonly number[]): string => {
+  const firsts = numbers.filter((number) => !numbers.includes(number - 1));
+  const lasts = numbers.filter((number) => !numbers.includes(number + 1));
+  return firsts.map((first, i) => (first === lasts[i] ? first : `${first}-${lasts[i]}`)).join(' ');
+};
+
+test('a session that is read from its events is the one that the machine holds', () => {
+  const traces = readdirSync(FOLDER).filter((name) => name.endsWith('.trace'));
+  const differ = traces.flatMap((file) => {
+    const numbers = differencesIn(stepsOf(file));
+    return numbers.length === 0 ? [] : [`${file.replace('.trace', '')} ${inRanges(numbers)}`];
+  });
+  assert.deepEqual(differ.sort(), Object.values(DIFFERENT).flat().sort());
+});
+
+const asConversation = ({ messages, work }: CarriedSession): readonly Message[] => {
+  if (work.kind !== 'calls') return messages;
+  const results = work.calls.map(({ judged }) => ({
+    type: 'result' as const,
+    callId: judged.callId,
+    tool: judged.tool,
+    failed: false,
+    text: 'result',
+  }));
+  return [...messages, { role: 'user', parts: results }];
+};
+
+const typedIn = (messages: readonly Message[]): readonly string[] =>
+  messages.flatMap(({ parts }) =>
+    parts.flatMap((part) => ('text' in part ? (part.text.match(/text-\d+\./g) ?? []) : [])),
+  );
+
+const heldBy = ({ session }: State): readonly string[] => [
+  ...typedIn(messagesOf(session.conversation)),
+  ...session.queue.map(({ text }) => text),
+];
+
+test('every session that is read from its events is valid for a strict provider, and goes on', (t) => {
+  forAll(t, 150, (walked) => {
+    const walker = roam(walked);
+    for (let length = 1; length <= walker.events().length; length += 7) {
+      const carried = carriedFrom(walker.events().slice(0, length));
+      assert.deepEqual(faultsOf(asConversation(carried)), []);
+      const before = walker.steps()[length]?.state ?? begun({});
+      const resumed: Event = {
+        type: 'Resumed',
+        at: g.NOW * 2,
+        epoch: before.session.epoch + 1,
+        upgrade: { from: 1, to: 2, session: carried },
+      };
+      const { state, diagnostics, actions } = step(before, resumed);
+      assert.deepEqual(diagnostics, []);
+      const sent = actions.some(({ type }) => type === 'SendLlmRequest');
+      const isOpen = state.name === 'ExecutingTools';
+      assert.deepEqual(isOpen ? [] : faultsOf(messagesOf(state.session.conversation)), []);
+      assert.ok(!sent || state.session.conversation.open !== null);
+      const wire: unknown = JSON.parse(JSON.stringify(resumed));
+      assert.deepEqual(step(before, wire as Event).diagnostics, []);
+    }
+  });
+});
+
+test('a session that is read from its events has every text that the user typed', (t) => {
+  forAll(t, 150, (walked) => {
+    const walker = roam(walked);
+    const { messages, queue } = carriedFrom(walker.events());
+    const held = new Set([...typedIn(messages), ...queue.map(({ text }) => text)]);
+    // What a summary replaced is gone, and so is what the user took back, or out of the queue.
+    const removes = walker
+      .events()
+      .some(({ type }) => ['CompactionCompleted', 'EditQueue', 'RewindRequested'].includes(type));
+    const last = walker.steps().at(-1)?.state;
+    if (removes || last === undefined) return;
+    for (const text of heldBy(last)) assert.ok(held.has(text), `${text} was lost`);
+  });
 });
