@@ -188,6 +188,21 @@ for (const { what, state, start, stop, ends } of works) {
   });
 }
 
+test('closing ends a restore of files, and nothing else', () => {
+  const own = session();
+  const restoring: State = {
+    name: 'Rewinding',
+    session: own,
+    rewindId: 'rewind-1',
+    to: 0,
+    plan: 'plan-1',
+  };
+  const closed: State = { name: 'ShuttingDown', session: own };
+  assert.deepEqual(faults(restoring, g.shutdown, closed, [{ type: 'Shutdown' }]), []);
+  const left = goesOn('request req-1', 'ShuttingDown');
+  assert.deepEqual(faults(llm(own), g.shutdown, closed, [{ type: 'Shutdown' }]), left);
+});
+
 test('input, pieces and progress neither start nor end work', () => {
   const state = batch([running('1')]);
   for (const given of [

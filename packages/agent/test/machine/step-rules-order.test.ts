@@ -124,6 +124,12 @@ checkSteps('limit-before-call', [
     says: ['limit-before-call: two calls that spend were handed the same budget'],
   },
   {
+    title: 'another call beside two that spend already',
+    before: batch([spending('1'), spending('2')], left),
+    after: batch([spending('1'), spending('2'), running('3')], left),
+    actions: [{ type: 'ExecuteTools', batchId: 'batch-1', calls: [running('3').judged] }],
+  },
+  {
     title: 'two calls that spend, without a limit',
     ...runs(session(), spending('1'), spending('2')),
   },

@@ -180,6 +180,20 @@ checkRests([
   },
 ]);
 
+checkRests([
+  {
+    title: 'after a rewind',
+    path: path('Rewinding', W),
+    after: rests({ kind: 'rewound' }),
+  },
+  {
+    title: 'after a rewind',
+    path: path('Rewinding', W),
+    after: rests(COMPACTED),
+    says: [wrong('compacted', 'rewound')],
+  },
+]);
+
 const compacting: State = {
   name: 'Compacting',
   session: session(),
