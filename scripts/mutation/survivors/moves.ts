@@ -26,7 +26,27 @@ export const moves: readonly Survivor[] = [
         'running.every(({ judged }) => isExclusive(judged))',
       ],
     ],
-    [SHORTCUT, [CONDITION, '!batch.calls.some(isWaiting)', 'false']],
+    [
+      SHORTCUT,
+      [CONDITION, 'batch.calls.findLast(isWaiting) === undefined', 'false'],
+      [CONDITION, 'calls.length <= SEARCHED_MAX', 'false'],
+      [EQUALITY, 'calls.length <= SEARCHED_MAX', 'calls.length < SEARCHED_MAX'],
+      [CONDITION, 'known !== undefined', 'true'],
+      [CONDITION, 'unrecoverable !== undefined', 'true'],
+      [CONDITION, 'discarded !== undefined', 'true'],
+    ],
+    [
+      'Before and behind the calls of a batch there is none.',
+      [CONDITION, 'position < 0', 'false'],
+      [CONDITION, 'position >= 0', 'true'],
+      [EQUALITY, 'index < calls.length', 'index <= calls.length'],
+      [CONDITION, 'waiting === undefined', 'false'],
+    ],
+    [
+      'Such a call waits for one that runs alone: while that one runs, no other is looked at.',
+      [CONDITION, "call.allowed === 'notYet'", 'false'],
+      [CONDITION, "status === 'starting'", 'false'],
+    ],
   ]),
   ...aliveIn('packages/agent/src/machine/moves/batch-events.ts', [
     [

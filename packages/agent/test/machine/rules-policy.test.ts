@@ -394,6 +394,74 @@ test('what was looked up before the batch is not trusted behind a call that may 
   assert.deepEqual(trusted([commandCall('1', ['rm', 'b'])], both), {});
 });
 
+const twoCommands = (callId: string): JudgedCall => {
+  const [first, second] = [commandCall(callId, ['npm', 'test']), commandCall(callId, ['rm', 'b'])];
+  const commands = [first, second].flatMap(({ facts }) => facts.shell?.commands ?? []);
+  return { ...first, facts: { ...first.facts, shell: { commands, unclear: null } } };
+};
+
+test('one command of several that may change files is enough', () => {
+  const walker = bring('C[u]', fencedCareful);
+  const facts = { unrecoverable: ['b'] };
+  const { state } = walker.send(g.wants(twoCommands('1'), looked('2', facts)));
+  assert.equal(callsIn(state)[1]?.judged.facts.unrecoverable, undefined);
+});
+
+const previewed = (callId: string, ...paths: readonly string[]): JudgedCall => {
+  const call = edit(callId);
+  return {
+    ...call,
+    traits: { ...call.traits, previews: 'yes' },
+    facts: { ...call.facts, paths },
+  };
+};
+const statuses = (state: State): string =>
+  callsIn(state)
+    .map(({ status }) => status)
+    .join(' ');
+
+test('a call is previewed only when no call before it may still change what it reads', () => {
+  const second = (first: JudgedCall, path = '/project/a.ts'): string => {
+    const walker = bring('C[u]', careful);
+    return statuses(walker.send(g.wants(first, previewed('2', path))).state);
+  };
+  const edits = (...paths: readonly string[]): JudgedCall => {
+    const call = edit('1');
+    return { ...call, facts: { ...call.facts, paths } };
+  };
+  assert.equal(second(edits('/project/b.ts')), 'awaitingApproval previewing');
+  assert.equal(second(edits('/project/a.ts')), 'awaitingApproval queued');
+  assert.equal(second(edits('/project/b.ts', '/project/a.ts')), 'awaitingApproval queued');
+  assert.equal(second(edits()), 'awaitingApproval queued');
+  const opaque = commandCall('1', ['make']);
+  assert.equal(second(opaque), 'awaitingApproval queued');
+  const elsewhereOnly = { ...opaque, facts: { ...opaque.facts, paths: ['/project/b.ts'] } };
+  assert.equal(second(elsewhereOnly), 'awaitingApproval queued');
+  assert.equal(second(grep('1')), 'starting previewing');
+});
+
+test('behind a call that is being asked about no other call is looked at', () => {
+  const walker = bring('C[u]', careful);
+  const make = commandCall('1', ['make']);
+  const asked = walker.send(g.wants(make, previewed('2', '/a.ts'), previewed('3', '/b.ts')));
+  assert.equal(statuses(asked.state), 'awaitingApproval queued queued');
+  walker.send(g.allows('1'), g.started('1'));
+  const { state } = walker.send(g.ended('1'));
+  assert.equal(statuses(state), 'ok previewing queued');
+});
+
+test('a command that is known to need the network is asked about with it', () => {
+  const written = commandCall('1', ['npm', 'install']);
+  const expects = { needs: 'network', words: 'npm install' } as const;
+  const call: JudgedCall = { ...written, facts: { ...written.facts, expects } };
+  const walker = bring('C[u]', { sandbox: 'workspace' });
+  const { state } = walker.send(g.wants(call));
+  assert.equal(callsIn(state)[0]?.judged.facts.needs, 'network');
+  const other = bring('C[u]', { sandbox: 'workspace' });
+  const unknown = callsIn(other.send(g.wants(written)).state)[0];
+  assert.equal(unknown?.judged.facts.needs, undefined);
+});
+
 test('a call that is not valid ends with the reason; a valid one goes on', () => {
   assert.equal(endInvalid(grep('1'), 1, 2), null);
   const unknown = endInvalid(g.unknownTool('1'), 1, 2);

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { settingsOf } from '../../../../test/kit/agent/settings.js';
-import { type Walker, walk } from '../../../../test/kit/agent/walker.js';
+import { bring, type Walker, walk } from '../../../../test/kit/agent/walker.js';
 import { initialState } from '../../src/machine/machine.js';
+import { spendingIn } from '../../src/machine/moves/tool-batch.js';
 import type { Usage } from '../../src/machine/settings.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 
@@ -103,4 +104,14 @@ test('limit-after-round: a limit in dollars that tools used up stops the turn', 
 test('resume-calls: a call that is started again after a crash keeps the one id it has', () => {
   const walker = run({ type: 'Resumed', at: g.NOW, epoch: 1 });
   assert.deepEqual(openIds(walker), ['batch-1/1']);
+});
+
+test('limit-before-call: a request that has not said what it cost holds back no call that spends', () => {
+  const walker = bring('C[u]', { autoRearm: 'off', limits: { usd: 1 } });
+  walker.send(g.fails(), g.retryNow, g.wants(explore('1')));
+  assert.deepEqual(openIds(walker), ['req-1', 'batch-1/1']);
+  const state = walker.state();
+  assert.equal(state.name === 'ExecutingTools' && state.calls[0]?.status, 'starting');
+  assert.deepEqual(spendingIn(state), ['batch-1/1']);
+  assert.deepEqual(spendingIn(bring('W').state()), []);
 });
