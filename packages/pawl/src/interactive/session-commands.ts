@@ -64,7 +64,7 @@ export const resume: SlashCommand = async (context, words) => {
   const hasIds = look.columns >= ID_COLUMNS_MIN;
   const titleColumns = Math.min(60, Math.max(8, look.columns - (hasIds ? idColumns : 0) - 22));
   const choices = others.map(({ sessionId, changedAt, title }) => ({
-    text: `${formatWhen(changedAt)}  ` + `${oneLine(title, titleColumns) || '(nothing was said)'}`,
+    text: `${formatWhen(changedAt)}  ${oneLine(title, titleColumns) || '(nothing was said)'}`,
     about: hasIds ? sessionId : '',
   }));
   const chosen = others[(await context.view.pick('Go on with:', choices)) ?? -1];
