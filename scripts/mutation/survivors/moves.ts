@@ -117,4 +117,11 @@ export const moves: readonly Survivor[] = [
       ['ObjectLiteral', "{ kind: 'start' }", '{}'],
     ],
   ]),
+  ...aliveIn('packages/agent/src/machine/moves/budget.ts', [
+    [KIND, [CONDITION, "limit === 'unlimited'", 'false']],
+    [
+      'Only dollars and tokens have slices.',
+      [CONDITION, "dimension === 'usd' || dimension === 'tokens'", 'true'],
+    ],
+  ]),
 ];

@@ -255,6 +255,15 @@ test('clock-jumps: what is left is counted from the last time that the session w
   assert.deepEqual(delays(walker), [50_000]);
 });
 
+test('time-limit: a limit that is set in a turn without one counts from the beginning of the turn', () => {
+  const left = (at: number): readonly number[] => {
+    const walker = bring('C[u]');
+    walker.send({ type: 'ApproveBudget', at: g.NOW + at, dimension: 'time', limit: 60_000 });
+    return delays(walker);
+  };
+  assert.deepEqual([left(20_000), left(-20_000)], [[40_000], [60_000]]);
+});
+
 test('clock-jumps: a limit that is raised after the clock jumped ahead leaves the turn what was added', () => {
   const walker = bring('C[u]', timed);
   walker.send({ type: 'ApproveBudget', at: g.NOW + DAY, dimension: 'time', limit: 90_000 });

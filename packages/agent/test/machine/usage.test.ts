@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { waiting } from '../../../../test/kit/agent/by-hand.js';
+import { llm, waiting } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { begun } from '../../../../test/kit/agent/random.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
@@ -22,12 +22,21 @@ import {
   remainingIn,
   reserve,
   reserveForCalls,
+  setLimit,
   settledUsage,
   settleLost,
+  spentText,
+  stopBeforeCall,
   stopUnpaid,
   surplusWarnings,
 } from '../../src/machine/moves/budget.js';
-import { type Limits, sumUsage, type Usage, type UsageTotals } from '../../src/machine/settings.js';
+import {
+  type Dimension,
+  type Limits,
+  sumUsage,
+  type Usage,
+  type UsageTotals,
+} from '../../src/machine/settings.js';
 import { changeSession, type In, type SessionData } from '../../src/machine/state.js';
 
 // Sums by themselves: what is added up, and what is left of a limit.
@@ -162,6 +171,33 @@ test('a limit raises itself by its slice above what was spent, and not without a
   const before = { ...session({ usd: 0.25 }, { usage: totals }), slices };
   assert.deepEqual(rearm(before, 'usd'), { session: before, actions: [] });
   assert.equal(rearm(before, 'tokens').session.settings.limits.tokens, 4_321 + 50);
+  const unpaid = { ...session({ tokens: 10_000 }, { usage: totals }), slices };
+  assert.equal(rearm(unpaid, 'tokens').session.settings.limits.tokens, 10_000 + 50);
+});
+
+test('the first limit that is set is the slice by which it raises itself', () => {
+  const slices = (dimension: Dimension, limit = 5) => {
+    const changed = setLimit(session({}), dimension, limit);
+    return [changed.slices, setLimit(changed, dimension, 9).slices];
+  };
+  const usd = { usd: 5, tokens: 'unlimited' };
+  const tokens = { usd: 'unlimited', tokens: 5 };
+  const none = { usd: 'unlimited', tokens: 'unlimited' };
+  assert.deepEqual(slices('usd'), [usd, usd]);
+  assert.deepEqual(slices('tokens'), [tokens, tokens]);
+  assert.deepEqual(slices('rounds'), [none, none]);
+});
+
+test('what was spent is said with its limit, also where there is none', () => {
+  const spent = session({ tokens: 5_000 }, { usage: totals });
+  assert.equal(spentText(spent, 'tokens', g.NOW), '4321 of 5000 tokens used');
+  assert.equal(spentText(spent, 'usd', g.NOW), '$0.5000 of no limit used');
+});
+
+test('a stop before a request names the limit that is reached', () => {
+  const stopped = (limits: Partial<Limits>) =>
+    stopBeforeCall(llm(session(limits, { usage: totals }))).state.dimension;
+  assert.deepEqual([stopped({ tokens: 1 }), stopped({ usd: 0.1 })], ['tokens', 'usd']);
 });
 
 test('what is not known of a usage counts as what was set aside for it, if that is anything', () => {
