@@ -6,8 +6,10 @@ import {
   EQUALITY,
   FIRST,
   KIND,
+  LIST,
   LOGIC,
   METHOD,
+  NOBODYS,
   SHORTCUT,
   type Survivor,
 } from './survivor.js';
@@ -119,9 +121,26 @@ export const moves: readonly Survivor[] = [
   ]),
   ...aliveIn('packages/agent/src/machine/moves/budget.ts', [
     [KIND, [CONDITION, "limit === 'unlimited'", 'false']],
+    [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
     [
       'Only dollars and tokens have slices.',
       [CONDITION, "dimension === 'usd' || dimension === 'tokens'", 'true'],
     ],
+  ]),
+  ...aliveIn('packages/agent/src/machine/moves/rewind.ts', [
+    [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
+    [
+      'The two places are never one: they are those of parts of different kinds.',
+      [EQUALITY, 'firstText > lastResult', 'firstText >= lastResult'],
+    ],
+    [ASKED, [CHAIN, 'files?.plan', 'files.plan']],
+    [
+      'Behind the end of one list stands nothing, which is like no message of the other.',
+      [CONDITION, 'kept < before.length', 'true'],
+      [EQUALITY, 'kept < before.length', 'kept <= before.length'],
+      [CONDITION, 'kept < after.length', 'true'],
+      [EQUALITY, 'kept < after.length', 'kept <= after.length'],
+    ],
+    [SHORTCUT, [CONDITION, 'one === other', 'false']],
   ]),
 ];

@@ -8,6 +8,7 @@ import {
   result,
   text,
   user,
+  waiting,
 } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { bring, type Step } from '../../../../test/kit/agent/walker.js';
@@ -21,7 +22,12 @@ import type { ChangeSummary, On } from '../../src/machine/event.js';
 import { modelReply, toolCall, userInput } from '../../src/machine/event.js';
 import { initialState, settledConversation, step } from '../../src/machine/machine.js';
 import type { Message } from '../../src/machine/message.js';
-import { rewindConversation, rewoundConversation } from '../../src/machine/moves/rewind.js';
+import {
+  replaceConversation,
+  rewindConversation,
+  rewoundConversation,
+} from '../../src/machine/moves/rewind.js';
+import { noStreaks } from '../../src/machine/moves/tool-batch.js';
 import { defaultSettings } from '../../src/machine/settings.js';
 
 const asked = addTexts(emptyConversation, 'user', ['hello']);
@@ -37,6 +43,7 @@ test('a rewind keeps the longest common beginning', () => {
   deepStrictEqual(rewindConversation(present, answered), { kept: 2, messages: [] });
   const copy = addTexts(emptyConversation, 'user', ['hello']);
   deepStrictEqual(rewindConversation(answered, copy), { kept: 1, messages: [] });
+  deepStrictEqual(rewindConversation(answered, answered), { kept: 2, messages: [] });
   deepStrictEqual(rewindConversation(asked, addTexts(emptyConversation, 'user', ['other'])), {
     kept: 0,
     messages: [{ role: 'user', parts: [{ type: 'text', origin: 'user', text: 'other' }] }],
@@ -103,6 +110,9 @@ test('a conversation to go to has calls with their results, turn by turn, and sa
   ok(leadsTo(question(), calling('1', '2'), answers, reply()));
   ok(leadsTo(question(), calling('1', '2'), answers));
   ok(leadsTo());
+  const [call] = calling('1').parts;
+  const spaced = { ...calling('1'), parts: [{ type: 'text', text: '\n' }, call] } as Message;
+  ok(leadsTo(question(), spaced, user(result('1'))));
   const wrong: readonly (readonly Message[])[] = [
     [question(), calling('1', '2'), user(result('1')), reply()],
     [question(), calling('1', '2'), user(result('2'), result('1')), reply()],
@@ -114,6 +124,7 @@ test('a conversation to go to has calls with their results, turn by turn, and sa
     [question(), user()],
     [user()],
     [question(' ')],
+    [user(text('user', 'hi'), text('note', ' '))],
   ];
   for (const messages of wrong) ok(!leadsTo(...messages), JSON.stringify(messages));
 });
@@ -174,4 +185,18 @@ test('a rewind says how many files went back, which it left, and why if there is
   deepStrictEqual(said({ note: null }), [`${there}no file had to be changed`]);
   const { conversation: _, ...filesOnly } = g.rewind('plan-1');
   deepStrictEqual(said({ note: null }, filesOnly), ['no file had to be changed']);
+});
+
+test('a rewind of the conversation begins like batches anew, and adds no blank note', () => {
+  const { session } = bring('W long').state();
+  const streaks = { ...session.turn.streaks, errors: 2 };
+  const before = waiting({ ...session, turn: { ...session.turn, streaks } });
+  const rewindTo = (part: Partial<On<'RewindRequested'>>) =>
+    replaceConversation(before, { ...g.rewind(), ...part }).state;
+  deepStrictEqual(rewindTo({}).session.turn.streaks.errors, noStreaks.errors);
+  deepStrictEqual(rewindTo({ note: ' ' }).session.notes, []);
+  deepStrictEqual(rewindTo({ note: 'see a.ts' }).session.notes, ['see a.ts']);
+  const { conversation: _, ...nothing } = g.rewind();
+  const stays = replaceConversation(before, nothing).state;
+  deepStrictEqual([stays.reason, stays.session], [{ kind: 'rewound' }, before.session]);
 });

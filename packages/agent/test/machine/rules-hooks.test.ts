@@ -1,11 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as hand from '../../../../test/kit/agent/by-hand.js';
 import { batchOf } from '../../../../test/kit/agent/flight.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import { a, good, note, u, use } from '../../../../test/kit/agent/shown.js';
 
+import type { Action } from '../../src/machine/action.js';
+import { messagesOf } from '../../src/machine/conversation.js';
+import type { On } from '../../src/machine/event.js';
+import { hearHooks, showHooks } from '../../src/machine/moves/hooks.js';
+import type { State } from '../../src/machine/state.js';
+import type { HookVerdicts } from '../../src/policy/judged-call.js';
+
 // Hooks after tools: corners that cases-hooks.test.ts leaves out.
 
 const { edit, grep } = g;
+const { llm, waiting, withTalk } = hand;
 /** The start of the call is in the journal, but it was stopped before it did anything. */
 const neverBegan: g.Given = (state) => ({
   type: 'ToolCompleted',
@@ -258,3 +269,80 @@ check([
     does: ['SendLlmRequest'],
   },
 ]);
+
+// ---- What hooks of the user said ----
+
+type Ran = On<'UserHooksRan'>;
+const notes: HookVerdicts = [{ hook: 'style', decision: 'allow', note: 'use tabs' }];
+const denies: HookVerdicts = [{ hook: 'style', decision: 'deny', reason: 'spaces' }];
+const fails: HookVerdicts = [{ hook: 'style', decision: 'allow', fault: 'it crashed' }];
+const ran = (part: Partial<Ran> = {}): Ran => ({
+  type: 'UserHooksRan',
+  at: g.NOW,
+  moment: 'before-request',
+  requestId: null,
+  verdicts: notes,
+  ...part,
+});
+const texts = (actions: readonly Action[]): readonly string[] =>
+  actions.map((action) => ('text' in action ? `${action.type} ${action.text}` : action.type));
+
+test('user-hooks-report: a note goes with the request that waits for it, or else with the next', () => {
+  const heard = (state: State, event: Ran) => {
+    const { session: own } = hearHooks(state, event).state;
+    const [open] = messagesOf(own.conversation).slice(-1);
+    const last = open?.parts.at(-1);
+    return [
+      own.notes,
+      last !== undefined && 'origin' in last && last.origin === 'note' ? last.text : null,
+    ];
+  };
+  const calling = llm(withTalk([], hand.asked()));
+  const [note = ''] = heard(waiting(), ran())[0] as readonly string[];
+  assert.match(note, /use tabs/);
+  assert.deepEqual(heard(calling, ran({ requestId: 'req-1' })), [[], note]);
+  assert.deepEqual(heard(calling, ran({ requestId: 'req-2' })), [[note], null]);
+  assert.deepEqual(heard(waiting(), ran({ requestId: 'req-1' })), [[note], null]);
+});
+
+test('user-hooks-report: what the model reads already is not said twice', () => {
+  const once = hearHooks(waiting(), ran()).state;
+  const twice = hearHooks(once, ran());
+  assert.deepEqual(twice.state.session.notes, once.session.notes);
+  const [note = ''] = once.session.notes;
+  const calling = llm(withTalk([], hand.user(hand.text('user', 'hi'), hand.text('note', note))));
+  assert.deepEqual(hearHooks(calling, ran()).state.session.notes, []);
+  const typed = llm(withTalk([], hand.user(hand.text('user', note))));
+  assert.deepEqual(hearHooks(typed, ran()).state.session.notes, [note]);
+  const other = llm(withTalk([], hand.user(hand.text('note', 'another note'))));
+  assert.deepEqual(hearHooks(other, ran()).state.session.notes, [note]);
+});
+
+test('user-hooks-report: after a batch the model reads objections, at other moments the user alone', () => {
+  const heard = (moment: Ran['moment']) =>
+    hearHooks(waiting(), ran({ moment, verdicts: denies })).state.session.notes.length;
+  assert.deepEqual(
+    [heard('after-batch'), heard('before-request'), heard('session-start')],
+    [1, 0, 0],
+  );
+  assert.deepEqual([heard('session-end'), heard('ask-user')], [0, 0]);
+});
+
+test('user-hooks-report: the user sees failures, notes and objections; nothing said is late', () => {
+  const said = (verdicts: HookVerdicts) => hearHooks(waiting(), ran({ verdicts }));
+  assert.deepEqual(texts(said(notes).actions), ['DisplayNotice hook style: use tabs']);
+  assert.deepEqual(texts(said(fails).actions), ['DisplayWarning hook style: it crashed']);
+  assert.match(texts(said(denies).actions).at(-1) ?? '', /^DisplayWarning hook style: /);
+  assert.equal(said(fails).late, undefined);
+  const state = waiting();
+  assert.equal(hearHooks(state, ran({ verdicts: fails })).state, state);
+  const nothing = hearHooks(state, ran({ verdicts: [] }));
+  assert.deepEqual(
+    [nothing.state, nothing.late, nothing.actions],
+    [state, 'the hooks had nothing to say', []],
+  );
+  assert.deepEqual(
+    [showHooks([]), texts(showHooks(notes))],
+    [[], ['DisplayNotice hook style: use tabs']],
+  );
+});

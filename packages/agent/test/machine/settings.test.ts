@@ -11,6 +11,8 @@ import {
   readLimits,
   remainingLimit,
   retrySettings,
+  type Settings,
+  settingsAfterPlan,
 } from '../../src/machine/settings.js';
 
 test('a limit of 0 as people write it is none; what is left of a limit is 0 and stays 0', () => {
@@ -71,4 +73,48 @@ test('the word unlimited lifts a limit, as 0 does; what is no limit is refused',
   for (const wrong of [-1, Number.POSITIVE_INFINITY, Number.NaN]) {
     assert.deepEqual(lifted(wrong), [1, 1]);
   }
+});
+
+test('a plan that is accepted gives back the preset before it, and nothing wider', () => {
+  const after = (patch: Partial<Settings>) => {
+    const { preset, onAsk, formatter, sandbox } = settingsAfterPlan({
+      ...settingsOf({}),
+      preset: 'plan',
+      ...patch,
+    });
+    return [preset, onAsk, formatter, sandbox];
+  };
+  const inside = { sandbox: 'workspace' } as const;
+  assert.deepEqual(after({ ...inside, presetBefore: 'auto' }), [
+    'auto',
+    'ask',
+    'onChanges',
+    'workspace',
+  ]);
+  assert.deepEqual(after({ ...inside, presetBefore: 'careful' }), [
+    'careful',
+    'ask',
+    'off',
+    'workspace',
+  ]);
+  assert.deepEqual(after({ ...inside, presetBefore: 'ci' }), [
+    'ci',
+    'deny',
+    'onChanges',
+    'workspace',
+  ]);
+  assert.deepEqual(after({ sandbox: 'read-only', presetBefore: 'auto' }), [
+    'auto',
+    'ask',
+    'onChanges',
+    'workspace',
+  ]);
+  for (const sandbox of ['off', 'missing'] as const)
+    assert.deepEqual(after({ sandbox, presetBefore: 'auto' }), ['auto', 'ask', 'off', sandbox]);
+  const { sandbox: _, ...none } = {
+    ...settingsOf({}),
+    preset: 'plan',
+    presetBefore: 'auto',
+  } as const;
+  assert.equal(settingsAfterPlan(none).formatter, 'off');
 });
