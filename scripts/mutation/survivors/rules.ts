@@ -45,6 +45,9 @@ export const rules: readonly Survivor[] = [
       [EQUALITY, 'firstText < lastResult', 'firstText <= lastResult'],
     ],
   ]),
+  ...aliveIn('packages/agent/src/machine/settings.ts', [
+    [KIND, [CONDITION, "limit !== 'unlimited'", 'true']],
+  ]),
   ...aliveIn('packages/agent/src/machine/names.ts', [
     [
       'Only its type is looked at: from it the compiler takes the names of the events that have a default row.',

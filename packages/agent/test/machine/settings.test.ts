@@ -5,6 +5,7 @@ import { settingsOf } from '../../../../test/kit/agent/settings.js';
 import { walk } from '../../../../test/kit/agent/walker.js';
 import { initialState } from '../../src/machine/machine.js';
 import {
+  efforts,
   isLimited,
   isReached,
   readLimit,
@@ -117,4 +118,8 @@ test('a plan that is accepted gives back the preset before it, and nothing wider
     presetBefore: 'auto',
   } as const;
   assert.equal(settingsAfterPlan(none).formatter, 'off');
+});
+
+test('efforts go from the lowest up, behind that of the model itself', () => {
+  assert.equal(efforts.join(' '), 'auto low medium high xhigh max');
 });
