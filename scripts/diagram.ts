@@ -3,6 +3,8 @@
  * that: the blocks of docs/machine.md.
  */
 
+import { answersTo } from '../packages/agent/src/machine/action.js';
+
 /** The names that markers have. */
 type Part =
   | 'diagram'
@@ -83,3 +85,19 @@ export const emptyMachineDocument = [
   '<!-- answers:end -->',
   '',
 ].join('\n');
+
+const eventList = (events: readonly string[]): string =>
+  events.map((event) => `\`${event}\``).join(', ') || '–';
+
+/** One row for each action that has an answer. */
+export const answersTable = (): string =>
+  [
+    '| action | may come before | ends it, one of | may come late |',
+    '|---|---|---|---|',
+    ...Object.entries(answersTo)
+      .filter(([, { before, last, late }]) => [...before, ...last, ...late].length > 0)
+      .map(
+        ([action, { before, last, late }]) =>
+          `| \`${action}\` | ${eventList(before)} | ${eventList(last)} | ${eventList(late)} |`,
+      ),
+  ].join('\n');

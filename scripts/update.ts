@@ -9,7 +9,6 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { answersTable } from '../packages/agent/src/machine/action.js';
 import { askedActions } from '../packages/agent/src/machine/asked-actions.js';
 import { agent } from '../packages/agent/src/machine/machine.js';
 import { markdownTable, mermaid } from '../packages/machine/src/kernel/diagrams.js';
@@ -18,7 +17,14 @@ import { ASKED_ACTIONS, askedActionsText } from './asked-actions.js';
 import { bundle } from './bundle.js';
 import { codeModePage, fillCodeModePage } from './code-mode-page.js';
 import { configurationPage, fillConfigurationPage } from './configuration-page.js';
-import { DRIVE_EXAMPLE, emptyMachineDocument, exampleOf, fenced, splice } from './diagram.js';
+import {
+  answersTable,
+  DRIVE_EXAMPLE,
+  emptyMachineDocument,
+  exampleOf,
+  fenced,
+  splice,
+} from './diagram.js';
 import { schemaText } from './json-schema.js';
 import { MACHINE_SHAPES, machineShapesText } from './machine-shapes.js';
 import { manualPage, manualText } from './manual-page.js';

@@ -9,7 +9,7 @@ export const options: PartialStrykerOptions = {
   mutate: [
     'packages/machine/src/**/*.ts',
     'packages/agent/src/machine/**/*.ts',
-    '!packages/agent/src/machine/shapes.ts', // generated
+    '!packages/agent/src/machine/{asked-actions,shapes}.ts', // generated
     'packages/agent/src/policy/*.ts',
     'packages/verify/src/{exploration,projections}/*.ts',
   ],

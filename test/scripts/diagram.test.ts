@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { answersTable } from '../../packages/agent/src/machine/action.js';
 import { askedActions } from '../../packages/agent/src/machine/asked-actions.js';
 import { agent } from '../../packages/agent/src/machine/machine.js';
 import { markdownTable, mermaid } from '../../packages/machine/src/kernel/diagrams.js';
 import { ASKED_ACTIONS, askedActionsText } from '../../scripts/asked-actions.js';
 import {
+  answersTable,
   cutOut,
   DRIVE_EXAMPLE,
   emptyMachineDocument,

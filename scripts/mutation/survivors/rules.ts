@@ -15,7 +15,25 @@ import {
  */
 export const rules: readonly Survivor[] = [
   ...aliveIn('packages/agent/src/machine/conversation.ts', [
-    [KIND, [CONDITION, "part.type === 'text'", 'true']],
+    [
+      KIND,
+      [CONDITION, "part.type === 'text'", 'true'],
+      [CONDITION, "part.type !== 'text'", 'false'],
+      [CONDITION, "message.role !== 'user'", 'false'],
+    ],
+    ['A summary stands in the first message alone.', [CONDITION, 'index === 0', 'true']],
+  ]),
+  ...aliveIn('packages/agent/src/machine/machine.ts', [
+    [
+      'Resumed leaves no other diagnostic where its epoch is new.',
+      [CONDITION, "kind === 'malformed'", 'true'],
+    ],
+    ['No field is null or missing at the beginning.', [CONDITION, "kind !== 'any'", 'true']],
+    [
+      'Only the kinds of its fields are looked at.',
+      ['ObjectLiteral', "{ ...defaultSettings, model: '', workspace: '' }", '{}'],
+    ],
+    ['A step of no state is one of no name.', ['ObjectLiteral', "{ name: '' }", '{}']],
   ]),
   ...aliveIn('packages/agent/src/machine/invariants.ts', [
     [KIND, [CONDITION, 'ended !== null', 'true']],

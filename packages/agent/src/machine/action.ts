@@ -196,19 +196,3 @@ export const answersTo: Readonly<Record<ActionType, Answers>> = {
   PromptForInput: { ...NONE, last: ['UserInput'] },
   Shutdown: NONE,
 };
-
-const eventList = (events: readonly EventType[]): string =>
-  events.map((event) => `\`${event}\``).join(', ') || '–';
-
-/** One row for each action that has an answer. */
-export const answersTable = (): string =>
-  [
-    '| action | may come before | ends it, one of | may come late |',
-    '|---|---|---|---|',
-    ...Object.entries(answersTo)
-      .filter(([, answers]) => answers !== NONE)
-      .map(
-        ([action, { before, last, late }]) =>
-          `| \`${action}\` | ${eventList(before)} | ${eventList(last)} | ${eventList(late)} |`,
-      ),
-  ].join('\n');

@@ -42,6 +42,7 @@ test('a copy of a state by JSON or structuredClone changes nothing, and the diag
     JSON.parse(JSON.stringify(asked)),
     structuredClone(asked),
     {},
+    { name: 'CallingLlm', session: {} },
     null,
     undefined,
     5,
@@ -59,6 +60,7 @@ test('what is no encoded state is refused with the field that is wrong, and anot
   const rows: readonly [unknown, RegExp][] = [
     [null, /no machineVersion/],
     [{ machineVersion: MACHINE_VERSION }, /state.name must be a text/],
+    [{ ...encoded, state: { ...state, name: 5 } }, /state.name must be a text/],
     [{ ...encoded, state: { ...state, name: 'Nowhere' } }, /state.name must be one of Ready/],
     [{ ...encoded, state: { ...state, name: 'EndOfTurn' } }, /state.name must be one of Ready/],
     [{ ...encoded, state: { ...state, session: 1 } }, /state.session must be an object/],

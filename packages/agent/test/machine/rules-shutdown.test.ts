@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check, type Row, spentBy } from '../../../../test/kit/agent/rows.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
 import { a, bad, good, note, u, use } from '../../../../test/kit/agent/shown.js';
-import { bring } from '../../../../test/kit/agent/walker.js';
+import { bring, type Walker } from '../../../../test/kit/agent/walker.js';
 import type { CallOutcome } from '../../src/machine/call.js';
+import { messagesOf } from '../../src/machine/conversation.js';
 import type { Event } from '../../src/machine/event.js';
 import { defaultSettings } from '../../src/machine/settings.js';
+import type { JudgedCall } from '../../src/policy/judged-call.js';
 import { presetRules } from '../../src/policy/presets.js';
 
 // Shutdown and reopening: corners that cases-shutdown.test.ts leaves out.
@@ -245,3 +248,85 @@ check([
     quiet: true,
   },
 ]);
+
+// ---- Calls that are judged anew when the session is resumed ----
+
+const anew = (call: JudgedCall, part: Partial<JudgedCall> = {}): JudgedCall => ({
+  ...call,
+  title: 'judged anew',
+  ...part,
+});
+const resumedWith = (...judged: readonly JudgedCall[]): Event => ({
+  type: 'Resumed',
+  at: g.NOW,
+  epoch: 2,
+  judged,
+});
+/** Each call with its status; a mark stands at those whose judgement is new. */
+const callsAfter = (walker: Walker, ...judged: readonly JudgedCall[]): string => {
+  const { state } = walker.send(resumedWith(...judged));
+  const calls = state.name === 'ExecutingTools' ? state.calls : [];
+  return calls
+    .map((call) => `${call.status}${call.judged.title === undefined ? '' : '*'}`)
+    .join(' ');
+};
+const batchOf = (patch: SettingsPatch, ...given: readonly g.Given[]): Walker => {
+  const walker = bring('C[u]', patch);
+  walker.send(...given);
+  return walker;
+};
+const careful: SettingsPatch = { rules: presetRules.careful };
+
+test('resume-calls: a call that has not run is judged as its tool judges it now', () => {
+  const starts = () => batchOf({}, g.wants(edit('1'), edit('2')));
+  assert.equal(callsAfter(starts()), 'starting queued');
+  assert.equal(callsAfter(starts(), anew(edit('1')), anew(edit('2'))), 'starting* queued*');
+  const asks = () => batchOf(careful, g.wants(edit('1'), edit('2')));
+  assert.equal(callsAfter(asks(), anew(edit('2'))), 'awaitingApproval awaitingApproval*');
+  const previews = (callId: string): JudgedCall => {
+    const call = edit(callId);
+    return { ...call, traits: { ...call.traits, previews: 'yes' } };
+  };
+  const previewing = batchOf(careful, g.wants(previews('1')));
+  assert.equal(callsAfter(previewing, anew(previews('1'))), 'previewing*');
+});
+
+test('resume-calls: a yes of the user ends with the process that asked for it', () => {
+  const allowed = () => batchOf(careful, g.wants(edit('1')), g.allows('1'));
+  assert.equal(callsAfter(allowed()), 'starting');
+  assert.equal(callsAfter(allowed(), anew(edit('1'))), 'awaitingApproval*');
+});
+
+test('resume-calls: a judgement of another tool, of no call or of a call that runs is not taken', () => {
+  const walker = () => batchOf({}, g.wants(grep('1'), edit('2')), g.started('1'));
+  assert.equal(callsAfter(walker(), anew(grep('1'))), 'running queued');
+  assert.equal(callsAfter(walker(), anew(edit('2'), { tool: 'write' })), 'running queued');
+  assert.equal(callsAfter(walker(), anew(edit('3'))), 'running queued');
+  const ended = batchOf({}, g.wants(grep('1'), edit('2')), g.started('1'), g.ended('1'));
+  assert.equal(callsAfter(ended, anew(grep('1')), anew(edit('2'))), 'ok starting*');
+});
+
+test('resume-calls: a call that was being cancelled ends, however it is judged now', () => {
+  const walker = batchOf({}, g.wants(grep('1'), grep('2')), g.cancelTool('1'));
+  assert.equal(callsAfter(walker, anew(grep('1')), anew(grep('2'))), 'cancelled starting*');
+});
+
+test('resume-calls: a call that is no valid one any more ends with the reason, and is shown', () => {
+  const walker = batchOf({}, g.wants(edit('1'), edit('2')));
+  const gone = anew(edit('2'), { verdict: { kind: 'noSuchTool', known: ['grep'] } });
+  assert.equal(callsAfter(walker, gone), 'starting noSuchTool*');
+  const shown = walker.last().actions.filter(({ type }) => type === 'DisplayToolResult');
+  assert.equal(shown.length, 1);
+});
+
+test('shutdown: pictures of a call that ended in time stay with its result', () => {
+  const images = [{ mediaType: 'image/png', sha256: 'a'.repeat(64) }] as const;
+  const pictures = (outcome: CallOutcome): number => {
+    const walker = batchOf({}, g.wants(grep('1')), g.started('1'), shutdownWith([['1', outcome]]));
+    const [last] = messagesOf(walker.state().session.conversation).slice(-1);
+    const result = last?.role === 'user' ? last.parts.find(({ type }) => type === 'result') : last;
+    return result !== undefined && 'images' in result ? (result.images?.length ?? 0) : 0;
+  };
+  assert.equal(pictures({ status: 'ok', text: 'a picture', images }), 1);
+  assert.equal(pictures({ status: 'ok', text: 'none' }), 0);
+});

@@ -37,7 +37,7 @@ import {
   type Usage,
   type UsageTotals,
 } from '../../src/machine/settings.js';
-import { changeSession, type In, type SessionData } from '../../src/machine/state.js';
+import { changeSession, type In, knownCostUsd, type SessionData } from '../../src/machine/state.js';
 
 // Sums by themselves: what is added up, and what is left of a limit.
 
@@ -426,4 +426,10 @@ test('a lost request that could cost nothing is settled without a word', () => {
     JSON.stringify(lost.actions),
     /the cost of 2 requests is unknown: \$0\.5000, the most/,
   );
+});
+
+test('the cost of a session is known if each of its calls had a price', () => {
+  const cost = (unpriced: number) =>
+    knownCostUsd(waiting(session({}, { usage: { ...totals, unpriced } })));
+  assert.deepEqual([cost(0), cost(1)], [0.5, null]);
 });
