@@ -143,4 +143,22 @@ export const moves: readonly Survivor[] = [
     ],
     [SHORTCUT, [CONDITION, 'one === other', 'false']],
   ]),
+  ...aliveIn('packages/agent/src/machine/moves/batch-events.ts', [
+    [
+      SHORTCUT,
+      [CONDITION, 'images !== undefined', 'true', 2],
+      [CONDITION, 'ran === undefined', 'false'],
+      [CONDITION, 'grant === null', 'false'],
+    ],
+    [NOBODYS, [LIST, '[]', '["Stryker was here"]', 2]],
+    [
+      ASKED,
+      [CONDITION, 'grant !== null', 'true'],
+      [CHAIN, 'findCall(state, event)?.judged', 'findCall(state, event).judged'],
+    ],
+    [
+      'The calls behind it have not started, and its own preview has been made.',
+      [METHOD, 'state.calls.slice(0, state.calls.indexOf(call))', 'state.calls'],
+    ],
+  ]),
 ];

@@ -6,6 +6,7 @@ import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
 import { a, bad, good, u, use } from '../../../../test/kit/agent/shown.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
 import type { Call } from '../../src/machine/call.js';
+import type { Event } from '../../src/machine/event.js';
 import { callWithId, endInvalid } from '../../src/machine/moves/tool-batch.js';
 import type { State } from '../../src/machine/state.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
@@ -438,6 +439,43 @@ test('a call is previewed only when no call before it may still change what it r
   const elsewhereOnly = { ...opaque, facts: { ...opaque.facts, paths: ['/project/b.ts'] } };
   assert.equal(second(elsewhereOnly), 'awaitingApproval queued');
   assert.equal(second(grep('1')), 'starting previewing');
+});
+
+const preview = (callId: string): Event => ({
+  type: 'CallPreviewed',
+  at: g.NOW,
+  batchId: 'batch-1',
+  callId,
+  preview: { kind: 'change', diff: '+x' },
+});
+
+test('a preview of a call that the batch does not have is late', () => {
+  const walker = bring('C[u]', careful);
+  walker.send(g.wants(previewed('1', '/a.ts')));
+  const { diagnostics, actions } = walker.send(preview('9'));
+  assert.deepEqual([diagnostics.map(({ kind }) => kind), actions], [['late'], []]);
+});
+
+test('where nobody can be asked any more, a preview ends the call and the turn', () => {
+  const after = (onAsk: 'deny' | 'stop') => {
+    const walker = bring('C[u]', careful);
+    walker.send(g.wants(previewed('1', '/a.ts')), g.change({ onAsk }));
+    const { state, actions } = walker.send(preview('1'));
+    return [state.name, actions.filter(({ type }) => type === 'DisplayToolResult').length];
+  };
+  assert.deepEqual(after('deny'), ['CallingLlm', 1]);
+  assert.deepEqual(after('stop'), ['WaitingForUserInput', 1]);
+});
+
+test('a yes for all such calls starts no call that a rule denies', () => {
+  const second = (rules: SettingsPatch['rules']): string | undefined => {
+    const walker = bring('C[u]', careful);
+    walker.send(g.wants(edit('1'), edit('2')));
+    if (rules !== undefined) walker.send(g.change({ rules }));
+    return callsIn(walker.send(g.allows('1', 'shape')).state)[1]?.status;
+  };
+  assert.equal(second(undefined), 'queued');
+  assert.equal(second(presetRules.plan), 'awaitingApproval');
 });
 
 test('behind a call that is being asked about no other call is looked at', () => {

@@ -329,4 +329,17 @@ test('shutdown: pictures of a call that ended in time stay with its result', () 
   };
   assert.equal(pictures({ status: 'ok', text: 'a picture', images }), 1);
   assert.equal(pictures({ status: 'ok', text: 'none' }), 0);
+  assert.equal(pictures({ status: 'failed', text: 'no picture', images }), 0);
+});
+
+test('shutdown: an outcome of another batch ends no call of this one', () => {
+  const outcome: CallOutcome = { status: 'ok', text: 'done', diff: '+x' };
+  const shown = (batchId: string): unknown => {
+    const walker = batchOf({}, g.wants(grep('1')), g.started('1'));
+    const { actions } = walker.send(shutdownWith([['1', outcome, batchId]]));
+    const result = actions.find(({ type }) => type === 'DisplayToolResult');
+    return result?.type === 'DisplayToolResult' ? [result.status, result.diff] : null;
+  };
+  assert.deepEqual(shown('batch-1'), ['ok', '+x']);
+  assert.deepEqual(shown('batch-9'), ['interrupted', null]);
 });
