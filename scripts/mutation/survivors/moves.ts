@@ -161,4 +161,34 @@ export const moves: readonly Survivor[] = [
       [METHOD, 'state.calls.slice(0, state.calls.indexOf(call))', 'state.calls'],
     ],
   ]),
+  ...aliveIn('packages/agent/src/machine/moves/stop.ts', [
+    ['Nothing comes after the last case.', [CONDITION, 'default: return null;', 'default:']],
+    [
+      'The row was chosen by the same cause: here it has one value.',
+      [CONDITION, "ends.state === 'Cancelled'", 'true'],
+      [CONDITION, "ends.state === 'Cancelled'", 'false'],
+      [EQUALITY, "ends.state === 'Cancelled'", "ends.state !== 'Cancelled'"],
+      [CONDITION, "ends.state === 'BudgetExceeded'", 'true'],
+      [CONDITION, "ends.state === 'BudgetExceeded'", 'false'],
+      [EQUALITY, "ends.state === 'BudgetExceeded'", "ends.state !== 'BudgetExceeded'"],
+    ],
+  ]),
+  ...aliveIn('packages/agent/src/machine/moves/turn.ts', [
+    [KIND, [CONDITION, "reason.kind === 'budget'", 'true']],
+    [
+      ASKED,
+      [CONDITION, 'objections !== undefined', 'true'],
+      [CHAIN, 'known.get(inputId)?.images', 'known.get(inputId).images'],
+    ],
+  ]),
+  ...aliveIn('packages/agent/src/machine/moves/reply.ts', [
+    [ASKED, [CHAIN, 'calls[index]?.callId', 'calls[index].callId']],
+    [SHORTCUT, [CONDITION, 'hooks.length === 0', 'false']],
+  ]),
+  ...aliveIn('packages/agent/src/machine/moves/retry.ts', [
+    [KIND, [CONDITION, "retrySchedule.kind === 'exponential'", 'true']],
+  ]),
+  ...aliveIn('packages/agent/src/machine/moves/shutdown-and-resume.ts', [
+    [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
+  ]),
 ];

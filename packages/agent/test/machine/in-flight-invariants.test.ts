@@ -6,7 +6,13 @@ import type { Action } from '../../src/machine/action.js';
 import type { Call } from '../../src/machine/call.js';
 import type { Event } from '../../src/machine/event.js';
 import { endedBy, flightFaults, inFlight } from '../../src/machine/invariants.js';
-import type { In, SessionData, State } from '../../src/machine/state.js';
+import {
+  type In,
+  isBusy,
+  type SessionData,
+  type State,
+  turnRuns,
+} from '../../src/machine/state.js';
 
 // docs/rules.md#in-flight-is-named, each way of breaking it by hand: work that nobody waits for, and waiting for work
 // that nobody does.
@@ -281,4 +287,19 @@ test('after a crash the clock of the turn is set again', () => {
   assert.deepEqual(resumed(state, again(state), [hand.send(1)]), waitsFor('timer timer-9', state));
   const clock: Action = { type: 'ScheduleTimer', timerId: 'timer-9', dueAt: 9, delayMs: 1_000 };
   assert.deepEqual(resumed(state, again(state), [hand.send(1), clock]), []);
+});
+
+test('the program is busy in a turn, in any compaction and in a rewind; a failed turn still runs', () => {
+  const idle: State = { ...compacting, mode: { kind: 'idle', resume: 'rest' } };
+  const rewinding: State = {
+    name: 'Rewinding',
+    session: session(),
+    rewindId: 'rewind-1',
+    to: 0,
+    plan: 'plan-1',
+  };
+  const ending: State = { name: 'Failed', session: session(), error: 'tools', message: '' };
+  const states: readonly State[] = [waiting(), llm(), compacting, idle, rewinding, ending];
+  assert.deepEqual(states.map(turnRuns), [false, true, true, false, false, true]);
+  assert.deepEqual(states.map(isBusy), [false, true, true, true, true, true]);
 });

@@ -13,6 +13,16 @@ const dear = (callId: string, costUsd: number) =>
 
 check([
   {
+    rule: 'raised-limit',
+    title: 'another limit than the one that stopped the turn releases nothing',
+    given: 'C[u]',
+    settings: { limits: { rounds: 1 } },
+    send: [g.wants(grep('1')), g.input('later'), g.ended('1'), g.approve('usd', 5)],
+    state: 'W(budget rounds)',
+    does: [],
+    queue: ['later'],
+  },
+  {
     rule: 'limit-after-round',
     title: 'money is named when money and rounds are both used up',
     given: 'C[u]',

@@ -15,6 +15,23 @@ const finishing = (wanted: string) => (walker: Walker) =>
 check([
   {
     rule: 'answer-at-limit',
+    title: 'a hook that objects to the answer does not begin another turn',
+    given: 'C[u]',
+    settings: FINISH,
+    send: [
+      g.wants(grep('1')),
+      g.ended('1'),
+      (state) => ({
+        ...g.completed({ text: 'That is it.' })(state),
+        hooks: [{ hook: 'style', decision: 'deny', reason: 'the tests fail' }],
+      }),
+    ],
+    state: 'W(endOfTurn answer)',
+    does: [],
+    shows: [/the turn ends in spite of the objection: a limit is reached/],
+  },
+  {
+    rule: 'answer-at-limit',
     title: 'at the limit of rounds the model is asked for its answer',
     given: 'C[u]',
     settings: FINISH,

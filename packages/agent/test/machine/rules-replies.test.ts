@@ -19,6 +19,14 @@ const truncations = (count: number) => (walker: Walker) =>
 
 check([
   {
+    rule: 'malformed-reply',
+    title: 'a reply whose message has fewer calls than were checked starts none of them',
+    given: 'C[u]',
+    send: [(state) => ({ ...g.completed({ text: 'I look.' })(state), calls: [edit('1')] })],
+    state: 'W(error malformed)',
+    does: [],
+  },
+  {
     rule: 'streamed-text',
     title: 'a reply that is not what was streamed takes its place',
     given: 'C[u]',

@@ -309,6 +309,10 @@ test('resume-calls: a judgement of another tool, of no call or of a call that ru
 test('resume-calls: a call that was being cancelled ends, however it is judged now', () => {
   const walker = batchOf({}, g.wants(grep('1'), grep('2')), g.cancelTool('1'));
   assert.equal(callsAfter(walker, anew(grep('1')), anew(grep('2'))), 'cancelled starting*');
+  const state = walker.state();
+  const [first] = state.name === 'ExecutingTools' ? state.calls : [];
+  assert.ok(first?.status === 'cancelled');
+  assert.deepEqual([first.ran, first.outcome.text], [false, 'not run: cancelled by user']);
 });
 
 test('resume-calls: a call that is no valid one any more ends with the reason, and is shown', () => {
