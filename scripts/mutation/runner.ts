@@ -7,8 +7,8 @@
  * 2. A mutant meets the tests that reach its place, those that caught others before it first and
  *    those that take long last, and no test after the one that fails. What a test file does while it loads counts for all its
  *    tests; what the machine does while it loads counts for every test there is.
- * 3. A mutant of the machine does not meet the tests that explore the machine: they are about the
- *    exploring, and slow.
+ * 3. A mutant of the machine does not meet the tests that explore the machine, and only one of the
+ *    policy meets those of shell texts: they are about something else, and slow.
  * 4. A mutant that runs a hundred times as often as its place did in the dry run hangs; so says
  *    Stryker.
  */
@@ -49,6 +49,8 @@ type Instruments = { currentTestId?: string | undefined; mutantCoverage?: Mutant
 
 const LOADS = 'the suite loads';
 const EXPLORING = /\/exploration\//;
+const SHELL = /\/test\/shell\//;
+const POLICY = /\/src\/policy\//;
 /** A test that takes longer comes after all that don't. */
 const LONG_MS = 50;
 const NONE = -1;
@@ -176,13 +178,15 @@ class SuiteRunner implements TestRunner {
       return caught(LOADS, why(error), 1);
     }
     const wanted = new Set(testFilter ?? tests.keys());
-    const explores = EXPLORING.test(activeMutant.fileName.replaceAll(path.sep, '/'));
+    const file = activeMutant.fileName.replaceAll(path.sep, '/');
+    const isMeant = (id: string): boolean =>
+      (EXPLORING.test(file) || !EXPLORING.test(id)) && (POLICY.test(file) || !SHELL.test(id));
     const longMs = (id: string): number => {
       const timeMs = this.#timesMs.get(id) ?? 0;
       return timeMs < LONG_MS ? 0 : timeMs;
     };
     const ordered = [...new Set([...this.#catchers, ...tests.keys()])]
-      .filter((id) => wanted.has(id) && (explores || !EXPLORING.test(id)))
+      .filter((id) => wanted.has(id) && isMeant(id))
       .sort((one, other) => longMs(one) - longMs(other));
     for (const [index, id] of ordered.entries()) {
       const test = tests.get(id);
