@@ -37,7 +37,13 @@ import {
   type Usage,
   type UsageTotals,
 } from '../../src/machine/settings.js';
-import { changeSession, type In, knownCostUsd, type SessionData } from '../../src/machine/state.js';
+import {
+  changeSession,
+  type In,
+  knownCostUsd,
+  NOT_MEASURED,
+  type SessionData,
+} from '../../src/machine/state.js';
 
 // Sums by themselves: what is added up, and what is left of a limit.
 
@@ -432,4 +438,13 @@ test('the cost of a session is known if each of its calls had a price', () => {
   const cost = (unpriced: number) =>
     knownCostUsd(waiting(session({}, { usage: { ...totals, unpriced } })));
   assert.deepEqual([cost(0), cost(1)], [0.5, null]);
+});
+
+test('what was measured and set aside stays absent while there is nothing', () => {
+  const before = session({});
+  const asBefore = changeSession(before, { measured: NOT_MEASURED });
+  assert.deepEqual(Object.keys(asBefore), Object.keys(before));
+  const known = changeSession(before, { measured });
+  assert.equal(changeSession(known, { measured: NOT_MEASURED }).measured, NOT_MEASURED);
+  assert.ok(!('reserved' in changeSession(known, { reserved: [] })));
 });
