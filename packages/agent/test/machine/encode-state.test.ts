@@ -59,6 +59,8 @@ test('what is no encoded state is refused with the field that is wrong, and anot
   const { state } = encoded;
   const rows: readonly [unknown, RegExp][] = [
     [null, /no machineVersion/],
+    [{ state }, /no machineVersion/],
+    [{ ...encoded, machineVersion: String(MACHINE_VERSION) }, /no machineVersion/],
     [{ machineVersion: MACHINE_VERSION }, /state.name must be a text/],
     [{ ...encoded, state: { ...state, name: 5 } }, /state.name must be a text/],
     [{ ...encoded, state: { ...state, name: 'Nowhere' } }, /state.name must be one of Ready/],
