@@ -4,7 +4,6 @@ import {
   CHAIN,
   CONDITION,
   EQUALITY,
-  FIRST,
   KIND,
   LIST,
   LOGIC,
@@ -19,6 +18,41 @@ import {
  * machine.
  */
 export const moves: readonly Survivor[] = [
+  ...aliveIn('packages/agent/src/machine/moves/batch-events.ts', [
+    [
+      ASKED,
+      [CONDITION, 'call === undefined', 'false', 4],
+      [CONDITION, 'call === undefined || !isRunning(call)', 'false', 2],
+      [
+        LOGIC,
+        'call === undefined || !isRunning(call)',
+        'call === undefined && !isRunning(call)',
+        2,
+      ],
+      [CONDITION, "call?.status !== 'starting'", 'false'],
+      [CONDITION, "call?.status !== 'previewing'", 'false'],
+      [CONDITION, "call?.status !== 'awaitingApproval'", 'false', 2],
+      [CHAIN, 'call?.status', 'call.status', 4],
+      [CHAIN, 'findCall(state, event)?.judged', 'findCall(state, event).judged'],
+      [METHOD, 'calls.filter(isEnded)', 'calls'],
+      [CONDITION, 'grant !== null', 'true'],
+    ],
+    [
+      'Asked before, or else there is no timer whose id could fit.',
+      [CONDITION, "state.phase.mode === 'cancelling'", 'true', 2],
+    ],
+    [
+      SHORTCUT,
+      [CONDITION, 'images !== undefined', 'true', 2],
+      [CONDITION, 'ran === undefined', 'false'],
+      [CONDITION, 'grant === null', 'false'],
+    ],
+    [NOBODYS, [LIST, '[]', '["Stryker was here"]', 3]],
+    [
+      'The calls behind it have not started, and its own preview has been made.',
+      [METHOD, 'state.calls.slice(0, state.calls.indexOf(call))', 'state.calls'],
+    ],
+  ]),
   ...aliveIn('packages/agent/src/machine/moves/tool-batch.ts', [
     [
       'A call that needs to be alone is alone: some that run are so, or all.',
@@ -50,18 +84,6 @@ export const moves: readonly Survivor[] = [
       [CONDITION, "status === 'starting'", 'false'],
     ],
   ]),
-  ...aliveIn('packages/agent/src/machine/moves/batch-events.ts', [
-    [
-      ASKED,
-      [CONDITION, 'call === undefined', 'false', 3],
-      [CONDITION, 'call === undefined || !isRunning(call)', 'false'],
-      [LOGIC, 'call === undefined || !isRunning(call)', 'call === undefined && !isRunning(call)'],
-    ],
-    [
-      'Asked before, or else there is no timer whose id could fit.',
-      [CONDITION, "state.phase.mode === 'cancelling'", 'true', 2],
-    ],
-  ]),
   ...aliveIn('packages/agent/src/machine/moves/compaction.ts', [
     [ASKED, [CONDITION, "state.mode.kind === 'idle'", 'true', 2]],
   ]),
@@ -81,18 +103,9 @@ export const moves: readonly Survivor[] = [
       [CONDITION, 'reply.message !== null', 'true'],
       [CONDITION, 'reply.message === null', 'false', 2],
     ],
-    [KIND, [CONDITION, "state.call.mode === 'draining'", 'true']],
-  ]),
-  ...aliveIn('packages/agent/src/machine/moves/batch-events.ts', [
-    [KIND, [CONDITION, "state.phase.mode === 'cancelling'", 'true']],
-    [ASKED, [METHOD, 'calls.filter(isEnded)', 'calls']],
   ]),
   ...aliveIn('packages/agent/src/machine/moves/stop.ts', [
-    [
-      KIND,
-      [CONDITION, "event.type === 'TimerFired'", 'true'],
-      [CONDITION, "state.call.mode === 'draining'", 'true'],
-    ],
+    [KIND, [CONDITION, "event.type === 'TimerFired'", 'true']],
   ]),
   ...aliveIn('packages/agent/src/machine/moves/tool-batch.ts', [
     [
@@ -100,20 +113,7 @@ export const moves: readonly Survivor[] = [
       [EQUALITY, 'index < text.length', 'index <= text.length'],
     ],
   ]),
-  ...aliveIn('packages/agent/src/machine/moves/batch-events.ts', [
-    [
-      ASKED,
-      [CONDITION, 'call === undefined', 'false'],
-      [CONDITION, 'call === undefined || !isRunning(call)', 'false'],
-      [CONDITION, "call?.status !== 'awaitingApproval'", 'false'],
-      [CONDITION, "call?.status !== 'previewing'", 'false'],
-      [CONDITION, "call?.status !== 'starting'", 'false'],
-      [LOGIC, 'call === undefined || !isRunning(call)', 'call === undefined && !isRunning(call)'],
-      [CHAIN, 'call?.status', 'call.status', 3],
-    ],
-  ]),
   ...aliveIn('packages/agent/src/machine/moves/turn.ts', [
-    [FIRST, [CONDITION, 'sessionLimit(state.session) !== null', 'true']],
     [
       'The state is passed on within the step: nobody sees why it waits.',
       ['ObjectLiteral', "{ kind: 'start' }", '{}'],
@@ -143,24 +143,6 @@ export const moves: readonly Survivor[] = [
     ],
     [SHORTCUT, [CONDITION, 'one === other', 'false']],
   ]),
-  ...aliveIn('packages/agent/src/machine/moves/batch-events.ts', [
-    [
-      SHORTCUT,
-      [CONDITION, 'images !== undefined', 'true', 2],
-      [CONDITION, 'ran === undefined', 'false'],
-      [CONDITION, 'grant === null', 'false'],
-    ],
-    [NOBODYS, [LIST, '[]', '["Stryker was here"]', 2]],
-    [
-      ASKED,
-      [CONDITION, 'grant !== null', 'true'],
-      [CHAIN, 'findCall(state, event)?.judged', 'findCall(state, event).judged'],
-    ],
-    [
-      'The calls behind it have not started, and its own preview has been made.',
-      [METHOD, 'state.calls.slice(0, state.calls.indexOf(call))', 'state.calls'],
-    ],
-  ]),
   ...aliveIn('packages/agent/src/machine/moves/stop.ts', [
     ['Nothing comes after the last case.', [CONDITION, 'default: return null;', 'default:']],
     [
@@ -189,6 +171,7 @@ export const moves: readonly Survivor[] = [
     [KIND, [CONDITION, "retrySchedule.kind === 'exponential'", 'true']],
   ]),
   ...aliveIn('packages/agent/src/machine/moves/shutdown-and-resume.ts', [
+    [SHORTCUT, [CONDITION, "status === 'previewing'", 'false']],
     [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
   ]),
 ];

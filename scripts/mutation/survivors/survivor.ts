@@ -44,6 +44,5 @@ export const KIND =
   'The compiler asks for the kind first. What is looked at next exists in this kind alone, and where it is missing the answer is the same.';
 export const ASKED =
   'Asked before: by the guard of the row, by the caller, or by what stands beside it. The compiler does not know that.';
-export const FIRST = 'The rows above it have taken the other cases.';
 export const SHORTCUT = 'A shortcut: the long way comes to the same.';
 export const NOBODYS = 'One thing more in a list, of a kind that nobody looks for.';

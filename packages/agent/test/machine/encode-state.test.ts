@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { begun, forAll, roam } from '../../../../test/kit/agent/random.js';
+import { bring } from '../../../../test/kit/agent/walker.js';
 import { createStateCheck } from '../../src/journal/journaled-agent-machine.js';
 import {
   agent,
@@ -91,6 +92,32 @@ test('what is no encoded state is refused with the field that is wrong, and anot
     kind: 'otherVersion',
     version: 99,
   });
+});
+
+test('each field of each state is looked at before the state is taken', () => {
+  const rewinding = bring('W long');
+  rewinding.send(g.rewind('plan-1'));
+  const rows: readonly (readonly [State, string])[] = [
+    [bring('W').state(), 'reason next'],
+    [bring('C[u]').state(), 'purpose requestId attempt partial call'],
+    [bring('Er').state(), 'purpose attempt error timerId dueAt delayMs'],
+    [bring('X').state(), 'batchId calls phase'],
+    [bring('H[c]').state(), 'phase hookId mutated tree'],
+    [bring('K[i]').state(), 'compactionId length mode'],
+    [rewinding.state(), 'rewindId to plan'],
+  ];
+  for (const [state, fields] of rows) {
+    const encoded = encodeState(state);
+    assert.equal(decodeState(encoded).kind, 'state');
+    for (const field of fields.split(' ')) {
+      const decoded = decodeState({ ...encoded, state: { ...encoded.state, [field]: true } });
+      assert.match(
+        decoded.kind === 'invalid' ? decoded.why : '',
+        new RegExp(`^state\\.${field} must be an? `),
+        state.name,
+      );
+    }
+  }
 });
 
 test('input of a call that nests 6,000 levels is refused with a diagnostic, in every state', () => {
