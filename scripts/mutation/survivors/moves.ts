@@ -123,6 +123,16 @@ export const moves: readonly Survivor[] = [
     [KIND, [CONDITION, "limit === 'unlimited'", 'false']],
     [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
     [
+      'A turn has a timer exactly where there is a limit.',
+      [CONDITION, 'turn.timeLimit === null', 'false'],
+      [CONDITION, "timeMs === 'unlimited'", 'false'],
+      [
+        LOGIC,
+        "turn.timeLimit === null || timeMs === 'unlimited'",
+        "turn.timeLimit === null && timeMs === 'unlimited'",
+      ],
+    ],
+    [
       'Only dollars and tokens have slices.',
       [CONDITION, "dimension === 'usd' || dimension === 'tokens'", 'true'],
     ],
@@ -136,6 +146,11 @@ export const moves: readonly Survivor[] = [
     [ASKED, [CHAIN, 'files?.plan', 'files.plan']],
     [
       'Behind the end of one list stands nothing, which is like no message of the other.',
+      [
+        LOGIC,
+        'kept < before.length && kept < after.length',
+        'kept < before.length || kept < after.length',
+      ],
       [CONDITION, 'kept < before.length', 'true'],
       [EQUALITY, 'kept < before.length', 'kept <= before.length'],
       [CONDITION, 'kept < after.length', 'true'],
@@ -173,5 +188,17 @@ export const moves: readonly Survivor[] = [
   ...aliveIn('packages/agent/src/machine/moves/shutdown-and-resume.ts', [
     [SHORTCUT, [CONDITION, "status === 'previewing'", 'false']],
     [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
+  ]),
+  ...aliveIn('packages/agent/src/machine/moves/hooks.ts', [
+    [
+      KIND,
+      [CONDITION, "part.type === 'text'", 'true'],
+      [CONDITION, "state.name === 'CallingLlm'", 'true'],
+    ],
+    [
+      'What the model reads of hooks is shown to the user, too.',
+      [CONDITION, 'session === state.session', 'true'],
+    ],
+    [SHORTCUT, [CONDITION, 'verdicts.length === 0', 'false']],
   ]),
 ];

@@ -334,6 +334,8 @@ test('user-hooks-report: the user sees failures, notes and objections; nothing s
   assert.deepEqual(texts(said(fails).actions), ['DisplayWarning hook style: it crashed']);
   assert.match(texts(said(denies).actions).at(-1) ?? '', /^DisplayWarning hook style: /);
   assert.equal(said(fails).late, undefined);
+  const failsAndDenies: HookVerdicts = [{ hook: 'style', decision: 'deny', fault: 'it crashed' }];
+  assert.deepEqual(texts(said(failsAndDenies).actions), ['DisplayWarning hook style: it crashed']);
   const state = waiting();
   assert.equal(hearHooks(state, ran({ verdicts: fails })).state, state);
   const nothing = hearHooks(state, ran({ verdicts: [] }));
