@@ -61,9 +61,10 @@ export const page = ({ at, minutes, again, mutations, scores, survivors }: Run):
   return [
     '# Mutation testing',
     '',
-    '`npm run mutate` changes the machine in one place at a time (Stryker) and runs the tests of `packages/machine`,',
-    'of the machine in `packages/agent/test` and of `packages/verify` against each change: a change that no test notices is a promise that nobody checks. It fails under 90 %, on',
-    'a survivor without a reason in `scripts/mutation/survivors.ts`, and on a reason whose mutant is caught meanwhile.',
+    '`npm run mutate` changes the machine and the policy in one place at a time (Stryker) and runs the tests of',
+    '`packages/machine`, of the machine, the policy and shell texts in `packages/agent/test`, and of `packages/verify` against',
+    'each change: a change that no test notices is a promise that nobody checks. It fails under 90 %, on a survivor without a',
+    'reason in `scripts/mutation/survivors.ts`, and on a reason whose mutant is caught meanwhile.',
     '`npm run mutate -- packages/agent/src/policy/decide.ts` tries some files.',
     '',
     `Run of ${at.toISOString().slice(0, 10)}, Node ${process.versions.node}, ${cpus().length} cores (${processor?.model ?? 'unknown'}), ${minutes} minutes.`,
