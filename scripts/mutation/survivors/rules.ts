@@ -62,6 +62,14 @@ export const rules: readonly Survivor[] = [
       'The two places are never one: they are those of parts of different kinds.',
       [EQUALITY, 'firstText < lastResult', 'firstText <= lastResult'],
     ],
+    [
+      'No sum of prices is above the limit by just that much.',
+      [
+        EQUALITY,
+        'committed <= Math.max(limit, earlier) + 1e-9',
+        'committed < Math.max(limit, earlier) + 1e-9',
+      ],
+    ],
   ]),
   ...aliveIn('packages/agent/src/machine/settings.ts', [
     [KIND, [CONDITION, "limit !== 'unlimited'", 'true']],
@@ -75,6 +83,7 @@ export const rules: readonly Survivor[] = [
   ...aliveIn('packages/agent/src/machine/invariants.ts', [
     [
       KIND,
+      [CONDITION, "event.type === 'TimerFired'", 'true'],
       [CONDITION, "before.name !== 'CallingLlm'", 'false'],
       [CONDITION, "before.name !== 'ExecutingTools'", 'false'],
       [CONDITION, "state.name === 'ExecutingTools'", 'true'],

@@ -392,6 +392,8 @@ test('what was looked up before the batch is not trusted behind a call that may 
   assert.deepEqual(trusted([edit('1')], { discarded: ['c'] }), {});
   assert.deepEqual(trusted([edit('1')], { unrecoverable: ['b'] }), {});
   assert.deepEqual(trusted([appends], both), {});
+  const pure: JudgedCall = { ...appends, traits: { ...appends.traits, mutating: false } };
+  assert.deepEqual(trusted([pure], both), { discarded: ['c'] });
   assert.deepEqual(trusted([commandCall('1', ['rm', 'b'])], both), {});
 });
 
