@@ -70,6 +70,11 @@ export const moves: readonly Survivor[] = [
       [CONDITION, 'known !== undefined', 'true'],
       [CONDITION, 'unrecoverable !== undefined', 'true'],
       [CONDITION, 'discarded !== undefined', 'true'],
+      [CONDITION, 'judged.facts.expects === undefined', 'false'],
+    ],
+    [
+      'A resumed session has closed the ids of its calls, and any other call starts once.',
+      [METHOD, 'spending.filter((id) => !unaccounted.includes(id))', 'spending'],
     ],
     [
       'Before and behind the calls of a batch there is none.',
@@ -81,7 +86,6 @@ export const moves: readonly Survivor[] = [
     [
       'Such a call waits for one that runs alone: while that one runs, no other is looked at.',
       [CONDITION, "call.allowed === 'notYet'", 'false'],
-      [CONDITION, "status === 'starting'", 'false'],
     ],
   ]),
   ...aliveIn('packages/agent/src/machine/moves/compaction.ts', [
