@@ -73,7 +73,7 @@ export const moves: readonly Survivor[] = [
       [CONDITION, 'judged.facts.expects === undefined', 'false'],
     ],
     [
-      'A resumed session has closed the ids of its calls, and any other call starts once.',
+      'A call starts once; where it starts again after a crash, its id has been closed.',
       [METHOD, 'spending.filter((id) => !unaccounted.includes(id))', 'spending'],
     ],
     [

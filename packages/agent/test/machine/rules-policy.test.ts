@@ -363,8 +363,8 @@ test('what was looked up before the batch is not trusted behind a call that may 
     const walker = bring('C[u]', fencedCareful);
     const { state } = walker.send(g.wants(...before, looked('last', facts)));
     assert.equal(state.name, 'ExecutingTools');
-    const known = callsIn(state).at(-1)?.judged.facts ?? {};
-    assert.ok(!Object.values(known).includes(undefined));
+    const known: Partial<JudgedCall['facts']> = callsIn(state).at(-1)?.judged.facts ?? {};
+    assert.ok(Object.values(known).every((value) => value !== undefined));
     const { unrecoverable, discarded, ...others } = known;
     assert.deepEqual(others, commandCall('last', ['rm', 'a']).facts);
     return {

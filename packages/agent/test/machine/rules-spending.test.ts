@@ -43,6 +43,17 @@ const run = (...given: readonly g.Given[]): Walker => {
   return walker;
 };
 
+const measuredRequest: g.Given = {
+  type: 'RequestMeasured',
+  at: g.NOW,
+  usageId: 'req-1',
+  model: 'test/model',
+  bytes: 100,
+  images: 0,
+  outputTokensMax: 1_000,
+  prices: { input: 1, output: 1, cacheRead: 1, cacheWrite: 1 },
+};
+
 const costOf = (walker: Walker): number => walker.state().session.usage.costUsd;
 const openIds = (walker: Walker): readonly string[] => walker.state().session.unaccounted;
 
@@ -103,6 +114,31 @@ test('limit-after-round: a limit in dollars that tools used up stops the turn', 
 
 test('resume-calls: a call that is started again after a crash keeps the one id it has', () => {
   const walker = run({ type: 'Resumed', at: g.NOW, epoch: 1 });
+  assert.deepEqual(openIds(walker), ['batch-1/1']);
+});
+
+test('resume-calls: under a limit, a call that spends and had not begun starts again, with its money', () => {
+  const walker = bring('C[u]', { autoRearm: 'off', limits: { usd: 1 } });
+  walker.send(measuredRequest, g.wants(explore('1'), g.grep('2')));
+  const held = (walker.state().session.reserved ?? []).map(({ id, usd }) => [id, usd]);
+  assert.deepEqual(held, [['batch-1/1', 1]]);
+  const { state } = walker.send({ type: 'Resumed', at: g.NOW, epoch: 1 });
+  const calls = state.name === 'ExecutingTools' ? state.calls : [];
+  assert.deepEqual(
+    calls.map(({ status }) => status),
+    ['starting', 'starting'],
+  );
+  const { reserved = [], usage } = state.session;
+  assert.deepEqual([reserved.map(({ id, usd }) => [id, usd]), usage.costUsd], [held, 0]);
+  assert.deepEqual(openIds(walker), ['batch-1/1']);
+});
+
+test('resume-calls: a call that spends and had begun keeps its money until its outcome', () => {
+  const walker = bring('C[u]', { autoRearm: 'off', limits: { usd: 1 } });
+  walker.send(measuredRequest, g.wants(explore('1')), g.started('1'));
+  walker.send({ type: 'Resumed', at: g.NOW, epoch: 1 });
+  const { reserved = [], usage } = walker.state().session;
+  assert.deepEqual([reserved.map(({ id }) => id), usage.costUsd], [['batch-1/1'], 0]);
   assert.deepEqual(openIds(walker), ['batch-1/1']);
 });
 

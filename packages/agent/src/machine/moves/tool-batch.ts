@@ -468,7 +468,8 @@ export const spendingIn = (state: State): readonly string[] =>
 export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
   const shown: Action[] = [];
   let stops = false;
-  const { session, batchId } = batch;
+  const { batchId } = batch;
+  const session = closeUnstarted(batch);
   const calls: Call[] = [];
   for (const call of batch.calls) {
     const { judged, requestedAt } = call;
@@ -486,8 +487,20 @@ export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
     }
   }
   const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
-  const started = startReadyCalls(changeBatch(batch, { calls, phase }), at);
+  const started = startReadyCalls(changeBatch(batch, { session, calls, phase }), at);
   return go(started.state, ...shown, ...started.actions);
+};
+
+/** A call that was starting never ran and has spent nothing: nothing is set aside for it. */
+const closeUnstarted = ({ session, batchId, calls }: ToolBatch): SessionData => {
+  const { unaccounted, reserved = [] } = session;
+  const unstarted = calls
+    .filter(({ status }) => status === 'starting')
+    .map(({ judged }) => spendingId(batchId, judged.callId));
+  return changeSession(session, {
+    unaccounted: unaccounted.filter((id) => !unstarted.includes(id)),
+    reserved: reserved.filter(({ id }) => !unstarted.includes(id)),
+  });
 };
 
 type Queued = Extract<Call, { readonly status: 'queued' }>;
