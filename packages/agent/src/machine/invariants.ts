@@ -21,7 +21,14 @@ import {
   sessionLimit,
   settledUsage,
 } from './moves/budget.js';
-import { isAsked, isEnded, isRunning, isWaiting, spendingIn } from './moves/tool-batch.js';
+import {
+  isAsked,
+  isEnded,
+  isRunning,
+  isWaiting,
+  spendingIn,
+  unstartedIn,
+} from './moves/tool-batch.js';
 import { isReached, type Usage } from './settings.js';
 import type { SessionData, State, WaitReason } from './state.js';
 
@@ -382,6 +389,10 @@ export const usageIn = (
   }
 };
 
+/** The dollars that are set aside for others than these ids. */
+const reservedBeside = ({ reserved = [] }: SessionData, ids: readonly string[]): number =>
+  reserved.filter(({ id }) => !ids.includes(id)).reduce((sum, { usd }) => sum + usd, 0);
+
 /** Usage counts once per id, and all of it. */
 const usageFaults = (before: State, event: Event, { session }: State): readonly string[] => {
   const report = usageIn(event);
@@ -394,7 +405,11 @@ const usageFaults = (before: State, event: Event, { session }: State): readonly 
     report === null || report.usage === null
       ? null
       : settledUsage(before.session, report.id, report.usage, isBroken ? 'partial' : 'whole');
-  const lost = event.type === 'Resumed' ? reservedUsd(before.session) - reservedUsd(session) : 0;
+  const unstarted = unstartedIn(before);
+  const lost =
+    event.type === 'Resumed'
+      ? reservedBeside(before.session, unstarted) - reservedBeside(session, unstarted)
+      : 0;
   const due = lost + (isDue ? (settled?.costUsd ?? 0) : 0);
   const dueTokens = isDue ? (report.usage?.inputTokens ?? 0) : 0;
   const counted = session.usage.costUsd - before.session.usage.costUsd;

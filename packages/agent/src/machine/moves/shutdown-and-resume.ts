@@ -46,6 +46,7 @@ import { keepPartial } from './stop.js';
 import {
   callWithId,
   cancelCalls,
+  closeUnstarted,
   displayResult,
   type EndedCall,
   endInvalid,
@@ -235,7 +236,7 @@ export const rewindSame = (state: In<'Rewinding'>, event: On<'Resumed'>): MoveTo
 
 /** The batch was being cancelled: ends it as if the grace period were over, and starts nothing. */
 export const endBatch = (batch: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> => {
-  const { state, actions } = forceBatch(batch, event);
+  const { state, actions } = forceBatch(closeUnstarted(batch), event);
   // Without the time limit, since the turn ends with this step.
   const { session: lost, actions: notices } = settleLost(state.session, spendingIn(state));
   const { epoch, unaccounted } = openAnew(withSession(state, lost), event).session;
@@ -280,7 +281,7 @@ export const goOnWithBatch = (
   before: ToolBatch,
   event: On<'Resumed'>,
 ): MoveTo<'ExecutingTools'> => {
-  const { batch: state, ended: invalid } = judgeAnew(before, event);
+  const { batch: state, ended: invalid } = judgeAnew(closeUnstarted(before), event);
   const { batchId } = state;
   const cancelled = state.calls.filter(isRunning).filter((call) => call.graceTimerId !== null);
   const ended = cancelled.map((call) => endCancelled(call, event.at));

@@ -460,6 +460,25 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
 export const spendingIn = (state: State): readonly string[] =>
   state.name === 'ExecutingTools' ? openSpendings(state.batchId, state.calls) : [];
 
+/** The usage ids of calls that are starting: after a crash they never ran and have spent nothing. */
+export const unstartedIn = (state: State): readonly string[] =>
+  state.name === 'ExecutingTools'
+    ? state.calls
+        .filter(({ status }) => status === 'starting')
+        .map(({ judged }) => spendingId(state.batchId, judged.callId))
+    : [];
+
+/** The batch, with nothing set aside any more for calls that never ran. */
+export const closeUnstarted = (batch: ToolBatch): ToolBatch => {
+  const { unaccounted, reserved = [] } = batch.session;
+  const unstarted = unstartedIn(batch);
+  const session = changeSession(batch.session, {
+    unaccounted: unaccounted.filter((id) => !unstarted.includes(id)),
+    reserved: reserved.filter(({ id }) => !unstarted.includes(id)),
+  });
+  return changeBatch(batch, { session });
+};
+
 /**
  * Resumes a batch: calls that have not run are decided again, since the rules may have changed and
  * the user may be gone (docs/rules.md#resume-calls). Calls that were starting never ran: they start
@@ -468,8 +487,7 @@ export const spendingIn = (state: State): readonly string[] =>
 export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
   const shown: Action[] = [];
   let stops = false;
-  const { batchId } = batch;
-  const session = closeUnstarted(batch);
+  const { session, batchId } = batch;
   const calls: Call[] = [];
   for (const call of batch.calls) {
     const { judged, requestedAt } = call;
@@ -487,20 +505,8 @@ export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
     }
   }
   const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
-  const started = startReadyCalls(changeBatch(batch, { session, calls, phase }), at);
+  const started = startReadyCalls(changeBatch(batch, { calls, phase }), at);
   return go(started.state, ...shown, ...started.actions);
-};
-
-/** A call that was starting never ran and has spent nothing: nothing is set aside for it. */
-const closeUnstarted = ({ session, batchId, calls }: ToolBatch): SessionData => {
-  const { unaccounted, reserved = [] } = session;
-  const unstarted = calls
-    .filter(({ status }) => status === 'starting')
-    .map(({ judged }) => spendingId(batchId, judged.callId));
-  return changeSession(session, {
-    unaccounted: unaccounted.filter((id) => !unstarted.includes(id)),
-    reserved: reserved.filter(({ id }) => !unstarted.includes(id)),
-  });
 };
 
 type Queued = Extract<Call, { readonly status: 'queued' }>;
