@@ -460,7 +460,7 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
 export const spendingIn = (state: State): readonly string[] =>
   state.name === 'ExecutingTools' ? openSpendings(state.batchId, state.calls) : [];
 
-/** The usage ids of calls that are starting: after a crash they never ran and have spent nothing. */
+/** The usage ids of calls that are starting: after a crash they never ran and spent nothing. */
 export const unstartedIn = (state: State): readonly string[] =>
   state.name === 'ExecutingTools'
     ? state.calls
