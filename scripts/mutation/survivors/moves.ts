@@ -54,6 +54,7 @@ export const moves: readonly Survivor[] = [
     ],
   ]),
   ...aliveIn('packages/agent/src/machine/moves/tool-batch.ts', [
+    [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
     [
       'A call that needs to be alone is alone: some that run are so, or all.',
       [
