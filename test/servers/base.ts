@@ -161,6 +161,8 @@ export const startServer = async <Body, Reply>(
       .then((found) => write(found, out))
       .catch(() => out.destroy()); // nobody is there to be told: the client went away
   });
+  // on a busy machine a session may be quiet for longer than the 5 s of Node
+  server.keepAliveTimeout = 600_000;
   const count = countConnections(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();

@@ -24,6 +24,7 @@ const frameOf = async (window: Window): Promise<string> => {
   return shown
     .slice(at)
     .replaceAll(/\d+(?:\.\d+)? ?(?:ms|s)\b/g, 'TIME')
+    .replaceAll(' · TIME for your answers', '') // said of longer waits alone
     .replaceAll(/pawl-e2e-\w+/g, 'PLACE')
     .replaceAll(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/g, '·')
     .trimEnd();
