@@ -154,6 +154,9 @@ type FeedReader = {
   end(fault: Error | null): void;
 };
 
+/** What a step without an entry brought, and the entry before it. */
+type Delta = { readonly event: Event; readonly seq: number };
+
 type SessionStatus = {
   readonly seq: number;
   readonly state: State['name'];
@@ -188,7 +191,9 @@ export const isBusyIn = (state: State, approvals: readonly Approval[]): boolean 
  *
  * 1. A reader can't hold the session or another reader: it is offered everything and keeps nothing
  *    here.
- * 2. It ends with the session.
+ * 2. A delta is offered after the entry that it follows: entries are read from the journal, which
+ *    can take longer than the next piece of a reply.
+ * 3. It ends with the session.
  */
 class SessionFeed {
   readonly #readers = new Set<FeedReader>();
@@ -201,8 +206,10 @@ class SessionFeed {
   /** The last entry that a step named; it is offered once it is read from the journal. */
   #lastSeq: number;
   #approvals: readonly Approval[] = [];
-  /** The text of the reply that is not journaled yet, and the entry before it. */
-  #pending: { readonly event: Event; readonly seq: number } | null = null;
+  /** The text of the reply that is not journaled yet. */
+  #pending: Delta | null = null;
+  /** Deltas whose entry has not been offered yet. */
+  readonly #held: Delta[] = [];
   #unwatch = (): void => undefined;
   readonly #entries: AsyncIterator<Entry>;
   /** Resolves when the session has ended, with the error that stopped it. */
@@ -237,9 +244,9 @@ class SessionFeed {
     return { seq: this.#seq, state: this.#state.name, approvals: this.#approvals };
   }
 
-  /** What a reader of the entries lacks of the reply that is streaming; null if nothing. */
-  get pending(): { readonly event: Event; readonly seq: number } | null {
-    return this.#pending;
+  /** What a reader of all offered entries lacks of the reply that is streaming; null if nothing. */
+  get pending(): Delta | null {
+    return this.#pending !== null && this.#pending.seq <= this.#seq ? this.#pending : null;
   }
 
   /** Nobody reads it, and no turn runs. */
@@ -280,6 +287,7 @@ class SessionFeed {
       for await (const entry of entries) {
         this.#seq = entry.seq;
         this.#offer(entryMessage(entry));
+        this.#offerHeld();
       }
     });
     this.#unwatch();
@@ -296,7 +304,8 @@ class SessionFeed {
     this.#state = state;
     this.#see(stepped);
     this.#keepPending(stepped);
-    if (seq === null && this.#readers.size > 0) this.#offer(otherMessage('delta', event));
+    if (seq === null) this.#held.push({ event, seq: this.#lastSeq });
+    this.#offerHeld();
     for (const action of actions)
       if (action.type === 'RequestApproval' && action.diff !== undefined)
         this.#diffs.set(`${action.batchId} ${action.call.callId}`, action.diff);
@@ -309,6 +318,14 @@ class SessionFeed {
     this.#approvals = approvals;
     // With the entry of this step, which may not have been read from the journal yet.
     if (isNew) this.#offer(otherMessage('state', { ...this.status, seq: seq ?? this.#seq }));
+  }
+
+  /** Offers the deltas whose entry has been offered. */
+  #offerHeld(): void {
+    const early = this.#held.findIndex(({ seq }) => seq > this.#seq);
+    const due = this.#held.splice(0, early === -1 ? this.#held.length : early);
+    if (this.#readers.size === 0) return;
+    for (const { event } of due) this.#offer(otherMessage('delta', event));
   }
 
   /** Joins deltas to one event, until the entry of their reply is in the journal. */

@@ -69,3 +69,63 @@ test('a session that rests and that nobody reads is left, and followed again whe
   assert.equal(again.status.state, 'WaitingForUserInput');
   for (const id of [resting, running, read]) await runtime.close(id);
 });
+
+test('a piece of a reply comes after the entry that it follows, however long that takes to be read', async (context) => {
+  const folder = temporaryFolder(context, 'held');
+  const workspace = path.join(folder, 'work');
+  mkdirSync(workspace);
+  const reply = 'a b c d e f g h';
+  const model = scriptedModel(
+    { replies: [], rules: [{ when: '', text: reply, delayMs: 1 }] },
+    { id: MODEL_ID },
+  );
+  const made = await makeLocalNode(
+    { model, tools: [], hooks: null, settingsFor: storySettings },
+    folder,
+  );
+  let isReplied = (): void => undefined;
+  const replied = new Promise<void>((resolve) => {
+    isReplied = resolve;
+  });
+  const stepped: string[] = [];
+  const runtime: typeof made.runtime = {
+    ...made.runtime,
+    watch: (sessionId, watcher) =>
+      made.runtime.watch(sessionId, (step) => {
+        stepped.push(step.seq === null ? 'delta' : String(step.seq));
+        watcher(step);
+        if (step.event.type === 'LlmCompleted') isReplied();
+      }),
+    // The reader of the entries gets none before the whole reply is there.
+    async *read(sessionId, from) {
+      for await (const entry of made.runtime.read(sessionId, from)) {
+        await replied;
+        yield entry;
+      }
+    },
+  };
+  const open = new OpenSessions(runtime, new NodeMetrics(), (fault) => assert.fail(fault));
+  const id = await runtime.create({ workspace, preset: null, limits: {} });
+  await open.attend(id);
+  const feed = open.feed(id);
+  assert.ok(feed !== null);
+  const offered: string[] = [];
+  let text = '';
+  feed.join({
+    offer({ seq, text: message }) {
+      if (seq !== null) return void offered.push(String(seq));
+      const [, data] = /^event: delta\ndata: (.*)\n/.exec(message) ?? [];
+      if (data === undefined) return;
+      offered.push('delta');
+      text += JSON.parse(data).text;
+    },
+    end: () => undefined,
+  });
+  await runtime.send(id, input('hi'));
+  await replied;
+  assert.equal(feed.pending, null, 'what has no entry yet belongs after one that was not offered');
+  await runtime.close(id);
+  await feed.ended;
+  assert.equal(text, reply);
+  assert.deepEqual(offered, stepped);
+});

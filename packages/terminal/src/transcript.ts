@@ -41,7 +41,7 @@ const SUMMARY_ROWS = 8;
 /** A call with more rows gets an empty line after it. */
 const LARGE_ROWS = 4;
 const CUT_OFF = '(cut off here)';
-const RETRACTED = '(the reply broke off: its text above does not count)';
+const RETRACTED = '(the text of the reply above does not count)';
 
 /**
  * Kinds of entries. An empty line separates entries of different kinds, and the blocks of an
@@ -119,6 +119,7 @@ export class Transcript {
     if (event.type === 'UserInput') this.#last = 'end';
     if (event.type === 'ReasoningDelta') this.#reasoning.add(event.text);
     for (const action of actions) {
+      if (action.type === 'RetractPartial') this.#dropAnswer();
       if (action.type === 'DisplayText') this.#stream(action.text);
     }
     // `path`: the changes of the state in this step
@@ -209,14 +210,17 @@ export class Transcript {
     this.#put('note', [ended.row]);
   }
 
-  /** The model's reply is over: prints the rest of the answer, or says that it does not count. */
-  #endAnswer({ event, actions }: Stepped): void {
+  /** Drops the answer so far; says of what was printed that it does not count. */
+  #dropAnswer(): void {
+    this.#endReasoning();
+    this.#hasAnswer = false;
+    if (this.#answer.drop() === 'yes') this.#putNote('dim', '·', RETRACTED);
+  }
+
+  /** The model's reply is over: prints the rest of the answer. */
+  #endAnswer({ event }: Stepped): void {
     if (!this.#hasAnswer) return;
     this.#hasAnswer = false;
-    if (actions.some((action) => action.type === 'RetractPartial')) {
-      if (this.#answer.drop() === 'yes') this.#putNote('dim', '·', RETRACTED);
-      return;
-    }
     for (const block of this.#answer.finish()) this.#put('answer', block);
     if (event.type !== 'LlmCompleted') this.#putNote('dim', '·', CUT_OFF);
   }

@@ -85,6 +85,18 @@ test('a reply that broke off before anything of it was printed leaves no word', 
   assert.doesNotMatch(broken(stage), /One|count/);
 });
 
+test('a reply that ends with other text than was streamed is shown whole', () => {
+  for (const streamed of ['Two', 'Zero.\n\nTwo']) {
+    const stage = asked();
+    const early = stage.happens({ type: 'TextDelta', requestId: 'req-1', text: streamed });
+    const printed = stage.happens(completed('req-1', 'One.\n\nTwo and three.'));
+    assert.match(printed, /\nOne\.\n\nTwo and three\.\n/);
+    assert.equal(printed.includes('Two\n'), false);
+    const told = printed.indexOf('above does not count');
+    assert.equal(told !== -1 && told < printed.indexOf('One'), early !== '');
+  }
+});
+
 test('half a block at a cancel is printed as it is, and marked', () => {
   const stage = asked();
   stage.happens({ type: 'TextDelta', requestId: 'req-1', text: '```ts\nconst a =' });

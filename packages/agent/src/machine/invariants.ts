@@ -389,10 +389,6 @@ export const usageIn = (
   }
 };
 
-/** The dollars that are set aside for others than these ids. */
-const reservedBeside = ({ reserved = [] }: SessionData, ids: readonly string[]): number =>
-  reserved.filter(({ id }) => !ids.includes(id)).reduce((sum, { usd }) => sum + usd, 0);
-
 /** Usage counts once per id, and all of it. */
 const usageFaults = (before: State, event: Event, { session }: State): readonly string[] => {
   const report = usageIn(event);
@@ -408,7 +404,7 @@ const usageFaults = (before: State, event: Event, { session }: State): readonly 
   const unstarted = unstartedIn(before);
   const lost =
     event.type === 'Resumed'
-      ? reservedBeside(before.session, unstarted) - reservedBeside(session, unstarted)
+      ? reservedUsd(before.session, unstarted) - reservedUsd(session, unstarted)
       : 0;
   const due = lost + (isDue ? (settled?.costUsd ?? 0) : 0);
   const dueTokens = isDue ? (report.usage?.inputTokens ?? 0) : 0;

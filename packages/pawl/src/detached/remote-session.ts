@@ -66,9 +66,6 @@ export type UiSession = Pick<
   jobs(): readonly Job[] | Promise<readonly Job[]>;
 };
 
-/** Text of the running reply that has no entry yet; it belongs after the entry `seq`. */
-type Pending = { readonly event: Event; readonly seq: number };
-
 /**
  * The steps of a session from its entries and from what is not journaled yet.
  *
@@ -82,8 +79,6 @@ export class RemoteSteps {
   #seq: number;
   /** Text of the running reply that came without an entry. */
   #streamedText = '';
-  /** Text that belongs after an entry that has not come yet. */
-  #earlyPending: Pending | null = null;
 
   constructor(state: State, seq: number, watcher: Watcher) {
     this.#state = state;
@@ -109,11 +104,6 @@ export class RemoteSteps {
       this.#addRest(event, streamedText);
     else this.#step(seq, event);
     this.#streamedText = '';
-    const earlyPending = this.#earlyPending;
-    if (earlyPending !== null && earlyPending.seq <= seq) {
-      this.#earlyPending = null;
-      this.pending(earlyPending);
-    }
   }
 
   /** A piece of a reply or of an output, which has no entry. */
@@ -123,11 +113,9 @@ export class RemoteSteps {
     if (event.type === 'TextDelta' && this.#state !== before) this.#streamedText += event.text;
   }
 
-  /** Text that has no entry yet: the server sends all of it when it is asked for a stream. */
-  pending(pending: Pending): void {
-    if (pending.seq > this.#seq) this.#earlyPending = pending;
-    else if (pending.seq === this.#seq && pending.event.type === 'TextDelta')
-      this.#addRest(pending.event, this.#streamedText);
+  /** Text after the entry `seq`: the server sends all of it when it is asked for a stream. */
+  pending({ event, seq }: { readonly event: Event; readonly seq: number }): void {
+    if (seq === this.#seq && event.type === 'TextDelta') this.#addRest(event, this.#streamedText);
   }
 
   #addRest(event: Extract<Event, { readonly type: 'TextDelta' }>, streamedText: string): void {
@@ -196,7 +184,7 @@ export const followStream = async (
     else if (name === 'delta')
       steps.delta(content as Event); // checked there
     else if (name === 'pending')
-      steps.pending(content as Pending); // checked there
+      steps.pending(content as Parameters<RemoteSteps['pending']>[0]); // checked there
     else if (name === 'end') end = Reflect.get(content as object, 'reason');
   };
   while (!signal.aborted) {

@@ -191,8 +191,11 @@ export class SessionUpdates {
     const { event, state, actions, path } = stepped;
     this.#calls.see(stepped); // remembers the calls of a reply by their ids
     if (event.type === 'UserInput') this.#showTitle(event);
-    for (const action of actions)
+    for (const action of actions) {
+      if (action.type === 'RetractPartial')
+        this.#tell('The text of the reply above does not count.', 'warning');
       if (action.type === 'DisplayText') this.#showText(action.text, event);
+    }
     if (event.type === 'LlmCompleted' && path.length > 0) this.#showCalls(event);
     if (event.type === 'ToolStarted' && !isPlan(this.#calls.get(event.callId)))
       this.#push({
@@ -234,8 +237,6 @@ export class SessionUpdates {
   }
 
   #showAction(action: Action, stepped: Stepped): void {
-    if (action.type === 'RetractPartial')
-      this.#tell('The text above was cut off and does not count.', 'warning');
     if (action.type === 'DisplayToolResult') this.#showResult(action, stepped);
     if (action.type === 'DisplayWarning') this.#tell(action.text, 'warning');
     if (action.type === 'DisplayNotice') this.#showNotice(action);

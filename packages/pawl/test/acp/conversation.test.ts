@@ -3,6 +3,13 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { fileBlobs } from '@pawl/agent/journal/state-folder';
+import type { Event } from '@pawl/agent/machine/event';
+import { initialState, step } from '@pawl/agent/machine/machine';
+import { defaultSettings } from '@pawl/agent/machine/settings';
+import type { State } from '@pawl/agent/machine/state';
+import { completed } from '../../../../test/kit/terminal/stage.js';
+import { SessionUpdates } from '../../src/editor/session-updates.js';
 import { makeStage } from './acp-stage.js';
 import { select } from './strict-client.js';
 
@@ -79,4 +86,32 @@ test('a change of a file is asked about and shown with the whole texts', async (
   assert.deepEqual(result.content, [change]);
   assert.deepEqual(result.locations?.[0]?.path, file);
   client.expectNoFault();
+});
+
+test('of a reply that ends with other text than was streamed, only the streamed text is said not to count', () => {
+  const updates: unknown[] = [];
+  const session = new SessionUpdates({
+    workspace: '/w',
+    features: { notices: false, compaction: false, forms: false },
+    blobs: fileBlobs('/nowhere'),
+    title: 'known',
+    push: (item) => updates.push(item),
+  });
+  let state: State = initialState({ ...defaultSettings, model: 'scripted/x', workspace: '/w' });
+  const events: readonly Event[] = [
+    { type: 'UserInput', at: 1, text: 'go', mode: 'steer' },
+    { type: 'TextDelta', at: 2, requestId: 'req-1', text: 'Two' },
+    { ...completed('req-1', 'One. Two.'), at: 3 } as Event, // with its time it is an event
+  ];
+  for (const [index, event] of events.entries()) {
+    const next = step(state, event);
+    session.see({ seq: index + 1, event, ...next });
+    state = next.state;
+  }
+  const texts = updates.flatMap((update) =>
+    Reflect.get(Object(update), 'sessionUpdate') === 'agent_message_chunk'
+      ? [String(Reflect.get(Object(update), 'content').text).trim()]
+      : [],
+  );
+  assert.deepEqual(texts, ['Two', '> The text of the reply above does not count.', 'One. Two.']);
 });

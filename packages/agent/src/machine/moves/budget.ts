@@ -351,7 +351,7 @@ export const countUsage = (
   const isKnown = coverage === 'whole' && usage.costUsd !== null && sent !== null;
   return changeSession(session, {
     unaccounted: session.unaccounted.filter((open) => open !== id),
-    reserved: withoutReservation(session, id),
+    reserved: withoutReservations(session, [id]),
     usage: addUsage(session.usage, counted),
     ...(isKnown ? { measured: { ...sent, tokens: totalTokens(usage) } } : {}),
   });
@@ -382,7 +382,7 @@ export const countFailure = (session: SessionData, failure: On<'LlmFailed'>): Se
   const { requestId, usage } = failure;
   if (usage !== null) return countUsage(session, requestId, usage, 'partial');
   if (!costsNothing(failure)) return session;
-  return changeSession(session, { reserved: withoutReservation(session, requestId) });
+  return changeSession(session, { reserved: withoutReservations(session, [requestId]) });
 };
 
 /**
@@ -393,7 +393,7 @@ const close = (session: SessionData, id: string, usage: Usage | null): SessionDa
   if (!session.unaccounted.includes(id)) return session;
   return changeSession(session, {
     unaccounted: session.unaccounted.filter((open) => open !== id),
-    reserved: withoutReservation(session, id),
+    reserved: withoutReservations(session, [id]),
   });
 };
 
@@ -509,17 +509,19 @@ const ROUNDING = 1e-9;
 export const hasMoneyLimit = ({ settings }: SessionData): boolean =>
   settings.limits.usd !== 'unlimited';
 
-/** The dollars that are set aside. */
-export const reservedUsd = ({ reserved = [] }: SessionData): number =>
-  reserved.reduce((sum, { usd }) => sum + usd, 0);
+/** The dollars that are set aside, but for these ids. */
+export const reservedUsd = (session: SessionData, except: readonly string[] = []): number =>
+  withoutReservations(session, except).reduce((sum, { usd }) => sum + usd, 0);
 
 export const findReservation = (
   { reserved = [] }: SessionData,
   id: string,
 ): Reservation | undefined => reserved.find((one) => one.id === id);
 
-const withoutReservation = ({ reserved = [] }: SessionData, id: string): readonly Reservation[] =>
-  reserved.filter((one) => one.id !== id);
+export const withoutReservations = (
+  { reserved = [] }: SessionData,
+  ids: readonly string[],
+): readonly Reservation[] => reserved.filter(({ id }) => !ids.includes(id));
 
 /** The runtime has measured a request that it is about to send. */
 type Measured = On<'RequestMeasured'>;
@@ -626,7 +628,7 @@ export const reserve = <S extends State>(state: S, event: Measured): Stay<S> => 
     outputTokens,
     sent: state.name === 'CallingLlm' ? { model, bytes } : null,
   };
-  const reserved = [...withoutReservation(session, id), reservation];
+  const reserved = [...withoutReservations(session, [id]), reservation];
   // A copy, since `changeSession` takes the object NOT_MEASURED itself for "not measuring".
   const { measured = { ...NOT_MEASURED } } = session;
   return go(withSession(state, changeSession(session, { reserved, measured })));

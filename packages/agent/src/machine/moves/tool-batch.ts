@@ -45,6 +45,7 @@ import {
   reserveForCalls,
   sessionLimit,
   spendingId,
+  withoutReservations,
 } from './budget.js';
 
 export type ToolBatch = In<'ExecutingTools'>;
@@ -470,13 +471,14 @@ export const unstartedIn = (state: State): readonly string[] =>
 
 /** The batch, with nothing set aside any more for calls that never ran. */
 export const closeUnstarted = (batch: ToolBatch): ToolBatch => {
-  const { unaccounted, reserved = [] } = batch.session;
+  const { session } = batch;
   const unstarted = unstartedIn(batch);
-  const session = changeSession(batch.session, {
-    unaccounted: unaccounted.filter((id) => !unstarted.includes(id)),
-    reserved: reserved.filter(({ id }) => !unstarted.includes(id)),
+  return changeBatch(batch, {
+    session: changeSession(session, {
+      unaccounted: session.unaccounted.filter((id) => !unstarted.includes(id)),
+      reserved: withoutReservations(session, unstarted),
+    }),
   });
-  return changeBatch(batch, { session });
 };
 
 /**
