@@ -5,8 +5,9 @@
  * 1. Each mutant meets a fresh suite: the whole bundle is evaluated again, machine and tests, with
  *    the mutant in it from the first line on. A suite that does not load has caught its mutant.
  * 2. A mutant meets the tests that reach its place, those that caught others before it first and
- *    those that take long last, and no test after the one that fails. What a test file does while it loads counts for all its
- *    tests; what the machine does while it loads counts for every test there is.
+ *    those that take long last, and no test after the one that fails. What a test file does while
+ *    it loads counts for all its tests; what the machine does while it loads counts for every test
+ *    there is.
  * 3. A mutant of the machine does not meet the tests that explore the machine, and only one of the
  *    policy meets those of shell texts: they are about something else, and slow.
  * 4. A mutant that runs a hundred times as often as its place did in the dry run hangs; so says

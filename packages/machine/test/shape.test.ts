@@ -4,23 +4,33 @@ import { type Lamp, lamp } from '../../../test/kit/machine-kit/lamp.js';
 import { stateMachine } from '../src/builder/builder.js';
 import { startMachine } from '../src/builder/drive.js';
 import {
+  amount,
+  bool,
   count,
+  countFromOne,
+  countTo,
+  either,
   faultIn,
   finite,
+  isRecord,
   jsonObject,
   list,
   nullable,
+  type ObjectShape,
   object,
   oneOf,
   optional,
+  partly,
   type Shape,
+  share,
   text,
+  trimmed,
   variant,
 } from '../src/kernel/shape.js';
 import { door, notes, push } from './door.js';
 
 type Pet = { readonly name: string; readonly legs: number; readonly owner?: string };
-const pet: Shape<Pet> = object<Pet>({ name: text, legs: count, owner: optional(text) });
+const pet: ObjectShape<Pet> = object<Pet>({ name: text, legs: count, owner: optional(text) });
 type Thing = { readonly kind: 'pets'; readonly all: readonly Pet[] } | { readonly kind: 'none' };
 const thing: Shape<Thing> = variant<Thing, 'kind'>('kind', { pets: { all: list(pet) }, none: {} });
 
@@ -76,6 +86,66 @@ test('unknown and undefined fields are refused', () => {
   assert.match(faultIn(pet, { ...rex, owner: undefined }, 'it') ?? '', /^owner is undefined/);
   assert.match(faultIn(thing, { kind: 'none', all: [] }, 'it') ?? '', /^all is not known/);
   assert.match(faultIn(pet, Object.create({ ...rex, tail: 1 }), 'it') ?? '', /^tail is not known/);
+});
+
+test('numbers are checked to the last one that is allowed', () => {
+  const largest = Number.MAX_SAFE_INTEGER;
+  const rows: readonly [Shape<number>, string, readonly unknown[], readonly unknown[]][] = [
+    [
+      amount,
+      'a finite number from 0',
+      [0, 0.5, largest],
+      [-0.1, largest + 1, Number.NaN, Number.POSITIVE_INFINITY, '1', null, 1n],
+    ],
+    [count, 'a whole number from 0', [0, 1, largest], [-1, 0.5, largest + 1, '1', 1n]],
+    [countTo(3), 'a whole number from 0 to 3', [0, 3], [-1, 4, 2.5, '1', 1n]],
+    [countFromOne, 'a whole number from 1', [1, largest], [0, 1.5, largest + 1, '1', 1n]],
+    [share, 'a number from 0 to 1', [0, 0.5, 1], [-0.1, 1.1, Number.NaN, '1', 1n]],
+    [finite, 'a finite number', [-1.5, 0], [Number.NaN, Number.NEGATIVE_INFINITY, '1']],
+  ];
+  for (const [shape, must, good, bad] of rows) {
+    for (const value of good) assert.equal(shape.check(value), null, `${must}: ${value}`);
+    for (const value of bad) assert.equal(shape.check(value)?.must, must, String(value));
+  }
+  assert.equal(bool.check(false), null);
+  assert.equal(bool.check(0)?.must, 'true or false');
+});
+
+test('a text is quoted whole up to 40 characters', () => {
+  const quoted = (length: number): string | undefined => finite.check('x'.repeat(length))?.is;
+  assert.equal(quoted(40), `"${'x'.repeat(40)}"`);
+  assert.equal(quoted(41), `"${'x'.repeat(40)}"…`);
+});
+
+test('a fault of one shape or another names both', () => {
+  const shape = either(count, text);
+  for (const value of [1, 'a']) assert.equal(shape.check(value), null);
+  assert.equal(
+    faultIn(shape, null, 'it'),
+    'it is null; it must be a whole number from 0, or a text',
+  );
+});
+
+test('trimming leaves only the fields that shapes name, at every depth, and no value that does not fit', () => {
+  const rex = { name: 'Rex', legs: 4 };
+  const odd = { ...rex, tail: { long: true } };
+  assert.deepEqual(trimmed(pet, odd), rex);
+  assert.deepEqual(trimmed(nullable(pet), odd), rex);
+  assert.equal(trimmed(nullable(pet), null), null);
+  assert.deepEqual(trimmed(list(pet), [odd, 5]), [rex, 5]);
+  assert.equal(trimmed(list(pet), 'no list'), 'no list');
+  assert.deepEqual(trimmed(thing, { kind: 'pets', all: [odd], more: 1 }), {
+    kind: 'pets',
+    all: [rex],
+  });
+  for (const value of [null, 5, [odd], { kind: 'cars', all: [odd] }]) {
+    assert.equal(trimmed(thing, value), value);
+    if (!isRecord(value)) assert.equal(trimmed(pet, value), value);
+  }
+  assert.equal(trimmed(text, 'as it is'), 'as it is');
+  assert.deepEqual(trimmed(object<Partial<Pet>>(partly(pet.fields)), { legs: 2, tail: 1 }), {
+    legs: 2,
+  });
 });
 
 const nested = (levels: number): object => {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { type Hand, type Lamp, lamp, say } from '../../../test/kit/machine-kit/lamp.js';
+import { type Hand, type Lamp, lamp, type Sound, say } from '../../../test/kit/machine-kit/lamp.js';
+import { machine } from '../src/kernel/machine.js';
+import type { MoveResult } from '../src/kernel/table.js';
 
 /** One step of a machine: what runs, in which order, and what a step can never do. */
 
@@ -165,6 +167,90 @@ test('a step that would never end changes nothing, does nothing, and names the l
   assert.equal(step.diagnostics[0]?.kind, 'fault');
   const last = Array.from({ length: 6 }, () => 'Blinking').join(' -> ');
   assert.equal(step.diagnostics[0]?.why, `100 states passed without coming to rest: … ${last}`);
+});
+
+/** A machine that counts down without an event, one edge for each number. */
+type Counter = { readonly name: 'Counting'; readonly left: number };
+const isLeft = ({ left }: Counter): boolean => left > 0;
+const countDown = ({ left }: Counter): MoveResult<Counter, never> => ({
+  state: { name: 'Counting', left: left - 1 },
+  actions: [],
+});
+const counter = machine<Counter, { readonly type: 'Start' }, never>()({
+  initial: 'Counting',
+  transient: [],
+  defaults: [],
+  ends: [],
+  states: { Counting: 'counts' },
+  events: { Start: 'starts' },
+})({
+  states: {
+    Counting: {
+      on: { Start: { to: 'Counting', then: countDown } },
+      always: [{ when: isLeft, to: 'Counting', then: countDown }],
+    },
+  },
+  defaults: {},
+});
+
+test('a step takes at most 100 edges', () => {
+  const start = { type: 'Start' } as const;
+  const whole = counter.step({ name: 'Counting', left: 100 }, start);
+  assert.deepEqual([whole.state.left, whole.path.length], [0, 100]);
+  const cut = counter.step({ name: 'Counting', left: 101 }, start);
+  assert.deepEqual([cut.state.left, cut.path.length, cut.diagnostics.length], [101, 0, 1]);
+});
+
+test('a state that the table does not have is a diagnostic, or the end of the step', () => {
+  const nowhere = { name: 'Nowhere' } as unknown as Lamp; // types hold for our own code only
+  assert.deepEqual(lamp.step(nowhere, press), {
+    state: nowhere,
+    actions: [],
+    path: [],
+    diagnostics: [
+      {
+        kind: 'fault',
+        state: 'Nowhere',
+        event: 'Press',
+        why: 'no such pair of state and event',
+      },
+    ],
+  });
+  type Go = { readonly type: 'Go' };
+  type Here = { readonly name: 'Here' };
+  const lost = machine<Here, Go, Sound>()({
+    initial: 'Here',
+    transient: [],
+    defaults: [],
+    ends: [],
+    states: { Here: 'here' },
+    events: { Go: 'go' },
+  })({
+    states: {
+      Here: {
+        rest: (state) => ({ state, actions: [say('rests')] }),
+        on: { Go: { to: 'Here', then: () => ({ state: nowhere as never, actions: [] }) } },
+      },
+    },
+    defaults: {},
+  });
+  const { state, actions } = lost.step({ name: 'Here' }, { type: 'Go' });
+  assert.deepEqual([state, actions], [nowhere, []]);
+});
+
+test('a state tries its edges without an event either always or on entry', () => {
+  const always = [{ when: isLeft, to: 'Counting', then: countDown }] as const;
+  const on = { Start: { stay: countDown } } as const;
+  const make = machine<Counter, { readonly type: 'Start' }, never>()({
+    initial: 'Counting',
+    transient: [],
+    defaults: [],
+    ends: [],
+    states: { Counting: 'counts' },
+    events: { Start: 'starts' },
+  });
+  // @ts-expect-error one of both
+  make({ states: { Counting: { on, always, alwaysOnEntry: always } }, defaults: {} });
 });
 
 test('an event that changes nothing leaves the very state it met', () => {

@@ -120,5 +120,27 @@ test('an arrow with neither event nor guard nor move is drawn bare; what a machi
     .map((edge) => ({ ...edge, event: null, when: '', then: '' }));
   const bare = { ...lamp, edges, transient: [], ends: [], ignored: [] };
   assert.equal(mermaid(bare), 'stateDiagram-v2\n  [*] --> Off\n  Off --> Checking');
-  assert.equal(markdownTable(bare).split('\n').length, 3);
+  assert.equal(
+    markdownTable(bare),
+    [
+      '| in | event | when | goes to | does |',
+      '|---|---|---|---|---|',
+      '| Off | – |  | Checking |  |',
+    ].join('\n'),
+  );
+});
+
+test('what arrows ask for is one more column; an arrow that asks for nothing has an empty cell', () => {
+  const edges = lamp.edges.filter(({ id }) => id === 'Off/Press/0' || id === 'On/Dim/2');
+  const asked = { 'Off/Press/0': 'Say' };
+  assert.equal(
+    markdownTable({ ...lamp, edges, ignored: [] }, asked),
+    [
+      '| in | event | when | goes to | does | asks for |',
+      '|---|---|---|---|---|---|',
+      '| Off | Press |  | Checking | switchOn | Say |',
+      '| On | Dim |  | stays | dim |  |',
+    ].join('\n'),
+  );
+  assert.doesNotMatch(mermaid({ ...lamp, transient: [] }), /class/);
 });

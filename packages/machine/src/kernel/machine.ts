@@ -103,7 +103,7 @@ const settleState = <S extends HasName, E extends HasType, A>(
   let entered = false;
   let branch: CompiledBranch<S, E, A> | undefined = first;
   while (branch !== undefined) {
-    if (path.length > EDGES_MAX) {
+    if (path.length === EDGES_MAX) {
       const last = path.slice(-6).map((edge) => edge.to);
       const why = `${EDGES_MAX} states passed without coming to rest: … ${last.join(' -> ')}`;
       return refuse(before, event.type, 'fault', why);
@@ -120,23 +120,13 @@ const settleState = <S extends HasName, E extends HasType, A>(
       actions.push(...entry.actions);
     }
     entered ||= branch.edge.kind === 'go';
-    branch = eventlessBranch(compiled, state, event, entered);
+    branch = compiled.rows
+      .get(state.name)
+      ?.eventless.find(({ when }) => when === undefined || when(state, event));
   }
   const rest = entered ? compiled.rows.get(state.name)?.rest?.(state, event) : undefined;
   if (rest !== undefined) actions.push(...rest.actions);
   return { state: rest?.state ?? state, actions, path, diagnostics };
-};
-
-/** The branch without an event that applies now. `entered`: the step has entered this state. */
-const eventlessBranch = <S extends HasName, E extends HasType, A>(
-  compiled: CompiledTable<S, E, A>,
-  state: S,
-  event: E,
-  entered: boolean,
-): CompiledBranch<S, E, A> | undefined => {
-  const row = compiled.rows.get(state.name);
-  if (row === undefined || (row.tried === 'entry' && !entered)) return undefined;
-  return row.eventless.find((branch) => branch.when === undefined || branch.when(state, event));
 };
 
 /** Why a move changed nothing. */
@@ -209,10 +199,11 @@ type CompiledBranch<S, E, A> = {
 type CompiledCell<S, E, A> = readonly CompiledBranch<S, E, A>[] | IgnoredCell;
 type CompiledRow<S, E, A> = {
   readonly cells: ReadonlyMap<string, CompiledCell<S, E, A>>;
-  /** Branches without an event. */
+  /**
+   * Branches without an event. After an event that stays, `plain` of its branch says whether they
+   * are tried.
+   */
   readonly eventless: readonly CompiledBranch<S, E, A>[];
-  /** When they are tried: only on entry, or also after an event that stays. */
-  readonly tried: 'entry' | 'always';
   readonly rest: Move<S, E, S, A> | undefined;
 };
 export type CompiledTable<S, E, A> = {
@@ -268,7 +259,6 @@ export const compileTable = <S extends HasName, E extends HasType, A>(
     rows.set(state, {
       cells,
       eventless: compileBranches(state, null, row.always ?? row.alwaysOnEntry ?? []),
-      tried: row.alwaysOnEntry === undefined ? 'always' : 'entry',
       rest: row.rest,
     });
   }

@@ -102,13 +102,20 @@ type RestingRow<
   readonly on: {
     readonly [T in Exclude<E['type'], Default>]: TableCell<S, EventOf<E, T>, A, From>;
   } & { readonly [T in Default]?: TableCell<S, EventOf<E, T>, A, From> };
-  /** Tried on entry and after every event that stays. */
-  readonly always?: EventlessBranches<S, E, A, From>;
-  /** Tried on entry only. */
-  readonly alwaysOnEntry?: EventlessBranches<S, E, A, From>;
   /** Runs when the entered state comes to rest, after everything else. */
   readonly rest?: Move<From, E, From, A>;
-};
+} & (
+    | {
+        /** Tried on entry and after every event that stays. */
+        readonly always?: EventlessBranches<S, E, A, From>;
+        readonly alwaysOnEntry?: undefined;
+      }
+    | {
+        readonly always?: undefined;
+        /** Tried on entry only. */
+        readonly alwaysOnEntry: EventlessBranches<S, E, A, From>;
+      }
+  );
 
 type TransientRow<S extends HasName, E, A, From> = RowMoves<E, A, From> & {
   readonly always: Branches<S, E, A, From>;
