@@ -193,12 +193,12 @@ const counter = machine<Counter, { readonly type: 'Start' }, never>()({
   defaults: {},
 });
 
-test('a step takes at most 100 edges', () => {
+test('a step takes at most 100 edges without an event', () => {
   const start = { type: 'Start' } as const;
-  const whole = counter.step({ name: 'Counting', left: 100 }, start);
-  assert.deepEqual([whole.state.left, whole.path.length], [0, 100]);
-  const cut = counter.step({ name: 'Counting', left: 101 }, start);
-  assert.deepEqual([cut.state.left, cut.path.length, cut.diagnostics.length], [101, 0, 1]);
+  const whole = counter.step({ name: 'Counting', left: 101 }, start);
+  assert.deepEqual([whole.state.left, whole.path.length], [0, 101]);
+  const cut = counter.step({ name: 'Counting', left: 102 }, start);
+  assert.deepEqual([cut.state.left, cut.path.length, cut.diagnostics.length], [102, 0, 1]);
 });
 
 test('a state that the table does not have is a diagnostic, or the end of the step', () => {

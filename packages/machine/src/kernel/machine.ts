@@ -60,7 +60,7 @@ export const machine =
  * ---- One step ----
  *
  * 1. A step takes the event's edge, then edges without an event until a state rests; at most
- *    `EDGES_MAX` of them.
+ *    `EDGES_MAX` without an event.
  * 2. Order of actions: exit, move, entry for each edge taken; rest at the end.
  * 3. A step that does not come to rest changes nothing and leaves a diagnostic.
  */
@@ -103,7 +103,7 @@ const settleState = <S extends HasName, E extends HasType, A>(
   let entered = false;
   let branch: CompiledBranch<S, E, A> | undefined = first;
   while (branch !== undefined) {
-    if (path.length === EDGES_MAX) {
+    if (path.length > EDGES_MAX) {
       const last = path.slice(-6).map((edge) => edge.to);
       const why = `${EDGES_MAX} states passed without coming to rest: … ${last.join(' -> ')}`;
       return refuse(before, event.type, 'fault', why);
