@@ -105,7 +105,7 @@ export class OpenSessions {
     return feed;
   }
 
-  /** Opens a stored session and follows it. Call it in order. */
+  /** Opens a stored session and follows it. Call it inside `inOrder`. */
   async open(sessionId: string): Promise<SessionFeed> {
     const known = this.#use(sessionId);
     if (known !== null) return known;
@@ -131,7 +131,7 @@ export class OpenSessions {
     }
   }
 
-  /** Closes the session if it runs, and resolves when its work has stopped. Call it in order. */
+  /** Closes the session if it runs, and resolves when its work has stopped. Call it inside `inOrder`. */
   async close(sessionId: string): Promise<void> {
     const feed = await this.follow(sessionId);
     if (feed === null) return;

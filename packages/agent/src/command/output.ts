@@ -104,7 +104,7 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
 const isContinuation = (byte: number | undefined): boolean =>
   byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** Removes incomplete characters at a cut. */
+/** Removes an incomplete character at a cut. */
 const trimCut = (bytes: Buffer, side: 'start' | 'end'): Buffer => {
   if (side === 'start') {
     let at = 0;
@@ -113,7 +113,9 @@ const trimCut = (bytes: Buffer, side: 'start' | 'end'): Buffer => {
   }
   let at = bytes.length;
   while (at > bytes.length - 3 && isContinuation(bytes[at - 1])) at -= 1;
-  return (bytes[at - 1] ?? 0) >= 0xc0 ? bytes.subarray(0, at - 1) : bytes;
+  const first = bytes[at - 1] ?? 0;
+  const size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+  return bytes.length - (at - 1) < size ? bytes.subarray(0, at - 1) : bytes;
 };
 
 /** A part of the output that is probably no text. */

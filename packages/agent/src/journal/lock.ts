@@ -198,7 +198,9 @@ const takeFile = async (
     if (text === null) continue; // it was removed meanwhile
     const holder = parseHolder(text);
     // A lock file is created whole: one that names no holder was cut by a power loss, so the
-    // computer was started again since (or another program has made it).
+    // computer was started again since (or another program has made it). Where there are no hard
+    // links, its maker may be about to write it: it then finds our file, and stops before it
+    // writes to the journal.
     const check = holder === undefined ? 'restarted' : await checkHolder(path, holder, self);
     if (check === 'unknown' && !takeOver)
       throw locked(path, holder, holder && whereIs(holder, self));

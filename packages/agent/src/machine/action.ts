@@ -139,9 +139,9 @@ export type ActionType = Action['type'];
  * Which events answer an action. The table in docs/machine.md is made from this, and a test walks
  * every arrow of the machine and sees each of them.
  *
- * `last`: exactly one of them ends what the action began, unless it was aborted. `before`: any
- * number of them may come before it. `late`: may come after it, or after an abort. All of them
- * carry the id of the action.
+ * `last`: exactly one of them ends what the action began, unless it was aborted; of ExecuteTools
+ * and CancelTools, one for each call. `before`: any number of them may come before it. `late`: may
+ * come after it, or after an abort. All of them but UserInput carry the id of the action.
  */
 export type Answers = {
   readonly before: readonly EventType[];
@@ -152,8 +152,8 @@ export type Answers = {
 const NONE: Answers = { before: [], last: [], late: [] };
 
 /**
- * The events that answer each action. Actions without any are for display, or take back another
- * one.
+ * The events that answer each action. Those without any are for display, take back another one, or
+ * end the session (Shutdown).
  */
 export const answersTo: Readonly<Record<ActionType, Answers>> = {
   SendLlmRequest: {

@@ -40,6 +40,8 @@ export const recordedSettingsShape = object<RecordedSettings>({
   limits: object<Partial<Limits>>(partly<Limits>(limitsShape.fields)),
 }) as unknown as Shape<Partial<Settings>>; // the same fields, limits in part
 
+// The fields that models, tools and hooks report; what the session adds to them is left out.
+
 const { costUsd: _cost, ...tokenCounts } = usageShape.fields;
 /** Token counts of a model call, without its cost. */
 export const tokenFields = tokenCounts;

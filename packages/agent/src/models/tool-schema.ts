@@ -28,6 +28,8 @@ const DROPPED = new Set(
     '$comment $defs definitions'
   ).split(' '),
 );
+/** Keywords whose keys are names of fields. */
+const OF_FIELDS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
 /** Providers refuse these at the top of a schema. */
 const NOT_AT_TOP = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'then', 'else', 'enum', 'const'];
 
@@ -81,9 +83,9 @@ export const withoutDefinitions = (schema: JsonObject): JsonObject => {
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The part that a local reference names; undefined if there is none. */
+/** The part that a local path names; undefined for other references, or if there is none. */
 const lookUp = (root: JsonObject, reference: string): unknown => {
-  if (!reference.startsWith('#')) return undefined;
+  if (reference !== '#' && !reference.startsWith('#/')) return undefined;
   let value: unknown = root;
   for (const name of reference.slice(1).split('/').slice(1)) {
     const key = decodeURIComponent(name).replaceAll('~1', '/').replaceAll('~0', '~');
@@ -128,9 +130,25 @@ const copyObject = (
   const copied: Record<string, Json> = {};
   for (const [key, part] of Object.entries(value)) {
     if (DROPPED.has(key) || key === '__proto__') continue;
-    const isText = key === 'description' && typeof part === 'string';
-    copied[key] = isText ? part.slice(0, DESCRIPTION_MAX) : copy(walk, part, depth + 1, open);
+    if (key === 'description' && typeof part === 'string')
+      copied[key] = part.slice(0, DESCRIPTION_MAX);
+    else if (OF_FIELDS.has(key) && isObject(part))
+      copied[key] = copyFields(walk, part, depth + 1, open);
+    else copied[key] = copy(walk, part, depth + 1, open);
   }
+  return copied;
+};
+
+/** Copies schemas by the names of fields, which may be those of keywords. */
+const copyFields = (
+  walk: Walk,
+  fields: JsonObject,
+  depth: number,
+  open: readonly string[],
+): JsonObject => {
+  const copied: Record<string, Json> = {};
+  for (const [name, schema] of Object.entries(fields))
+    if (name !== '__proto__') copied[name] = copy(walk, schema, depth + 1, open);
   return copied;
 };
 

@@ -40,12 +40,15 @@ export type HooksOptions = {
 /** The hooks of one session, but for their deadlines (late-hooks.ts). */
 export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> => {
   const { environment, formatterMs, recordFile, sandbox } = options;
+  // Whether a formatter may apply to what a command changes: only then does the commit watch look at
+  // the whole tree before the command.
   const reach = new FormatterReach();
   const watch = new CommitWatch({
     environment,
     isFormatted: (place) => reach.isReached(place),
     ...(recordFile === undefined ? {} : { recordFile }),
   });
+  /** The committed content of a file: one that was not formatted before its batch stays as it is. */
   const committed = async (file: string, context: HookContext): Promise<EarlierContent> => {
     const { workspace, signal } = context;
     try {
@@ -53,7 +56,8 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
       return await readCommittedContent(file, watch.snapshotBefore(file), context, place);
     } catch (error) {
       if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
-      return 'unknown'; // the file stays; the phase CheckingGitCommits reports the git failure
+      // the file is not formatted; the phase CheckingGitCommits reports the failure of git
+      return 'unknown';
     }
   };
   const formatters = new Autoformatters({
@@ -62,6 +66,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
     sandbox: sandbox ?? createSessionSandbox({ environment }),
     ...(formatterMs === undefined ? {} : { runMs: formatterMs }),
   });
+  // `forget`: the content of files before this batch
   const format = (context: HookContext): Promise<HookReport> =>
     formatters.run(context).finally(() => formatters.forget());
   return {
@@ -94,7 +99,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
         case 'RunningAutoformatters':
           return format(context);
         case 'AutoCommitting':
-          // the report before this one is the formatters', if they ran
+          // formatters run only after CheckingGitCommits has reported, so theirs is the second report
           return commitTouched(watch, context, context.reports[1]?.changedFiles ?? []);
         default:
           return phase satisfies never;

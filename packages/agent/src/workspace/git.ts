@@ -109,7 +109,9 @@ export type Repository = RepositoryLocation & {
   ask(args: readonly string[], options?: GitOptions): Promise<string>;
   /** Runs a command and returns its trimmed output; null if the exit code is not 0. */
   tryAsk(args: readonly string[]): Promise<string | null>;
-  /** Moves a ref. Nothing stops it after its start, since it would leave its locks behind. */
+  /**
+   * Moves a ref. An abort does not stop it once it has started: it would leave its locks behind.
+   */
   moveRef(move: RefMove, watcher: RefWatcher): Promise<RefOutcome>;
   /**
    * Runs `git worktree` with these arguments. It must check nothing out. Rejects if the exit code
@@ -594,7 +596,7 @@ const withoutUndefined = (variables: ProcessEnvironment): Record<string, string>
 export type RefMove = {
   /** A full name, or HEAD if it is detached. */
   readonly ref: string;
-  /** Null: the ref must not exist. `any`: it is not looked at. */
+  /** Null: the ref must not exist. `any`: it is not looked at; not for a ref that is removed. */
   readonly from: string | null | 'any';
   /** Null: the ref is removed. */
   readonly to: string | null;
@@ -621,7 +623,8 @@ const ERRORS_MAX = 4_096;
  * and removes its locks. It is not ended with this program, since it would then leave its locks
  * behind.
  *
- * Rejects only if git can't be started, or `watcher` throws: nothing has changed then.
+ * Rejects only if it was stopped before its start, git can't be started, or `watcher` throws:
+ * nothing has changed then.
  */
 const moveRef = (
   place: GitPlace,
@@ -644,7 +647,7 @@ const moveRef = (
         child.stdin.end();
       }
     };
-    // on SIGTERM git removes its locks
+    // unlike a kill: on SIGTERM git removes its locks
     const deadline = setTimeout(() => child.kill('SIGTERM'), CALL_DEADLINE_MS);
     child.once('error', (error) => {
       if (pid !== undefined) return; // it is running and will still end

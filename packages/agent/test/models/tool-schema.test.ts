@@ -26,6 +26,24 @@ const rows: readonly (readonly [given: string, raw: unknown, schema: object, not
   ['a text', { type: 'string' }, { type: 'object' }, /not one of an object/],
   ['no type', { properties: { a: {} } }, properties({ a: {} })],
   [
+    'fields that are named like keywords',
+    properties(
+      { definitions: { type: 'object', $comment: 'x' }, description: { type: 'string' } },
+      { required: ['definitions'] },
+    ),
+    properties(
+      { definitions: { type: 'object' }, description: { type: 'string' } },
+      { required: ['definitions'] },
+    ),
+  ],
+  [
+    'a field that is named like a keyword that providers refuse',
+    properties({ $id: { type: 'string' } }),
+    { type: 'object' },
+    /has a field whose name providers refuse \(\$id\)/,
+  ],
+  ['a reference to an anchor', properties({ a: { $ref: '#here' } }), properties({ a: {} })],
+  [
     'a reference inside',
     properties(
       { a: { $ref: '#/$defs/A', description: 'mine' } },

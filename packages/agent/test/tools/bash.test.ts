@@ -2,6 +2,7 @@ import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
+import { createCommandOutput } from '../../src/command/output.js';
 import { makePlace } from './context.js';
 
 type Row = {
@@ -161,6 +162,22 @@ test('bash: huge output keeps its beginning and its end and counts the rest', as
   assert.ok(dropped > 96_700_000, `${dropped}`);
   assert.equal(outcome.droppedBytes, dropped);
   assert.ok(place.progress.every((text) => text.length < 10_000));
+});
+
+test('the beginning of a huge output ends with a whole character, and with each that is whole', () => {
+  const beginning = (text: string): string => {
+    const output = createCommandOutput(() => undefined);
+    output.add(Buffer.alloc(1024 * 1024 - 4, 'x'));
+    output.add(Buffer.from(`${text}${'y'.repeat(3 * 1024 * 1024)}`));
+    return /x([^x]*)\n\[\d+ bytes/.exec(output.text())?.[1] ?? '';
+  };
+  for (const whole of ['😀', 'a漢', 'abé', 'abcd']) assert.equal(beginning(whole), whole);
+  for (const [cut, kept] of [
+    ['a😀', 'a'],
+    ['ab漢', 'ab'],
+    ['abcé', 'abc'],
+  ] as const)
+    assert.equal(beginning(cut), kept);
 });
 
 test('bash: one command is one process', async (t) => {

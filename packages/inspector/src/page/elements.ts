@@ -19,7 +19,7 @@ const SVG = 'http://www.w3.org/2000/svg';
  */
 export const visibleText = (text: string): string =>
   text.replace(
-    /[\u0000-\u0008\u000b-\u001f\u007f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
     (one) => {
       const code = one.charCodeAt(0);
       if (code < 32) return String.fromCharCode(0x2400 + code);

@@ -21,7 +21,7 @@ const IDS = "pawl sessions 2>/dev/null | cut -d' ' -f1";
 const flagNames = ({ flags }: DescribedCommand): readonly string[] =>
   flags.flatMap(({ long, short }) => (short === null ? [long] : [short, long]));
 
-/** The first words of the commands that are several. */
+/** The words after commands that have subcommands. */
 export const secondWords: Readonly<Record<string, string>> = {
   hooks: 'list',
   mcp: 'list test add remove login logout serve',

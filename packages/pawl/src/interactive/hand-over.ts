@@ -18,14 +18,15 @@ import type { UserWork } from './terminal-session.js';
 
 /**
  * Whether a later process goes on exactly where this one ends now. Not while money is reserved:
- * then something runs whose usage has not come, and a crash would lose it.
+ * then usage is still to come, and a process that begins as after a crash counts all of the
+ * reservation as spent.
  */
 const canHandOver = (state: State): boolean => {
-  const { reserved = [] } = state.session;
+  if ((state.session.reserved ?? []).length > 0) return false;
   switch (state.name) {
     case 'WaitingForUserInput':
     case 'Error':
-      return reserved.length === 0;
+      return true;
     case 'ExecutingTools':
       // A command goes on without this process, unless it is being stopped (its time to end by
       // itself runs: `graceTimerId`). A question is asked again. Other running calls would be lost.
@@ -43,7 +44,7 @@ const canHandOver = (state: State): boolean => {
 
 /**
  * The flags for the successor, without those that the journal knows better: they may have changed
- * since they were typed.
+ * since they were typed. The preset `full` is named: no journal gives it.
  */
 const successorFlags = (flags: RunFlags, { session }: State): RunFlags => {
   const { model, effort, preset, profile, workspace, resume, continue: last, ...rest } = flags;
@@ -57,6 +58,7 @@ const firstText = ({ session: { conversation } }: State): string => {
 };
 
 type HandOver = Pick<SlashCommandContext, 'session' | 'flags' | 'view'> & {
+  /** What the user has begun and the journal does not have yet: this process ends after it. */
   readonly work: UserWork;
   /** Tells the user that the process waits, or that the session stays here. */
   say(what: 'waits' | 'stays'): void;

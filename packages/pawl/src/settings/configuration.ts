@@ -658,6 +658,8 @@ const readFolders = (
         refuse(keys, 'folder has a table for each folder: [folder."/PATH".rules]');
       else if (!path.isAbsolute(folder))
         refuse(keys, 'a folder is an absolute path: [folder."/PATH".rules]');
+      else if (folder !== path.resolve(folder))
+        refuse(keys, `write this folder as it is named: [folder."${path.resolve(folder)}".rules]`);
       else if (other !== undefined)
         refuse([...keys, other], `a folder has only rules, not ${shorten(other)}.`);
       else if (inner.rules !== undefined) {

@@ -60,6 +60,11 @@ const good: readonly Row[] = [
 
 const bad: readonly Row[] = [
   {
+    given: 'a folder that no path of a workspace is equal to',
+    text: '[folder."/me/p/".rules]\nallow = ["git diff"]',
+    then: ['1 ! write this folder as it is named: [folder."/me/p".rules]'],
+  },
+  {
     given: 'a name with a slip',
     text: 'max_usd = 1\nmax_round = 3',
     then: ['1 max_usd = 1', '2 ! there is no setting max_round. Did you mean max_rounds?'],

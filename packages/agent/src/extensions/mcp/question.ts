@@ -166,7 +166,7 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ['false', false],
 ]);
 
-/** A choice by its number in the list, or by its value or label. */
+/** A choice by its value or label, or else by its number in the list. */
 const findChoice = (typed: string, choices: readonly FieldChoice[]): string | null => {
   const match =
     choices.find((choice) => choice.value === typed || choice.label === typed) ??
