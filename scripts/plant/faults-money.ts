@@ -54,9 +54,9 @@ export const faultsInMoney: readonly Fault[] = [
     edits: [
       {
         from: `unaccounted: session.unaccounted.filter((open) => open !== id),
-          reserved: withoutReservation(session, id),
+          reserved: withoutReservations(session, [id]),
           usage: addUsage(session.usage, counted),`,
-        to: `reserved: withoutReservation(session, id),
+        to: `reserved: withoutReservations(session, [id]),
           usage: addUsage(session.usage, counted),`,
       },
     ],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import type { Script } from '@pawl/agent/models/scripted-model';
-import { isEntry, NodeClient } from '../../../test/kit/serve/node-client.js';
+import { isEntry, isPiece, NodeClient } from '../../../test/kit/serve/node-client.js';
 import { keyNamed, type MakeNodeRuntime, startTestNode, tokenOf } from './node-under-test.js';
 
 /** What the HTTP API of a node promises, over any runtime. */
@@ -253,6 +253,7 @@ const lives: readonly HttpCheck[] = [
       const { client, workspace } = await startTestNode(context, make);
       const id = await client.create(workspace);
       const reader = await client.events(id);
+      await reader.until('that it has caught up', ({ event }) => event === 'state');
       const seq = await client.send(id, { text: 'echo one' });
       await reader.untilRestAfter(seq);
       const deltas = reader.messages.flatMap(({ event, content }) =>
@@ -295,7 +296,7 @@ const lives: readonly HttpCheck[] = [
       const id = await started.client.create(started.workspace);
       const reader = await started.client.events(id);
       await started.client.send(id, { text: 'wait' });
-      await reader.until('a piece of the reply', ({ event }) => event === 'delta');
+      await reader.until('a piece of the reply', isPiece);
       reader.close();
       const { client } = await started.again();
       const closed = await client.ask('POST', `/v1/sessions/${id}/close`);

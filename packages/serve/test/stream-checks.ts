@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isEntry, type NodeClient } from '../../../test/kit/serve/node-client.js';
+import { isEntry, isPiece, type NodeClient } from '../../../test/kit/serve/node-client.js';
 import type { HttpCheck } from './http-checks.js';
 import { startTestNode } from './node-under-test.js';
 
@@ -33,7 +33,7 @@ export const streamChecks: readonly HttpCheck[] = [
       const id = await client.create(workspace);
       const first = await client.events(id);
       await client.send(id, { text: 'slow' });
-      await first.until('a piece of the reply', ({ event }) => event === 'delta');
+      await first.until('a piece of the reply', isPiece);
       first.close();
       const seen = seqs(first.entries);
       await turnOf(client, id, 'echo two');
@@ -51,6 +51,7 @@ export const streamChecks: readonly HttpCheck[] = [
       const { client, workspace } = await startTestNode(context, make);
       const id = await client.create(workspace);
       const first = await client.events(id);
+      await first.until('that it has caught up', ({ event }) => event === 'state');
       await client.send(id, { text: 'wait' });
       const isDelta = ({ event }: { readonly event: string }): boolean => event === 'delta';
       const { content: delta } = await first.until('a piece of the reply', isDelta);
@@ -144,7 +145,7 @@ export const streamChecks: readonly HttpCheck[] = [
           await say(id, index === 0 ? 'wait' : `slow ${round}`);
       });
       await Promise.all(
-        readers.map((reader) => reader.until('a reply', ({ event }) => event === 'delta')),
+        readers.map((reader) => reader.until('a reply', isPiece)),
       );
       const draining = node.drain(300);
       await Promise.all([draining, ...load]);
@@ -181,7 +182,7 @@ export const streamChecks: readonly HttpCheck[] = [
       const id = await client.create(workspace);
       const reader = await client.events(id);
       await client.send(id, { text: 'wait' });
-      await reader.until('a piece of the reply', ({ event }) => event === 'delta');
+      await reader.until('a piece of the reply', isPiece);
       const draining = node.drain(20_000);
       const health = await client.ask('GET', '/health');
       assert.deepEqual([health.status, health.body.status], [503, 'draining']);

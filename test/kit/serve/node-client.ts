@@ -239,6 +239,10 @@ export class NodeClient {
   }
 }
 
+/** A piece of a reply: as it comes, or for a reader that was still catching up. */
+export const isPiece = ({ event }: StreamedMessage): boolean =>
+  event === 'delta' || event === 'pending';
+
 export const isEntry =
   (type: string) =>
   ({ event, content }: StreamedMessage): boolean =>

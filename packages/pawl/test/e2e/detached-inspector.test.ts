@@ -10,8 +10,19 @@ import { call, done, message } from './wire-words.js';
 
 /** The inspector lists detached sessions, and answers their questions once they were read. */
 
+/** Scrolls through all rows of a question. False if the page drew them anew meanwhile. */
+const scrollThrough = async (page: Page): Promise<boolean> => {
+  try {
+    for (const row of await page.locator('.asked > div').all()) await row.scrollIntoViewIfNeeded();
+    return true;
+  } catch (error) {
+    if (/not attached to the DOM/.test(String(error))) return false;
+    throw error;
+  }
+};
+
 const readAll = async (page: Page): Promise<void> => {
-  for (const row of await page.locator('.asked > div').all()) await row.scrollIntoViewIfNeeded();
+  while (!(await scrollThrough(page)));
 };
 
 test('a question of the model and its plan are answered in the inspector with its choices and in words', async (context) => {
