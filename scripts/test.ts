@@ -1,7 +1,7 @@
 /**
  * `npm test`: builds, then checks and runs every test; ends with the line `N passed, N failed`.
  * Paths of test files or folders run only these, without the checks. `--fast` (`npm run check`)
- * checks the sources and runs the unit tests but the longest: without builds, in under a minute.
+ * checks the sources and runs the unit tests but the longest, without builds.
  *
  * Unit tests share one process, all other files have one of their own (test-runner/tier.ts).
  *

@@ -131,7 +131,10 @@ export class OpenSessions {
     }
   }
 
-  /** Closes the session if it runs, and resolves when its work has stopped. Call it inside `inOrder`. */
+  /**
+   * Closes the session if it runs, and resolves when its work has stopped. Call it inside
+   * `inOrder`.
+   */
   async close(sessionId: string): Promise<void> {
     const feed = await this.follow(sessionId);
     if (feed === null) return;

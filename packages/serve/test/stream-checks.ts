@@ -144,9 +144,7 @@ export const streamChecks: readonly HttpCheck[] = [
         for (let round = 0; round < 1_000 && refused < 12; round++)
           await say(id, index === 0 ? 'wait' : `slow ${round}`);
       });
-      await Promise.all(
-        readers.map((reader) => reader.until('a reply', isPiece)),
-      );
+      await Promise.all(readers.map((reader) => reader.until('a reply', isPiece)));
       const draining = node.drain(300);
       await Promise.all([draining, ...load]);
       for (const reader of readers) {

@@ -40,15 +40,15 @@ export type HooksOptions = {
 /** The hooks of one session, but for their deadlines (late-hooks.ts). */
 export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> => {
   const { environment, formatterMs, recordFile, sandbox } = options;
-  // Whether a formatter may apply to what a command changes: only then does the commit watch look at
-  // the whole tree before the command.
+  // Whether a formatter may apply to what a command changes: only then does the commit watch look
+  // at the whole tree before the command.
   const reach = new FormatterReach();
   const watch = new CommitWatch({
     environment,
     isFormatted: (place) => reach.isReached(place),
     ...(recordFile === undefined ? {} : { recordFile }),
   });
-  /** The committed content of a file: one that was not formatted before its batch stays as it is. */
+  /** The committed content of a file. One that was not formatted before the batch stays so. */
   const committed = async (file: string, context: HookContext): Promise<EarlierContent> => {
     const { workspace, signal } = context;
     try {
@@ -99,7 +99,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
         case 'RunningAutoformatters':
           return format(context);
         case 'AutoCommitting':
-          // formatters run only after CheckingGitCommits has reported, so theirs is the second report
+          // formatters run only after CheckingGitCommits has reported: theirs is the second report
           return commitTouched(watch, context, context.reports[1]?.changedFiles ?? []);
         default:
           return phase satisfies never;
