@@ -17,16 +17,16 @@ import { NotNow, type SlashCommandContext } from './slash-command.js';
 import type { UserWork } from './terminal-session.js';
 
 /**
- * Whether a later process goes on exactly where this one ends now. Not while money is reserved:
- * then usage is still to come, and a process that begins as after a crash counts all of the
+ * Whether a later process goes on exactly where this one ends now. At rest, not while money is
+ * reserved: then usage may still come, and a process that begins as after a crash counts all of the
  * reservation as spent.
  */
 const canHandOver = (state: State): boolean => {
-  if ((state.session.reserved ?? []).length > 0) return false;
+  const { reserved = [] } = state.session;
   switch (state.name) {
     case 'WaitingForUserInput':
     case 'Error':
-      return true;
+      return reserved.length === 0;
     case 'ExecutingTools':
       // A command goes on without this process, unless it is being stopped (its time to end by
       // itself runs: `graceTimerId`). A question is asked again. Other running calls would be lost.
