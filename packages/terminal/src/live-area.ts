@@ -115,6 +115,8 @@ type LiveAreaOptions = {
   size(): Size;
   readonly clock: Clock;
   readonly reflow: Reflow;
+  /** While it returns true only `clear` writes. */
+  readonly isHeld?: () => boolean;
 };
 
 const FRAME_MS = 33;
@@ -317,6 +319,7 @@ class DrawnArea implements LiveArea {
   #flush(why?: 'cleared'): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
+    if (this.#options.isHeld?.() === true && why !== 'cleared') return;
     const size = this.#options.size();
     const waitMs = this.#unsettledMs(size);
     if (waitMs > 0 && why !== 'cleared') {
@@ -427,16 +430,27 @@ export type Screen = {
   /** Restores the shell's modes. */
   giveBack(): void;
   /**
+   * Stops the whole job as Ctrl-Z does. Nothing is drawn until the terminal is taken again: keys
+   * pressed at a frame in the shell's modes would be echoed, and Enter would be a line feed. The
+   * caller takes it at SIGCONT. If no stop happens (a shell without job control), this does, and
+   * calls `redraw`.
+   */
+  suspend(redraw: () => void): void;
+  /**
    * The title of the window, from now until the terminal is given back. From the first title on the
    * terminal also reports whether its window has the focus.
    */
   setTitle(title: Safe): void;
 };
 
+/** Longer than a stop signal needs to arrive. */
+const STOPPING_MS = 100;
+
 /** `plain`: whole lines, and no escapes. */
 export const createScreen = (plain: boolean): Screen => {
   const size = () => windowSize(process.stdout.columns, process.stdout.rows);
   let isTaken = false;
+  let isSuspended = false;
   let title: Safe | null = null;
   const titleText = (): Safe => (title === null ? safe`` : windowTitle(title, process.env));
   const switchModes = (take: boolean): void => {
@@ -455,41 +469,40 @@ export const createScreen = (plain: boolean): Screen => {
   };
   // Runs after an uncaught error too.
   process.on('exit', () => switchModes(false));
+  const area = plain
+    ? createPlainArea(writeWindow)
+    : createLiveArea({
+        write: writeWindow,
+        size,
+        clock: systemClock,
+        reflow: detectReflow(process.env),
+        isHeld: () => isSuspended,
+      });
+  const take = (): void => {
+    switchModes(true);
+    isSuspended = false;
+  };
   return {
-    area: plain
-      ? createPlainArea(writeWindow)
-      : createLiveArea({
-          write: writeWindow,
-          size,
-          clock: systemClock,
-          reflow: detectReflow(process.env),
-        }),
+    area,
     size,
-    take: () => switchModes(true),
+    take,
     giveBack: () => switchModes(false),
+    suspend(redraw) {
+      area.clear();
+      switchModes(false);
+      isSuspended = true;
+      process.kill(0, 'SIGTSTP');
+      setTimeout(() => {
+        take();
+        redraw();
+      }, STOPPING_MS);
+    },
     setTitle(next) {
       const begin = title === null ? ENABLE_CALLS : safe``;
       title = next;
       if (isTaken) writeWindow(safe`${begin}${titleText()}`);
     },
   };
-};
-
-/** Longer than a stop signal needs to arrive. */
-const STOPPING_MS = 100;
-
-/**
- * Stops the whole job as Ctrl-Z does. The caller's handler of SIGCONT takes the terminal again. The
- * timer does it if no stop happened (a shell without job control); after a stop it changes nothing.
- */
-export const suspend = (screen: Screen, redraw: () => void): void => {
-  screen.area.clear();
-  screen.giveBack();
-  process.kill(0, 'SIGTSTP');
-  setTimeout(() => {
-    screen.take();
-    redraw();
-  }, STOPPING_MS);
 };
 
 // ---- The status row ----

@@ -20,7 +20,7 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import { type Choice, rankChoices } from '@pawl/terminal/choices';
 import { Composer, type NamePaste } from '@pawl/terminal/composer';
 import { type Pressed, readKeyboard, readLines } from '@pawl/terminal/keys';
-import { Notifier, type Screen, suspend } from '@pawl/terminal/live-area';
+import { Notifier, type Screen } from '@pawl/terminal/live-area';
 import {
   type Background,
   detectLook,
@@ -202,7 +202,7 @@ export const openTerminalSession = (
     detach() {
       listener = null;
     },
-    suspend: () => suspend(screen, () => listener?.redraw()),
+    suspend: () => screen.suspend(() => listener?.redraw()),
     close() {
       notifier.stop();
       disconnect();

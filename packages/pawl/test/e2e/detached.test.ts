@@ -85,7 +85,8 @@ test('a session that another process ended in order while a command ran is not l
   killSession(place, id);
   await untilState(place, id, /died/);
   const resumed = startPawl(place, ['-p', 'print', '--resume', id, '--preset', 'full']);
-  await until('the command runs', () => processesWith(mark).length > 0);
+  const sleeps = (line: string): boolean => line === `sleep ${mark}`; // all is printed by then
+  await until('the command runs', () => processesWith(mark).some(sleeps));
   resumed.child.kill('SIGTERM');
   expectCode(await resumed.ended, 143);
   const entries = readFileSync(join(place.state, 'pawl', 'sessions', `${id}.jsonl`), 'utf8');

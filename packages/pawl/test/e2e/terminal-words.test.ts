@@ -65,6 +65,10 @@ test('Ctrl-Z gives the terminal back to the shell; fg goes on with the line as i
   terminal.mark();
   terminal.press('fg\r');
   await terminal.sees(/ready · .*> say he/s);
+  // A key that is pressed as soon as the frame shows must not meet the shell's modes.
+  const again = terminal.raw().slice(terminal.raw().lastIndexOf('fg\r'));
+  const [modes, frame] = [again.indexOf('\u001b[>1u'), again.indexOf('say he')];
+  assert.ok(0 <= modes && modes < frame, JSON.stringify(again));
   terminal.press('llo\r');
   await terminal.sees('Done.');
   assert.equal(last(place.server.requests[0]?.body)[0]?.text, 'say hello');
