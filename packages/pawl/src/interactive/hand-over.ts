@@ -17,29 +17,28 @@ import { NotNow, type SlashCommandContext } from './slash-command.js';
 import type { UserWork } from './terminal-session.js';
 
 /**
- * Whether a later process goes on exactly where this one ends now. At rest, not while money is
- * reserved: then usage may still come, and a process that begins as after a crash counts all of the
- * reservation as spent.
+ * How long the session waits at rest for the usage of an ended request. A connection that was ended
+ * closes within it. After that the other process counts what is reserved as spent, and says so.
  */
+const LATE_USAGE_MS = 2_000;
+
+const isAtRest = ({ name }: State): boolean => name === 'WaitingForUserInput' || name === 'Error';
+
+/** Whether a later process goes on exactly where this one ends now. */
 const canHandOver = (state: State): boolean => {
-  const { reserved = [] } = state.session;
-  switch (state.name) {
-    case 'WaitingForUserInput':
-    case 'Error':
-      return reserved.length === 0;
-    case 'ExecutingTools':
-      // A command goes on without this process, unless it is being stopped (its time to end by
-      // itself runs: `graceTimerId`). A question is asked again. Other running calls would be lost.
-      return state.calls.every(
-        (call) =>
-          (call.status !== 'starting' && call.status !== 'running') ||
-          (call.judged.facts.shell !== undefined &&
-            call.status === 'running' &&
-            call.graceTimerId === null),
-      );
-    default:
-      return false;
-  }
+  if (isAtRest(state)) return true;
+  // A command goes on without this process, unless it is being stopped (its time to end by itself
+  // runs: `graceTimerId`). A question is asked again. Other running calls would be lost.
+  return (
+    state.name === 'ExecutingTools' &&
+    state.calls.every(
+      (call) =>
+        (call.status !== 'starting' && call.status !== 'running') ||
+        (call.judged.facts.shell !== undefined &&
+          call.status === 'running' &&
+          call.graceTimerId === null),
+    )
+  );
 };
 
 /**
@@ -93,10 +92,20 @@ export const handOver = async ({
     if (isWanted) say('stays');
     stay();
   });
+  let usage: 'comes' | 'awaited' | 'lost' = 'comes';
   const leaveIfPossible = (stepped: Stepped | null): void => {
     if (!isWanted || !work.isOver) return;
     // What a reply asks for has not begun when its step is seen.
-    if (stepped?.event.type === 'LlmCompleted' || canHandOver(view.state)) leave();
+    if (stepped?.event.type !== 'LlmCompleted' && !canHandOver(view.state)) return;
+    const { reserved = [] } = view.state.session;
+    if (!isAtRest(view.state) || reserved.length === 0 || usage === 'lost') leave();
+    else if (usage === 'comes') {
+      usage = 'awaited';
+      setTimeout(() => {
+        usage = 'lost';
+        leaveIfPossible(null);
+      }, LATE_USAGE_MS);
+    }
   };
   work.watch(leaveIfPossible);
   leaveIfPossible(null);

@@ -20,6 +20,7 @@ import { call, done, message, text } from './wire-words.js';
 
 const ended = (place: Place): string => readFileSync(join(place.workspace, 'out.txt'), 'utf8');
 const WAITS = 'echo begun >> out.txt; until [ -e go ]; do sleep 0.05; done; echo ended >> out.txt';
+const ESCAPE = '\u001b';
 const runs = message(call('c1', 'bash', { command: WAITS }));
 
 /** The process of the session is gone after the test. */
@@ -94,6 +95,24 @@ test('while the model answers, /detach waits for the answer, and a question in i
   await untilState(place, id, /runs: has answered/);
   assert.equal(ended(place), 'published\n');
   assert.equal(place.server.requests.length, 2);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
+
+test('after a request that Escape ended without usage, /detach leaves, and what was set aside counts as spent', async (context) => {
+  const place = await makeAsking(context, [{ type: 'nothing' }, done]);
+  const window = await openReady(context, place, { words: ['--max-usd', '5'] });
+  window.press('do it\r');
+  await until('the request', () => place.server.requests.length === 1);
+  window.press(ESCAPE);
+  await window.sees(/stopped ·/);
+  window.press('/detach\r');
+  assert.equal(await window.ended, 0);
+  const id = idOf(context, place);
+  await untilState(place, id, /runs: /);
+  const again = openWindow(context, place, { words: ['attach', id] });
+  await again.sees(/the most that it can be, counts as\s+spent/);
+  again.press('/quit\r');
+  assert.equal(await again.ended, 0);
   expectCode(await runPawl(place, ['stop', id]), 0);
 });
 
