@@ -143,6 +143,7 @@ export class HookRuns {
 
   async #perform(hooks: Hooks, run: PhaseRun): Promise<void> {
     const { hookId, phase } = run.action;
+    const { graceMs } = run.session.settings;
     const deadlineMs = hooks.deadlinesMs[phase];
     const endWatch = this.#equipment.clock.after(deadlineMs, () => {
       if (run.isOver) return;
@@ -158,8 +159,11 @@ export class HookRuns {
     );
     endWatch();
     run.sideRequests.end();
-    const usage = await (run.isOver ? run.sideRequests.usage() : this.#usageInTime(run));
-    this.#report(run, ran, usage);
+    const silent = run.sideRequests.silent();
+    // What a running phase knows by then counts; under a limit in dollars, with the most that the
+    // rest can cost.
+    await (run.isOver ? silent : waitAtMost(this.#equipment.clock, graceMs, silent));
+    this.#report(run, ran, run.sideRequests.usage);
   }
 
   /**
@@ -185,11 +189,6 @@ export class HookRuns {
       .filter((text) => text !== '')
       .join('\n');
     this.#session.post({ type: 'HookCompleted', hookId, ...ran.value, warning, usage, ...memory });
-  }
-
-  /** Waits at most a grace period for the usage of a model whose text nobody awaits any more. */
-  #usageInTime({ sideRequests, session }: PhaseRun): Promise<Usage | null> {
-    return waitAtMost(this.#equipment.clock, session.settings.graceMs, sideRequests.usage());
   }
 
   async #createContext(run: PhaseRun): Promise<HookContext> {
@@ -304,9 +303,13 @@ class SideRequests {
     for (const request of this.#requests) request.abort();
   }
 
-  /** The total usage, known after the last request has ended; null if nothing was used. */
-  async usage(): Promise<Usage | null> {
+  /** Resolves when the last request has ended, and has reported its usage. */
+  async silent(): Promise<void> {
     await Promise.all([...this.#requests].map(({ silent }) => silent));
+  }
+
+  /** The usage that is known so far; null if nothing was used. */
+  get usage(): Usage | null {
     return this.#usage;
   }
 

@@ -12,6 +12,7 @@ import {
   testModel,
   tool,
 } from '../../../../test/kit/runtime/stage.js';
+import { reservedUsd } from '../../src/machine/moves/budget.js';
 import { defaultSettings, type Settings } from '../../src/machine/settings.js';
 import type { Hooks } from '../../src/ports/hooks.js';
 import type { ToolOutcome } from '../../src/ports/tool.js';
@@ -121,6 +122,27 @@ test('a model that does not fall silent holds the phase up for a grace time only
   assert.equal((await on.state()).name, 'PostToolsHook');
   on.clock.advance(5_000);
   await on.rest();
+});
+
+test('under a limit in dollars, what a model that does not fall silent may have cost counts as spent', async () => {
+  const hooks = writing('a diff');
+  const slow: Hooks = { ...hooks, deadlinesMs: { ...hooks.deadlinesMs, AutoCommitting: 60_000 } };
+  const deaf: Answer = async function* () {
+    await new Promise(() => undefined);
+  };
+  const settings = { ...COMMITTING, limits: { ...defaultSettings.limits, usd: 10 } };
+  const on = await playWith(slow, { model: asking(deaf), settings });
+  await on.say('go');
+  await on.until(({ path }) => path.some(({ as }) => as === 'AutoCommitting'));
+  await settle();
+  const held = reservedUsd((await on.state()).session);
+  assert.ok(held > 0, 'control: money is set aside for the text');
+  on.clock.advance(20_000);
+  await settle();
+  on.clock.advance(5_000);
+  const { session } = await on.rest();
+  assert.ok(Math.abs(session.usage.costUsd - 2 * ONE_CALL_USD - held) < 1e-9);
+  assert.equal(reservedUsd(session), 0);
 });
 
 test('once a limit of the session is reached nothing is written', async () => {
