@@ -4,7 +4,7 @@ import path from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { array, number, object, parse, string } from 'valibot';
-import { expectCode, makeServed, start } from '../../packages/pawl/test/e2e/pawl.js';
+import { expectCode, makeServed, runPawl, start } from '../../packages/pawl/test/e2e/pawl.js';
 import { openReady } from '../../packages/pawl/test/e2e/window.js';
 import { bundleProgram } from '../bundled-program.js';
 import type { ServerReply } from '../servers/anthropic.js';
@@ -90,12 +90,14 @@ const check = (
 };
 
 test('from Enter in a terminal to the request', async (context) => {
-  const place = await makeServed(context, [answer]);
+  const place = await makeServed(context, [answer, answer]);
+  expectCode(await runPawl(place, ['-p', 'before']), 0);
   const folder = path.join(place.folder, 'ways');
   const window = await openReady(context, place, {
     program: [process.execPath, '--require', MEASURE, program],
     environment: measured(folder),
   });
+  await window.sees(/last here: /); // what the start still does would count as part of the way
   window.press('hi');
   await window.seesLine(/hi$/m);
   window.press('\r');

@@ -17,7 +17,8 @@ const sources: Readonly<Record<string, string>> = {
   'test/b-fails.test.ts': `${TEST}test('bad', () => { throw new Error('no reason'); });\n`,
   'test/c-throws.test.ts': "throw new Error('no start');\n",
   'test/d-empty.test.ts': 'export const nothing = 1;\n',
-  'test/e-ends.test.ts': `${TEST}test('one', () => {}); test('two', () => new Promise(() => { setTimeout(() => process.exit(3), 200); }));\n`,
+  // It ends once the outcome of the first test is in the reporter's file.
+  'test/e-ends.test.ts': `import { existsSync, readFileSync } from 'node:fs';\n${TEST}const told = process.argv[1] + '.outcomes'; const isTold = () => existsSync(told) && readFileSync(told, 'utf8').includes('e-ends.test.ts > one'); test('one', () => {}); test('two', () => new Promise(() => { setInterval(() => { if (isTold()) process.exit(3); }, 20); }));\n`,
   'test/f-passes.test.ts': PASSES,
   'test/g-reaches.test.ts': `import { start } from '../packages/p/src/deep.js';\n${PASSES}start;\n`,
   'test/h-starts.test.ts': `import { start } from './starts.js';\n${PASSES}start;\n`,

@@ -160,6 +160,13 @@ type FeedReader = {
 /** What a step without an entry brought, and the entry before it. */
 type Delta = { readonly event: Event; readonly seq: number };
 
+/** `seq`: the entry that it follows. */
+type HeldMessage = {
+  readonly name: 'delta' | 'state';
+  readonly content: unknown;
+  readonly seq: number;
+};
+
 type SessionStatus = {
   readonly seq: number;
   readonly state: State['name'];
@@ -211,8 +218,8 @@ class SessionFeed {
   #approvals: readonly Approval[] = [];
   /** The text of the reply that is not journaled yet. */
   #pending: Delta | null = null;
-  /** Deltas whose entry has not been offered yet. */
-  readonly #held: Delta[] = [];
+  /** Deltas and states whose entry has not been offered yet. */
+  readonly #held: HeldMessage[] = [];
   #unwatch = (): void => undefined;
   readonly #entries: AsyncIterator<Entry>;
   /** Resolves when the session has ended, with the error that stopped it. */
@@ -307,8 +314,7 @@ class SessionFeed {
     this.#state = state;
     this.#see(stepped);
     this.#keepPending(stepped);
-    if (seq === null) this.#held.push({ event, seq: this.#lastSeq });
-    this.#offerHeld();
+    if (seq === null) this.#hold('delta', event);
     for (const action of actions)
       if (action.type === 'RequestApproval' && action.diff !== undefined)
         this.#diffs.set(`${action.batchId} ${action.call.callId}`, action.diff);
@@ -319,16 +325,21 @@ class SessionFeed {
     const isNew =
       state.name !== before.name || approvalIds(approvals) !== approvalIds(this.#approvals);
     this.#approvals = approvals;
-    // With the entry of this step, which may not have been read from the journal yet.
-    if (isNew) this.#offer(otherMessage('state', { ...this.status, seq: seq ?? this.#seq }));
+    if (isNew) this.#hold('state', { ...this.status, seq: this.#lastSeq });
   }
 
-  /** Offers the deltas whose entry has been offered. */
+  /** Offers it once the last entry, which may not have been read from the journal yet, has been. */
+  #hold(name: HeldMessage['name'], content: unknown): void {
+    this.#held.push({ name, content, seq: this.#lastSeq });
+    this.#offerHeld();
+  }
+
+  /** Offers the deltas and states whose entry has been offered. */
   #offerHeld(): void {
     const early = this.#held.findIndex(({ seq }) => seq > this.#seq);
     const due = this.#held.splice(0, early === -1 ? this.#held.length : early);
     if (this.#readers.size === 0) return;
-    for (const { event } of due) this.#offer(otherMessage('delta', event));
+    for (const { name, content } of due) this.#offer(otherMessage(name, content));
   }
 
   /** Joins deltas to one event, until the entry of their reply is in the journal. */

@@ -145,7 +145,7 @@ export const streamChecks: readonly HttpCheck[] = [
           await say(id, index === 0 ? 'wait' : `slow ${round}`);
       });
       await Promise.all(readers.map((reader) => reader.until('a reply', isPiece)));
-      const draining = node.drain(300);
+      const draining = node.drain(3_000);
       await Promise.all([draining, ...load]);
       for (const reader of readers) {
         const { content } = await reader.until('the last event', ({ event }) => event === 'end');

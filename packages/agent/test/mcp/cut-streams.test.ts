@@ -98,7 +98,7 @@ const serve = async (t: TestContext, { onCall, onResume }: Behaviour) => {
   const called = connection.call(
     'act',
     {},
-    { signal: AbortSignal.timeout(10_000), onProgress: () => undefined },
+    { signal: AbortSignal.timeout(60_000), onProgress: () => undefined },
   );
   return { called, resumed };
 };
@@ -139,9 +139,7 @@ const endings: Readonly<Record<string, Behaviour>> = {
 for (const [name, behaviour] of Object.entries(endings))
   test(`a call that could be resumed ends at once: ${name}`, async (t) => {
     const { called } = await serve(t, behaviour);
-    const begunAt = performance.now();
-    await assert.rejects(called, GONE);
-    assert.ok(performance.now() - begunAt < 8_000, 'before the limit of the call');
+    await assert.rejects(called, GONE); // at its own limit it would say something else
   });
 
 test('a call is resumed as often as its server cuts it off, whatever the pieces of its stream', async (t) => {

@@ -122,8 +122,9 @@ test('without secrets nothing is done, with many the time stays linear', () => {
     })),
   );
   const text = 'const answer = await fetch(new URL(address), { headers });\n'.repeat(40_000);
-  const startedAtMs = performance.now();
+  const before = process.cpuUsage();
   assert.equal(many.clean(text), text);
-  const tookMs = performance.now() - startedAtMs;
+  const { user, system } = process.cpuUsage(before);
+  const tookMs = (user + system) / 1_000;
   assert.ok(tookMs < 2_000, `${tookMs} ms for ${text.length} characters`);
 });

@@ -405,7 +405,10 @@ const serverAt = (address: string): string =>
   `s.listen(${address}, () => require('fs').writeFileSync('port', ''+s.address().port))"`;
 const SERVER = serverAt("0, '127.0.0.1'");
 const untilListens = (place: Place): Promise<void> =>
-  until('the server listens', () => existsSync(place.path('port')));
+  until(
+    'the server listens',
+    () => existsSync(place.path('port')) && readFileSync(place.path('port'), 'utf8') !== '',
+  );
 /** The abstract socket of the server is of no use to anybody else than this run of the tests. */
 const NAME = `pawl-test-${process.pid}`;
 const askAt = (address: string): string =>

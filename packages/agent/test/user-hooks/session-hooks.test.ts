@@ -40,7 +40,7 @@ const makeStage = (t: TestContext) => {
     on: ['before-tool'],
     tools: null,
     command,
-    timeoutMs: 5_000,
+    timeoutMs: 60_000,
     sandbox: null,
     onFailure: null,
     folder: null,

@@ -67,11 +67,11 @@ test('one that hangs is ended with all it has started, told of, and not asked ag
     t,
     `echo once >> "${'$'}{0%/*}/asked"; sleep ${mark} & sleep ${mark}`,
   );
-  const formatting = makeFormatting(place, { searchPath, formatterMs: 300 });
+  const formatting = makeFormatting(place, { searchPath, formatterMs: 3_000 });
   const report = await formatting.batch(ROUGH);
   assert.equal(
     report.warning,
-    'gofmt took longer than 0.3 s and was stopped; gofmt is not used any more in this session',
+    'gofmt took longer than 3 s and was stopped; gofmt is not used any more in this session',
   );
   assert.deepEqual([report.note, report.changedFiles], ['', []]);
   await until(() => !isRunning(mark), 'the end of what it started');

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { statSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -143,7 +144,9 @@ test('a change while git answers is seen the next time, also one that is dated b
 });
 
 test('what was written a moment ago is asked for again', async (t) => {
-  const { name } = await makeUses(t, { now: Date.now });
+  let config = '';
+  const { place, name } = await makeUses(t, { now: () => statSync(config).ctimeMs + 100 });
+  config = place.path('.git/config');
   assert.deepEqual(await name(), { value: 'Early', asked: true });
   assert.deepEqual(await name(), { value: 'Early', asked: true });
 });

@@ -24,7 +24,7 @@ export const timeTests = (kind: EnvironmentKind, shared: () => Environment): voi
     inShared(async (environment) => {
       const code = 'print(llm_query("a"), llm_query("b"))';
       const report = await runCell(environment, code, {
-        deadlineMs: 600,
+        deadlineMs: 1_900,
         answer: after(2_000, echo),
       });
       assert.equal(report.status, 'ok', report.stderr);

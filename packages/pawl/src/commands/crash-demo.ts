@@ -108,7 +108,10 @@ const watchAlone = async (folder: string, look: Look): Promise<void> => {
     safe`   Nobody reads the output now. The command goes on, as its file steps.txt shows:`,
   );
   const endsAt = performance.now() + WAIT_MS_MAX;
-  for (let count = linesIn(folder, 'steps.txt').length; count < RESUMED_AFTER; ) {
+  const before = linesIn(folder, 'steps.txt').length;
+  // At least one step more, also where the machine needed long to get here.
+  const enough = Math.min(STEPS, Math.max(RESUMED_AFTER, before + 1));
+  for (let count = before; count < enough; ) {
     if (performance.now() > endsAt)
       throw demoFault('The command did not go on after Pawl was killed.');
     await pause(POLL_MS);

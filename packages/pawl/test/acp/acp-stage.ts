@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
+import { until } from '../../../../test/kit/tools/processes.js';
 import { atEnd, temporaryFolder } from '../../../../test/temporary-folder.js';
 import { type AcpConnection, serveClient } from '../../src/editor/acp-agent.js';
 import { createHost } from '../../src/editor/acp-command.js';
@@ -90,4 +91,15 @@ export const makeStage = async (
   const stage = serve(context, workspace, writeScript(folder, replies), more.flags ?? {});
   await stage.client.initialize(more.capabilities);
   return stage;
+};
+
+/**
+ * Waits until the tools of an MCP server are stored: a slow one is not waited for by the request, and joins the next.
+ */
+export const toolsKnown = ({ folder }: Pick<Stage, 'folder'>): Promise<void> => {
+  const known = path.join(folder, 'state', 'pawl', 'mcp', 'tools');
+  return until(
+    'the tools of the server',
+    () => existsSync(known) && readdirSync(known).some((name) => name.endsWith('.json')),
+  );
 };

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { NewSessionResponse } from '@agentclientprotocol/sdk';
 import { plainScript, serverScript } from '../../../../test/kit/mcp/test-servers.js';
 import { readEditorServers } from '../../src/editor/acp-agent.js';
-import { makeStage } from './acp-stage.js';
+import { makeStage, toolsKnown } from './acp-stage.js';
 import { select } from './strict-client.js';
 
 test('servers of an editor are read as those of a configuration', () => {
@@ -41,10 +41,12 @@ test('servers of an editor are read as those of a configuration', () => {
 });
 
 test('a server that the editor gives starts with the first prompt, and its tool works in this session', async (context) => {
-  const { client, workspace } = await makeStage(context, [
+  const stage = await makeStage(context, [
+    { text: 'Hello.' },
     { calls: [{ tool: 'mcp__tickets__count', input: {} }] },
     { text: 'Seven.' },
   ]);
+  const { client, workspace } = stage;
   const started = path.join(workspace, 'started');
   const script = serverScript(
     context,
@@ -60,8 +62,10 @@ test('a server that the editor gives starts with the first prompt, and its tool 
   await open();
   assert.ok(!existsSync(started), 'no server starts before a prompt');
   client.onPermission = () => select('once');
-  assert.equal(await client.prompt(sessionId, 'how many?'), 'end_turn');
+  assert.equal(await client.prompt(sessionId, 'hello'), 'end_turn');
+  await toolsKnown(stage);
   assert.ok(existsSync(started));
+  assert.equal(await client.prompt(sessionId, 'how many?'), 'end_turn');
   assert.equal(client.permissions.length, 1, 'each call of its tools is asked about');
   assert.match(
     JSON.stringify(client.updatesOf(sessionId, 'tool_call_update').at(-1)),

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { RequestPermissionRequest } from '@agentclientprotocol/sdk';
 import { openTrust } from '@pawl/agent/extensions/trust';
 import { serverScript } from '../../../../test/kit/mcp/test-servers.js';
-import { makeStage, type Stage } from './acp-stage.js';
+import { makeStage, type Stage, toolsKnown } from './acp-stage.js';
 import { select } from './strict-client.js';
 
 /** What a project wants to run is asked about in the editor: real servers, hooks and stores. */
@@ -35,8 +35,8 @@ const answersOf = ({ folder }: Stage) =>
 
 test('what the project wants to run is asked about at the first prompt, and has its level from then on', async (context) => {
   const stage = await makeStage(context, [
-    { calls: [{ tool: 'mcp__tickets__count', input: {} }] },
     { text: 'One.' },
+    { calls: [{ tool: 'mcp__tickets__count', input: {} }] },
     { text: 'Two.' },
   ]);
   const { client, workspace } = stage;
@@ -66,11 +66,6 @@ test('what the project wants to run is asked about at the first prompt, and has 
   );
   assert.match(textOf(hook), /hid⟨U\+202E⟩den.*it runs as you, outside the sandbox/s);
   assert.ok(existsSync(began), 'the hook has run');
-  assert.match(
-    JSON.stringify(client.updatesOf(sessionId, 'tool_call_update').at(-1)),
-    /denied by policy/,
-    'its tool is declared in this session, and the preset decides about it',
-  );
   assert.equal(client.updatesOf(sessionId, 'current_mode_update').at(-1)?.currentModeId, 'plan');
   assert.deepEqual(
     (await answersOf(stage)).map(({ kind, name, answer, level }) => [kind, name, answer, level]),
@@ -79,7 +74,13 @@ test('what the project wants to run is asked about at the first prompt, and has 
       ['hook', 'greet', 'allowed', undefined],
     ],
   );
+  await toolsKnown(stage);
   assert.equal(await client.prompt(sessionId, 'again'), 'end_turn');
+  assert.match(
+    JSON.stringify(client.updatesOf(sessionId, 'tool_call_update').at(-1)),
+    /denied by policy/,
+    'its tool is declared in this session, and the preset decides about it',
+  );
   assert.match(client.textOf(sessionId), /One\..*Two\./s);
   assert.equal(client.permissions.length, 2, 'one question for each, once');
   client.expectNoFault();

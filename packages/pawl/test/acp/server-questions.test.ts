@@ -2,7 +2,7 @@ import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { serverScript } from '../../../../test/kit/mcp/test-servers.js';
-import { makeStage, type Stage } from './acp-stage.js';
+import { makeStage, type Stage, toolsKnown } from './acp-stage.js';
 import { select } from './strict-client.js';
 
 /** The questions of a real MCP server in an editor. */
@@ -35,6 +35,7 @@ const openStage = async (
   const open = () => client.request('session/new', { cwd: workspace, mcpServers: [deploy] });
   const { sessionId } = (await open()) as { readonly sessionId: string }; // by the schema
   assert.equal(await client.prompt(sessionId, 'hello'), 'end_turn');
+  await toolsKnown(stage);
   return { ...stage, sessionId };
 };
 

@@ -10,6 +10,8 @@ import { call, done, last, message, text } from './wire-words.js';
 
 const E = '\u001b';
 const CONTROL_D = '\u0004';
+/** At rest again. A reply shows before its step is in the journal. */
+const READY = /ready[^\n]*\n─+\n>(?: Give a task[^\n]*)?\n/;
 const write = (id: string, content: string) =>
   message(call(id, 'write', { path: 'x.txt', content }));
 
@@ -94,9 +96,10 @@ test('/compact makes room, with a wish of what to keep', async (context) => {
   const window = await openReady(context, place);
   window.press('one\r');
   await window.sees('Done.');
+  await window.sees(READY);
   window.press('/compact keep the apples\r');
   await window.sees(/summary|apples\./i);
-  await window.sees(/ready[^\n]*\n─+\n>(?: Give a task[^\n]*)?\n/);
+  await window.sees(READY);
   assert.match(JSON.stringify(place.server.requests[1]?.body), /keep the apples/);
   window.press('two\r');
   await window.sees(/two\n[\s\S]*Done\./);
@@ -147,6 +150,7 @@ test('/resume goes on with another session of the folder, in the same window; /c
   await window.sees('I am Pawl.');
   window.press('go on\r');
   await window.sees('Done.');
+  await window.sees(READY);
   assert.equal(place.server.requests[1]?.body.messages.length, 3);
   window.press('/clear\r');
   await window.sees(/a new session · the one before: \/resume \d+/);
@@ -175,12 +179,14 @@ test('/fork goes on in a copy; the old session stays as it was', async (context)
   const window = await openReady(context, place);
   window.press('one\r');
   await window.sees('First.');
+  await window.sees(READY);
   window.press('draft');
   await window.seesLine('> draft');
   window.press('\u0015/fork\r');
   await window.sees(/a fork of (\S+) at \d+; .*\/resume/);
   window.press('two\r');
   await window.sees('Done.');
+  await window.sees(READY);
   assert.equal(place.server.requests[1]?.body.messages.length, 3);
   window.press('/fork 9999\r');
   await window.sees('The journal ends at');
@@ -272,7 +278,7 @@ test('/later waits for the end of the turn; /quit ends', async (context) => {
 
 test('while a turn runs another session is not taken; Escape stops it first', async (context) => {
   const place = await makeServed(context, [
-    { type: 'message', parts: [text('One. '.repeat(200))], delayMs: 40 },
+    { type: 'message', parts: [text('One. ')], end: 'silent' },
   ]);
   const window = await openReady(context, place);
   window.press('go\r');

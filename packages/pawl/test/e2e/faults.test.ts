@@ -187,12 +187,13 @@ test('a disk that a command fills: a result that is known and the end of the ses
 
 test('a closed pipe: exit 141, quietly, and the session is settled', async (context) => {
   const place = await makeServed(context, [
-    message(call('a', 'bash', { command: 'sleep 0.4' })),
+    message(call('a', 'bash', { command: 'until [ -e go ]; do sleep 0.05; done' })),
     done,
   ]);
   const running = startPawl(place, ['-p', 'x', '--json']);
   await until('a record', () => running.stdout().includes('toolStarted'));
   running.child.stdout?.destroy();
+  writeFileSync(join(place.workspace, 'go'), '');
   const ended = await running.ended;
   expectCode(ended, 141);
   assert.equal(ended.stderr, '');

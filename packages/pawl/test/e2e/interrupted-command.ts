@@ -85,3 +85,14 @@ export const expectEnd = async (place: Served, ended: Ended): Promise<void> => {
 
 export const onceIn = (place: Place): void =>
   assert.equal(readFileSync(join(place.workspace, 'log'), 'utf8'), 'begin\n', 'it ran once');
+
+/** What commands have printed, as far as it is on disk. */
+export const keptIn = ({ state }: Place): string =>
+  readdirSync(join(state, 'pawl', 'sandbox'), {
+    recursive: true,
+    withFileTypes: true,
+    encoding: 'utf8',
+  })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
+    .join('\n');

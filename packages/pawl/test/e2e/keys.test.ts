@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { ServerReply } from '../../../../test/servers/anthropic.js';
 import { makeServed, processesWith, uniqueSleep, until } from './pawl.js';
 import { openReady } from './window.js';
 import { call, done, last, message } from './wire-words.js';
@@ -89,19 +88,15 @@ test('Enter, then Up, Down and Ctrl-R; in the next session of the folder, too', 
   await third.seesLine('> not sent');
 });
 
-const slow = (reply: ServerReply): ServerReply =>
-  reply.type === 'message' ? { ...reply, delayMs: 60 } : reply;
-
 test('Alt+Enter waits for the end of the turn, Enter for the next results', async (context) => {
-  const place = await makeServed(
-    context,
-    [message(call('a', 'read', { path: 'x' })), done, done].map(slow),
-  );
-  writeFileSync(join(place.workspace, 'x'), 'x\n');
+  const command = 'until [ -e go ]; do sleep 0.05; done';
+  const place = await makeServed(context, [message(call('a', 'bash', { command })), done, done]);
   const window = await openReady(context, place, { words: ['--preset', 'auto'] });
   window.press('go\r');
-  await window.sees('thinking');
+  await window.sees('running bash');
   window.press(`afterwards${E}\rnow\r`);
+  await window.sees('2 queued');
+  writeFileSync(join(place.workspace, 'go'), '');
   await window.sees(/ready[^\n]*\n─+\n>\n─/);
   await window.sees(/Done\.[\s\S]*Done\./);
   const [, second, third] = place.server.requests.map(({ body }) => JSON.stringify(last(body)));

@@ -56,6 +56,7 @@ test('tools of servers on stdio and over HTTP are declared in the first session 
 command = ${JSON.stringify(process.execPath)}
 args = [${JSON.stringify(script)}]
 env = { API_TOKEN = "${TOKEN}" }
+required = true
 [mcp.servers.web]
 url = "${url}"
 protocol = "legacy"
@@ -124,9 +125,20 @@ const serverTable = (name: string, script: string): string =>
   `[mcp.servers.${name}]\ncommand = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(script)}]\n`;
 
 test('in a terminal a tool of a new server works in the first session', async (context) => {
-  const script = serverScript(
+  // It loads no package: a request waits for a server for five seconds only.
+  const script = plainScript(
     context,
-    `server.registerTool('greet', { inputSchema: schema() }, async () => ({ content: [{ type: 'text', text: 'hello there' }] }));`,
+    `import { createInterface } from 'node:readline';
+     const answers = {
+       initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'plain', version: '1' } }),
+       'tools/list': () => ({ tools: [{ name: 'greet', inputSchema: { type: 'object' } }] }),
+       'tools/call': () => ({ content: [{ type: 'text', text: 'hello there' }] }),
+     };
+     createInterface({ input: process.stdin }).on('line', (line) => {
+       const { id, method, params } = JSON.parse(line);
+       const result = answers[method]?.(params);
+       if (result !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
+     });`,
   );
   const place = await makeServed(context, [message(call('c1', 'mcp__local__greet', {})), done]);
   configure(place, serverTable('local', script));

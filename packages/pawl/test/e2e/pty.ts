@@ -21,7 +21,8 @@ export type Terminal = {
   readonly ended: Promise<number>;
 };
 
-const LIMIT_MS = 30_000;
+/** From the opening; each step waits half a minute at most. */
+const LIMIT_MS = 300_000;
 const ESCAPES = /\u001b\[[?\d;]*[A-Za-z]/g;
 
 export const openTerminal = (

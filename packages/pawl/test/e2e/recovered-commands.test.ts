@@ -17,6 +17,7 @@ import {
   expectEnd,
   has,
   interrupted,
+  keptIn,
   killed,
   onceIn,
   resultIn,
@@ -34,17 +35,6 @@ import { call, done, message } from './wire-words.js';
 /** Each row of the recovery table in docs/reliability.md: the program is killed while a command runs, and resumed. */
 
 const NOTE = /\n\[Pawl was interrupted while this ran, and went on: this is the real result\]/;
-
-/** What commands have printed, as far as it is on disk. */
-const keptIn = ({ state }: Place): string =>
-  readdirSync(join(state, 'pawl', 'sandbox'), {
-    recursive: true,
-    withFileTypes: true,
-    encoding: 'utf8',
-  })
-    .filter((entry) => entry.isFile())
-    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
-    .join('\n');
 
 for (const level of ['workspace', 'off']) {
   const words = ['--sandbox', level];
@@ -230,6 +220,7 @@ test('the machine was restarted: unknown, and said to the model and the user; jo
   await until('the end of the second job is recorded', () =>
     recordedEnds().some((status) => /^exit 3 /m.test(status)),
   );
+  await until('the output of the first job is kept', () => /^up$/m.test(keptIn(place)));
   killLaunchers(place, 'killed');
   const [session] = readFileSync(recordOf(place), 'utf8').split('\n');
   writeFileSync(recordOf(place), `${session}\nanother-start pid:[1]\n`);

@@ -17,6 +17,7 @@ import {
   expectEnd,
   has,
   interrupted,
+  keptIn,
   onceIn,
   resultIn,
   resume,
@@ -135,6 +136,7 @@ test('a cancel from another pid namespace ends the command', async (context) => 
 
 test('the namespace of the command ended with it: unknown, and that it was killed', async (context) => {
   const { place, container } = await containedInterrupted(context, []);
+  await until('its output is kept', () => /^first$/m.test(keptIn(place)));
   container.child.kill('SIGKILL');
   await container.ended;
   await until('nothing runs', () => processesOf(place).length === 0);

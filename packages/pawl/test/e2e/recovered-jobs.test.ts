@@ -7,6 +7,7 @@ import { processesOf } from './command-processes.js';
 import {
   expectEnd,
   has,
+  keptIn,
   killed,
   onceIn,
   resultOf,
@@ -135,6 +136,7 @@ test('no room for the output, or nobody who writes it: the exit code, and what i
   const running = startPawl(place, ['-p', 'work']);
   await untilItRuns(place, running);
   await killed(running);
+  await until('the output of the job is kept', () => /^up$/m.test(keptIn(place)));
   for (const pid of [parentOf(writerOf(place, 1)), writerOf(place, 1)])
     process.kill(pid, 'SIGKILL');
   execFileSync('prlimit', ['--pid', String(writerOf(place, 2)), '--fsize=20000']);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { runInProcess } from './in-process.js';
@@ -39,12 +39,12 @@ const replies = [
     call('c', 'bash', { command: 'for n in 1 2 3 4 5 6 7 8 9; do echo "line $n"; done; exit 3' }),
   ),
   message(call('d', 'edit', { path: 'answer.ts', edits: [{ oldText: '42', newText: '43' }] })),
-  message(call('e', 'bash', { command: 'sleep 2; echo looked' })),
+  message(call('e', 'bash', { command: 'until [ -e go ]; do sleep .1; done; echo looked' })),
   message(text('All is written.')),
   message(text('This one is stopped. '.repeat(200))),
 ] as const;
 
-const work = async (window: Window): Promise<void> => {
+const work = async (window: Window, { workspace }: Place): Promise<void> => {
   window.press('write the answer\r');
   await window.sees(/\? Pawl asks: create answer\.ts[\s\S]*y a (?:p )?s n · /);
   window.press('s\r');
@@ -52,6 +52,8 @@ const work = async (window: Window): Promise<void> => {
   await window.sees('export const answer = 43;'); // the first command has ended: the one that runs is the second
   await window.sees('running bash');
   window.press('be brief\r');
+  await window.sees('1 queued');
+  writeFileSync(join(workspace, 'go'), '');
   await window.sees('All is written.');
   await window.sees(REST);
 };
@@ -61,7 +63,7 @@ for (const columns of [70, 110]) {
     const slow = { ...replies[6], delayMs: 50 };
     const place = await makeServed(context, [...replies.slice(0, 6), slow]);
     const live = await openReady(context, place, { columns, rows: 40 });
-    await work(live);
+    await work(live, place);
     live.press('and now a long one\r');
     await live.sees('This one is stopped.');
     live.press(ESCAPE);
@@ -80,7 +82,7 @@ for (const columns of [70, 110]) {
     await leave(live);
 
     const again = await openReady(context, place, { words: ['--continue'], columns, rows: 40 });
-    await again.sees('This one is stopped.');
+    await again.sees(/\(cut off here\)[\s\S]*(?:ready|stopped) ·/);
     assert.equal(await conversationIn(again), shown);
     await leave(again);
   });

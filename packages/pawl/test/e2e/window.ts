@@ -30,7 +30,8 @@ export type WindowOptions = {
   readonly program?: readonly string[];
 };
 
-const LIMIT_MS = 60_000;
+/** From the opening; each step waits half a minute at most. */
+const LIMIT_MS = 300_000;
 
 /** An empty line of an empty session shows an example of what to type. */
 const EMPTY_LINE = '> Give a task, for example: find out why the tests fail and repair it';

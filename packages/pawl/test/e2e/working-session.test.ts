@@ -21,7 +21,7 @@ const replies: Replies = [
     text('I write the file **now**:\n\n```ts\nexport const answer = 42;\n```\n'),
     call('a', 'write', { path: 'answer.ts', content: 'export const answer = 42;\n' }),
   ),
-  message(call('b', 'bash', { command: 'sleep 1; echo looked' })),
+  message(call('b', 'bash', { command: 'until [ -e go ]; do sleep .1; done' })),
   {
     type: 'message',
     parts: [text('It is written, and I was brief. '), text('A line that goes on. '.repeat(60))],
@@ -40,7 +40,7 @@ const steady = (shown: string): string =>
     .replace(/\d{8}-\d{6}-[0-9a-f]{8}/g, '(session)')
     .replace(/\d+\.\d s?(?=\])/g, 'N s')
     .replace(/ · [\dm.]+s for your answers/g, '')
-    .replace(/\b\d+\.\ds\b/g, 'N.Ns')
+    .replace(/\b(?:\d+m)?\d+(?:\.\d)?s\b/g, 'N.Ns')
     .replace(/(It is written, and I was brief\.)[\s\S]*?(?=\n· |\n\n· )/g, '$1 (as far as it came)')
     .replace(/[ \t]+$/gm, '');
 
@@ -70,6 +70,7 @@ const work = async (context: TestContext, columns: number): Promise<void> => {
   await window.sees('1 queued');
   window.press(`another one${ESCAPE}\r`);
   await window.sees('2 queued');
+  writeFileSync(join(place.workspace, 'go'), '');
   await window.sees('A line that goes on.');
   window.press(ESCAPE);
   await window.seesLine('> another one');

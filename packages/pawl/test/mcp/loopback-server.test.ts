@@ -77,13 +77,11 @@ for (const protocol of ['legacy', '2026-07-28'])
     const options = { signal: new AbortController().signal, onProgress: () => undefined };
     const called = connection.call('wait', {}, options);
     await until('the call has begun', () => seen.calls === 1);
-    const began = performance.now();
     await server.close();
     await assert.rejects(
       called,
       /^Error: the MCP server web is gone: (the connection ended before it had answered|socket hang up)\. Whether/,
     );
-    assert.ok(performance.now() - began < 5_000);
   });
 
 const ACCEPT = 'application/json, text/event-stream';

@@ -102,7 +102,9 @@ const startInside = (
 const endedInside = async (stage: Stage, running: Running): Promise<Ended> => {
   const file = join(stage.folder, 'code');
   const code = (): string => (existsSync(file) ? readFileSync(file, 'utf8').trim() : '');
-  for (let round = 0; round < 2_500 && code() === ''; round++) await delay(10);
+  const endsAt = Date.now() + 300_000;
+  while (code() === '' && Date.now() < endsAt) await delay(10);
+  if (code() === '') throw new Error(`it did not end: ${running.stderr()}`);
   // A shell tells a signal as a number above 128.
   const number = Number(code());
   return { code: number > 128 ? null : number, stdout: running.stdout(), stderr: running.stderr() };
@@ -203,7 +205,8 @@ const killAgain = async (stage: Stage, trial: Trial, library: string): Promise<n
 };
 
 const nobodyLives = async (stage: Stage): Promise<boolean> => {
-  for (let round = 0; round < 400; round++) {
+  const endsAt = Date.now() + 60_000;
+  while (Date.now() < endsAt) {
     if (processesWith(stage.folder).length === 0) return true;
     await delay(25);
   }

@@ -228,6 +228,7 @@ const createToolsListener = (
   phase: Phase,
 ): ((remote: readonly RemoteTool[]) => Promise<void>) => {
   const reported = new Set<string>();
+  let storing: Promise<unknown> = Promise.resolve(); // one after the other: the last list stays
   return async (remote) => {
     // `tools`: safe to declare. `needTasks`: names of those that are left out.
     const { tools, needTasks } = offeredTools(remote);
@@ -238,7 +239,9 @@ const createToolsListener = (
     if (change === null) return;
     // Asked before the wait below, since both may change meanwhile. A new server may still join.
     const isForNextSession = phase.isFrozen && !(joining !== undefined && isNew);
-    const stored = await attempt(() => storeTools(stateFolder, server, tools));
+    const storingThese = storing.then(() => attempt(() => storeTools(stateFolder, server, tools)));
+    storing = storingThese;
+    const stored = await storingThese;
     if (stored.kind === 'fault')
       warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
     // A server can change its tools all the time. One report of each kind is enough.

@@ -167,7 +167,7 @@ const node: readonly string[] = [
   "node -e \"new (require('worker_threads').Worker)('postMessage(1)', { eval: true }).on('message', console.log)\" 2>&1 | head -n 0",
   'node src/server.js',
   "node -e \"require('fs').watch('src', () => { console.log('seen'); process.exit() }); setTimeout(() => require('fs').writeFileSync('src/new.js', ''), 50)\"",
-  "(timeout 3 node --watch src/cli.js 1 2 & sleep 1; wait) 2>/dev/null | grep -c '^3$'",
+  "(timeout 60 node --watch src/cli.js 1 2 >seen & until grep -q '^3$' seen || ! kill -0 $!; do sleep 0.1; done; kill $!; wait) 2>/dev/null; grep -c '^3$' seen; rm seen",
   "node -e \"require('net').createServer().listen('/tmp/everyday-' + process.ppid + '.sock', function () { console.log('socket'); this.close() })\"",
   'node --input-type=module -e "import { cpus } from \'node:os\'; console.log(cpus().length > 0)"',
   'rm -rf dist && npm run build --silent && ls dist',
