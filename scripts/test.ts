@@ -3,7 +3,7 @@
  * Paths of test files or folders run only these, without the checks. `--fast` (`npm run check`)
  * checks the sources and runs the unit tests but the longest, without builds.
  *
- * Unit tests share one process, all other files have one of their own (test-runner/tier.ts).
+ * Unit tests share two processes, all other files have one of their own (test-runner/tier.ts).
  *
  * 1. A step that fails is reported at once, and no test file is started after it.
  * 2. A file that crashes, hangs, ends early or runs no test has failed, and is named.
@@ -99,7 +99,7 @@ const compile = async (files: readonly string[]): Promise<CompiledTests | null> 
 type Plan = {
   readonly builds: readonly Check[];
   readonly checks: readonly Check[];
-  /** In one process. */
+  /** In two processes. */
   readonly units: readonly string[];
   /** Each in a process of its own. */
   readonly files: readonly string[];
@@ -149,12 +149,15 @@ const runTests = async (
     process.stdout.write(describeFile(result));
     return result;
   };
-  const unitJob = async (): Promise<void> =>
-    void results.push(...(await runUnitsOf(units, compiled)));
+  // One process alone would need longer than all checks beside it.
+  const halves = [0, 1].map((half) => units.filter((_, index) => index % 2 === half));
+  const unitJobs = halves
+    .filter((half) => half.length > 0)
+    .map((half) => async () => void results.push(...(await runUnitsOf(half, compiled))));
   const testJobs = files.map((file) => async () => {
     if (failedChecks.length === 0) results.push(await runAndDescribe(file));
   });
-  await runAll([...(units.length > 0 ? [unitJob] : []), ...checkJobs, ...testJobs]);
+  await runAll([...unitJobs, ...checkJobs, ...testJobs]);
   // What broke the process of the unit tests can't be run alone.
   const isFinal =
     failedChecks.length > 0 ||

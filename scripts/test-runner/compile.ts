@@ -153,11 +153,13 @@ export const compileTests = async (
     remove();
     throw error;
   });
+  let unitPrograms = 0;
   return {
     programOf,
     unitTests: files.filter((file) => isUnitTest(metafile, file)),
     unitProgramOf: (chosen) => {
-      const program = path.join(folder, 'unit-tests.mjs');
+      unitPrograms += 1;
+      const program = path.join(folder, `unit-tests-${unitPrograms}.mjs`);
       writeFileSync(program, unitProgram(chosen, programOf, guard.length > 0));
       return program;
     },

@@ -1,4 +1,4 @@
-/** Runs all unit tests in one process: to start one for each takes longer than most of them. */
+/** Runs unit tests in one process: to start one for each takes longer than most of them. */
 
 import type { CompiledTests } from './compile.js';
 import type { OutcomeLine, TestOutcome } from './outcome.js';

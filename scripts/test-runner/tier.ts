@@ -1,5 +1,5 @@
 /**
- * Unit tests share one process: to start one costs more than most of them take.
+ * Unit tests share a process: to start one costs more than most of them take.
  *
  * A test file shares it unless its own files, the tests and what helps them, reach a module that
  * starts programs or threads, or it imports test/own-process.ts. What it tests may reach such

@@ -32,9 +32,7 @@ const TITLE_ENTRIES_MAX = 100;
 export async function* listSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
   const deleted = await deletedIn(sessionsFolder(stateFolder));
   for await (const info of readSessions(stateFolder)) {
-    const { startedBy } = info;
-    if (startedBy !== undefined && deleted.has(startedBy.sessionId)) deleted.add(info.sessionId);
-    else yield info;
+    if (!deleted.has(info.startedBy?.sessionId ?? '')) yield info; // a task starts none itself
   }
 }
 
@@ -189,7 +187,7 @@ const findAll = async (folder: string): Promise<readonly JournalFile[]> => {
 };
 
 /** Ids of the sessions whose deletion is not finished. */
-const deletedIn = async (folder: string): Promise<Set<string>> => {
+const deletedIn = async (folder: string): Promise<ReadonlySet<string>> => {
   // Without the folder there is no session, and a folder that can't be read is reported by whoever
   // lists it.
   const names = await readdir(folder).catch((): string[] => []);
