@@ -90,8 +90,7 @@ const IS_FIELD = /^[A-Za-z_$][\w$]*$/;
 const pathText = (path: ShapeFault['path']): string => {
   let place = '';
   for (const part of path) {
-    if (typeof part === 'number') place += `[${part}]`;
-    else if (!IS_FIELD.test(part)) place += `[${describeValue(part)}]`;
+    if (typeof part === 'number' || !IS_FIELD.test(part)) place += `[${describeValue(part)}]`;
     else place += place === '' ? part : `.${part}`;
   }
   return place;
@@ -322,8 +321,7 @@ export const variant = <T extends object, const Tag extends KeyOf<T> & keyof T &
 /** The `type` of a value; null if it has none or can't be read. */
 export const typeIn = (event: unknown): string | null => {
   try {
-    // anything may be asked for a field
-    const type = (event as { readonly type?: unknown } | null | undefined)?.type;
+    const { type } = event as { readonly type?: unknown }; // null and undefined throw
     return typeof type === 'string' ? type : null;
   } catch {
     return null; // nothing is lost: callers refuse a value without a type
