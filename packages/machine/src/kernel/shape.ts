@@ -90,7 +90,7 @@ const IS_FIELD = /^[A-Za-z_$][\w$]*$/;
 const pathText = (path: ShapeFault['path']): string => {
   let place = '';
   for (const part of path) {
-    if (typeof part === 'number' || !IS_FIELD.test(part)) place += `[${describeValue(part)}]`;
+    if (!IS_FIELD.test(String(part))) place += `[${describeValue(part)}]`;
     else place += place === '' ? part : `.${part}`;
   }
   return place;
