@@ -32,7 +32,7 @@ const TITLE_ENTRIES_MAX = 100;
 export async function* listSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
   const deleted = await deletedIn(sessionsFolder(stateFolder));
   for await (const info of readSessions(stateFolder)) {
-    if (!deleted.has(info.startedBy?.sessionId ?? '')) yield info; // a task starts none itself
+    if (!deleted.has(info.startedBy?.sessionId ?? '')) yield info; // a task starts no tasks
   }
 }
 

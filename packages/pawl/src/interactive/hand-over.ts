@@ -18,7 +18,8 @@ import type { UserWork } from './terminal-session.js';
 
 /**
  * How long the session waits at rest for the usage of an ended request. A connection that was ended
- * closes within it. After that the other process counts what is reserved as spent, and says so.
+ * usually closes within it. After that the other process counts what is reserved as spent, and says
+ * so.
  */
 const LATE_USAGE_MS = 2_000;
 
@@ -59,8 +60,8 @@ const firstText = ({ session: { conversation } }: State): string => {
 type HandOver = Pick<SlashCommandContext, 'session' | 'flags' | 'view'> & {
   /** What the user has begun and the journal does not have yet: this process ends after it. */
   readonly work: UserWork;
-  /** Tells the user that the process waits, or that the session stays here. */
-  say(what: 'waits' | 'stays'): void;
+  /** Tells the user what it waits for, or that the session stays here. */
+  say(what: 'waits' | 'waitsForUsage' | 'stays'): void;
   /** Gives the terminal back and ends this process. */
   leave(): void;
 };
@@ -101,6 +102,7 @@ export const handOver = async ({
     if (!isAtRest(view.state) || reserved.length === 0 || usage === 'lost') leave();
     else if (usage === 'comes') {
       usage = 'awaited';
+      say('waitsForUsage');
       setTimeout(() => {
         usage = 'lost';
         leaveIfPossible(null);
@@ -109,5 +111,5 @@ export const handOver = async ({
   };
   work.watch(leaveIfPossible);
   leaveIfPossible(null);
-  say('waits');
+  if (!work.isOver || !isAtRest(view.state)) say('waits');
 };

@@ -568,6 +568,7 @@ const watchSteps = (
 
 const HAND_OVER_TEXTS = {
   waits: safe`  It leaves this window once the model has answered, or what runs has ended. Escape stops the turn.`,
+  waitsForUsage: safe`  It leaves this window in two seconds: what the last request cost may still come.`,
   stays: safe`  The other process has ended, so the session stays here.`,
 };
 

@@ -25,7 +25,7 @@ import { SessionSpans, type SpanOptions } from '@pawl/inspector/session-spans';
 import { FLUSH_MS, flushAtEnd } from '../process/exit-codes.js';
 
 /** One attempt of an export; it must end before the deadline of the exit. */
-const EXPORT_MS = FLUSH_MS / 2;
+const EXPORT_MS = FLUSH_MS - 500;
 
 export type ExportOptions = {
   /**

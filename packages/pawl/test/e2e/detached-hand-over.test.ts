@@ -106,7 +106,9 @@ test('after a request that Escape ended without usage, /detach leaves, and what 
   window.press(ESCAPE);
   await window.sees(/stopped ·/);
   window.press('/detach\r');
+  await window.sees('in two seconds: what the last request cost may still come');
   assert.equal(await window.ended, 0);
+  assert.doesNotMatch(await window.text(), /once the model has answered/);
   const id = idOf(context, place);
   await untilState(place, id, /runs: /);
   const again = openWindow(context, place, { words: ['attach', id] });
