@@ -18,12 +18,16 @@ import { shareHostView } from './share-host-view.js';
  */
 
 export type Step =
-  /** Through the sandbox. `holds`: it is left running until the scenario ends. `killedAt`: once this file exists. */
+  /**
+   * Through the sandbox. `holds`: it is left running until the scenario ends. `killedAt`: once this file exists. `apart`:
+   * in a session of its own and without the launcher, as a server of MCP.
+   */
   | {
       readonly level: CommandLevel;
       readonly command: string;
       readonly holds?: true;
       readonly killedAt?: string;
+      readonly apart?: true;
       readonly repository?: RepositoryAccess;
     }
   /** By itself, as if there were no sandbox and nobody who starts programs with care. */
@@ -117,9 +121,11 @@ const launch = async (sandbox: CommandSandbox, order: CommandSpec): Promise<Runn
   return { kill, ended, output: () => output, finish: () => parked.finish() };
 };
 
+type Sandboxes = { readonly usual: CommandSandbox; readonly apart: CommandSandbox };
+
 const runStep = async (
   scenario: Scenario,
-  sandbox: CommandSandbox,
+  sandboxes: Sandboxes,
   step: Step,
   held: Running[],
 ): Promise<StepEnd> => {
@@ -133,16 +139,19 @@ const runStep = async (
     });
     return { code: status, output: stdout + stderr, notes: [] };
   }
-  const { level, command, repository = 'approved' } = step;
+  const { level, command, repository = 'approved', apart = false } = step;
   const order = {
     level,
     repository,
     program: '/bin/bash',
     words: ['-c', command],
     environment: {},
-    sharesNetwork: true,
+    sharesNetwork: !apart,
   };
-  const running = await (step.level === 'off' ? start : launch)(sandbox, order);
+  const running =
+    level === 'off' || apart
+      ? await start(apart ? sandboxes.apart : sandboxes.usual, order)
+      : await launch(sandboxes.usual, order);
   if (step.holds) {
     held.push(running);
     return { code: null, output: '', notes: [] };
@@ -163,19 +172,21 @@ const changesHost = ({ steps }: Scenario): boolean =>
 
 const runScenario = async (scenario: Scenario, cacheFolder: string): Promise<ScenarioEnd> => {
   const { name, workspace, environment, sessionFolder, hidden, pass = [] } = scenario;
-  const sandbox = createCommandSandbox({
-    workspace,
-    environment,
-    sessionFolder,
-    hidden,
-    ...(changesHost(scenario) ? {} : { viewHost: viewOnce }),
-    passEnvironment: pass,
-    cacheFolder,
-  });
+  const create = (folder: string): CommandSandbox =>
+    createCommandSandbox({
+      workspace,
+      environment,
+      sessionFolder: folder,
+      hidden,
+      ...(changesHost(scenario) ? {} : { viewHost: viewOnce }),
+      passEnvironment: pass,
+      cacheFolder,
+    });
+  const sandboxes = { usual: create(sessionFolder), apart: create(`${sessionFolder}-apart`) };
   const ends: StepEnd[] = [];
   const held: Running[] = [];
   try {
-    for (const step of scenario.steps) ends.push(await runStep(scenario, sandbox, step, held));
+    for (const step of scenario.steps) ends.push(await runStep(scenario, sandboxes, step, held));
     return { name, ends, fault: null };
   } catch (error) {
     return { name, ends, fault: String(error) };
@@ -184,7 +195,8 @@ const runScenario = async (scenario: Scenario, cacheFolder: string): Promise<Sce
       kill();
       await ended.then(finish);
     }
-    await sandbox.close();
+    await sandboxes.usual.close();
+    await sandboxes.apart.close();
   }
 };
 

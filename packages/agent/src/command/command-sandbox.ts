@@ -52,7 +52,7 @@ import type {
   SessionNetworkAnswer,
 } from './launcher.js';
 import type { OutputReceiver } from './output.js';
-import { isolationArguments, mountArguments, type Probed } from './sandbox/bubblewrap.js';
+import { innerLayer, mountArguments, outerLayer, type Probed } from './sandbox/bubblewrap.js';
 import { GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
 import {
   EXCHANGED,
@@ -248,9 +248,9 @@ const writeFilters = (folder: string): SessionView['filters'] => {
   return local === null || withoutLocal === null ? null : { local, withoutLocal };
 };
 
-/** Local sockets are forbidden where sockets of the machine could be reached (`isReachable`). */
-const filterFor = ({ filters }: SessionView, isReachable: boolean): string | null =>
-  filters === null ? null : isReachable ? filters.withoutLocal : filters.local;
+/** `refusesLocal`: the command gets no local sockets. */
+const filterFor = ({ filters }: SessionView, refusesLocal: boolean): string | null =>
+  filters === null ? null : refusesLocal ? filters.withoutLocal : filters.local;
 
 /** Where git can't write it does not try to refresh its index. */
 const gitVariables = ({ isWritable, repository }: WorkspaceAccess): ProcessEnvironment =>
@@ -508,17 +508,21 @@ class Sandbox implements CommandSandbox {
       throw new SandboxRefusal(EXCHANGED);
     }
 
-    const filter = filterFor(view, network && sockets.abstract);
-    const isolation = isolationArguments(features, {
+    // No local sockets where those of the machine could be reached, or folders be handed over that
+    // would lose their protection.
+    const filter = filterFor(view, (network && sockets.abstract) || !features.locksMounts);
+    const filtered = filter !== null;
+    const outer = outerLayer(features, {
       network: network || entry.length > 0, // in the session's network it makes none of its own
-      filtered: filter !== null,
+      filtered,
     });
+    const inner = innerLayer(bwrap, features, filtered);
     const fenceWith = (mounts: readonly Mount[], home: SessionFolders): CommandFence => {
       const { host } = view;
       const { masked } = places;
       const inside = mountArguments({ mounts, masked, host, folders: home, network, workspace });
-      const words = [...isolation, ...inside.mounts];
-      return { bwrap, words, seals: inside.seals, filter, entry };
+      const words = [...outer, ...inside.mounts];
+      return { bwrap, words, seals: [...inside.seals, ...inner], filter, entry };
     };
 
     // The next command is parked behind the fence that it probably gets, not behind an unusual one.
@@ -526,7 +530,7 @@ class Sandbox implements CommandSandbox {
     const fence = fenceWith(places.mounts, folders);
     const next = isUsual && !isFresh ? fence : fenceWith(places.usualMounts, view.folders);
     if (!isFresh) this.#usualFence = next;
-    const inner = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
+    const own = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
     this.#begin();
     return {
       // The check compares them again, inside the fence.
@@ -535,7 +539,7 @@ class Sandbox implements CommandSandbox {
       environment: withVariables(
         {
           ...fencedEnvironment(environment, passEnvironment, network),
-          ...inner,
+          ...own,
           ...gitVariables(access),
         },
         spec.environment,

@@ -50,7 +50,7 @@ import {
   sinceBoot,
 } from './launched-command.js';
 import { type CommandOutput, createCommandOutput } from './output.js';
-import { createMarkReader, FENCE_DEPTH, reportingLeftovers } from './sandbox/shell-text.js';
+import { createMarkReader, reportingLeftovers } from './sandbox/shell-text.js';
 
 export type CommandRequest = {
   readonly sandbox: () => Promise<CommandSandbox>;
@@ -185,7 +185,7 @@ export class Command {
     if (this.#wish !== 'stop' || state.name !== 'running') return;
     const { root } = state;
     if (root === null || state.asked !== null) return;
-    state.asked = this.#source.isFenced ? askFencedToEnd(root, FENCE_DEPTH) : askToEnd(root);
+    state.asked = this.#source.isFenced ? askFencedToEnd(root) : askToEnd(root);
   }
 
   async #run(mode: StartMode): Promise<CommandEnd> {

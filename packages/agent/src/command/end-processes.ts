@@ -26,6 +26,8 @@ export type ProcessRoot = {
 
 type Status = {
   readonly pid: number;
+  /** Of the program that runs, as the kernel has it. */
+  readonly name: string;
   readonly parent: number;
   readonly group: number;
   readonly session: number;
@@ -120,7 +122,8 @@ const listProcesses = (): Status[] => {
     const others = { parent: Number(parent), group: Number(group), session: Number(session) };
     // It exits, and has given its memory back.
     const isEnding = (Number(fields[FLAGS]) & EXITING) !== 0 && fields[MEMORY] === '0';
-    statuses.push({ pid, ...others, startedAt, isEnding, identity });
+    const program = line.slice(line.indexOf('(') + 1, line.lastIndexOf(')'));
+    statuses.push({ pid, name: program, ...others, startedAt, isEnding, identity });
   }
   return statuses;
 };
@@ -173,20 +176,26 @@ const oldestChild = (all: readonly Status[], parent: number): Status | undefined
     .filter((status) => status.parent === parent)
     .toSorted((one, other) => one.startedAt - other.startedAt || one.pid - other.pid)[0];
 
-/**
- * Asks the processes inside a fence to end. The fence is the chain of `depth` processes from `root`
- * on. Ending it would kill the command without notice; it ends by itself after the command. If
- * there is no command yet, the whole fence is asked. Returns the processes of the command as they
- * were before.
- */
-export const askFencedToEnd = (root: ProcessRoot, depth: number): ProcessFamily => {
-  const all = findFamily(root, NOBODY);
+/** The chain of processes from `root` on: those of bubblewrap, and the shell that they start. */
+const findFence = (all: readonly Status[], root: ProcessRoot): ReadonlySet<number> => {
   const fence = new Set<number>();
-  let next: number | undefined = root.pid;
-  for (let count = 0; count < depth && next !== undefined; count++) {
-    fence.add(next);
-    next = oldestChild(all, next)?.pid;
+  const first = all.find(({ pid }) => pid === root.pid);
+  let next = first;
+  while (next !== undefined) {
+    fence.add(next.pid);
+    next = next.name === first?.name ? oldestChild(all, next.pid) : undefined;
   }
+  return fence;
+};
+
+/**
+ * Asks the processes inside a fence to end. Ending the fence itself would kill the command without
+ * notice; it ends by itself after the command. If there is no command yet, the whole fence is
+ * asked. Returns the processes of the command as they were before.
+ */
+export const askFencedToEnd = (root: ProcessRoot): ProcessFamily => {
+  const all = findFamily(root, NOBODY);
+  const fence = findFence(all, root);
   // The group of the fence's first process holds only parts of the sandbox, such as the guard.
   const commands = all.filter(({ pid, group }) => !fence.has(pid) && group !== root.pid);
   if (commands.length === 0) send(-root.pid, 'SIGTERM');

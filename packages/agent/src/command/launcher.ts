@@ -91,7 +91,7 @@ export type CommandFence = {
   readonly bwrap: ProgramPath;
   /** Arguments for bubblewrap up to its last mount. The filter is expected at descriptor 3. */
   readonly words: readonly string[];
-  /** Arguments between the mounts and the program. */
+  /** Arguments between the mounts and the program, those of the inner layer among them. */
   readonly seals: readonly string[];
   /** Path of the system-call filter; null if there is none. */
   readonly filter: string | null;

@@ -91,7 +91,11 @@ export const probeWorkspace = async (options: ProbeOptions): Promise<Probed> => 
   const filter = commandFilter(process.arch, { local: true });
   const isFiltered = filter !== null;
   return probeBubblewrap(
-    { bwrap, filter, words: (features) => probeArguments(features, hostMounts(), isFiltered) },
+    {
+      bwrap,
+      filter,
+      words: (features) => probeArguments(bwrap, features, hostMounts(), isFiltered),
+    },
     cacheFolder,
   );
 };

@@ -13,9 +13,10 @@ import {
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { ESCAPES } from './fence-escapes.js';
 import { EVERYDAY } from './fence-everyday.js';
+import { HANDED_OVER } from './handed-over-folders.js';
 import { REACH_ESCAPES } from './reach-escapes.js';
 
-const ALL = [...ESCAPES, ...REACH_ESCAPES];
+const ALL = [...ESCAPES, ...REACH_ESCAPES, ...HANDED_OVER];
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pawl-fence-runner-'));
 const runner = await buildRunner(folder);

@@ -258,4 +258,30 @@ const stays: readonly Case[] = [
   ),
 ];
 
-export const REACH_ESCAPES: readonly Case[] = [...reads, ...reaches, ...stays];
+/** The first process of the fence; without one, the program that started the command. */
+const traces = attack('looks into the first process of its fence', () =>
+  python(
+    'import ctypes, os',
+    'libc = ctypes.CDLL(None)',
+    'is_fence = open("/proc/1/comm").read().strip() == "bwrap"',
+    'pid = 1 if is_fence else os.getppid()',
+    'def names_files(): return os.readlink(f"/proc/{pid}/fd/0")',
+    'def reads_memory():',
+    '    at = int(open(f"/proc/{pid}/maps").read().split("-")[0], 16)',
+    '    own = ctypes.create_string_buffer(8)',
+    '    class Block(ctypes.Structure): _fields_ = [("at", ctypes.c_void_p), ("size", ctypes.c_size_t)]',
+    '    here, there = Block(ctypes.addressof(own), 8), Block(at, 8)',
+    '    return libc.process_vm_readv(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0) == 8',
+    'def attaches():',
+    '    done = is_fence and libc.ptrace(16, pid, None, None) == 0',
+    '    if done: libc.ptrace(17, pid, None, None)',
+    '    return done',
+    'for attempt in [names_files, reads_memory, attaches]:',
+    '    try:',
+    '        if attempt(): print("ESCAPED", attempt.__name__)',
+    '    except (OSError, ValueError):',
+    '        pass',
+  ),
+);
+
+export const REACH_ESCAPES: readonly Case[] = [...reads, ...reaches, ...stays, traces];

@@ -2,8 +2,16 @@
  * Bubblewrap: the arguments that build the fence around commands, and whether they work on this
  * machine.
  *
- * From top to bottom: the arguments of the fence (`isolationArguments`, `mountArguments`); and the
- * probe (`probeBubblewrap`), which tries it once and explains what is missing on this machine.
+ * A fence has two layers, each a start of bubblewrap. The outer one makes the mounts. The inner one
+ * makes a second user and mount namespace, into which the kernel copies these mounts as one locked
+ * tree. So a descriptor of a folder keeps what is mounted below it, also after its fence has ended:
+ * a command that hands a folder to another one through a socket hands it over with its protection.
+ * The first process stands in the outer layer, where no command may trace it or read its memory.
+ * Where the second layer is impossible, commands get no local sockets, and can hand over nothing.
+ *
+ * From top to bottom: the arguments of the fence (`outerLayer`, `innerLayer`, `mountArguments`);
+ * and the probe (`probeBubblewrap`), which tries it once and explains what is missing on this
+ * machine.
  */
 
 import {
@@ -48,18 +56,13 @@ const NAMESPACES = [
  * Settings of the kernel, shared by all namespaces. They belong to root, and a command of root is
  * root to them, without capabilities too: `kernel.core_pattern` names a program that the kernel
  * starts. Bubblewrap leaves them writable. So they are mounted read-only for root, and only for
- * root: to other users they are closed anyway, and each mount costs time.
+ * root: to other users they are closed anyway, and each mount costs time. The exception are the
+ * limits of namespaces, which the inner layer sets: they are those of a user namespace, and closed
+ * to a command without capabilities.
  */
-const KERNEL_SETTINGS = [
-  'sys',
-  'fs',
-  'acpi',
-  'scsi',
-  'asound',
-  'driver',
-  'dynamic_debug',
-  'mtrr',
-].flatMap((name) => ['--ro-bind-try', `/proc/${name}`, `/proc/${name}`]);
+const KERNEL_SETTINGS = ['sys', 'fs', 'acpi', 'scsi', 'asound', 'driver', 'dynamic_debug', 'mtrr']
+  .flatMap((name) => ['--ro-bind-try', `/proc/${name}`, `/proc/${name}`])
+  .concat('--bind', '/proc/sys/user', '/proc/sys/user');
 
 const ownsKernelSettings = (): boolean => entryStatus('/proc/sys')?.uid === process.geteuid?.();
 
@@ -86,31 +89,60 @@ const systemWords = (): readonly string[] => [
   ...SYSTEM,
 ];
 
-/**
- * Arguments that isolate the process: namespaces, capabilities, the system-call filter. They
- * precede the mounts.
- */
-export const isolationArguments = (
-  { disablesNamespaces }: Features,
-  { network, filtered }: { readonly network: boolean; readonly filtered: boolean },
-): readonly string[] => [
-  ...NAMESPACES,
-  ...(network ? [] : ['--unshare-net']),
+type Isolation = { readonly network: boolean; readonly filtered: boolean };
+
+/** Forbids further namespaces, takes all capabilities, and sets the system-call filter. */
+const restrictions = ({ disablesNamespaces }: Features, filtered: boolean): readonly string[] => [
   ...(disablesNamespaces ? ['--disable-userns'] : []),
-  ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
+  ...['--cap-drop', 'ALL'],
   ...(filtered ? ['--seccomp', String(FILTER_DESCRIPTOR)] : []),
 ];
 
+/**
+ * Root needs this capability in the outer layer, or the kernel does not let the inner layer have a
+ * root. Other users need none, and bubblewrap refuses to start with one.
+ */
+const innerRoot = (): readonly string[] =>
+  process.geteuid?.() === 0 ? ['--cap-add', 'CAP_SETFCAP'] : [];
+
+/** Arguments of the outer layer: the namespaces of the fence. They precede the mounts. */
+export const outerLayer = (
+  features: Features,
+  { network, filtered }: Isolation,
+): readonly string[] => [
+  ...NAMESPACES,
+  ...(network ? [] : ['--unshare-net']),
+  ...['--die-with-parent', '--new-session'],
+  ...(features.locksMounts
+    ? ['--cap-drop', 'ALL', ...innerRoot()]
+    : restrictions(features, filtered)),
+];
+
+/**
+ * The inner layer: a start of bubblewrap inside the fence, as the program of the outer layer. It
+ * keeps all mounts and makes none. Empty where there is only one layer.
+ */
+export const innerLayer = (
+  bwrap: ProgramPath,
+  features: Features,
+  filtered: boolean,
+): readonly string[] =>
+  features.locksMounts
+    ? ['--', bwrap, '--dev-bind', '/', '/', '--unshare-user', ...restrictions(features, filtered)]
+    : [];
+
 /** Arguments of the probe: the fence without a workspace and without session folders. */
 export const probeArguments = (
+  bwrap: ProgramPath,
   features: Features,
   mounts: readonly Mount[],
   filtered: boolean,
 ): readonly string[] => [
-  ...isolationArguments(features, { network: false, filtered }),
+  ...outerLayer(features, { network: false, filtered }),
   ...mountWords(mounts),
   ...systemWords(),
   ...['--tmpfs', '/tmp', ...sealed('/'), '--chdir', '/tmp'],
+  ...innerLayer(bwrap, features, filtered),
 ];
 
 /** The names from `folder` down to `place`; none if it does not lie in it. */
@@ -198,13 +230,15 @@ export type SandboxProbe =
   /** `reason`: one sentence. `repair`: what to do about it, one or two sentences. */
   | { readonly kind: 'missing'; readonly reason: string; readonly repair: string };
 
-/** Features of the installed bubblewrap. */
+/** What bubblewrap can do on this machine. */
 export type Features = {
   /**
    * Whether it can forbid further user namespaces itself. Otherwise only the system-call filter
    * does.
    */
   readonly disablesNamespaces: boolean;
+  /** Whether the fence can have an inner layer. Otherwise commands get no local sockets. */
+  readonly locksMounts: boolean;
 };
 
 export type Probed =
@@ -212,7 +246,7 @@ export type Probed =
   | Extract<SandboxProbe, { kind: 'missing' }>;
 
 /** Version of the fence. Increase it to invalidate cached answers. */
-const VERSION = 1;
+const VERSION = 2;
 const TIMEOUT_MS = 10_000;
 /** Settings of the kernel on which the answer depends. */
 const SETTINGS = [
@@ -387,16 +421,28 @@ export const probeBubblewrap = async (
 };
 
 /** Features to try, the best first. */
-const FEATURES: readonly Features[] = [{ disablesNamespaces: true }, { disablesNamespaces: false }];
+const FEATURES: readonly Features[] = [
+  { locksMounts: true, disablesNamespaces: true },
+  { locksMounts: true, disablesNamespaces: false },
+  { locksMounts: false, disablesNamespaces: true },
+  { locksMounts: false, disablesNamespaces: false },
+];
 /** Opens the filter at descriptor 3, and starts bubblewrap. */
 const OPENED = 'exec 3<"$0"; exec "$@"';
-const UNKNOWN_OPTION = /disable-userns|unknown option/i;
+
+/**
+ * Without the filter bubblewrap itself must forbid namespaces, and nothing refuses local sockets.
+ * The inner layer starts bubblewrap from inside the fence, which shows only folders of the system.
+ */
+const canTry = (
+  { disablesNamespaces, locksMounts }: Features,
+  { bwrap, filter }: ProbeOptions,
+): boolean =>
+  (filter !== null || (disablesNamespaces && locksMounts)) && (!locksMounts || isOnHost(bwrap));
 
 const runProbe = async (options: ProbeOptions, filterFile: string): Promise<Probed> => {
   let stderr = '';
-  for (const features of FEATURES) {
-    // One of the two must forbid further namespaces: bubblewrap, or the filter.
-    if (!features.disablesNamespaces && options.filter === null) break;
+  for (const features of FEATURES.filter((one) => canTry(one, options))) {
     const words = [
       '-c',
       OPENED,
@@ -415,8 +461,8 @@ const runProbe = async (options: ProbeOptions, filterFile: string): Promise<Prob
       timeoutMs: TIMEOUT_MS,
     });
     if (answer?.code === 0) return { kind: 'works', features };
-    if (stderr === '') stderr = answer?.errors || (answer?.fault ?? "it can't be started");
-    if (!UNKNOWN_OPTION.test(stderr)) break;
+    // The last attempt asks for the least, so its failure is the one to repair.
+    stderr = answer?.errors || (answer?.fault ?? "it can't be started");
   }
   return explainFailure(stderr);
 };
@@ -458,10 +504,15 @@ const readCache = (folder: string, key: string): Features | null => {
       typeof cached !== 'object' ||
       cached === null ||
       !('key' in cached) ||
-      !('disablesNamespaces' in cached)
+      !('disablesNamespaces' in cached) ||
+      !('locksMounts' in cached) ||
+      cached.key !== key
     )
       return null;
-    return cached.key === key ? { disablesNamespaces: cached.disablesNamespaces === true } : null;
+    return {
+      disablesNamespaces: cached.disablesNamespaces === true,
+      locksMounts: cached.locksMounts === true,
+    };
   } catch {
     return null; // never asked, or a file that was cut
   }

@@ -15,13 +15,11 @@
 newline='
 '
 
-# Sets left if processes remain. Process 1 is bubblewrap; a zombie does not count.
+# Sets left if processes remain. Process 1 and our parent are bubblewrap; a zombie does not count.
 look() {
   left=
-  set -- /proc/[0-9]*
-  [ $# -gt 2 ] || return
-  for process; do
-    case $process in /proc/1 | /proc/$$) continue ;; esac
+  for process in /proc/[0-9]*; do
+    case $process in /proc/1 | /proc/$PPID | /proc/$$) continue ;; esac
     { read -r _ && read -r _ && read -r _ state _; } < "$process/status" || continue
     case $state in [ZX]) ;; *) left=1 ;; esac
   done

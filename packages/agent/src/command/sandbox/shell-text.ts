@@ -52,12 +52,6 @@ export const parkedShell = (): readonly string[] => commandShell('parked', [COMM
 /** The same without a fence. `file`: the file with the command. */
 export const openParkedShell = (file: string): readonly string[] => commandShell('open', [file]);
 
-/**
- * Number of processes between the one that we start and the command: bubblewrap, process 1, the
- * command's shell.
- */
-export const FENCE_DEPTH = 3;
-
 /** Runs a program in a fence, and reports processes that it leaves. */
 export const reportingLeftovers = (
   program: string,
