@@ -52,7 +52,7 @@ import type {
   SessionNetworkAnswer,
 } from './launcher.js';
 import type { OutputReceiver } from './output.js';
-import { innerLayer, mountArguments, outerLayer, type Probed } from './sandbox/bubblewrap.js';
+import { innerLayer, mountArguments, outerLayer, type SandboxProbe } from './sandbox/bubblewrap.js';
 import { GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
 import {
   EXCHANGED,
@@ -269,7 +269,7 @@ class Sandbox implements CommandSandbox {
   readonly #options: CommandSandboxOptions;
   readonly #protected: ProtectedFiles;
   readonly #workspace: WorkspaceGuard;
-  #probed: Promise<Probed> | null = null;
+  #probed: Promise<SandboxProbe> | null = null;
   #view: Promise<SessionView> | null = null;
   /** A command with network has used the session's home. */
   #isOnline = false;

@@ -193,8 +193,7 @@ const probeNow = async (
   const { probeWorkspace } = await import('./workspace-probe.js');
   const options = createOptions({ environment }, workspace);
   const cacheFolder = answer === 'kept' ? options.cacheFolder : null;
-  const probed = await probeWorkspace({ ...options, cacheFolder });
-  return probed.kind === 'works' ? { kind: 'works' } : probed;
+  return probeWorkspace({ ...options, cacheFolder });
 };
 
 /**

@@ -14,9 +14,9 @@ import { listWords } from '../policy/paths.js';
 import {
   notInstalled,
   notLinux,
-  type Probed,
   probeArguments,
   probeBubblewrap,
+  type SandboxProbe,
 } from './sandbox/bubblewrap.js';
 import { findHome, hostMounts, SECRET_FOLDERS } from './sandbox/host.js';
 import { commandFilter } from './sandbox/seccomp.js';
@@ -80,7 +80,7 @@ type ProbeOptions = Omit<FencedPlace, 'hidden'> & {
 };
 
 /** Asks everything that must hold, the cheapest first. Never rejects. */
-export const probeWorkspace = async (options: ProbeOptions): Promise<Probed> => {
+export const probeWorkspace = async (options: ProbeOptions): Promise<SandboxProbe> => {
   const { environment, workspace, cacheFolder, hidden = [] } = options;
   if (process.platform !== 'linux') return notLinux();
   const unfit = unfitWorkspace({ workspace, environment, hidden });

@@ -23,6 +23,7 @@ import {
 import { readFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
+import type { SandboxProbe } from '@pawl/agent/command/sandbox/bubblewrap';
 import { probeSandbox } from '@pawl/agent/command/session-sandbox';
 import type { HookDeclaration } from '@pawl/agent/extensions/hooks/hook-config';
 import { expandVariables, type McpServer } from '@pawl/agent/extensions/mcp/server-config';
@@ -236,14 +237,18 @@ const programChecks: readonly Check[] = [
   ),
 ];
 
+/** Null where commands run without a sandbox by choice. */
+const tryFence = async (world: DoctorWorld): Promise<SandboxProbe | null> =>
+  (await isSandboxOff(world)) || (await choosesFull(world))
+    ? null // no cached answer otherwise: the user may just have repaired it
+    : probeSandbox(world.environment, realWorkspace(world), 'fresh');
+
 const sandboxChecks: readonly Check[] = [
   fault(
     'sandboxMissing',
     async (world) => {
-      if ((await isSandboxOff(world)) || (await choosesFull(world))) return null;
-      // no cached answer: the user may just have repaired it
-      const probe = await probeSandbox(world.environment, realWorkspace(world), 'fresh');
-      return probe.kind === 'works' ? null : probe;
+      const probe = await tryFence(world);
+      return probe?.kind === 'missing' && probe;
     },
     ({ reason }) =>
       `commands can't be run in a sandbox here: ${reason} In a terminal Pawl asks before ` +
@@ -252,6 +257,17 @@ const sandboxChecks: readonly Check[] = [
     ({ repair }) =>
       `${repair} Or turn the sandbox off, for example inside a container: sandbox = "off" in ` +
       'your own config.toml',
+  ),
+  note(
+    'localSocketsRefused',
+    async (world) => {
+      const probe = await tryFence(world);
+      return probe?.kind === 'works' && !probe.features.locksMounts;
+    },
+    'commands get no unix sockets: bubblewrap can’t start itself inside a sandbox here, so a ' +
+      'folder that one command hands to another would lose what protects it',
+    'Install bubblewrap as a program of the system; where AppArmor confines it, its profile must ' +
+      'let the programs that it starts make user namespaces',
   ),
   note(
     'sandboxOff',

@@ -128,7 +128,10 @@ export const innerLayer = (
   filtered: boolean,
 ): readonly string[] =>
   features.locksMounts
-    ? ['--', bwrap, '--dev-bind', '/', '/', '--unshare-user', ...restrictions(features, filtered)]
+    ? [
+        ...['--', realpathSync(bwrap), '--dev-bind', '/', '/', '--unshare-user'],
+        ...restrictions(features, filtered),
+      ]
     : [];
 
 /** Arguments of the probe: the fence without a workspace and without session folders. */
@@ -226,7 +229,7 @@ export const mountArguments = ({
 // ---- The probe: whether bubblewrap can build the fence on this machine ----
 
 export type SandboxProbe =
-  | { readonly kind: 'works' }
+  | { readonly kind: 'works'; readonly features: Features }
   /** `reason`: one sentence. `repair`: what to do about it, one or two sentences. */
   | { readonly kind: 'missing'; readonly reason: string; readonly repair: string };
 
@@ -240,10 +243,6 @@ export type Features = {
   /** Whether the fence can have an inner layer. Otherwise commands get no local sockets. */
   readonly locksMounts: boolean;
 };
-
-export type Probed =
-  | { readonly kind: 'works'; readonly features: Features }
-  | Extract<SandboxProbe, { kind: 'missing' }>;
 
 /** Version of the fence. Increase it to invalidate cached answers. */
 const VERSION = 2;
@@ -260,15 +259,19 @@ const INSTALL =
   'pacman -S bubblewrap (Arch), apk add bubblewrap (Alpine).';
 const OFF = 'Where a container or a virtual machine is the fence already, use --sandbox off.';
 
-const missing = (reason: string, repair: string): Probed => ({ kind: 'missing', reason, repair });
+const missing = (reason: string, repair: string): SandboxProbe => ({
+  kind: 'missing',
+  reason,
+  repair,
+});
 
-export const notLinux = (): Probed =>
+export const notLinux = (): SandboxProbe =>
   missing(
     'The sandbox for commands exists for Linux only.',
     'Commands can run without it: --sandbox off.',
   );
 
-export const notInstalled = (refusal: string | null): Probed =>
+export const notInstalled = (refusal: string | null): SandboxProbe =>
   refusal === null
     ? missing('bubblewrap (bwrap) is not installed.', INSTALL)
     : missing(
@@ -381,7 +384,7 @@ const CAUSES: readonly Cause[] = [
   },
 ];
 
-const explainFailure = (stderr: string): Probed => {
+const explainFailure = (stderr: string): SandboxProbe => {
   const line = stderr.trim().split('\n').at(-1) ?? '';
   const cause = CAUSES.find(({ sign }) => sign.test(line));
   const reason = cause?.reason ?? 'bubblewrap does not work';
@@ -406,7 +409,7 @@ export type ProbeOptions = {
 export const probeBubblewrap = async (
   options: ProbeOptions,
   cacheFolder: string | null,
-): Promise<Probed> => {
+): Promise<SandboxProbe> => {
   try {
     const key = cacheKey(options.bwrap);
     const cached = cacheFolder === null ? null : readCache(cacheFolder, key);
@@ -438,9 +441,10 @@ const canTry = (
   { disablesNamespaces, locksMounts }: Features,
   { bwrap, filter }: ProbeOptions,
 ): boolean =>
-  (filter !== null || (disablesNamespaces && locksMounts)) && (!locksMounts || isOnHost(bwrap));
+  (filter !== null || (disablesNamespaces && locksMounts)) &&
+  (!locksMounts || isOnHost(realpathSync(bwrap)));
 
-const runProbe = async (options: ProbeOptions, filterFile: string): Promise<Probed> => {
+const runProbe = async (options: ProbeOptions, filterFile: string): Promise<SandboxProbe> => {
   let stderr = '';
   for (const features of FEATURES.filter((one) => canTry(one, options))) {
     const words = [
@@ -468,7 +472,7 @@ const runProbe = async (options: ProbeOptions, filterFile: string): Promise<Prob
 };
 
 /** Builds the fence once around a shell that does nothing. */
-const probe = async (options: ProbeOptions): Promise<Probed> => {
+const probe = async (options: ProbeOptions): Promise<SandboxProbe> => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-probe-'));
   try {
     const file = path.join(folder, 'filter');

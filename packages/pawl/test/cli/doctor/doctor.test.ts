@@ -44,6 +44,10 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
     /sysctl kernel/,
   ],
   sandboxMissing: [without('bwrap'), /apt-get install bubblewrap/],
+  localSocketsRefused: [
+    saying('bwrap', 'echo bubblewrap 0.9.0'), // a program that no sandbox shows
+    /Install bubblewrap as a program of the system/,
+  ],
   sandboxOff: [configured('sandbox = "off"\n'), /pawl config --origin/],
   fullWithoutFence: [
     (place, context) => {

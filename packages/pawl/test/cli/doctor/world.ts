@@ -72,7 +72,7 @@ export const makePlace = (context: TestContext): Place => {
   };
   symlinkSync(findProgram('bash'), path.join(bin, 'bash'));
   fakeProgram(place, 'git', 'echo git version 2.40.1');
-  fakeProgram(place, 'bwrap', 'echo bubblewrap 0.9.0');
+  symlinkSync(findProgram('bwrap'), path.join(bin, 'bwrap'));
   fakeProgram(place, 'python3', 'echo Python 3.11.2');
   return place;
 };
