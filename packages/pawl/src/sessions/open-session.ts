@@ -195,6 +195,7 @@ const openWithJournal = async (
     moreTools: [...tools.options.moreTools, ...prompts.tools],
     moreInstructions: prompts.section, // the list of skills
     secrets: { ...keysIn(flags.variables ?? {}), ...tools.secrets }, // replaced in what is stored
+    keyFiles: flags.keyFiles ?? [],
     passEnvironment: flags.passEnv?.split(',') ?? [],
     journals: held?.journals ?? fileJournals({ folder: stateFolder }), // held: open already
     workspace,
