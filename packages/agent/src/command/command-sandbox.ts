@@ -35,7 +35,7 @@ import {
 } from '../platform/start-program.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { HistoryPurpose, RepositoryAccess } from '../policy/repository-access.js';
-import { type FoundPlaces, placesIn, readOwnPlaces } from '../secrets/own-places.js';
+import { type FoundPlaces, placesIn, readUserPlaces } from '../secrets/user-places.js';
 import {
   findInNetwork,
   removeStale,
@@ -102,8 +102,8 @@ export type CommandSandboxOptions = {
    * Names of variables that the user passes to commands beside the usual ones. Secrets are allowed.
    */
   readonly passEnvironment?: readonly string[];
-  /** The user's own places. Default: those that the environment names. */
-  readonly own?: FoundPlaces;
+  /** The user's places. Default: those that the environment names. */
+  readonly userPlaces?: FoundPlaces;
   /** How the machine is inspected. Sandboxes that share a view give the same function. */
   readonly viewHost?: (() => HostView) | undefined;
   /** The session, if it can be resumed. */
@@ -218,20 +218,20 @@ type SessionView = {
   readonly filters: { readonly local: string; readonly withoutLocal: string } | null;
 };
 
-const ownPlaces = ({ environment, own }: CommandSandboxOptions): FoundPlaces =>
-  own ?? readOwnPlaces(environment);
+const findUserPlaces = ({ environment, userPlaces }: CommandSandboxOptions): FoundPlaces =>
+  userPlaces ?? readUserPlaces(environment);
 
 /** Inspects the machine and makes the session's folders. */
 const viewSession = async (options: CommandSandboxOptions): Promise<SessionView> => {
   const { workspace, environment, sessionFolder, viewHost = viewHostNow } = options;
-  const own = ownPlaces(options);
-  const secrets = secretPlaces({ environment, own });
+  const userPlaces = findUserPlaces(options);
+  const secrets = secretPlaces({ environment, userPlaces });
   const host = viewHost();
   const home = viewHome({
     environment,
     home: findHome(environment.HOME ?? homedir()),
     workspace,
-    hidden: own.hidden,
+    hidden: userPlaces.hidden,
   });
   const git = findProgram('git', { environment, workspace });
   const gitSettings = await readGitSettings(git, workspace, environment);
@@ -299,10 +299,10 @@ class Sandbox implements CommandSandbox {
     const { workspace, environment, sessionFolder, sessionId = null } = options;
     // Takes over what killed processes were guarding, and the lines that they could not report.
     const search = { processFolder: sessionFolder, workspace, sessionId };
-    const own = placesIn(ownPlaces(options), workspace);
+    const userPlaces = placesIn(findUserPlaces(options), workspace);
     this.#protected = new ProtectedFiles({
       workspace,
-      own,
+      userPlaces,
       environment,
       folder: `${sessionFolder}/set-aside`,
       record: guardRecordIn(sessionFolder),
@@ -313,7 +313,7 @@ class Sandbox implements CommandSandbox {
     if (this.#protected.isInterrupted()) this.#sweepRegularly();
     const git = (): ProgramPath | null => findFor(options, 'git');
     const history = new GitHistory({ workspace, sessionFolder, git });
-    this.#workspace = new WorkspaceGuard(workspace, own, this.#protected, history);
+    this.#workspace = new WorkspaceGuard(workspace, userPlaces, this.#protected, history);
   }
 
   allow(place: string): void {

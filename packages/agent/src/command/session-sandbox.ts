@@ -10,7 +10,7 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { stateFolder } from '../platform/environment.js';
 import type { SentCalls } from '../ports/tool.js';
-import { type FoundPlaces, readOwnPlaces } from '../secrets/own-places.js';
+import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
 import type { CommandSandbox, CommandSandboxOptions } from './command-sandbox.js';
 import type { EarlierCommands } from './earlier-processes.js';
 import type { SandboxProbe } from './sandbox/bubblewrap.js';
@@ -33,8 +33,8 @@ export type SessionSandboxOptions = {
    * killed, too.
    */
   readonly sessionId?: string;
-  /** The user's own places. Default: those that the environment names. */
-  readonly own?: FoundPlaces;
+  /** The user's places. Default: those that the environment names. */
+  readonly userPlaces?: FoundPlaces;
 };
 
 /** The sandboxes of one session. Their code is loaded with the first command. */
@@ -69,7 +69,7 @@ const createOptions = (
     passEnvironment = [],
     viewHost,
     sessionId,
-    own = readOwnPlaces(environment),
+    userPlaces = readUserPlaces(environment),
   }: SessionSandboxOptions,
   workspace: string,
 ): CommandSandboxOptions => {
@@ -82,7 +82,7 @@ const createOptions = (
     viewHost,
     sessionFolder: path.join(state, 'sandbox', name),
     cacheFolder: state,
-    own,
+    userPlaces,
     sessionId,
     outlives: sessionId !== undefined,
   };

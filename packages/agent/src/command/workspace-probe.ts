@@ -9,7 +9,7 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
 import { findProgram, searchPrograms } from '../platform/find-program.js';
-import { type FoundPlaces, readOwnPlaces } from '../secrets/own-places.js';
+import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
 import {
   notInstalled,
   notLinux,
@@ -23,8 +23,8 @@ import { commandFilter } from './sandbox/seccomp.js';
 export type FencedPlace = {
   readonly workspace: string;
   readonly environment: ProcessEnvironment;
-  /** The user's own places, of which no command may see some. */
-  readonly own: FoundPlaces;
+  /** The user's places, of which no command may see some. */
+  readonly userPlaces: FoundPlaces;
 };
 
 /** Variables that name a folder in which many programs keep secrets. */
@@ -33,14 +33,14 @@ const SECRET_VARIABLES = ['XDG_CONFIG_HOME', 'XDG_STATE_HOME'];
 /** Paths with secrets. */
 export const secretPlaces = ({
   environment,
-  own,
+  userPlaces,
 }: Omit<FencedPlace, 'workspace'>): readonly string[] => {
   const home = findHome(environment.HOME ?? homedir());
   const named = SECRET_VARIABLES.flatMap((name) => environment[name] ?? []).filter(
     (value) => path.isAbsolute(value) && value !== '/',
   );
   const inHome = home === null ? [] : SECRET_FOLDERS.map((folder) => path.join(home, folder));
-  return [...new Set([...own.hidden, ...own.credentials, ...named, ...inHome])];
+  return [...new Set([...userPlaces.hidden, ...userPlaces.credentials, ...named, ...inHome])];
 };
 
 /** Null if the workspace can be fenced, otherwise the reason as a sentence. */
@@ -62,16 +62,16 @@ const unfitWorkspace = (place: FencedPlace): string | null => {
 const ELSEWHERE = 'Start Pawl in a folder of the project, or use --sandbox off.';
 
 /** `cacheFolder`: folder for the cached result, shared by all sessions. Null: no cache. */
-type ProbeOptions = Omit<FencedPlace, 'own'> & {
-  readonly own?: FoundPlaces;
+type ProbeOptions = Omit<FencedPlace, 'userPlaces'> & {
+  readonly userPlaces?: FoundPlaces;
   readonly cacheFolder: string | null;
 };
 
 /** Asks everything that must hold, the cheapest first. Never rejects. */
 export const probeWorkspace = async (options: ProbeOptions): Promise<Probed> => {
-  const { environment, workspace, cacheFolder, own = readOwnPlaces(environment) } = options;
+  const { environment, workspace, cacheFolder, userPlaces = readUserPlaces(environment) } = options;
   if (process.platform !== 'linux') return notLinux();
-  const unfit = unfitWorkspace({ workspace, environment, own });
+  const unfit = unfitWorkspace({ workspace, environment, userPlaces });
   if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
   const bwrap = findProgram('bwrap', { environment, workspace });
   if (bwrap === null)

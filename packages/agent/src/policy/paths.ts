@@ -3,7 +3,7 @@
  * and those that hold credentials.
  *
  * From top to bottom: lists of words, as the policy writes them; protected paths with their
- * reasons; the user's own places; `markSensitivePaths`, which marks all in the facts of a call; and
+ * reasons; the user's places; `markSensitivePaths`, which marks all in the facts of a call; and
  * the name in a program's path.
  */
 
@@ -235,13 +235,13 @@ export const mayBeProtected = (name: string): boolean => {
   );
 };
 
-// ---- The user's own places: what Pawl obeys, and credentials. They count wherever they lie ----
+// ---- The user's places: what Pawl obeys, and credentials. They count wherever they lie ----
 
 /**
- * Places of the user's own, as absolute paths: as they are named, each link on the way, and where
- * they really lie (secrets/own-places.ts finds them). Replacing such a link is writing the place.
+ * Places of the user, as absolute paths: as they are named, each link on the way, and where
+ * they really lie (secrets/user-places.ts finds them). Replacing such a link is writing the place.
  */
-export type OwnPlaces = {
+export type UserPlaces = {
   /** The real path of the home. */
   readonly home: string;
   /** Configuration, state and compiled code of Pawl. Writing them is asked about. */
@@ -292,9 +292,13 @@ const placeAround = (
 };
 
 /** Whether a real absolute path holds credentials. `workspace`: null for none. */
-export const isSecretPath = (path: string, own: OwnPlaces, workspace: string | null): boolean =>
+export const isSecretPath = (
+  path: string,
+  userPlaces: UserPlaces,
+  workspace: string | null,
+): boolean =>
   (OF_SYSTEM.test(path) && !(OF_SYSTEM.test(workspace ?? '') && isInside(workspace, path))) ||
-  placeAround(own.credentials, path, workspace) !== null;
+  placeAround(userPlaces.credentials, path, workspace) !== null;
 
 /** Folders of the home that many programs share. */
 const SHARED = listWords('.config .local .local/share .local/state .local/bin .cache');
@@ -315,12 +319,16 @@ const protectionInHome = (path: string, home: string, workspace: string): Protec
   return { path: `~/${first}`, why: 'programs of yours obey or run it' };
 };
 
-/** The protection of the user's own places; null for any other path. */
-const protectionOfOwn = (path: string, own: OwnPlaces, workspace: string): Protection | null => {
+/** The protection of the user's places; null for any other path. */
+const protectionOfUser = (
+  path: string,
+  userPlaces: UserPlaces,
+  workspace: string,
+): Protection | null => {
   if (path === workspace) return null;
-  const place = placeAround([...own.obeyed, ...own.credentials], path, workspace);
+  const place = placeAround([...userPlaces.obeyed, ...userPlaces.credentials], path, workspace);
   return place === null
-    ? protectionInHome(path, own.home, workspace)
+    ? protectionInHome(path, userPlaces.home, workspace)
     : { path: place, why: 'it is your own configuration, or your credentials' };
 };
 
@@ -336,15 +344,16 @@ const protectionByName = (workspace: string, path: string): Protection | null =>
 };
 
 /**
- * The protection of a file by its name in the workspace, or as one of the user's own. The
+ * The protection of a file by its name in the workspace, or as one of the user's places. The
  * workspace's own name counts where a protected path begins with it: in a workspace `.github` the
  * folder `workflows` is protected.
  */
 export const protectionInWorkspace = (
   workspace: string,
   path: string,
-  own: OwnPlaces,
-): Protection | null => protectionByName(workspace, path) ?? protectionOfOwn(path, own, workspace);
+  userPlaces: UserPlaces,
+): Protection | null =>
+  protectionByName(workspace, path) ?? protectionOfUser(path, userPlaces, workspace);
 
 /**
  * Adds to the facts of a call which of its paths are protected or secret, and whether one lies
@@ -354,13 +363,14 @@ export const protectionInWorkspace = (
 export const markSensitivePaths = (
   facts: CallFacts,
   workspace: string,
-  own: OwnPlaces,
+  userPlaces: UserPlaces,
 ): CallFacts => {
   const reported = facts.protected ?? [];
   const protectedPaths = facts.paths.filter(
-    (path) => reported.includes(path) || protectionInWorkspace(workspace, path, own) !== null,
+    (path) =>
+      reported.includes(path) || protectionInWorkspace(workspace, path, userPlaces) !== null,
   );
-  const secret = facts.paths.filter((path) => isSecretPath(path, own, workspace));
+  const secret = facts.paths.filter((path) => isSecretPath(path, userPlaces, workspace));
   const leavesWorkspace =
     facts.needs === undefined && facts.paths.some((path) => relativeTo(workspace, path) === null);
   return {

@@ -35,8 +35,8 @@ import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
 import { createJobs, type FileMemory, type Job, type LateTools, type Tool } from '../ports/tool.js';
-import { readOwnPlaces } from '../secrets/own-places.js';
 import { createRedactor, findSecrets } from '../secrets/redactor.js';
+import { readUserPlaces } from '../secrets/user-places.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
 import { newSessionId, type SessionDependencies } from './equipment.js';
 import { createModels, modelSettings } from './model-call.js';
@@ -633,7 +633,7 @@ const equip = async (
 ): Promise<SessionDependencies> => {
   const { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks } = parts;
   const environment = process.env;
-  const own = readOwnPlaces(environment, parts.keyFiles);
+  const userPlaces = readUserPlaces(environment, parts.keyFiles);
   // "Late" checkpoints and hooks load their code when a call may first change files.
   const [
     { createFileMemory },
@@ -646,7 +646,7 @@ const equip = async (
     import('../workspace/late-hooks.js'),
     tools === undefined ? import('../tools/builtin-tools.js') : null,
   ]);
-  const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId, own });
+  const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId, userPlaces });
   const checkpoints = parts.checkpoints
     ? createLateCheckpoints({ workspace, sessionId, environment })
     : null;
@@ -664,7 +664,9 @@ const equip = async (
           startedBy,
         });
   const standardTools =
-    tools ?? builtin?.builtinTools({ environment, sandbox, findLosses, findDiscarded, own }) ?? [];
+    tools ??
+    builtin?.builtinTools({ environment, sandbox, findLosses, findDiscarded, userPlaces }) ??
+    [];
   return {
     model: models.get,
     tools: [...standardTools, ...moreTools, ...taskTools],
@@ -679,7 +681,7 @@ const equip = async (
     }),
     userHooks,
     redactor,
-    own,
+    userPlaces,
     checkpoints,
     // After a crash, lists the background commands of an earlier process and ends its other
     // commands. Those of the calls in `waited` go on: these calls are being recovered.
@@ -782,15 +784,15 @@ const repositoryAbove = (folder: string): string | null => {
  */
 export const workspaceFault = (folder: string, environment: ProcessEnvironment): string | null => {
   if (isOfSystem(folder)) return 'it belongs to the system';
-  const own = readOwnPlaces(environment);
-  const kept = own.folders.find((place) => isWithin(folder, place));
+  const userPlaces = readUserPlaces(environment);
+  const kept = userPlaces.folders.find((place) => isWithin(folder, place));
   if (kept !== undefined) return `Pawl keeps its own files in ${kept}`;
   // `findProtection` looks for a name in the path, such as .git or .vscode, whose files programs
   // obey.
   if (folder.split(path.sep).some((name) => findProtection(name)?.path === '.git'))
     return 'it lies in .git: git obeys its configuration and runs its hooks';
   const root = repositoryAbove(folder);
-  if (root === null && isWithin(folder, own.home) && isSecretPath(folder, own, null))
+  if (root === null && isWithin(folder, userPlaces.home) && isSecretPath(folder, userPlaces, null))
     return 'secrets are kept there';
   const protection = findProtection(root === null ? folder : path.relative(root, folder));
   return protection === null ? null : `it lies in ${protection.path}: ${protection.why}`;

@@ -15,11 +15,11 @@ import {
   type JudgedCall,
   shortTitle,
 } from '../policy/judged-call.js';
-import { markSensitivePaths, type OwnPlaces } from '../policy/paths.js';
+import { markSensitivePaths, type UserPlaces } from '../policy/paths.js';
 import type { RawCall } from '../ports/model.js';
 import type { Judgement, PreviewContext, Tool } from '../ports/tool.js';
-import { readOwnPlaces } from '../secrets/own-places.js';
 import type { Redactor } from '../secrets/redactor.js';
+import { readUserPlaces } from '../secrets/user-places.js';
 import type { Equipment, RunningSession } from './equipment.js';
 import { takeJudgement, takePreview } from './outside-values.js';
 import {
@@ -34,7 +34,7 @@ import {
  * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted`
  * carries it: what it touches, or why it can't be made. It is judged before the reply is journaled
  * (docs/rules.md#judged-calls), and text that is not a JSON object is never repaired. `tools` by
- * their names; `workspace` is a real absolute path. `own`: places that count wherever
+ * their names; `workspace` is a real absolute path. `userPlaces`: places that count wherever
  * they lie. Exported for other runtimes, too.
  */
 export const judgeCall = async (
@@ -42,7 +42,7 @@ export const judgeCall = async (
   tools: ReadonlyMap<string, Tool>,
   workspace: string,
   redactor: Redactor = NO_REDACTOR,
-  own: OwnPlaces = readOwnPlaces(process.env),
+  userPlaces: UserPlaces = readUserPlaces(process.env),
 ): Promise<JudgedCall> => {
   const named = { callId: raw.callId, tool: raw.tool };
   const tool = tools.get(raw.tool);
@@ -66,7 +66,7 @@ export const judgeCall = async (
   const previews = tool.preview === undefined ? {} : ({ previews: 'yes' } as const);
   const traits = { ...tool.traits, deadlineMs, ...previews };
   // adds which paths hold credentials, or files that Pawl or other programs obey
-  const markedFacts = markSensitivePaths(facts, workspace, own);
+  const markedFacts = markSensitivePaths(facts, workspace, userPlaces);
   const titled = title === undefined ? {} : { title: shortTitle(title) };
   return {
     ...named,

@@ -540,7 +540,7 @@ const callKey = (batchId: string, callId: string): string => `${batchId} ${callI
 
 const createContext = (
   run: ToolRun,
-  { files, jobs, sentCalls, own }: Equipment,
+  { files, jobs, sentCalls, userPlaces }: Equipment,
   session: () => SessionData,
   blobs: Blobs,
 ): ToolContext => {
@@ -563,7 +563,7 @@ const createContext = (
     ...(widened === null ? {} : { widened }),
     ...(call.reply === undefined ? {} : { reply: call.reply }),
     paths: facts.paths,
-    isSecret: (place) => isSecretPath(place, own, workspace),
+    isSecret: (place) => isSecretPath(place, userPlaces, workspace),
     hosts: facts.hosts,
     signal: signal.signal,
     force: force.signal,

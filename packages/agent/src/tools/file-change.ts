@@ -16,7 +16,7 @@ import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { CallPreview } from '../machine/call.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
-import { type OwnPlaces, protectionInWorkspace } from '../policy/paths.js';
+import { protectionInWorkspace, type UserPlaces } from '../policy/paths.js';
 import type {
   FileHashes,
   FileMemory,
@@ -309,7 +309,7 @@ export const withAllowedWrites = (
   tool: Tool,
   sandbox: SessionSandbox,
   environment: ProcessEnvironment,
-  own: OwnPlaces,
+  userPlaces: UserPlaces,
 ): Tool => {
   const isNamed = createNamedCheck(environment);
   const judge: Tool['judge'] = async (input, workspace) => {
@@ -324,7 +324,7 @@ export const withAllowedWrites = (
   const run: Tool['run'] = async (input, context) => {
     const { workspace, paths } = context;
     for (const place of paths) {
-      const protection = protectionInWorkspace(workspace, place, own);
+      const protection = protectionInWorkspace(workspace, place, userPlaces);
       if (protection === null && !(await isNamed(workspace, place))) continue;
       const workspaceSandbox = await sandbox.of(workspace);
       for (const one of withNewFolders(place, workspace)) workspaceSandbox.allow(one);

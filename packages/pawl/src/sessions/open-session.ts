@@ -195,10 +195,9 @@ const openWithJournal = async (
     moreTools: [...tools.options.moreTools, ...prompts.tools],
     moreInstructions: prompts.section, // the list of skills
     secrets: { ...keysIn(flags.variables ?? {}), ...tools.secrets }, // replaced in what is stored
-    keyFiles: flags.keyFiles ?? [],
     passEnvironment: flags.passEnv?.split(',') ?? [],
     journals: held?.journals ?? fileJournals({ folder: stateFolder }), // held: open already
-    workspace,
+    ...{ workspace, keyFiles: flags.keyFiles ?? [] },
     report: (fault: Error) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
     settings: { ...settings, ...rights?.settings },
     // The user accepted that calls of unknown price count as nothing.

@@ -138,6 +138,17 @@ test('a state folder inside the workspace: commands run, and neither see nor cha
   assert.doesNotMatch(list.stdout, /"path":"state/, 'its own files are no changes of the session');
 });
 
+test("no session works where a link leads to Pawl's own folder", (t) => {
+  const { folder } = makePlace(t);
+  const [config, target] = [join(folder, 'config'), join(folder, 'dotfiles/pawl')];
+  for (const made of [config, target]) mkdirSync(made, { recursive: true });
+  const environment = { HOME: folder, XDG_CONFIG_HOME: config };
+  assert.equal(workspaceFault(target, environment), null, 'control');
+  symlinkSync(target, join(config, 'pawl'));
+  assert.match(workspaceFault(target, environment) ?? '', /Pawl keeps its own files in/);
+  assert.equal(workspaceFault(join(folder, 'dotfiles'), environment), null, 'control');
+});
+
 test('in a home as workspace credentials and the key of the configuration are read and shown after a question only', async (t) => {
   const place = makePlace(t);
   const home = place.workspace;
@@ -164,6 +175,8 @@ test('in a home as workspace credentials and the key of the configuration are re
   const results = stdout.split('\n').filter((line) => line.includes('NEEDLE'));
   assert.match(results.join('\n'), /NEEDLE notes/, `control: ${stdout}${stderr}`);
   assert.doesNotMatch(results.join('\n'), /NEEDLE private|NEEDLE-key/);
+  const said = stderr.split('\n').filter((line) => line.includes('whole home'));
+  assert.equal(said.length, 1, stderr);
   assert.deepEqual(readdirSync(join(home, '.config')), ['pawl']);
   assert.match(readFileSync(join(config, 'config.toml'), 'utf8'), /key"\n$/);
 });

@@ -48,7 +48,7 @@ const ADVICE =
   'if that was on purpose, change it with the tool write or edit, or ask again with ' +
   'needs: "outside"';
 
-const OWN = 'it is your own configuration, or your credentials';
+const OF_USER = 'it is your own configuration, or your credentials';
 
 /** A running command that may write, and what it can't write to. */
 export type Writer = {
@@ -60,8 +60,8 @@ export type Writer = {
 
 export type ProtectedFilesOptions = {
   readonly workspace: string;
-  /** The user's own places in the workspace, such as configuration that a link leads to. */
-  readonly own: readonly string[];
+  /** The user's places in the workspace, such as configuration that a link leads to. */
+  readonly userPlaces: readonly string[];
   /** Receives the files that are set aside. */
   readonly folder: string;
   /** Pawl's environment, which says where the user's git configuration lies. */
@@ -174,7 +174,7 @@ const withContents = (one: Known): Known => {
  */
 export class ProtectedFiles {
   readonly #workspace: string;
-  readonly #own: readonly string[];
+  readonly #userPlaces: readonly string[];
   readonly #folder: string;
   readonly #record: GuardRecord;
   readonly #scan;
@@ -203,7 +203,7 @@ export class ProtectedFiles {
 
   constructor({
     workspace,
-    own,
+    userPlaces,
     folder,
     environment,
     record,
@@ -212,10 +212,10 @@ export class ProtectedFiles {
   }: ProtectedFilesOptions) {
     this.#notes = [...notes];
     this.#workspace = workspace;
-    this.#own = own;
+    this.#userPlaces = userPlaces;
     this.#folder = folder;
     this.#record = record;
-    this.#scan = new ProtectedScan(workspace, own, environment);
+    this.#scan = new ProtectedScan(workspace, userPlaces, environment);
     for (const guard of interrupted) this.#goOnWith(guard);
     if (interrupted.length > 0) this.#writeRecord();
   }
@@ -564,7 +564,7 @@ export class ProtectedFiles {
    * next mount point.
    */
   #isPinned(place: string): boolean {
-    if (this.#own.includes(place)) return true; // with all folders above
+    if (this.#userPlaces.includes(place)) return true; // with all folders above
     const parent = path.dirname(place);
     // A part of a folder like `.github`, which is a mount itself.
     const isPart =
@@ -661,7 +661,7 @@ export class ProtectedFiles {
     if (moved === null) return;
     const byName = (): string =>
       findProtection(path.relative(this.#workspace, place))?.why ?? 'git obeys it';
-    const byItself = this.#own.some((own) => isWithin(place, own)) ? OWN : byName();
+    const byItself = this.#userPlaces.some((one) => isWithin(place, one)) ? OF_USER : byName();
     const why = namedBy === null ? byItself : `git's configuration names it: ${namedBy}`;
     this.#notes.push(
       `${this.#shown(place)} is protected (${why}); what the command put there was moved to ` +

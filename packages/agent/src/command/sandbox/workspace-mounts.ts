@@ -244,20 +244,20 @@ type WritableWorkspace = {
   readonly workspace: string;
   readonly repository: Repository;
   readonly scan: Scan;
-  /** The user's own places in the workspace. */
-  readonly own: readonly string[];
+  /** The user's places in the workspace. */
+  readonly userPlaces: readonly string[];
   /** Folders with a harmless repository that a command of this session created. */
   readonly createdRepositories: readonly string[];
 };
 
 /** Mounts of a workspace that the command may write to, except its protected paths. */
 const writableMounts = (
-  { workspace, repository, scan, own, createdRepositories }: WritableWorkspace,
+  { workspace, repository, scan, userPlaces, createdRepositories }: WritableWorkspace,
   access: RepositoryAccess,
 ): PlannedMounts => {
   const { mounts, bound, exchangeable } = protectedMounts(scan.protectedPaths.values(), {
     workspace,
-    own: new Set(own),
+    userPlaces: new Set(userPlaces),
     createdRepositories,
   });
   const gitFolders = gitFoldersIn(scan, createdRepositories, workspace, repository.elsewhere);
@@ -273,7 +273,7 @@ const isLink = (place: string): boolean => entryStatus(place)?.isSymbolicLink() 
 /** Gives the commands of a workspace their mounts, and checks what they have changed. */
 export class WorkspaceGuard {
   readonly #workspace: string;
-  readonly #own: readonly string[];
+  readonly #userPlaces: readonly string[];
   readonly #files: ProtectedFiles;
   readonly #history: GitHistory;
   #repository = NO_REPOSITORY;
@@ -282,15 +282,15 @@ export class WorkspaceGuard {
   /** Number of running commands that may write. */
   #running = 0;
 
-  /** `own`: the user's own places in the workspace. */
+  /** `userPlaces`: the user's places in the workspace. */
   constructor(
     workspace: string,
-    own: readonly string[],
+    userPlaces: readonly string[],
     files: ProtectedFiles,
     history: GitHistory,
   ) {
     this.#workspace = workspace;
-    this.#own = own;
+    this.#userPlaces = userPlaces;
     this.#files = files;
     this.#history = history;
   }
@@ -311,7 +311,7 @@ export class WorkspaceGuard {
     const { mounts, usual, bound, closed, changeable, exchangeable } = isWritable
       ? writableMounts(
           {
-            ...{ workspace, repository, scan, own: this.#own },
+            ...{ workspace, repository, scan, userPlaces: this.#userPlaces },
             createdRepositories: this.#files.createdRepositories(),
           },
           access,
@@ -407,14 +407,14 @@ const linkTargetMounts = (link: string, workspace: string): readonly Mount[] => 
  */
 const protectingMounts = (
   protectedPath: ProtectedPath,
-  { workspace, own }: Pick<ProtectingContext, 'workspace' | 'own'>,
+  { workspace, userPlaces }: Pick<ProtectingContext, 'workspace' | 'userPlaces'>,
 ): readonly Mount[] => {
   const parent = path.dirname(protectedPath.path);
   const mounts =
     protectedPath.kind === 'link'
       ? linkTargetMounts(protectedPath.path, workspace)
       : [readableIfThere(protectedPath.path)];
-  if (own.has(protectedPath.path))
+  if (userPlaces.has(protectedPath.path))
     return [...foldersAbove(protectedPath.path, workspace).map(writableIfThere), ...mounts];
   if (protectedPath.kind === 'link') return mounts;
   if (protectedPath.kind === 'repository') {
@@ -439,8 +439,8 @@ export type ProtectedMounts = {
 
 type ProtectingContext = {
   readonly workspace: string;
-  /** The user's own places: always mounted, with the folders above, so that all stays in place. */
-  readonly own: ReadonlySet<string>;
+  /** The user's places: always mounted, with the folders above, so that all stays in place. */
+  readonly userPlaces: ReadonlySet<string>;
   readonly createdRepositories: readonly string[];
 };
 
@@ -452,7 +452,7 @@ type ProtectingContext = {
  */
 const protectedMounts = (
   protectedPaths: Iterable<ProtectedPath>,
-  { workspace, own, createdRepositories }: ProtectingContext,
+  { workspace, userPlaces, createdRepositories }: ProtectingContext,
 ): ProtectedMounts => {
   const isCreated = ({ path: place, inGit, kind }: ProtectedPath): boolean =>
     (inGit || kind === 'repository') &&
@@ -461,7 +461,7 @@ const protectedMounts = (
     .filter((one) => !isCreated(one))
     .toSorted(
       (one, other) =>
-        Number(own.has(other.path)) - Number(own.has(one.path)) ||
+        Number(userPlaces.has(other.path)) - Number(userPlaces.has(one.path)) ||
         pathDepth(one.path) - pathDepth(other.path),
     );
   const repositories = all.filter(({ kind }) => kind === 'repository').map((one) => one.path);
@@ -476,7 +476,7 @@ const protectedMounts = (
       continue;
     }
     if (mounts.size >= MOUNTS_MAX) break;
-    for (const mount of protectingMounts(one, { workspace, own })) {
+    for (const mount of protectingMounts(one, { workspace, userPlaces })) {
       // Of two mounts at one path the read-only one counts.
       if (!mounts.has(mount.path) || mount.words[0] === '--ro-bind-try')
         mounts.set(mount.path, mount);

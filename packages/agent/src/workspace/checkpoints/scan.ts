@@ -171,10 +171,10 @@ export const lookAtAll = async (
 
 // ---- The names ----
 
-/** Lists a workspace without git. Leaves out nested repositories, and Pawl's own state. */
+/** Lists a workspace without git. Leaves out nested repositories, and Pawl's state. */
 const walk = ({ workspace, environment }: GitPlace): Listing => {
   const state = realPath(stateFolder(environment));
-  const own = state === null ? '' : toName(path.relative(workspace, state));
+  const inWorkspace = state === null ? '' : toName(path.relative(workspace, state));
   const names: string[] = [];
   const folders = [''];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
@@ -188,7 +188,7 @@ const walk = ({ workspace, environment }: GitPlace): Listing => {
     if (folder !== '' && found.some(({ name }) => name.toString() === '.git')) continue;
     for (const one of found) {
       const name = `${prefix}${one.name.toString('latin1')}`;
-      if (name === '.git' || name === own) continue;
+      if (name === '.git' || name === inWorkspace) continue;
       if (one.isDirectory()) folders.push(name);
       else if (one.isFile() || one.isSymbolicLink()) names.push(name);
       if (names.length > FILES_MAX_WITHOUT_GIT) return { names: [], clean: null, limit: TOO_MANY };

@@ -1,8 +1,8 @@
 /**
- * The user's own places: what Pawl obeys or trusts, and credentials. One list serves the policy,
+ * The user's places: what Pawl obeys or trusts, and credentials. One list serves the policy,
  * the mounts of the sandbox and its comparison after a command.
  *
- * From top to bottom: the paths that lead to a place through links; and `readOwnPlaces`.
+ * From top to bottom: the paths that lead to a place through links; and `readUserPlaces`.
  */
 
 import { readlinkSync } from 'node:fs';
@@ -15,7 +15,7 @@ import {
   stateFolder,
 } from '../platform/environment.js';
 import { entriesIn, entryStatus, isWithin } from '../platform/files.js';
-import { CREDENTIALS, listWords, type OwnPlaces } from '../policy/paths.js';
+import { CREDENTIALS, listWords, type UserPlaces } from '../policy/paths.js';
 
 const LINKS_MAX = 40;
 
@@ -126,7 +126,7 @@ const credentialPlaces = (
 };
 
 /** Places as the session's start finds them; made once a session. */
-export type FoundPlaces = OwnPlaces & {
+export type FoundPlaces = UserPlaces & {
   /** The folders that Pawl itself writes: nobody works there. */
   readonly folders: readonly string[];
   /** The part of `obeyed` that no command in the sandbox sees. */
@@ -134,11 +134,11 @@ export type FoundPlaces = OwnPlaces & {
 };
 
 /**
- * Finds the user's own places. `keyFiles`: files with API keys that the configuration names. The
+ * Finds the user's places. `keyFiles`: files with API keys that the configuration names. The
  * folder of the configuration is hidden where it is named; where links lead, it is part of what the
  * user works on (dotfiles under git), so commands read it.
  */
-export const readOwnPlaces = (
+export const readUserPlaces = (
   environment: ProcessEnvironment,
   keyFiles: readonly string[] = [],
 ): FoundPlaces => {
@@ -165,7 +165,7 @@ export const readOwnPlaces = (
 
 /** Those of the places that lie in the workspace. A place that holds all of it does not count. */
 export const placesIn = (
-  { obeyed, credentials }: OwnPlaces,
+  { obeyed, credentials }: UserPlaces,
   workspace: string,
 ): readonly string[] => {
   const inside = [...new Set([...obeyed, ...credentials])].filter(

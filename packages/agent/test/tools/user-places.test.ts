@@ -35,8 +35,8 @@ const LINKS = {
   '.ssh': 'dotfiles/ssh',
   '.netrc': 'dotfiles/netrc',
   '.aws': 'dotfiles/missing/aws',
-  'dotfiles/pawl/skills': '../shared/skills',
-  'dotfiles/pawl/AGENTS.md': '../shared/rules.md',
+  'dotfiles/pawl/skills': 'dotfiles/shared/skills',
+  'dotfiles/pawl/AGENTS.md': 'dotfiles/shared/rules.md',
 } as const;
 
 before(() => {
@@ -50,7 +50,7 @@ before(() => {
   writeFileSync(at('home/dotfiles/netrc'), 'x');
   symlinkSync('real', at('home/dotfiles/current'));
   for (const [link, target] of Object.entries(LINKS))
-    symlinkSync(target.startsWith('..') ? target : at('home', target), at('home', link));
+    symlinkSync(at('home', target), at('home', link));
 });
 after(() => {
   setVariables(Object.fromEntries(kept));

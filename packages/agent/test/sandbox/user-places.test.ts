@@ -1,3 +1,4 @@
+import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import {
   existsSync,
@@ -134,7 +135,7 @@ const contentAt = (place: string): string => (existsSync(place) ? readFileSync(p
 const viewHost = shareHostView();
 
 for (const { given, files, links = {}, variables = {}, command, missing = [], isSeen } of rows)
-  test(`commands leave the user's own places as they are: ${given}`, async (t) => {
+  test(`commands leave the user's places as they are: ${given}`, async (t) => {
     const home = realpathSync(mkdtempSync(path.join(os.tmpdir(), 'pawl-own-')));
     t.after(() => removeFolderSync(home));
     const at = (place: string): string => path.join(home, place);
