@@ -38,7 +38,6 @@ export type Scenario = {
   readonly workspace: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly sessionFolder: string;
-  readonly hidden: readonly string[];
   readonly pass?: readonly string[];
   readonly steps: readonly Step[];
 };
@@ -171,13 +170,12 @@ const changesHost = ({ steps }: Scenario): boolean =>
   steps.some((step) => 'host' in step && /\/(?:opt|etc|usr)\//.test(step.host));
 
 const runScenario = async (scenario: Scenario, cacheFolder: string): Promise<ScenarioEnd> => {
-  const { name, workspace, environment, sessionFolder, hidden, pass = [] } = scenario;
+  const { name, workspace, environment, sessionFolder, pass = [] } = scenario;
   const create = (folder: string): CommandSandbox =>
     createCommandSandbox({
       workspace,
       environment,
       sessionFolder: folder,
-      hidden,
       ...(changesHost(scenario) ? {} : { viewHost: viewOnce }),
       passEnvironment: pass,
       cacheFolder,

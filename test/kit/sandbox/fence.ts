@@ -191,14 +191,14 @@ const scenarioOf = (one: Case, level: CommandLevel, account: Account, top: strin
     mkdirSync(folder, { recursive: true });
   seedHome(place.home);
   writeFileSync(path.join(place.outside, 'secret'), SEEDED);
-  const environment = { ...environmentOf(place.home), ...one.environment };
+  const state = { XDG_STATE_HOME: path.join(top, 'state') };
+  const environment = { ...environmentOf(place.home), ...state, ...one.environment };
   owned(top, account);
   const setup: readonly Step[] = one.setup === undefined ? [] : [{ host: `set -e\n${one.setup}` }];
   return {
     name: one.name,
     workspace: place.workspace,
     environment,
-    hidden: [path.join(top, 'state')],
     ...(one.pass === undefined ? {} : { pass: one.pass }),
     sessionFolder: path.join(top, 'state/sandbox', `${process.pid}-test`),
     steps: [...setup, ...one.steps(place, level)],

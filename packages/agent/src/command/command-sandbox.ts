@@ -35,6 +35,7 @@ import {
 } from '../platform/start-program.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { HistoryPurpose, RepositoryAccess } from '../policy/repository-access.js';
+import { type FoundPlaces, placesIn, readUserPlaces } from '../secrets/user-places.js';
 import {
   findInNetwork,
   removeStale,
@@ -101,8 +102,8 @@ export type CommandSandboxOptions = {
    * Names of variables that the user passes to commands beside the usual ones. Secrets are allowed.
    */
   readonly passEnvironment?: readonly string[];
-  /** Files and folders that no fenced command may see: Pawl's state and configuration. */
-  readonly hidden?: readonly string[];
+  /** The user's places. Default: those that the environment names. */
+  readonly userPlaces?: FoundPlaces;
   /** How the machine is inspected. Sandboxes that share a view give the same function. */
   readonly viewHost?: (() => HostView) | undefined;
   /** The session, if it can be resumed. */
@@ -217,16 +218,20 @@ type SessionView = {
   readonly filters: { readonly local: string; readonly withoutLocal: string } | null;
 };
 
+const findUserPlaces = ({ environment, userPlaces }: CommandSandboxOptions): FoundPlaces =>
+  userPlaces ?? readUserPlaces(environment);
+
 /** Inspects the machine and makes the session's folders. */
 const viewSession = async (options: CommandSandboxOptions): Promise<SessionView> => {
-  const { workspace, environment, sessionFolder, hidden = [], viewHost = viewHostNow } = options;
-  const secrets = secretPlaces({ environment, hidden });
+  const { workspace, environment, sessionFolder, viewHost = viewHostNow } = options;
+  const userPlaces = findUserPlaces(options);
+  const secrets = secretPlaces({ environment, userPlaces });
   const host = viewHost();
   const home = viewHome({
     environment,
     home: findHome(environment.HOME ?? homedir()),
     workspace,
-    hidden,
+    hidden: userPlaces.hidden,
   });
   const git = findProgram('git', { environment, workspace });
   const gitSettings = await readGitSettings(git, workspace, environment);
@@ -294,8 +299,10 @@ class Sandbox implements CommandSandbox {
     const { workspace, environment, sessionFolder, sessionId = null } = options;
     // Takes over what killed processes were guarding, and the lines that they could not report.
     const search = { processFolder: sessionFolder, workspace, sessionId };
+    const userPlaces = placesIn(findUserPlaces(options), workspace);
     this.#protected = new ProtectedFiles({
       workspace,
+      userPlaces,
       environment,
       folder: `${sessionFolder}/set-aside`,
       record: guardRecordIn(sessionFolder),
@@ -306,7 +313,7 @@ class Sandbox implements CommandSandbox {
     if (this.#protected.isInterrupted()) this.#sweepRegularly();
     const git = (): ProgramPath | null => findFor(options, 'git');
     const history = new GitHistory({ workspace, sessionFolder, git });
-    this.#workspace = new WorkspaceGuard(workspace, this.#protected, history);
+    this.#workspace = new WorkspaceGuard(workspace, userPlaces, this.#protected, history);
   }
 
   allow(place: string): void {

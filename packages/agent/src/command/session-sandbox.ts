@@ -8,8 +8,9 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { configFolder, stateFolder } from '../platform/environment.js';
+import { stateFolder } from '../platform/environment.js';
 import type { SentCalls } from '../ports/tool.js';
+import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
 import type { CommandSandbox, CommandSandboxOptions } from './command-sandbox.js';
 import type { EarlierCommands } from './earlier-processes.js';
 import type { SandboxProbe } from './sandbox/bubblewrap.js';
@@ -32,6 +33,8 @@ export type SessionSandboxOptions = {
    * killed, too.
    */
   readonly sessionId?: string;
+  /** The user's places. Default: those that the environment names. */
+  readonly userPlaces?: FoundPlaces;
 };
 
 /** The sandboxes of one session. Their code is loaded with the first command. */
@@ -61,7 +64,13 @@ export type SessionSandbox = {
 };
 
 const createOptions = (
-  { environment, passEnvironment = [], viewHost, sessionId }: SessionSandboxOptions,
+  {
+    environment,
+    passEnvironment = [],
+    viewHost,
+    sessionId,
+    userPlaces = readUserPlaces(environment),
+  }: SessionSandboxOptions,
   workspace: string,
 ): CommandSandboxOptions => {
   const state = stateFolder(environment);
@@ -73,7 +82,7 @@ const createOptions = (
     viewHost,
     sessionFolder: path.join(state, 'sandbox', name),
     cacheFolder: state,
-    hidden: [state, configFolder(environment)],
+    userPlaces,
     sessionId,
     outlives: sessionId !== undefined,
   };

@@ -46,6 +46,13 @@ export const configFolder = (environment: ProcessEnvironment): string =>
 export const dataFolder = (environment: ProcessEnvironment): string =>
   pawlFolder(environment, 'XDG_DATA_HOME', ['.local', 'share']);
 
+/**
+ * Folder of compiled code, which is trusted like the program itself: `$XDG_CACHE_HOME/pawl`,
+ * otherwise `~/.cache/pawl`.
+ */
+export const cacheFolder = (environment: ProcessEnvironment): string =>
+  pawlFolder(environment, 'XDG_CACHE_HOME', ['.cache']);
+
 /** The version in package.json. A test compares the two. */
 export const VERSION = '0.1.0';
 

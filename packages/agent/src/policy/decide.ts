@@ -253,10 +253,10 @@ const protectionOpinions = (
   { facts, traits }: JudgedCall,
 ): readonly Opinion[] => {
   const reasons: string[] = [];
+  if (facts.secret?.length) reasons.push(`credentials are kept in ${facts.secret.join(', ')}`);
   const changed = traits.mutating ? (facts.protected ?? []) : [];
   if (changed.length > 0)
     reasons.push(`${changed.join(', ')} is run or obeyed later without a question`);
-  if (facts.secret?.length) reasons.push(`credentials are kept in ${facts.secret.join(', ')}`);
   return reasons.map((why) => {
     const opinion = builtInQuestion(
       why,

@@ -1,9 +1,9 @@
 /**
- * Paths that need more than a rule: those that other programs run or obey, and those that hold
- * credentials.
+ * Paths that need more than a rule: those that other programs run or obey, those that Pawl obeys,
+ * and those that hold credentials.
  *
  * From top to bottom: lists of words, as the policy writes them; protected paths with their
- * reasons; paths of credentials; `markSensitivePaths`, which marks both in the facts of a call; and
+ * reasons; the user's places; `markSensitivePaths`, which marks all in the facts of a call; and
  * the name in a program's path.
  */
 
@@ -235,48 +235,106 @@ export const mayBeProtected = (name: string): boolean => {
   );
 };
 
-// ---- Paths that hold credentials: every read of them is asked about ----
+// ---- The user's places: what Pawl obeys, and credentials. They count wherever they lie ----
 
-const IN_HOME = (
-  '.ssh .gnupg .aws .azure .kube .docker .netrc .npmrc .pypirc .git-credentials .pgpass ' +
-  '.my.cnf .boto .s3cfg .vault-token .terraform.d .config/gh .config/gcloud .config/hub ' +
-  '.config/op .config/doctl .config/rclone .config/pawl .config/git/credentials ' +
-  '.cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml ' +
-  '.gradle/gradle.properties .local/share/keyrings .local/state/pawl .password-store ' +
-  '.mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware ' +
-  '.config/Code .claude .codex .gemini .config/anthropic .config/openai .bash_history ' +
-  '.zsh_history .python_history .node_repl_history .psql_history .mysql_history ' +
-  'Library/Keychains Library/Cookies'
-).split(' ');
+/**
+ * Places of the user, as absolute paths: as they are named, each link on the way, and where
+ * they really lie (secrets/user-places.ts finds them). Replacing such a link is writing the place.
+ */
+export type UserPlaces = {
+  /** The real path of the home. */
+  readonly home: string;
+  /** Configuration, state and compiled code of Pawl. Writing them is asked about. */
+  readonly obeyed: readonly string[];
+  /** Every read of them is asked about. */
+  readonly credentials: readonly string[];
+};
+
+/** Credentials below the home, without those of Pawl. */
+export const CREDENTIALS = listWords(`
+  .ssh .gnupg .aws .azure .kube .docker .netrc .npmrc .pypirc .git-credentials .pgpass .my.cnf
+  .boto .s3cfg .vault-token .terraform.d .config/gh .config/gcloud .config/hub .config/op
+  .config/doctl .config/rclone .config/git/credentials .config/composer/auth.json
+  .composer/auth.json .cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml
+  .gradle/gradle.properties .nuget/NuGet .hex/hex.config .bundle .wgetrc .pki .android
+  .local/share/keyrings .password-store .mozilla .thunderbird
+  .config/google-chrome .config/chromium .config/BraveSoftware .config/Code .claude .codex .gemini
+  .config/anthropic .config/openai .bash_history .zsh_history .python_history .node_repl_history
+  .psql_history .mysql_history Library/Keychains Library/Cookies
+`);
 
 const OF_SYSTEM =
   /^\/(proc|sys|dev)(\/|$)|^\/etc\/(shadow|gshadow|sudoers|ssh|ssl\/private|pki|krb5\.keytab|NetworkManager|wireguard|openvpn)|^\/(var\/)?run\/|^\/var\/lib\/(docker|containerd|sss|NetworkManager)|^\/etc\/(sudoers\.d)/;
 
-/** Whether a real absolute path holds credentials. */
-export const isSecretPath = (path: string, home: string): boolean => {
-  if (OF_SYSTEM.test(path)) return true;
-  const base = home.endsWith('/') ? home : `${home}/`;
-  if (home === '' || !path.startsWith(base)) return false;
-  const inside = path.slice(base.length).toLowerCase();
-  return IN_HOME.some(
-    (place) => inside === place.toLowerCase() || inside.startsWith(`${place.toLowerCase()}/`),
-  );
-};
-
-// ---- Both, in the facts of a call ----
-
-/** The path from the workspace on; null if it lies outside. */
-const relativeTo = (workspace: string, path: string): string | null => {
-  const base = workspace.endsWith('/') ? workspace : `${workspace}/`;
-  if (path === workspace) return '';
+/** The path from a folder on; null if it lies outside. */
+const relativeTo = (folder: string, path: string): string | null => {
+  const base = folder.endsWith('/') ? folder : `${folder}/`;
+  if (path === folder) return '';
   return path.startsWith(base) ? path.slice(base.length) : null;
 };
 
+const isInside = (folder: string | null, path: string): boolean =>
+  folder !== null && relativeTo(folder, path) !== null;
+
 /**
- * The protection of a file by its name in the workspace. The workspace's own name counts where a
- * protected path begins with it: in a workspace `.github` the folder `workflows` is protected.
+ * The place in which a path lies. A place that holds the whole workspace counts only outside of it:
+ * the user works in it.
  */
-export const protectionInWorkspace = (workspace: string, path: string): Protection | null => {
+const placeAround = (
+  places: readonly string[],
+  path: string,
+  workspace: string | null,
+): string | null => {
+  const lower = path.toLowerCase();
+  const counts = (place: string): boolean =>
+    workspace === null || !isInside(place, workspace) || !isInside(workspace, path);
+  return places.find((place) => isInside(place.toLowerCase(), lower) && counts(place)) ?? null;
+};
+
+/** Whether a real absolute path holds credentials. `workspace`: null for none. */
+export const isSecretPath = (
+  path: string,
+  userPlaces: UserPlaces,
+  workspace: string | null,
+): boolean =>
+  (OF_SYSTEM.test(path) && !(OF_SYSTEM.test(workspace ?? '') && isInside(workspace, path))) ||
+  placeAround(userPlaces.credentials, path, workspace) !== null;
+
+/** Folders of the home that many programs share. */
+const SHARED = listWords('.config .local .local/share .local/state .local/bin .cache');
+/** Names in the home, beside those with a dot, below which programs lie that are run later. */
+const RUN_IN_HOME = wordSet('bin library');
+
+/**
+ * The protection of the user's files in a workspace that is the home, lies above it, or is a folder
+ * of it that programs share: nearly every program obeys something below a name with a dot there.
+ */
+const protectionInHome = (path: string, home: string, workspace: string): Protection | null => {
+  const holdsHome = relativeTo(workspace, home) !== null;
+  const inside = relativeTo(home, path);
+  if (inside === null || !(holdsHome || SHARED.some((name) => workspace === `${home}/${name}`)))
+    return null;
+  const [first = ''] = inside.split('/');
+  if (!first.startsWith('.') && !RUN_IN_HOME.has(first.toLowerCase())) return null;
+  return { path: `~/${first}`, why: 'programs of yours obey or run it' };
+};
+
+/** The protection of the user's places; null for any other path. */
+const protectionOfUser = (
+  path: string,
+  userPlaces: UserPlaces,
+  workspace: string,
+): Protection | null => {
+  if (path === workspace) return null;
+  const place = placeAround([...userPlaces.obeyed, ...userPlaces.credentials], path, workspace);
+  return place === null
+    ? protectionInHome(path, userPlaces.home, workspace)
+    : { path: place, why: 'it is your own configuration, or your credentials' };
+};
+
+// ---- All of them, in the facts of a call ----
+
+const protectionByName = (workspace: string, path: string): Protection | null => {
   const inside = relativeTo(workspace, path);
   if (inside === null) return findFileProtection(path);
   const name = workspace.split('/').at(-1) ?? '';
@@ -286,6 +344,18 @@ export const protectionInWorkspace = (workspace: string, path: string): Protecti
 };
 
 /**
+ * The protection of a file by its name in the workspace, or as one of the user's places. The
+ * workspace's own name counts where a protected path begins with it: in a workspace `.github` the
+ * folder `workflows` is protected.
+ */
+export const protectionInWorkspace = (
+  workspace: string,
+  path: string,
+  userPlaces: UserPlaces,
+): Protection | null =>
+  protectionByName(workspace, path) ?? protectionOfUser(path, userPlaces, workspace);
+
+/**
  * Adds to the facts of a call which of its paths are protected or secret, and whether one lies
  * outside the workspace. The workspace's own path does not count. Paths that the tool has found to
  * be protected stay so.
@@ -293,15 +363,14 @@ export const protectionInWorkspace = (workspace: string, path: string): Protecti
 export const markSensitivePaths = (
   facts: CallFacts,
   workspace: string,
-  home: string,
+  userPlaces: UserPlaces,
 ): CallFacts => {
   const reported = facts.protected ?? [];
   const protectedPaths = facts.paths.filter(
-    (path) => reported.includes(path) || protectionInWorkspace(workspace, path) !== null,
+    (path) =>
+      reported.includes(path) || protectionInWorkspace(workspace, path, userPlaces) !== null,
   );
-  const secret = facts.paths.filter(
-    (path) => relativeTo(workspace, path) === null && isSecretPath(path, home),
-  );
+  const secret = facts.paths.filter((path) => isSecretPath(path, userPlaces, workspace));
   const leavesWorkspace =
     facts.needs === undefined && facts.paths.some((path) => relativeTo(workspace, path) === null);
   return {

@@ -99,6 +99,11 @@ export type ToolContext = {
    * The real paths that policy approved. Don't touch a path that resolves to another one by now.
    */
   readonly paths: readonly string[];
+  /**
+   * Whether a real path holds credentials. A call about a folder above it doesn't show them: the
+   * user was not asked. Absent: nothing is known to.
+   */
+  isSecret?(path: string): boolean;
   /** The hosts that policy approved. Don't follow redirects to other hosts. */
   readonly hosts: readonly string[];
   /**

@@ -22,12 +22,7 @@ import type { Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import { attempt, reportThrough } from '../platform/attempt.js';
 import { type Clock, systemClock } from '../platform/clock.js';
-import {
-  configFolder,
-  homeFolder,
-  type ProcessEnvironment,
-  stateFolder,
-} from '../platform/environment.js';
+import { type ProcessEnvironment, stateFolder } from '../platform/environment.js';
 import { isWithin, readTextOrEmpty } from '../platform/files.js';
 import type { SandboxLevel } from '../policy/decide.js';
 import { findProtection, isSecretPath } from '../policy/paths.js';
@@ -41,6 +36,7 @@ import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
 import { createJobs, type FileMemory, type Job, type LateTools, type Tool } from '../ports/tool.js';
 import { createRedactor, findSecrets } from '../secrets/redactor.js';
+import { readUserPlaces } from '../secrets/user-places.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
 import { newSessionId, type SessionDependencies } from './equipment.js';
 import { createModels, modelSettings } from './model-call.js';
@@ -98,6 +94,8 @@ export type AgentOptions = {
    * the name shown in place of its value wherever tool output contains it.
    */
   readonly secrets?: Readonly<Record<string, string>>;
+  /** Files with API keys. Reading one is asked about, wherever it lies. Default: none. */
+  readonly keyFiles?: readonly string[];
   readonly clock?: Clock;
   /** Receives faults that don't stop the session. Default: a process warning. */
   readonly report?: (fault: Error) => void;
@@ -311,6 +309,7 @@ const createParts = ({
   moreInstructions = '',
   passEnvironment = [],
   secrets = {},
+  keyFiles = [],
   report = (fault) => process.emitWarning(fault),
 }: Omit<AgentOptions, 'journals' | 'tasks'>) => {
   checkModel(model);
@@ -326,6 +325,7 @@ const createParts = ({
     checkpoints,
     moreInstructions,
     passEnvironment,
+    keyFiles,
     redactor: createRedactor(findSecrets(process.env, secrets)),
     report: reportThrough(report),
   };
@@ -632,6 +632,8 @@ const equip = async (
   taskTools: readonly Tool[] = [],
 ): Promise<SessionDependencies> => {
   const { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks } = parts;
+  const environment = process.env;
+  const userPlaces = readUserPlaces(environment, parts.keyFiles);
   // "Late" checkpoints and hooks load their code when a call may first change files.
   const [
     { createFileMemory },
@@ -644,8 +646,7 @@ const equip = async (
     import('../workspace/late-hooks.js'),
     tools === undefined ? import('../tools/builtin-tools.js') : null,
   ]);
-  const environment = process.env;
-  const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
+  const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId, userPlaces });
   const checkpoints = parts.checkpoints
     ? createLateCheckpoints({ workspace, sessionId, environment })
     : null;
@@ -663,7 +664,9 @@ const equip = async (
           startedBy,
         });
   const standardTools =
-    tools ?? builtin?.builtinTools({ environment, sandbox, findLosses, findDiscarded }) ?? [];
+    tools ??
+    builtin?.builtinTools({ environment, sandbox, findLosses, findDiscarded, userPlaces }) ??
+    [];
   return {
     model: models.get,
     tools: [...standardTools, ...moreTools, ...taskTools],
@@ -678,6 +681,7 @@ const equip = async (
     }),
     userHooks,
     redactor,
+    userPlaces,
     checkpoints,
     // After a crash, lists the background commands of an earlier process and ends its other
     // commands. Those of the calls in `waited` go on: these calls are being recovered.
@@ -780,15 +784,15 @@ const repositoryAbove = (folder: string): string | null => {
  */
 export const workspaceFault = (folder: string, environment: ProcessEnvironment): string | null => {
   if (isOfSystem(folder)) return 'it belongs to the system';
-  for (const place of [stateFolder(environment), configFolder(environment)])
-    if (isWithin(folder, place)) return `Pawl keeps its own files in ${place}`;
+  const userPlaces = readUserPlaces(environment);
+  const kept = userPlaces.folders.find((place) => isWithin(folder, place));
+  if (kept !== undefined) return `Pawl keeps its own files in ${kept}`;
   // `findProtection` looks for a name in the path, such as .git or .vscode, whose files programs
   // obey.
   if (folder.split(path.sep).some((name) => findProtection(name)?.path === '.git'))
     return 'it lies in .git: git obeys its configuration and runs its hooks';
   const root = repositoryAbove(folder);
-  const home = homeFolder(environment);
-  if (root === null && isWithin(folder, home) && isSecretPath(folder, home))
+  if (root === null && isWithin(folder, userPlaces.home) && isSecretPath(folder, userPlaces, null))
     return 'secrets are kept there';
   const protection = findProtection(root === null ? folder : path.relative(root, folder));
   return protection === null ? null : `it lies in ${protection.path}: ${protection.why}`;

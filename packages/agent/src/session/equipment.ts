@@ -10,6 +10,7 @@ import type { Prices, Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import type { Clock } from '../platform/clock.js';
 import type { JudgedCall } from '../policy/judged-call.js';
+import type { UserPlaces } from '../policy/paths.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Hooks, UserHooks } from '../ports/hooks.js';
 import type { Blobs, FrozenPrompt, Header, Journal, StartedBy } from '../ports/journal.js';
@@ -17,6 +18,7 @@ import type { Model, ToolDeclaration } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session.js';
 import type { FileMemory, Jobs, LateTools, SentCalls, Tool } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
+import { readUserPlaces } from '../secrets/user-places.js';
 import type { Post } from './loop.js';
 import { NO_REDACTOR, redactJobs } from './result-text.js';
 import type { UserHookRuns } from './user-hooks.js';
@@ -53,6 +55,8 @@ export type SessionDependencies = {
   readonly isBound?: boolean;
   /** Replaces secrets in what tools return. Absent: nothing is secret. */
   readonly redactor?: Redactor;
+  /** The user's places. Absent: those that the environment of the process names. */
+  readonly userPlaces?: UserPlaces;
   /**
    * Takes over what still runs of earlier processes of the session. `waited`: the interrupted calls
    * that are being recovered, each as batch and call.
@@ -70,8 +74,9 @@ export type SessionDependencies = {
 };
 
 /** The dependencies in the form that the performers use. */
-export type Equipment = Omit<SessionDependencies, 'tools' | 'redactor'> & {
+export type Equipment = Omit<SessionDependencies, 'tools' | 'redactor' | 'userPlaces'> & {
   readonly redactor: Redactor;
+  readonly userPlaces: UserPlaces;
   /** By name. */
   readonly tools: ReadonlyMap<string, Tool>;
   /** Fixed at the start of the session. */
@@ -192,6 +197,7 @@ export const gatherEquipment = (
     ...dependencies,
     ...runtime,
     redactor,
+    userPlaces: dependencies.userPlaces ?? readUserPlaces(process.env),
     jobs: redactJobs(redactor, dependencies.jobs),
     tools: toolsByName,
     instructions,

@@ -5,7 +5,6 @@
  * `Previews`, which asks the tool what the call would change, before the user is asked.
  */
 
-import { homedir } from 'node:os';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallPreview } from '../machine/call.js';
 import { attempt } from '../platform/attempt.js';
@@ -16,10 +15,11 @@ import {
   type JudgedCall,
   shortTitle,
 } from '../policy/judged-call.js';
-import { markSensitivePaths } from '../policy/paths.js';
+import { markSensitivePaths, type UserPlaces } from '../policy/paths.js';
 import type { RawCall } from '../ports/model.js';
 import type { Judgement, PreviewContext, Tool } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
+import { readUserPlaces } from '../secrets/user-places.js';
 import type { Equipment, RunningSession } from './equipment.js';
 import { takeJudgement, takePreview } from './outside-values.js';
 import {
@@ -34,13 +34,15 @@ import {
  * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted`
  * carries it: what it touches, or why it can't be made. It is judged before the reply is journaled
  * (docs/rules.md#judged-calls), and text that is not a JSON object is never repaired. `tools` by
- * their names; `workspace` is a real absolute path. Exported for other runtimes, too.
+ * their names; `workspace` is a real absolute path. `userPlaces`: places that count wherever
+ * they lie. Exported for other runtimes, too.
  */
 export const judgeCall = async (
   raw: RawCall,
   tools: ReadonlyMap<string, Tool>,
   workspace: string,
   redactor: Redactor = NO_REDACTOR,
+  userPlaces: UserPlaces = readUserPlaces(process.env),
 ): Promise<JudgedCall> => {
   const named = { callId: raw.callId, tool: raw.tool };
   const tool = tools.get(raw.tool);
@@ -63,8 +65,8 @@ export const judgeCall = async (
   const { deadlineMs = tool.traits.deadlineMs, facts, title } = judgement;
   const previews = tool.preview === undefined ? {} : ({ previews: 'yes' } as const);
   const traits = { ...tool.traits, deadlineMs, ...previews };
-  // adds which paths hold credentials, or files that other programs obey
-  const markedFacts = markSensitivePaths(facts, workspace, homedir());
+  // adds which paths hold credentials, or files that Pawl or other programs obey
+  const markedFacts = markSensitivePaths(facts, workspace, userPlaces);
   const titled = title === undefined ? {} : { title: shortTitle(title) };
   return {
     ...named,

@@ -301,13 +301,13 @@ export class ModelCalls {
     model: Model,
     workspace: string,
   ): Promise<void> {
-    const { tools, redactor } = this.#equipment;
+    const { tools, redactor, userPlaces } = this.#equipment;
     const { userHooks } = this.#session;
     const judged = new Map<RawCall, JudgedCall>();
     for (const part of reply.parts) {
       if (part.type !== 'call') continue;
       // asks the tool for the facts by which the machine decides whether the call may run
-      const call = await judgeCall(part, tools, workspace, redactor);
+      const call = await judgeCall(part, tools, workspace, redactor, userPlaces);
       judged.set(
         part,
         userHooks === null ? call : await userHooks.beforeTool(request.requestId, call),

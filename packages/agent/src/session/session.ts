@@ -368,7 +368,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   async #judgePending({ workspace }: Settings): Promise<Pick<On<'Resumed'>, 'judged'>> {
     if (this.#opened.name !== 'ExecutingTools') return {};
     const { calls } = this.#opened;
-    const { tools, redactor } = this.#equipment;
+    const { tools, redactor, userPlaces } = this.#equipment;
     const judged: JudgedCall[] = [];
     for (const { judged: call, status } of calls) {
       if (!isPending(status)) continue;
@@ -378,6 +378,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
         tools,
         workspace,
         redactor,
+        userPlaces,
       );
       // Hooks only tighten, and do not run twice for a call.
       judged.push(call.hooks === undefined ? rejudged : { ...rejudged, hooks: call.hooks });

@@ -29,6 +29,7 @@ import { attempt } from '../platform/attempt.js';
 import { type Clock, createJoiner, type Joiner, waitAtMost } from '../platform/clock.js';
 import { decide, levelOfCall } from '../policy/decide.js';
 import type { JudgedCall } from '../policy/judged-call.js';
+import { isSecretPath } from '../policy/paths.js';
 import type { Hooks } from '../ports/hooks.js';
 import type { Blobs, Journal } from '../ports/journal.js';
 import type {
@@ -539,7 +540,7 @@ const callKey = (batchId: string, callId: string): string => `${batchId} ${callI
 
 const createContext = (
   run: ToolRun,
-  { files, jobs, sentCalls }: Equipment,
+  { files, jobs, sentCalls, userPlaces }: Equipment,
   session: () => SessionData,
   blobs: Blobs,
 ): ToolContext => {
@@ -562,6 +563,7 @@ const createContext = (
     ...(widened === null ? {} : { widened }),
     ...(call.reply === undefined ? {} : { reply: call.reply }),
     paths: facts.paths,
+    isSecret: (place) => isSecretPath(place, userPlaces, workspace),
     hosts: facts.hosts,
     signal: signal.signal,
     force: force.signal,

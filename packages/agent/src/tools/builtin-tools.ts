@@ -4,8 +4,10 @@ import { randomBytes } from 'node:crypto';
 import { createCommandVariables } from '../command/environment.js';
 import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
+import type { UserPlaces } from '../policy/paths.js';
 import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { readUserPlaces } from '../secrets/user-places.js';
 import { createBashTool } from './bash.js';
 import { editTool } from './edit.js';
 import { createFetchTool } from './fetch.js';
@@ -26,6 +28,8 @@ export type BuiltinOptions = {
   readonly findLosses?: FindLosses;
   /** Looks up what `git restore` of paths would discard. Default: nobody looks, the policy asks. */
   readonly findDiscarded?: FindDiscarded;
+  /** The user's places. Default: those that the environment names. */
+  readonly userPlaces?: UserPlaces;
 };
 
 /** Nothing is known, so the policy takes the worst for true. */
@@ -60,14 +64,15 @@ export const builtinTools = ({
   sandbox = createSessionSandbox({ environment }),
   findLosses = NOBODY_LOOKS,
   findDiscarded = NOBODY_LOOKS,
+  userPlaces = readUserPlaces(environment),
 }: BuiltinOptions = {}): readonly Tool[] => [
   readTool,
   listTool,
   findTool,
   searchTool,
   // asks about protected files such as git hooks, and tells the sandbox which ones were allowed
-  withAllowedWrites(editTool, sandbox, environment),
-  withAllowedWrites(writeTool, sandbox, environment),
+  withAllowedWrites(editTool, sandbox, environment, userPlaces),
+  withAllowedWrites(writeTool, sandbox, environment, userPlaces),
   commandTool({ environment, sandbox, findLosses, findDiscarded }),
   todoTool,
   createFetchTool(environment),

@@ -16,7 +16,7 @@ import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { CallPreview } from '../machine/call.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
-import { protectionInWorkspace } from '../policy/paths.js';
+import { protectionInWorkspace, type UserPlaces } from '../policy/paths.js';
 import type {
   FileHashes,
   FileMemory,
@@ -309,6 +309,7 @@ export const withAllowedWrites = (
   tool: Tool,
   sandbox: SessionSandbox,
   environment: ProcessEnvironment,
+  userPlaces: UserPlaces,
 ): Tool => {
   const isNamed = createNamedCheck(environment);
   const judge: Tool['judge'] = async (input, workspace) => {
@@ -323,8 +324,8 @@ export const withAllowedWrites = (
   const run: Tool['run'] = async (input, context) => {
     const { workspace, paths } = context;
     for (const place of paths) {
-      if (protectionInWorkspace(workspace, place) === null && !(await isNamed(workspace, place)))
-        continue;
+      const protection = protectionInWorkspace(workspace, place, userPlaces);
+      if (protection === null && !(await isNamed(workspace, place))) continue;
       const workspaceSandbox = await sandbox.of(workspace);
       for (const one of withNewFolders(place, workspace)) workspaceSandbox.allow(one);
     }

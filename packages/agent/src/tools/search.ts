@@ -486,8 +486,10 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
     return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
   // ripgrep names files below the workspace, the glob is about names below `path`
   const prefix = `${name}/`;
+  const isAskedAbout = context.isSecret?.(real) === true;
   const wants = (file: string): boolean =>
-    glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file);
+    (glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file)) &&
+    (isAskedAbout || context.isSecret?.(path.resolve(workspace, file)) !== true);
   const bounds = boundsFor(input, status.isFile());
   try {
     const searched = await searchPattern(input, (flags) =>

@@ -82,7 +82,7 @@ test('no path stands twice in the table', () => {
 
 test('a protected path that begins with the name of the workspace is protected in it; controls beside it are not', () => {
   const why = (workspace: string, path: string): string | undefined =>
-    protectionInWorkspace(workspace, path)?.path;
+    protectionInWorkspace(workspace, path, { home: '/h', obeyed: [], credentials: [] })?.path;
   assert.equal(why('/r/.github', '/r/.github/workflows/ci.yml'), '.github/workflows');
   assert.equal(why('/r/.config', '/r/.config/fish/config.fish'), '.config/fish');
   assert.equal(why('/r/.github', '/r/.github/a.txt'), undefined);

@@ -272,6 +272,7 @@ const createEngineAgent = ({
     isBound,
     moreInstructions: prompts.section,
     secrets: { ...keysIn(settled.variables ?? {}), ...tools.secrets },
+    keyFiles: settled.keyFiles ?? [],
     passEnvironment: settled.passEnv?.split(',') ?? [],
     report: (fault) => warn(fault.message),
   });

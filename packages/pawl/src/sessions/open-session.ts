@@ -197,7 +197,7 @@ const openWithJournal = async (
     secrets: { ...keysIn(flags.variables ?? {}), ...tools.secrets }, // replaced in what is stored
     passEnvironment: flags.passEnv?.split(',') ?? [],
     journals: held?.journals ?? fileJournals({ folder: stateFolder }), // held: open already
-    workspace,
+    ...{ workspace, keyFiles: flags.keyFiles ?? [] },
     report: (fault: Error) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
     settings: { ...settings, ...rights?.settings },
     // The user accepted that calls of unknown price count as nothing.

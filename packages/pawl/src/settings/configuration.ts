@@ -66,6 +66,8 @@ export type Configured = {
   readonly answerMinutes?: string;
   readonly telemetryEndpoint?: string;
   readonly variables?: Readonly<Record<string, string>>;
+  /** Files with API keys that the user's file names. */
+  readonly keyFiles?: readonly string[];
   /** Rules from the user's file, and those of the project's file that ask or deny. */
   readonly writtenRules?: readonly WrittenRule[];
   /** MCP servers from the user's file. */
@@ -153,6 +155,14 @@ export const providerVariables = (
   return variables;
 };
 
+/** Files with API keys that the user's file names, read or not. */
+const keyFilesIn = (resolved: readonly Resolved[]): readonly string[] =>
+  resolved.flatMap(({ setting, value }) =>
+    setting.key.endsWith('.api_key_file') && value !== null
+      ? [path.resolve(expandHome(valueText(value)))]
+      : [],
+  );
+
 /** The variables that hold API keys. */
 export const keysIn = (
   variables: Readonly<Record<string, string>>,
@@ -221,7 +231,8 @@ export const withConfig = async <F extends Flags>(
   );
   const filled = Object.fromEntries(missing.flatMap(asFlag));
   const variables = providerVariables(resolved, process.env);
-  const ownTables = { writtenRules: rules, mcpServers, userHooks, projectHooks };
+  const keyFiles = keyFilesIn(resolved);
+  const ownTables = { keyFiles, writtenRules: rules, mcpServers, userHooks, projectHooks };
   // each added attribute has the name and form of a flag
   return { ...filled, ...typedFlags, variables, ...ownTables } as F & Configured;
 };

@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict';
-import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { memoryJournals } from '@pawl/agent/journal/memory-store';
@@ -110,26 +118,65 @@ if (process.geteuid?.() === 0)
     assert.match(refused.stderr, /belongs to another user \(uid 12345.*chown -R 0 /);
   });
 
-test('a state folder inside the workspace: commands are not run, and the words say why', async (t) => {
+test('a state folder inside the workspace: commands run, and neither see nor change it', async (t) => {
   const place = makePlace(t);
   const state = join(place.workspace, 'state');
   const script = join(place.folder, 'script.json');
-  const replies = [
-    { calls: [{ tool: 'bash', input: { command: 'echo hello' } }] },
-    { text: 'Fine.' },
-  ];
+  const command =
+    'echo hello > made; ls state; echo BAD > state/pawl/trust; mv state away; rm -rf state';
+  const calls = [{ tool: 'bash', input: { command } }];
+  const replies = [{ calls }, { calls }, { text: 'Fine.' }];
   writeFileSync(script, JSON.stringify({ replies }));
   const inside = { ...place, environment: { ...place.environment, XDG_STATE_HOME: state } };
-  const { stderr } = await runInProcess(inside, [
-    '--model',
-    `scripted/${script}`,
-    '--on-ask',
-    'deny',
-    '-p',
-    'x',
-  ]);
-  assert.match(
-    stderr,
-    /The workspace holds .*state\/pawl, where Pawl keeps its sessions\. Set XDG_STATE_HOME/,
-  );
+  const words = ['--model', `scripted/${script}`, '--on-ask', 'deny', '--json', '-p', 'x'];
+  const { stdout } = await runInProcess(inside, words);
+  assert.equal(readFileSync(join(place.workspace, 'made'), 'utf8'), 'hello\n', stdout);
+  assert.match(stdout, /cannot open directory 'state'/);
+  assert.doesNotMatch(stdout, /\[the sandbox/);
+  assert.deepEqual(readdirSync(place.workspace).sort(), ['made', 'state']);
+  const list = await runInProcess(inside, ['rewind', '--json']);
+  assert.doesNotMatch(list.stdout, /"path":"state/, 'its own files are no changes of the session');
+});
+
+test("no session works where a link leads to Pawl's own folder", (t) => {
+  const { folder } = makePlace(t);
+  const [config, target] = [join(folder, 'config'), join(folder, 'dotfiles/pawl')];
+  for (const made of [config, target]) mkdirSync(made, { recursive: true });
+  const environment = { HOME: folder, XDG_CONFIG_HOME: config };
+  assert.equal(workspaceFault(target, environment), null, 'control');
+  symlinkSync(target, join(config, 'pawl'));
+  assert.match(workspaceFault(target, environment) ?? '', /Pawl keeps its own files in/);
+  assert.equal(workspaceFault(join(folder, 'dotfiles'), environment), null, 'control');
+});
+
+test('in a home as workspace credentials and the key of the configuration are read and shown after a question only', async (t) => {
+  const place = makePlace(t);
+  const home = place.workspace;
+  const environment = { ...place.environment, HOME: home, XDG_CONFIG_HOME: undefined };
+  const script = join(place.folder, 'script.json');
+  const [key, config] = [join(home, 'work/key'), join(home, '.config/pawl')];
+  for (const folder of [config, join(home, 'work'), join(home, '.ssh')])
+    mkdirSync(folder, { recursive: true });
+  writeFileSync(join(home, '.ssh/id'), 'NEEDLE private\n');
+  writeFileSync(join(home, 'work/notes'), 'NEEDLE notes\n');
+  writeFileSync(key, 'NEEDLE-key\n', { mode: 0o600 });
+  writeFileSync(join(config, 'config.toml'), '[providers.openai]\napi_key_file = "~/work/key"\n');
+  const calls = [
+    { tool: 'search', input: { pattern: 'NEEDLE' } },
+    { tool: 'read', input: { path: 'work/key' } },
+    { tool: 'read', input: { path: '.ssh/id' } },
+    { tool: 'read', input: { path: 'work/notes' } },
+    { tool: 'write', input: { path: '.config/nvim/init.lua', content: 'x' } },
+    { tool: 'bash', input: { command: 'echo x >> .config/pawl/config.toml' } },
+  ];
+  writeFileSync(script, JSON.stringify({ replies: [{ calls }, { text: 'Fine.' }] }));
+  const words = ['--model', `scripted/${script}`, '--on-ask', 'deny', '--json', '-p', 'x'];
+  const { stdout, stderr } = await runInProcess({ ...place, environment }, words);
+  const results = stdout.split('\n').filter((line) => line.includes('NEEDLE'));
+  assert.match(results.join('\n'), /NEEDLE notes/, `control: ${stdout}${stderr}`);
+  assert.doesNotMatch(results.join('\n'), /NEEDLE private|NEEDLE-key/);
+  const said = stderr.split('\n').filter((line) => line.includes('whole home'));
+  assert.equal(said.length, 1, stderr);
+  assert.deepEqual(readdirSync(join(home, '.config')), ['pawl']);
+  assert.match(readFileSync(join(config, 'config.toml'), 'utf8'), /key"\n$/);
 });

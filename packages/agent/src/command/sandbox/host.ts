@@ -25,7 +25,7 @@ import type { ProcessEnvironment } from '../../platform/environment.js';
 import { entriesIn, entryStatus, inFolder, isWithin, realPath } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram } from '../../platform/start-program.js';
-import { listWords } from '../../policy/paths.js';
+import { CREDENTIALS, listWords } from '../../policy/paths.js';
 import { shellWords } from './shell-text.js';
 
 /** Folders of the system that commands see. */
@@ -198,13 +198,7 @@ const PATH_VARIABLES = listWords(`
 const BESIDE_PROGRAMS = ['lib', 'lib64', 'libexec', 'include', 'share'];
 
 /** Credentials and personal data in the home. A folder that contains one of them is never shown. */
-export const SECRET_FOLDERS: readonly string[] = listWords(`
-  .ssh .gnupg .aws .azure .kube .docker .config .netrc .git-credentials .npmrc .pypirc
-  .password-store .mozilla .thunderbird .local/share/keyrings .local/state .pki
-  .cargo/credentials .cargo/credentials.toml .m2/settings.xml .gem/credentials .terraform.d
-  .bundle .vault-token .pgpass .my.cnf .wgetrc .boto .gradle/gradle.properties .nuget/NuGet
-  .hex/hex.config .config/composer/auth.json .composer/auth.json .android .claude
-`);
+export const SECRET_FOLDERS: readonly string[] = ['.config', '.local/state', ...CREDENTIALS];
 
 /** Credentials inside shown folders, which are masked. */
 const SECRETS_OF_TOOLS = listWords(`

@@ -48,6 +48,8 @@ const ADVICE =
   'if that was on purpose, change it with the tool write or edit, or ask again with ' +
   'needs: "outside"';
 
+const OF_USER = 'it is your own configuration, or your credentials';
+
 /** A running command that may write, and what it can't write to. */
 export type Writer = {
   /** Paths that are read-only for it. */
@@ -58,6 +60,8 @@ export type Writer = {
 
 export type ProtectedFilesOptions = {
   readonly workspace: string;
+  /** The user's places in the workspace, such as configuration that a link leads to. */
+  readonly userPlaces: readonly string[];
   /** Receives the files that are set aside. */
   readonly folder: string;
   /** Pawl's environment, which says where the user's git configuration lies. */
@@ -170,6 +174,7 @@ const withContents = (one: Known): Known => {
  */
 export class ProtectedFiles {
   readonly #workspace: string;
+  readonly #userPlaces: readonly string[];
   readonly #folder: string;
   readonly #record: GuardRecord;
   readonly #scan;
@@ -198,6 +203,7 @@ export class ProtectedFiles {
 
   constructor({
     workspace,
+    userPlaces,
     folder,
     environment,
     record,
@@ -206,9 +212,10 @@ export class ProtectedFiles {
   }: ProtectedFilesOptions) {
     this.#notes = [...notes];
     this.#workspace = workspace;
+    this.#userPlaces = userPlaces;
     this.#folder = folder;
     this.#record = record;
-    this.#scan = new ProtectedScan(workspace, environment);
+    this.#scan = new ProtectedScan(workspace, userPlaces, environment);
     for (const guard of interrupted) this.#goOnWith(guard);
     if (interrupted.length > 0) this.#writeRecord();
   }
@@ -557,6 +564,7 @@ export class ProtectedFiles {
    * next mount point.
    */
   #isPinned(place: string): boolean {
+    if (this.#userPlaces.includes(place)) return true; // with all folders above
     const parent = path.dirname(place);
     // A part of a folder like `.github`, which is a mount itself.
     const isPart =
@@ -651,10 +659,10 @@ export class ProtectedFiles {
     this.#count += 1;
     const moved = setAside(place, path.join(this.#folder, String(this.#count)));
     if (moved === null) return;
-    const why =
-      namedBy === null
-        ? (findProtection(path.relative(this.#workspace, place))?.why ?? 'git obeys it')
-        : `git's configuration names it: ${namedBy}`;
+    const byName = (): string =>
+      findProtection(path.relative(this.#workspace, place))?.why ?? 'git obeys it';
+    const byItself = this.#userPlaces.some((one) => isWithin(place, one)) ? OF_USER : byName();
+    const why = namedBy === null ? byItself : `git's configuration names it: ${namedBy}`;
     this.#notes.push(
       `${this.#shown(place)} is protected (${why}); what the command put there was moved to ` +
         `${moved}; ${ADVICE}`,

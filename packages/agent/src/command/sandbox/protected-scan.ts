@@ -141,6 +141,7 @@ const listConfigs = (folder: string, common: string, top: string): readonly Conf
 /** The quick scan. It remembers each folder as it read it last. */
 export class ProtectedScan {
   readonly #workspace: string;
+  readonly #userPlaces: ReadonlySet<string>;
   /** Finds the places that git's configuration names. */
   readonly #configured;
   readonly #indexes = createIndexReader();
@@ -148,8 +149,10 @@ export class ProtectedScan {
   /** Places outside the scanned folders that are looked at too; true: a git folder. */
   readonly #followed = new Map<string, boolean>();
 
-  constructor(workspace: string, environment: ProcessEnvironment) {
+  /** `userPlaces`: the user's places in the workspace, which are protected as a whole. */
+  constructor(workspace: string, userPlaces: readonly string[], environment: ProcessEnvironment) {
     this.#workspace = workspace;
+    this.#userPlaces = new Set(userPlaces);
     this.#configured = createConfiguredPlaces(workspace, environment);
   }
 
@@ -174,6 +177,7 @@ export class ProtectedScan {
       if (isGitFolder) this.#noteAll(protectedPaths, listGitCode(place));
       else if (!this.#note(protectedPaths, protectedPathAt(place))) this.#followed.delete(place);
     }
+    for (const place of this.#userPlaces) this.#note(protectedPaths, protectedPathAt(place));
     for (const place of this.#gitlinks(repository)) {
       if (!protectedPaths.has(place)) this.#note(protectedPaths, protectedPathAt(place));
     }
@@ -203,7 +207,7 @@ export class ProtectedScan {
         const isSame = before !== undefined && isStill(before, status);
         const contents = isSame ? before : readFolder(folder, status, 'everywhere');
         seen.set(folder, contents);
-        for (const inner of contents.folders) next.push(inner);
+        for (const inner of contents.folders) if (!this.#userPlaces.has(inner)) next.push(inner);
         for (const inner of contents.packages) frontier.push({ folder: inner, isInPackages: true });
         for (const inner of contents.results) frontier.push({ folder: inner, isInPackages: false });
         for (const place of contents.sockets) sockets.push(place);

@@ -143,11 +143,12 @@ const gitFoldersIn = (
 };
 
 /**
- * Folders above a git folder. As mounts they can't be renamed, so the git folder stays where it is.
+ * Folders above a git folder, or another place that must stay where it is: as mounts they can't be
+ * renamed.
  */
-const foldersAbove = (gitFolder: string, workspace: string): readonly string[] => {
-  if (!isWithin(gitFolder, workspace)) return [];
-  const parts = path.relative(workspace, path.dirname(gitFolder)).split(path.sep);
+const foldersAbove = (place: string, workspace: string): readonly string[] => {
+  if (!isWithin(place, workspace)) return [];
+  const parts = path.relative(workspace, path.dirname(place)).split(path.sep);
   return parts[0] === ''
     ? []
     : parts.map((_, index) => path.join(workspace, ...parts.slice(0, index + 1)));
@@ -243,17 +244,20 @@ type WritableWorkspace = {
   readonly workspace: string;
   readonly repository: Repository;
   readonly scan: Scan;
+  /** The user's places in the workspace. */
+  readonly userPlaces: readonly string[];
   /** Folders with a harmless repository that a command of this session created. */
   readonly createdRepositories: readonly string[];
 };
 
 /** Mounts of a workspace that the command may write to, except its protected paths. */
 const writableMounts = (
-  { workspace, repository, scan, createdRepositories }: WritableWorkspace,
+  { workspace, repository, scan, userPlaces, createdRepositories }: WritableWorkspace,
   access: RepositoryAccess,
 ): PlannedMounts => {
   const { mounts, bound, exchangeable } = protectedMounts(scan.protectedPaths.values(), {
     workspace,
+    userPlaces: new Set(userPlaces),
     createdRepositories,
   });
   const gitFolders = gitFoldersIn(scan, createdRepositories, workspace, repository.elsewhere);
@@ -263,9 +267,13 @@ const writableMounts = (
   return { bound, exchangeable, usual: usual.mounts, ...git };
 };
 
+/** A link itself can't be masked: where it leads to is. */
+const isLink = (place: string): boolean => entryStatus(place)?.isSymbolicLink() === true;
+
 /** Gives the commands of a workspace their mounts, and checks what they have changed. */
 export class WorkspaceGuard {
   readonly #workspace: string;
+  readonly #userPlaces: readonly string[];
   readonly #files: ProtectedFiles;
   readonly #history: GitHistory;
   #repository = NO_REPOSITORY;
@@ -274,8 +282,15 @@ export class WorkspaceGuard {
   /** Number of running commands that may write. */
   #running = 0;
 
-  constructor(workspace: string, files: ProtectedFiles, history: GitHistory) {
+  /** `userPlaces`: the user's places in the workspace. */
+  constructor(
+    workspace: string,
+    userPlaces: readonly string[],
+    files: ProtectedFiles,
+    history: GitHistory,
+  ) {
     this.#workspace = workspace;
+    this.#userPlaces = userPlaces;
     this.#files = files;
     this.#history = history;
   }
@@ -295,7 +310,10 @@ export class WorkspaceGuard {
     if (this.#running === 0) this.#ownSockets = scan.sockets;
     const { mounts, usual, bound, closed, changeable, exchangeable } = isWritable
       ? writableMounts(
-          { workspace, repository, scan, createdRepositories: this.#files.createdRepositories() },
+          {
+            ...{ workspace, repository, scan, userPlaces: this.#userPlaces },
+            createdRepositories: this.#files.createdRepositories(),
+          },
           access,
         )
       : readOnlyMounts(workspace, repository);
@@ -306,9 +324,19 @@ export class WorkspaceGuard {
     const masked = [
       ...view.host.masked,
       ...view.home.masked,
-      ...view.secrets.filter(isSeen),
+      ...view.secrets.filter((place) => isSeen(place) && !isLink(place)),
       ...sockets.filter(isSeen),
       ...this.#ownSockets,
+    ];
+    const existing = [...new Set(masked)].filter((place) => entryStatus(place) !== null);
+    // Nothing can be mounted in a closed folder, and nothing over one.
+    const closedInside = existing.filter((place) => isWithin(place, workspace));
+    const isBelow = (place: string): boolean =>
+      closedInside.some((outer) => outer !== place && isWithin(place, outer));
+    const isOpen = (place: string): boolean => !closedInside.includes(place) && !isBelow(place);
+    const openMounts = (all: readonly Mount[]): readonly Mount[] => [
+      ...view.home.mounts,
+      ...all.filter((mount) => isOpen(mount.path)),
     ];
 
     const writer = { bound, closed };
@@ -318,11 +346,11 @@ export class WorkspaceGuard {
       this.#files.begin(writer);
     }
     return {
-      mounts: [...view.home.mounts, ...mounts],
-      usualMounts: [...view.home.mounts, ...usual],
-      masked: [...new Set(masked)].filter((place) => entryStatus(place) !== null),
+      mounts: openMounts(mounts),
+      usualMounts: openMounts(usual),
+      masked: existing.filter((place) => !isBelow(place)),
       refusals: repository.refusals,
-      exchangeable,
+      exchangeable: exchangeable.filter(isOpen),
       end: () => {
         if (!isWritable) return [];
         this.#running -= 1;
@@ -377,9 +405,18 @@ const linkTargetMounts = (link: string, workspace: string): readonly Mount[] => 
  * The mounts of one protected path. A folder that contains something read-only, like `.github`, is
  * a separate mount, so that it can't be renamed: a new folder in its place would be writable.
  */
-const protectingMounts = (protectedPath: ProtectedPath, workspace: string): readonly Mount[] => {
+const protectingMounts = (
+  protectedPath: ProtectedPath,
+  { workspace, userPlaces }: Pick<ProtectingContext, 'workspace' | 'userPlaces'>,
+): readonly Mount[] => {
   const parent = path.dirname(protectedPath.path);
-  if (protectedPath.kind === 'link') return linkTargetMounts(protectedPath.path, workspace);
+  const mounts =
+    protectedPath.kind === 'link'
+      ? linkTargetMounts(protectedPath.path, workspace)
+      : [readableIfThere(protectedPath.path)];
+  if (userPlaces.has(protectedPath.path))
+    return [...foldersAbove(protectedPath.path, workspace).map(writableIfThere), ...mounts];
+  if (protectedPath.kind === 'link') return mounts;
   if (protectedPath.kind === 'repository') {
     return [
       entryStatus(protectedPath.path)?.isDirectory()
@@ -389,7 +426,7 @@ const protectingMounts = (protectedPath: ProtectedPath, workspace: string): read
   }
   const isPart =
     path.basename(parent).startsWith('.') && parent !== workspace && !protectedPath.inGit;
-  return [...(isPart ? [writableIfThere(parent)] : []), readableIfThere(protectedPath.path)];
+  return [...(isPart ? [writableIfThere(parent)] : []), ...mounts];
 };
 
 export type ProtectedMounts = {
@@ -400,6 +437,13 @@ export type ProtectedMounts = {
   readonly exchangeable: readonly string[];
 };
 
+type ProtectingContext = {
+  readonly workspace: string;
+  /** The user's places: always mounted, with the folders above, so that all stays in place. */
+  readonly userPlaces: ReadonlySet<string>;
+  readonly createdRepositories: readonly string[];
+};
+
 /**
  * The mounts of all protected paths.
  *
@@ -408,17 +452,18 @@ export type ProtectedMounts = {
  */
 const protectedMounts = (
   protectedPaths: Iterable<ProtectedPath>,
-  {
-    workspace,
-    createdRepositories,
-  }: { readonly workspace: string; readonly createdRepositories: readonly string[] },
+  { workspace, userPlaces, createdRepositories }: ProtectingContext,
 ): ProtectedMounts => {
   const isCreated = ({ path: place, inGit, kind }: ProtectedPath): boolean =>
     (inGit || kind === 'repository') &&
     createdRepositories.some((folder) => isWithin(place, folder));
   const all = [...protectedPaths]
     .filter((one) => !isCreated(one))
-    .toSorted((one, other) => pathDepth(one.path) - pathDepth(other.path));
+    .toSorted(
+      (one, other) =>
+        Number(userPlaces.has(other.path)) - Number(userPlaces.has(one.path)) ||
+        pathDepth(one.path) - pathDepth(other.path),
+    );
   const repositories = all.filter(({ kind }) => kind === 'repository').map((one) => one.path);
   const closed = repositories.slice(REPOSITORIES_MAX); // entirely read-only
   const mounts = new Map<string, Mount>();
@@ -431,7 +476,7 @@ const protectedMounts = (
       continue;
     }
     if (mounts.size >= MOUNTS_MAX) break;
-    for (const mount of protectingMounts(one, workspace)) {
+    for (const mount of protectingMounts(one, { workspace, userPlaces })) {
       // Of two mounts at one path the read-only one counts.
       if (!mounts.has(mount.path) || mount.words[0] === '--ro-bind-try')
         mounts.set(mount.path, mount);

@@ -17,7 +17,8 @@ import { type BigIntStats, lstatSync, readdirSync, readlinkSync, statSync } from
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { errorCode } from '../../journal/journal-error.js';
-import { readTextOrEmptySync } from '../../platform/files.js';
+import { stateFolder } from '../../platform/environment.js';
+import { readTextOrEmptySync, realPath } from '../../platform/files.js';
 import { repositoryFolders } from '../../platform/repository-folders.js';
 import { ProgramFailure } from '../../platform/run-program.js';
 import {
@@ -170,8 +171,10 @@ export const lookAtAll = async (
 
 // ---- The names ----
 
-/** Lists a workspace without git. Leaves out nested repositories. */
-const walk = (workspace: string): Listing => {
+/** Lists a workspace without git. Leaves out nested repositories, and Pawl's state. */
+const walk = ({ workspace, environment }: GitPlace): Listing => {
+  const state = realPath(stateFolder(environment));
+  const inWorkspace = state === null ? '' : toName(path.relative(workspace, state));
   const names: string[] = [];
   const folders = [''];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
@@ -185,7 +188,7 @@ const walk = (workspace: string): Listing => {
     if (folder !== '' && found.some(({ name }) => name.toString() === '.git')) continue;
     for (const one of found) {
       const name = `${prefix}${one.name.toString('latin1')}`;
-      if (name === '.git') continue;
+      if (name === '.git' || name === inWorkspace) continue;
       if (one.isDirectory()) folders.push(name);
       else if (one.isFile() || one.isSymbolicLink()) names.push(name);
       if (names.length > FILES_MAX_WITHOUT_GIT) return { names: [], clean: null, limit: TOO_MANY };
@@ -272,9 +275,9 @@ export class WorkspaceLister {
         this.#last = stamped === null ? null : { listing, ...stamped };
         return listing;
       });
-      return listed ?? walk(this.#place.workspace);
+      return listed ?? walk(this.#place);
     } catch (error) {
-      if (error instanceof ProgramFailure) return walk(this.#place.workspace);
+      if (error instanceof ProgramFailure) return walk(this.#place);
       throw error;
     }
   }
