@@ -66,7 +66,7 @@ const measure = async (): Promise<Times> => {
       const taken = await checkpoints.take({ by: 'agent', calls: [call] });
       if (taken === null) throw new Error('nothing was kept');
       rewindMs = await timed(async () => {
-        const takeBack = [taken.checkpoint];
+        const takeBack = [{ id: taken.checkpoint, isForeign: false }];
         const { plan } = await checkpoints.plan({ takeBack, force: false });
         if (plan === null) throw new Error('there is no plan');
         await checkpoints.restore(plan);

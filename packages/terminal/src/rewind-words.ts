@@ -83,6 +83,8 @@ type ChangePoint = {
   readonly kind: 'turn' | 'calls';
   readonly title: string;
   readonly changes: ChangeSummary | null;
+  /** Of a point from elsewhere: files that stay as they are. Then `changes` names all. */
+  readonly left?: readonly FileLeft[];
 };
 
 /** The calls of a turn: those before the next turn. The points may be in any order. */
@@ -115,9 +117,25 @@ const deletingCalls = (turn: ChangePoint, points: readonly ChangePoint[]): strin
   return isAll ? shortTitle(first.title) : '';
 };
 
+/** Each file by its name; of those that stay also why. Those that only stay come last. */
+export const namedFiles = (
+  { files }: ChangeSummary,
+  left: readonly FileLeft[],
+): readonly string[] => {
+  const whys = new Map(left.map(({ path, why }) => [path, why]));
+  const texts = files.map(({ path, change }) => {
+    const why = whys.get(path);
+    whys.delete(path);
+    return `${shownPath(path)} ${change}${why === undefined ? '' : ` (stays as it is: ${why})`}`;
+  });
+  const others = [...whys].map(([path, why]) => `${shownPath(path)} (stays as it is: ${why})`);
+  return [...texts, ...others];
+};
+
 /** What a point has changed; empty if no file. `points`: all points of the session. */
 export const pointText = (point: ChangePoint, points: readonly ChangePoint[]): string => {
   if (point.changes === null) return '';
+  if (point.left !== undefined) return namedFiles(point.changes, point.left).join(', ');
   return changesText(point.changes, point.kind === 'turn' ? deletingCalls(point, points) : '');
 };
 

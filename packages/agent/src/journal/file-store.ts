@@ -101,7 +101,6 @@ import {
   FILE_MODE,
   fileBlobs,
   importPath,
-  isOwn,
   isSessionId,
   journalPath,
   lockPath,
@@ -110,6 +109,7 @@ import {
   ownerPath,
   parseDeletedName,
   pastedFolder,
+  readForeignUntil,
   readMark,
   sessionsFolder,
   syncFolder,
@@ -293,7 +293,8 @@ const create = async <M extends MachineTypes>(
     const fold = beginFold(header, machine, path);
     const blobs = fileBlobs(folder);
     const end = { seq: 0, crc, size: bytes.length, sum: crc32(bytes) };
-    const parts = { path, handle, lock, header, blobs, checkEvery, plan, end, fold, written: null };
+    const own = { foreignUntil: 0, written: null };
+    const parts = { path, handle, lock, header, blobs, checkEvery, plan, end, fold, ...own };
     return withDurableNames(path, openFileJournal(parts));
   });
 };
@@ -311,8 +312,9 @@ const headerIn = async (handle: FileHandle, path: string): Promise<Header<Machin
   return (await JournalScan.begin(handle, path, size, HEADER_BLOCK_BYTES)).header;
 };
 
-const isForeignFile = async (folder: string, handle: FileHandle, path: string): Promise<boolean> =>
-  !(await isOwn(folder, await headerIn(handle, path)));
+/** The last entry of the session that came from elsewhere (state-folder.ts). */
+const foreignUntilIn = async (folder: string, handle: FileHandle, path: string): Promise<number> =>
+  readForeignUntil(folder, await headerIn(handle, path));
 
 const openSession = async <M extends MachineTypes>(
   { folder, checkEvery, plan, machine }: Place<M>,
@@ -329,8 +331,8 @@ const openSession = async <M extends MachineTypes>(
     // durable. The same holds for the file, below.
     await makeFolder(dirname(path));
     const { file: handle } = await openRegular(path, { access: 'change' });
-    const { tornTail, isForeign, ...opened } = await closingOnFailure(handle, async () => {
-      const foreign = await isForeignFile(folder, handle, path);
+    const { tornTail, foreignUntil, ...opened } = await closingOnFailure(handle, async () => {
+      const until = await foreignUntilIn(folder, handle, path);
       const recovered = await recover({
         handle,
         path,
@@ -338,18 +340,19 @@ const openSession = async <M extends MachineTypes>(
         machine,
         visitor: visit,
         entriesToVisit,
-        isForeign: foreign,
+        isForeign: until === Number.POSITIVE_INFINITY,
       });
       // The last lines may be those of a killed process, and not durable. The mark that is written
       // next says that they are.
       await handle.datasync();
-      return { ...recovered, isForeign: foreign };
+      return { ...recovered, foreignUntil: until };
     });
+    const isForeign = foreignUntil === Number.POSITIVE_INFINITY;
     const { past, header, upgrade } = opened;
     const blobs = fileBlobs(folder);
     // The journal calls it at the user's first prompt in a foreign session.
-    const adopt = async (): Promise<void> => {
-      await makeOwn(folder, header);
+    const adopt = async (lastForeign: number): Promise<void> => {
+      await makeOwn(folder, header, lastForeign);
       await syncFolder(dirname(path));
     };
     const parts = {
@@ -360,6 +363,7 @@ const openSession = async <M extends MachineTypes>(
       checkEvery,
       plan,
       ...opened,
+      foreignUntil,
       ...(isForeign ? { adopt } : {}),
     };
     const journal = await withDurableNames(path, openFileJournal(parts));
@@ -399,7 +403,7 @@ const foldFromSnapshot = async <M extends MachineTypes>(
   const mark = await readMark(path); // before the size: the writer may be at work
   return withRegular(path, async (handle, { size }) => {
     // whose snapshots are not believed
-    if (await isForeignFile(folder, handle, path)) return null;
+    if ((await foreignUntilIn(folder, handle, path)) === Number.POSITIVE_INFINITY) return null;
     const request = { handle, path, sessionId, machine, entriesToVisit: visitLast };
     const start = (await loadSnapshot(request))?.start ?? null;
     if (start === null) return null;
@@ -439,9 +443,14 @@ const fork = async (
   const { path, lock } = await lockNewSession(folder, newSessionId);
   await withLock(path, lock, async () => {
     const header = await withRegular(source, (file) => headerIn(file, source));
+    const foreignUntil = await readForeignUntil(folder, header);
     // A fork of a foreign session is foreign.
-    if (await isOwn(folder, header))
-      await makeOwn(folder, forkHeader(header, seq, newSessionId, createdAt));
+    if (Number.isFinite(foreignUntil))
+      await makeOwn(
+        folder,
+        forkHeader(header, seq, newSessionId, createdAt),
+        Math.min(foreignUntil, seq),
+      );
     await writeWhole(path, `${path}.new`, copyEntries(source, seq, newSessionId, createdAt));
   });
   await lock.release();

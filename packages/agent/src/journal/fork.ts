@@ -7,6 +7,7 @@ import { openRegular } from '../platform/files.js';
 import type { Header, MachineTypes } from '../ports/journal.js';
 import { encodeHeader, encodeRecord } from './codec.js';
 import { cannotRead, outOfRange } from './journal-error.js';
+import { refuseNewerAgent } from './journaled-agent-machine.js';
 import { JournalScan } from './reader.js';
 
 /**
@@ -28,7 +29,7 @@ export const forkHeader = <M extends MachineTypes>(
 /**
  * The bytes of a fork: a new header and the entries up to `seq` with new checksums. State checks
  * stay valid, since a state does not contain its session's id. A damaged journal can be forked at
- * any seq before the damage.
+ * any seq before the damage. Throws `newerVersion` for entries of a later machine.
  */
 export async function* copyEntries(
   path: string,
@@ -53,6 +54,7 @@ async function* copyFrom(
   seq: number,
   header: Header<MachineTypes>,
 ): AsyncGenerator<Buffer, undefined> {
+  refuseNewerAgent(path, header, []);
   const head = encodeHeader(header);
   yield head.bytes;
   let { crc } = head;
@@ -61,6 +63,7 @@ async function* copyFrom(
     const lines: Buffer[] = [];
     for (const recorded of records) {
       if (recorded.entry.seq > seq) break;
+      refuseNewerAgent(path, header, [recorded]);
       const line = encodeRecord(recorded, crc);
       lines.push(line.bytes);
       crc = line.crc;

@@ -15,20 +15,24 @@ import { AppendList } from '@pawl/machine/kernel/append-list';
 import { faultIn, trimmed } from '@pawl/machine/kernel/shape';
 import { carrySession, collectPastFiles, stateFrom } from '../machine/carried-session.js';
 import { recordedSettingsShape } from '../machine/entry-shapes.js';
+import type { On } from '../machine/event.js';
 import { agent, initialState, MACHINE_VERSION } from '../machine/machine.js';
 import type { Message } from '../machine/message.js';
 import type { Settings } from '../machine/settings.js';
 import { eventShape } from '../machine/shapes.js';
 import type { SessionData, State } from '../machine/state.js';
-import type { AgentTypes, Header } from '../ports/journal.js';
+import type { AgentTypes, Header, MachineTypes } from '../ports/journal.js';
 import type { Recorded } from './codec.js';
 import {
   edgesFingerprint,
   type JournaledMachine,
+  machineKind,
   type Replay,
   type ReplayOptions,
+  refuseNewer,
   replayWith,
   type SummedMessages,
+  versionIn,
 } from './replay.js';
 
 /**
@@ -267,4 +271,22 @@ export const deepJson = (root: object): string => {
 type StateCheck = ((state: State) => string) & {
   /** The closed messages of the last state that was hashed. */
   summed(): SummedMessages;
+};
+
+/**
+ * Throws `newerVersion` if a later machine wrote the journal, or took it over in one of these
+ * entries. Journals of other machines pass.
+ */
+export const refuseNewerAgent = (
+  path: string,
+  header: Header<MachineTypes>,
+  records: readonly Recorded<MachineTypes>[],
+): void => {
+  if (machineKind(header) !== agentMachine.kind) return;
+  const place = { path, machine: agentMachine };
+  refuseNewer(place, versionIn(header));
+  for (const { entry } of records) {
+    const event = entry.event as On<'Resumed'> | null; // only its type and `upgrade` are read
+    if (event?.type === 'Resumed') refuseNewer(place, agentMachine.upgradeIn?.(event) ?? 0);
+  }
 };

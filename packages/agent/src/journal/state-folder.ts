@@ -64,9 +64,18 @@ export const rescueFolder = (folder: string): string => join(folder, 'rescued');
 export const blobPath = (folder: string, sha256: string): string =>
   join(folder, 'blobs', sha256.slice(0, 2), sha256);
 
-/** Ids become file names, so they have no separators and no leading dot. */
+/**
+ * Endings of other files that belong to a session: with one of them an id would name the file of
+ * another session, here or in a store of checkpoints.
+ */
+const FILE_ENDINGS =
+  /\.(jsonl|torn-\d+|import|lock|mark|snapshot|commits|owner|reserve|deleted|new|draft|scan|calls)$/i;
+/** Names of devices on Windows, with any ending. */
+const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
+
+/** Ids become file names, so they have no separators, no leading dot, and no meaning of their own. */
 export const isSessionId = (text: string): boolean =>
-  /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(text);
+  /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(text) && !FILE_ENDINGS.test(text) && !DEVICE.test(text);
 
 const idBefore =
   (end: string) =>
@@ -360,7 +369,8 @@ export const openMark = (path: string, mark: Mark): MarkFile => {
  *    import writes none: a journal without the right code is foreign, whoever wrote it.
  * 2. The secret names its own inode. In a copy of the folder it has another one: then all sessions
  *    of the copy are foreign, and the next session that is created there makes a new secret.
- * 3. A foreign session becomes one of this folder by the user's first prompt.
+ * 3. A foreign session becomes one of this folder by the user's first prompt. The code then covers
+ *    the last entry before, and the file names it: entries up to it stay foreign for ever.
  */
 const SECRET_BYTES = 32;
 const FILE_BYTES_MAX = 1024;
@@ -442,24 +452,44 @@ const makeSecret = async (folder: string): Promise<Buffer> => {
   }
 };
 
-const codeFor = <M extends MachineTypes>(secret: Buffer, header: Header<M>): string =>
-  createHmac('sha256', secret).update(encodeHeader(header).bytes).digest('hex');
+/** The text of `ID.owner`: the code, and the last foreign entry if there is one. */
+const ownerText = <M extends MachineTypes>(
+  secret: Buffer,
+  header: Header<M>,
+  foreignUntil: number,
+): string => {
+  const until = foreignUntil === 0 ? '' : ` ${foreignUntil}`;
+  const code = createHmac('sha256', secret).update(encodeHeader(header).bytes).update(until);
+  return `${code.digest('hex')}${until}\n`;
+};
 
 /**
- * Whether the session with this header was created in this state folder. Rejects if that can't be
- * read.
+ * The last entry of the session that came from elsewhere: 0 if it was created in this state folder,
+ * Infinity if all of it is foreign. Rejects if that can't be read.
+ */
+export const readForeignUntil = async <M extends MachineTypes>(
+  folder: string,
+  header: Header<M>,
+): Promise<number> => {
+  const written = await readSmall(ownerPath(folder, header.sessionId));
+  const secret = written === null ? null : await readSecret(folder);
+  const [, until] = /^[0-9a-f]{64}(?: ([1-9]\d{0,14}))?\n$/.exec(written?.text ?? '') ?? [null];
+  if (written === null || secret === null || until === null) return Number.POSITIVE_INFINITY;
+  const foreignUntil = Number(until ?? 0);
+  const right = Buffer.from(ownerText(secret, header, foreignUntil));
+  const stored = Buffer.from(written.text);
+  const isRight = stored.length === right.length && timingSafeEqual(stored, right);
+  return isRight ? foreignUntil : Number.POSITIVE_INFINITY;
+};
+
+/**
+ * Whether the session with this header was created in this state folder, or adopted by a prompt.
+ * Rejects if that can't be read.
  */
 export const isOwn = async <M extends MachineTypes>(
   folder: string,
   header: Header<M>,
-): Promise<boolean> => {
-  const written = await readSmall(ownerPath(folder, header.sessionId));
-  const secret = written === null ? null : await readSecret(folder);
-  if (written === null || secret === null) return false;
-  const code = Buffer.from(codeFor(secret, header));
-  const stored = Buffer.from(written.text.trim());
-  return stored.length === code.length && timingSafeEqual(stored, code);
-};
+): Promise<boolean> => Number.isFinite(await readForeignUntil(folder, header));
 
 /**
  * Whether the session of this journal was created in the state folder where the journal is. Rejects
@@ -481,16 +511,18 @@ export const hasCode = async (folder: string, sessionId: string): Promise<boolea
   );
 
 /**
- * Makes the session one of this folder. The name of the file is durable once the folder is synced.
+ * Makes the session one of this folder; its entries up to `foreignUntil` stay foreign. The name of
+ * the file is durable once the folder is synced.
  */
 export const makeOwn = async <M extends MachineTypes>(
   folder: string,
   header: Header<M>,
+  foreignUntil = 0,
 ): Promise<void> => {
   const secret = (await readSecret(folder)) ?? (await makeSecret(folder));
   const handle = await open(ownerPath(folder, header.sessionId), 'w', FILE_MODE);
   try {
-    await handle.appendFile(`${codeFor(secret, header)}\n`);
+    await handle.appendFile(ownerText(secret, header, foreignUntil));
     await handle.sync();
   } finally {
     await handle.close();

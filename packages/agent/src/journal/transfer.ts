@@ -10,12 +10,21 @@
 import { existsSync } from 'node:fs';
 import { constants, copyFile, link, lstat, open, readFile, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import type { ChangeSummary, On } from '../machine/event.js';
 import { withRegular } from '../platform/files.js';
 import type { AgentTypes, Header, MachineTypes } from '../ports/journal.js';
-import { type ByteSource, bufferSource, isRecord, parse, readLines, splitFirst } from './codec.js';
+import {
+  type ByteSource,
+  bufferSource,
+  isRecord,
+  parse,
+  type Recorded,
+  readLines,
+  splitFirst,
+} from './codec.js';
 import { removeLeftovers } from './file-store.js';
 import { blobDamaged, cannotRead, cannotWrite, errorCode, JournalError } from './journal-error.js';
-import { agentMachine } from './journaled-agent-machine.js';
+import { agentMachine, refuseNewerAgent } from './journaled-agent-machine.js';
 import { acquireLock } from './lock.js';
 import { checkHeader, checkRecords, JournalScan } from './reader.js';
 import { beginFold, foldOn, machineKind } from './replay.js';
@@ -77,13 +86,20 @@ export const exportSession = async (
   return { entries, blobs: blobs.length, bytes: parts.reduce((sum, part) => sum + part.length, 0) };
 };
 
-/** The good lines of a stored journal; throws if it is damaged before its end. */
+/** The good lines of a stored journal; throws if it is damaged before its end, or a newer one. */
 const readGood = async (
   path: string,
 ): Promise<{ readonly journal: Buffer; readonly entries: number }> => {
   const mark = await readMark(path); // before the size: a writer may be at work
   return withRegular(path, async (file, status) => {
-    const { seq, size, fault, isTorn } = await scanFile(file, path, status.size, mark);
+    const { seq, size, fault, isTorn } = await scanFile(
+      file,
+      path,
+      status.size,
+      mark,
+      // the export could be imported nowhere
+      (header, records) => refuseNewerAgent(path, header, records),
+    );
     if (fault !== null && !isTorn)
       throw new JournalError(
         'damaged',
@@ -143,8 +159,22 @@ type Imported = {
   readonly checkpoints: number;
 };
 
-/** Stores what comes with a session, before the session is there. False: it is not sound. */
-type KeepFiles = (header: Header<MachineTypes>, files: CarriedFiles) => Promise<boolean>;
+/** What an entry says of a checkpoint: who made it, and what it changed. */
+export type CheckpointClaim = {
+  readonly checkpoint: string;
+  readonly by: On<'CheckpointTaken'>['by'] | 'rewind';
+  readonly changes: ChangeSummary;
+};
+
+/**
+ * Stores what comes with a session, before the session is there. Returns why it can't be stored;
+ * null: it is.
+ */
+type KeepFiles = (
+  header: Header<MachineTypes>,
+  files: CarriedFiles,
+  claims: readonly CheckpointClaim[],
+) => Promise<string | null>;
 
 /**
  * Stores a session from an exported file, or from a journal. Verifies everything first, replaces
@@ -157,7 +187,7 @@ export const importSession = async (
   keep: KeepFiles | null = null,
 ): Promise<Imported> => {
   const content = takeApart(source, await readSource(source));
-  const { header, entries } = await verifyContent(source, content);
+  const { header, entries, claims } = await verifyContent(source, content);
   const { sessionId, workspace } = header;
   const { checkpoints } = content.files;
   const path = journalPath(folder, sessionId);
@@ -167,8 +197,9 @@ export const importSession = async (
     await removeLeftovers(folder); // those of a deleted session of this id
     await refuseExisting(path, sessionId);
     await placeSession(folder, sessionId, content, async () => {
-      if (keep === null || checkpoints.length === 0 || (await keep(header, content.files))) return;
-      throw cannotImport(source, 'one of its checkpoints names a place that none may name');
+      if (keep === null || checkpoints.length === 0) return;
+      const why = await keep(header, content.files, claims);
+      if (why !== null) throw cannotImport(source, why);
     });
   } catch (error) {
     throw cannotWrite(path, error, AGAIN);
@@ -201,7 +232,10 @@ type Content = {
 /** Takes an exported file apart, and verifies each part; a journal is one part. */
 const takeApart = (path: string, bytes: Buffer): Content => {
   const end = bytes.indexOf(0x0a);
-  const read = readManifest(bytes.toString('utf8', 0, end === -1 ? bytes.length : end));
+  const headBytes = end === -1 ? bytes.length : end;
+  if (headBytes > HEAD_BYTES_MAX)
+    throw cannotImport(path, 'its first line is too long: an import takes at most 32 MB');
+  const read = readManifest(bytes.toString('utf8', 0, headBytes));
   switch (read.kind) {
     case 'none':
       return { journal: bytes, blobs: [], files: NO_FILES, sessionId: null };
@@ -216,6 +250,9 @@ const takeApart = (path: string, bytes: Buffer): Content => {
       );
     case 'manifest': {
       const { sessionId, journal, blobs, checkpoints = [], contents = [] } = read.manifest;
+      const parts = blobs.length + checkpoints.length + contents.length;
+      if (parts > PARTS_MAX)
+        throw cannotImport(path, `it has ${parts} parts, and an import takes at most ${PARTS_MAX}`);
       let start = end + 1;
       const next = ({ bytes: length, sha256 }: Part): Buffer => {
         const part = bytes.subarray(start, start + length);
@@ -249,11 +286,15 @@ const alreadyThere = (path: string, sessionId: string): JournalError =>
 
 /**
  * Checks and folds the entries of an agent's journal: what does not fit the machine is refused
- * here.
+ * here. Returns what they say of checkpoints.
  */
-const checkEntries = async (source: string, journal: Buffer): Promise<void> => {
+const checkEntries = async (
+  source: string,
+  journal: Buffer,
+): Promise<readonly CheckpointClaim[]> => {
+  const claims: CheckpointClaim[] = [];
   const scanOfAny = await JournalScan.begin(bufferSource(journal), source, journal.length);
-  if (machineKind(scanOfAny.header) !== agentMachine.kind) return;
+  if (machineKind(scanOfAny.header) !== agentMachine.kind) return claims;
   const scan = await JournalScan.beginOf<AgentTypes>(
     'agent',
     bufferSource(journal),
@@ -265,10 +306,21 @@ const checkEntries = async (source: string, journal: Buffer): Promise<void> => {
   for await (const records of scan.records()) {
     checkRecords(source, agentMachine, records);
     foldOn(fold, records, {});
+    for (const { entry } of records) {
+      const { event } = entry;
+      if (event.type === 'CheckpointTaken') claims.push(event);
+      if (event.type === 'Rewound' && event.checkpoint !== null)
+        claims.push({ checkpoint: event.checkpoint, by: 'rewind', changes: event.changes });
+    }
   }
+  return claims;
 };
 
-type Verified = { readonly header: Header<MachineTypes>; readonly entries: number };
+type Verified = {
+  readonly header: Header<MachineTypes>;
+  readonly entries: number;
+  readonly claims: readonly CheckpointClaim[];
+};
 
 /** Verifies the lines of a journal; throws unless all are good. */
 const verifyContent = async (
@@ -287,7 +339,7 @@ const verifyContent = async (
   if (sessionId !== null && header.sessionId !== sessionId)
     throw cannotImport(source, `it holds the session ${header.sessionId}, not ${sessionId}`);
   try {
-    await checkEntries(source, journal);
+    return { header, entries: seq, claims: await checkEntries(source, journal) };
   } catch (error) {
     if (error instanceof JournalError && error.kind === 'newerVersion') throw error;
     const why =
@@ -298,7 +350,6 @@ const verifyContent = async (
           : String(error);
     throw cannotImport(source, why);
   }
-  return { header, entries: seq };
 };
 
 /** The blobs without which a session can't go on, as far as they are missing. */
@@ -517,17 +568,20 @@ const endFault = ({ ending, line, size, seq }: JournalScan<MachineTypes>): Journ
 
 /**
  * Reads and verifies all lines of a journal of any machine, and compares its end with the mark.
- * Rejects with `newerVersion`.
+ * Rejects with `newerVersion`, and with what `see` throws: it gets the header, then all entries.
  */
 const scanFile = async (
   source: ByteSource,
   path: string,
   end: number,
   mark: Mark | null,
+  see: (header: Header<MachineTypes>, records: readonly Recorded<MachineTypes>[]) => void = () =>
+    undefined,
 ): Promise<ScannedFile> => {
   try {
     const scan = await JournalScan.begin(source, path, end);
-    await scan.readAll();
+    see(scan.header, []);
+    for await (const records of scan.records()) see(scan.header, records);
     scan.compare(mark);
     const { header, seq, size, ending } = scan;
     return { header, seq, size, fault: endFault(scan), isTorn: ending.kind === 'torn' };
@@ -570,6 +624,10 @@ const isPart = (value: unknown): value is Part =>
 
 const areParts = (value: unknown): value is readonly Part[] =>
   Array.isArray(value) && value.every(isPart);
+
+/** Blobs, checkpoints and contents that an import takes: far more than a real session has. */
+const PARTS_MAX = 200_000;
+const HEAD_BYTES_MAX = 32 * 1024 * 1024;
 
 /**
  * `none`: the file is no export. `newer`: a later Pawl made it. `bad`: the manifest is incomplete.

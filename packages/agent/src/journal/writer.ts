@@ -72,15 +72,17 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly plan: SnapshotPlan;
   /** What the entries tell of files: it is stored in snapshots. */
   readonly past?: PastFiles;
-  /** Makes a foreign session one of this folder. */
-  readonly adopt?: () => Promise<void>;
+  /** The last entry that came from elsewhere: 0: none; Infinity: the session is foreign. */
+  readonly foreignUntil: number;
+  /** Makes a foreign session one of this folder, but for its entries up to `lastForeign`. */
+  readonly adopt?: (lastForeign: number) => Promise<void>;
   /** The snapshots that are there already. */
   readonly written: WrittenSnapshots | null;
 };
 
 /** An open journal. It owns its file handle and its lock until it is closed. */
 export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<M>): Journal<M> => {
-  const { path, handle, header, blobs, lock } = parts;
+  const { path, handle, header, blobs, lock, adopt } = parts;
   const { machine } = parts.fold;
   const ownership = watchOwnership({ handle, path, lock, resume: resumeCommand(machine.kind) });
   const reserve = openReserve(path);
@@ -93,6 +95,7 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
   // seq and checksum of the last line handed to the writer, and of the last durable one
   let issued = parts.end;
   let durable = parts.end.seq;
+  let { foreignUntil } = parts;
   const mark = openMark(path, issued);
   const snapshots = openSnapshots(parts, writer, () =>
     // idle first: only between two writes is the file as long as `size` says
@@ -137,7 +140,17 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
     blobs,
     // system prompt and tool declarations, which stay as they were at the start of the session
     frozen: () => readFrozen(path, header, blobs),
-    ...(parts.adopt === undefined ? {} : { adopt: parts.adopt }),
+    get foreignUntil() {
+      return foreignUntil;
+    },
+    ...(adopt === undefined
+      ? {}
+      : {
+          adopt: () => {
+            foreignUntil = durable; // also if the file can't be written: it is the user's by now
+            return adopt(durable);
+          },
+        }),
     close: () => {
       closing ??= close();
       return closing;

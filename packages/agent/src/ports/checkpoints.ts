@@ -17,9 +17,22 @@ export type TakenCheckpoint = {
 /** Who changed the files between a checkpoint and the one before. */
 export type ChangedBy = 'agent' | 'user' | 'rewind';
 
+/**
+ * A checkpoint that a journal names. `isForeign`: it came with an import or a copy, so anybody may
+ * have written it.
+ */
+export type NamedCheckpoint = { readonly id: string; readonly isForeign: boolean };
+
+/** What checkpoints name: the changes together, and the files that no rewind touches. */
+export type DescribedCheckpoints = {
+  /** With the names of all files. */
+  readonly changes: ChangeSummary;
+  readonly left: readonly FileLeft[];
+};
+
 export type RestoreRequest = {
   /** The session's checkpoints whose changes are to be taken back, the oldest first. */
-  readonly takeBack: readonly string[];
+  readonly takeBack: readonly NamedCheckpoint[];
   /** Also take back files that somebody else changed since; they are saved first. */
   readonly force: boolean;
   /** Also take back where HEAD and branches are, and what is staged. */
@@ -31,10 +44,12 @@ export type MovedRef = { readonly name: string; readonly text: string };
 
 /**
  * What a restore would do. `plan`: sha256 of the stored plan; null if nothing is to be done.
- * `left`: files that stay as they are, and why.
+ * `refusal`: why nothing may be done here, and what to do instead; null: it may. `changes` names
+ * all files. `left`: files that stay as they are, and why.
  */
 export type RestorePlan = {
   readonly plan: string | null;
+  readonly refusal: string | null;
   readonly changes: ChangeSummary;
   readonly left: readonly FileLeft[];
   readonly refs: readonly MovedRef[];
@@ -82,6 +97,8 @@ export type Checkpoints = {
    * paths of the workspace. What git ignores below a folder does not count. Changes nothing.
    */
   unkept(paths: readonly string[]): Promise<readonly string[]>;
+  /** What checkpoints name, by their manifests; null: none of them is here. Reads no file. */
+  describe(checkpoints: readonly NamedCheckpoint[]): Promise<DescribedCheckpoints | null>;
   /** Changes no file. */
   plan(request: RestoreRequest): Promise<RestorePlan>;
   /** Performs a stored plan, also an interrupted one: what is done already is left as it is. */

@@ -93,8 +93,13 @@ export type Journal<M extends MachineTypes = AgentTypes> = {
   readonly blobs: Blobs;
   /** Reads the prompt, whose hashes the header has; rejects with `damaged` if a blob is missing. */
   frozen(): Promise<FrozenPrompt>;
-  /** Makes a foreign session one of this store. Absent for a session that was created here. */
+  /**
+   * Makes a foreign session one of this store; its entries so far stay foreign. Absent for a
+   * session that was created here.
+   */
   adopt?(): Promise<void>;
+  /** The last entry that came from elsewhere, Infinity in a foreign session. Absent: none did. */
+  readonly foreignUntil?: number;
   /** Releases the lock. */
   close(): Promise<void>;
 };

@@ -22,7 +22,7 @@ import { rewindConversation } from '../machine/moves/rewind.js';
 import type { State } from '../machine/state.js';
 import { plural } from '../platform/text.js';
 import { callTitle } from '../policy/judged-call.js';
-import type { Checkpoints, MovedRef, RestorePlan } from '../ports/checkpoints.js';
+import type { Checkpoints, MovedRef, NamedCheckpoint, RestorePlan } from '../ports/checkpoints.js';
 import type { Entry, Header } from '../ports/journal.js';
 
 /** A place to which the session can go back. */
@@ -38,6 +38,11 @@ export type RewindPoint = {
   readonly text?: string;
   /** Files that the turn or the calls changed; null: none. */
   readonly changes: ChangeSummary | null;
+  /**
+   * Files among them that a rewind leaves as they are, in a session from elsewhere. Then `changes`
+   * names all files, as the checkpoints do, whatever the journal says. Absent: it is from here.
+   */
+  readonly left?: readonly FileLeft[];
 };
 
 export type RewindRequest = {
@@ -73,7 +78,7 @@ export class CannotRewind extends Error {
   override readonly name = 'CannotRewind';
 }
 
-type Checkpoint = { readonly id: string; readonly seq: number };
+type Checkpoint = NamedCheckpoint & { readonly seq: number };
 
 /** A rewind from which the session can go forward again. */
 type Undone = {
@@ -96,23 +101,56 @@ export type ReadJournal = {
   entries(): AsyncIterable<Entry>;
   /** The last entry to read. */
   readonly seq: number;
+  /** The last entry that came from elsewhere; 0: none did. */
+  readonly foreignUntil: number;
 };
+
+type Describe = Pick<Checkpoints, 'describe'>;
 
 /** `at`: also give the state after this entry. */
 export const readTimeline = async (
-  { header, entries, seq: last }: ReadJournal,
+  { header, entries, seq: last, foreignUntil }: ReadJournal,
+  checkpoints: Describe | null,
   at: number | null = null,
 ): Promise<{ readonly timeline: Timeline; readonly state: State | null }> => {
-  const reader = new TimelineReader();
+  const reader = new TimelineReader(foreignUntil);
   let found: State | null = at === 0 ? initialState(header.settings) : null;
   // `steps` runs the machine over the entries again: each comes with the states before and after
   // it.
   for await (const { seq, event, before, state } of steps(header, entries())) {
-    reader.see(seq, event, before, state);
+    const isForeign = seq <= foreignUntil;
+    reader.see(seq, isForeign ? await asStored(event, checkpoints) : event, before, state);
     if (seq === at) found = withoutWork(state, event.at);
     if (seq >= last) break;
   }
-  return { timeline: reader.read(), state: found };
+  const timeline = reader.read();
+  const points = await addDescription(timeline, checkpoints);
+  return { timeline: { ...timeline, points }, state: found };
+};
+
+/** The entry of a foreign checkpoint, with what its manifest says of changes, if it is here. */
+const asStored = async (event: Event, checkpoints: Describe | null): Promise<Event> => {
+  if (event.type !== 'CheckpointTaken' || event.checkpoint === '') return event;
+  const described = await checkpoints?.describe([{ id: event.checkpoint, isForeign: true }]);
+  return described ? { ...event, changes: described.changes } : event;
+};
+
+const ALL_FROM_ELSEWHERE = 'all changes that came from elsewhere';
+
+/**
+ * Adds what a journal from elsewhere can't hide: a point at the beginning with all that its
+ * checkpoints name. The points of its own calls say it as far as they are theirs.
+ */
+const addDescription = async (
+  { points, checkpoints: all }: Timeline,
+  checkpoints: Describe | null,
+): Promise<readonly RewindPoint[]> => {
+  const foreign = all.filter(({ isForeign }) => isForeign);
+  const described = foreign.length === 0 ? null : ((await checkpoints?.describe(foreign)) ?? null);
+  if (described === null) return points;
+  const { changes, left } = described;
+  const at = points.at(-1)?.at ?? 0;
+  return [...points, { seq: 0, kind: 'calls', at, title: ALL_FROM_ELSEWHERE, changes, left }];
 };
 
 const NO_CHANGES: ChangeSummary = { created: 0, changed: 0, deleted: 0, files: [] };
@@ -168,6 +206,11 @@ class TimelineReader {
   /** The user's words that no turn has begun with yet. */
   #inputs: { readonly seq: number; readonly text: string }[] = [];
   #seq = 0;
+  readonly #foreignUntil: number;
+
+  constructor(foreignUntil: number) {
+    this.#foreignUntil = foreignUntil;
+  }
 
   /** Takes the next entry, with the states before and after it. */
   see(seq: number, event: Event, before: State, state: State): void {
@@ -223,13 +266,14 @@ class TimelineReader {
       const end = (batchId === null ? undefined : this.#ends.get(batchId)) ?? seq;
       // A process that is killed right after this event is followed by one that posts it again.
       if (checkpoint !== '' && this.#checkpoints.at(-1)?.id === checkpoint) return;
-      if (checkpoint !== '') this.#checkpoints.push({ id: checkpoint, seq: end });
+      const isForeign = seq <= this.#foreignUntil;
+      if (checkpoint !== '') this.#checkpoints.push({ id: checkpoint, seq: end, isForeign });
       if (event.by === 'agent') this.#addTo(batchId, changes);
     }
     if (event.type === 'RewindRequested' && state !== before) this.#seeDirection(seq, event);
     // What a rewind changes in files is a checkpoint, too, so it can itself be taken back.
     if (event.type === 'Rewound' && before.name === 'Rewinding' && event.checkpoint !== null)
-      this.#checkpoints.push({ id: event.checkpoint, seq });
+      this.#checkpoints.push({ id: event.checkpoint, seq, isForeign: seq <= this.#foreignUntil });
   }
 
   #addTo(batchId: string | null, changes: ChangeSummary): void {
@@ -275,6 +319,8 @@ export type PlannedRewind = {
   readonly conversation: RewoundConversation | null;
   /** Key of the stored plan by which files are restored; null: none changes. */
   readonly plan: string | null;
+  /** Why nothing may be taken back here, and what to do instead; null: it may. */
+  readonly refusal: string | null;
   /** For the model, where its files are not what the conversation says. */
   readonly note?: string | null;
   readonly report: RewindReport;
@@ -304,7 +350,13 @@ export const reportRewind = (
   return { to, messages, ...files, text };
 };
 
-const NO_RESTORE: RestorePlan = { plan: null, changes: NO_CHANGES, left: [], refs: [] };
+const NO_RESTORE: RestorePlan = {
+  plan: null,
+  refusal: null,
+  changes: NO_CHANGES,
+  left: [],
+  refs: [],
+};
 
 /**
  * A note for the model: the conversation goes back, and files stay as they are. Null: they are as
@@ -335,9 +387,9 @@ export const planRewind = async (
     throw new CannotRewind(
       `There is no entry ${at}: the journal has the entries 0 to ${journal.seq}.`,
     );
-  const { timeline, state } = await readTimeline(journal, at);
+  const { timeline, state } = await readTimeline(journal, null, at);
   if (state === null) throw new CannotRewind(`The entry ${at} can’t be read.`);
-  const takeBack = timeline.checkpoints.filter(({ seq }) => seq > at).map(({ id }) => id);
+  const takeBack = timeline.checkpoints.filter(({ seq }) => seq > at);
   // Also planned if the files are to stay: the note then tells the model which ones differ.
   const planned =
     checkpoints !== null && takeBack.length > 0
@@ -360,6 +412,7 @@ export const planRewind = async (
     direction,
     conversation: isNeeded ? rewound : null,
     plan: restore.plan,
+    refusal: restore.refusal,
     note: restore.plan === null && conversation ? noteForKeptFiles(planned) : null,
     report: reportRewind(at, messages, restore),
   };
@@ -371,7 +424,7 @@ export const planRedo = async (
   present: State,
   checkpoints: Checkpoints | null,
 ): Promise<PlannedRewind> => {
-  const { timeline } = await readTimeline(journal);
+  const { timeline } = await readTimeline(journal, null);
   const undone = timeline.undone.at(-1);
   if (undone === undefined)
     throw new CannotRewind(
@@ -436,6 +489,7 @@ export const planUndoCompaction = async (
     // none of the present messages, then these
     conversation: { kept: 0, messages, contextTokens: tokens },
     plan: null,
+    refusal: null,
     report: reportRewind(last, present.length - messages.length, files),
   };
 };

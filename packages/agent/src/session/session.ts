@@ -208,7 +208,8 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   async timeline(): Promise<readonly RewindPoint[]> {
     await this.#settleFiles();
     const { readTimeline } = await import('./rewind.js');
-    return (await readTimeline(this.#readJournal())).timeline.points;
+    const { checkpoints } = this.#performers.checkpoints;
+    return (await readTimeline(this.#readJournal(), checkpoints)).timeline.points;
   }
 
   /** What a rewind would do. Rejects with CannotRewind. */
@@ -270,16 +271,18 @@ export class AgentSession extends JournaledSession<AgentTypes> {
 
   #readJournal(): ReadJournal {
     const { header, seq } = this;
-    return { header, seq, entries: () => this.#journal.read(1) };
+    const { foreignUntil = 0 } = this.#journal;
+    return { header, seq, foreignUntil, entries: () => this.#journal.read(1) };
   }
 
   /** Posts the planned rewind, and waits until its files are restored or it is refused. */
   async #goTo(planned: PlannedRewind): Promise<RewindReport> {
-    const { to, direction, conversation, plan, note = null, report } = planned;
+    const { to, direction, conversation, plan, refusal, note = null, report } = planned;
+    const { CannotRewind, reportRewind } = await import('./rewind.js');
+    if (refusal !== null) throw new CannotRewind(refusal);
     if (plan === null && conversation === null) return report;
     this.#rewinds += 1; // two may be asked for after one entry
     const rewindId = `rewind-${this.seq + 1}-${this.#rewinds}`;
-    const { CannotRewind, reportRewind } = await import('./rewind.js');
     const rewound = new Promise<On<'Rewound'> | null>((resolve, reject) => {
       const unwatch = this.watch(({ event, diagnostics }) => {
         if (!('rewindId' in event) || event.rewindId !== rewindId) return;

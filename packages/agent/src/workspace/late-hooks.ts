@@ -73,6 +73,7 @@ export const createLateCheckpoints = (
     sweep: async (by) => (loading === null ? null : (await load()).sweep(by)),
     recorded: async () => (loading === null ? undefined : (await load()).recorded()),
     unkept: async (paths) => (await load()).unkept(paths),
+    describe: async (checkpoints) => (await load()).describe(checkpoints),
     plan: async (request) => (await load()).plan(request),
     restore: async (plan) => (await load()).restore(plan),
     close: async () => (loading === null ? undefined : (await load()).close()),

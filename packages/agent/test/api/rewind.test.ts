@@ -165,13 +165,15 @@ test('what a turn changed is told of it, also if the next one began before it wa
   const isTaken = ({ type }: { readonly type: string }): boolean => type === 'CheckpointTaken';
   const late = [...events.filter((event) => !isTaken(event)), ...events.filter(isTaken)];
   const entries = late.map((event, index) => ({ seq: index + 1, event }));
-  const { timeline } = await readTimeline({
+  const journal = {
     header: { settings },
     seq: late.length,
+    foreignUntil: 0,
     async *entries() {
       yield* entries;
     },
-  });
+  };
+  const { timeline } = await readTimeline(journal, null);
   assert.deepEqual(
     timeline.points.map(({ kind, changes }) => [kind, changes?.deleted]),
     [

@@ -17,6 +17,7 @@ import {
 } from '../../../../test/kit/runtime/stage.js';
 import { moveSecret } from '../../../../test/move-secret.js';
 import { fileJournals } from '../../src/journal/file-store.js';
+import { journalPath } from '../../src/journal/state-folder.js';
 import { exportSession, importSession, verifyStored } from '../../src/journal/transfer.js';
 import { messagesOf } from '../../src/machine/conversation.js';
 import { MACHINE_VERSION } from '../../src/machine/machine.js';
@@ -308,6 +309,15 @@ for (const [change, edits] of Object.entries(machines)) {
       await assert.rejects(old.open(id), refused);
       await assert.rejects(old.peek(id), refused);
       await assert.rejects(old.replay(id), refused);
+      const { seq: last } = await journals.peek(id);
+      await assert.rejects(old.fork(id, last, 'fork', 1), refused);
+      await assert.rejects(exportSession(folder, id, join(folder, 'newer.pawl')), refused);
+      // the entries before the take-over are this machine's
+      const [taken] = (await journals.inspect(id)).records.filter(
+        (record) => upgradesIn([record]).length > 0,
+      );
+      await old.fork(id, (taken?.entry.seq ?? 0) - 1, 'earlier', 1);
+      assert.equal((await old.replay('earlier')).damage, null);
       const listed = (await collect(old.list())).find(({ sessionId }) => sessionId === id);
       assert.equal(listed?.title, 'first');
     });
@@ -384,12 +394,12 @@ test('a journal whose header is of a newer machine is refused in words, and list
     (await collect(old.list())).map(({ title }) => title),
     ['in a newer Pawl'],
   );
-  const exported = join(folder, 'x.pawl');
-  await exportSession(folder, newer.id, exported);
-  await assert.rejects(importSession(await makeFolder(context), exported), {
-    kind: 'newerVersion',
-  });
-  assert.equal((await verifyStored(exported)).fault, null);
+  const refused = { kind: 'newerVersion', message: /written by a newer Pawl .*update Pawl/ };
+  await assert.rejects(exportSession(folder, newer.id, join(folder, 'x.pawl')), refused);
+  await assert.rejects(old.fork(newer.id, 1, 'fork', 1), refused);
+  const journal = journalPath(folder, newer.id);
+  await assert.rejects(importSession(await makeFolder(context), journal), refused);
+  assert.equal((await verifyStored(journal)).fault, null);
 });
 
 for (const [change, edits] of Object.entries(machines)) {

@@ -51,7 +51,8 @@ for (const [what, value, isSound] of rows)
     const store = new CheckpointStore(temporaryFolder(context, 'carried'));
     const good = Buffer.from(JSON.stringify(manifest({})));
     const checkpoints = [good, Buffer.from(JSON.stringify(value))];
-    assert.equal(await keepCarried(store, 'one', { checkpoints, contents }), isSound);
+    const fault = await keepCarried(store, 'one', { checkpoints, contents }, []);
+    assert.equal(fault === null, isSound, String(fault));
     assert.equal((await store.listed('one')).length, isSound ? 2 : 0);
     assert.equal(await store.has(sha256), isSound);
   });
@@ -59,7 +60,7 @@ for (const [what, value, isSound] of rows)
 test('what an import has stored is exported again, byte for byte', async (context) => {
   const store = new CheckpointStore(temporaryFolder(context, 'carried'));
   const checkpoints = [Buffer.from(JSON.stringify(manifest({})))];
-  await keepCarried(store, 'one', { checkpoints, contents });
+  await keepCarried(store, 'one', { checkpoints, contents }, []);
   const carried = await collectCarried(store, 'one', createRedactor([]));
   assert.deepEqual(carried, { checkpoints, contents, left: [] });
 });

@@ -215,10 +215,8 @@ const openWorld = (context: TestContext, random: Random): World => {
   return { checkpoints, workspace };
 };
 
-const restore = async (
-  { checkpoints }: World,
-  takeBack: readonly string[],
-): Promise<string | null> => {
+const restore = async ({ checkpoints }: World, ids: readonly string[]): Promise<string | null> => {
+  const takeBack = ids.map((id) => ({ id, isForeign: false }));
   const { plan, left } = await checkpoints.plan({ takeBack, force: false });
   assert.deepEqual(left, []);
   if (plan === null) return null;
@@ -279,7 +277,7 @@ for (let index = 0; index < RIVALS; index++) {
       written.set(name, text);
     };
     rival();
-    const takeBack = [taken?.checkpoint ?? ''];
+    const takeBack = [{ id: taken?.checkpoint ?? '', isForeign: false }];
     const { plan } = await checkpoints.plan({ takeBack, force: false });
     rival();
     let isOver = false;
@@ -489,7 +487,7 @@ test('a folder that became a link out of the workspace is not followed', async (
   renameSync(path.join(workspace, 'inside'), path.join(workspace, 'gone'));
   writeFileSync(path.join(outside, 'file.txt'), 'after');
   symlinkSync(outside, path.join(workspace, 'inside'));
-  const takeBack = [taken?.checkpoint ?? ''];
+  const takeBack = [{ id: taken?.checkpoint ?? '', isForeign: false }];
   const { plan, left } = await checkpoints.plan({ takeBack, force: true });
   if (plan !== null) await checkpoints.restore(plan);
   assert.equal(readFileSync(path.join(outside, 'file.txt'), 'utf8'), 'after');

@@ -97,7 +97,8 @@ const begin = async (
       await checkpoints.recorded();
       return taken.checkpoint;
     },
-    back: async (takeBack) => {
+    back: async (ids) => {
+      const takeBack = ids.map((id) => ({ id, isForeign: false }));
       const planned = await checkpoints.plan({ takeBack, force: false, refs: true });
       const restored = planned.plan === null ? null : await checkpoints.restore(planned.plan);
       const left = (restored ?? planned).left.map(({ path: name, why }) => `${name}: ${why}`);
@@ -325,7 +326,7 @@ test('a restore that was killed between its steps is finished by the next start'
   const world = await begin(t);
   const [before, old] = [world.look(), world.git('rev-parse', 'HEAD').trim()];
   const checkpoint = await world.agent(() => commit(world, 'two'));
-  const request = { takeBack: [checkpoint], force: false, refs: true };
+  const request = { takeBack: [{ id: checkpoint, isForeign: false }], force: false, refs: true };
   const { plan } = await world.checkpoints().plan(request);
   assert.ok(plan !== null);
   // what a kill right before the index takes its place leaves

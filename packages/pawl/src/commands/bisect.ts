@@ -22,12 +22,17 @@ import { createSessionSandbox, type SessionSandbox } from '@pawl/agent/command/s
 import { atExit } from '@pawl/agent/platform/start-program';
 import { plural } from '@pawl/agent/platform/text';
 import { PROGRAM as SHELL } from '@pawl/agent/tools/bash';
-import { changesBetween, copyFiles, statesAfter } from '@pawl/agent/workspace/checkpoints/files-at';
+import { changesBetween, copyFiles } from '@pawl/agent/workspace/checkpoints/files-at';
 import { detectLook, oneLine, paint } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { type FileHistory, readFileHistory, refusePruned } from '../sessions/file-history.js';
+import {
+  type FileHistory,
+  type HistoryCopies,
+  openCopies,
+  readFileHistory,
+} from '../sessions/file-history.js';
 import { usageStop } from '../settings/flags.js';
 import { createFileDiff, fileDiffText } from './diff-files.js';
 
@@ -120,6 +125,7 @@ const NOT_RUN: readonly string[] = ['exit code 126', 'exit code 127'];
 
 class Bisector {
   readonly history: FileHistory;
+  readonly #copies: HistoryCopies;
   readonly #command: string;
   readonly #scratch: string;
   readonly #stop = new AbortController();
@@ -128,8 +134,9 @@ class Bisector {
   readonly #variables = createCommandVariables(process.env);
   #tries = 0;
 
-  constructor(history: FileHistory, command: string, scratch: string) {
+  constructor(history: FileHistory, copies: HistoryCopies, command: string, scratch: string) {
     this.history = history;
+    this.#copies = copies;
     this.#command = command;
     this.#scratch = scratch;
   }
@@ -146,12 +153,13 @@ class Bisector {
   }
 
   async #fill(copy: string, count: number): Promise<void> {
-    const { workspace, manifests, store } = this.history;
-    const states = statesAfter(manifests, count); // what stood in the files then, by path
+    const { workspace, store } = this.history;
+    const states = this.#copies.after(count); // what stood in the files then, by path
     const { signal } = this.#stop;
     const place = { workspace, target: copy, environment: process.env, signal };
-    for (const { path: file, why } of await copyFiles({ ...place, states, store })) {
-      const text = `${file} is not in the copies: ${why}`;
+    const notCopied = await copyFiles({ ...place, states, store });
+    for (const { path: file, why } of [...this.#copies.left, ...notCopied]) {
+      const text = `${file} is not in the copies as it was then: ${why}`;
       if (this.#warned.has(text)) continue;
       this.#warned.add(text);
       writeError(safe`! ${oneLine(text, Number.POSITIVE_INFINITY)}\n`);
@@ -289,11 +297,11 @@ export const bisectSession = async (prefix: string, words: readonly string[]): P
   const { steps, sessionId } = history;
   if (steps.length === 0)
     throw usageStop(`${sessionId} has no checkpoints: it has changed no file.`);
-  refusePruned(history); // contents that a copy needs may have been removed
+  const copies = await openCopies(history); // throws if there can be none
   const scratch = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-bisect-')));
   const clear = (): void => rmSync(scratch, { recursive: true, force: true });
   const cancelAtExit = atExit(clear); // also if a signal ends the program
-  const bisector = new Bisector(history, commandLine(words), scratch);
+  const bisector = new Bisector(history, copies, commandLine(words), scratch);
   writeError(
     makeSafe(`${plural(steps.length, 'checkpoint')}; each try runs in a copy, without network.\n`),
   );

@@ -95,7 +95,7 @@ const copyWorkspace = async (
   seq: number,
   flags: ForkFlags,
 ): Promise<ForkPlace> => {
-  const [{ readFileHistory, refusePruned, stepsUntil }, { copyFiles, makeTarget, statesAfter }] =
+  const [{ openCopies, readFileHistory, stepsUntil }, { copyFiles, makeTarget }] =
     await Promise.all([
       import('../sessions/file-history.js'),
       import('@pawl/agent/workspace/checkpoints/files-at'),
@@ -105,10 +105,10 @@ const copyWorkspace = async (
       '--worktree and --workspace exclude each other: the fork works in its worktree.',
     );
   const history = await readFileHistory(sessionId);
-  const { workspace, store, manifests } = history;
+  const { workspace, store } = history;
   if (seq > history.seq)
     throw usageStop(`--at ${seq} is after the end: the last entry is ${history.seq}.`);
-  refusePruned(history); // throws if a checkpoint is no longer stored
+  const copies = await openCopies(history); // throws if there can be none
   if (!existsSync(workspace))
     throw new Stop(
       exitCodes.badInput,
@@ -126,9 +126,9 @@ const copyWorkspace = async (
       `The folder ${folder} can't be made: ${made.fault.message}`,
     );
   // what stood in the files after the checkpoints up to `seq`
-  const states = statesAfter(manifests, stepsUntil(history, seq));
+  const states = copies.after(stepsUntil(history, seq));
   const request = { workspace, target: folder, states, store, environment: process.env, signal };
-  return { folder, notCopied: await copyFiles(request) };
+  return { folder, notCopied: [...copies.left, ...(await copyFiles(request))] };
 };
 
 /**

@@ -1,5 +1,7 @@
 /** `pawl rewind` and `pawl redo`: takes back what a stored session did, and does it again. */
 
+import { readForeignUntil } from '@pawl/agent/journal/state-folder';
+import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
 import {
   planRewind,
@@ -10,12 +12,12 @@ import {
 } from '@pawl/agent/session/rewind';
 import { createLateCheckpoints } from '@pawl/agent/workspace/late-hooks';
 import { detectLook, formatWhen, oneLine, paint } from '@pawl/terminal/paint';
-import { pointText } from '@pawl/terminal/rewind-words';
+import { namedFiles, pointText } from '@pawl/terminal/rewind-words';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 import { useWithoutModel } from '../sessions/closed-model.js';
-import { findInfo, foldStored, storedJournals } from '../sessions/stored-sessions.js';
+import { findInfo, foldStored, placeOfUser, storedJournals } from '../sessions/stored-sessions.js';
 import { readPlace, usageStop } from '../settings/flags.js';
 
 export type RewindFlags = {
@@ -50,12 +52,23 @@ const asUsageError = async <T>(work: () => Promise<T>): Promise<T> => {
 
 const CUT_REWIND = safe`! the program ended while files were taken back: the next start takes the rest back first\n`;
 
-/** Reads a session, and warns if its last rewind was cut off. */
-const storedJournal = async (sessionId: string) => {
+/**
+ * Reads a session and its checkpoints, and warns if its last rewind was cut off. Close the
+ * checkpoints.
+ */
+const openStored = async (sessionId: string) => {
   const { header, state, seq } = await foldStored(sessionId, undefined);
   const entries = () => storedJournals().read(sessionId);
   if (state.name === 'Rewinding') writeError(CUT_REWIND);
-  return { journal: { header, entries, seq }, state };
+  const foreignUntil = await readForeignUntil(stateFolder(process.env), header);
+  const { workspace } = state.session.settings;
+  const checkpoints = createLateCheckpoints({
+    workspace,
+    standsIn: placeOfUser(foreignUntil, workspace),
+    sessionId,
+    environment: process.env,
+  });
+  return { journal: { header, entries, seq, foreignUntil }, state, checkpoints };
 };
 
 const pointLines = (points: readonly RewindPoint[]): Safe => {
@@ -66,19 +79,27 @@ const pointLines = (points: readonly RewindPoint[]): Safe => {
     const changed = pointText(point, points);
     const isTurn = kind === 'turn';
     const what = oneLine(title, Math.max(20, look.columns - width - 22));
+    const files = point.changes === null ? [] : namedFiles(point.changes, point.left ?? []);
     const head = safe`${makeSafe(String(seq).padStart(width))}  ${formatWhen(at)}  `;
     const indent = safe`${makeSafe(' '.repeat(width + 2))}    `;
     return [
       safe`${paint(look, 'dim', head)}${isTurn ? paint(look, 'bold', what) : safe`  ${what}`}`,
-      ...(changed === '' ? [] : [safe`${indent}${makeSafe(changed)}`]),
+      // of changes from elsewhere each file has a line
+      ...(point.left === undefined ? [changed].filter(Boolean) : files).map(
+        (text) => safe`${indent}${makeSafe(text)}`,
+      ),
     ];
   });
   return joinSafe(lines, safe`\n`);
 };
 
+const newestPlace = (points: readonly RewindPoint[]): number =>
+  Math.max(...points.map(({ seq }) => seq));
+
 const listPoints = async (sessionId: string, json: boolean): Promise<number> => {
-  const { journal } = await storedJournal(sessionId);
-  const { points } = (await readTimeline(journal)).timeline;
+  const { journal, checkpoints } = await openStored(sessionId);
+  const { points } = (await readTimeline(journal, checkpoints)).timeline;
+  await checkpoints.close();
   if (json) {
     for (const point of points) writeJson(point);
     return exitCodes.done;
@@ -90,7 +111,7 @@ const listPoints = async (sessionId: string, json: boolean): Promise<number> => 
   writeOut(safe`${pointLines(points)}\n`);
   writeError(
     makeSafe(
-      `\nTo take back a line and all after it: pawl rewind ${sessionId} --at ${points.at(-1)?.seq}\n` +
+      `\nTo take back a line and all after it: pawl rewind ${sessionId} --at ${newestPlace(points)}\n` +
         'To see first what it would do, add --dry-run. pawl redo goes forward again.\n',
     ),
   );
@@ -124,10 +145,11 @@ const tell = (
   direction: 'back' | 'forward',
   { dryRun = false, json = false }: { readonly dryRun?: boolean; readonly json?: boolean },
 ): number => {
-  const { left } = report; // files that stay as they are
+  const { left, changes } = report; // `left`: files that stay as they are
   if (json) writeJson({ sessionId, direction, dryRun, ...report });
   else {
     writeOut(safe`${makeSafe(dryRun ? `would be: ${report.text}` : report.text)}\n`);
+    for (const text of dryRun ? namedFiles(changes, []) : []) writeOut(safe`  ${makeSafe(text)}\n`);
     if (left.length > 0 && direction === 'back')
       writeError(
         makeSafe(
@@ -140,14 +162,11 @@ const tell = (
 };
 
 const planOnly = async (sessionId: string, request: RewindRequest): Promise<RewindReport> => {
-  const { journal, state } = await storedJournal(sessionId);
-  const checkpoints = createLateCheckpoints({
-    workspace: state.session.settings.workspace,
-    sessionId,
-    environment: process.env,
-  });
+  const { journal, state, checkpoints } = await openStored(sessionId);
   try {
-    return (await planRewind(journal, state, checkpoints, request)).report;
+    const { report, refusal } = await planRewind(journal, state, checkpoints, request);
+    if (refusal !== null) writeError(makeSafe(`! ${refusal}\n`));
+    return report;
   } finally {
     await checkpoints.close();
   }

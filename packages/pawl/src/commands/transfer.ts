@@ -9,6 +9,7 @@ import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
 import { createRedactor, findSecrets } from '@pawl/agent/secrets/redactor';
 import { collectCarried, keepCarried } from '@pawl/agent/workspace/checkpoints/carried-files';
+import { refuseForeignPlace } from '@pawl/agent/workspace/checkpoints/foreign-checkpoints';
 import { CheckpointStore, storeFolder } from '@pawl/agent/workspace/checkpoints/store';
 import { oneLine } from '@pawl/terminal/paint';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
@@ -71,9 +72,9 @@ export const importFrom = async (file: string): Promise<number> => {
   const imported = await importSession(
     folder,
     path.resolve(file),
-    ({ workspace, sessionId }, files) =>
+    ({ workspace, sessionId }, files, claims) =>
       // stores the checkpoints that the file brings
-      keepCarried(openStore(folder, workspace), sessionId, files),
+      keepCarried(openStore(folder, workspace), sessionId, files, claims),
   );
   const { sessionId, entries, blobs, missing, workspace, checkpoints } = imported;
   if (missing.length > 0)
@@ -92,8 +93,13 @@ export const importFrom = async (file: string): Promise<number> => {
   if (checkpoints > 0) {
     const place = oneLine(workspace, Number.POSITIVE_INFINITY);
     const absent = existsSync(workspace) ? safe`` : safe`, which is not here`;
+    const refusal = refuseForeignPlace({ workspace, standsIn: workspace, environment: process.env });
+    const use =
+      refusal === null
+        ? safe`its changes can be taken back if you stand in ${place}${absent}`
+        : oneLine(refusal, Number.POSITIVE_INFINITY);
     writeError(
-      safe`${makeSafe(plural(checkpoints, 'checkpoint'))} stored: its changes can be taken back in ${place}${absent}. To look at them: pawl rewind ${makeSafe(sessionId)}\n`,
+      safe`${makeSafe(plural(checkpoints, 'checkpoint'))} stored: ${use}. To look at them: pawl rewind ${makeSafe(sessionId)}\n`,
     );
   }
   writeOut(safe`${makeSafe(sessionId)}\n`);

@@ -1,5 +1,7 @@
 /** Opens a stored session for work that asks no model: no key, no network, no servers, no hooks. */
 
+import { readForeignUntil } from '@pawl/agent/journal/state-folder';
+import { stateFolder } from '@pawl/agent/platform/environment';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Stepped, Watcher } from '@pawl/agent/ports/session';
 import { createAgent, type Session } from '@pawl/agent/session/create-agent';
@@ -8,6 +10,7 @@ import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { resumedNote } from '@pawl/terminal/step-lines';
 import { writeError } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
+import { refuseForeign } from './file-history.js';
 import { foldStored, openStateFolder, storedJournals } from './stored-sessions.js';
 
 /** A model that answers nothing: whoever asks it waits until the request is aborted. */
@@ -47,8 +50,10 @@ const openWithClosedModel = async (
   watcher: Watcher,
 ): Promise<Session> => {
   openStateFolder(process.env); // throws if nothing can be written there
-  const { state } = await foldStored(sessionId, undefined);
+  const { header, state } = await foldStored(sessionId, undefined);
   const { settings } = state.session;
+  const foreignUntil = await readForeignUntil(stateFolder(process.env), header);
+  if (folder === undefined) refuseForeign(foreignUntil, settings.workspace);
   const model = closedModel(settings.model, settings.windowTokens);
   // what the session may do stays as it was
   const { preset, sandbox, ...rest } = liveRights(state).settings;

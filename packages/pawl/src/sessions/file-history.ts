@@ -3,15 +3,21 @@
  * has a manifest, which names the changed files with their contents before and after, by hash.
  */
 
+import { readForeignUntil } from '@pawl/agent/journal/state-folder';
 import type { JournalStep } from '@pawl/agent/journal/steps';
-import type { ChangeSummary } from '@pawl/agent/machine/event';
+import type { ChangeSummary, FileLeft } from '@pawl/agent/machine/event';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { callTitle } from '@pawl/agent/policy/judged-call';
-import type { Manifest } from '@pawl/agent/workspace/checkpoints/manifest';
+import { type FileStates, statesAfter } from '@pawl/agent/workspace/checkpoints/files-at';
+import {
+  readCheckpoints,
+  refuseForeignPlace,
+} from '@pawl/agent/workspace/checkpoints/foreign-checkpoints';
+import { fileLeft, type Manifest, summarise } from '@pawl/agent/workspace/checkpoints/manifest';
 import { CheckpointStore, storeFolder } from '@pawl/agent/workspace/checkpoints/store';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { usageStop } from '../settings/flags.js';
-import { findInfo, foldStored } from './stored-sessions.js';
+import { findInfo, foldStored, placeOfUser, storedJournals } from './stored-sessions.js';
 
 export type FileStep = {
   /** The sha256 of its manifest. */
@@ -26,6 +32,8 @@ export type FileStep = {
   /** The user's words of the turn. */
   readonly prompt: string;
   readonly changes: ChangeSummary;
+  /** It came with an import or a copy. */
+  readonly isForeign: boolean;
 };
 
 export type FileHistory = {
@@ -37,9 +45,11 @@ export type FileHistory = {
   readonly steps: readonly FileStep[];
   /** Sentences about files that can't be taken back. */
   readonly leftOut: readonly string[];
-  /** Manifests of the steps, in their order; null: no longer stored. */
+  /** Manifests of the steps, in their order; null: no longer stored, or not sound. */
   readonly manifests: readonly (Manifest | null)[];
   readonly store: CheckpointStore;
+  /** The last entry that came from elsewhere (`readForeignUntil`). */
+  readonly foreignUntil: number;
 };
 
 /** Collects the steps that changed files while a journal is folded. */
@@ -50,6 +60,11 @@ class HistoryReader {
   readonly #begins = new Map<string, number>();
   readonly #ends = new Map<string, Pick<FileStep, 'from' | 'seq' | 'title'>>();
   #prompt = '';
+  readonly #foreignUntil: number;
+
+  constructor(foreignUntil: number) {
+    this.#foreignUntil = foreignUntil;
+  }
 
   /** Takes the next step. The calls of one reply are a batch, and change files together. */
   read({ seq, event, before, state }: JournalStep): void {
@@ -72,11 +87,14 @@ class HistoryReader {
       // a command of the user belongs to no batch
       const place = end ?? { from: seq - 1, seq, title };
       // empty: nothing was kept, only left out
-      if (checkpoint !== '') this.#add({ checkpoint, by, changes, ...place });
+      const isForeign = seq <= this.#foreignUntil;
+      if (checkpoint !== '') this.#add({ checkpoint, by, changes, isForeign, ...place });
     }
     if (event.type === 'Rewound' && event.checkpoint !== null && before.name === 'Rewinding') {
       const { checkpoint, changes } = event;
-      this.#add({ checkpoint, by: 'rewind', changes, title: 'a rewind', from: seq - 1, seq });
+      const isForeign = seq <= this.#foreignUntil;
+      const place = { title: 'a rewind', from: seq - 1, seq };
+      this.#add({ checkpoint, by: 'rewind', changes, isForeign, ...place });
     }
   }
 
@@ -92,15 +110,66 @@ export const readFileHistory = async (prefix: string): Promise<FileHistory> => {
     throw usageStop(
       `${sessionId} is a run of pawl ask: it has no files. pawl sessions lists others.`,
     );
-  const reader = new HistoryReader();
+  const folder = stateFolder(process.env);
+  const { header } = await storedJournals().replay(sessionId, { at: 0 });
+  const foreignUntil = await readForeignUntil(folder, header);
+  const reader = new HistoryReader(foreignUntil);
   const { state, seq } = await foldStored(sessionId, undefined, (step) => reader.read(step));
   const { workspace } = state.session.settings;
-  const store = new CheckpointStore(storeFolder(stateFolder(process.env), workspace));
-  const manifests = await Promise.all(
-    reader.steps.map(({ checkpoint }) => store.manifest(checkpoint)),
-  );
-  const { steps, leftOut } = reader;
-  return { sessionId, workspace, seq, steps, leftOut: [...new Set(leftOut)], manifests, store };
+  const store = new CheckpointStore(storeFolder(folder, workspace));
+  const manifests: (Manifest | null)[] = [];
+  const steps: FileStep[] = [];
+  for (const step of reader.steps) {
+    const { manifest, changes } = await readStep(store, workspace, step);
+    manifests.push(manifest);
+    steps.push({ ...step, changes });
+  }
+  const leftOut = [...new Set(reader.leftOut)];
+  return { sessionId, workspace, seq, steps, leftOut, manifests, store, foreignUntil };
+};
+
+/** The manifest of a step. The changes of a foreign one are those of the manifest. */
+const readStep = async (
+  store: CheckpointStore,
+  workspace: string,
+  { checkpoint, isForeign, changes }: FileStep,
+): Promise<{ readonly manifest: Manifest | null; readonly changes: ChangeSummary }> => {
+  const { named } = await readCheckpoints(store, workspace, [{ id: checkpoint, isForeign }]);
+  const [manifest = null] = named;
+  const isClaimed = manifest === null || !isForeign;
+  return {
+    manifest,
+    changes: isClaimed ? changes : await summarise(store, manifest.changes, 'all'),
+  };
+};
+
+/** Throws a `Stop` unless files of a session from elsewhere may be used in the folder it names. */
+export const refuseForeign = (foreignUntil: number, workspace: string): void => {
+  if (foreignUntil === 0) return;
+  const standsIn = placeOfUser(foreignUntil, workspace);
+  const why = refuseForeignPlace({ workspace, standsIn, environment: process.env });
+  if (why !== null) throw new Stop(exitCodes.usage, 'usage', why);
+};
+
+/** The files at a checkpoint, for a copy. */
+export type HistoryCopies = {
+  /** How the files were after so many checkpoints. */
+  after(count: number): FileStates;
+  /** Files that are copied as they are now, since what a checkpoint from elsewhere has is refused. */
+  readonly left: readonly FileLeft[];
+};
+
+/** Throws a `Stop` if files may not be copied from the session's folder, or a content was removed. */
+export const openCopies = async (history: FileHistory): Promise<HistoryCopies> => {
+  const { workspace, steps, store, foreignUntil } = history;
+  refuseForeign(foreignUntil, workspace);
+  refusePruned(history);
+  const named = steps.map(({ checkpoint: id, isForeign }) => ({ id, isForeign }));
+  const { manifests, left } = await readCheckpoints(store, workspace, named);
+  return {
+    after: (count) => statesAfter(manifests, count),
+    left: [...left].map(([name, why]) => fileLeft(name, why)),
+  };
 };
 
 /** How many checkpoints are in the files at an entry. */

@@ -177,6 +177,13 @@ export const recordedSettings = async (sessionId: string): Promise<RecordedSetti
   return { settings: state.session.settings, origin: isOurs ? 'own' : 'foreign' };
 };
 
+/**
+ * Where the user of a stored session is. The folder of a foreign session was named by somebody
+ * else, so the current folder counts; that of any other session the user has chosen.
+ */
+export const placeOfUser = (foreignUntil: number, workspace: string): string =>
+  Number.isFinite(foreignUntil) ? workspace : realpathSync(process.cwd());
+
 /** Reads a line in the terminal's own line mode. Ctrl-C ends the program. */
 export const askLine = async (question: Safe): Promise<string> => {
   writeOut(question);

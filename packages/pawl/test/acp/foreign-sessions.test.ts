@@ -1,13 +1,13 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { scriptedModel } from '@pawl/agent/models/scripted-model';
 import { presetRules } from '@pawl/agent/policy/presets';
 import { openSession } from '@pawl/agent/session/create-agent';
-import { plant } from '../e2e/forged-journal.js';
+import { plant, plantCheckpoint } from '../e2e/forged-journal.js';
 import { makeStage } from './acp-stage.js';
 
 /** Journals of somebody else, loaded by an editor and by a program. */
@@ -80,3 +80,28 @@ test('a program that opens a foreign session gives it its own rights, and nothin
   await session.close();
   assert.ok(!existsSync(canary));
 });
+
+for (const place of ['project', 'home'] as const)
+  test(`an editor takes a foreign session back, in a ${place}: its files are named, protected ones stay`, async (context) => {
+    const { client, workspace, folder } = await makeStage(context, [{ text: 'Fine.' }]);
+    const home = process.env.HOME;
+    context.after(() => {
+      process.env.HOME = home;
+    });
+    process.env.HOME = place === 'home' ? workspace : folder;
+    const state = path.join(folder, 'state', 'pawl');
+    const sessionId = await plantCheckpoint(state, workspace, ['.envrc', 'ok.txt']);
+    await client.request('session/load', { sessionId, cwd: workspace, mcpServers: [] });
+    const ask = async (method: string, more: object = {}): Promise<string> =>
+      JSON.stringify(await client.request(`_pawl/session/${method}`, { sessionId, ...more }));
+    const timeline = await ask('timeline');
+    assert.match(timeline, /\.envrc deleted \(stays as it is: [^)]*\), ok\.txt deleted/);
+    assert.doesNotMatch(timeline, /a\.js/);
+    assert.match(await ask('plan_rewind', { at: 0, force: true }), /"path":"\.envrc","why"/);
+    const rewind = ask('rewind', { at: 0, force: true, refs: true });
+    if (place === 'home') await assert.rejects(rewind, /is your home/);
+    else await rewind;
+    const written = readdirSync(workspace);
+    assert.deepEqual(written, place === 'home' ? [] : ['ok.txt']);
+    client.expectNoFault();
+  });

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { encodeHeader, encodeRecord } from '@pawl/agent/journal/codec';
 import { agentMachine, createStateCheck } from '@pawl/agent/journal/journaled-agent-machine';
-import { fileBlobs, journalPath, makeOwn } from '@pawl/agent/journal/state-folder';
+import { fileBlobs, hashBytes, journalPath, makeOwn } from '@pawl/agent/journal/state-folder';
 import type { Event } from '@pawl/agent/machine/event';
 import { initialState, step } from '@pawl/agent/machine/machine';
 import { defaultSettings, type Settings } from '@pawl/agent/machine/settings';
@@ -10,6 +10,8 @@ import type { State } from '@pawl/agent/machine/state';
 import type { CallFacts, CallTraits, JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { PolicyRule } from '@pawl/agent/policy/presets';
 import type { Header } from '@pawl/agent/ports/journal';
+import { keepCarried } from '@pawl/agent/workspace/checkpoints/carried-files';
+import { CheckpointStore, storeFolder } from '@pawl/agent/workspace/checkpoints/store';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 
 /** Writes journals as an attacker would: with valid checksums and state checks, and with whatever rights and calls he likes. */
@@ -197,4 +199,32 @@ export const plant = async (
   writeFileSync(file, bytes, { mode: 0o600 });
   if (origin === 'own') await makeOwn(stateFolder, header);
   return { sessionId, seq, file };
+};
+
+/**
+ * Puts a session from elsewhere with a checkpoint into a state folder: to take it back makes these files. Its journal says
+ * that it deleted `a.js`. Returns its id.
+ */
+export const plantCheckpoint = async (
+  stateFolder: string,
+  workspace: string,
+  names: readonly string[],
+): Promise<string> => {
+  const content = Buffer.from('from elsewhere\n');
+  const before = { kind: 'file', sha256: hashBytes(content), bytes: content.length, mode: 0o644 };
+  const changes = names.map((name) => ({ path: name, before, after: { kind: 'absent' } }));
+  const manifest = Buffer.from(JSON.stringify({ version: 1, by: 'agent', changes }));
+  const lie = { created: 0, changed: 0, deleted: 1, files: [{ path: 'a.js', change: 'deleted' }] };
+  const taken = {
+    type: 'CheckpointTaken',
+    checkpoint: hashBytes(manifest),
+    by: 'agent',
+    batchId: null,
+    changes: lie,
+    leftOut: [],
+  };
+  const { sessionId } = await plant(stateFolder, workspace, { until: 'rest', more: () => [taken] });
+  const store = new CheckpointStore(storeFolder(stateFolder, workspace));
+  await keepCarried(store, sessionId, { checkpoints: [manifest], contents: [content] }, []);
+  return sessionId;
 };

@@ -241,7 +241,10 @@ test('an export with files can be taken back after an import; a file with a secr
   const other = elsewhere('other');
   const imported = await runInProcess(other, ['import', file]);
   expectCode(imported, 0);
-  assert.match(imported.stderr, /1 checkpoint stored: its changes can be taken back in .*work\./);
+  assert.match(
+    imported.stderr,
+    /1 checkpoint stored: its changes can be taken back if you stand in .*work\./,
+  );
   const back = await runInProcess(other, ['rewind', id, '--at', '0', '--files']);
   assert.equal(read(place, 'precious.txt'), 'not in git\n');
   assert.ok(!existsSync(join(place.workspace, 'key.txt')));

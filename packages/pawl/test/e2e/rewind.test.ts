@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
+import { plantCheckpoint } from './forged-journal.js';
 import { makeServed, sessionOf, uniqueSleep, until } from './pawl.js';
 import { openWindow, type WindowOptions } from './window.js';
 import { call, message, text } from './wire-words.js';
@@ -240,4 +241,21 @@ test('a summary is taken back, comes again, and is made anew with a wish', async
   const sent = JSON.stringify(place.server.requests.at(-1)?.body.messages);
   assert.match(sent, /SUMMARY TWO[\s\S]*three/);
   assert.doesNotMatch(sent, /SUMMARY ONE/);
+});
+
+test('/rewind of a session from elsewhere leaves protected files, and names them', async (context) => {
+  const place = await makeServed(context, []);
+  const id = await plantCheckpoint(join(place.state, 'pawl'), place.workspace, [
+    '.envrc',
+    'ok.txt',
+  ]);
+  const window = openWindow(context, place, { words: ['--resume', id] });
+  await window.sees(/was not created here/);
+  window.press('/rewind\r');
+  await window.sees(/\.envrc deleted \(stays as it is/);
+  window.press(E);
+  await window.sees(READY);
+  window.press('/rewind 0 force\r');
+  await window.sees(/ok\.txt is back · left as it is: \.envrc \(other programs obey it/);
+  assert.deepEqual(readdirSync(place.workspace), ['ok.txt']);
 });

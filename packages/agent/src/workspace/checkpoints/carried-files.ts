@@ -3,27 +3,31 @@
  * brings in (`keepCarried`). Between the two: the checks of what an import brings.
  *
  * 1. A content with a secret is left out and named: with other bytes it would be another file.
- * 2. Anybody may have written what an import brings. So each checkpoint must name only places in
- *    the workspace, and none in a git folder.
+ * 2. Anybody may have written what an import brings (foreign-checkpoints.ts). So each checkpoint
+ *    must name only places in the workspace, and none in a git folder, and change what the journal
+ *    says of it.
  */
 
-import type { CarriedFiles } from '../../journal/transfer.js';
-import type { FileLeft } from '../../machine/event.js';
+import { hashBytes } from '../../journal/state-folder.js';
+import type { CarriedFiles, CheckpointClaim } from '../../journal/transfer.js';
+import type { ChangeSummary, FileLeft } from '../../machine/event.js';
 import type { Redactor } from '../../secrets/redactor.js';
+import { isSound } from './foreign-checkpoints.js';
 import {
-  type FileState,
+  encodeManifest,
   fileLeft,
   listContents,
   type Manifest,
-  type PathChange,
   parseManifest,
-  type RefChange,
-  type RefState,
+  summarise,
 } from './manifest.js';
 import type { CheckpointStore } from './store.js';
 
 /** An import reads its file as a whole. */
 const CARRIED_BYTES_MAX = 1024 ** 3;
+/** Changed paths of one checkpoint that comes with an import, and of all: far more than real ones. */
+const CHANGES_MAX = 50_000;
+const ALL_CHANGES_MAX = 200_000;
 
 /**
  * The checkpoints of a session and the contents that they name. `left`: what stays behind; `.`
@@ -66,76 +70,66 @@ export const collectCarried = async (
   };
 };
 
-// ---- Checks of a manifest that anybody may have written ----
-
-const isHash = (value: unknown): boolean =>
-  typeof value === 'string' && /^[0-9a-f]{40}([0-9a-f]{24})?$/.test(value);
-
-/** Git folders have other names on file systems that ignore case or certain characters. */
-const GIT_FOLDER = /^(\.git|git~\d+)[\s.:]*$/i;
-
-/** Whether a name stays in the workspace and out of git folders. */
-const isInnerPlace = (name: unknown): boolean =>
-  typeof name === 'string' &&
-  !/[\0\\]/.test(name) &&
-  name.split('/').every((part) => !['', '.', '..'].includes(part) && !GIT_FOLDER.test(part));
-
-const isMode = (mode: number, max: number): boolean =>
-  Number.isInteger(mode) && mode >= 0 && mode <= max;
-
-const isFileState = (state: FileState): boolean => {
-  if (state.kind === 'file')
-    // no setuid or setgid bit
-    return isHash(state.sha256) && isMode(state.mode, 0o1777) && Number.isSafeInteger(state.bytes);
-  if (state.kind === 'folder') return isMode(state.mode, 0o7777);
-  if (state.kind === 'link') return typeof state.target === 'string';
-  return state.kind === 'absent' || (state.kind === 'notKept' && typeof state.why === 'string');
-};
-
-const BRANCH = /^refs\/heads\/(?!-)[^\s~^:?*[\\\p{Cc}]+$/u;
-
-const isRefState = (state: RefState): boolean => {
-  if (state.kind === 'index')
-    return isHash(state.sha256) && (state.listed === '' || isHash(state.listed));
-  if (state.kind === 'absent') return true;
-  const { kind, value } = state;
-  return kind === 'ref' && (isHash(value) || (/^ref: /.test(value) && BRANCH.test(value.slice(5))));
-};
-
-const isPathChange = ({ path, before, after }: PathChange): boolean =>
-  isInnerPlace(path) && isFileState(before) && isFileState(after);
-
-const isRefChange = ({ path, before, after }: RefChange): boolean =>
-  (path === 'HEAD' || path === 'index' || BRANCH.test(path)) &&
-  isRefState(before) &&
-  isRefState(after);
-
-/** Whether a manifest of unknown origin has the form of ours, and stays in its workspace. */
-const isSound = (manifest: Manifest | null): manifest is Manifest => {
-  try {
-    return (
-      manifest?.version === 1 &&
-      ['agent', 'user', 'rewind'].includes(manifest.by) &&
-      manifest.changes.every(isPathChange) &&
-      (manifest.refs ?? []).every(isRefChange)
-    );
-  } catch {
-    return false; // something that is no object, or no list
-  }
-};
-
 // ---- The import ----
 
-/** Stores the checkpoints for a session. False if one is not sound: then none is stored. */
+const countChanges = ({ changes, refs = [] }: Manifest): number => changes.length + refs.length;
+
+/** The names and kinds of changes. Numbers of lines need contents, which may be missing. */
+const nameChanges = ({ files, ...counts }: ChangeSummary): string =>
+  JSON.stringify([
+    counts.created,
+    counts.changed,
+    counts.deleted,
+    files.map(({ path, change }) => [path, change]),
+  ]);
+
+const NO_CONTENTS = { get: async (): Promise<null> => null };
+
+/** Why checkpoints can't be imported; null: they can. */
+const findFault = async (
+  { checkpoints }: CarriedFiles,
+  claims: readonly CheckpointClaim[],
+): Promise<string | null> => {
+  const manifests = new Map<string, Manifest>();
+  let total = 0;
+  for (const bytes of checkpoints) {
+    const manifest = parseManifest(bytes);
+    if (!isSound(manifest)) return 'one of its checkpoints names a place that none may name';
+    const count = countChanges(manifest);
+    total += count;
+    if (count > CHANGES_MAX)
+      return `one of its checkpoints names ${count} paths, and an import takes at most ${CHANGES_MAX}`;
+    manifests.set(hashBytes(encodeManifest(manifest)), manifest); // as it is going to be stored
+  }
+  if (total > ALL_CHANGES_MAX)
+    return `its checkpoints name ${total} paths, and an import takes at most ${ALL_CHANGES_MAX}`;
+  for (const { checkpoint, by, changes } of claims) {
+    const manifest = manifests.get(checkpoint);
+    if (manifest === undefined) continue;
+    const real = await summarise(NO_CONTENTS, manifest.changes);
+    if (by !== manifest.by || nameChanges(real) !== nameChanges(changes))
+      return 'its journal names other files than one of its checkpoints changes';
+  }
+  return null;
+};
+
+/**
+ * Stores the checkpoints for a session. `claims`: what its journal says of them. Returns why they
+ * can't be stored: then none is; null: they are.
+ */
 export const keepCarried = async (
   store: CheckpointStore,
   sessionId: string,
-  { checkpoints, contents }: CarriedFiles,
-): Promise<boolean> => {
-  const manifests = checkpoints.map(parseManifest);
-  if (!manifests.every(isSound)) return false;
+  carried: CarriedFiles,
+  claims: readonly CheckpointClaim[],
+): Promise<string | null> => {
+  const fault = await findFault(carried, claims);
+  if (fault !== null) return fault;
   await store.forget(sessionId); // a killed import may have begun a list
-  for (const bytes of contents) store.putMany(bytes);
-  for (const manifest of manifests) await store.addManifest(sessionId, manifest);
-  return true;
+  for (const bytes of carried.contents) store.putMany(bytes);
+  for (const bytes of carried.checkpoints) {
+    const manifest = parseManifest(bytes);
+    if (manifest !== null) await store.addManifest(sessionId, manifest);
+  }
+  return null;
 };

@@ -71,6 +71,9 @@ export const toName = (text: string): string => Buffer.from(text).toString('lati
 export const isSameState = (one: FileState, other: FileState): boolean =>
   one.kind !== 'notKept' && JSON.stringify(one) === JSON.stringify(other);
 
+/** The bytes that are stored; their sha256 is the name of the checkpoint. */
+export const encodeManifest = (manifest: Manifest): Buffer => Buffer.from(JSON.stringify(manifest));
+
 /** Null if it is no manifest. */
 export const parseManifest = (bytes: Buffer): Manifest | null => {
   try {
@@ -166,10 +169,14 @@ const changeKind = ({ before, after }: PathChange): ChangedPath['change'] => {
   return after.kind === 'absent' ? 'deleted' : 'changed';
 };
 
-/** Counts and lists the changed files. Folders are not counted: people look for their files. */
+/**
+ * Counts the changed files, and lists the first of them, or all, of which the first have the
+ * numbers of their lines. Folders are not counted: people look for their files.
+ */
 export const summarise = async (
   store: Contents,
   changes: readonly PathChange[],
+  names: 'first' | 'all' = 'first',
 ): Promise<ChangeSummary> => {
   const files = changes.filter(
     ({ before, after }) => before.kind !== 'folder' && after.kind !== 'folder',
@@ -178,12 +185,14 @@ export const summarise = async (
     files.filter((change) => changeKind(change) === kind).length;
   const sorted = [...files].sort((one, other) => (one.path < other.path ? -1 : 1));
   const listed: ChangedPath[] = [];
-  for (const change of sorted.slice(0, LISTED_MAX))
+  for (const [index, change] of sorted.entries()) {
+    if (index >= LISTED_MAX && names === 'first') break;
     listed.push({
       path: showName(change.path),
       change: changeKind(change),
-      ...(await lineCounts(store, change)),
+      ...(index < LISTED_MAX ? await lineCounts(store, change) : {}),
     });
+  }
   return {
     created: number('created'),
     changed: number('changed'),

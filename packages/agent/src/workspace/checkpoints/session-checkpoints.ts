@@ -33,12 +33,20 @@ import type { JudgedCall } from '../../policy/judged-call.js';
 import type {
   ChangedBy,
   Checkpoints,
+  DescribedCheckpoints,
+  NamedCheckpoint,
   Restored,
   RestorePlan,
   RestoreRequest,
   TakenCheckpoint,
 } from '../../ports/checkpoints.js';
 import { KnownRepository } from '../git.js';
+import {
+  NOT_HERE,
+  type ReadCheckpoints,
+  readCheckpoints,
+  refuseForeignPlace,
+} from './foreign-checkpoints.js';
 import { describeRef, type GitState, GitStates, isSameRef } from './git-state.js';
 import { type Known, KnownFiles, type WorkspaceLook, WorkspaceLooks } from './looks.js';
 import {
@@ -71,6 +79,8 @@ import { CheckpointStore, pruneStores, storeFolder } from './store.js';
 export type CheckpointsPlace = {
   /** Real absolute path. */
   readonly workspace: string;
+  /** Where the user stands: real absolute path. Absent: in the workspace. */
+  readonly standsIn?: string;
   readonly sessionId: string;
   readonly stateFolder: string;
   readonly environment: ProcessEnvironment;
@@ -110,9 +120,6 @@ type RunningCalls = {
 const INTERRUPTED =
   'The session was interrupted before it had looked at what its calls changed: changes of others ' +
   'until now count as theirs.';
-
-const NO_MANIFEST =
-  'a checkpoint is not here: it was removed to save room, or an export left it out: pawl checkpoints';
 
 const CLOSED =
   'A folder of the workspace is closed to Pawl: what was changed in it can’t be taken back, as long ' +
@@ -643,18 +650,37 @@ class SessionCheckpoints implements Checkpoints {
     return this.#inTurn(() => this.#plan(request));
   }
 
+  describe(checkpoints: readonly NamedCheckpoint[]): Promise<DescribedCheckpoints | null> {
+    return this.#inTurn(async () => {
+      const { named, manifests, left } = await this.#read(checkpoints);
+      if (manifests.length === 0) return null;
+      const changes = await summarise(this.#store, composeChanges(named, isSameState), 'all');
+      return { changes, left: [...left].map(([name, why]) => fileLeft(name, why)) };
+    });
+  }
+
+  #read(checkpoints: readonly NamedCheckpoint[]): Promise<ReadCheckpoints> {
+    return readCheckpoints(this.#store, this.#place.workspace, checkpoints);
+  }
+
   async #plan({ takeBack, force, refs: wantsRefs }: RestoreRequest): Promise<RestorePlan> {
-    const manifests: Manifest[] = [];
+    const { manifests, left, leftRefs } = await this.#read(takeBack);
     /** Files that stay as they are. */
-    const leftFiles: FileLeft[] = [];
-    for (const id of takeBack) {
-      const manifest = await this.#store.manifest(id);
-      if (manifest !== null) manifests.push(manifest);
-      else leftFiles.push(fileLeft('.', NO_MANIFEST));
+    const leftFiles: FileLeft[] = [...left].map(([name, why]) => fileLeft(name, why));
+    const isForeign = takeBack.some((checkpoint) => checkpoint.isForeign);
+    const { workspace: standsIn } = this.#place;
+    const refusal = isForeign ? refuseForeignPlace({ standsIn, ...this.#place }) : null;
+    const targets = composeChanges(manifests, isSameState).filter(
+      ({ path: name }) => !left.has(name),
+    );
+    if (refusal !== null) {
+      for (const { path: name } of targets) leftFiles.push(fileLeft(name, NOT_HERE));
+      const changes = await summarise(this.#store, []);
+      return { plan: null, refusal, changes, left: leftFiles, refs: [] };
     }
     const changes: PathChange[] = [];
     // `why`: the reason why a path does not go back all the way
-    for (const { path: name, before, after, left: why } of composeChanges(manifests, isSameState)) {
+    for (const { path: name, before, after, left: why } of targets) {
       // with `force` the changes of others are taken back, too: their content is stored first
       const keep = force ? (bytes: Buffer) => this.#store.put(bytes) : undefined;
       const now = await readState(this.#place.workspace, name, keep);
@@ -666,13 +692,13 @@ class SessionCheckpoints implements Checkpoints {
       else changes.push({ path: name, before: now, after: before });
       if (why !== null) leftFiles.push(fileLeft(name, why));
     }
-    const summary = await summarise(this.#store, changes);
+    const summary = await summarise(this.#store, changes, 'all');
     const { workspace } = this.#place;
     const refs = wantsRefs ? await this.#planRefs(manifests) : { changes: [], left: [] };
-    leftFiles.push(...refs.left);
+    leftFiles.push(...refs.left, ...(wantsRefs ? leftRefs : []));
     const movedRefs = refs.changes.map(describeRef);
     if (changes.length === 0 && refs.changes.length === 0)
-      return { plan: null, changes: summary, left: leftFiles, refs: movedRefs };
+      return { plan: null, refusal, changes: summary, left: leftFiles, refs: movedRefs };
     const plan: Plan = {
       version: 1,
       workspace,
@@ -681,7 +707,7 @@ class SessionCheckpoints implements Checkpoints {
       left: leftFiles,
     };
     const sha256 = await this.#store.put(Buffer.from(JSON.stringify(plan)));
-    return { plan: sha256, changes: summary, left: leftFiles, refs: movedRefs };
+    return { plan: sha256, refusal, changes: summary, left: leftFiles, refs: movedRefs };
   }
 
   #planRefs(manifests: readonly Manifest[]): ReturnType<GitStates['plan']> {

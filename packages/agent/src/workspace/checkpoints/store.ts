@@ -18,7 +18,7 @@ import { promisify } from 'node:util';
 import { deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
 import { errorCode } from '../../journal/journal-error.js';
 import { hashBytes } from '../../journal/state-folder.js';
-import { keptObjects, type Manifest, parseManifest } from './manifest.js';
+import { encodeManifest, keptObjects, type Manifest, parseManifest } from './manifest.js';
 
 const deflate = promisify<Buffer, Buffer>(deflateRaw);
 const inflate = promisify<Buffer, Buffer>(inflateRaw);
@@ -174,7 +174,7 @@ export class CheckpointStore {
 
   /** Stores a manifest and adds it to the list of the session. */
   async addManifest(sessionId: string, manifest: Manifest): Promise<string> {
-    const sha256 = await this.put(Buffer.from(JSON.stringify(manifest)));
+    const sha256 = await this.put(encodeManifest(manifest));
     const list = this.#list(sessionId);
     await mkdir(path.dirname(list), { recursive: true, mode: 0o700 });
     await appendFile(list, `${sha256}\n`, { mode: 0o600 });
