@@ -134,7 +134,9 @@ const readStep = async (
   workspace: string,
   { checkpoint, isForeign, changes }: FileStep,
 ): Promise<{ readonly manifest: Manifest | null; readonly changes: ChangeSummary }> => {
-  const { named } = await readCheckpoints(store, workspace, [{ id: checkpoint, isForeign }]);
+  const { named } = await readCheckpoints({ store, workspace, environment: process.env }, [
+    { id: checkpoint, isForeign },
+  ]);
   const [manifest = null] = named;
   const isClaimed = manifest === null || !isForeign;
   return {
@@ -165,7 +167,10 @@ export const openCopies = async (history: FileHistory): Promise<HistoryCopies> =
   refuseForeign(foreignUntil, workspace);
   refusePruned(history);
   const named = steps.map(({ checkpoint: id, isForeign }) => ({ id, isForeign }));
-  const { manifests, left } = await readCheckpoints(store, workspace, named);
+  const { manifests, left } = await readCheckpoints(
+    { store, workspace, environment: process.env },
+    named,
+  );
   return {
     after: (count) => statesAfter(manifests, count),
     left: [...left].map(([name, why]) => fileLeft(name, why)),

@@ -10,19 +10,18 @@
  * From top to bottom: reading; the place; the form of a manifest.
  */
 
-import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import type { FileLeft } from '../../machine/event.js';
-import {
-  configFolder,
-  dataFolder,
-  homeFolder,
-  type ProcessEnvironment,
-  stateFolder,
-} from '../../platform/environment.js';
+import { dataFolder, type ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin } from '../../platform/files.js';
-import { findProtection, mayBeProtected, protectionInWorkspace } from '../../policy/paths.js';
+import {
+  findProtection,
+  mayBeProtected,
+  protectionInWorkspace,
+  type UserPlaces,
+} from '../../policy/paths.js';
 import type { NamedCheckpoint } from '../../ports/checkpoints.js';
+import { readUserPlaces } from '../../secrets/user-places.js';
 import {
   type FileState,
   fileLeft,
@@ -56,12 +55,19 @@ export type ReadCheckpoints = {
   readonly leftRefs: readonly FileLeft[];
 };
 
-/** Reads checkpoints of a session that works in `workspace`, a real absolute path. */
+/** A session's folder, a real absolute path, and where its checkpoints are. */
+type CheckpointPlace = {
+  readonly store: CheckpointStore;
+  readonly workspace: string;
+  readonly environment: ProcessEnvironment;
+};
+
+/** Reads checkpoints of a session. */
 export const readCheckpoints = async (
-  store: CheckpointStore,
-  workspace: string,
+  { store, workspace, environment }: CheckpointPlace,
   checkpoints: readonly NamedCheckpoint[],
 ): Promise<ReadCheckpoints> => {
+  const userPlaces = checkpoints.some((one) => one.isForeign) ? readUserPlaces(environment) : null;
   const named: Manifest[] = [];
   const left = new Map<string, string>();
   let hasForeign = false;
@@ -73,10 +79,10 @@ export const readCheckpoints = async (
       continue;
     }
     named.push(manifest);
-    if (!isForeign) continue;
+    if (!isForeign || userPlaces === null) continue;
     hasForeign = true;
     for (const change of manifest.changes) {
-      const why = whyLeft(workspace, change);
+      const why = whyLeft(workspace, change, userPlaces);
       if (why !== null) left.set(change.path, why);
     }
   }
@@ -97,10 +103,14 @@ export const readCheckpoints = async (
 };
 
 /** Why a change that came from elsewhere is not made; null: it may be. */
-const whyLeft = (workspace: string, { path: place, before, after }: PathChange): string | null => {
+const whyLeft = (
+  workspace: string,
+  { path: place, before, after }: PathChange,
+  userPlaces: UserPlaces,
+): string | null => {
   const name = showName(place);
   const isObeyed = (inside: string): boolean =>
-    protectionInWorkspace(workspace, path.join(workspace, inside)) !== null;
+    protectionInWorkspace(workspace, path.join(workspace, inside), userPlaces) !== null;
   if (isObeyed(name)) return OBEYED;
   for (const state of [before, after]) {
     if (state.kind !== 'link') continue;
@@ -129,29 +139,13 @@ const innerTarget = (name: string, target: string): string | null => {
 
 // ---- The place ----
 
-/** The folder itself, or where a link to it leads; as it is written if nothing is there. */
-const realPath = (place: string): string => {
-  try {
-    return realpathSync(place);
-  } catch {
-    return place; // nothing is there, so nothing in it can be replaced
-  }
-};
-
 /** Whether the workspace is a home, holds one, or holds files that Pawl obeys. */
 const isHome = (workspace: string, environment: ProcessEnvironment): boolean => {
-  const home = realPath(homeFolder(environment));
+  const { home, obeyed } = readUserPlaces(environment);
   // a folder such as ~/.config or ~/.local/bin is a part of the home: programs obey it
   const [first = ''] = path.relative(home, workspace).split(path.sep);
   if (isWithin(workspace, home) && first.startsWith('.')) return true;
-  const config = configFolder(environment);
-  const own = [
-    config,
-    path.join(config, 'config.toml'),
-    stateFolder(environment),
-    dataFolder(environment),
-  ];
-  return [home, ...own.map(realPath)].some((place) => isWithin(place, workspace));
+  return [home, dataFolder(environment), ...obeyed].some((place) => isWithin(place, workspace));
 };
 
 /** Where files of a session from elsewhere are to be written. */

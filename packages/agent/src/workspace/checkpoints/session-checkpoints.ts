@@ -660,7 +660,8 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   #read(checkpoints: readonly NamedCheckpoint[]): Promise<ReadCheckpoints> {
-    return readCheckpoints(this.#store, this.#place.workspace, checkpoints);
+    const { workspace, environment } = this.#place;
+    return readCheckpoints({ store: this.#store, workspace, environment }, checkpoints);
   }
 
   async #plan({ takeBack, force, refs: wantsRefs }: RestoreRequest): Promise<RestorePlan> {
