@@ -77,6 +77,7 @@ import {
   makeFreshFolders,
   removeFolders,
   removePrivateFolders,
+  restoreRights,
   type SessionFolders,
   sessionFile,
   unlinkDownloads,
@@ -612,6 +613,7 @@ class Sandbox implements CommandSandbox {
         gitSettings,
       );
     }
+    restoreRights(folders);
     // They get empty folders in the session's home in their place.
     if (network && !this.#isOnline) unlinkDownloads(folders.home, home.links);
     this.#isOnline ||= network;
