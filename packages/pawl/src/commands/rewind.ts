@@ -16,6 +16,7 @@ import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 import { useWithoutModel } from '../sessions/closed-model.js';
 import { findInfo, foldStored, storedJournals } from '../sessions/stored-sessions.js';
+import { storedWorkspace } from '../settings/connect-model.js';
 import { readPlace, usageStop } from '../settings/flags.js';
 
 export type RewindFlags = {
@@ -142,7 +143,7 @@ const tell = (
 const planOnly = async (sessionId: string, request: RewindRequest): Promise<RewindReport> => {
   const { journal, state } = await storedJournal(sessionId);
   const checkpoints = createLateCheckpoints({
-    workspace: state.session.settings.workspace,
+    workspace: storedWorkspace(sessionId, state.session.settings.workspace),
     sessionId,
     environment: process.env,
   });

@@ -8,6 +8,7 @@ import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { resumedNote } from '@pawl/terminal/step-lines';
 import { writeError } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
+import { storedWorkspace } from '../settings/connect-model.js';
 import { foldStored, openStateFolder, storedJournals } from './stored-sessions.js';
 
 /** A model that answers nothing: whoever asks it waits until the request is aborted. */
@@ -52,7 +53,7 @@ const openWithClosedModel = async (
   const model = closedModel(settings.model, settings.windowTokens);
   // what the session may do stays as it was
   const { preset, sandbox, ...rest } = liveRights(state).settings;
-  const workspace = folder ?? settings.workspace;
+  const workspace = storedWorkspace(sessionId, folder ?? settings.workspace);
   const agent = createAgent({
     model,
     journals: storedJournals(),
