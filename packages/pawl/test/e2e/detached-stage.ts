@@ -51,7 +51,7 @@ export const untilState = (place: Place, id: string, wanted: RegExp): Promise<Li
   );
 
 /** The code of the first question that waits. */
-export const codeOf = async (place: Place, id: string): Promise<string> =>
+const codeOf = async (place: Place, id: string): Promise<string> =>
   untilListed(
     place,
     'a code',
