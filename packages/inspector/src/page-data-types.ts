@@ -55,6 +55,8 @@ export type SessionList = { readonly version: string; readonly sessions: readonl
 export type LiveQuestionText = {
   readonly batchId: string;
   readonly callId: string;
+  /** Names this question with this content: its answer carries it. */
+  readonly code: string;
   readonly tool: string;
   /** Whether a call may run, what the model asks the user, or a plan of the model. */
   readonly about: 'call' | 'question' | 'plan';

@@ -236,9 +236,10 @@ const routes: Readonly<Record<string, Route>> = {
     body: await sessions.describe(key, sessionId),
   }),
   'POST /v1/sessions/ID/inputs': async ({ sessions, refuseWhileDraining }, exchange) => {
-    const input = readInput(await readBody(exchange), exchange.key);
+    const { input, code } = readInput(await readBody(exchange), exchange.key);
     if (!endsTurns(input)) refuseWhileDraining();
-    return { status: 202, body: await sessions.send(exchange.key, exchange.sessionId, input) };
+    const { key, sessionId } = exchange;
+    return { status: 202, body: await sessions.send(key, sessionId, input, code) };
   },
   'GET /v1/sessions/ID/events': async ({ stream }, exchange) => {
     await stream(exchange);

@@ -19,6 +19,7 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import { agentAdapter } from '@pawl/agent/session/session';
 import type { NodeMetrics } from './metrics.js';
 import type { NodeRuntime } from './node-runtime.js';
+import { questionCode } from './question-code.js';
 
 /** The sessions that are open on this node, each with its feed. */
 export class OpenSessions {
@@ -206,6 +207,7 @@ export const isBusyIn = (state: State, approvals: readonly Approval[]): boolean 
  * 3. It ends with the session.
  */
 class SessionFeed {
+  readonly #sessionId: string;
   readonly #readers = new Set<FeedReader>();
   /** Called with every step. */
   readonly #see: (stepped: Stepped) => void;
@@ -231,11 +233,12 @@ class SessionFeed {
     opened: { readonly seq: number; readonly state: State },
     see: (stepped: Stepped) => void,
   ) {
+    this.#sessionId = sessionId;
     this.#state = opened.state;
     this.#seq = opened.seq;
     this.#lastSeq = opened.seq;
     this.#see = see;
-    this.#approvals = approvalsIn(opened.state, this.#diffs);
+    this.#approvals = approvalsIn(sessionId, opened.state, this.#diffs);
     this.#unwatch = runtime.watch(sessionId, (stepped) => this.#watch(stepped));
     this.#entries = runtime.read(sessionId, opened.seq + 1)[Symbol.asyncIterator]();
     this.ended = this.#follow();
@@ -320,10 +323,9 @@ class SessionFeed {
         this.#diffs.set(`${action.batchId} ${action.call.callId}`, action.diff);
     // A delta changes nothing but the text of the reply so far.
     if (state === before || (seq === null && state.name === before.name)) return;
-    const approvals = approvalsIn(state, this.#diffs);
+    const approvals = approvalsIn(this.#sessionId, state, this.#diffs);
     if (approvals.length === 0) this.#diffs.clear();
-    const isNew =
-      state.name !== before.name || approvalIds(approvals) !== approvalIds(this.#approvals);
+    const isNew = state.name !== before.name || codesIn(approvals) !== codesIn(this.#approvals);
     this.#approvals = approvals;
     if (isNew) this.#hold('state', { ...this.status, seq: this.#lastSeq });
   }
@@ -361,20 +363,26 @@ class SessionFeed {
 
 // ---- Calls that wait for an approval ----
 
-const approvalIds = (approvals: readonly Approval[]): string =>
-  approvals.map(({ batchId, callId }) => `${batchId} ${callId}`).join('\n');
+const codesIn = (approvals: readonly Approval[]): string =>
+  approvals.map(({ code }) => code).join('\n');
 
 /** A call that waits for the answer of a user, described completely. */
-type Approval = ApprovalDescription & { readonly batchId: string; readonly callId: string };
+export type Approval = ApprovalDescription & {
+  readonly batchId: string;
+  readonly callId: string;
+  /** Its `questionCode`. It changes with whatever is shown. */
+  readonly code: string;
+};
 
 /** The calls that wait in this state. `diffs`: the previews that are known, by batch and call. */
 export const approvalsIn = (
+  sessionId: string,
   state: State,
   diffs: ReadonlyMap<string, string>,
 ): readonly Approval[] => {
   if (state.name !== 'ExecutingTools') return [];
   const { batchId, calls, session } = state;
-  return calls.flatMap(({ status, judged: call }) => {
+  return calls.flatMap(({ status, judged: call, requestedAt }) => {
     if (status !== 'awaitingApproval') return [];
     // The policy again, for what the question has to say: the reason, and the grants to offer.
     const { why, grantable } = decide(session.settings, session.grants, call);
@@ -390,7 +398,8 @@ export const approvalsIn = (
       },
       session.settings.workspace,
     );
-    return [{ batchId, callId: call.callId, ...description }];
+    const question = { batchId, callId: call.callId, ...description };
+    return [{ ...question, code: questionCode([sessionId, requestedAt, question]) }];
   });
 };
 

@@ -111,8 +111,26 @@ const inputType = (body: unknown): string =>
 /** Events that only the owner of the sessions may send. */
 const OWNER_EVENTS: readonly string[] = ['ApproveBudget', 'SettingsChanged'];
 
-/** An input of a client. `{ "text": … }` is short for a UserInput. */
-export const readInput = (body: unknown, { isOwner }: Pick<ServeKey, 'isOwner'>): Input => {
+/** The code that came with an answer; null without one. It is no part of the event. */
+const splitCode = (body: unknown): { readonly body: unknown; readonly code: string | null } => {
+  if (inputType(body) !== 'ApprovalAnswered') return { body, code: null };
+  const { code, ...event } = body as Readonly<Record<string, unknown>>; // it has a type
+  if (code === undefined) return { body: event, code: null };
+  if (typeof code === 'string') return { body: event, code };
+  throw new ApiFault('badRequest', 'code: must be the code of the question, as text.');
+};
+
+/** An input of a client, and the code of the question that it answers; null if it names none. */
+export const readInput = (
+  body: unknown,
+  key: Pick<ServeKey, 'isOwner'>,
+): { readonly input: Input; readonly code: string | null } => {
+  const { body: event, code } = splitCode(body);
+  return { input: readEvent(event, key), code };
+};
+
+/** `{ "text": … }` is short for a UserInput. */
+const readEvent = (body: unknown, { isOwner }: Pick<ServeKey, 'isOwner'>): Input => {
   const isShort = typeof body === 'object' && body !== null && !('type' in body) && 'text' in body;
   const event = isShort ? { type: 'UserInput', mode: 'steer', ...body } : body;
   const type = inputType(event);

@@ -110,7 +110,7 @@ export class ServedSessions {
     const { header, seq, state } = await this.#runtime.state(sessionId);
     const { settings, usage } = state.session;
     const feed = this.#open.feed(sessionId);
-    const approvals = feed?.status.approvals ?? approvalsIn(state, new Map());
+    const approvals = feed?.status.approvals ?? approvalsIn(sessionId, state, new Map());
     // Without a feed here, a session of an engine may be at work all the same.
     const runsElsewhere = !this.#runtime.endsWithNode && isBusyIn(state, approvals);
     // Why it waits for the user; null in any other state.
@@ -138,10 +138,17 @@ export class ServedSessions {
 
   /**
    * Resolves when the input is durable. An input to a closed session opens it; without its
-   * workspace it takes none.
+   * workspace it takes none. `code`: of the question that the client has shown; null if it did not
+   * say.
    */
-  async send(key: ServeKey, sessionId: string, input: Input): Promise<{ readonly seq: number }> {
+  async send(
+    key: ServeKey,
+    sessionId: string,
+    input: Input,
+    code: string | null,
+  ): Promise<{ readonly seq: number }> {
     await this.#makeReady(key, sessionId);
+    if (code !== null) this.#refuseOther(sessionId, input, code);
     const { notice } = await this.#record(key, sessionId);
     const withNotice =
       notice !== '' && input.type === 'UserInput'
@@ -158,6 +165,24 @@ export class ServedSessions {
     }
     if (withNotice !== null) await this.#update(sessionId, { notice: '' });
     return sent.value;
+  }
+
+  /**
+   * Refuses an answer to a question that was not the one shown. Nothing can change between this
+   * check and the answer: while the session is open, a call that waits stays the same call.
+   */
+  #refuseOther(sessionId: string, input: Input, code: string): void {
+    if (input.type !== 'ApprovalAnswered') return;
+    const { approvals = [] } = this.#open.feed(sessionId)?.status ?? {};
+    const asked = approvals.find(
+      ({ batchId, callId }) => batchId === input.batchId && callId === input.callId,
+    );
+    // one that is not asked any more is told by the session
+    if (asked === undefined || asked.code === code) return;
+    throw new ApiFault(
+      'conflict',
+      'The question is another one than you were shown: this answer changed nothing. Read it again.',
+    );
   }
 
   /** Makes sure that the workspace is there and the session open. */

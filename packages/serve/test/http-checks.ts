@@ -231,14 +231,21 @@ const inputs: readonly HttpCheck[] = [
       const [asked] = approvals;
       assert.match(asked?.why ?? '', /careful asks before changes/);
       assert.equal(reader.messages.some(isEntry('ToolStarted')), false);
-      const { batchId, callId } = asked ?? { batchId: '', callId: '' };
-      const answered = await client.send(id, {
-        type: 'ApprovalAnswered',
-        batchId,
-        callId,
-        answer: { kind: 'allow' },
-        scope: 'once',
-      });
+      assert.ok(asked !== undefined);
+      const { batchId, callId, code } = asked;
+      assert.match(code, /^[0-9a-f]{8}$/);
+      const about = { type: 'ApprovalAnswered', batchId, callId, scope: 'once' };
+      const allows = { ...about, answer: { kind: 'allow' } };
+      for (const [wrong, refusal] of [
+        ['00000000', [409, 'conflict']],
+        [1, [400, 'badRequest']],
+      ] as const) {
+        const path = `/v1/sessions/${id}/inputs`;
+        const refused = await client.ask('POST', path, { ...allows, code: wrong });
+        assert.deepEqual(codeOf(refused), refusal);
+      }
+      assert.equal((await client.describe(id)).approvals?.length, 1, 'it waits as before');
+      const answered = await client.send(id, { ...allows, code });
       await reader.untilRestAfter(answered);
       assert.equal(reader.messages.some(isEntry('ToolStarted')), true);
       reader.close();

@@ -7,6 +7,7 @@
  * would see. `Safe` is text that can't control the terminal.
  */
 
+import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
 import type {
   ApprovalChoice,
   ApprovalDescription,
@@ -14,7 +15,7 @@ import type {
 } from '@pawl/agent/policy/approval-question';
 import { commandRows, diffRows } from './diff-rows.js';
 import { createBlocks, renderMarkdown } from './markdown.js';
-import { type Look, lineSign, paint } from './paint.js';
+import { harmless, indentWords, type Look, lineSign, oneLine, paint } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe, visibleMark } from './safe-text.js';
 
 /** How rows are laid out. `show` styles a mark. */
@@ -82,6 +83,31 @@ const yellowMarks = (look: Look, columns: number): RowStyle => ({
   columns,
   show: (mark) => paint(look, 'yellow', mark),
 });
+
+/**
+ * What an MCP server asks, indented and made safe: the words and the names are the server's.
+ * `choices`: whether those of its fields follow, by their numbers.
+ */
+export const serverQuestionRows = (
+  { server, message, asks }: ServerQuestion,
+  columns: number,
+  choices: 'withChoices' | 'withoutChoices',
+): readonly Safe[] => {
+  const fields = (asks.kind === 'form' ? asks.fields : []).flatMap(
+    ({ label, isRequired, type }): readonly Safe[] => [
+      makeSafe(`- ${label}${isRequired ? '' : ' (may be left out)'}`),
+      ...('choices' in type && choices === 'withChoices'
+        ? type.choices.map((choice, index) => makeSafe(`  ${index + 1}  ${choice.label}`))
+        : []),
+    ],
+  );
+  const address =
+    asks.kind === 'address' ? [safe`Open it yourself if you trust it: ${harmless(asks.url)}`] : [];
+  return [
+    safe`? The MCP server ${oneLine(server, columns)} asks:`,
+    ...[harmless(message), ...fields, ...address].map((text) => indentWords(text, columns)),
+  ];
+};
 
 // ---- The answers ----
 

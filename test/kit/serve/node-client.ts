@@ -15,6 +15,7 @@ export type AnswerBody = {
   readonly approvals?: readonly {
     readonly batchId: string;
     readonly callId: string;
+    readonly code: string;
     readonly why: string;
   }[];
   readonly sessions?: readonly {

@@ -78,6 +78,7 @@ import {
   makeFreshFolders,
   removeFolders,
   removePrivateFolders,
+  restoreRights,
   type SessionFolders,
   sessionFile,
   unlinkDownloads,
@@ -623,6 +624,7 @@ class Sandbox implements CommandSandbox {
         gitSettings,
       );
     }
+    restoreRights(folders);
     // They get empty folders in the session's home in their place.
     if (network && !this.#isOnline) unlinkDownloads(folders.home, home.links);
     this.#isOnline ||= network;

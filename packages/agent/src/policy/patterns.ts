@@ -178,8 +178,16 @@ const expandBraces = (pattern: string): readonly string[] | null => {
   return done;
 };
 
-/** Whether a name matches a segment with `*` and `?`. Backtracks only to the last star. */
-const fitsName = (pattern: string, name: string): boolean => {
+/**
+ * Whether a name matches a segment with `*` and `?`, or with expressions for one character each.
+ * Backtracks only to the last star, so that no pattern of a stranger takes long.
+ */
+export const fitsName = (pattern: ArrayLike<string | RegExp>, name: ArrayLike<string>): boolean => {
+  const fitsAt = (index: number, character = ''): boolean => {
+    const sign = pattern[index];
+    if (sign instanceof RegExp) return sign.test(character);
+    return sign === '?' || sign === character;
+  };
   // `at`, `seen`: how far pattern and name fit. `star`: index of the last star in the pattern.
   // `mark`: where in the name its text ends; it grows by one whenever the rest does not fit.
   let [at, seen, star, mark] = [0, 0, -1, 0];
@@ -187,7 +195,7 @@ const fitsName = (pattern: string, name: string): boolean => {
     if (pattern[at] === '*') {
       star = at++;
       mark = seen;
-    } else if (at < pattern.length && (pattern[at] === '?' || pattern[at] === name[seen])) {
+    } else if (at < pattern.length && fitsAt(at, name[seen])) {
       at++;
       seen++;
     } else if (star >= 0) {
@@ -195,7 +203,7 @@ const fitsName = (pattern: string, name: string): boolean => {
       seen = ++mark;
     } else return false;
   }
-  return /^\**$/.test(pattern.slice(at));
+  return Array.prototype.every.call(pattern, (sign, index) => index < at || sign === '*');
 };
 
 /**

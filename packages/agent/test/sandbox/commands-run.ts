@@ -20,17 +20,26 @@ export type Order = {
 const never = new AbortController().signal;
 
 /** Runs one command to its end in a session of its own; what is private to that session is gone afterwards. */
-export const runCommand = async ({
+export const runCommand = async ({ command, ...order }: Order): Promise<ToolOutcome> => {
+  const [outcome] = await runCommands({ ...order, commands: [command] });
+  if (outcome === undefined) throw new Error('no command ran');
+  return outcome;
+};
+
+/** Runs commands one after another in one session. */
+export const runCommands = async ({
   workspace,
-  command,
+  commands,
   level,
   environment = process.env,
   viewHost,
-}: Order): Promise<ToolOutcome> => {
+}: Omit<Order, 'command'> & { readonly commands: readonly string[] }): Promise<
+  readonly ToolOutcome[]
+> => {
   const sandbox = createSessionSandbox({ environment, viewHost });
   const tool = commandTool({ environment, sandbox });
-  try {
-    return await tool.run(
+  const run = (command: string): Promise<ToolOutcome> =>
+    tool.run(
       { command },
       {
         workspace,
@@ -48,6 +57,10 @@ export const runCommand = async ({
         progress: () => undefined,
       },
     );
+  const outcomes: ToolOutcome[] = [];
+  try {
+    for (const command of commands) outcomes.push(await run(command));
+    return outcomes;
   } finally {
     await sandbox.close();
   }

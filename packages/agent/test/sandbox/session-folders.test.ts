@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { bundleProgram } from '../../../../test/bundled-program.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { runCommands } from './commands-run.js';
 
 const UNKNOWN = '54321';
 const folder = temporaryFolder({ after }, 'session-folders');
@@ -14,7 +15,8 @@ const asUnknownUser = async (context: TestContext, code: string): Promise<string
   execFileSync(
     'bwrap',
     [
-      ...['--unshare-user', '--uid', UNKNOWN, '--gid', UNKNOWN, '--dev-bind', '/', '/'],
+      ...['--unshare-user', '--uid', UNKNOWN, '--gid', UNKNOWN, '--cap-drop', 'ALL'],
+      ...['--dev-bind', '/', '/'],
       ...[process.execPath, await bundleProgram(context, { code })],
     ],
     { encoding: 'utf8' },
@@ -36,4 +38,33 @@ test('a user without an entry gets one, with the home of the session', async (co
   );
   const [first] = readFileSync(path.join(top, 'passwd'), 'utf8').split('\n');
   assert.equal(first, `user:x:${UNKNOWN}:${UNKNOWN}::/run/pawl/home:/bin/sh`);
+});
+
+const USES = 'echo home > ~/a && cat ~/a && echo tmp > /tmp/b && cat /tmp/b';
+
+for (const command of ['chmod 000 ~', 'chmod 000 /tmp', 'chmod 500 ~ /tmp', 'true # the control'])
+  test(`after \`${command}\` the next command has its home and /tmp`, async () => {
+    const workspace = path.join(folder, 'work');
+    mkdirSync(workspace, { recursive: true });
+    const commands = [command, USES];
+    const [first, next] = await runCommands({ workspace, commands, level: 'workspace' });
+    assert.equal(first?.status, 'ok', first?.text);
+    assert.equal(next?.status, 'ok', next?.text);
+    assert.match(next?.text ?? '', /home\ntmp/);
+  });
+
+test('what a command leaves in a fresh home that it has closed is kept for later commands', async (context) => {
+  const top = path.join(folder, 'closed');
+  await asUnknownUser(
+    context,
+    `import { chmodSync, writeFileSync } from 'node:fs';
+     import { carryOver, makeFolders, makeFreshFolders } from './packages/agent/src/command/sandbox/session-folders.ts';
+     const [top, home] = [${JSON.stringify(top)}, { links: [] }];
+     const session = makeFolders(top, home, '');
+     const fresh = makeFreshFolders(top, 1, home, session, '');
+     writeFileSync(fresh.home + '/kept', 'kept');
+     for (const place of [fresh.home, session.home]) chmodSync(place, 0);
+     carryOver(fresh, session, home);`,
+  );
+  assert.equal(readFileSync(path.join(top, 'home', 'kept'), 'utf8'), 'kept');
 });

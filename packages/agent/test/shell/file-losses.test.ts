@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { watchCpu } from '../../../../test/cpu-watch.js';
 import { presetRules } from '../../src/policy/presets.js';
 import { explainCommand } from '../../src/policy/shell/explain-command.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
@@ -298,4 +299,16 @@ test('the tool for commands puts what would be lost into the facts of the call',
   assert.deepEqual(await factsOf('rm notes.txt src/clean.ts'), ['notes.txt']);
   assert.deepEqual(await factsOf('rm src/clean.ts'), []);
   assert.equal(await factsOf('npm test'), undefined);
+});
+
+test('a pattern of many stars on a name made for it takes no time, and means what a shell says', async (context) => {
+  const place = await makeRepository(context);
+  const name = 'a'.repeat(200);
+  await place.write(name, 'untracked\n');
+  const spentMs = watchCpu();
+  const none = await explain(place, `rm ${'a*'.repeat(20)}b`);
+  assert.deepEqual(none.unrecoverable ?? [], []);
+  const [one] = (await explain(place, `rm ${'a*'.repeat(20)}[!b]`)).unrecoverable ?? [];
+  assert.equal(one, name, 'control');
+  assert.ok(spentMs() < 5_000);
 });

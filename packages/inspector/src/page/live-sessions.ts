@@ -74,7 +74,7 @@ const updateRow = (drawn: DrawnRow, row: LiveRow): void => {
   const facts = [state, money, plural(rounds, 'round'), workspace, `since ${dayText(startedAtMs)}`];
   if (row.unread !== null) facts.push(`its questions can't be shown now: ${row.unread}`);
   drawn.facts.textContent = facts.join(' · ');
-  const ids = row.questions.map(({ batchId, callId }) => `${batchId} ${callId}`).join('\n');
+  const ids = row.questions.map(({ code }) => code).join('\n');
   // The same questions stay as they are, since the user may be reading or typing.
   if (ids === drawn.ids) return;
   drawn.ids = ids;
@@ -140,13 +140,13 @@ const whenRead = (element: HTMLElement, read: () => void): void => {
 /** Resolves with why the answer did not count; null if it did. */
 const sendAnswer = async (
   sessionId: string,
-  { batchId, callId }: LiveQuestionText,
+  { batchId, callId, code }: LiveQuestionText,
   answer: LiveAnswer,
 ): Promise<string | null> => {
   const response = await fetch(apiAddress(`live/${sessionId}`), {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ batchId, callId, answer }),
+    body: JSON.stringify({ batchId, callId, code, answer }),
   });
   return response.ok ? null : (await response.text()).trim();
 };

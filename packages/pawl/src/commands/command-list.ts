@@ -210,15 +210,16 @@ const logs: PawlCommand<{ readonly follow?: true }> = {
     (await import('./detached.js')).showLogs(id, follow === true),
 };
 
-const answer: PawlCommand = {
+const answer: PawlCommand<{ readonly json?: true }> = {
   name: 'answer',
   words: '<id> [words...]',
   summary:
-    'answer the question of a detached session: pawl answer ID yes, or pawl answer ID CALL no ' +
-    '"reason" where several calls wait; words answer a question of the model',
-  flags: [],
-  run: async ({ words: [id = '', ...words] }) =>
-    (await import('./detached.js')).answerDetached(id, words),
+    'show the questions of a detached session, each whole and with a code; pawl answer ID CODE yes ' +
+    'allows the one with that code, pawl answer ID CODE no "reason" refuses it, other words answer ' +
+    'a question of the model; in a terminal it asks',
+  flags: [['--json', 'print the questions as JSON, a line each']],
+  run: async ({ ownFlags: { json }, words: [id = '', ...words] }) =>
+    (await import('./detached.js')).answerDetached(id, words, json === true),
 };
 
 const stop: PawlCommand = {

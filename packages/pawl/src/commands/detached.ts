@@ -6,7 +6,9 @@
  * `logs`.
  */
 
-import { setTimeout as pause } from 'node:timers/promises';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setTimeout as pause, setImmediate } from 'node:timers/promises';
 import {
   readTyped,
   type ServerAnswer,
@@ -17,22 +19,27 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import { plural } from '@pawl/agent/platform/text';
 import type { Stepped } from '@pawl/agent/ports/session';
+import { isQuestionCode } from '@pawl/serve/question-code';
 import { countColumns, detectLook, formatCost, harmless, oneLine } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { endWorktree, launchPrompt, relaunch } from '../detached/launch.js';
-import { LiveClient, NotReached, Refused } from '../detached/live-client.js';
+import { LiveClient, NotReached } from '../detached/live-client.js';
 import {
   findLive,
   formatAge,
-  type LiveQuestion,
   type LiveSession,
   listLive,
   removeLive,
   statusWords,
 } from '../detached/live-records.js';
-import type { ServerQuestionNow } from '../detached/own-requests.js';
+import {
+  PLAIN_LOOK,
+  readWaiting,
+  type WaitingCall,
+  type WaitingQuestion,
+} from '../detached/waiting-questions.js';
 import { type Prompt, refuseEmpty } from '../headless/headless.js';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { findSession, foldStored, storedJournals } from '../sessions/stored-sessions.js';
@@ -108,6 +115,20 @@ const listRow = (live: LiveSession, nowMs: number, columns: number): Safe => {
   return safe`${join(id, oneLine(words, Math.max(20, columns - id.length - 3)))}\n${join(about, end)}`;
 };
 
+/** Below a row with a question, of which it shows the beginning. */
+const waitingHint = ({ record, status }: LiveSession): Safe => {
+  if (status !== 'runs' || record.activity.kind !== 'waiting') return safe``;
+  return makeSafe(`\n   To read all of it and answer: pawl answer ${record.sessionId}`);
+};
+
+/** The questions of a session, whole and with their codes; cut if its process does not answer. */
+const listQuestions = async ({ record, status }: LiveSession): Promise<readonly object[]> => {
+  if (status !== 'runs' || record.activity.kind !== 'waiting') return [];
+  const read = await attempt(() => readWaiting(new LiveClient(record.sessionId), PLAIN_LOOK));
+  // its process ends just now: the record has what it was about
+  return read.kind === 'done' ? read.value : record.activity.questions;
+};
+
 /** `pawl sessions --live`: a line or two for each detached session, the last started first. */
 export const listDetached = async (json: boolean): Promise<number> => {
   const nowMs = systemClock.now();
@@ -120,7 +141,7 @@ export const listDetached = async (json: boolean): Promise<number> => {
         sessionId,
         status,
         state: statusWords(live, nowMs),
-        questions: status === 'runs' ? activity.questions : [],
+        questions: await listQuestions(live),
         costUsd: activity.costUsd,
         rounds: activity.rounds,
         workspace,
@@ -128,7 +149,7 @@ export const listDetached = async (json: boolean): Promise<number> => {
         startedAt: startedAtMs,
         changedAt: activity.sinceMs,
       });
-    else writeOut(safe`${listRow(live, nowMs, columns)}\n`);
+    else writeOut(safe`${listRow(live, nowMs, columns)}${waitingHint(live)}\n`);
   }
   return exitCodes.done;
 };
@@ -192,90 +213,87 @@ const connectLive = (sessionId: string): LiveClient => {
   }
 };
 
-/**
- * A question that waits. `takesWords`: the model asks for words, not for a permission. `choices`:
- * the texts of its choices, by their numbers.
- */
-type AskedQuestion = LiveQuestion & {
-  readonly takesWords: boolean;
-  readonly choices: ReadonlyMap<string, string>;
+/** Prints the whole question as a terminal shows it, with its code and what to type. */
+const showQuestion = (sessionId: string, question: WaitingQuestion): void => {
+  const { heading, text, code } = question;
+  const choices = question.kind === 'call' ? question.choices : [];
+  const numbered = choices.map((choice, index) => safe`  ${index + 1}  ${harmless(choice)}`);
+  const command = makeSafe(`pawl answer ${sessionId} ${code}`);
+  const rows = [heading, text, ...numbered, safe`To answer: ${command} ${answerForms(question)}`];
+  writeOut(safe`${joinSafe(rows, safe`\n`)}\n`);
 };
 
-const endedText = (call: string): string => `${call} was answered before, or was never asked`;
+/** The words that answer a question. */
+const answerForms = (question: WaitingQuestion): Safe => {
+  if (question.kind === 'server') return safe`VALUE|yes|no`;
+  return question.about === 'question' ? safe`NUMBER|"words"|no` : safe`yes|no "reason"`;
+};
 
-/** The question that the answer is for: that of the named call, or the only one. */
+const showAsJson = (sessionId: string, question: WaitingQuestion): void =>
+  writeJson({ sessionId, ...question });
+
+type TypedAnswer = {
+  /** The code that was typed; null without one. */
+  readonly code: string | null;
+  readonly words: readonly string[];
+};
+
+const readTypedAnswer = (words: readonly string[]): TypedAnswer => {
+  const [first = '', ...rest] = words;
+  return isQuestionCode(first) ? { code: first, words: rest } : { code: null, words };
+};
+
+/**
+ * The question that the words answer. Without a code only a no is taken, which allows nothing, and
+ * only if one question waits. Otherwise the questions are shown, and a `Stop` says what to type.
+ */
 const chooseQuestion = (
   sessionId: string,
-  questions: readonly AskedQuestion[],
-  call: string | undefined,
-): AskedQuestion => {
-  const fitting = questions.filter(({ callId }) => call === undefined || callId === call);
-  const [only] = fitting;
-  if (only !== undefined && fitting.length === 1) return only;
-  const list = questions.map(({ callId, title }) => `\n  ${callId}  ${title}`).join('');
-  throw new Stop(
-    exitCodes.badInput,
-    'notFound',
-    questions.length === 0
-      ? `${sessionId} waits for no answer${call === undefined ? '' : `: ${endedText(call)}`}.`
-      : `${call === undefined ? 'Several calls wait' : `No call ${call} waits: ${endedText(call)}`}. ` +
-          `Name one: pawl answer ${sessionId} CALL yes|no${list}`,
-  );
+  questions: readonly WaitingQuestion[],
+  { code, words }: TypedAnswer,
+): WaitingQuestion => {
+  const refuse = (reason: string, why: string): Stop => {
+    for (const question of questions) showQuestion(sessionId, question);
+    const isAny = questions.length > 0;
+    const next = isAny ? ' Read what waits, above, and answer with its code.' : '';
+    return new Stop(exitCodes.badInput, reason, `${why}${next}`);
+  };
+  const [only] = questions;
+  if (code !== null) {
+    const named = questions.find((question) => question.code === code);
+    if (named !== undefined) return named;
+    const why = 'it was answered before, has changed, or was never asked';
+    throw refuse('conflict', `No question with the code ${code} waits: ${why}. Nothing changed.`);
+  }
+  if (only === undefined) throw refuse('notFound', `${sessionId} waits for no answer.`);
+  if (words[0] !== 'no')
+    throw refuse('notShown', 'Only a question that you have read is answered.');
+  if (questions.length > 1) throw refuse('notFound', 'Several questions wait.');
+  return only;
 };
 
-const YES_OR_NO = ['yes', 'no'];
 const ANSWERED = { allow: 'Allowed', deny: 'Refused' } as const;
 
 /** What was done, as words: a question is answered, never allowed. */
-const answeredWords = ({ title, takesWords }: AskedQuestion, answer: ApprovalAnswer): string => {
+const answeredWords = ({ title, about }: WaitingCall, answer: ApprovalAnswer): string => {
   if (answer.kind === 'reply') return `Answered: ${title} ${answer.text}`;
-  if (takesWords && answer.kind === 'allow') return `Answered: ${title} yes`;
+  if (about === 'question' && answer.kind === 'allow') return `Answered: ${title} yes`;
   return `${ANSWERED[answer.kind]}: ${title}`;
 };
 
-type TypedAnswer = { readonly call?: string; readonly answer: ApprovalAnswer };
-
-/**
- * Reads `[CALL] yes`, `[CALL] no [REASON]` or `[CALL] WORDS`. Before other words than yes and no a
- * call counts only if it is one of `waiting`: any word could begin a reply.
- */
-const readAnswerWords = (words: readonly string[], waiting: readonly string[]): TypedAnswer => {
-  const yesOrNo = words.findIndex((word, index) => index < 2 && YES_OR_NO.includes(word));
-  // where the answer begins: 1 behind a call, else 0
-  const at = yesOrNo < 0 && waiting.includes(words[0] ?? '') ? 1 : Math.max(yesOrNo, 0);
-  const [call] = words;
-  const about = at === 1 && call !== undefined ? { call } : {};
-  const reason = words.slice(at + 1).join(' ');
-  if (words[at] === 'no') return { ...about, answer: { kind: 'deny', reason } };
-  if (words[at] !== 'yes')
-    return { ...about, answer: { kind: 'reply', text: words.slice(at).join(' ').trim() } };
-  if (reason !== '') throw usageStop('Only no takes a reason.');
-  return { ...about, answer: { kind: 'allow' } };
+/** Reads `yes`, `no [REASON]` or `WORDS`. The number of a choice stands for its text. */
+const readAnswer = (
+  { about, choices }: WaitingCall,
+  [first = '', ...rest]: readonly string[],
+): ApprovalAnswer => {
+  const more = rest.join(' ');
+  if (first === 'no') return { kind: 'deny', reason: more };
+  if (first === 'yes' && more !== '') throw usageStop('Only no takes a reason.');
+  if (first === 'yes') return { kind: 'allow' };
+  const text = [first, ...rest].join(' ').trim();
+  if (about !== 'question' || text === '') throw usageStop('Answer with yes, or with no "reason".');
+  return { kind: 'reply', text: choices[Number(text) - 1] ?? text };
 };
-
-/** The answer to this question. The number of a choice stands for its text. */
-const completeAnswer = (question: AskedQuestion, answer: ApprovalAnswer): ApprovalAnswer => {
-  if (answer.kind !== 'reply') return answer;
-  if (!question.takesWords || answer.text === '')
-    throw usageStop('It is written as: pawl answer ID yes, or pawl answer ID CALL no "reason".');
-  return { kind: 'reply', text: question.choices.get(answer.text) ?? answer.text };
-};
-
-/** The waiting questions, from the description that the session's process gives. */
-const questionsFrom = (approvals: unknown): readonly AskedQuestion[] =>
-  // unchecked, since it is our own process that describes them
-  (Array.isArray(approvals) ? approvals : []).map((one) => ({
-    batchId: String(one.batchId),
-    callId: String(one.callId),
-    tool: String(one.tool),
-    title: oneLine(String(one.subject?.text ?? one.tool), 100),
-    takesWords: one.subject?.kind === 'question',
-    choices: new Map<string, string>(
-      (Array.isArray(one.choices) ? one.choices : [])
-        .filter(({ answer }: { answer: unknown }) => /^[1-4]$/.test(String(answer)))
-        .map(({ answer, allows }: Record<string, unknown>) => [String(answer), String(allows)]),
-    ),
-  }));
 
 /** What a server is told: yes, no, or the value of its only field. Throws a `Stop` otherwise. */
 const serverAnswer = (
@@ -284,17 +302,8 @@ const serverAnswer = (
   words: readonly string[],
 ): ServerAnswer => {
   const typed = words.join(' ');
-  const [call = '', second = ''] = words;
-  // meant for a call: no server is to read it
-  if (YES_OR_NO.includes(second))
-    throw new Stop(
-      exitCodes.badInput,
-      'notFound',
-      `No call waits: ${endedText(call)}. ${server} asks; it is written as: pawl answer ` +
-        `${sessionId} VALUE|no`,
-    );
   if (words[0] === 'no') {
-    if (words.length > 1) throw usageStop(`${server} gets no reason: pawl answer ${sessionId} no`);
+    if (words.length > 1) throw usageStop(`${server} gets no reason. Answer with no alone.`);
     return { action: 'decline' };
   }
   const fields = asks.kind === 'form' ? asks.fields : [];
@@ -310,57 +319,86 @@ const serverAnswer = (
   if (read?.kind === 'value') return { action: 'accept', content: { [field.name]: read.value } };
   const why = read === null ? '' : ` ${read.why}`;
   throw usageStop(
-    `${server} asks for ${field.label}.${why} It is written as: pawl answer ${sessionId} VALUE`,
+    `${server} asks for ${field.label}.${why} It is written as: pawl answer ${sessionId} CODE VALUE`,
   );
 };
 
-/** Answers what an MCP server asks. null: none asks. */
-const answerServer = async (
+/** Sends the answer with the code of the question. Resolves with what was done, in words. */
+const sendAnswer = async (
   client: LiveClient,
+  question: WaitingQuestion,
   words: readonly string[],
-): Promise<string | null> => {
-  // `own` asks the session's process itself, not the machine; after -1: whatever waits now
-  const { number, question } = await client.own<ServerQuestionNow>('serverQuestion', { after: -1 });
-  if (question === null) return null;
-  const answer = serverAnswer(client.sessionId, question, words);
-  await client.own('answerServer', { number, answer });
-  const title = oneLine(`${question.server}: ${question.message}`, 100);
-  return `${answer.action === 'accept' ? 'Answered' : 'Declined'}: ${title}`;
+): Promise<string> => {
+  if (question.kind === 'call') {
+    const answer = readAnswer(question, words);
+    await client.answer(question, answer);
+    return answeredWords(question, answer);
+  }
+  const answer = serverAnswer(client.sessionId, question.question, words);
+  await client.own('answerServer', { code: question.code, answer });
+  return `${answer.action === 'accept' ? 'Answered' : 'Declined'}: ${question.title}`;
+};
+
+/** Lines that came so soon after a question were typed before it was read. */
+const QUIET_MS = 500;
+
+/** Shows each question in the terminal and takes its answer there. An empty line leaves it open. */
+const askHere = async (
+  client: LiveClient,
+  questions: readonly WaitingQuestion[],
+): Promise<void> => {
+  const lines = createInterface({ input: process.stdin });
+  let takeLine = (_line: string): void => undefined;
+  lines.on('line', (line) => takeLine(line));
+  const ended = once(lines, 'close').then(() => '');
+  for (const question of questions) {
+    showQuestion(client.sessionId, question);
+    await pause(QUIET_MS);
+    await setImmediate(); // also on a busy machine all that was typed before is read by then
+    writeError(safe`Your answer (Enter alone leaves it open): `);
+    const typed = new Promise<string>((resolve) => {
+      takeLine = resolve;
+    });
+    const words = (await Promise.race([typed, ended])).split(/\s+/).filter(Boolean);
+    takeLine = () => undefined;
+    if (words.length === 0) continue;
+    const sent = await attempt(() => sendAnswer(client, question, words));
+    if (sent.kind === 'fault' && !(sent.fault instanceof Stop)) throw sent.fault;
+    const said = sent.kind === 'done' ? sent.value : sent.fault.message;
+    writeError(makeSafe(`${said}\n`));
+  }
+  lines.close();
 };
 
 /**
- * `pawl answer ID [CALL] yes|no [reason]`, or words for a question of the model or of an MCP
- * server. An answer that came too late changes nothing.
+ * `pawl answer ID` shows what waits, and asks in a terminal. `pawl answer ID CODE yes|no [reason]`,
+ * or words for a question of the model or of an MCP server, answers the question with that code.
+ * The process of the session compares the code, so an answer counts for no other question.
  */
-export const answerDetached = async (prefix: string, words: readonly string[]): Promise<number> => {
-  if (words.length === 0)
-    throw usageStop('It is written as: pawl answer ID yes, or pawl answer ID CALL no "reason".');
+export const answerDetached = async (
+  prefix: string,
+  words: readonly string[],
+  json: boolean,
+): Promise<number> => {
+  const typed = readTypedAnswer(words);
+  if (json && typed.words.length > 0)
+    throw usageStop('--json prints the questions. Leave it out to answer.');
   const { sessionId } = refuseElsewhere(await findDetached(prefix), 'Answer it there').record;
   const client = connectLive(sessionId);
-  const sent = await attempt(async () => {
-    const { approvals } = await client.describe();
-    const waiting = questionsFrom(approvals);
-    // questions of calls go first
-    const serverText = waiting.length === 0 ? await answerServer(client, words) : null;
-    if (serverText !== null) return serverText;
-    const { call, answer } = readAnswerWords(
-      words,
-      waiting.map(({ callId }) => callId),
-    );
-    const question = chooseQuestion(sessionId, waiting, call);
-    const { batchId, callId } = question;
-    const chosen = completeAnswer(question, answer);
-    await client.send({ type: 'ApprovalAnswered', batchId, callId, answer: chosen, scope: 'once' });
-    return answeredWords(question, chosen);
+  const isTerminal = process.stdin.isTTY && process.stdout.isTTY;
+  const look = json ? PLAIN_LOOK : detectLook(process.stdout, process.env);
+  const done = await attempt(async () => {
+    const questions = await readWaiting(client, look);
+    const asksHere = isTerminal && typed.code === null && typed.words[0] !== 'no';
+    if (typed.words.length > 0 && !asksHere) {
+      const question = chooseQuestion(sessionId, questions, typed);
+      writeError(makeSafe(`${await sendAnswer(client, question, typed.words)}\n`));
+    } else if (questions.length === 0) chooseQuestion(sessionId, questions, typed);
+    else if (asksHere && !json) await askHere(client, questions);
+    else for (const one of questions) (json ? showAsJson : showQuestion)(sessionId, one);
   });
-  if (sent.kind === 'done') {
-    writeError(makeSafe(`${sent.value}\n`));
-    return exitCodes.done;
-  }
-  if (sent.fault instanceof NotReached) throw notRunning(sessionId);
-  if (sent.fault instanceof Refused && sent.fault.code === 'conflict')
-    throw new Stop(exitCodes.badInput, 'conflict', sent.fault.message);
-  throw sent.fault;
+  if (done.kind === 'done') return exitCodes.done;
+  throw done.fault instanceof NotReached ? notRunning(sessionId) : done.fault;
 };
 
 /** Starts of processes that may run beside each other: a slow one holds up no other. */

@@ -11,6 +11,7 @@ import { writeError, writeOut } from '@pawl/terminal/write';
 import { type Prompt, readDemands, refuseEmpty } from '../headless/headless.js';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { findInfo, forkStored, openStateFolder } from '../sessions/stored-sessions.js';
+import { refuseWorkspace } from '../settings/connect-model.js';
 import { type RunFlags, readSeq, usageStop } from '../settings/flags.js';
 
 type ForkFlags = RunFlags & { readonly at: string; readonly worktree?: string };
@@ -78,6 +79,7 @@ const checkFolder = (written: string, workspace: string): string => {
     );
   if (existsSync(real) && !isEmptyFolder(real))
     throw usageStop(`${real} is there already. Name a folder that does not exist yet.`);
+  refuseWorkspace(real, 'Name another folder.');
   return real;
 };
 

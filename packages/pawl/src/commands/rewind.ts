@@ -18,6 +18,7 @@ import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 import { useWithoutModel } from '../sessions/closed-model.js';
 import { findInfo, foldStored, placeOfUser, storedJournals } from '../sessions/stored-sessions.js';
+import { storedWorkspace } from '../settings/connect-model.js';
 import { readPlace, usageStop } from '../settings/flags.js';
 
 export type RewindFlags = {
@@ -164,6 +165,8 @@ const tell = (
 const planOnly = async (sessionId: string, request: RewindRequest): Promise<RewindReport> => {
   const { journal, state, checkpoints } = await openStored(sessionId);
   try {
+    // throws if the folder is gone, or none to work in; the plan says where a foreign one may go
+    if (journal.foreignUntil === 0) storedWorkspace(sessionId, state.session.settings.workspace);
     const { report, refusal } = await planRewind(journal, state, checkpoints, request);
     if (refusal !== null) writeError(makeSafe(`! ${refusal}\n`));
     return report;

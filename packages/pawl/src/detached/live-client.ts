@@ -2,6 +2,7 @@
 
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { socketAddress } from '@pawl/agent/journal/lock';
+import type { ApprovalAnswer } from '@pawl/agent/machine/event';
 import { entryStatus, readRegularSync } from '@pawl/agent/platform/files';
 import type { Input } from '@pawl/agent/ports/session';
 import { exitCodes, Stop } from '../process/exit-codes.js';
@@ -99,6 +100,9 @@ const readEvents = (incoming: IncomingMessage, see: (event: StreamEvent) => void
     incoming.once('error', () => resolve()).once('close', () => resolve());
   });
 
+/** A call, and the code of the question about it that the user has read. */
+type AnsweredCall = { readonly batchId: string; readonly callId: string; readonly code: string };
+
 /** One detached session, reached over its socket with its token. Only the user can read both. */
 export class LiveClient {
   readonly sessionId: string;
@@ -158,6 +162,15 @@ export class LiveClient {
   /** Resolves when the input is durable, with its number in the journal. */
   async send(input: Input): Promise<{ readonly seq: number }> {
     return { seq: Number((await this.ask('POST', '/inputs', input)).seq) };
+  }
+
+  /**
+   * Answers a question that was shown. Rejects with Refused if it is another one by now, or was
+   * answered.
+   */
+  answer({ batchId, callId, code }: AnsweredCall, answer: ApprovalAnswer): Promise<unknown> {
+    const event = { type: 'ApprovalAnswered', batchId, callId, answer, scope: 'once' };
+    return this.ask('POST', '/inputs', { ...event, code });
   }
 
   close(): Promise<Answer> {

@@ -6,12 +6,14 @@
  * server that waits; and `createOwnRequests`, which answers.
  */
 
+import { randomUUID } from 'node:crypto';
 import type { ServerAnswer, ServerQuestion } from '@pawl/agent/extensions/mcp/question';
 import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import type { Session } from '@pawl/agent/session/create-agent';
 import { ApiFault } from '@pawl/serve/api-fault';
+import { questionCode } from '@pawl/serve/question-code';
 import * as v from 'valibot';
 
 const rewindSchema = v.object({
@@ -46,7 +48,7 @@ const requestSchema = v.variant('what', [
   withoutFields('userBegins'),
   withoutFields('userEnds'),
   v.object({ what: v.literal('serverQuestion'), after: v.number() }),
-  v.object({ what: v.literal('answerServer'), number: v.number(), answer: serverAnswerSchema }),
+  v.object({ what: v.literal('answerServer'), code: v.string(), answer: serverAnswerSchema }),
   v.object({ what: v.literal('useModel'), id: v.string() }),
   v.object({ what: v.literal('killJob'), jobId: v.string() }),
   v.object({ what: v.literal('planRewind'), request: rewindSchema }),
@@ -94,6 +96,8 @@ export type ServerQuestionNow = {
   readonly number: number;
   /** null: none waits. */
   readonly question: ServerQuestion | null;
+  /** Its `questionCode`, which an answer carries; that of no question if none waits. */
+  readonly code: string;
   /** How the last one ended, in words. */
   readonly ended: string;
 };
@@ -105,7 +109,9 @@ const NOT_ASKED = 'The question was answered elsewhere, or is not asked any more
 
 /** The question of an MCP server that waits for the user. Servers ask one after another. */
 export class WaitingServerQuestion {
-  #now: ServerQuestionNow = { number: 0, question: null, ended: '' };
+  /** Another process of the session counts from 0 too, and may ask the same again. */
+  readonly #processId = randomUUID();
+  #now: ServerQuestionNow = { number: 0, question: null, code: '', ended: '' };
   /** Ends the question that waits; does nothing if none does. */
   #end = (_answer: ServerAnswer, _ended: string): void => undefined;
   readonly #listeners = new Set<() => void>();
@@ -141,9 +147,9 @@ export class WaitingServerQuestion {
     });
   }
 
-  /** Throws if another answer came first. */
-  answer(number: number, answer: ServerAnswer): void {
-    if (this.#now.question === null || this.#now.number !== number) throw new Error(NOT_ASKED);
+  /** `code`: of the question that was shown. Throws if it is not asked any more. */
+  answer(code: string, answer: ServerAnswer): void {
+    if (this.#now.question === null || this.#now.code !== code) throw new Error(NOT_ASKED);
     this.#end(answer, 'answered elsewhere');
   }
 
@@ -168,7 +174,9 @@ export class WaitingServerQuestion {
   }
 
   #change(question: ServerQuestion | null, ended: string): void {
-    this.#now = { number: this.#now.number + 1, question, ended };
+    const number = this.#now.number + 1;
+    const code = questionCode([this.#processId, number, question]);
+    this.#now = { number, question, code, ended };
     for (const changed of [...this.#listeners]) changed();
   }
 }
@@ -200,7 +208,7 @@ export const createOwnRequests = ({ session, servers, serverQuestion }: OwnSessi
       case 'serverQuestion':
         return serverQuestion.next(request.after);
       case 'answerServer':
-        return serverQuestion.answer(request.number, request.answer);
+        return serverQuestion.answer(request.code, request.answer);
       case 'timeline':
         return session.timeline();
       case 'planRewind':

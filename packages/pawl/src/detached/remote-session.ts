@@ -220,7 +220,7 @@ const followServerQuestions = async (
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       continue;
     }
-    const { number, question, ended } = reply.value;
+    const { number, question, code, ended } = reply.value;
     if (number === after) continue;
     after = number;
     asking.abort(ended);
@@ -229,7 +229,7 @@ const followServerQuestions = async (
     const { signal } = asking;
     askUser(question, signal)
       .then(async (answer) => {
-        if (!signal.aborted && answer !== null) await ask('answerServer', { number, answer });
+        if (!signal.aborted && answer !== null) await ask('answerServer', { code, answer });
       })
       .catch((error: Error) =>
         tell(`${question.server} did not get this answer. ${error.message}`),

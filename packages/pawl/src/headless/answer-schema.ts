@@ -4,9 +4,11 @@
  * 1. The model is told before the prompt, and asked once more if its answer does not fit.
  * 2. The answer is the JSON alone, or text with one fenced block of JSON.
  * 3. Nothing is loaded from the network: a reference leads into the schema itself.
+ * 4. A check has a deadline, since a pattern of the schema can take for ever on a hostile answer.
  */
 
 import { readFileSync, statSync } from 'node:fs';
+import { createContext, Script } from 'node:vm';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
 import { attemptNow } from '@pawl/agent/platform/attempt';
 import { findFences, pathErrorText } from '@pawl/agent/platform/text';
@@ -78,6 +80,24 @@ const faulty = (why: string): CheckedAnswer => ({
   why: why.length > WHY_MAX ? `${why.slice(0, WHY_MAX)} … and more` : why,
 });
 
+const CHECK_MS = 2_000;
+
+const CHECK = new Script('check()');
+
+/** Only a script with a time limit stops a regular expression that runs in this thread. */
+const withinDeadline = <T>(check: () => T): T => {
+  try {
+    return CHECK.runInContext(createContext({ check }), { timeout: CHECK_MS });
+  } catch (error) {
+    // it belongs to the other context, so it is no `Error` here
+    if (Reflect.get(Object(error), 'code') !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
+    throw new Error(
+      `the check did not end within ${CHECK_MS / 1_000} s: a pattern of the schema takes too ` +
+        'long for this answer',
+    );
+  }
+};
+
 const checkWith =
   (validate: Validator) =>
   (answer: string): CheckedAnswer => {
@@ -85,7 +105,7 @@ const checkWith =
     const parsed = attemptNow<unknown>(() => JSON.parse(text));
     if (parsed.kind === 'fault') return faulty(`it is not JSON: ${parsed.fault.message}`);
     // A schema that refers to itself can exceed the stack.
-    const checked = attemptNow(() => validate(parsed.value));
+    const checked = attemptNow(() => withinDeadline(() => validate(parsed.value)));
     if (checked.kind === 'fault') return faulty(checked.fault.message);
     return checked.value.valid
       ? { kind: 'fits', text, value: parsed.value }

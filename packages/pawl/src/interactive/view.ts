@@ -52,6 +52,7 @@ import {
 import {
   answerLetter,
   questionRows,
+  serverQuestionRows,
   type TerminalAnswer,
   type TerminalQuestion,
 } from '@pawl/terminal/question-rows';
@@ -743,22 +744,6 @@ const fieldHint = ({ type }: QuestionField): string => {
   return type.kind === 'text' ? '' : ' (a number)';
 };
 
-/** What is asked, indented and made safe: the words and the names are the server's. */
-const serverQuestionRows = (
-  { server, message, asks }: ServerQuestion,
-  columns: number,
-): readonly Safe[] => {
-  const fields = formFields({ server, message, asks }).map(({ label, isRequired }) =>
-    makeSafe(`- ${label}${isRequired ? '' : ' (may be left out)'}`),
-  );
-  const address =
-    asks.kind === 'address' ? [safe`Open it yourself if you trust it: ${harmless(asks.url)}`] : [];
-  return [
-    safe`? The MCP server ${oneLine(server, columns)} asks:`,
-    ...[harmless(message), ...fields, ...address].map((text) => indentWords(text, columns)),
-  ];
-};
-
 /**
  * The questions of MCP servers, answered by typed lines, one question at a time.
  *
@@ -800,7 +785,9 @@ class ServerForms {
       };
       signal.addEventListener('abort', withdraw, { once: true });
       this.#open = open;
-      this.#print(joinSafe(serverQuestionRows(question, this.#look.columns), safe`\n`));
+      this.#print(
+        joinSafe(serverQuestionRows(question, this.#look.columns, 'withoutChoices'), safe`\n`),
+      );
       if (this.#look.plain === 'yes') this.#print(this.#promptText(open));
     });
   }

@@ -10,6 +10,7 @@ import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { resumedNote } from '@pawl/terminal/step-lines';
 import { writeError } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
+import { storedWorkspace } from '../settings/connect-model.js';
 import { refuseForeign } from './file-history.js';
 import { foldStored, openStateFolder, storedJournals } from './stored-sessions.js';
 
@@ -57,7 +58,7 @@ const openWithClosedModel = async (
   const model = closedModel(settings.model, settings.windowTokens);
   // what the session may do stays as it was
   const { preset, sandbox, ...rest } = liveRights(state).settings;
-  const workspace = folder ?? settings.workspace;
+  const workspace = storedWorkspace(sessionId, folder ?? settings.workspace);
   const agent = createAgent({
     model,
     journals: storedJournals(),

@@ -10,7 +10,7 @@ import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model'
 import { providerOfModel } from '@pawl/agent/models/provider-table';
 import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
 import type { Model } from '@pawl/agent/ports/model';
-import { workspaceRefusal } from '@pawl/agent/session/create-agent';
+import { workspaceFault } from '@pawl/agent/session/create-agent';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import type { Configured } from './configuration.js';
 import { chooseWord, type PicturesChoice, type RunFlags, readPictures } from './flags.js';
@@ -79,25 +79,24 @@ export const connectOthers =
     return model;
   };
 
-/** The real path of the workspace. Throws a `Stop` if it is missing or not a folder. */
-export const realWorkspace = (folder: string): string => {
+const GIVE_FOLDER = 'Give the folder of your project: --workspace FOLDER.';
+
+/**
+ * The real path of the workspace. Throws a `Stop` if it is missing or not a folder. `advice`: what
+ * the user can do then.
+ */
+export const realWorkspace = (folder: string, advice = GIVE_FOLDER): string => {
   try {
     const real = realpathSync(folder);
     if (statSync(real).isDirectory()) return real;
-    throw new Stop(
-      exitCodes.usage,
-      'usage',
-      `The workspace ${folder} is not a folder. Give the folder of your project: --workspace ` +
-        'FOLDER.',
-    );
+    throw new Stop(exitCodes.usage, 'usage', `The workspace ${folder} is not a folder. ${advice}`);
   } catch (error) {
     if (error instanceof Stop) throw error;
     const why = pathErrorText(error) ?? (error instanceof Error ? error.message : String(error));
     throw new Stop(
       exitCodes.badInput,
       'badInput',
-      `The workspace ${folder} can't be opened: ${why}. Give the folder of your project: ` +
-        '--workspace FOLDER.',
+      `The workspace ${folder} can't be opened: ${why}. ${advice}`,
     );
   }
 };
@@ -106,13 +105,26 @@ export const realWorkspace = (folder: string): string => {
  * As `realWorkspace`, for a session: also throws a `Stop` where other programs would obey what the
  * agent writes.
  */
-export const sessionWorkspace = (folder: string): string => {
-  const real = realWorkspace(folder);
-  const refusal = workspaceRefusal(real, process.env);
-  if (refusal !== null)
-    throw new Stop(exitCodes.usage, 'usage', `${refusal.replace(/\.$/, '')}: --workspace FOLDER.`);
+export const sessionWorkspace = (folder: string, advice = GIVE_FOLDER): string => {
+  const real = realWorkspace(folder, advice);
+  refuseWorkspace(real, advice);
   return real;
 };
+
+/** Throws a `Stop` for a folder, a real path, that can be no workspace. It may be missing. */
+export const refuseWorkspace = (folder: string, advice: string): void => {
+  const why = workspaceFault(folder, process.env);
+  if (why === null) return;
+  const words = `${folder} can't be the workspace, since ${why}. ${advice}`;
+  throw new Stop(exitCodes.usage, 'usage', words);
+};
+
+/** As `sessionWorkspace`, for the folder that a stored session names. */
+export const storedWorkspace = (sessionId: string, folder: string): string =>
+  sessionWorkspace(
+    folder,
+    `Put the folder back, or go on elsewhere: pawl --resume ${sessionId} --workspace FOLDER.`,
+  );
 
 type ModelCallSettings = Pick<
   Settings,

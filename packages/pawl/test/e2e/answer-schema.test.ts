@@ -99,6 +99,23 @@ for (const [title, answer, fault] of refused)
     expectValid(place.server);
   });
 
+test('a pattern that backtracks for ever on an answer is stopped, and said', async (context) => {
+  const schema = JSON.stringify({ type: 'string', pattern: '^(a+)+$' });
+  const hostile = JSON.stringify(`${'a'.repeat(36)}!`);
+  const good = JSON.stringify('a'.repeat(36));
+  const twice = await makePlaceWith(context, [says(hostile), says(hostile)], schema);
+  const ended = await runInProcess(twice, RUN);
+  expectCode(ended, 1);
+  assert.equal(ended.stdout, '');
+  const why = /the check did not end within 2 s: a pattern of the schema takes too long/;
+  assert.match(JSON.stringify(last(twice.server.requests[1]?.body)), why);
+  assert.match(ended.stderr, why);
+  const once = await makePlaceWith(context, [says(hostile), says(good)], schema);
+  const answered = await runInProcess(once, RUN);
+  expectCode(answered, 0);
+  assert.equal(answered.stdout, `${good}\n`, 'control: the next answer is checked as ever');
+});
+
 test('faults without end, and fences that never close, cost no more than a part of them', async (context) => {
   const schema = JSON.stringify({ type: 'array', items: { type: 'integer' } });
   const wrong = JSON.stringify(Array.from({ length: 10_000 }, () => 'x'));

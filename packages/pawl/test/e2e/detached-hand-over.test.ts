@@ -11,7 +11,14 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { atEnd } from '../../../../test/temporary-folder.js';
-import { killSession, listLive, liveFile, makeAsking, untilState } from './detached-stage.js';
+import {
+  answerShown,
+  killSession,
+  listLive,
+  liveFile,
+  makeAsking,
+  untilState,
+} from './detached-stage.js';
 import { expectCode, type Place, runPawl, sessionOf, until } from './pawl.js';
 import { openReady, openWindow } from './window.js';
 import { call, done, message, text } from './wire-words.js';
@@ -91,7 +98,7 @@ test('while the model answers, /detach waits for the answer, and a question in i
   const id = idOf(context, place);
   await untilState(place, id, /runs: waits for your answer: echo published/);
   assert.equal(place.server.requests.length, 1);
-  expectCode(await runPawl(place, ['answer', id, 'yes']), 0);
+  expectCode(await answerShown(place, id, 'yes'), 0);
   await untilState(place, id, /runs: has answered/);
   assert.equal(ended(place), 'published\n');
   assert.equal(place.server.requests.length, 2);

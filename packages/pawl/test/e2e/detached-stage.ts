@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Replies } from '../../../../test/servers/anthropic.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
-import type { LiveQuestion } from '../../src/detached/live-records.js';
+import type { WaitingCall } from '../../src/detached/waiting-questions.js';
 import { expectCode, makeServed, type Place, runPawl } from './pawl.js';
 
 /** Detached sessions in tests: they are started, listed, waited for, and gone after the test. */
@@ -13,7 +13,8 @@ export type LiveRow = {
   readonly sessionId: string;
   readonly status: string;
   readonly state: string;
-  readonly questions: readonly LiveQuestion[];
+  /** Of MCP servers without what is about a call. */
+  readonly questions: readonly WaitingCall[];
   readonly workspace: string;
 };
 
@@ -48,6 +49,21 @@ export const untilState = (place: Place, id: string, wanted: RegExp): Promise<Li
   untilListed(place, wanted, (rows) =>
     rows.find((row) => row.sessionId === id && wanted.test(`${row.status}: ${row.state}`)),
   );
+
+/** The code of the first question that waits. */
+const codeOf = async (place: Place, id: string): Promise<string> =>
+  untilListed(
+    place,
+    'a code',
+    (rows) => rows.find(({ sessionId }) => sessionId === id)?.questions.map(({ code }) => code)[0],
+  );
+
+/** Answers the first question that waits, with its code. */
+export const answerShown = async (
+  place: Place,
+  id: string,
+  ...words: readonly string[]
+): ReturnType<typeof runPawl> => runPawl(place, ['answer', id, await codeOf(place, id), ...words]);
 
 export const liveFile = (place: Place, id: string, end: string): string =>
   join(place.state, 'pawl', 'detached', `${id}.${end}`);

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { serverScript } from '../../../../test/kit/mcp/test-servers.js';
-import { detach, makeAsking, untilState } from './detached-stage.js';
+import { answerShown, detach, makeAsking, untilState } from './detached-stage.js';
 import { expectCode, runPawl } from './pawl.js';
 import { openWindow, type Window } from './window.js';
 import { call, done, message, text } from './wire-words.js';
@@ -78,7 +78,7 @@ test('a burst of 1,000 pieces comes whole, also when one window is killed and on
   );
   assert.ok(stays !== undefined && killed !== undefined && resized !== undefined);
   for (const window of [stays, killed, resized]) await window.sees(/y a s n · Escape/);
-  expectCode(await runPawl(place, ['answer', id, 'yes']), 0);
+  expectCode(await answerShown(place, id, 'yes'), 0);
   await killed.sees('piece0100');
   process.kill(killed.pid, 'SIGKILL');
   await resized.resize(70, 24);
@@ -153,13 +153,16 @@ test("a server's question waits for its user, who answers it once from any windo
   const place = await makeAskedByServer(context);
   const id = await detach(context, place, ['publish it']);
   await untilState(place, id, /waits for your answer to local: Your name\?/);
-  const unclear = await runPawl(place, ['answer', id, 'yes']);
+  const unclear = await answerShown(place, id, 'yes');
   expectCode(unclear, 2);
-  assert.match(unclear.stderr, /local asks for name\. It is written as: pawl answer \S+ VALUE/);
+  assert.match(
+    unclear.stderr,
+    /local asks for name\. It is written as: pawl answer \S+ CODE VALUE/,
+  );
   // what is meant for a call is no value for a server
   const late = await runPawl(place, ['answer', id, 'c1', 'no', 'not now']);
   expectCode(late, 65);
-  assert.match(late.stderr, /c1 was answered before, or was never asked\. local asks/);
+  assert.match(late.stderr, /Only a question that you have read is answered/);
   expectCode(await runPawl(place, ['answer', id, 'no', 'not now']), 2);
   await untilState(place, id, /waits for your answer to local: Your name\?/);
   const [one, other] = [0, 1].map(() => openWindow(context, place, { words: ['attach', id] }));
@@ -170,7 +173,7 @@ test("a server's question waits for its user, who answers it once from any windo
   one.press('Ada\r');
   await other.sees('answered elsewhere');
   await untilState(place, id, /waits for your answer to local: Publish it\?/);
-  const answered = await runPawl(place, ['answer', id, 'yes']);
+  const answered = await answerShown(place, id, 'yes');
   expectCode(answered, 0);
   assert.match(answered.stderr, /^Answered: local: Publish it\?/);
   for (const window of [one, other]) await window.sees('Anything else?');

@@ -16,8 +16,9 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { atEnd } from '../../../../test/temporary-folder.js';
-import type { LiveQuestion } from '../../src/detached/live-records.js';
+import type { WaitingCall } from '../../src/detached/waiting-questions.js';
 import {
+  answerShown,
   detach,
   killSession,
   listLive,
@@ -58,10 +59,8 @@ test('a detached session waits for an answer, which lands once, goes on, and is 
   const [first = '', second = ''] = (await window.text()).split('\n');
   assert.match(first, new RegExp(`^${id}  waits for your answer: echo published`));
   assert.match(second, /^ {5}publish it {2}\S+ {2}1 round {2}since \d+ s {2}…\S*\/work$/);
-  const wordless = await runPawl(place, ['answer', id]);
-  assert.match(wordless.stderr, /It is written as: pawl answer ID yes/);
-  expectCode(await runPawl(place, ['answer', id, 'c9', 'yes']), 65);
-  const answered = await runPawl(place, ['answer', id, 'yes']);
+  expectCode(await runPawl(place, ['answer', id, 'yes']), 65);
+  const answered = await answerShown(place, id, 'yes');
   expectCode(answered, 0);
   assert.equal(answered.stderr, 'Allowed: echo published >> out.txt\n');
   await untilState(place, id, /runs: has answered/);
@@ -210,7 +209,7 @@ test('the worktree of a session goes with it if nothing in it would be lost, and
   assert.match(stopped.stderr, /held nothing that the repository lacks, and was removed/);
   const again = ['-p', 'again', '--resume', clean, '--workspace', place.workspace];
   expectCode(await runPawl(place, again), 0);
-  expectCode(await runPawl(place, ['answer', changed, 'yes']), 0);
+  expectCode(await answerShown(place, changed, 'yes'), 0);
   await untilState(place, changed, /runs: has answered/);
   const kept = await runPawl(place, ['stop', changed]);
   expectCode(kept, 0);
@@ -415,7 +414,7 @@ test('a state folder whose path is too long for a socket serves as well', async 
   const id = await detach(context, place, ['publish it']);
   assert.ok(liveFile(place, id, 'sock').length > 108);
   await untilState(place, id, /runs: waits for your answer/);
-  expectCode(await runPawl(place, ['answer', id, 'yes']), 0);
+  expectCode(await answerShown(place, id, 'yes'), 0);
   await untilState(place, id, /runs: has answered/);
   expectCode(await runPawl(place, ['stop', id]), 0);
   assert.deepEqual(readdirSync(join(state, 'pawl', 'detached')), []);
@@ -467,14 +466,14 @@ test('a launcher that is killed leaves a whole session or none, and two starts o
 type Face = {
   readonly name: string;
   /** Answers yes, or no with its name as the reason. Resolves with what it was told. */
-  answer(question: LiveQuestion): Promise<'sent' | { won: boolean; words: string }>;
+  answer(question: WaitingCall): Promise<'sent' | { won: boolean; words: string }>;
 };
 
 const commandFace = (place: Place, id: string): Face => ({
   name: 'command',
-  async answer({ callId }) {
-    const { code, stderr } = await runPawl(place, ['answer', id, callId, 'no', 'command']);
-    return { won: code === 0, words: stderr };
+  async answer({ code }) {
+    const ended = await runPawl(place, ['answer', id, code, 'no', 'command']);
+    return { won: ended.code === 0, words: ended.stderr };
   },
 });
 
@@ -489,12 +488,12 @@ const inspectorFaces = async (
   const address = await until('the address', () => /http:\S+/.exec(inspector.stdout())?.[0]);
   return ['inspector', 'page'].map((name) => ({
     name,
-    async answer({ batchId, callId }) {
+    async answer({ batchId, callId, code }) {
       const answer = { kind: 'deny', reason: name };
       const response = await fetch(`${address}live/${id}`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', origin: new URL(address).origin },
-        body: JSON.stringify({ batchId, callId, answer }),
+        body: JSON.stringify({ batchId, callId, code, answer }),
       });
       return { won: response.ok, words: await response.text() };
     },
@@ -522,7 +521,7 @@ const landedIn = (place: Place, id: string): readonly Landed[] =>
 /** All faces answer at once. Resolves with the name of the one whose answer is in the journal. */
 const race = async (
   faces: readonly Face[],
-  { place, id, question }: { place: Place; id: string; question: LiveQuestion },
+  { place, id, question }: { place: Place; id: string; question: WaitingCall },
 ): Promise<string> => {
   const told = await Promise.all(
     faces.map(async (face) => ({ name: face.name, told: await face.answer(question) })),

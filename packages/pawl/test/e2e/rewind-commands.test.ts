@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { runInProcess } from './in-process.js';
@@ -324,4 +333,38 @@ test('pawl rewind --refs moves the branch back, and pawl redo forward', async (c
   assert.equal(read(place, 'a.txt'), 'two\n');
   const refused = await runInProcess(place, ['rewind', id, '--at', at, '--refs', '--conversation']);
   expectCode(refused, 2);
+});
+
+test('a session whose folder can be no workspace, or is gone, is refused in words by each command that works there', async (context) => {
+  const place = await makeStory(context);
+  const [point] = lines(await runInProcess(place, ['rewind', place.id, '--json'])).toReversed();
+  const at = ['--at', String(point?.seq)];
+  const [aside, secrets] = [`${place.workspace}-aside`, join(place.home, '.ssh')];
+  mkdirSync(secrets, { recursive: true });
+  const elsewhere = { ...place, workspace: place.home };
+  const commands = [
+    ['rewind', place.id, ...at, '--dry-run'],
+    ['rewind', place.id, ...at],
+    ['redo', place.id],
+  ];
+  const refuseAll = async (code: number, why: RegExp): Promise<void> => {
+    for (const words of commands) {
+      const refused = await runInProcess(elsewhere, words);
+      expectCode(refused, code);
+      assert.match(refused.stderr, why, words.join(' '));
+    }
+  };
+  renameSync(place.workspace, aside);
+  const next = `Put the folder back, or go on elsewhere: pawl --resume ${place.id} --workspace`;
+  await refuseAll(65, new RegExp(`can't be opened: it does not exist\\. ${next}`));
+  symlinkSync(secrets, place.workspace);
+  await refuseAll(2, new RegExp(`can't be the workspace, since secrets are kept there\\. ${next}`));
+  rmSync(place.workspace);
+  renameSync(aside, place.workspace);
+  const worktree = ['fork', place.id, ...at, '--worktree', join(secrets, 'fork')];
+  const refused = await runInProcess(place, worktree);
+  expectCode(refused, 2);
+  assert.match(refused.stderr, /secrets are kept there\. Name another folder\./);
+  assert.equal(existsSync(join(secrets, 'fork')), false);
+  for (const words of commands) expectCode(await runInProcess(place, words), 0);
 });

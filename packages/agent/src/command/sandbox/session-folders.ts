@@ -133,6 +133,21 @@ export const makeFolders = (
 };
 
 /**
+ * Gives home and /tmp back the rights that a command has taken from itself (`chmod 000 ~`): neither
+ * a later command nor `carryOver` could use them. The paths can't be exchanged: a command sees only
+ * what is in them.
+ */
+export const restoreRights = ({ home, temporary }: SessionFolders): void => {
+  for (const [folder, mode] of [
+    [home, OWN_MODE],
+    [temporary, TEMPORARY_MODE],
+  ] as const) {
+    const now = entryStatus(folder)?.mode ?? mode;
+    if ((now & OWN_MODE) !== OWN_MODE) chmodSync(folder, mode);
+  }
+};
+
+/**
  * Replaces the links to the user's downloads by empty folders, which a command with network can
  * fill. The parent folder is opened first, since commands may exchange it.
  */
@@ -258,6 +273,7 @@ export const carryOver = (
   { links }: Pick<HomeView, 'links'>,
 ): number => {
   const linkTargets = new Set(links.map(({ to }) => to));
+  for (const folders of [fresh, session]) restoreRights(folders);
   removeTree(path.join(fresh.home, '.gitconfig'));
   let failures = 0;
   for (const [from, to] of [

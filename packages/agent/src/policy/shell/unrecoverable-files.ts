@@ -26,6 +26,7 @@ import {
   pathRestore,
 } from '../losses.js';
 import { programName, wordSet } from '../paths.js';
+import { fitsName } from '../patterns.js';
 
 /** What git says about files that it could not restore. Absolute paths. */
 export type GitLoss = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };
@@ -126,20 +127,20 @@ const HAS_PATTERN = /(^|[^\\])[*?[]/;
 /** A pattern without its escapes. */
 const plainText = (pattern: string): string => pattern.replace(/\\(.)/gs, '$1');
 
-/** One part of a path as an expression; null if the part has brackets that are not understood. */
-const partExpression = (part: string): RegExp | null => {
-  const source = part.replace(
-    /\\(.)|\*+|\?|\[([!^]?)([^\]\\[]+)\]|[^\w\s]/gs,
-    (all, escaped, not, set) => {
-      if (escaped !== undefined) return `\\u{${escaped.codePointAt(0).toString(16)}}`;
-      if (all.startsWith('*')) return '.*';
-      if (all === '?') return '.';
-      if (set !== undefined) return `[${not === '' ? '' : '^'}${set.replace(/[\\&^]/g, '\\$&')}]`;
-      return `\\u{${all.codePointAt(0)?.toString(16)}}`;
-    },
-  );
+/** A class in brackets, or one sign, which may be escaped. */
+const PART_SIGN = /\\(.)|\[([!^]?)([^\]\\[]+)\]|./gsu;
+
+/**
+ * One part of a path as signs for `fitsName`; null if it has brackets that are not understood.
+ */
+const partSigns = (part: string): readonly (string | RegExp)[] | null => {
   try {
-    return new RegExp(`^${source}$`, 'su');
+    return [...part.matchAll(PART_SIGN)].map(([all, escaped, not, set]) => {
+      if (escaped !== undefined)
+        return new RegExp(`^\\u{${escaped.codePointAt(0)?.toString(16)}}$`, 'u');
+      if (set === undefined) return all;
+      return new RegExp(`^[${not === '' ? '' : '^'}${set.replace(/[\\&^]/g, '\\$&')}]$`, 'su');
+    });
   } catch {
     return null; // for example a range that goes backwards
   }
@@ -157,12 +158,12 @@ const matchPattern = (pattern: string, { folder, withHidden }: Glob): readonly s
       places = places.map((place) => path.join(place, plainText(part))).filter(exists);
       continue;
     }
-    const expression = partExpression(part);
-    if (expression === null || part.includes('**')) return null;
+    const signs = partSigns(part);
+    if (signs === null || part.includes('**')) return null;
     const takesHidden = withHidden || part.startsWith('.');
     places = places.flatMap((place) =>
       namesIn(place)
-        .filter((name) => (takesHidden || !name.startsWith('.')) && expression.test(name))
+        .filter((name) => (takesHidden || !name.startsWith('.')) && fitsName(signs, [...name]))
         .map((name) => path.join(place, name)),
     );
     if (places.length > PATHS_MAX) return null;

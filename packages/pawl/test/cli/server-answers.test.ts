@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
+import { WaitingServerQuestion } from '../../src/detached/own-requests.js';
+
+/** An answer to an MCP server counts for the question that was shown, and for no other one. */
+
+const yes = { action: 'accept', content: {} } as const;
+const asks = (message: string): ServerQuestion => ({
+  server: 'local',
+  message,
+  asks: { kind: 'form', fields: [] },
+});
+
+const open = () => {
+  const waiting = new WaitingServerQuestion(() => null);
+  const { signal } = new AbortController();
+  return { waiting, ask: (message: string) => waiting.ask(asks(message), signal) };
+};
+
+for (const { given, next } of [
+  { given: 'another question', next: 'Delete it?' },
+  { given: 'the same words once more', next: 'Publish it?' },
+])
+  test(`an answer that comes after ${given} is asked answers nothing`, async () => {
+    const { waiting, ask } = open();
+    const first = ask('Publish it?');
+    const { code } = waiting.now;
+    waiting.answer(code, { action: 'decline' }); // another window
+    assert.deepEqual(await first, { action: 'decline' });
+    const second = ask(next);
+    assert.throws(() => waiting.answer(code, yes), /answered elsewhere/);
+    assert.equal(waiting.now.question?.message, next);
+    waiting.answer(waiting.now.code, yes);
+    assert.deepEqual(await second, yes, 'control: its own code answers it');
+  });
+
+test('a code of another process of the session answers nothing', () => {
+  const [before, now] = [open(), open()];
+  void before.ask('Publish it?');
+  void now.ask('Publish it?');
+  assert.equal(before.waiting.now.number, now.waiting.now.number);
+  assert.throws(() => now.waiting.answer(before.waiting.now.code, yes), /answered elsewhere/);
+});
