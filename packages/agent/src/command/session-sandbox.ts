@@ -32,6 +32,8 @@ export type SessionSandboxOptions = {
    * killed, too.
    */
   readonly sessionId?: string;
+  /** Tells the user what became of protected files while a command ran. */
+  readonly tellUser?: CommandSandboxOptions['tellUser'];
 };
 
 /** The sandboxes of one session. Their code is loaded with the first command. */
@@ -61,7 +63,7 @@ export type SessionSandbox = {
 };
 
 const createOptions = (
-  { environment, passEnvironment = [], viewHost, sessionId }: SessionSandboxOptions,
+  { environment, passEnvironment = [], viewHost, sessionId, tellUser }: SessionSandboxOptions,
   workspace: string,
 ): CommandSandboxOptions => {
   const state = stateFolder(environment);
@@ -76,6 +78,7 @@ const createOptions = (
     hidden: [state, configFolder(environment)],
     sessionId,
     outlives: sessionId !== undefined,
+    tellUser,
   };
 };
 

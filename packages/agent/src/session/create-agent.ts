@@ -631,7 +631,7 @@ const equip = async (
   { workspace, sessionId, startedBy }: EquippedSession,
   taskTools: readonly Tool[] = [],
 ): Promise<SessionDependencies> => {
-  const { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks } = parts;
+  const { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks, report } = parts;
   // "Late" checkpoints and hooks load their code when a call may first change files.
   const [
     { createFileMemory },
@@ -645,7 +645,8 @@ const equip = async (
     tools === undefined ? import('../tools/builtin-tools.js') : null,
   ]);
   const environment = process.env;
-  const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
+  const tellUser = (text: string): void => report(new Error(text));
+  const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId, tellUser });
   const checkpoints = parts.checkpoints
     ? createLateCheckpoints({ workspace, sessionId, environment })
     : null;
