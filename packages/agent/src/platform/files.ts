@@ -302,8 +302,8 @@ const readUpToSync = (descriptor: number, bytesMax: number, size: number): Buffe
 };
 
 /**
- * Works on a regular file that stays the same, whoever exchanges its path meanwhile. `reach`: a path
- * by which it can be opened. Throws as `openRegular` rejects.
+ * Works on a regular file that stays the same, whoever exchanges its path meanwhile. `reach`: a
+ * path by which it can be opened. Throws as `openRegular` rejects.
  */
 const withRegularSync = <T>(
   place: string | Buffer,

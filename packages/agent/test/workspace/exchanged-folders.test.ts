@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { inflateRawSync } from 'node:zlib';
@@ -10,7 +11,13 @@ import '../../../../test/own-process.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { readPromptText } from '../../src/extensions/skills/read-skill.js';
 import { toolCall } from '../../src/machine/event.js';
-import { createFile, createLink, readRegularSync, writeBack } from '../../src/platform/files.js';
+import {
+  createFile,
+  createLink,
+  readRegularSync,
+  setAside,
+  writeBack,
+} from '../../src/platform/files.js';
 import { loadAgentsFiles } from '../../src/session/instructions.js';
 import { loadFile } from '../../src/tools/files.js';
 import { copyFiles } from '../../src/workspace/checkpoints/files-at.js';
@@ -33,7 +40,16 @@ const SYNC = [
   'readdirSync',
   'readlinkSync',
 ] as const;
-const MORE = ['readSync', 'statSync', 'symlinkSync', 'writeFileSync'] as const;
+const MORE = [
+  'copyFileSync',
+  'lutimesSync',
+  'readSync',
+  'rmdirSync',
+  'statSync',
+  'unlinkSync',
+  'symlinkSync',
+  'writeFileSync',
+] as const;
 const ASYNC = ['copyFile', 'lstat', 'mkdir', 'open', 'readdir', 'readlink', 'realpath'] as const;
 
 const real = { ...fs };
@@ -213,6 +229,25 @@ const FACES: readonly Face[] = [
   },
 ];
 
+/** Of a file system that is another one than that of the workspace. */
+const OTHER_DISK = '/dev/shm';
+const hasOtherDisk =
+  fs.existsSync(OTHER_DISK) && fs.statSync(OTHER_DISK).dev !== fs.statSync(tmpdir()).dev;
+
+const MOVE: Face = {
+  when: 'a protected folder is moved to another file system',
+  run: ({ workspace }) => {
+    const target = real.mkdtempSync(path.join(OTHER_DISK, 'pawl-moved-'));
+    try {
+      const moved = setAside(path.join(workspace, 'd'), target);
+      return [moved !== null && real.existsSync(path.join(workspace, 'd')), show(target)];
+    } finally {
+      real.rmSync(target, { recursive: true });
+    }
+  },
+  usual: /^\[false,.*x=own/,
+};
+
 /** Runs it once in a new place. Returns how many calls it made. */
 const attack = async (t: TestContext, { run, usual }: Face, at: number, back: number | null) => {
   const place = makePlace(fs.realpathSync(temporaryFolder(t, 'exchanged')));
@@ -237,7 +272,7 @@ const attack = async (t: TestContext, { run, usual }: Face, at: number, back: nu
   return calls;
 };
 
-for (const face of FACES)
+for (const face of [...FACES, ...(hasOtherDisk ? [MOVE] : [])])
   test(`nothing of outside is read or written while ${face.when}`, async (t) => {
     const calls = await attack(t, face, CALLS_MAX + 1, null);
     assert.ok(calls > 2, 'the calls are seen');

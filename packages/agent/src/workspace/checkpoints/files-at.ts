@@ -25,7 +25,7 @@ import {
 import { setMode } from './restore.js';
 import {
   foldersAround,
-  type HeldFolder,
+  type HeldWorkspaceFolder,
   holdFolder,
   lookAt,
   placeOf,
@@ -177,7 +177,7 @@ const workIn = async (
   work: Work,
 ): Promise<FileLeft | null> => {
   const [folder, base] = splitName(name);
-  let held: HeldFolder | null = null;
+  let held: HeldWorkspaceFolder | null = null;
   try {
     held = holdFolder(target, folder);
     const why = await work(held.at(base));

@@ -46,7 +46,7 @@ import {
   type PathChange,
   type RefChange,
 } from './manifest.js';
-import { type HeldFolder, holdFolder, lookAt, splitName } from './scan.js';
+import { type HeldWorkspaceFolder, holdFolder, lookAt, splitName } from './scan.js';
 import type { CheckpointStore } from './store.js';
 
 /** `changes`: from how a path is (`before`) to how it shall be (`after`). */
@@ -222,7 +222,7 @@ const loadIn = (place: Buffer): Loaded => {
 // ---- Folders, held open ----
 
 /** Opens a folder, which is made with those around it if it is missing. */
-const holdOrMake = (workspace: string, folder: string): HeldFolder => {
+const holdOrMake = (workspace: string, folder: string): HeldWorkspaceFolder => {
   try {
     return holdFolder(workspace, folder);
   } catch (error) {

@@ -122,10 +122,10 @@ export const splitName = (name: string): readonly [folder: string, base: string]
 };
 
 /** An open folder. `at`: the path of an entry, which leads into this folder even if it is moved. */
-export type HeldFolder = { at(base: string): Buffer; close(): void };
+export type HeldWorkspaceFolder = { at(base: string): Buffer; close(): void };
 
 /** Opens a folder of the workspace as `holdFolderSync` does. */
-export const holdFolder = (workspace: string, folder: string): HeldFolder => {
+export const holdFolder = (workspace: string, folder: string): HeldWorkspaceFolder => {
   const held = holdFolderSync(folder === '' ? workspace : placeOf(workspace, folder));
   return { at: (base) => held.at(toBytes(base)), close: held.close };
 };
