@@ -811,6 +811,11 @@ const copyEntry = (from: string, to: string): void => {
   lutimesSync(to, status.atime, status.mtime);
 };
 
+/** Removes what lies at a real path, as far as it can. */
+export const removeBelow = (place: string): void => {
+  inFolder(path.dirname(place), (below) => removeEntry(`${below}/${path.basename(place)}`));
+};
+
 /** Unlike `rmSync`, it can't be led elsewhere by a folder that is exchanged meanwhile. */
 const removeEntry = (place: string): void => {
   if (!lstatSync(place).isDirectory()) {

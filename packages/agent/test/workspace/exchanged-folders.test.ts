@@ -15,6 +15,7 @@ import {
   createFile,
   createLink,
   readRegularSync,
+  removeBelow,
   setAside,
   writeBack,
 } from '../../src/platform/files.js';
@@ -225,6 +226,14 @@ const FACES: readonly Face[] = [
   {
     when: 'a protected link is made again',
     run: ({ workspace }) => createLink(path.join(workspace, 'd/made'), 'back'),
+    usual: /true/,
+  },
+  {
+    when: 'a folder is removed with all that is in it',
+    run: ({ workspace }) => {
+      removeBelow(path.join(workspace, 'd'));
+      return !real.existsSync(path.join(workspace, 'd'));
+    },
     usual: /true/,
   },
 ];

@@ -46,6 +46,7 @@ import {
   isFolder,
   readBytes,
   readRegularSync,
+  removeBelow,
   setAside,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
@@ -972,7 +973,7 @@ class HistoryCheck {
       (parent) => entryStatus(this.#at(parent))?.isDirectory() === false,
     );
     if (isBlocked || filesBelow(this.#copies.gitFolder, ref).length > 0) return false;
-    rmSync(this.#at(ref), { recursive: true, force: true }); // empty folders of earlier refs
+    removeBelow(this.#at(ref)); // empty folders of earlier refs
     return true;
   }
 
