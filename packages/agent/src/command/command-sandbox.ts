@@ -114,6 +114,8 @@ export type CommandSandboxOptions = {
    * records.
    */
   readonly outlives?: boolean;
+  /** Tells the user what became of protected files while a command ran. */
+  readonly tellUser?: ((text: string) => void) | undefined;
 };
 
 export type CommandSpec = {
@@ -309,6 +311,7 @@ class Sandbox implements CommandSandbox {
       record: guardRecordIn(sessionFolder),
       interrupted: takeInterruptedGuards(search),
       notes: takeUnreadNotes(search),
+      tellUser: options.tellUser ?? (() => undefined),
     });
     // Commands of a killed process still run.
     if (this.#protected.isInterrupted()) this.#sweepRegularly();

@@ -35,6 +35,8 @@ export type SessionSandboxOptions = {
   readonly sessionId?: string;
   /** The user's places. Default: those that the environment names. */
   readonly userPlaces?: FoundPlaces;
+  /** Tells the user what became of protected files while a command ran. */
+  readonly tellUser?: CommandSandboxOptions['tellUser'];
 };
 
 /** The sandboxes of one session. Their code is loaded with the first command. */
@@ -69,6 +71,7 @@ const createOptions = (
     passEnvironment = [],
     viewHost,
     sessionId,
+    tellUser,
     userPlaces = readUserPlaces(environment),
   }: SessionSandboxOptions,
   workspace: string,
@@ -85,6 +88,7 @@ const createOptions = (
     userPlaces,
     sessionId,
     outlives: sessionId !== undefined,
+    tellUser,
   };
 };
 

@@ -11,11 +11,11 @@ import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   constants,
-  cpSync,
+  copyFileSync,
   type Dirent,
   fstatSync,
-  ftruncateSync,
   lstatSync,
+  lutimesSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -24,13 +24,16 @@ import {
   readSync,
   realpathSync,
   renameSync,
-  rmSync,
+  rmdirSync,
   type Stats,
   statSync,
-  writeSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import {
   access,
+  copyFile,
   type FileHandle,
   lstat,
   mkdir,
@@ -86,15 +89,25 @@ export const descriptorPath = (descriptor: number): string => `/proc/self/fd/${d
 type Unopened =
   | { readonly kind: 'absent' }
   | { readonly kind: 'folder' }
-  | { readonly kind: 'unusable'; readonly why: string; readonly isTooLarge?: true };
+  | {
+      readonly kind: 'unusable';
+      readonly why: string;
+      /** Of the system error. Empty: none. */
+      readonly code: string;
+      readonly isTooLarge?: true;
+    };
 
 type LoadedBytes = { readonly kind: 'file'; readonly bytes: Buffer; readonly status: Stats };
 
 type OpenOptions = {
   /** Default: for reading. */
   readonly access?: 'read' | 'change';
-  /** Whether a symlink at the end of the path is followed. Default: yes. */
-  readonly follow?: boolean;
+  /**
+   * Which symlinks are followed. `folders`: not one at the end of the path. `none`: the path is
+   * real, and a symlink that takes the place of one of its folders meanwhile is refused too.
+   * Default: all.
+   */
+  readonly follow?: 'all' | 'folders' | 'none';
 };
 
 const errorCode = (error: unknown): unknown =>
@@ -106,11 +119,12 @@ export const systemFault = (error: unknown, place: string): string =>
     ? error.message.replace(/(^|[' ])\/proc\/self\/fd\/\d+[^']*/g, `$1${place}`)
     : String(error);
 
-const unopened = (error: unknown, place: string): Unopened => {
+const unopened = (error: unknown, place: string | Buffer): Unopened => {
   const code = errorCode(error);
   if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'absent' };
   if (code === 'EISDIR') return { kind: 'folder' };
-  return { kind: 'unusable', why: systemFault(error, place) };
+  const why = systemFault(error, String(place));
+  return { kind: 'unusable', why, code: typeof code === 'string' ? code : '' };
 };
 
 /** The entry is not a regular file. Has a `code`, as system errors do. */
@@ -130,8 +144,8 @@ const mustBeFile = (status: Stats): void => {
 };
 
 /** For O_PATH: the entry is looked at, not opened. */
-const lookFlags = ({ follow = true }: OpenOptions): number =>
-  O_PATH | (follow ? 0 : constants.O_NOFOLLOW);
+const lookFlags = ({ follow = 'all' }: OpenOptions): number =>
+  O_PATH | (follow === 'all' ? 0 : constants.O_NOFOLLOW);
 
 /** Never waits for a pipe, and never takes a terminal. */
 const openFlags = ({ access = 'read' }: OpenOptions): number =>
@@ -142,7 +156,7 @@ const openFlags = ({ access = 'read' }: OpenOptions): number =>
 type OpenedFile = { readonly file: FileHandle; readonly status: Stats };
 
 /** Opens a file and checks once more what was opened. */
-const openJudged = async (place: string, flags: number): Promise<OpenedFile> => {
+const openJudged = async (place: string | Buffer, flags: number): Promise<OpenedFile> => {
   const file = await open(place, flags);
   try {
     const status = await file.stat();
@@ -159,13 +173,22 @@ const openJudged = async (place: string, flags: number): Promise<OpenedFile> => 
  * ENOTREG). The caller closes it.
  */
 export const openRegular = async (
-  place: string,
+  place: string | Buffer,
   options: OpenOptions = {},
 ): Promise<OpenedFile> => {
+  if (options.follow === 'none') {
+    const [folder, name] = splitPlace(place);
+    const held = holdFolderSync(folder);
+    try {
+      return await openRegular(held.at(name), { ...options, follow: 'folders' });
+    } finally {
+      held.close();
+    }
+  }
   const flags = openFlags(options);
   if (!hasDescriptorPaths()) {
-    mustBeFile(await (options.follow === false ? lstat(place) : stat(place)));
-    return openJudged(place, flags | (options.follow === false ? constants.O_NOFOLLOW : 0));
+    mustBeFile(await (options.follow === 'folders' ? lstat(place) : stat(place)));
+    return openJudged(place, flags | (options.follow === 'folders' ? constants.O_NOFOLLOW : 0));
   }
   const held = await open(place, lookFlags(options));
   try {
@@ -173,6 +196,21 @@ export const openRegular = async (
     return await openJudged(descriptorPath(held.fd), flags);
   } finally {
     await held.close();
+  }
+};
+
+/** Copies a regular file, whatever its size, to a place where nothing is. Rejects if that fails. */
+export const copyRegular = async (
+  from: string | Buffer,
+  to: string | Buffer,
+  options: OpenOptions = {},
+): Promise<void> => {
+  const { file } = await openRegular(from, options);
+  try {
+    const reach = hasDescriptorPaths() ? descriptorPath(file.fd) : from;
+    await copyFile(reach, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
+  } finally {
+    await file.close();
   }
 };
 
@@ -194,6 +232,7 @@ const tooLarge = (status: Stats, bytesMax: number): Unopened => ({
   why:
     `it has ${status.size > bytesMax ? status.size : 'more'} bytes, at most ${bytesMax} are ` +
     'read',
+  code: '',
   isTooLarge: true,
 });
 
@@ -256,32 +295,78 @@ const readUpToSync = (descriptor: number, bytesMax: number, size: number): Buffe
     if (read === 0) break;
     blocks.push(block.subarray(0, read));
     bytes += read;
+    // the end, except for files of /proc, which claim to be empty
+    if (read < block.length && size > 0) break;
   }
   return Buffer.concat(blocks);
 };
 
-/** Like `readRegular`, for callers that can't wait. */
-export const readRegularSync = (place: string, bytesMax: number): LoadedBytes | Unopened => {
-  const descriptors: number[] = [];
-  const closeLater = (descriptor: number): number => {
-    descriptors.push(descriptor);
-    return descriptor;
-  };
-  try {
-    const held = hasDescriptorPaths() ? closeLater(openSync(place, O_PATH)) : null;
-    mustBeFile(held === null ? statSync(place) : fstatSync(held));
-    const file = closeLater(openSync(held === null ? place : descriptorPath(held), openFlags({})));
-    const status = fstatSync(file);
+/**
+ * Works on a regular file that stays the same, whoever exchanges its path meanwhile. `reach`: a
+ * path by which it can be opened. Throws as `openRegular` rejects.
+ */
+const withRegularSync = <T>(
+  place: string | Buffer,
+  options: OpenOptions,
+  work: (reach: string | Buffer, status: Stats) => T,
+): T => {
+  if (options.follow === 'none') {
+    const [folder, name] = splitPlace(place);
+    const held = holdFolderSync(folder);
+    try {
+      return withRegularSync(held.at(name), { ...options, follow: 'folders' }, work);
+    } finally {
+      held.close();
+    }
+  }
+  if (!hasDescriptorPaths()) {
+    const status = options.follow === 'folders' ? lstatSync(place) : statSync(place);
     mustBeFile(status);
-    if (status.size > bytesMax) return tooLarge(status, bytesMax);
-    const bytes = readUpToSync(file, bytesMax + 1, status.size);
-    return bytes.length > bytesMax ? tooLarge(status, bytesMax) : { kind: 'file', bytes, status };
-  } catch (error) {
-    return unopened(error, place);
+    return work(place, status);
+  }
+  const held = openSync(place, lookFlags(options));
+  try {
+    const status = fstatSync(held);
+    mustBeFile(status);
+    return work(descriptorPath(held), status);
   } finally {
-    for (const descriptor of descriptors) closeSync(descriptor);
+    closeSync(held);
   }
 };
+
+/** Like `readRegular`, for callers that can't wait. */
+export const readRegularSync = (
+  place: string | Buffer,
+  bytesMax: number,
+  options: OpenOptions = {},
+): LoadedBytes | Unopened => {
+  try {
+    return withRegularSync(place, options, (reach, status) => {
+      if (status.size > bytesMax) return tooLarge(status, bytesMax);
+      const file = openSync(reach, openFlags({}));
+      try {
+        if (!hasDescriptorPaths()) mustBeFile(fstatSync(file));
+        const bytes = readUpToSync(file, bytesMax + 1, status.size);
+        if (bytes.length > bytesMax) return tooLarge(status, bytesMax);
+        return { kind: 'file', bytes, status };
+      } finally {
+        closeSync(file);
+      }
+    });
+  } catch (error) {
+    return unopened(error, place);
+  }
+};
+
+/** Like `copyRegular`, for callers that can't wait. */
+export const copyRegularSync = (
+  from: string | Buffer,
+  to: string | Buffer,
+  options: OpenOptions = {},
+): void =>
+  withRegularSync(from, options, (reach) =>
+    copyFileSync(reach, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL),
+  );
 
 /** Like `readTextOrEmpty`, for callers that can't wait. */
 export const readTextOrEmptySync = (place: string, bytesMax: number): string => {
@@ -371,6 +456,53 @@ const hold = async (place: string, real: string): Promise<HeldFolderResult> => {
 
 /** Opens a folder by its real path. Rejects if the system refuses. The caller closes it. */
 export const holdFolder = (real: string): Promise<HeldFolderResult> => hold(real, real);
+
+/** An open folder, for callers that can't wait. Names may be no UTF-8. */
+export type HeldFolderSync = Pick<HeldFolder, 'real'> & {
+  /** The path of an entry. The name must not contain a slash. */
+  at(name: string | Buffer): Buffer;
+  close(): void;
+};
+
+/** The path of a folder leads elsewhere. It has the code of a symlink that is not followed. */
+class Elsewhere extends Error {
+  override readonly name = 'Elsewhere';
+  readonly code = 'ELOOP';
+
+  constructor() {
+    super('its path leads elsewhere now');
+  }
+}
+
+/**
+ * Opens a folder by its real path. Throws if the system refuses, and with the code ELOOP or ENOTDIR
+ * if a symlink stands in the path. The caller closes it.
+ */
+export const holdFolderSync = (real: string | Buffer): HeldFolderSync => {
+  const place = Buffer.from(real);
+  const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW;
+  const descriptor = openSync(place, hasDescriptorPaths() ? flags | O_PATH : flags);
+  const reach = hasDescriptorPaths() ? Buffer.from(descriptorPath(descriptor)) : place;
+  if (hasDescriptorPaths() && !readlinkSync(reach, 'buffer').equals(place)) {
+    closeSync(descriptor);
+    throw new Elsewhere();
+  }
+  return {
+    real: String(real),
+    at: (name) => Buffer.concat([reach, Buffer.from('/'), Buffer.from(name)]),
+    close: () => closeSync(descriptor),
+  };
+};
+
+const SLASH = 47;
+
+const splitPlace = (
+  place: string | Buffer,
+): readonly [folder: string | Buffer, name: string | Buffer] => {
+  if (typeof place === 'string') return [path.dirname(place), path.basename(place)];
+  const at = place.lastIndexOf(SLASH);
+  return [at === 0 ? '/' : place.subarray(0, at), place.subarray(at + 1)];
+};
 
 /** Makes a folder in an open one, and holds it. */
 const makeIn = async (parent: HeldFolder, real: string): Promise<HeldFolderResult> => {
@@ -619,16 +751,16 @@ export const readSmall = (file: string): string =>
  * without /proc.
  */
 export const inFolder = <T>(folder: string, work: (below: string) => T): T | null => {
-  let descriptor: number | null = null;
+  if (!hasDescriptorPaths()) return null;
+  let held: HeldFolderSync | null = null;
   try {
-    descriptor = openSync(folder, FOLDER_ONLY);
-    const below = `/proc/self/fd/${descriptor}`;
-    return readlinkSync(below) === folder ? work(below) : null;
+    held = holdFolderSync(folder);
+    return work(path.dirname(String(held.at('.'))));
   } catch {
     // the folder or what was looked for in it is gone or closed to us, or the disk is full
     return null;
   } finally {
-    if (descriptor !== null) closeSync(descriptor);
+    held?.close();
   }
 };
 
@@ -645,24 +777,83 @@ export const setAside = (place: string, folder: string): string | null =>
     return target;
   });
 
-/** Renames, or copies to another file system. */
+/** Renames, or copies to another file system. `from`: an entry of a folder that is held open. */
 const move = (from: string, to: string): void => {
   try {
     renameSync(from, to);
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EXDEV')) throw error;
-    cpSync(from, to, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
-    rmSync(from, { recursive: true, force: true });
+    copyEntry(from, to);
+    removeEntry(from);
   }
 };
 
-/** Restores the old content of a file in place. Throws if it is gone or a symlink. */
-export const writeBack = (place: string, content: Buffer): void => {
-  const descriptor = openSync(place, constants.O_WRONLY | constants.O_NOFOLLOW);
+/** Works on each entry of a folder, by a path through the open folder. */
+const forEachEntry = (folder: string, work: (entry: string, name: string) => void): void => {
+  const descriptor = openSync(folder, FOLDER_ONLY);
   try {
-    ftruncateSync(descriptor);
-    writeSync(descriptor, content);
+    const below = descriptorPath(descriptor);
+    for (const name of readdirSync(below)) work(`${below}/${name}`, name);
   } finally {
     closeSync(descriptor);
   }
 };
+
+/** Leaves out pipes, sockets and devices. */
+const copyEntry = (from: string, to: string): void => {
+  const status = lstatSync(from);
+  if (status.isSymbolicLink()) symlinkSync(readlinkSync(from), to);
+  else if (status.isDirectory()) {
+    mkdirSync(to, { mode: (status.mode & 0o777) | 0o700 });
+    forEachEntry(from, (entry, name) => copyEntry(entry, path.join(to, name)));
+  } else if (status.isFile()) copyRegularSync(from, to, { follow: 'folders' });
+  else return;
+  lutimesSync(to, status.atime, status.mtime);
+};
+
+/** Removes what lies at a real path, as far as it can. */
+export const removeBelow = (place: string): void => {
+  inFolder(path.dirname(place), (below) => removeEntry(`${below}/${path.basename(place)}`));
+};
+
+/** Unlike `rmSync`, it can't be led elsewhere by a folder that is exchanged meanwhile. */
+const removeEntry = (place: string): void => {
+  if (!lstatSync(place).isDirectory()) {
+    unlinkSync(place);
+    return;
+  }
+  forEachEntry(place, removeEntry);
+  rmdirSync(place);
+};
+
+/**
+ * Restores the old content of a file in place. False if it is gone, or no regular file, or a folder
+ * on the way was exchanged.
+ */
+export const writeBack = (place: string, content: Buffer): boolean =>
+  inFolder(path.dirname(place), (below) => {
+    const file = `${below}/${path.basename(place)}`;
+    return withRegularSync(file, { follow: 'folders' }, (reach) => {
+      const descriptor = openSync(reach, constants.O_WRONLY | constants.O_TRUNC);
+      try {
+        writeFileSync(descriptor, content);
+        return true;
+      } finally {
+        closeSync(descriptor);
+      }
+    });
+  }) ?? false;
+
+/** Makes a file where nothing is. False if that failed. */
+export const createFile = (place: string, content: Buffer): boolean =>
+  inFolder(path.dirname(place), (below) => {
+    writeFileSync(`${below}/${path.basename(place)}`, content, { flag: 'wx' });
+    return true;
+  }) ?? false;
+
+/** Makes a symlink where nothing is. False if that failed. */
+export const createLink = (place: string, target: string): boolean =>
+  inFolder(path.dirname(place), (below) => {
+    symlinkSync(target, `${below}/${path.basename(place)}`);
+    return true;
+  }) ?? false;

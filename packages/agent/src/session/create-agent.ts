@@ -631,7 +631,7 @@ const equip = async (
   { workspace, sessionId, startedBy }: EquippedSession,
   taskTools: readonly Tool[] = [],
 ): Promise<SessionDependencies> => {
-  const { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks } = parts;
+  const { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks, report } = parts;
   const environment = process.env;
   const userPlaces = readUserPlaces(environment, parts.keyFiles);
   // "Late" checkpoints and hooks load their code when a call may first change files.
@@ -646,7 +646,14 @@ const equip = async (
     import('../workspace/late-hooks.js'),
     tools === undefined ? import('../tools/builtin-tools.js') : null,
   ]);
-  const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId, userPlaces });
+  const tellUser = (text: string): void => report(new Error(text));
+  const sandbox = createSessionSandbox({
+    environment,
+    passEnvironment,
+    sessionId,
+    userPlaces,
+    tellUser,
+  });
   const checkpoints = parts.checkpoints
     ? createLateCheckpoints({ workspace, sessionId, environment })
     : null;

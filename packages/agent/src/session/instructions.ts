@@ -183,7 +183,7 @@ const load = async ({ file, workspace, top }: Place, room: number): Promise<Load
     if (!isWithin(real, top)) return { kind: 'unusable', why: `it leads out to ${real}` };
     if ([file, real].some((place) => isOfOtherUser(place, workspace)))
       return { kind: 'unusable', why: 'it belongs to another user' };
-    const opened = await openRegular(real, { follow: false });
+    const opened = await openRegular(real, { follow: 'none' });
     try {
       const bytes = await readUpTo(opened.file, opened.status, room);
       return {

@@ -155,7 +155,7 @@ const PROCESS_FILES = /^\/proc\/\d+\//;
 const loadIn = async (folder: HeldFolder, name: string): Promise<LoadedFile> => {
   if (PROCESS_FILES.test(path.join(folder.real, name)))
     return { kind: 'unreadable', why: 'it belongs to a process' };
-  const loaded = await readRegular(folder.at(name), FILE_BYTES_MAX, { follow: false });
+  const loaded = await readRegular(folder.at(name), FILE_BYTES_MAX, { follow: 'folders' });
   if (loaded.kind === 'unusable') return { ...loaded, kind: 'unreadable' };
   if (loaded.kind !== 'file') return loaded;
   const { bytes, status } = loaded;

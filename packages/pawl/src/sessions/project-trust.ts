@@ -370,7 +370,7 @@ const readMcpJson = async (file: string, top: string): Promise<ReadMcpJson> => {
   });
   const real = await realpath(file).catch(() => null);
   if (real === null || !isWithin(real, top)) return unused('it leads out of the repository');
-  const loaded = await readRegular(real, MCP_JSON_BYTES_MAX, { follow: false });
+  const loaded = await readRegular(real, MCP_JSON_BYTES_MAX, { follow: 'none' });
   if (loaded.kind !== 'file')
     return unused(loaded.kind === 'unusable' ? loaded.why : 'it is not a file');
   const text = loaded.bytes.toString('utf8');
@@ -657,7 +657,7 @@ const describeFile = async (
   shown: string,
   bytesMax: number,
 ): Promise<DescribedFile | null> => {
-  const loaded = await readRegular(real, bytesMax, { follow: false });
+  const loaded = await readRegular(real, bytesMax, { follow: 'none' });
   if (loaded.kind === 'absent' || loaded.kind === 'folder') return null;
   const about = `file of the project: ${oneLineName(shown)}`;
   if (loaded.kind === 'unusable')

@@ -401,7 +401,7 @@ test('protected paths that a command makes while Pawl is dead are set aside when
   expectCode(await resumed(place), 0);
   assert.match(
     resultIn(place),
-    /\.envrc is protected \(.*\); what the command put there was moved to/,
+    /\.envrc is protected \(.*\); what appeared there while a command ran was moved to/,
   );
   assert.equal(isPlanted(place), false);
 });

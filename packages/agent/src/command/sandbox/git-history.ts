@@ -38,11 +38,15 @@ import path from 'node:path';
 import { inflateSync } from 'node:zlib';
 import * as v from 'valibot';
 import {
+  copyRegularSync,
   entriesIn,
   entryStatus,
+  holdFolderSync,
   inFolder,
   isFolder,
   readBytes,
+  readRegularSync,
+  removeBelow,
   setAside,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
@@ -172,7 +176,7 @@ export const finishHistory = (
   const top = historyFolder(sessionFolder);
   if (!existsSync(runningFile(top))) return [];
   const lines = entriesIn(top).flatMap(({ name }) => {
-    const gitFolder = readText(path.join(top, name, 'folder'));
+    const gitFolder = readText(path.join(top, name, 'folder'), readBytes);
     if (gitFolder === '') return [];
     const copies = openCopies(sessionFolder, name, gitFolder, git);
     copies.load();
@@ -304,13 +308,32 @@ const fileKind = (name: string): FileKind => {
   return suffix === 'index' ? 'index' : 'other';
 };
 
-const readText = (file: string): string => readBytes(file)?.toString('utf8') ?? '';
+/** Makes a hard link to a regular file of a git folder. Throws if that fails. */
+const linkFile = (from: string, to: string): void => {
+  const held = holdFolderSync(path.dirname(from));
+  try {
+    linkSync(held.at(path.basename(from)), to);
+  } finally {
+    held.close();
+  }
+  // a command has put a symlink there: its target is no object
+  if (!entryStatus(to)?.isFile()) rmSync(to, { force: true });
+};
+
+/** The content of a file of a git folder, which a command may exchange meanwhile; null: none. */
+const readNow = (file: string): Buffer | null => {
+  const loaded = readRegularSync(file, Number.POSITIVE_INFINITY, { follow: 'none' });
+  return loaded.kind === 'file' ? loaded.bytes : null;
+};
+
+/** `read`: readBytes for a copy, which no command sees. */
+const readText = (file: string, read = readNow): string => read(file)?.toString('utf8') ?? '';
 
 /**
  * Names of people in a reflog have any encoding: each byte is one character, also when it is
  * written again.
  */
-const readLog = (file: string): string => readBytes(file)?.toString('latin1') ?? '';
+const readLog = (file: string, read = readNow): string => read(file)?.toString('latin1') ?? '';
 const asLogText = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
 
 const splitLines = (text: string): readonly string[] =>
@@ -466,7 +489,7 @@ class GitCopies {
 
   /** Whether a file has the content of its copy. */
   isSame(name: string): boolean {
-    const [now, before] = [readBytes(this.at(name)), readBytes(this.copy(name))];
+    const [now, before] = [readNow(this.at(name)), readBytes(this.copy(name))];
     return now !== null && before !== null && now.equals(before);
   }
 
@@ -543,9 +566,9 @@ class GitCopies {
     if (before !== undefined) rmSync(to, { force: true });
     else this.#makeFolder(path.dirname(to));
     try {
-      if (isObject && this.#countObject(status.size)) linkSync(from, to);
+      if (isObject && this.#countObject(status.size)) linkFile(from, to);
       else {
-        copyFileSync(from, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
+        copyRegularSync(from, to, { follow: 'none' });
         // Copies of objects are read-only for us, and that is enough: there are thousands.
         if (before !== undefined || !isObject) chmodSync(to, 0o600);
       }
@@ -766,7 +789,7 @@ class HistoryCheck {
 
   /** Whether there is a loose object with the right content. */
   #hasLooseObject(oid: string): boolean {
-    const bytes = readBytes(this.#at(`objects/${oid.slice(0, 2)}/${oid.slice(2)}`));
+    const bytes = readNow(this.#at(`objects/${oid.slice(0, 2)}/${oid.slice(2)}`));
     if (bytes === null) return false;
     try {
       const content = inflateSync(bytes, { maxOutputLength: COPY_BYTES_MAX });
@@ -793,7 +816,7 @@ class HistoryCheck {
   #belongs(name: string): boolean {
     const [, worktree] = /^(worktrees\/[^/]+)\//.exec(name) ?? [];
     if (worktree === undefined) return !LIMITS.has(name);
-    const back = readText(this.#copies.copy(`${worktree}/gitdir`)).trim();
+    const back = readText(this.#copies.copy(`${worktree}/gitdir`), readBytes).trim();
     return back !== '' && entryStatus(path.resolve(this.#at(worktree), back)) !== null;
   }
 
@@ -804,9 +827,9 @@ class HistoryCheck {
     if (status?.isFile() && this.#isUnchanged(name, status)) return true;
     const [, shared] = /^sharedindex\.([0-9a-f]+)$/.exec(name) ?? [];
     // Git deletes the shared part of an index when no index names it any more.
-    if (shared !== undefined && readBytes(this.#at('index'))?.includes(shared, 0, 'hex') === false)
+    if (shared !== undefined && readNow(this.#at('index'))?.includes(shared, 0, 'hex') === false)
       return true;
-    const bytes = readBytes(file);
+    const bytes = readNow(file);
     if (bytes === null) return false;
     if (kind === 'head') return isRefText(bytes.toString('utf8'));
     if (kind === 'index') return isReadableIndex(bytes);
@@ -865,7 +888,7 @@ class HistoryCheck {
   #refBefore(ref: string): string | null {
     const { files } = this.#copies;
     const textBefore = (name: string): string =>
-      files.has(name) ? readText(this.#copies.copy(name)) : '';
+      files.has(name) ? readText(this.#copies.copy(name), readBytes) : '';
     const text = textBefore(ref).trim();
     return HASH.test(text) ? text : (packedRefs(textBefore('packed-refs')).get(ref) ?? null);
   }
@@ -950,7 +973,7 @@ class HistoryCheck {
       (parent) => entryStatus(this.#at(parent))?.isDirectory() === false,
     );
     if (isBlocked || filesBelow(this.#copies.gitFolder, ref).length > 0) return false;
-    rmSync(this.#at(ref), { recursive: true, force: true }); // empty folders of earlier refs
+    removeBelow(this.#at(ref)); // empty folders of earlier refs
     return true;
   }
 
@@ -973,7 +996,7 @@ class HistoryCheck {
   /** Writes the entries of a log that were there before, and then those of the command. */
   #restoreLog(file: string): boolean {
     if (!this.#copies.files.has(file)) return false;
-    const before = splitLines(readLog(this.#copies.copy(file)));
+    const before = splitLines(readLog(this.#copies.copy(file), readBytes));
     const known = new Set(before.map((line) => logLine(line)?.rest));
     const now = splitLines(readLog(this.#at(file)));
     const added = now.filter((line) => !known.has(logLine(line)?.rest));

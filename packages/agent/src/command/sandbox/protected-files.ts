@@ -9,6 +9,7 @@
  * paths, workspace-mounts.ts makes them read-only.
  */
 
+import { hash } from 'node:crypto';
 import {
   closeSync,
   constants,
@@ -17,13 +18,20 @@ import {
   readFileSync,
   readlinkSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { entryStatus, isWithin, setAside, writeBack } from '../../platform/files.js';
+import {
+  createFile,
+  createLink,
+  entryStatus,
+  isWithin,
+  readRegularSync,
+  setAside,
+  writeBack,
+} from '../../platform/files.js';
 import { findProtection } from '../../policy/paths.js';
 import {
   areHarmlessHooks,
@@ -42,6 +50,7 @@ import {
   type WalkEnd,
 } from './protected-scan.js';
 import { protectedRecord } from './session-folders.js';
+import { shellWords } from './shell-text.js';
 
 /** Ends a line for the model about a file that was set aside or restored. */
 const ADVICE =
@@ -71,7 +80,12 @@ export type ProtectedFilesOptions = {
   readonly interrupted: readonly InterruptedGuard[];
   /** Lines of earlier sessions that nobody has read. */
   readonly notes: readonly string[];
+  /** Tells the user what was moved, restored or changed by somebody else. */
+  tellUser(text: string): void;
 };
+
+/** How many changed paths a line names. */
+const NAMED_MAX = 3;
 
 /** In bytes. A longer file that commands may write is not copied for restoring. */
 const SMALL_MAX = 64 * 1024;
@@ -86,21 +100,20 @@ type Known = ProtectedPath & {
   /** Of a file that commands may write, perhaps by another of its names (hard links). */
   readonly content: Buffer | null;
   /**
-   * A print of what lies in a folder that commands may write: a text that differs after each
-   * change. Null for anything else.
+   * A print of the content: a text that differs after each change. Null: none was taken, as of a
+   * link, or of what is closed to us.
    */
   readonly contentPrint: string | null;
 };
 
-const readContent = (protectedPath: ProtectedPath): Buffer | null => {
-  if (protectedPath.kind !== 'file' || protectedPath.links < 2 || protectedPath.size > COPY_MAX)
-    return null;
-  try {
-    return readFileSync(protectedPath.path);
-  } catch {
-    return null; // closed to us, so to commands as well
-  }
+/** Null if it is longer, or closed to us, so to commands as well. */
+const readFile = (place: string, bytesMax: number): Buffer | null => {
+  const loaded = readRegularSync(place, bytesMax, { follow: 'none' });
+  return loaded.kind === 'file' ? loaded.bytes : null;
 };
+
+const readContent = ({ kind, links, path: place }: ProtectedPath): Buffer | null =>
+  kind === 'file' && links > 1 ? readFile(place, COPY_MAX) : null;
 
 const readTarget = (protectedPath: ProtectedPath): string | null => {
   if (protectedPath.kind !== 'link') return null;
@@ -134,17 +147,20 @@ const isSame = (
     ? (one.contentPrint ?? null) === null || one.contentPrint === readInside(other.path).fingerprint
     : one.changedMs === other.changedMs && one.size === other.size);
 
-/** Remembers also what a folder or small file holds, if a command may write to it. */
+const takePrint = (one: ProtectedPath): string | null => {
+  if (isFolder(one)) return one.kind === 'folder' ? readInside(one.path).fingerprint : null;
+  const bytes = one.kind === 'link' ? null : readFile(one.path, COPY_MAX);
+  return bytes === null ? null : hash('sha256', bytes);
+};
+
+/** Remembers also what a folder or file holds. */
+const withPrint = (one: Known): Known =>
+  one.contentPrint === null ? { ...one, contentPrint: takePrint(one) } : one;
+
+/** Remembers a small file as a whole too, if a command may write to it. */
 const withContents = (one: Known): Known => {
-  if (one.kind === 'folder')
-    return { ...one, contentPrint: one.contentPrint ?? readInside(one.path).fingerprint };
-  if (one.kind !== 'file' || one.content !== null || one.links > 1 || one.size > SMALL_MAX)
-    return one;
-  try {
-    return { ...one, content: readFileSync(one.path) };
-  } catch {
-    return one; // gone, or closed to us
-  }
+  if (one.kind !== 'file' || one.content !== null || one.links > 1) return withPrint(one);
+  return { ...withPrint(one), content: readFile(one.path, SMALL_MAX) };
 };
 
 /**
@@ -153,7 +169,8 @@ const withContents = (one: Known): Known => {
  * A protected path that is there is mounted read-only for each command (workspace-mounts.ts). While
  * no command runs, changes are the user's and are accepted. While commands run, a path is
  *
- * - **known**: it was there before, and is compared with what is remembered of it;
+ * - **known**: it was there before, and is compared with what is remembered of it, also if it was
+ *   read-only for all of them: then a change is somebody else's, which is said, and stays;
  * - **new**: it is set aside, unless it may stay (`#mayStay`), or no command can have made it;
  * - **changed**: a command could write to it, so what was remembered is restored, or what is new in
  *   it is set aside;
@@ -178,6 +195,7 @@ export class ProtectedFiles {
   readonly #folder: string;
   readonly #record: GuardRecord;
   readonly #scan;
+  readonly #tellUser: ProtectedFilesOptions['tellUser'];
   readonly #walk = new BackgroundWalk((end) => this.#judgeWalk(end));
   /** What was there before the running commands, or was accepted since. */
   #known = new Map<string, Known>();
@@ -209,7 +227,9 @@ export class ProtectedFiles {
     record,
     interrupted,
     notes,
+    tellUser,
   }: ProtectedFilesOptions) {
+    this.#tellUser = tellUser;
     this.#notes = [...notes];
     this.#workspace = workspace;
     this.#userPlaces = userPlaces;
@@ -243,8 +263,8 @@ export class ProtectedFiles {
     this.#running.add(running);
     this.#walk.begin();
     for (const one of this.#known.values()) {
-      if (running.bound.has(one.path) || one.kind === 'link') continue;
-      this.#known.set(one.path, withContents(one));
+      if (one.kind === 'link') continue;
+      this.#known.set(one.path, running.bound.has(one.path) ? withPrint(one) : withContents(one));
     }
     this.#writeRecord();
   }
@@ -362,6 +382,10 @@ export class ProtectedFiles {
     for (const one of this.#gone) {
       this.#known.delete(one.path);
       this.#restore(one);
+      const wasMoved = [...protectedPaths.values()].some(
+        ({ dev, ino }) => dev === one.dev && ino === one.ino,
+      );
+      if (!wasMoved && this.#isReadOnly(one.path)) this.#noteForeign('was removed', one, null);
     }
     const all = [...protectedPaths.values()].toSorted(
       (one, other) => judgingRank(one) - judgingRank(other),
@@ -385,7 +409,7 @@ export class ProtectedFiles {
     const isExposed = [...this.#running].some(
       ({ bound }) => !bound.has(now.path) || (before.ino !== now.ino && !this.#isPinned(now.path)),
     );
-    if (!isExposed) this.#known.set(now.path, remember(now));
+    if (!isExposed) this.#acceptForeign('was changed', now, before);
     else if (isFolder(now) && before.ino === now.ino && before.contentPrint !== null)
       this.#judgeInside(before, now, isEnd);
     else this.#judgeNew(now, isEnd, before);
@@ -414,15 +438,12 @@ export class ProtectedFiles {
       this.#known.set(now.path, { ...now, target: null, content, contentPrint: null });
       return;
     }
-    try {
-      writeBack(now.path, content);
-      this.#notes.push(
+    // If it no longer exists or is a symlink by now, the next scan sees that.
+    if (writeBack(now.path, content))
+      this.#note(
         `${this.#shown(now.path)} was changed through another of its names (a hard link), so ` +
           'its old content was restored',
       );
-    } catch {
-      // It no longer exists or is a symlink by now: the next scan sees that.
-    }
     this.#known.delete(now.path);
     const again = protectedPathAt(now.path, now);
     if (again !== null) this.#known.set(now.path, remember(again));
@@ -435,7 +456,15 @@ export class ProtectedFiles {
     if (this.#mayStay(one, isEnd)) {
       if (one.kind === 'repository' && before === null && isEnd)
         this.#created.add(path.dirname(one.path));
-      if (isEnd || !this.#isBeingMade(one)) this.#known.set(one.path, withContents(remember(one)));
+      if (!isEnd && this.#isBeingMade(one)) return;
+      // worktrees of others come and go
+      const isForeign =
+        !isInWorktreeFolder(one.path) &&
+        !isHarmless(one, this.#workspace) &&
+        this.#cameFromElsewhere(one) &&
+        !this.#wasMoved(one);
+      if (isForeign) this.#acceptForeign(before === null ? 'appeared' : 'was changed', one, before);
+      else this.#known.set(one.path, withContents(remember(one)));
       return;
     }
     if (!isEnd && this.#isBeingMade(one) && !this.#isFinished(one)) return;
@@ -467,12 +496,48 @@ export class ProtectedFiles {
       return true;
     if (one.kind === 'repository')
       return isHarmlessRepository(place, this.#workspace, this.#repositories());
-    if (one.inGit) return one.kind !== 'link' && isHarmlessCode(place, this.#workspace);
+    if (one.inGit) return isHarmless(one, this.#workspace);
     const top = this.#newRepositoryAround(place);
     const came = isEnd && top !== null && one.namedBy === null && one.kind !== 'link';
     if (!came || !filesIn(one).every((file) => this.#scan.isTracked(top, file))) return false;
     this.#came.set(place, top); // it goes when the repository goes
     return true;
+  }
+
+  /** Whether no running command can write to a path, nor exchange a folder above it. */
+  #isReadOnly(place: string): boolean {
+    const isBound = [...this.#running].every(({ bound }) => bound.has(place));
+    return isBound && !this.#isIdle && this.#isPinned(place);
+  }
+
+  /** Accepts what no running command can have changed. */
+  #acceptForeign(what: string, now: ProtectedPath, before: Known | null): void {
+    const known = withContents(remember(now));
+    this.#known.set(now.path, known);
+    this.#noteForeign(what, before ?? known, before === null ? null : known);
+  }
+
+  /**
+   * Says what somebody else did to a protected path while commands ran. `now`: null if there is
+   * nothing to compare. Silent if the content is the same, or unknown from before.
+   */
+  #noteForeign(what: string, before: Known, now: Known | null): void {
+    if (before.contentPrint === null || before.contentPrint === now?.contentPrint) return;
+    const isInFolder = before.kind === 'folder' && now?.kind === 'folder';
+    const places = isInFolder
+      ? changedPlaces(before.contentPrint, now.contentPrint ?? '')
+      : [before.path];
+    const names = places
+      .filter((place) => !this.#allowed.has(place))
+      .map((one) => this.#shown(one));
+    if (names.length === 0) return;
+    const more = names.length > NAMED_MAX ? ` and ${names.length - NAMED_MAX} more` : '';
+    this.#note(
+      `${names.slice(0, NAMED_MAX).join(', ')}${more} ${what} while a command ran in the sandbox, ` +
+        'in which it was read-only: by another program or by a fault of the sandbox; it was left ' +
+        'as it is',
+      'Look at it if that was not you.',
+    );
   }
 
   /**
@@ -663,30 +728,35 @@ export class ProtectedFiles {
       findProtection(path.relative(this.#workspace, place))?.why ?? 'git obeys it';
     const byItself = this.#userPlaces.some((one) => isWithin(place, one)) ? OF_USER : byName();
     const why = namedBy === null ? byItself : `git's configuration names it: ${namedBy}`;
-    this.#notes.push(
-      `${this.#shown(place)} is protected (${why}); what the command put there was moved to ` +
-        `${moved}; ${ADVICE}`,
+    this.#note(
+      `${this.#shown(place)} is protected (${why}); what appeared there while a command ran was ` +
+        `moved to ${moved}`,
+      `If you made it, move it back when no command runs: mv ${shellWords([moved, place])}`,
+      ADVICE,
     );
   }
 
   /** Restores a symlink, or a small file that was not read-only for a command. */
   #restore({ kind, path: place, content, links, target }: Known): void {
-    try {
-      if (kind === 'file' && content !== null && links < 2) {
-        if ([...this.#created].some((top) => isWithin(place, top))) return;
-        writeFileSync(place, content, { flag: 'wx' });
-        this.#notes.push(
-          `${this.#shown(place)} is protected, so its old content was restored; ${ADVICE}`,
-        );
-      } else if (kind === 'link' && target !== null) {
-        symlinkSync(target, place);
-        this.#notes.push(
-          `${this.#shown(place)} is protected, so the symlink was restored; ${ADVICE}`,
-        );
-      }
-    } catch {
-      // Its folder is gone as well, or something else stands there, which is judged by itself.
-    }
+    // If its folder is gone as well, or something else stands there, that is judged by itself.
+    const isOwn = [...this.#created].some((top) => isWithin(place, top));
+    let restored: string | null = null;
+    if (kind === 'file' && content !== null && links < 2 && !isOwn)
+      restored = createFile(place, content) ? 'its old content' : null;
+    else if (kind === 'link' && target !== null)
+      restored = createLink(place, target) ? 'the symlink' : null;
+    if (restored !== null)
+      this.#note(
+        `${this.#shown(place)} is protected, so ${restored} was restored`,
+        'It was changed or removed while a command ran.',
+        ADVICE,
+      );
+  }
+
+  /** A line for the model, and one for the user at once, since nobody else may read it. */
+  #note(line: string, forUser = '', forModel = ''): void {
+    this.#notes.push(forModel === '' ? line : `${line}; ${forModel}`);
+    this.#tellUser(`the sandbox: ${line}. ${forUser}`.trim());
   }
 
   #shown(place: string): string {
@@ -703,8 +773,19 @@ const findGitFolder = (place: string): string => {
 const isInWorktreeFolder = (place: string): boolean =>
   path.basename(path.dirname(findGitFolder(place))) === 'worktrees';
 
+/** Paths with other lines in one print of a folder than in the other; folders only if alone. */
+const changedPlaces = (before: string, now: string): readonly string[] => {
+  const [old, present] = [new Set(before.split('\n')), new Set(now.split('\n'))];
+  const lines = [...present].filter((line) => !old.has(line));
+  lines.push(...[...old].filter((line) => !present.has(line)));
+  const places = [...new Set(lines.map((line) => line.split('\0')[0] ?? ''))];
+  const leaves = places.filter((place) => entryStatus(place)?.isDirectory() !== true);
+  return leaves.length > 0 ? leaves : places;
+};
+
 /** Whether a new path in a git folder is harmless. */
-const isHarmlessCode = (place: string, workspace: string): boolean => {
+const isHarmless = ({ path: place, inGit, kind }: ProtectedPath, workspace: string): boolean => {
+  if (!inGit || kind === 'link') return false;
   const folder = findGitFolder(place);
   const name = path.basename(place);
   if (isInWorktreeFolder(place)) return isHarmlessWorktree(folder, workspace);

@@ -106,13 +106,15 @@ export type Inside = {
   readonly newestMs: number;
 };
 
-/** What lies in a protected folder, with everything below. */
+/** What lies in a protected folder, with everything below, but git's samples, which nobody runs. */
 export const readInside = (folder: string): Inside => {
   const lines: string[] = [];
   let newestMs = 0;
   const open = [folder];
   for (let next = open.pop(); next !== undefined && lines.length < INSIDE_MAX; next = open.pop()) {
+    const isHooks = path.basename(next) === 'hooks';
     for (const name of namesIn(next)) {
+      if (isHooks && name.endsWith('.sample')) continue;
       const place = path.join(next, name);
       const status = entryStatus(place);
       if (status === null) continue;

@@ -243,7 +243,7 @@ export const readPromptText = async (file: string, place: PromptPlace): Promise<
   try {
     const real = await realpath(file);
     if (leadsOut(real, place)) return { kind: 'unusable', why: `it leads out to ${real}` };
-    const loaded = await readRegular(real, FILE_BYTES_MAX, { follow: false });
+    const loaded = await readRegular(real, FILE_BYTES_MAX, { follow: 'none' });
     if (loaded.kind === 'file') return { kind: 'text', text: loaded.bytes.toString('utf8') };
     if (loaded.kind === 'unusable') return loaded;
     return {

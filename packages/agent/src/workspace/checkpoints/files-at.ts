@@ -7,20 +7,11 @@
  *    file elsewhere.
  */
 
-import { constants, type Stats } from 'node:fs';
-import {
-  chmod,
-  copyFile,
-  lstat,
-  mkdir,
-  readlink,
-  realpath,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
+import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { errorCode } from '../../journal/journal-error.js';
 import type { FileLeft } from '../../machine/event.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
+import { copyRegular } from '../../platform/files.js';
 import { KnownRepository, useRepository } from '../git.js';
 import { addEmptyWorktree } from '../session-worktrees.js';
 import {
@@ -31,7 +22,16 @@ import {
   type Manifest,
   type PathChange,
 } from './manifest.js';
-import { foldersAround, placeOf, WorkspaceLister } from './scan.js';
+import { setMode } from './restore.js';
+import {
+  foldersAround,
+  type HeldWorkspaceFolder,
+  holdFolder,
+  lookAt,
+  placeOf,
+  splitName,
+  WorkspaceLister,
+} from './scan.js';
 import type { CheckpointStore } from './store.js';
 
 /** States by path. */
@@ -95,53 +95,61 @@ export const copyFiles = async (request: CopyRequest): Promise<readonly FileLeft
   const { folders, files, links, left: leftFiles } = await collectContents(request);
   const sorted = [...folders].sort(([one], [other]) => (one < other ? -1 : 1));
   const failed = new Set<string>();
-  for (const [name] of sorted)
-    await mkdir(placeOf(target, name), { recursive: true }).catch((error: unknown) => {
-      failed.add(name);
-      leftFiles.push(fileLeft(name, `it can’t be made (${errorCode(error) || error})`));
-    });
+  for (const [name] of sorted) {
+    const failure = await workIn(target, name, 'made', makeFolder);
+    if (failure === null) continue;
+    failed.add(name);
+    leftFiles.push(failure);
+  }
   for (const leaf of [...files, ...links]) {
     signal.throwIfAborted();
-    const failure = await writeLeaf(target, leaf);
+    const failure = await workIn(target, leaf.name, 'copied', leaf.write);
     if (failure !== null) leftFiles.push(failure);
   }
-  for (const [name, mode] of sorted.toReversed())
-    if (mode !== null && !failed.has(name))
-      await chmod(placeOf(target, name), mode).catch((error: unknown) => {
-        leftFiles.push(fileLeft(name, `its mode can’t be set (${errorCode(error) || error})`));
-      });
+  for (const [name, mode] of sorted.toReversed()) {
+    if (mode === null || failed.has(name)) continue;
+    const failure = await workIn(target, name, 'given its mode', async (place) => {
+      setMode(place, mode);
+      return null;
+    });
+    if (failure !== null) leftFiles.push(failure);
+  }
   return leftFiles;
 };
 
-/** A file or link of the copy. `write`: returns why it can't be written; null: it is. */
-type Leaf = { readonly name: string; write(place: Buffer): Promise<string | null> };
+/** A file or link of the copy. */
+type Leaf = { readonly name: string; readonly write: Work };
 
-const asMode = ({ mode }: Pick<Stats, 'mode'>): number => mode & 0o7777;
+/** Makes or changes an entry of the copy. Returns why it can't; null: it did. */
+type Work = (place: Buffer) => Promise<string | null>;
+
+const makeFolder: Work = async (place) => {
+  await mkdir(place).catch((error: unknown) => {
+    if (errorCode(error) !== 'EEXIST') throw error;
+  });
+  return null;
+};
 
 /** A leaf as it is in the workspace now; null if it is gone, or of another kind. */
-const presentLeaf = async (
+const presentLeaf = (
   workspace: string,
   name: string,
-): Promise<{ readonly kind: 'file' | 'link'; readonly leaf: Leaf } | null> => {
+): { readonly kind: 'file' | 'link'; readonly leaf: Leaf } | null => {
+  const entry = lookAt(workspace, name);
+  if (entry?.kind === 'link') return { kind: 'link', leaf: linkTo(name, entry.target ?? '') };
+  if (entry?.kind !== 'file') return null;
   const from = placeOf(workspace, name);
-  const status = await lstat(from).catch(() => null); // removed since the listing
-  if (status?.isSymbolicLink()) {
-    const target = await readlink(from, 'buffer');
-    return { kind: 'link', leaf: linkTo(name, target) };
-  }
-  if (!status?.isFile()) return null;
-  const write = async (place: Buffer): Promise<null> => {
-    await copyFile(from, place, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
-    await chmod(place, asMode(status));
+  const write: Work = async (place) => {
+    await copyRegular(from, place, { follow: 'none' });
     return null;
   };
   return { kind: 'file', leaf: { name, write } };
 };
 
-const linkTo = (name: string, target: Buffer): Leaf => ({
+const linkTo = (name: string, target: string): Leaf => ({
   name,
   write: async (place) => {
-    await symlink(target, place);
+    await symlink(Buffer.from(target, 'latin1'), place);
     return null;
   },
 });
@@ -161,19 +169,24 @@ const storedFile = (
   },
 });
 
-const parentFolder = (name: string): string => name.slice(0, Math.max(0, name.lastIndexOf('/')));
-
-/** Writes a leaf, unless its folder is a link or a file in this copy. */
-const writeLeaf = async (target: string, { name, write }: Leaf): Promise<FileLeft | null> => {
-  const folder = parentFolder(name);
-  const place = folder === '' ? Buffer.from(target) : placeOf(target, folder);
+/** Works on an entry of the copy, unless its folder is a link or a file in it. */
+const workIn = async (
+  target: string,
+  name: string,
+  done: string,
+  work: Work,
+): Promise<FileLeft | null> => {
+  const [folder, base] = splitName(name);
+  let held: HeldWorkspaceFolder | null = null;
   try {
-    if (!(await realpath(place, 'buffer')).equals(place))
-      return fileLeft(name, 'its folder is a link at that time');
-    const why = await write(placeOf(target, name));
+    held = holdFolder(target, folder);
+    const why = await work(held.at(base));
     return why === null ? null : fileLeft(name, why);
   } catch (error) {
-    return fileLeft(name, `it can’t be copied (${errorCode(error) || error})`);
+    const why = held === null ? 'its folder is a link at that time' : null;
+    return fileLeft(name, why ?? `it can’t be ${done} (${errorCode(error) || error})`);
+  } finally {
+    held?.close();
   }
 };
 
@@ -199,13 +212,12 @@ const collectContents = async (request: CopyRequest): Promise<Contents> => {
   if (listing.limit !== null) contents.left.push(fileLeft('.', listing.limit));
   for (const name of listing.names) {
     if (states.has(name)) continue;
-    const present = await presentLeaf(workspace, name);
+    const present = presentLeaf(workspace, name);
     if (present !== null) contents[present.kind === 'file' ? 'files' : 'links'].push(present.leaf);
   }
   for (const [name, state] of states) {
     if (state.kind === 'file') contents.files.push(storedFile(store, name, state));
-    if (state.kind === 'link')
-      contents.links.push(linkTo(name, Buffer.from(state.target, 'latin1')));
+    if (state.kind === 'link') contents.links.push(linkTo(name, state.target));
     if (state.kind === 'folder') contents.folders.set(name, state.mode);
     if (state.kind === 'notKept') contents.left.push(fileLeft(name, state.why));
   }

@@ -15,7 +15,7 @@ import path from 'node:path';
 import { errorCode } from '../../journal/journal-error.js';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
-import { readSmall } from '../../platform/files.js';
+import { readRegular, readSmall } from '../../platform/files.js';
 import { ProgramFailure } from '../../platform/run-program.js';
 import type { MovedRef } from '../../ports/checkpoints.js';
 import {
@@ -38,6 +38,7 @@ export type GitState = ReadonlyMap<string, RefState>;
 
 const ABSENT: RefState = { kind: 'absent' };
 const LOST = 'refs/pawl/lost';
+const NOT_FOLLOWED = { follow: 'folders' } as const;
 /** Limits of git's lists. */
 const LISTING = { bytesMax: 256 * 1024 * 1024, deadlineMs: 60_000 };
 
@@ -130,11 +131,12 @@ export class GitStates {
     const stamp = takeStamp(indexFile);
     if (stamp === this.#index?.stamp) return this.#index.state;
     const isShared = readdirSync(gitFolder).some((name) => name.startsWith('sharedindex.'));
-    const bytes = isShared ? null : await readRegular(indexFile);
+    // one that is missing, too large or closed to us is nothing to go back to
+    const loaded = isShared ? null : await readRegular(indexFile, FILE_BYTES_MAX, NOT_FOLLOWED);
     let state: RefState | null = null;
-    if (bytes !== null) {
+    if (loaded?.kind === 'file') {
       // what it lists is asked of git only once two indexes have to be compared (`#listed`)
-      const sha256 = await this.#store.put(bytes);
+      const sha256 = await this.#store.put(loaded.bytes);
       state = { kind: 'index', sha256, listed: '' };
     }
     this.#index = { stamp, state };
@@ -399,21 +401,6 @@ const isWholeIndex = async (repository: Repository, indexFile: string): Promise<
   const input = blobs.map((blob) => `${blob}\n`).join('');
   const checked = await repository.run(['cat-file', '--batch-check'], { ...LISTING, input });
   return checked.code === 0 && !/ missing$/m.test(checked.output.toString('latin1'));
-};
-
-/** The bytes of a small regular file; null if there is none. */
-const readRegular = async (file: string): Promise<Buffer | null> => {
-  try {
-    const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
-    try {
-      const status = await handle.stat();
-      return status.isFile() && status.size <= FILE_BYTES_MAX ? await handle.readFile() : null;
-    } finally {
-      await handle.close();
-    }
-  } catch {
-    return null; // there is none, or it can't be read: nothing to go back to
-  }
 };
 
 const writeSynced = async (file: string, bytes: Buffer): Promise<void> => {

@@ -8,8 +8,8 @@
  * 2. What somebody changed meanwhile stays: the replaced content has a second name until it is
  *    known to be the expected one.
  * 3. A plan can be performed again: what is done already is left as it is.
- * 4. Nothing outside the workspace is touched: a folder is opened, and the kernel asked for its
- *    path, before something in it changes.
+ * 4. Nothing outside the workspace is read or touched: a folder is opened, and the kernel asked for
+ *    its path, before something in it is read or changes.
  */
 
 import {
@@ -22,7 +22,6 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   readlinkSync,
   renameSync,
   rmdirSync,
@@ -34,7 +33,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { errorCode } from '../../journal/journal-error.js';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
-import { descriptorPath, hasDescriptorPaths, O_PATH } from '../../platform/files.js';
+import {
+  descriptorPath,
+  hasDescriptorPaths,
+  O_PATH,
+  readRegularSync,
+} from '../../platform/files.js';
 import {
   type FileState,
   fileLeft,
@@ -42,7 +46,7 @@ import {
   type PathChange,
   type RefChange,
 } from './manifest.js';
-import { lookAt, placeOf, whyUnknown } from './scan.js';
+import { type HeldWorkspaceFolder, holdFolder, lookAt, splitName } from './scan.js';
 import type { CheckpointStore } from './store.js';
 
 /** `changes`: from how a path is (`before`) to how it shall be (`after`). */
@@ -105,9 +109,8 @@ const runPhase = async (step: Step, phase: Phase): Promise<string | null> => {
   try {
     return await phase.run(step);
   } catch (error) {
-    // ELOOP: a folder that was opened with O_NOFOLLOW is a symlink
-    if (error instanceof Elsewhere || errorCode(error) === 'ELOOP') return ELSEWHERE;
     const code = errorCode(error);
+    if (code === 'ELOOP') return ELSEWHERE;
     if (code === '') throw error; // not from the file system
     if (code === 'ENOENT' || code === 'ENOTDIR') return CHANGED_SINCE;
     return `it can’t be changed (${code})`;
@@ -143,7 +146,7 @@ const clearDrafts = (
       }
     } catch (error) {
       // the folder is gone, or elsewhere: then nothing of ours is in it
-      if (!(error instanceof Elsewhere) && errorCode(error) === '') throw error;
+      if (errorCode(error) === '') throw error;
     }
   }
   return failed;
@@ -153,6 +156,12 @@ const clearDrafts = (
 
 export const FILE_BYTES_MAX = 20 * 1024 * 1024;
 export const TOO_LARGE = 'it has more than 20 MB';
+const EXCHANGED = 'a folder around it was exchanged while it was read';
+
+/** A file with its bytes, or the state of anything else. */
+type Loaded =
+  | { readonly kind: 'bytes'; readonly bytes: Buffer; readonly mode: number }
+  | Exclude<FileState, { readonly kind: 'file' }>;
 
 /** How a path is now. The bytes of a file are given to `keep`, if it is small enough. */
 export const readState = async (
@@ -160,71 +169,60 @@ export const readState = async (
   name: string,
   keep: (bytes: Buffer) => Promise<string> | string = hashBytes,
 ): Promise<FileState> => {
-  const entry = lookAt(workspace, name);
-  if (entry === null) {
-    const why = whyUnknown(workspace, name);
-    return why === null ? { kind: 'absent' } : { kind: 'notKept', why };
-  }
-  if (entry.kind === 'link') return { kind: 'link', target: entry.target ?? '' };
-  if (entry.kind === 'folder') return { kind: 'folder', mode: entry.mode };
-  if (entry.bytes > FILE_BYTES_MAX) return { kind: 'notKept', why: TOO_LARGE };
+  const loaded = load(workspace, name);
+  if (loaded.kind !== 'bytes') return loaded;
+  const { bytes, mode } = loaded;
   try {
-    const bytes = readFileAt(placeOf(workspace, name));
-    return { kind: 'file', sha256: await keep(bytes), bytes: bytes.length, mode: entry.mode };
+    return { kind: 'file', sha256: await keep(bytes), bytes: bytes.length, mode };
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return { kind: 'absent' };
-    return { kind: 'notKept', why: `it can’t be read or kept (${errorCode(error) || error})` };
+    return notRead(errorCode(error) || String(error));
   }
 };
 
-const readFileAt = (place: Buffer | string): Buffer => {
-  const descriptor = openSync(
-    place,
-    constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
-  );
+const ABSENT = { kind: 'absent' } as const;
+const notRead = (why: string) =>
+  ({ kind: 'notKept', why: `it can’t be read or kept (${why})` }) as const;
+/** Its folder is opened first: whoever exchanges it for a symlink leads to no other file. */
+const load = (workspace: string, name: string): Loaded => {
+  const [folder, base] = splitName(name);
   try {
-    return readFileSync(descriptor);
-  } finally {
-    closeSync(descriptor);
+    const held = holdFolder(workspace, folder);
+    try {
+      return loadIn(held.at(base));
+    } finally {
+      held.close();
+    }
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === '') throw error; // not from the file system
+    if (code === 'ENOENT') return ABSENT;
+    if (code !== 'ENOTDIR' && code !== 'ELOOP')
+      return { kind: 'notKept', why: `it can’t be reached (${code})` };
+    // a file or symlink stands where a folder was, or did until now
+    return lookAt(workspace, name) === null ? ABSENT : { kind: 'notKept', why: EXCHANGED };
   }
+};
+
+/** `place`: an entry of an open folder. */
+const loadIn = (place: Buffer): Loaded => {
+  const loaded = readRegularSync(place, FILE_BYTES_MAX, { follow: 'folders' });
+  if (loaded.kind === 'file')
+    return { kind: 'bytes', bytes: loaded.bytes, mode: loaded.status.mode & 0o7777 };
+  if (loaded.kind === 'absent') return ABSENT;
+  if (loaded.kind === 'unusable' && loaded.isTooLarge) return { kind: 'notKept', why: TOO_LARGE };
+  const status = lstatSync(place, { throwIfNoEntry: false });
+  if (status?.isDirectory()) return { kind: 'folder', mode: status.mode & 0o7777 };
+  if (status?.isSymbolicLink())
+    return { kind: 'link', target: readlinkSync(place, 'buffer').toString('latin1') };
+  // pipes, sockets and devices are left alone
+  if (!status?.isFile()) return ABSENT;
+  return notRead(loaded.kind === 'unusable' ? loaded.code : 'EBUSY');
 };
 
 // ---- Folders, held open ----
 
-/** An open folder. `at`: the path of an entry, which leads into this folder even if it is moved. */
-type HeldFolder = { at(base: string): Buffer; close(): void };
-
-const splitName = (name: string): readonly [folder: string, base: string] => {
-  const at = name.lastIndexOf('/');
-  return at < 0 ? ['', name] : [name.slice(0, at), name.slice(at + 1)];
-};
-
-const folderPlace = (workspace: string, folder: string): Buffer =>
-  folder === '' ? Buffer.from(workspace) : placeOf(workspace, folder);
-
-/** The folder, or one around it, is a symlink. */
-class Elsewhere extends Error {}
-
-/** Opens a folder. Throws Elsewhere if its real path is another one. */
-const holdFolder = (workspace: string, folder: string): HeldFolder => {
-  const place = folderPlace(workspace, folder);
-  const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW | O_PATH;
-  const flagsWithoutPath = constants.O_DIRECTORY | constants.O_NOFOLLOW;
-  const descriptor = openSync(place, hasDescriptorPaths() ? flags : flagsWithoutPath);
-  // on Linux /proc/self/fd/N leads into the open folder; elsewhere only its path does
-  const reach = hasDescriptorPaths() ? Buffer.from(descriptorPath(descriptor)) : place;
-  const held = {
-    at: (base: string) => Buffer.concat([reach, Buffer.from('/'), Buffer.from(base, 'latin1')]),
-    close: () => closeSync(descriptor),
-  };
-  const isAtPlace = !hasDescriptorPaths() || readlinkSync(reach, 'buffer').equals(place);
-  if (isAtPlace) return held;
-  held.close();
-  throw new Elsewhere();
-};
-
 /** Opens a folder, which is made with those around it if it is missing. */
-const holdOrMake = (workspace: string, folder: string): HeldFolder => {
+const holdOrMake = (workspace: string, folder: string): HeldWorkspaceFolder => {
   try {
     return holdFolder(workspace, folder);
   } catch (error) {
@@ -264,7 +262,10 @@ const hasState = (place: Buffer, expected: FileState): boolean => {
   try {
     if (expected.kind === 'link')
       return readlinkSync(place, 'buffer').toString('latin1') === expected.target;
-    return expected.kind === 'file' && hashBytes(readFileAt(place)) === expected.sha256;
+    const now = loadIn(place);
+    return (
+      expected.kind === 'file' && now.kind === 'bytes' && hashBytes(now.bytes) === expected.sha256
+    );
   } catch {
     return false; // it is something else
   }
@@ -433,7 +434,7 @@ type Phase = {
 const OWN_ACCESS = 0o700;
 
 /** Sets the mode of a folder, also of one that is closed to us. */
-const setMode = (folder: Buffer, mode: number): void => {
+export const setMode = (folder: Buffer, mode: number): void => {
   const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW;
   const descriptor = openSync(folder, hasDescriptorPaths() ? flags | O_PATH : flags);
   try {

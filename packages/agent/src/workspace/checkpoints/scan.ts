@@ -18,7 +18,7 @@ import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { errorCode } from '../../journal/journal-error.js';
 import { stateFolder } from '../../platform/environment.js';
-import { readTextOrEmptySync, realPath } from '../../platform/files.js';
+import { holdFolderSync, readTextOrEmptySync, realPath } from '../../platform/files.js';
 import { repositoryFolders } from '../../platform/repository-folders.js';
 import { ProgramFailure } from '../../platform/run-program.js';
 import {
@@ -95,10 +95,19 @@ const lookInFolder = (workspace: string, name: string): FileEntry | null => {
   if (status.isDirectory()) return { kind: 'folder', ...common };
   if (!status.isSymbolicLink()) return null;
   try {
-    const target = readlinkSync(place, 'buffer').toString('latin1');
-    return { kind: 'link', ...common, target };
+    return { kind: 'link', ...common, target: readTarget(workspace, name) };
   } catch {
     return null; // removed meanwhile
+  }
+};
+
+const readTarget = (workspace: string, name: string): string => {
+  const [folder, base] = splitName(name);
+  const held = holdFolder(workspace, folder);
+  try {
+    return readlinkSync(held.at(base), 'buffer').toString('latin1');
+  } finally {
+    held.close();
   }
 };
 
@@ -107,6 +116,20 @@ const toBytes = (name: string): Buffer => Buffer.from(name, 'latin1');
 /** The path of a name. A buffer, since names may be no UTF-8. */
 export const placeOf = (workspace: string, name: string): Buffer =>
   Buffer.concat([Buffer.from(workspace), Buffer.from('/'), toBytes(name)]);
+
+export const splitName = (name: string): readonly [folder: string, base: string] => {
+  const at = name.lastIndexOf('/');
+  return at < 0 ? ['', name] : [name.slice(0, at), name.slice(at + 1)];
+};
+
+/** An open folder. `at`: the path of an entry, which leads into this folder even if it is moved. */
+export type HeldWorkspaceFolder = { at(base: string): Buffer; close(): void };
+
+/** Opens a folder of the workspace as `holdFolderSync` does. */
+export const holdFolder = (workspace: string, folder: string): HeldWorkspaceFolder => {
+  const held = holdFolderSync(folder === '' ? workspace : placeOf(workspace, folder));
+  return { at: (base) => held.at(toBytes(base)), close: held.close };
+};
 
 /** Like `placeOf`, without a buffer if possible: making one takes as long as the look. */
 const quickPlace = (workspace: string, name: string): string | Buffer =>
@@ -179,12 +202,7 @@ const walk = ({ workspace, environment }: GitPlace): Listing => {
   const folders = [''];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     const prefix = folder === '' ? '' : `${folder}/`;
-    let found: ReturnType<typeof readFolder>;
-    try {
-      found = readFolder(placeOf(workspace, folder));
-    } catch {
-      continue; // removed meanwhile, or closed to us: then no command of ours changes it either
-    }
+    const found = readHeldFolder(workspace, folder);
     if (folder !== '' && found.some(({ name }) => name.toString() === '.git')) continue;
     for (const one of found) {
       const name = `${prefix}${one.name.toString('latin1')}`;
@@ -199,6 +217,20 @@ const walk = ({ workspace, environment }: GitPlace): Listing => {
 
 const readFolder = (place: Buffer) =>
   readdirSync(place, { withFileTypes: true, encoding: 'buffer' });
+
+/** Nothing if it was removed or exchanged, or is closed to us, so to commands as well. */
+const readHeldFolder = (workspace: string, folder: string): ReturnType<typeof readFolder> => {
+  try {
+    const held = holdFolder(workspace, folder);
+    try {
+      return readFolder(held.at('.'));
+    } finally {
+      held.close();
+    }
+  } catch {
+    return [];
+  }
+};
 
 /** Nothing for a folder that is gone, closed, or no folder: its stamp tells when that changes. */
 const readFolderIfThere = (place: Buffer): ReturnType<typeof readFolder> => {
