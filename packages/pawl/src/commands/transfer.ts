@@ -93,7 +93,11 @@ export const importFrom = async (file: string): Promise<number> => {
   if (checkpoints > 0) {
     const place = oneLine(workspace, Number.POSITIVE_INFINITY);
     const absent = existsSync(workspace) ? safe`` : safe`, which is not here`;
-    const refusal = refuseForeignPlace({ workspace, standsIn: workspace, environment: process.env });
+    const refusal = refuseForeignPlace({
+      workspace,
+      standsIn: workspace,
+      environment: process.env,
+    });
     const use =
       refusal === null
         ? safe`its changes can be taken back if you stand in ${place}${absent}`
