@@ -566,12 +566,22 @@ test('an honest export is imported and rewound where the user stands', async (co
   assert.equal(imported.code, 0, text(imported));
   const dry = await run('rewind', id, '--at', '0', '--dry-run');
   assert.equal(dry.code, 0, text(dry));
-  assert.match(dry.stdout, /^ {2}src\/a\.ts created$/m);
   const back = await run('rewind', id, '--at', '0', '--files');
   assert.equal(back.code, 0, text(back));
   assert.deepEqual(written(), [OK_FILE, 'src/a.ts fine\n', 'src/link a.ts']);
   assert.equal((await run('redo', id)).code, 0);
   assert.deepEqual(written(), []);
+});
+
+test('the dry run of a session from here names each file, too', async (context) => {
+  const place = makePlace(context);
+  const script = path.join(place.home, 'script.json');
+  const call = { tool: 'write', input: { path: 'new.txt', content: 'x' } };
+  writeFileSync(script, JSON.stringify({ replies: [{ calls: [call] }, { text: 'Done.' }] }));
+  const model = ['--model', `scripted/${script}`, '--preset', 'auto', '--sandbox', 'off'];
+  await runInProcess(place, ['-p', 'go', ...model]);
+  const dry = await runInProcess(place, ['rewind', '', '--at', '0', '--dry-run']);
+  assert.match(dry.stdout, /^ {2}new\.txt deleted$/m, text(dry));
 });
 
 test('there are forty forged exports and more', () => {
