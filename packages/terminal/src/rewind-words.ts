@@ -84,7 +84,7 @@ type ChangePoint = {
   readonly title: string;
   readonly changes: ChangeSummary | null;
   /** Of a point from elsewhere: files that stay as they are. Then `changes` names all. */
-  readonly left?: readonly FileLeft[];
+  readonly untouched?: readonly FileLeft[];
 };
 
 /** The calls of a turn: those before the next turn. The points may be in any order. */
@@ -120,9 +120,9 @@ const deletingCalls = (turn: ChangePoint, points: readonly ChangePoint[]): strin
 /** Each file by its name; of those that stay also why. Those that only stay come last. */
 export const namedFiles = (
   { files }: ChangeSummary,
-  left: readonly FileLeft[],
+  untouched: readonly FileLeft[],
 ): readonly string[] => {
-  const whys = new Map(left.map(({ path, why }) => [path, why]));
+  const whys = new Map(untouched.map(({ path, why }) => [path, why]));
   const texts = files.map(({ path, change }) => {
     const why = whys.get(path);
     whys.delete(path);
@@ -135,7 +135,7 @@ export const namedFiles = (
 /** What a point has changed; empty if no file. `points`: all points of the session. */
 export const pointText = (point: ChangePoint, points: readonly ChangePoint[]): string => {
   if (point.changes === null) return '';
-  if (point.left !== undefined) return namedFiles(point.changes, point.left).join(', ');
+  if (point.untouched !== undefined) return namedFiles(point.changes, point.untouched).join(', ');
   return changesText(point.changes, point.kind === 'turn' ? deletingCalls(point, points) : '');
 };
 

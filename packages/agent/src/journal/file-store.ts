@@ -293,8 +293,8 @@ const create = async <M extends MachineTypes>(
     const fold = beginFold(header, machine, path);
     const blobs = fileBlobs(folder);
     const end = { seq: 0, crc, size: bytes.length, sum: crc32(bytes) };
-    const own = { foreignUntil: 0, written: null };
-    const parts = { path, handle, lock, header, blobs, checkEvery, plan, end, fold, ...own };
+    const start = { end, fold, foreignUntil: 0, written: null };
+    const parts = { path, handle, lock, header, blobs, checkEvery, plan, ...start };
     return withDurableNames(path, openFileJournal(parts));
   });
 };

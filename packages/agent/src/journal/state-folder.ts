@@ -73,7 +73,7 @@ const FILE_ENDINGS =
 /** Names of devices on Windows, with any ending. */
 const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
 
-/** Ids become file names, so they have no separators, no leading dot, and no meaning of their own. */
+/** Ids become file names: no separators, no leading dot, no name with a meaning. */
 export const isSessionId = (text: string): boolean =>
   /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(text) && !FILE_ENDINGS.test(text) && !DEVICE.test(text);
 

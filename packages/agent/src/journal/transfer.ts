@@ -159,7 +159,7 @@ type Imported = {
   readonly checkpoints: number;
 };
 
-/** What an entry says of a checkpoint: who made it, and what it changed. */
+/** What an entry says of a checkpoint: whose it is, and what it changed. */
 export type CheckpointClaim = {
   readonly checkpoint: string;
   readonly by: On<'CheckpointTaken'>['by'] | 'rewind';
@@ -626,7 +626,7 @@ const areParts = (value: unknown): value is readonly Part[] =>
   Array.isArray(value) && value.every(isPart);
 
 /** Blobs, checkpoints and contents that an import takes: far more than a real session has. */
-const PARTS_MAX = 200_000;
+const PARTS_MAX = 250_000;
 const HEAD_BYTES_MAX = 32 * 1024 * 1024;
 
 /**

@@ -82,7 +82,7 @@ type FileJournalParts<M extends MachineTypes> = {
 
 /** An open journal. It owns its file handle and its lock until it is closed. */
 export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<M>): Journal<M> => {
-  const { path, handle, header, blobs, lock, adopt } = parts;
+  const { path, handle, header, blobs, lock, foreignUntil, adopt } = parts;
   const { machine } = parts.fold;
   const ownership = watchOwnership({ handle, path, lock, resume: resumeCommand(machine.kind) });
   const reserve = openReserve(path);
@@ -95,7 +95,6 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
   // seq and checksum of the last line handed to the writer, and of the last durable one
   let issued = parts.end;
   let durable = parts.end.seq;
-  let { foreignUntil } = parts;
   const mark = openMark(path, issued);
   const snapshots = openSnapshots(parts, writer, () =>
     // idle first: only between two writes is the file as long as `size` says
@@ -140,17 +139,8 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
     blobs,
     // system prompt and tool declarations, which stay as they were at the start of the session
     frozen: () => readFrozen(path, header, blobs),
-    get foreignUntil() {
-      return foreignUntil;
-    },
-    ...(adopt === undefined
-      ? {}
-      : {
-          adopt: () => {
-            foreignUntil = durable; // also if the file can't be written: it is the user's by now
-            return adopt(durable);
-          },
-        }),
+    foreignUntil,
+    ...(adopt === undefined ? {} : { adopt: () => adopt(durable) }),
     close: () => {
       closing ??= close();
       return closing;

@@ -23,11 +23,11 @@ export type ChangedBy = 'agent' | 'user' | 'rewind';
  */
 export type NamedCheckpoint = { readonly id: string; readonly isForeign: boolean };
 
-/** What checkpoints name: the changes together, and the files that no rewind touches. */
+/** What checkpoints name: the changes together, and the files that no rewind touches, with why. */
 export type DescribedCheckpoints = {
   /** With the names of all files. */
   readonly changes: ChangeSummary;
-  readonly left: readonly FileLeft[];
+  readonly untouched: readonly FileLeft[];
 };
 
 export type RestoreRequest = {

@@ -98,7 +98,7 @@ export type Journal<M extends MachineTypes = AgentTypes> = {
    * session that was created here.
    */
   adopt?(): Promise<void>;
-  /** The last entry that came from elsewhere, Infinity in a foreign session. Absent: none did. */
+  /** The last entry that came from elsewhere; Infinity: all do, until `adopt`. Absent: none. */
   readonly foreignUntil?: number;
   /** Releases the lock. */
   close(): Promise<void>;

@@ -39,10 +39,10 @@ export type RewindPoint = {
   /** Files that the turn or the calls changed; null: none. */
   readonly changes: ChangeSummary | null;
   /**
-   * Files among them that a rewind leaves as they are, in a session from elsewhere. Then `changes`
+   * Files among them that no rewind touches, in a session from elsewhere. Then `changes`
    * names all files, as the checkpoints do, whatever the journal says. Absent: it is from here.
    */
-  readonly left?: readonly FileLeft[];
+  readonly untouched?: readonly FileLeft[];
 };
 
 export type RewindRequest = {
@@ -139,7 +139,7 @@ const ALL_FROM_ELSEWHERE = 'all changes that came from elsewhere';
 
 /**
  * Adds what a journal from elsewhere can't hide: a point at the beginning with all that its
- * checkpoints name. The points of its own calls say it as far as they are theirs.
+ * checkpoints name. The points of its calls say it as far as it is theirs.
  */
 const addDescription = async (
   { points, checkpoints: all }: Timeline,
@@ -148,9 +148,9 @@ const addDescription = async (
   const foreign = all.filter(({ isForeign }) => isForeign);
   const described = foreign.length === 0 ? null : ((await checkpoints?.describe(foreign)) ?? null);
   if (described === null) return points;
-  const { changes, left } = described;
+  const { changes, untouched } = described;
   const at = points.at(-1)?.at ?? 0;
-  return [...points, { seq: 0, kind: 'calls', at, title: ALL_FROM_ELSEWHERE, changes, left }];
+  return [...points, { seq: 0, kind: 'calls', at, title: ALL_FROM_ELSEWHERE, changes, untouched }];
 };
 
 const NO_CHANGES: ChangeSummary = { created: 0, changed: 0, deleted: 0, files: [] };

@@ -96,8 +96,8 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   readonly #equipment: Equipment;
   readonly #report: (fault: Error) => void;
   readonly #performers: Performers;
-  /** Whether the next prompt makes a session from elsewhere one of this store. */
-  #isForeign: boolean;
+  /** The last entry from elsewhere; Infinity: all are, and the next prompt adopts the session. */
+  #foreignUntil: number;
   /** Rewinds so far, for their ids. */
   #rewinds = 0;
 
@@ -109,7 +109,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   ) {
     super({ adapter: agentAdapter, journal, state: opened, clock: equipment.clock, report });
     this.#journal = journal;
-    this.#isForeign = journal.adopt !== undefined; // only the journal of a foreign session has it
+    this.#foreignUntil = journal.foreignUntil ?? 0;
     this.#opened = opened;
     this.#equipment = equipment;
     this.#report = report;
@@ -156,12 +156,12 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       return this.submit({ ...change, ...this.#changeSettings(patch) });
     }
     const sent = await this.submit(input);
-    if (this.#isForeign && input.type === 'UserInput') await this.#adopt();
+    if (!Number.isFinite(this.#foreignUntil) && input.type === 'UserInput') await this.#adopt();
     return sent;
   }
 
   async #adopt(): Promise<void> {
-    this.#isForeign = false;
+    this.#foreignUntil = this.#journal.seq;
     const adopted = await attempt(() => this.#journal.adopt?.());
     // It stays foreign. A later resume then ends pending work instead of going on with it.
     if (adopted.kind === 'fault') this.#report(adopted.fault);
@@ -271,8 +271,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
 
   #readJournal(): ReadJournal {
     const { header, seq } = this;
-    const { foreignUntil = 0 } = this.#journal;
-    return { header, seq, foreignUntil, entries: () => this.#journal.read(1) };
+    return { header, seq, foreignUntil: this.#foreignUntil, entries: () => this.#journal.read(1) };
   }
 
   /** Posts the planned rewind, and waits until its files are restored or it is refused. */

@@ -4,6 +4,7 @@ import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { hashBytes } from '../../src/journal/state-folder.js';
 import { createRedactor } from '../../src/secrets/redactor.js';
 import { collectCarried, keepCarried } from '../../src/workspace/checkpoints/carried-files.js';
+import type { Manifest } from '../../src/workspace/checkpoints/manifest.js';
 import { CheckpointStore } from '../../src/workspace/checkpoints/store.js';
 
 /** Checkpoints that come with an imported session: anybody may have written them. */
@@ -63,4 +64,21 @@ test('what an import has stored is exported again, byte for byte', async (contex
   await keepCarried(store, 'one', { checkpoints, contents }, []);
   const carried = await collectCarried(store, 'one', createRedactor([]));
   assert.deepEqual(carried, { checkpoints, contents, left: [] });
+});
+
+test('a checkpoint that no import would take is left out of an export, and named', async (context) => {
+  const store = new CheckpointStore(temporaryFolder(context, 'carried'));
+  const small = { version: 1, by: 'agent', changes: [{ path: 'a', before: file, after: absent }] };
+  const change = (_: unknown, index: number) => ({
+    path: `f/${index}`,
+    before: absent,
+    after: absent,
+  });
+  const large = { version: 1, by: 'agent', changes: Array.from({ length: 20_001 }, change) };
+  store.putMany(contents[0] ?? Buffer.alloc(0));
+  for (const one of [large, small]) await store.addManifest('one', one as Manifest);
+  const { checkpoints, left } = await collectCarried(store, 'one', createRedactor([]));
+  assert.deepEqual(checkpoints.map(String), [JSON.stringify(small)]);
+  const why = 'a checkpoint names 20001 paths, and an import takes at most 20000';
+  assert.deepEqual(left, [{ path: '.', why }]);
 });

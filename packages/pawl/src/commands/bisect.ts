@@ -158,7 +158,7 @@ class Bisector {
     const { signal } = this.#stop;
     const place = { workspace, target: copy, environment: process.env, signal };
     const notCopied = await copyFiles({ ...place, states, store });
-    for (const { path: file, why } of [...this.#copies.left, ...notCopied]) {
+    for (const { path: file, why } of [...this.#copies.untouched, ...notCopied]) {
       const text = `${file} is not in the copies as it was then: ${why}`;
       if (this.#warned.has(text)) continue;
       this.#warned.add(text);

@@ -130,7 +130,7 @@ const copyWorkspace = async (
   // what stood in the files after the checkpoints up to `seq`
   const states = copies.after(stepsUntil(history, seq));
   const request = { workspace, target: folder, states, store, environment: process.env, signal };
-  return { folder, notCopied: [...copies.left, ...(await copyFiles(request))] };
+  return { folder, notCopied: [...copies.untouched, ...(await copyFiles(request))] };
 };
 
 /**

@@ -80,13 +80,13 @@ const pointLines = (points: readonly RewindPoint[]): Safe => {
     const changed = pointText(point, points);
     const isTurn = kind === 'turn';
     const what = oneLine(title, Math.max(20, look.columns - width - 22));
-    const files = point.changes === null ? [] : namedFiles(point.changes, point.left ?? []);
+    const files = point.changes === null ? [] : namedFiles(point.changes, point.untouched ?? []);
     const head = safe`${makeSafe(String(seq).padStart(width))}  ${formatWhen(at)}  `;
     const indent = safe`${makeSafe(' '.repeat(width + 2))}    `;
     return [
       safe`${paint(look, 'dim', head)}${isTurn ? paint(look, 'bold', what) : safe`  ${what}`}`,
       // of changes from elsewhere each file has a line
-      ...(point.left === undefined ? [changed].filter(Boolean) : files).map(
+      ...(point.untouched === undefined ? [changed].filter(Boolean) : files).map(
         (text) => safe`${indent}${makeSafe(text)}`,
       ),
     ];
@@ -146,7 +146,7 @@ const tell = (
   direction: 'back' | 'forward',
   { dryRun = false, json = false }: { readonly dryRun?: boolean; readonly json?: boolean },
 ): number => {
-  const { left, changes } = report; // `left`: files that stay as they are
+  const { left, changes } = report; // files that stay as they are, and those that change
   if (json) writeJson({ sessionId, direction, dryRun, ...report });
   else {
     writeOut(safe`${makeSafe(dryRun ? `would be: ${report.text}` : report.text)}\n`);

@@ -45,7 +45,7 @@ export type FileHistory = {
   readonly steps: readonly FileStep[];
   /** Sentences about files that can't be taken back. */
   readonly leftOut: readonly string[];
-  /** Manifests of the steps, in their order; null: no longer stored, or not sound. */
+  /** Manifests of the steps, in their order; null: gone, or not sound. */
   readonly manifests: readonly (Manifest | null)[];
   readonly store: CheckpointStore;
   /** The last entry that came from elsewhere (`readForeignUntil`). */
@@ -157,23 +157,23 @@ export const refuseForeign = (foreignUntil: number, workspace: string): void => 
 export type HistoryCopies = {
   /** How the files were after so many checkpoints. */
   after(count: number): FileStates;
-  /** Files that are copied as they are now, since what a checkpoint from elsewhere has is refused. */
-  readonly left: readonly FileLeft[];
+  /** Files that are copied as they are now: what a checkpoint from elsewhere has is refused. */
+  readonly untouched: readonly FileLeft[];
 };
 
-/** Throws a `Stop` if files may not be copied from the session's folder, or a content was removed. */
+/** Throws a `Stop` if the session's folder may not be copied, or a checkpoint was removed. */
 export const openCopies = async (history: FileHistory): Promise<HistoryCopies> => {
   const { workspace, steps, store, foreignUntil } = history;
   refuseForeign(foreignUntil, workspace);
   refusePruned(history);
   const named = steps.map(({ checkpoint: id, isForeign }) => ({ id, isForeign }));
-  const { manifests, left } = await readCheckpoints(
+  const { manifests, untouched } = await readCheckpoints(
     { store, workspace, environment: process.env },
     named,
   );
   return {
     after: (count) => statesAfter(manifests, count),
-    left: [...left].map(([name, why]) => fileLeft(name, why)),
+    untouched: [...untouched].map(([name, why]) => fileLeft(name, why)),
   };
 };
 

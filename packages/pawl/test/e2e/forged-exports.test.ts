@@ -90,7 +90,10 @@ type Row = {
   /** Events instead of the usual one, with the id of the checkpoint. */
   readonly events?: (checkpoint: string, changes: Summary) => readonly object[];
   readonly id?: string;
-  readonly carried?: (usual: CarriedFiles) => CarriedFiles;
+  /** So many checkpoints more, each with nearly as many paths as one may have. */
+  readonly moreCheckpoints?: number;
+  /** So many parts more, of no bytes. */
+  readonly moreParts?: number;
 };
 
 const HOME: Outcome = {
@@ -308,15 +311,21 @@ const forms: readonly Row[] = [
     outcome: refused(/no valid id/),
   },
   {
-    name: 'a manifest of more than 50,000 paths',
-    changes: Array.from({ length: 50_001 }, (_, index) => made(`f/${index}`)),
-    outcome: refused(/names 5\d+ paths, and an import takes at most 50000/),
+    name: 'a manifest of more than 20,000 paths',
+    changes: Array.from({ length: 20_001 }, (_, index) => made(`f/${index}`)),
+    outcome: refused(/a checkpoint names 2\d+ paths, and an import takes at most 20000/),
   },
   {
-    name: 'more than 200,000 parts',
+    name: 'more than 100,000 paths in all its checkpoints',
     changes: [made('b.js')],
-    outcome: refused(/parts, and an import takes at most 200000/),
-    carried: (usual) => ({ ...usual, contents: Array.from({ length: 200_001 }, () => FINE) }),
+    outcome: refused(/its checkpoints name 1\d+ paths, and an import takes at most 100000/),
+    moreCheckpoints: 6,
+  },
+  {
+    name: 'more than 250,000 parts',
+    changes: [made('b.js')],
+    outcome: refused(/parts, and an import takes at most 250000/),
+    moreParts: 250_000,
   },
   {
     name: 'branches, HEAD and index',
@@ -360,7 +369,21 @@ const forge = async (
         }
       : { checkpoints: [manifest], contents: [EVIL, FINE] };
   const file = path.join(place.folder, 'forged.pawl');
-  await exportSession(scratch, sessionId, file, row.carried?.(usual) ?? usual);
+  const large = Array.from({ length: row.moreCheckpoints ?? 0 }, (_, number) => {
+    const many = Array.from({ length: 19_999 }, (__, index) => made(`${number}/${index}`));
+    return Buffer.from(JSON.stringify({ version: 1, by: 'agent', changes: many }));
+  });
+  const checkpoints = [...usual.checkpoints, ...large];
+  await exportSession(scratch, sessionId, file, { ...usual, checkpoints });
+  if (row.moreParts !== undefined) {
+    const bytes = readFileSync(file);
+    const end = bytes.indexOf('\n');
+    const head = JSON.parse(bytes.toString('utf8', 0, end));
+    const none = { bytes: 0, sha256: hashBytes(Buffer.alloc(0)) };
+    const more = Array.from({ length: row.moreParts }, () => none);
+    const longer = JSON.stringify({ ...head, contents: [...head.contents, ...more] });
+    writeFileSync(file, Buffer.concat([Buffer.from(longer), bytes.subarray(end)]));
+  }
   return { file, id: sessionId };
 };
 
@@ -514,6 +537,25 @@ const expectLive = async (
   assert.deepEqual(written(), [OK_FILE], 'an own session by now, with checkpoints from elsewhere');
 };
 
+test('a fork keeps foreign what came from elsewhere, also once a prompt made the session own', async (context) => {
+  const row: Row = { name: 'forked', changes: [made('.envrc')], outcome: LEFT };
+  const { place, workspace, id, run, written } = await openStage(context, row);
+  const before = (await run('fork', id, '--at', '4')).stdout.trim();
+  await run('rewind', before, '--at', '0', '--files', '--force');
+  assert.deepEqual(written(), [OK_FILE]);
+  await run('redo', before);
+  await expectLive(place, workspace, id, written);
+  const after = (await run('fork', id, '--at', '5')).stdout.trim();
+  const { isForeign } = JSON.parse(
+    (await run('sessions', '--json')).stdout.split('\n').find((line) => line.includes(after)) ??
+      '{}',
+  );
+  assert.equal(isForeign, undefined, 'the fork of an own session is own');
+  await run('rewind', after, '--at', '0', '--files', '--force');
+  assert.deepEqual(written(), [OK_FILE]);
+  expectNamed(row, await run('rewind', after), 'the list of the fork');
+});
+
 test('an honest export is imported and rewound where the user stands', async (context) => {
   const row: Row = {
     name: 'honest',
@@ -524,12 +566,22 @@ test('an honest export is imported and rewound where the user stands', async (co
   assert.equal(imported.code, 0, text(imported));
   const dry = await run('rewind', id, '--at', '0', '--dry-run');
   assert.equal(dry.code, 0, text(dry));
-  assert.match(dry.stdout, /^ {2}src\/a\.ts created$/m);
   const back = await run('rewind', id, '--at', '0', '--files');
   assert.equal(back.code, 0, text(back));
   assert.deepEqual(written(), [OK_FILE, 'src/a.ts fine\n', 'src/link a.ts']);
   assert.equal((await run('redo', id)).code, 0);
   assert.deepEqual(written(), []);
+});
+
+test('the dry run of a session from here names each file, too', async (context) => {
+  const place = makePlace(context);
+  const script = path.join(place.home, 'script.json');
+  const call = { tool: 'write', input: { path: 'new.txt', content: 'x' } };
+  writeFileSync(script, JSON.stringify({ replies: [{ calls: [call] }, { text: 'Done.' }] }));
+  const model = ['--model', `scripted/${script}`, '--preset', 'auto', '--sandbox', 'off'];
+  await runInProcess(place, ['-p', 'go', ...model]);
+  const dry = await runInProcess(place, ['rewind', '', '--at', '0', '--dry-run']);
+  assert.match(dry.stdout, /^ {2}new\.txt deleted$/m, text(dry));
 });
 
 test('there are forty forged exports and more', () => {

@@ -25,9 +25,21 @@ import type { CheckpointStore } from './store.js';
 
 /** An import reads its file as a whole. */
 const CARRIED_BYTES_MAX = 1024 ** 3;
-/** Changed paths of one checkpoint that comes with an import, and of all: far more than real ones. */
-const CHANGES_MAX = 50_000;
-const ALL_CHANGES_MAX = 200_000;
+/** Changed paths of one checkpoint that an import takes, and of all: far more than usual ones. */
+const CHANGES_MAX = 20_000;
+const ALL_CHANGES_MAX = 100_000;
+
+const countChanges = ({ changes, refs = [] }: Manifest): number => changes.length + refs.length;
+
+/** Why a checkpoint is too large; null: it is not. `total`: the paths of it and those before. */
+const whyTooLarge = (manifest: Manifest, total: number): string | null => {
+  const count = countChanges(manifest);
+  if (count > CHANGES_MAX)
+    return `a checkpoint names ${count} paths, and an import takes at most ${CHANGES_MAX}`;
+  return total > ALL_CHANGES_MAX
+    ? `its checkpoints name ${total} paths, and an import takes at most ${ALL_CHANGES_MAX}`
+    : null;
+};
 
 /**
  * The checkpoints of a session and the contents that they name. `left`: what stays behind; `.`
@@ -42,6 +54,7 @@ export const collectCarried = async (
   const contents = new Map<string, Buffer>();
   const leftFiles = new Map<string, FileLeft>();
   let bytesLeft = CARRIED_BYTES_MAX;
+  let total = 0;
   const refusal = (bytes: Buffer): string | null => {
     const { names } = redactor.redact(bytes.toString('utf8'));
     if (names.length > 0) return `it holds the value of $${names.join(', $')}`;
@@ -60,6 +73,14 @@ export const collectCarried = async (
     await add(checkpoints, sha256, '.');
     const bytes = checkpoints.get(sha256);
     const manifest = bytes === undefined ? null : parseManifest(bytes);
+    const count = manifest === null ? 0 : countChanges(manifest);
+    const why = manifest === null ? null : whyTooLarge(manifest, total + count);
+    if (why !== null) {
+      checkpoints.delete(sha256);
+      leftFiles.set(sha256, fileLeft('.', why));
+      continue;
+    }
+    total += count;
     for (const change of [...(manifest?.changes ?? []), ...(manifest?.refs ?? [])])
       for (const content of listContents(change)) await add(contents, content, change.path);
   }
@@ -71,8 +92,6 @@ export const collectCarried = async (
 };
 
 // ---- The import ----
-
-const countChanges = ({ changes, refs = [] }: Manifest): number => changes.length + refs.length;
 
 /** The names and kinds of changes. Numbers of lines need contents, which may be missing. */
 const nameChanges = ({ files, ...counts }: ChangeSummary): string =>
@@ -95,14 +114,11 @@ const findFault = async (
   for (const bytes of checkpoints) {
     const manifest = parseManifest(bytes);
     if (!isSound(manifest)) return 'one of its checkpoints names a place that none may name';
-    const count = countChanges(manifest);
-    total += count;
-    if (count > CHANGES_MAX)
-      return `one of its checkpoints names ${count} paths, and an import takes at most ${CHANGES_MAX}`;
+    total += countChanges(manifest);
+    const why = whyTooLarge(manifest, total);
+    if (why !== null) return why;
     manifests.set(hashBytes(encodeManifest(manifest)), manifest); // as it is going to be stored
   }
-  if (total > ALL_CHANGES_MAX)
-    return `its checkpoints name ${total} paths, and an import takes at most ${ALL_CHANGES_MAX}`;
   for (const { checkpoint, by, changes } of claims) {
     const manifest = manifests.get(checkpoint);
     if (manifest === undefined) continue;

@@ -2,7 +2,7 @@
  * Checkpoints that came from elsewhere: with an import, or in a copied state folder. Anybody may
  * have written them, and the journal that names them.
  *
- * 1. Every reader gets them by `readCheckpoints`: one that is not sound counts as missing, and files
+ * 1. Every reader gets them by `readCheckpoints`. One that is not sound counts as missing. Files
  *    that other programs obey, links that lead out, HEAD, branches and the index stay as they are.
  * 2. The journal names a folder, but only the user says where files are written: where they stand,
  *    and never in a home (`refuseForeignPlace`).
@@ -50,9 +50,9 @@ export type ReadCheckpoints = {
   /** Without the paths that stay. */
   readonly manifests: readonly Manifest[];
   /** Paths that no rewind and no copy touches, and why; `.`: a whole checkpoint. */
-  readonly left: ReadonlyMap<string, string>;
+  readonly untouched: ReadonlyMap<string, string>;
   /** Those of git, which count only where refs are asked for. */
-  readonly leftRefs: readonly FileLeft[];
+  readonly untouchedRefs: readonly FileLeft[];
 };
 
 /** A session's folder, a real absolute path, and where its checkpoints are. */
@@ -69,13 +69,13 @@ export const readCheckpoints = async (
 ): Promise<ReadCheckpoints> => {
   const userPlaces = checkpoints.some((one) => one.isForeign) ? readUserPlaces(environment) : null;
   const named: Manifest[] = [];
-  const left = new Map<string, string>();
+  const untouched = new Map<string, string>();
   let hasForeign = false;
   for (const { id, isForeign } of checkpoints) {
     const manifest = await store.manifest(id);
     const isUsable = manifest !== null && (!isForeign || isSound(manifest));
     if (!isUsable) {
-      left.set('.', manifest === null ? NO_MANIFEST : UNSOUND);
+      untouched.set('.', manifest === null ? NO_MANIFEST : UNSOUND);
       continue;
     }
     named.push(manifest);
@@ -83,26 +83,27 @@ export const readCheckpoints = async (
     hasForeign = true;
     for (const change of manifest.changes) {
       const why = whyLeft(workspace, change, userPlaces);
-      if (why !== null) left.set(change.path, why);
+      if (why !== null) untouched.set(change.path, why);
     }
   }
-  // also in checkpoints of this session's own: before the change stands what came from elsewhere
+  // also in later checkpoints from here: before their changes stands what came from elsewhere
   const manifests = named.map(
     ({ version, by, changes, refs }): Manifest => ({
       version,
       by,
-      changes: left.size === 0 ? changes : changes.filter((change) => !left.has(change.path)),
+      changes:
+        untouched.size === 0 ? changes : changes.filter((change) => !untouched.has(change.path)),
       ...(refs === undefined || hasForeign ? {} : { refs }),
     }),
   );
   const refs = new Set(
     hasForeign ? named.flatMap((one) => one.refs ?? []).map((one) => one.path) : [],
   );
-  const leftRefs = [...refs].map((ref) => fileLeft(ref, REF_STAYS));
-  return { named, manifests, left, leftRefs };
+  const untouchedRefs = [...refs].map((ref) => fileLeft(ref, REF_STAYS));
+  return { named, manifests, untouched, untouchedRefs };
 };
 
-/** Why a change that came from elsewhere is not made; null: it may be. */
+/** Why a change that came from elsewhere is refused; null: it may happen. */
 const whyLeft = (
   workspace: string,
   { path: place, before, after }: PathChange,
@@ -157,7 +158,7 @@ export type ForeignPlace = {
   readonly environment: ProcessEnvironment;
 };
 
-/** Why files of a session from elsewhere are not written there, and what to do; null: they may be. */
+/** Why files of a session from elsewhere stay as they are there, and what to do instead. */
 export const refuseForeignPlace = ({
   workspace,
   standsIn,
@@ -182,7 +183,7 @@ export const refuseForeignPlace = ({
 const isHash = (value: unknown): boolean =>
   typeof value === 'string' && /^[0-9a-f]{40}([0-9a-f]{24})?$/.test(value);
 
-/** `.` and `..`, also as file systems read them that ignore blanks, dots or invisible characters. */
+/** `.` and `..`, also where a file system ignores blanks, dots or invisible characters. */
 const DOTS = /^[\s.\p{Default_Ignorable_Code_Point}]*$/u;
 
 /** Whether a name stays in the workspace and out of git folders, in every spelling of them. */

@@ -652,10 +652,10 @@ class SessionCheckpoints implements Checkpoints {
 
   describe(checkpoints: readonly NamedCheckpoint[]): Promise<DescribedCheckpoints | null> {
     return this.#inTurn(async () => {
-      const { named, manifests, left } = await this.#read(checkpoints);
+      const { named, manifests, untouched } = await this.#read(checkpoints);
       if (manifests.length === 0) return null;
       const changes = await summarise(this.#store, composeChanges(named, isSameState), 'all');
-      return { changes, left: [...left].map(([name, why]) => fileLeft(name, why)) };
+      return { changes, untouched: [...untouched].map(([name, why]) => fileLeft(name, why)) };
     });
   }
 
@@ -665,14 +665,14 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   async #plan({ takeBack, force, refs: wantsRefs }: RestoreRequest): Promise<RestorePlan> {
-    const { manifests, left, leftRefs } = await this.#read(takeBack);
+    const { manifests, untouched, untouchedRefs } = await this.#read(takeBack);
     /** Files that stay as they are. */
-    const leftFiles: FileLeft[] = [...left].map(([name, why]) => fileLeft(name, why));
+    const leftFiles: FileLeft[] = [...untouched].map(([name, why]) => fileLeft(name, why));
     const isForeign = takeBack.some((checkpoint) => checkpoint.isForeign);
     const { workspace: standsIn } = this.#place;
     const refusal = isForeign ? refuseForeignPlace({ standsIn, ...this.#place }) : null;
     const targets = composeChanges(manifests, isSameState).filter(
-      ({ path: name }) => !left.has(name),
+      ({ path: name }) => !untouched.has(name),
     );
     if (refusal !== null) {
       for (const { path: name } of targets) leftFiles.push(fileLeft(name, NOT_HERE));
@@ -696,7 +696,7 @@ class SessionCheckpoints implements Checkpoints {
     const summary = await summarise(this.#store, changes, 'all');
     const { workspace } = this.#place;
     const refs = wantsRefs ? await this.#planRefs(manifests) : { changes: [], left: [] };
-    leftFiles.push(...refs.left, ...(wantsRefs ? leftRefs : []));
+    leftFiles.push(...refs.left, ...(wantsRefs ? untouchedRefs : []));
     const movedRefs = refs.changes.map(describeRef);
     if (changes.length === 0 && refs.changes.length === 0)
       return { plan: null, refusal, changes: summary, left: leftFiles, refs: movedRefs };
