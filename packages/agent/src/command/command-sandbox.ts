@@ -522,18 +522,17 @@ class Sandbox implements CommandSandbox {
     // No local sockets where those of the machine could be reached, or folders be handed over that
     // would lose their protection.
     const filter = filterFor(view, (network && sockets.abstract) || !features.locksMounts);
-    const filtered = filter !== null;
-    const outer = outerLayer(features, {
+    const isolation = {
       network: network || entry.length > 0, // in the session's network it makes none of its own
-      filtered,
-    });
-    const inner = innerLayer(bwrap, features, filtered);
+      filtered: filter !== null,
+    };
     const fenceWith = (mounts: readonly Mount[], home: SessionFolders): CommandFence => {
       const { host } = view;
       const { masked } = places;
       const inside = mountArguments({ mounts, masked, host, folders: home, network, workspace });
-      const words = [...outer, ...inside.mounts];
-      return { bwrap, words, seals: [...inside.seals, ...inner], filter, entry };
+      const words = [...outerLayer(features, isolation), ...inside.mounts];
+      const seals = [...inside.seals, ...innerLayer(bwrap, features, isolation)];
+      return { bwrap, words, seals, filter, entry };
     };
 
     // The next command is parked behind the fence that it probably gets, not behind an unusual one.

@@ -340,7 +340,7 @@ class Pool implements Launcher {
     if (parked.length - others.length >= AHEAD) return;
     const entry = entryKey(enclosure);
     const other = others.find((slot) => slot.entry === entry) ?? null;
-    this.#tryPark(other ?? this.#freeSlot(enclosure), enclosure);
+    this.#tryPark(other ?? this.#freeSlot(enclosure), enclosure, key);
   }
 
   /** Calls `#settle` after this time. The end of another command starts the time anew. */
@@ -364,14 +364,14 @@ class Pool implements Launcher {
     if (last === undefined || last.key !== null) return;
     const fitting = this.#freeSlot(enclosure);
     if (fitting !== last) this.#drop(last);
-    this.#tryPark(fitting, enclosure);
+    this.#tryPark(fitting, enclosure, fenceKey(enclosure));
   }
 
   /** Parks a command, in a new launcher process if there is no free one. */
-  #tryPark(free: Slot | null, enclosure: Enclosure): void {
+  #tryPark(free: Slot | null, enclosure: Enclosure, key: string): void {
     try {
       const slot = free ?? this.#open(enclosure);
-      if (slot !== null) this.#park(slot, enclosure, fenceKey(enclosure));
+      if (slot !== null) this.#park(slot, enclosure, key);
     } catch {
       // The disk is full or the process limit reached: the next command tries again.
     }

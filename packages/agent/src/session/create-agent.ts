@@ -625,15 +625,26 @@ const createLossFinder =
     return find(folder, paths);
   };
 
+/** The sandboxes of a session, and the places that they keep from commands. */
+const openSandbox = (
+  { passEnvironment, keyFiles, report }: AgentParts,
+  environment: ProcessEnvironment,
+  sessionId: string,
+) => {
+  const userPlaces = readUserPlaces(environment, keyFiles);
+  const tellUser = (text: string): void => report(new Error(text));
+  const options = { environment, passEnvironment, sessionId, userPlaces, tellUser };
+  return { userPlaces, sandbox: createSessionSandbox(options) };
+};
+
 /** Creates the dependencies of one session. `taskTools`: tools of this session alone. */
 const equip = async (
   parts: AgentParts,
   { workspace, sessionId, startedBy }: EquippedSession,
   taskTools: readonly Tool[] = [],
 ): Promise<SessionDependencies> => {
-  const { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks, report } = parts;
+  const { models, tools, moreTools, lateTools, redactor, hooks } = parts;
   const environment = process.env;
-  const userPlaces = readUserPlaces(environment, parts.keyFiles);
   // "Late" checkpoints and hooks load their code when a call may first change files.
   const [
     { createFileMemory },
@@ -646,19 +657,12 @@ const equip = async (
     import('../workspace/late-hooks.js'),
     tools === undefined ? import('../tools/builtin-tools.js') : null,
   ]);
-  const tellUser = (text: string): void => report(new Error(text));
-  const sandbox = createSessionSandbox({
-    environment,
-    passEnvironment,
-    sessionId,
-    userPlaces,
-    tellUser,
-  });
+  const { sandbox, userPlaces } = openSandbox(parts, environment, sessionId);
   const checkpoints = parts.checkpoints
     ? createLateCheckpoints({ workspace, sessionId, environment })
     : null;
-  const findLosses = createLossFinder(checkpoints, environment);
   const [files, jobs] = [createFileMemory(), createJobs()];
+  const findLosses = createLossFinder(checkpoints, environment);
   const findDiscarded = createDiscardedFinder(files, environment);
   const userHooks =
     hooks.length === 0

@@ -125,7 +125,7 @@ export const outerLayer = (
 export const innerLayer = (
   bwrap: ProgramPath,
   features: Features,
-  filtered: boolean,
+  { filtered }: Pick<Isolation, 'filtered'>,
 ): readonly string[] =>
   features.locksMounts
     ? [
@@ -145,7 +145,7 @@ export const probeArguments = (
   ...mountWords(mounts),
   ...systemWords(),
   ...['--tmpfs', '/tmp', ...sealed('/'), '--chdir', '/tmp'],
-  ...innerLayer(bwrap, features, filtered),
+  ...innerLayer(bwrap, features, { filtered }),
 ];
 
 /** The names from `folder` down to `place`; none if it does not lie in it. */
