@@ -10,6 +10,7 @@ import { createCommandSandbox } from '../../../packages/agent/src/command/comman
 import { attemptNow } from '../../../packages/agent/src/platform/attempt.js';
 import type { CommandLevel } from '../../../packages/agent/src/policy/decide.js';
 import type { RepositoryAccess } from '../../../packages/agent/src/policy/repository-access.js';
+import { readUserPlaces } from '../../../packages/agent/src/secrets/user-places.js';
 import { shareHostView } from './share-host-view.js';
 
 /**
@@ -176,6 +177,7 @@ const runScenario = async (scenario: Scenario, cacheFolder: string): Promise<Sce
       workspace,
       environment,
       sessionFolder: folder,
+      userPlaces: readUserPlaces(environment),
       ...(changesHost(scenario) ? {} : { viewHost: viewOnce }),
       passEnvironment: pass,
       cacheFolder,

@@ -23,7 +23,7 @@ import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { entryStatus } from '../platform/files.js';
+import { entryStatus, isWithin } from '../platform/files.js';
 import { findProgram, type ProgramPath } from '../platform/find-program.js';
 import {
   closingOthers,
@@ -35,7 +35,7 @@ import {
 } from '../platform/start-program.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { HistoryPurpose, RepositoryAccess } from '../policy/repository-access.js';
-import { type FoundPlaces, placesIn, readUserPlaces } from '../secrets/user-places.js';
+import type { FoundPlaces } from '../secrets/user-places.js';
 import {
   findInNetwork,
   removeStale,
@@ -53,7 +53,7 @@ import type {
   SessionNetworkAnswer,
 } from './launcher.js';
 import type { OutputReceiver } from './output.js';
-import { innerLayer, mountArguments, outerLayer, type SandboxProbe } from './sandbox/bubblewrap.js';
+import { fenceLayers, mountArguments, type SandboxProbe } from './sandbox/bubblewrap.js';
 import { GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
 import {
   EXCHANGED,
@@ -103,8 +103,7 @@ export type CommandSandboxOptions = {
    * Names of variables that the user passes to commands beside the usual ones. Secrets are allowed.
    */
   readonly passEnvironment?: readonly string[];
-  /** The user's places. Default: those that the environment names. */
-  readonly userPlaces?: FoundPlaces;
+  readonly userPlaces: FoundPlaces;
   /** How the machine is inspected. Sandboxes that share a view give the same function. */
   readonly viewHost?: (() => HostView) | undefined;
   /** The session, if it can be resumed. */
@@ -221,13 +220,17 @@ type SessionView = {
   readonly filters: { readonly local: string; readonly withoutLocal: string } | null;
 };
 
-const findUserPlaces = ({ environment, userPlaces }: CommandSandboxOptions): FoundPlaces =>
-  userPlaces ?? readUserPlaces(environment);
+/** Those of the places that lie in the workspace. A place that holds all of it does not count. */
+const placesIn = ({ obeyed, credentials }: FoundPlaces, workspace: string): readonly string[] => {
+  const inside: string[] = [];
+  for (const place of new Set([...obeyed, ...credentials]))
+    if (place !== workspace && isWithin(place, workspace)) inside.push(place);
+  return inside.filter((one) => !inside.some((outer) => outer !== one && isWithin(one, outer)));
+};
 
 /** Inspects the machine and makes the session's folders. */
 const viewSession = async (options: CommandSandboxOptions): Promise<SessionView> => {
-  const { workspace, environment, sessionFolder, viewHost = viewHostNow } = options;
-  const userPlaces = findUserPlaces(options);
+  const { workspace, environment, sessionFolder, userPlaces, viewHost = viewHostNow } = options;
   const secrets = secretPlaces({ environment, userPlaces });
   const host = viewHost();
   const home = viewHome({
@@ -302,10 +305,12 @@ class Sandbox implements CommandSandbox {
     const { workspace, environment, sessionFolder, sessionId = null } = options;
     // Takes over what killed processes were guarding, and the lines that they could not report.
     const search = { processFolder: sessionFolder, workspace, sessionId };
-    const userPlaces = placesIn(findUserPlaces(options), workspace);
+    const found = options.userPlaces;
+    const userPlaces = placesIn(found, workspace);
     this.#protected = new ProtectedFiles({
       workspace,
       userPlaces,
+      hidden: [...found.hidden, ...found.credentials],
       environment,
       folder: `${sessionFolder}/set-aside`,
       record: guardRecordIn(sessionFolder),
@@ -522,17 +527,16 @@ class Sandbox implements CommandSandbox {
     // No local sockets where those of the machine could be reached, or folders be handed over that
     // would lose their protection.
     const filter = filterFor(view, (network && sockets.abstract) || !features.locksMounts);
-    const isolation = {
+    const { outer, inner } = fenceLayers(bwrap, features, {
       network: network || entry.length > 0, // in the session's network it makes none of its own
       filtered: filter !== null,
-    };
+    });
     const fenceWith = (mounts: readonly Mount[], home: SessionFolders): CommandFence => {
       const { host } = view;
       const { masked } = places;
       const inside = mountArguments({ mounts, masked, host, folders: home, network, workspace });
-      const words = [...outerLayer(features, isolation), ...inside.mounts];
-      const seals = [...inside.seals, ...innerLayer(bwrap, features, isolation)];
-      return { bwrap, words, seals, filter, entry };
+      const words = [...outer, ...inside.mounts];
+      return { bwrap, words, seals: [...inside.seals, ...inner], filter, entry };
     };
 
     // The next command is parked behind the fence that it probably gets, not behind an unusual one.

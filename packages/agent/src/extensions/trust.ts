@@ -14,7 +14,7 @@
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, open, readdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isOwnOrSystem, otherWriters, readRegular } from '../platform/files.js';
+import { errorCode, isOwnOrSystem, otherWriters, readRegular } from '../platform/files.js';
 import { parseBounded } from '../platform/untrusted-input.js';
 import { COMMAND_LEVELS, type CommandLevel } from '../policy/decide.js';
 
@@ -239,9 +239,6 @@ type Version = {
   /** Null if there is no text: nothing was written yet, or it was set aside. */
   readonly text: string | null;
 };
-
-const errorCode = (error: unknown): unknown =>
-  error instanceof Error && 'code' in error ? error.code : undefined;
 
 const versionPath = (folder: string, number: number): string => join(folder, `${number}.json`);
 

@@ -28,7 +28,7 @@ import { crc32 } from 'node:zlib';
 import type { PastFiles } from '../machine/carried-session.js';
 import type { MachineUpgrade } from '../machine/event.js';
 import { attempt } from '../platform/attempt.js';
-import { openRegular, withRegular } from '../platform/files.js';
+import { errorCode, openRegular, withRegular } from '../platform/files.js';
 import type {
   Entry,
   Header,
@@ -43,7 +43,6 @@ import { copyEntries, forkHeader } from './fork.js';
 import {
   cannotRead,
   cannotWrite,
-  errorCode,
   exists,
   JournalError,
   misnamed,

@@ -3,6 +3,7 @@
  * the user can do; no other file composes one.
  */
 
+import { errorCode } from '../platform/files.js';
 import type { MachineTypes } from '../ports/journal.js';
 
 /**
@@ -58,10 +59,6 @@ export class JournalError extends Error {
     this.why = why;
   }
 }
-
-/** The code of an operating system error, like ENOENT; empty for other errors. */
-export const errorCode = (error: unknown): string =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
 const messageText = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);

@@ -8,10 +8,10 @@
 
 import { readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { withRegular } from '../platform/files.js';
+import { errorCode, withRegular } from '../platform/files.js';
 import type { Header, MachineTypes, SessionInfo } from '../ports/journal.js';
 import type { Recorded } from './codec.js';
-import { cannotRead, errorCode, JournalError } from './journal-error.js';
+import { cannotRead, JournalError } from './journal-error.js';
 import { JournalScan } from './reader.js';
 import { machineKind } from './replay.js';
 import {

@@ -16,13 +16,14 @@ import { hostname, uptime } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import {
   descriptorPath,
+  errorCode,
   hasDescriptorPaths,
   O_PATH,
   readRegular,
   readTextOrEmpty,
   readTextOrEmptySync,
 } from '../platform/files.js';
-import { cannotWrite, errorCode, JournalError } from './journal-error.js';
+import { cannotWrite, JournalError } from './journal-error.js';
 import { FILE_MODE } from './state-folder.js';
 
 /**

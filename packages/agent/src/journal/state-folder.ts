@@ -10,10 +10,10 @@ import { createHmac, hash, randomBytes, randomUUID, timingSafeEqual } from 'node
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { link, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { readUpTo, withRegular } from '../platform/files.js';
+import { errorCode, readUpTo, withRegular } from '../platform/files.js';
 import type { Blobs, Header, MachineTypes } from '../ports/journal.js';
 import { crc32c, encodeHeader } from './codec.js';
-import { blobDamaged, cannotRead, cannotWrite, errorCode } from './journal-error.js';
+import { blobDamaged, cannotRead, cannotWrite } from './journal-error.js';
 
 /*
  * Paths under the state folder:

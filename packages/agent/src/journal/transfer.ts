@@ -11,7 +11,7 @@ import { existsSync } from 'node:fs';
 import { constants, copyFile, link, lstat, open, readFile, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import type { ChangeSummary, On } from '../machine/event.js';
-import { withRegular } from '../platform/files.js';
+import { errorCode, withRegular } from '../platform/files.js';
 import type { AgentTypes, Header, MachineTypes } from '../ports/journal.js';
 import {
   type ByteSource,
@@ -23,7 +23,7 @@ import {
   splitFirst,
 } from './codec.js';
 import { removeLeftovers } from './file-store.js';
-import { blobDamaged, cannotRead, cannotWrite, errorCode, JournalError } from './journal-error.js';
+import { blobDamaged, cannotRead, cannotWrite, JournalError } from './journal-error.js';
 import { agentMachine, refuseNewerAgent } from './journaled-agent-machine.js';
 import { acquireLock } from './lock.js';
 import { checkHeader, checkRecords, JournalScan } from './reader.js';

@@ -18,12 +18,14 @@ import {
 
 type Untimed = UserEvent extends infer E ? (E extends unknown ? Omit<E, 'at'> : never) : never;
 
+const untimedCases: Record<string, unknown> = {};
+for (const [type, { at: _, ...fields }] of Object.entries(userEventCases))
+  untimedCases[type] = fields;
+
 /** An event that a user may send, without its time. */
 export const inputShape = variant<Untimed, 'type'>(
   'type',
-  Object.fromEntries(
-    Object.entries(userEventCases).map(([type, { at: _, ...fields }]) => [type, fields]),
-  ) as never, // the same types, each without the field that all have
+  untimedCases as never, // the same types, each without the field that all have
 );
 
 export const settingsPatchShape = object<Partial<Settings>>(partly<Settings>(settingsShape.fields));

@@ -287,8 +287,11 @@ const OVERFLOWS: readonly RegExp[] = [
   /range of input length should be/i,
 ];
 
+const overflows: Wording[] = [];
+for (const pattern of OVERFLOWS) overflows.push([pattern, 'contextOverflow']);
+
 const wordings: readonly Wording[] = [
-  ...OVERFLOWS.map((pattern): Wording => [pattern, 'contextOverflow']),
+  ...overflows,
   [
     /credit balance is too low|specified API usage limits|exceeded your current quota|insufficient (credits|balance)|requires more credits|(doesn't|does not) have any credits|please recharge|\u4f59\u989d\u4e0d\u8db3/i,
     'quotaExhausted',

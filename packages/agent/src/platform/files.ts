@@ -110,8 +110,9 @@ type OpenOptions = {
   readonly follow?: 'all' | 'folders' | 'none';
 };
 
-const errorCode = (error: unknown): unknown =>
-  error instanceof Error && 'code' in error ? error.code : undefined;
+/** The code of a system error, such as `ENOENT`; empty if it has none. */
+export const errorCode = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
 /** The message of a system error, with the path that the caller knows. */
 export const systemFault = (error: unknown, place: string): string =>

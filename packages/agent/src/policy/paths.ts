@@ -366,13 +366,14 @@ export const markSensitivePaths = (
   userPlaces: UserPlaces,
 ): CallFacts => {
   const reported = facts.protected ?? [];
-  const protectedPaths = facts.paths.filter(
+  const paths = facts.paths.filter((path) => path !== workspace);
+  const protectedPaths = paths.filter(
     (path) =>
       reported.includes(path) || protectionInWorkspace(workspace, path, userPlaces) !== null,
   );
-  const secret = facts.paths.filter((path) => isSecretPath(path, userPlaces, workspace));
+  const secret = paths.filter((path) => isSecretPath(path, userPlaces, workspace));
   const leavesWorkspace =
-    facts.needs === undefined && facts.paths.some((path) => relativeTo(workspace, path) === null);
+    facts.needs === undefined && paths.some((path) => relativeTo(workspace, path) === null);
   return {
     ...facts,
     ...(leavesWorkspace ? ({ needs: 'outside' } as const) : {}),

@@ -14,53 +14,55 @@ import {
   type ProcessEnvironment,
   stateFolder,
 } from '../platform/environment.js';
-import { entriesIn, entryStatus, isWithin } from '../platform/files.js';
+import { entriesIn, entryStatus } from '../platform/files.js';
 import { CREDENTIALS, listWords, type UserPlaces } from '../policy/paths.js';
 
 const LINKS_MAX = 40;
 
-/** The target of a link; null for anything else, and for what is not there. */
-const readTarget = (place: string): string | null => {
-  if (entryStatus(place)?.isSymbolicLink() !== true) return null;
-  try {
-    return readlinkSync(place);
-  } catch {
-    return null; // gone meanwhile
-  }
-};
+/** Targets of links by their paths. Most places begin with the same folders: each is read once. */
+type LinkTargets = Map<string, string | null>;
 
-/** Reads each link once, since most places begin with the same folders. */
-const createLinkReader = (): ((place: string) => string | null) => {
-  const targets = new Map<string, string | null>();
-  return (place) => {
-    const known = targets.get(place);
-    if (known !== undefined) return known;
-    const target = readTarget(place);
-    targets.set(place, target);
-    return target;
-  };
+/** The target of a link; null for anything else, and for what is not there. */
+const readTarget = (place: string, targets: LinkTargets): string | null => {
+  const known = targets.get(place);
+  if (known !== undefined) return known;
+  let target: string | null = null;
+  try {
+    if (entryStatus(place)?.isSymbolicLink() === true) target = readlinkSync(place);
+  } catch {
+    // gone meanwhile
+  }
+  targets.set(place, target);
+  return target;
 };
 
 /**
- * The absolute path, each link on the way, and the real path at the end, which may be missing: who
- * can make it there or replace a link has the place.
+ * For each place the absolute path, each link on the way, and the real path, which may be missing:
+ * who can make it there or replace a link has the place. The real path of the last one is last.
  */
-const pathsTo = (place: string, readLink: (place: string) => string | null): readonly string[] => {
-  const paths = [path.normalize(place)];
-  const names = place.split(path.sep);
+const pathsTo = (places: readonly string[], targets: LinkTargets): readonly string[] => {
+  const paths = new Set<string>();
   let real = '/';
-  for (let name = names.shift(); name !== undefined; name = names.shift()) {
-    const next = path.join(real, name);
-    const target = paths.length > LINKS_MAX ? null : readLink(next);
-    if (target === null) {
-      real = next;
-      continue;
+  for (const place of places) {
+    paths.add(path.normalize(place));
+    const names = place.split(path.sep);
+    real = '/';
+    let links = 0;
+    for (let name = names.shift(); name !== undefined; name = names.shift()) {
+      const next = path.join(real, name);
+      const target = links >= LINKS_MAX ? null : readTarget(next, targets);
+      if (target === null) {
+        real = next;
+        continue;
+      }
+      links += 1;
+      paths.add(next);
+      names.unshift(...target.split(path.sep));
+      if (path.isAbsolute(target)) real = '/';
     }
-    paths.push(next);
-    names.unshift(...target.split(path.sep));
-    if (path.isAbsolute(target)) real = '/';
+    paths.add(real);
   }
-  return [...paths, real];
+  return [...paths];
 };
 
 /** How deep links in the folder of the configuration are followed, and how many entries are. */
@@ -108,21 +110,19 @@ const credentialPlaces = (
   home: string,
   keyFiles: readonly string[],
 ): readonly string[] => {
-  const moved = MOVED.flatMap(([below, variable]) => {
-    const folder = environment[variable];
-    if (!isNamed(folder)) return [];
-    const places = CREDENTIALS.filter((place) => place.startsWith(below));
-    return places.map((place) => path.join(folder, place.slice(below.length)));
-  });
-  const named = CREDENTIAL_VARIABLES.flatMap(
-    (name) => environment[name]?.split(path.delimiter) ?? [],
-  );
-  return [
-    ...CREDENTIALS.map((place) => path.join(home, place)),
-    ...moved,
-    ...named.filter(isNamed),
-    ...keyFiles,
-  ];
+  const places = [...keyFiles];
+  for (const credential of CREDENTIALS) {
+    places.push(path.join(home, credential));
+    for (const [below, variable] of MOVED) {
+      const folder = credential.startsWith(below) ? environment[variable] : undefined;
+      if (isNamed(folder)) places.push(path.join(folder, credential.slice(below.length)));
+    }
+  }
+  for (const variable of CREDENTIAL_VARIABLES) {
+    for (const place of environment[variable]?.split(path.delimiter) ?? [])
+      if (isNamed(place)) places.push(place);
+  }
+  return places;
 };
 
 /** Places as the session's start finds them; made once a session. */
@@ -142,34 +142,22 @@ export const readUserPlaces = (
   environment: ProcessEnvironment,
   keyFiles: readonly string[] = [],
 ): FoundPlaces => {
-  const readLink = createLinkReader();
-  const withLinks = (places: readonly string[]): readonly string[] => [
-    ...new Set(places.flatMap((place) => pathsTo(place, readLink))),
-  ];
+  const targets: LinkTargets = new Map();
   const home = homeFolder(environment);
-  const [config, state, cache] = [configFolder, stateFolder, cacheFolder].map((find) =>
-    find(environment),
-  ) as [string, string, string]; // three functions, three paths
+  const config = configFolder(environment);
   const shared = environment.XDG_CONFIG_HOME;
   const moved = isNamed(shared) && path.relative(shared, path.join(home, '.config')) !== '';
   const configuration = [config, path.join(config, 'config.toml'), ...linksIn(config)];
-  const written = withLinks([state, cache]);
+  const state = stateFolder(environment);
+  const written = pathsTo([state, cacheFolder(environment)], targets);
   return {
-    home: pathsTo(home, readLink).at(-1) ?? home,
-    obeyed: [...withLinks([...configuration, ...(moved ? [shared] : [])]), ...written],
-    credentials: [...withLinks([...credentialPlaces(environment, home, keyFiles), state]), config],
-    folders: [...withLinks([config]), ...written],
+    home: pathsTo([home], targets).at(-1) ?? home,
+    obeyed: [...pathsTo([...configuration, ...(moved ? [shared] : [])], targets), ...written],
+    credentials: [
+      ...pathsTo([...credentialPlaces(environment, home, keyFiles), state], targets),
+      config,
+    ],
+    folders: [...pathsTo([config], targets), ...written],
     hidden: [config, ...written],
   };
-};
-
-/** Those of the places that lie in the workspace. A place that holds all of it does not count. */
-export const placesIn = (
-  { obeyed, credentials }: UserPlaces,
-  workspace: string,
-): readonly string[] => {
-  const inside = [...new Set([...obeyed, ...credentials])].filter(
-    (place) => place !== workspace && isWithin(place, workspace),
-  );
-  return inside.filter((one) => !inside.some((outer) => outer !== one && isWithin(one, outer)));
 };

@@ -796,8 +796,8 @@ const repositoryAbove = (folder: string): string | null => {
 export const workspaceFault = (folder: string, environment: ProcessEnvironment): string | null => {
   if (isOfSystem(folder)) return 'it belongs to the system';
   const userPlaces = readUserPlaces(environment);
-  const kept = userPlaces.folders.find((place) => isWithin(folder, place));
-  if (kept !== undefined) return `Pawl keeps its own files in ${kept}`;
+  for (const place of userPlaces.folders)
+    if (isWithin(folder, place)) return `Pawl keeps its own files in ${place}`;
   // `findProtection` looks for a name in the path, such as .git or .vscode, whose files programs
   // obey.
   if (folder.split(path.sep).some((name) => findProtection(name)?.path === '.git'))

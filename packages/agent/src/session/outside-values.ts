@@ -18,6 +18,7 @@ import {
   type Fields,
   faultIn,
   finite,
+  isRecord,
   list,
   nullable,
   object,
@@ -75,9 +76,6 @@ const takeCopy = <T>(shape: Shape<T>, plain: PlainCopy, whole: string): Checked<
 /** Copies the value and checks its shape. */
 const take = <T>(shape: Shape<T>, raw: unknown, whole: string): Checked<T> =>
   takeCopy(shape, copyPlain(raw, LIMITS), whole);
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * Separates the usage from the other fields, so that invalid usage leaves the rest valid. Both are

@@ -34,6 +34,7 @@ import {
   type InputFault,
   readNumber,
   type TranslatedInput,
+  wholeNumber,
   withoutFields,
 } from './define-tool.js';
 import { failed } from './file-change.js';
@@ -47,15 +48,7 @@ const EARLY_END_MS = 200;
 
 const schema = v.strictObject({
   command: v.exactOptional(v.pipe(v.string(), v.minLength(1, 'must not be empty'))),
-  timeoutMs: v.exactOptional(
-    v.pipe(
-      v.number(),
-      v.integer('must be a whole number'),
-      v.minValue(1, 'must be at least 1'),
-      v.maxValue(DEADLINE_MS_MAX, `must be at most ${DEADLINE_MS_MAX}`),
-      v.description(`Default ${DEADLINE_MS}.`),
-    ),
-  ),
+  timeoutMs: v.exactOptional(wholeNumber(1, DEADLINE_MS_MAX, `Default ${DEADLINE_MS}.`)),
   background: v.exactOptional(v.pipe(v.boolean(), v.description('Start it as a job and go on.'))),
   jobAction: v.exactOptional(
     v.pipe(v.picklist(['list', 'show', 'kill']), v.description('In place of command.')),

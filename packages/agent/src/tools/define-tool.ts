@@ -13,6 +13,7 @@
 import path from 'node:path';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema';
+import * as v from 'valibot';
 import { type BaseIssue, type GenericSchema, type InferOutput, safeParse } from 'valibot';
 import type { CallPreview } from '../machine/call.js';
 import { type JsonLimits, parseBounded } from '../platform/untrusted-input.js';
@@ -398,6 +399,16 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     run: async (input, context) => parts.run(parseChecked(input), context),
   };
 };
+
+/** The schema of a whole number between two bounds. */
+export const wholeNumber = (least: number, most: number, description: string) =>
+  v.pipe(
+    v.number(),
+    v.integer('must be a whole number'),
+    v.minValue(least, least === 0 ? 'must not be negative' : `must be at least ${least}`),
+    v.maxValue(most, `must be at most ${most}`),
+    v.description(description),
+  );
 
 /** A real path for people and models: relative to the workspace if it is inside. */
 export const showPath = (real: string, workspace: string): string => {

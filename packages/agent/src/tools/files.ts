@@ -11,6 +11,7 @@ import { type FileHandle, lstat, open, readlink, realpath, rename, unlink } from
 import { homedir } from 'node:os';
 import path from 'node:path';
 import {
+  errorCode,
   type HeldFolder,
   holdFolder,
   holdOrMakeFolder,
@@ -31,9 +32,6 @@ import { showPath } from './define-tool.js';
 //    in the way, so a tool takes its path from `findAllowed` just before it uses it.
 
 const LINKS_MAX = 40;
-
-const errorCode = (error: unknown): string =>
-  error instanceof Error && 'code' in error ? String(error.code) : '';
 
 /** Resolves symlinks up to the first missing part. */
 const follow = async (absolute: string, links: number): Promise<string> => {
@@ -135,7 +133,7 @@ export const hashBytes = (bytes: Uint8Array | string): string =>
   createHash('sha256').update(bytes).digest('hex');
 
 /** Stands for a missing file where a hash of a file is expected: sha256 of `absent`. */
-export const ABSENT = hashBytes('absent');
+export const ABSENT = '5ad38304b535c2987dbd24657c1a11b884984ff600d9f389deb0d4e634fee792';
 
 export type LoadedFile =
   | {

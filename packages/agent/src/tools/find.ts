@@ -9,7 +9,7 @@ import * as v from 'valibot';
 import type { HeldFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool, FOLDER_NAMES, type ForeignFields } from './define-tool.js';
+import { defineTool, FOLDER_NAMES, type ForeignFields, wholeNumber } from './define-tool.js';
 import { failed } from './file-change.js';
 import { listFiles, type RipgrepEnd, readGlob, withFolder } from './file-search.js';
 import { findAllowed, judgePath, titleWithin } from './files.js';
@@ -34,15 +34,7 @@ const schema = v.strictObject({
       v.description('Folder; default: the workspace.'),
     ),
   ),
-  limit: v.exactOptional(
-    v.pipe(
-      v.number(),
-      v.integer('must be a whole number'),
-      v.minValue(1, 'must be at least 1'),
-      v.maxValue(SHOWN_MAX, `must be at most ${SHOWN_MAX}`),
-      v.description(`Files shown, default ${SHOWN_DEFAULT}.`),
-    ),
-  ),
+  limit: v.exactOptional(wholeNumber(1, SHOWN_MAX, `Files shown, default ${SHOWN_DEFAULT}.`)),
 });
 type Input = v.InferOutput<typeof schema>;
 

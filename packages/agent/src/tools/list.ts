@@ -11,7 +11,7 @@ import * as v from 'valibot';
 import type { HeldFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool, FOLDER_NAMES, type ForeignFields } from './define-tool.js';
+import { defineTool, FOLDER_NAMES, type ForeignFields, wholeNumber } from './define-tool.js';
 import { failed } from './file-change.js';
 import { listFiles, withFolder } from './file-search.js';
 import { findAllowed, judgePath } from './files.js';
@@ -25,15 +25,6 @@ const PER_FOLDER_MAX = 100;
 /** After so many files counting stops, and the counts are too low. */
 const COUNTED_MAX = 200_000;
 
-const numberUpTo = (max: number, byDefault: number) =>
-  v.pipe(
-    v.number(),
-    v.integer('must be a whole number'),
-    v.minValue(1, 'must be at least 1'),
-    v.maxValue(max, `must be at most ${max}`),
-    v.description(`Default ${byDefault}.`),
-  );
-
 const schema = v.strictObject({
   path: v.exactOptional(
     v.pipe(
@@ -42,8 +33,8 @@ const schema = v.strictObject({
       v.description('Folder; default: the workspace.'),
     ),
   ),
-  depth: v.exactOptional(numberUpTo(DEPTH_MAX, DEPTH_DEFAULT)),
-  limit: v.exactOptional(numberUpTo(ENTRIES_MAX, ENTRIES_DEFAULT)),
+  depth: v.exactOptional(wholeNumber(1, DEPTH_MAX, `Default ${DEPTH_DEFAULT}.`)),
+  limit: v.exactOptional(wholeNumber(1, ENTRIES_MAX, `Default ${ENTRIES_DEFAULT}.`)),
 });
 type Input = v.InferOutput<typeof schema>;
 

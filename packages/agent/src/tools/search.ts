@@ -22,6 +22,7 @@ import {
   type InputFault,
   readNumber,
   type TranslatedInput,
+  wholeNumber,
 } from './define-tool.js';
 import { failed } from './file-change.js';
 import {
@@ -65,14 +66,6 @@ const VERIFIED_BYTES_MAX = 256_000_000;
 const COUNTED_MAX = 100_000;
 const COUNTING_MS = 2_000;
 
-const wholeNumber = (most: number) =>
-  v.pipe(
-    v.number(),
-    v.integer('must be a whole number'),
-    v.minValue(0, 'must not be negative'),
-    v.maxValue(most, `must be at most ${most}`),
-  );
-
 const schema = v.strictObject({
   pattern: v.pipe(
     v.string(),
@@ -95,14 +88,10 @@ const schema = v.strictObject({
     ),
   ),
   ignoreCase: v.exactOptional(v.boolean()),
-  context: v.exactOptional(v.pipe(wholeNumber(20), v.description('Lines around each match.'))),
+  context: v.exactOptional(wholeNumber(0, 20, 'Lines around each match.')),
   filesOnly: v.exactOptional(v.boolean()),
   limit: v.exactOptional(
-    v.pipe(
-      wholeNumber(LINES_MAX),
-      v.minValue(1, 'must be at least 1'),
-      v.description(`Matching lines shown, default ${LINES_DEFAULT}.`),
-    ),
+    wholeNumber(1, LINES_MAX, `Matching lines shown, default ${LINES_DEFAULT}.`),
   ),
 });
 type Input = v.InferOutput<typeof schema>;

@@ -22,7 +22,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { systemClock } from '../platform/clock.js';
-import { entryStatus, namesIn, readTextOrEmptySync } from '../platform/files.js';
+import { entryStatus, errorCode, namesIn, readTextOrEmptySync } from '../platform/files.js';
 import { identifyProcess, type ProcessIdentity } from '../platform/start-program.js';
 
 /**
@@ -143,9 +143,6 @@ export const listClaims = (gitFolder: string): readonly CommitClaim[] =>
   readdirSync(gitFolder)
     .filter((name) => NAME.test(name))
     .map((name) => new CommitClaim(gitFolder, name));
-
-const errorCode = (error: unknown): string =>
-  error instanceof Error && 'code' in error ? String(error.code) : '';
 
 /** File systems without hard links. */
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK', 'EXDEV']);

@@ -13,7 +13,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Settings } from '../machine/settings.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { entryStatus, isWithin, readTextOrEmptySync } from '../platform/files.js';
+import { isFolder, isWithin, readTextOrEmptySync } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { BatchContext, HookContext, HookReport } from '../ports/hooks.js';
@@ -778,8 +778,6 @@ const isMixed = async (
   if (to === null) return true;
   return (await ask((repository) => isAncestor(repository, from, to))) !== true;
 };
-
-const isFolder = (file: string): boolean => entryStatus(file)?.isDirectory() === true;
 
 /** The files, not folders, that calls name. */
 const namedFiles = (calls: readonly JudgedCall[]): readonly string[] =>

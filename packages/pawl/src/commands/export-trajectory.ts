@@ -9,9 +9,10 @@
 import { lstatSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode, resumeCommand } from '@pawl/agent/journal/journal-error';
+import { resumeCommand } from '@pawl/agent/journal/journal-error';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Image } from '@pawl/agent/machine/message';
+import { errorCode } from '@pawl/agent/platform/files';
 import { plural } from '@pawl/agent/platform/text';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
 import type { ToolDeclaration } from '@pawl/agent/ports/model';

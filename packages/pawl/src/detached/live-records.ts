@@ -14,7 +14,7 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
-import { cannotWrite, errorCode } from '@pawl/agent/journal/journal-error';
+import { cannotWrite } from '@pawl/agent/journal/journal-error';
 import { isLocked, probeSocket } from '@pawl/agent/journal/lock';
 import { journalPath, lockPath } from '@pawl/agent/journal/state-folder';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
@@ -22,6 +22,7 @@ import { systemClock } from '@pawl/agent/platform/clock';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import {
   entryStatus,
+  errorCode,
   readTextOrEmpty,
   withRegular,
   writePrivate,

@@ -5,10 +5,10 @@
 
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode } from '@pawl/agent/journal/journal-error';
 import { emptyConversation, messagesOf } from '@pawl/agent/machine/conversation';
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
+import { errorCode } from '@pawl/agent/platform/files';
 import { codeFence } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import { liveRights } from '@pawl/agent/session/session-settings';

@@ -156,12 +156,13 @@ export const providerVariables = (
 };
 
 /** Files with API keys that the user's file names, read or not. */
-const keyFilesIn = (resolved: readonly Resolved[]): readonly string[] =>
-  resolved.flatMap(({ setting, value }) =>
-    setting.key.endsWith('.api_key_file') && value !== null
-      ? [path.resolve(expandHome(valueText(value)))]
-      : [],
-  );
+const keyFilesIn = (resolved: readonly Resolved[]): readonly string[] => {
+  const files: string[] = [];
+  for (const { setting, value } of resolved)
+    if (setting.key.endsWith('.api_key_file') && value !== null)
+      files.push(path.resolve(expandHome(valueText(value))));
+  return files;
+};
 
 /** The variables that hold API keys. */
 export const keysIn = (

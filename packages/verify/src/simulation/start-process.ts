@@ -6,9 +6,9 @@
  */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
-import { errorCode } from '@pawl/agent/journal/journal-error';
 import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
 import type { State } from '@pawl/agent/machine/state';
+import { errorCode } from '@pawl/agent/platform/files';
 import type { Header, Journal, JournalStore } from '@pawl/agent/ports/journal';
 import type { Job, Jobs } from '@pawl/agent/ports/tool';
 import { createRuntime, type LocalRuntime } from '@pawl/agent/session/runtime';

@@ -9,7 +9,7 @@
  * The first process stands in the outer layer, where no command may trace it or read its memory.
  * Where the second layer is impossible, commands get no local sockets, and can hand over nothing.
  *
- * From top to bottom: the arguments of the fence (`outerLayer`, `innerLayer`, `mountArguments`);
+ * From top to bottom: the arguments of the fence (`fenceLayers`, `mountArguments`);
  * and the probe (`probeBubblewrap`), which tries it once and explains what is missing on this
  * machine.
  */
@@ -91,48 +91,39 @@ const systemWords = (): readonly string[] => [
 
 type Isolation = { readonly network: boolean; readonly filtered: boolean };
 
-/** Forbids further namespaces, takes all capabilities, and sets the system-call filter. */
-const restrictions = ({ disablesNamespaces }: Features, filtered: boolean): readonly string[] => [
-  ...(disablesNamespaces ? ['--disable-userns'] : []),
-  ...['--cap-drop', 'ALL'],
-  ...(filtered ? ['--seccomp', String(FILTER_DESCRIPTOR)] : []),
-];
+/** `outer` precedes the mounts, `inner` the program. */
+type Layers = { readonly outer: readonly string[]; readonly inner: readonly string[] };
 
 /**
- * Root needs this capability in the outer layer, or the kernel does not let the inner layer have a
- * root. Other users need none, and bubblewrap refuses to start with one.
+ * The layers of a fence. The outer one has its namespaces. The inner one is a start of bubblewrap
+ * inside the fence, as the program of the outer one: it keeps all mounts and makes none, forbids
+ * further namespaces, takes all capabilities and sets the system-call filter. Where there is only
+ * one layer, it does all of this.
  */
-const innerRoot = (): readonly string[] =>
-  process.geteuid?.() === 0 ? ['--cap-add', 'CAP_SETFCAP'] : [];
-
-/** Arguments of the outer layer: the namespaces of the fence. They precede the mounts. */
-export const outerLayer = (
-  features: Features,
-  { network, filtered }: Isolation,
-): readonly string[] => [
-  ...NAMESPACES,
-  ...(network ? [] : ['--unshare-net']),
-  ...['--die-with-parent', '--new-session'],
-  ...(features.locksMounts
-    ? ['--cap-drop', 'ALL', ...innerRoot()]
-    : restrictions(features, filtered)),
-];
-
-/**
- * The inner layer: a start of bubblewrap inside the fence, as the program of the outer layer. It
- * keeps all mounts and makes none. Empty where there is only one layer.
- */
-export const innerLayer = (
+export const fenceLayers = (
   bwrap: ProgramPath,
-  features: Features,
-  { filtered }: Pick<Isolation, 'filtered'>,
-): readonly string[] =>
-  features.locksMounts
-    ? [
-        ...['--', realpathSync(bwrap), '--dev-bind', '/', '/', '--unshare-user'],
-        ...restrictions(features, filtered),
-      ]
-    : [];
+  { disablesNamespaces, locksMounts }: Features,
+  { network, filtered }: Isolation,
+): Layers => {
+  const namespaces = [
+    ...NAMESPACES,
+    ...(network ? [] : ['--unshare-net']),
+    ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
+  ];
+  const restrictions = [
+    ...(disablesNamespaces ? ['--disable-userns'] : []),
+    ...(filtered ? ['--seccomp', String(FILTER_DESCRIPTOR)] : []),
+  ];
+  if (!locksMounts) return { outer: [...namespaces, ...restrictions], inner: [] };
+  // Root needs this capability in the outer layer, or the kernel does not let the inner one have a
+  // root. Other users need none, and bubblewrap refuses to start with one.
+  const rootOnly = process.geteuid?.() === 0 ? ['--cap-add', 'CAP_SETFCAP'] : [];
+  const keepsMounts = ['--dev-bind', '/', '/', '--unshare-user', '--cap-drop', 'ALL'];
+  return {
+    outer: [...namespaces, ...rootOnly],
+    inner: ['--', realpathSync(bwrap), ...keepsMounts, ...restrictions],
+  };
+};
 
 /** Arguments of the probe: the fence without a workspace and without session folders. */
 export const probeArguments = (
@@ -140,13 +131,16 @@ export const probeArguments = (
   features: Features,
   mounts: readonly Mount[],
   filtered: boolean,
-): readonly string[] => [
-  ...outerLayer(features, { network: false, filtered }),
-  ...mountWords(mounts),
-  ...systemWords(),
-  ...['--tmpfs', '/tmp', ...sealed('/'), '--chdir', '/tmp'],
-  ...innerLayer(bwrap, features, { filtered }),
-];
+): readonly string[] => {
+  const { outer, inner } = fenceLayers(bwrap, features, { network: false, filtered });
+  return [
+    ...outer,
+    ...mountWords(mounts),
+    ...systemWords(),
+    ...['--tmpfs', '/tmp', ...sealed('/'), '--chdir', '/tmp'],
+    ...inner,
+  ];
+};
 
 /** The names from `folder` down to `place`; none if it does not lie in it. */
 const below = (place: string, folder: string): readonly string[] =>
@@ -433,20 +427,14 @@ const FEATURES: readonly Features[] = [
 /** Opens the filter at descriptor 3, and starts bubblewrap. */
 const OPENED = 'exec 3<"$0"; exec "$@"';
 
-/**
- * Without the filter bubblewrap itself must forbid namespaces, and nothing refuses local sockets.
- * The inner layer starts bubblewrap from inside the fence, which shows only folders of the system.
- */
-const canTry = (
-  { disablesNamespaces, locksMounts }: Features,
-  { bwrap, filter }: ProbeOptions,
-): boolean =>
-  (filter !== null || (disablesNamespaces && locksMounts)) &&
-  (!locksMounts || isOnHost(realpathSync(bwrap)));
-
 const runProbe = async (options: ProbeOptions, filterFile: string): Promise<SandboxProbe> => {
   let stderr = '';
-  for (const features of FEATURES.filter((one) => canTry(one, options))) {
+  for (const features of FEATURES) {
+    const { disablesNamespaces, locksMounts } = features;
+    // Without the filter bubblewrap itself must forbid namespaces, and nothing refuses sockets.
+    if (options.filter === null && !(disablesNamespaces && locksMounts)) continue;
+    // The inner layer starts bubblewrap from inside the fence, which shows only the system.
+    if (locksMounts && !isOnHost(realpathSync(options.bwrap))) continue;
     const words = [
       '-c',
       OPENED,

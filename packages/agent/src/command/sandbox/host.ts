@@ -126,21 +126,28 @@ export type HostView = {
 };
 
 /** The system folders of this machine. */
-export const hostMounts = (): readonly Mount[] =>
-  [...FOLDERS, ...INNER_FOLDERS.filter(isWanted)].map(hostFolder).filter((mount) => mount !== null);
+export const hostMounts = (): readonly Mount[] => {
+  const mounts: Mount[] = [];
+  for (const folder of [...FOLDERS, ...INNER_FOLDERS]) {
+    const mount = isWanted(folder) ? hostFolder(folder) : null;
+    if (mount !== null) mounts.push(mount);
+  }
+  return mounts;
+};
 
 /**
  * Inspects the machine, which takes some 30 ms where much is installed by hand; once per session.
  */
 export const viewHost = (): HostView => {
-  const secret = SECRET_PLACES.filter((place) => entryStatus(place) !== null && mayRead(place));
-  const closed = LOOKED_THROUGH.flatMap(privatePlaces).filter((place) => !secret.includes(place));
-  const isInside = (place: string): boolean =>
-    secret.some((outer) => place.startsWith(`${outer}/`));
-  return {
-    mounts: hostMounts(),
-    masked: [...secret, ...closed.filter((place) => !isInside(place))],
-  };
+  const masked: string[] = [];
+  for (const place of SECRET_PLACES)
+    if (entryStatus(place) !== null && mayRead(place)) masked.push(place);
+  const secret = [...masked];
+  for (const top of LOOKED_THROUGH) {
+    for (const place of privatePlaces(top))
+      if (!secret.some((outer) => isWithin(place, outer))) masked.push(place);
+  }
+  return { mounts: hostMounts(), masked };
 };
 
 /** Whether commands see this place as part of the system. */

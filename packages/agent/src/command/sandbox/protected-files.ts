@@ -71,6 +71,8 @@ export type ProtectedFilesOptions = {
   readonly workspace: string;
   /** The user's places in the workspace, such as configuration that a link leads to. */
   readonly userPlaces: readonly string[];
+  /** Those that no command sees. What is in them changes without a command. */
+  readonly hidden: readonly string[];
   /** Receives the files that are set aside. */
   readonly folder: string;
   /** Pawl's environment, which says where the user's git configuration lies. */
@@ -192,6 +194,7 @@ const withContents = (one: Known): Known => {
 export class ProtectedFiles {
   readonly #workspace: string;
   readonly #userPlaces: readonly string[];
+  readonly #hidden: readonly string[];
   readonly #folder: string;
   readonly #record: GuardRecord;
   readonly #scan;
@@ -222,6 +225,7 @@ export class ProtectedFiles {
   constructor({
     workspace,
     userPlaces,
+    hidden,
     folder,
     environment,
     record,
@@ -233,6 +237,7 @@ export class ProtectedFiles {
     this.#notes = [...notes];
     this.#workspace = workspace;
     this.#userPlaces = userPlaces;
+    this.#hidden = hidden;
     this.#folder = folder;
     this.#record = record;
     this.#scan = new ProtectedScan(workspace, userPlaces, environment);
@@ -263,7 +268,7 @@ export class ProtectedFiles {
     this.#running.add(running);
     this.#walk.begin();
     for (const one of this.#known.values()) {
-      if (one.kind === 'link') continue;
+      if (one.kind === 'link' || this.#hidden.includes(one.path)) continue;
       this.#known.set(one.path, running.bound.has(one.path) ? withPrint(one) : withContents(one));
     }
     this.#writeRecord();

@@ -221,15 +221,15 @@ const argumentAt = (index: number): number => 16 + 8 * index;
 
 const ALLOW = 0x7fff0000;
 const KILL = 0x80000000;
-/** The call fails with this error number. */
-const failWith = (errorNumber: number): number => 0x00050000 + errorNumber;
-const NOT_PERMITTED = failWith(1);
+/** With an error number added, the call fails with it. */
+const FAIL = 0x00050000;
+const NOT_PERMITTED = FAIL + 1;
 /** The call is left out and seems to succeed. */
-const IGNORED = failWith(0);
+const IGNORED = FAIL;
 /** The C library then tries the older call, whose flags the filter can check. */
-const NOT_IMPLEMENTED = failWith(38);
-const NO_SUCH_FAMILY = failWith(97);
-const NO_SUCH_PROTOCOL = failWith(93);
+const NOT_IMPLEMENTED = FAIL + 38;
+const NO_SUCH_FAMILY = FAIL + 97;
+const NO_SUCH_PROTOCOL = FAIL + 93;
 
 type Instruction = {
   readonly code: number;

@@ -334,10 +334,8 @@ export class WorkspaceGuard {
     const isBelow = (place: string): boolean =>
       closedInside.some((outer) => outer !== place && isWithin(place, outer));
     const isOpen = (place: string): boolean => !closedInside.includes(place) && !isBelow(place);
-    const openMounts = (all: readonly Mount[]): readonly Mount[] => [
-      ...view.home.mounts,
-      ...all.filter((mount) => isOpen(mount.path)),
-    ];
+    const isMounted = (mount: Mount): boolean => isOpen(mount.path);
+    const hasClosed = closedInside.length > 0;
 
     const writer = { bound, closed };
     this.#history.begin(changeable); // first, since it fails where there is no room for copies
@@ -346,11 +344,11 @@ export class WorkspaceGuard {
       this.#files.begin(writer);
     }
     return {
-      mounts: openMounts(mounts),
-      usualMounts: openMounts(usual),
-      masked: existing.filter((place) => !isBelow(place)),
+      mounts: [...view.home.mounts, ...(hasClosed ? mounts.filter(isMounted) : mounts)],
+      usualMounts: [...view.home.mounts, ...(hasClosed ? usual.filter(isMounted) : usual)],
+      masked: hasClosed ? existing.filter((place) => !isBelow(place)) : existing,
       refusals: repository.refusals,
-      exchangeable: exchangeable.filter(isOpen),
+      exchangeable: hasClosed ? exchangeable.filter(isOpen) : exchangeable,
       end: () => {
         if (!isWritable) return [];
         this.#running -= 1;

@@ -646,12 +646,17 @@ const completeCommands = (
   if (hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
     return commands.map((command) => withEchoedText(command, text));
   const values: Values = { known: new Map(Object.entries(environment)), conditional: new Set() };
+  // names that a process apart has set: unknown in it, unchanged in the shell
+  const setApart = new Set<string>();
   return commands.map((command) => {
+    const isApart = command.flow === 'apart';
     if (command.flow !== 'and') forget(values, [...values.conditional]);
-    const completed = withEchoedText(completeCommand(command, text, values.known), text);
-    // an assignment in another process (`apart`) leaves the variables of this shell alone
-    const isOfOtherProcess = command.flow === 'apart' && command.words.length === 0;
-    if (!isOfOtherProcess) remember(values, command, completed.words);
+    if (!isApart) setApart.clear();
+    const known = new Map([...values.known].filter(([name]) => !setApart.has(name)));
+    const completed = withEchoedText(completeCommand(command, text, known), text);
+    if (isApart && command.words.length === 0)
+      for (const { name } of command.assignments) setApart.add(name);
+    else remember(values, command, completed.words);
     return completed;
   });
 };

@@ -52,19 +52,18 @@ export const withEnding = (text: string, ending: LineEnding): string =>
 // ---- Characters ----
 
 /** Plain characters by typographic one. */
-const FOLDED: ReadonlyMap<string, string> = new Map(
-  (
-    [
-      ["'", '\u2018\u2019\u201a\u201b\u2032\u2039\u203a\u00b4\uff07'],
-      ['"', '\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\uff02'],
-      ['-', '\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d'],
-      [
-        ' ',
-        '\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000',
-      ],
-    ] as const
-  ).flatMap(([plain, typographic]) => [...typographic].map((one) => [one, plain] as const)),
-);
+const TYPOGRAPHIC = [
+  ["'", '\u2018\u2019\u201a\u201b\u2032\u2039\u203a\u00b4\uff07'],
+  ['"', '\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\uff02'],
+  ['-', '\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d'],
+  [
+    ' ',
+    '\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000',
+  ],
+] as const;
+const FOLDED = new Map<string, string>();
+for (const [plain, typographic] of TYPOGRAPHIC)
+  for (const character of typographic) FOLDED.set(character, plain);
 const NOT_ASCII = /[\u0080-\uffff]/g;
 
 /** The plain character for a typographic quote, dash or space; null for any other. */

@@ -8,10 +8,9 @@
  */
 
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
-import { errorCode } from '../../journal/journal-error.js';
 import type { FileLeft } from '../../machine/event.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { copyRegular } from '../../platform/files.js';
+import { copyRegular, errorCode } from '../../platform/files.js';
 import { KnownRepository, useRepository } from '../git.js';
 import { addEmptyWorktree } from '../session-worktrees.js';
 import {

@@ -12,10 +12,9 @@
 import { constants, existsSync, readdirSync } from 'node:fs';
 import { copyFile, link, lstat, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode } from '../../journal/journal-error.js';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
-import { readRegular, readSmall } from '../../platform/files.js';
+import { errorCode, readRegular, readSmall } from '../../platform/files.js';
 import { ProgramFailure } from '../../platform/run-program.js';
 import type { MovedRef } from '../../ports/checkpoints.js';
 import {

@@ -30,11 +30,11 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { errorCode } from '../../journal/journal-error.js';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
 import {
   descriptorPath,
+  errorCode,
   hasDescriptorPaths,
   O_PATH,
   readRegularSync,

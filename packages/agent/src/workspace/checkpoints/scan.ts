@@ -16,9 +16,8 @@
 import { type BigIntStats, lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { errorCode } from '../../journal/journal-error.js';
 import { stateFolder } from '../../platform/environment.js';
-import { holdFolderSync, readTextOrEmptySync, realPath } from '../../platform/files.js';
+import { errorCode, holdFolderSync, readTextOrEmptySync, realPath } from '../../platform/files.js';
 import { repositoryFolders } from '../../platform/repository-folders.js';
 import { ProgramFailure } from '../../platform/run-program.js';
 import {

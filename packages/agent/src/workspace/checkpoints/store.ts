@@ -16,8 +16,8 @@ import { appendFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'no
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
-import { errorCode } from '../../journal/journal-error.js';
 import { hashBytes } from '../../journal/state-folder.js';
+import { errorCode } from '../../platform/files.js';
 import { encodeManifest, keptObjects, type Manifest, parseManifest } from './manifest.js';
 
 const deflate = promisify<Buffer, Buffer>(deflateRaw);
