@@ -124,8 +124,7 @@ const unopened = (error: unknown, place: string | Buffer): Unopened => {
   const code = errorCode(error);
   if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'absent' };
   if (code === 'EISDIR') return { kind: 'folder' };
-  const why = systemFault(error, String(place));
-  return { kind: 'unusable', why, code: typeof code === 'string' ? code : '' };
+  return { kind: 'unusable', why: systemFault(error, String(place)), code };
 };
 
 /** The entry is not a regular file. Has a `code`, as system errors do. */

@@ -366,7 +366,7 @@ export const markSensitivePaths = (
   userPlaces: UserPlaces,
 ): CallFacts => {
   const reported = facts.protected ?? [];
-  const paths = facts.paths.filter((path) => path !== workspace);
+  const paths = facts.paths.filter((path) => path !== workspace || reported.includes(path));
   const protectedPaths = paths.filter(
     (path) =>
       reported.includes(path) || protectionInWorkspace(workspace, path, userPlaces) !== null,

@@ -125,10 +125,14 @@ const credentialPlaces = (
   return places;
 };
 
+/** The folders that Pawl itself writes, and the links that lead to them: nobody works there. */
+export const ownFolders = (environment: ProcessEnvironment): readonly string[] => {
+  const folders = [configFolder, stateFolder, cacheFolder].map((find) => find(environment));
+  return pathsTo(folders, new Map());
+};
+
 /** Places as the session's start finds them; made once a session. */
 export type FoundPlaces = UserPlaces & {
-  /** The folders that Pawl itself writes: nobody works there. */
-  readonly folders: readonly string[];
   /** The part of `obeyed` that no command in the sandbox sees. */
   readonly hidden: readonly string[];
 };
@@ -157,7 +161,6 @@ export const readUserPlaces = (
       ...pathsTo([...credentialPlaces(environment, home, keyFiles), state], targets),
       config,
     ],
-    folders: [...pathsTo([config], targets), ...written],
     hidden: [config, ...written],
   };
 };

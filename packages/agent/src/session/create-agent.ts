@@ -36,7 +36,7 @@ import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
 import { createJobs, type FileMemory, type Job, type LateTools, type Tool } from '../ports/tool.js';
 import { createRedactor, findSecrets } from '../secrets/redactor.js';
-import { readUserPlaces } from '../secrets/user-places.js';
+import { ownFolders, readUserPlaces } from '../secrets/user-places.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
 import { newSessionId, type SessionDependencies } from './equipment.js';
 import { createModels, modelSettings } from './model-call.js';
@@ -795,15 +795,19 @@ const repositoryAbove = (folder: string): string | null => {
  */
 export const workspaceFault = (folder: string, environment: ProcessEnvironment): string | null => {
   if (isOfSystem(folder)) return 'it belongs to the system';
-  const userPlaces = readUserPlaces(environment);
-  for (const place of userPlaces.folders)
+  for (const place of ownFolders(environment))
     if (isWithin(folder, place)) return `Pawl keeps its own files in ${place}`;
   // `findProtection` looks for a name in the path, such as .git or .vscode, whose files programs
   // obey.
   if (folder.split(path.sep).some((name) => findProtection(name)?.path === '.git'))
     return 'it lies in .git: git obeys its configuration and runs its hooks';
   const root = repositoryAbove(folder);
-  if (root === null && isWithin(folder, userPlaces.home) && isSecretPath(folder, userPlaces, null))
+  const userPlaces = root === null ? readUserPlaces(environment) : null;
+  if (
+    userPlaces !== null &&
+    isWithin(folder, userPlaces.home) &&
+    isSecretPath(folder, userPlaces, null)
+  )
     return 'secrets are kept there';
   const protection = findProtection(root === null ? folder : path.relative(root, folder));
   return protection === null ? null : `it lies in ${protection.path}: ${protection.why}`;

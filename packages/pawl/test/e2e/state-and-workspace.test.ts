@@ -154,18 +154,18 @@ test('in a home as workspace credentials and the key of the configuration are re
   const home = place.workspace;
   const environment = { ...place.environment, HOME: home, XDG_CONFIG_HOME: undefined };
   const script = join(place.folder, 'script.json');
-  const [key, config] = [join(home, 'work/key'), join(home, '.config/pawl')];
-  for (const folder of [config, join(home, 'work'), join(home, '.ssh')])
+  const [key, config] = [join(home, 'files/key'), join(home, '.config/pawl')];
+  for (const folder of [config, join(home, 'files'), join(home, '.ssh')])
     mkdirSync(folder, { recursive: true });
   writeFileSync(join(home, '.ssh/id'), 'NEEDLE private\n');
-  writeFileSync(join(home, 'work/notes'), 'NEEDLE notes\n');
+  writeFileSync(join(home, 'files/notes'), 'NEEDLE notes\n');
   writeFileSync(key, 'NEEDLE-key\n', { mode: 0o600 });
-  writeFileSync(join(config, 'config.toml'), '[providers.openai]\napi_key_file = "~/work/key"\n');
+  writeFileSync(join(config, 'config.toml'), '[providers.openai]\napi_key_file = "~/files/key"\n');
   const calls = [
     { tool: 'search', input: { pattern: 'NEEDLE' } },
-    { tool: 'read', input: { path: 'work/key' } },
+    { tool: 'read', input: { path: 'files/key' } },
     { tool: 'read', input: { path: '.ssh/id' } },
-    { tool: 'read', input: { path: 'work/notes' } },
+    { tool: 'read', input: { path: 'files/notes' } },
     { tool: 'write', input: { path: '.config/nvim/init.lua', content: 'x' } },
     { tool: 'bash', input: { command: 'echo x >> .config/pawl/config.toml' } },
   ];

@@ -652,7 +652,8 @@ const completeCommands = (
     const isApart = command.flow === 'apart';
     if (command.flow !== 'and') forget(values, [...values.conditional]);
     if (!isApart) setApart.clear();
-    const known = new Map([...values.known].filter(([name]) => !setApart.has(name)));
+    const known = setApart.size === 0 ? values.known : new Map(values.known);
+    for (const name of setApart) known.delete(name);
     const completed = withEchoedText(completeCommand(command, text, known), text);
     if (isApart && command.words.length === 0)
       for (const { name } of command.assignments) setApart.add(name);
