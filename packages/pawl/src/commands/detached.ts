@@ -9,6 +9,7 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause, setImmediate } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import {
   readTyped,
   type ServerAnswer,
@@ -323,6 +324,42 @@ const serverAnswer = (
   );
 };
 
+/**
+ * What became of an answer whose process ended before it confirmed it, as the journal says. Throws
+ * a `Stop` if the answer was not taken, or the process still runs.
+ */
+const readUnconfirmed = async (
+  sessionId: string,
+  call: WaitingCall,
+  answer: ApprovalAnswer,
+): Promise<string> => {
+  const dead = `The process of ${sessionId} ended before it had confirmed the answer.`;
+  if ((await findLive(sessionId))?.status === 'runs')
+    throw new Stop(
+      exitCodes.tryAgain,
+      'tryAgain',
+      `The connection to ${sessionId} broke before it had confirmed the answer. Whether it was ` +
+        `taken is not known yet. Look again: pawl answer ${sessionId}`,
+    );
+  const taken: ApprovalAnswer[] = [];
+  await foldStored(sessionId, undefined, ({ event }) => {
+    if (event.type !== 'ApprovalAnswered' || event.batchId !== call.batchId) return;
+    if (event.callId === call.callId) taken.push(event.answer);
+  });
+  if (taken.length === 0)
+    throw new Stop(
+      exitCodes.badInput,
+      'died',
+      `${dead} It was not taken. pawl attach ${sessionId} brings the session back, which asks again.`,
+    );
+  if (!isDeepStrictEqual(taken[0], answer))
+    throw new Stop(exitCodes.badInput, 'conflict', `${dead} Another answer was taken before it.`);
+  return (
+    `${answeredWords(call, answer)}\nIts process ended then: pawl attach ${sessionId} brings the ` +
+    'session back, which goes on with this answer.'
+  );
+};
+
 /** Sends the answer with the code of the question. Resolves with what was done, in words. */
 const sendAnswer = async (
   client: LiveClient,
@@ -331,8 +368,10 @@ const sendAnswer = async (
 ): Promise<string> => {
   if (question.kind === 'call') {
     const answer = readAnswer(question, words);
-    await client.answer(question, answer);
-    return answeredWords(question, answer);
+    const sent = await attempt(() => client.answer(question, answer));
+    if (sent.kind === 'done') return answeredWords(question, answer);
+    if (!(sent.fault instanceof NotReached)) throw sent.fault;
+    return readUnconfirmed(client.sessionId, question, answer);
   }
   const answer = serverAnswer(client.sessionId, question.question, words);
   await client.own('answerServer', { code: question.code, answer });
@@ -404,6 +443,25 @@ export const answerDetached = async (
 /** Starts of processes that may run beside each other: a slow one holds up no other. */
 const STARTS_AT_ONCE = 4;
 
+const wasLocked = (fault: unknown): boolean => fault instanceof Stop && fault.reason === 'locked';
+
+/** Whether a process has the detached session open, or opens it. */
+const isAlive = (live: LiveSession | null): boolean =>
+  live?.status === 'runs' || live?.status === 'starting';
+
+/** How long a process that has the session's lock may take until it is listed. */
+const LISTED_WAIT_MS = 10_000;
+
+/** Whether another command brings the session back, and not a terminal has it open. */
+const isBroughtBack = async (sessionId: string): Promise<boolean> => {
+  const endsAt = performance.now() + LISTED_WAIT_MS;
+  for (;;) {
+    const live = await findLive(sessionId);
+    if (live?.status !== 'elsewhere' || performance.now() > endsAt) return isAlive(live);
+    await pause(LOOK_MS);
+  }
+};
+
 /** Starts a session again and prints its id. Resolves with the exit code that this one asks for. */
 const bringBack = async ({ record, status }: LiveSession): Promise<number> => {
   const { sessionId } = record;
@@ -412,7 +470,10 @@ const bringBack = async ({ record, status }: LiveSession): Promise<number> => {
     return exitCodes.done;
   }
   const started = await attempt(() => relaunch(record));
+  const isHeld = started.kind === 'fault' && wasLocked(started.fault);
   if (started.kind === 'done') writeOut(safe`${makeSafe(sessionId)}\n`);
+  else if (isHeld && (await isBroughtBack(sessionId)))
+    writeError(makeSafe(`${sessionId} runs already.\n`));
   // nothing was ever asked in it, so there is nothing to go on with
   else if (started.fault instanceof Stop && started.fault.reason === 'empty') {
     await removeLive(sessionId, 'record'); // it is no detached session any more
@@ -461,12 +522,12 @@ const chooseLive = async (): Promise<LiveSession> => {
 /** `pawl attach`: the whole terminal on a session of another process, started if it died. */
 export const attach = async (prefix: string | undefined, flags: RunFlags): Promise<number> => {
   const live = prefix === undefined ? await chooseLive() : await findDetached(prefix);
-  const { record, status } = live;
+  const { record } = live;
   const { sessionId } = record;
   const { runTerminal, refuseWithoutTerminal } = await import('../interactive/run-sessions.js');
   refuseWithoutTerminal();
   refuseElsewhere(live, 'Go on with it there');
-  if (status !== 'runs' && status !== 'starting') await relaunch(record);
+  if (!isAlive(live)) await relaunch(record);
   const { plain, verbose } = flags;
   const own = { ...(plain ? { plain } : {}), ...(verbose ? { verbose } : {}) };
   return runTerminal({ ...own, resume: sessionId, workspace: record.workspace }, null);

@@ -1,5 +1,6 @@
 /** `pawl rewind` and `pawl redo`: takes back what a stored session did, and does it again. */
 
+import { versionIn } from '@pawl/agent/journal/replay';
 import { readForeignUntil } from '@pawl/agent/journal/state-folder';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
@@ -17,7 +18,13 @@ import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 import { useWithoutModel } from '../sessions/closed-model.js';
-import { findInfo, foldStored, placeOfUser, storedJournals } from '../sessions/stored-sessions.js';
+import {
+  CUT_FOREIGN_REWIND,
+  findInfo,
+  foldStored,
+  placeOfUser,
+  storedJournals,
+} from '../sessions/stored-sessions.js';
 import { storedWorkspace } from '../settings/connect-model.js';
 import { readPlace, usageStop } from '../settings/flags.js';
 
@@ -51,7 +58,8 @@ const asUsageError = async <T>(work: () => Promise<T>): Promise<T> => {
 
 // The list
 
-const CUT_REWIND = safe`! the program ended while files were taken back: the next start takes the rest back first\n`;
+const CUT_REWIND =
+  'the program ended while files were taken back: the next start takes the rest back first';
 
 /**
  * Reads a session and its checkpoints, and warns if its last rewind was cut off. Close the
@@ -60,8 +68,10 @@ const CUT_REWIND = safe`! the program ended while files were taken back: the nex
 const openStored = async (sessionId: string) => {
   const { header, state, seq } = await foldStored(sessionId, undefined);
   const entries = () => storedJournals().read(sessionId);
-  if (state.name === 'Rewinding') writeError(CUT_REWIND);
   const foreignUntil = await readForeignUntil(stateFolder(process.env), header);
+  const isOwn = Number.isFinite(foreignUntil);
+  if (state.name === 'Rewinding')
+    writeError(makeSafe(`! ${isOwn ? CUT_REWIND : CUT_FOREIGN_REWIND}\n`));
   const { workspace } = state.session.settings;
   const checkpoints = createLateCheckpoints({
     workspace,
@@ -70,6 +80,25 @@ const openStored = async (sessionId: string) => {
     environment: process.env,
   });
   return { journal: { header, entries, seq, foreignUntil }, state, checkpoints };
+};
+
+/** The first version of the machine whose sessions keep what calls change in files. */
+const KEEPS_FILES_SINCE = 2;
+
+/** Warns of entries from before Pawl kept files: a rewind takes back none that they changed. */
+const warnOfOldEntries = async (sessionId: string): Promise<void> => {
+  const { header } = await storedJournals().replay(sessionId, { at: 0 });
+  if (versionIn(header) >= KEEPS_FILES_SINCE) return;
+  let upgradedAt: number | null = null;
+  const { seq } = await foldStored(sessionId, undefined, ({ seq: at, event }) => {
+    if (event.type === 'Resumed' && event.upgrade !== undefined) upgradedAt ??= at;
+  });
+  writeError(
+    makeSafe(
+      `! an earlier version of Pawl wrote the entries up to ${upgradedAt ?? seq}, and kept no ` +
+        'files: what their calls changed in files stays as it is\n',
+    ),
+  );
 };
 
 const pointLines = (points: readonly RewindPoint[]): Safe => {
@@ -189,10 +218,13 @@ export const rewindSession = async (prefix: string, flags: RewindFlags): Promise
       throw usageStop(
         `--${flag === 'dryRun' ? 'dry-run' : flag} needs --at SEQ. pawl rewind ${prefix} lists them.`,
       );
-    return listPoints(await findAgentSession(prefix), json);
+    const listed = await findAgentSession(prefix);
+    await warnOfOldEntries(listed);
+    return listPoints(listed, json);
   }
   const request = readRequest({ ...flags, at });
   const sessionId = await findAgentSession(prefix);
+  if (request.files) await warnOfOldEntries(sessionId);
   // `useWithoutModel` opens the session for work that asks no model
   const report = await asUsageError(() =>
     dryRun

@@ -12,7 +12,12 @@ import { writeError } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { storedWorkspace } from '../settings/connect-model.js';
 import { refuseForeign } from './file-history.js';
-import { foldStored, openStateFolder, storedJournals } from './stored-sessions.js';
+import {
+  CUT_FOREIGN_REWIND,
+  foldStored,
+  openStateFolder,
+  storedJournals,
+} from './stored-sessions.js';
 
 /** A model that answers nothing: whoever asks it waits until the request is aborted. */
 const closedModel = (id: string, windowTokens: number): Model => ({
@@ -55,6 +60,8 @@ const openWithClosedModel = async (
   const { settings } = state.session;
   const foreignUntil = await readForeignUntil(stateFolder(process.env), header);
   if (folder === undefined) refuseForeign(foreignUntil, settings.workspace);
+  if (state.name === 'Rewinding' && !Number.isFinite(foreignUntil))
+    writeError(makeSafe(`! ${CUT_FOREIGN_REWIND}\n`));
   const model = closedModel(settings.model, settings.windowTokens);
   // what the session may do stays as it was
   const { preset, sandbox, ...rest } = liveRights(state).settings;

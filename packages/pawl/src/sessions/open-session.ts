@@ -47,6 +47,7 @@ import {
 } from './session-settings.js';
 import { tornSentence } from './session-text.js';
 import {
+  CUT_FOREIGN_REWIND,
   findSession,
   lastForeign,
   lastSession,
@@ -213,7 +214,7 @@ const openWithJournal = async (
   tools.follow(session); // connects MCP servers, and closes them with the session
   spans.follow(session); // telemetry of the session
   setFlagsFromString(KEEP_YOUNG_GENERATION);
-  if (held?.origin === 'foreign') warn(foreignText(session.id));
+  if (held?.origin === 'foreign') warn(foreignText(session.id, held.state));
   const state = await session.state();
   const journal = journalPath(stateFolder, session.id);
   warnWithoutReserve(journal, warn);
@@ -228,12 +229,17 @@ const openWithJournal = async (
   };
 };
 
-/** `foreign`: not created in this user's store. */
-const foreignText = (sessionId: string): string =>
-  `The session ${sessionId} was not created here: it was imported or copied, or an earlier ` +
-  'version wrote it. ' +
-  'What was pending in it was not started, and your own configuration says what it may do. ' +
-  'Your first prompt makes it yours.';
+/** `foreign`: not created in this store. `state`: before what was pending in it was ended. */
+const foreignText = (sessionId: string, { name }: State): string => {
+  const isAtRest = name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
+  const pending =
+    name === 'Rewinding' ? CUT_FOREIGN_REWIND : 'What was pending in it was not started.';
+  return (
+    `The session ${sessionId} was not created here: it was imported or copied, or an earlier ` +
+    `version wrote it.${isAtRest ? '' : ` ${pending}`} Your own configuration says what it may ` +
+    'do. Your first prompt makes it yours.'
+  );
+};
 
 /** Opens the session. If that fails, the journal of one to resume is closed again. */
 const openOrRelease = async (
@@ -378,6 +384,8 @@ export const returnedTexts = (
 type HeldSession = {
   /** The current settings. */
   readonly settings: Settings;
+  /** After the last entry. */
+  readonly state: State;
   readonly origin: SessionOrigin;
   /** Whether the model has replied in it. */
   readonly hasReplies: boolean;
@@ -408,6 +416,7 @@ const holdSession = async (
   const opened = await store.open(sessionId, { takeOver, ...visited });
   return {
     settings: opened.state.session.settings,
+    state: opened.state,
     origin: opened.isForeign === undefined ? 'own' : 'foreign',
     hasReplies: hasReplied(opened.state.session),
     recent: past(),

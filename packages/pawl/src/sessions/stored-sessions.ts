@@ -25,6 +25,12 @@ import { type RunFlags, usageStop } from '../settings/flags.js';
 /** Settings of a stored session, and whether it was created here. */
 export type RecordedSettings = { readonly settings: Settings; readonly origin: SessionOrigin };
 
+/** Of a session that was not created here, and whose last rewind was cut off. */
+export const CUT_FOREIGN_REWIND =
+  'A program ended while the session took files back, and no start here takes the rest back: some ' +
+  'files are as they were before the calls, others as after them. Files named .pawl-rewind-… in ' +
+  'the workspace are left of it: they hold what one of its files held.';
+
 export const storedJournals = (): ReturnType<typeof fileJournals> =>
   fileJournals({ folder: stateFolder(process.env) });
 export const storedBlobs = (): Blobs => fileBlobs(stateFolder(process.env));

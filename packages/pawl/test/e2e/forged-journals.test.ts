@@ -364,7 +364,29 @@ test('a foreign session becomes one of the user by the first prompt, and --conti
   const resumed = await runInProcess(place, [...place.flags, '--resume', sessionId, '-p', 'x']);
   expectCode(resumed, 0);
   assert.match(resumed.stderr, /was not created here/);
+  assert.doesNotMatch(resumed.stderr, /pending/); // nothing was
   expectCode(await runInProcess(place, [...place.flags, '--continue', '-p', 'x']), 0);
+  const other = makeScripted(t);
+  const cut = await plant(stateFolder(other), other.workspace, { until: 'calling' });
+  const ended = await runInProcess(other, [...other.flags, '--resume', cut.sessionId, '-p', 'x']);
+  assert.match(ended.stderr, /What was pending in it was not started/);
+});
+
+test('a rewind that was cut off in a session from elsewhere is told, and not gone on with', async (t) => {
+  const cut = { type: 'RewindRequested', rewindId: 'r1', to: 0, direction: 'back' };
+  const event = { ...cut, files: { plan: '0'.repeat(64) } };
+  for (const words of [['redo'], ['--resume']]) {
+    const place = makeScripted(t);
+    const forgery: Forgery = { until: 'rest', more: () => [event] };
+    const { sessionId } = await plant(stateFolder(place), place.workspace, forgery);
+    const listed = await runInProcess(place, ['rewind', sessionId]);
+    const more = words[0] === 'redo' ? [] : [...place.flags, '-p', 'x'];
+    const opened = await runInProcess(place, [...words, sessionId, ...more]);
+    for (const { stderr } of [listed, opened]) {
+      assert.match(stderr, /no start here takes the rest back.*\.pawl-rewind/);
+      assert.doesNotMatch(stderr, /the next start/);
+    }
+  }
 });
 
 // Controls: the same calls in sessions that were created here, under a configuration that allows them.

@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { runInProcess } from './in-process.js';
 import {
   type Ended,
@@ -283,6 +284,21 @@ test('pawl bisect names the call after which a command fails', async (context) =
     readdirSync(place.folder).filter((name) => name.startsWith('pawl-bisect')),
     [],
   );
+});
+
+test('a rewind says where a session was written before Pawl kept files', async (context) => {
+  const place = makePlace(context);
+  const golden = new URL('../../../agent/test/journal/golden/format-1.pawl', import.meta.url);
+  const imported = await runInProcess(place, ['import', fileURLToPath(golden)]);
+  const id = imported.stdout.trim();
+  const told = /an earlier version of Pawl wrote the entries up to \d+, and kept no files/;
+  for (const words of [
+    ['rewind', id],
+    ['rewind', id, '--at', '0', '--dry-run'],
+  ])
+    assert.match((await runInProcess(place, words)).stderr, told);
+  const conversation = ['rewind', id, '--at', '0', '--dry-run', '--conversation'];
+  assert.doesNotMatch((await runInProcess(place, conversation)).stderr, told);
 });
 
 test('a rewind stops a turn that was killed, and takes its changes back', async (context) => {
