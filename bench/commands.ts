@@ -22,7 +22,7 @@ const WARM_UP = 10;
 const PAUSE_MS = 30;
 const COMMAND = 'echo x';
 const LEAST = ['--ro-bind', '/', '/', 'true'];
-const LEVELS: readonly CommandLevel[] = ['off', 'workspace', 'workspace+net', 'read-only'];
+const LEVELS: readonly CommandLevel[] = ['off', 'workspace', 'workspace+net', 'read-only', 'reads'];
 
 const contextAt = (workspace: string, sandbox: CommandLevel): ToolContext => {
   const never = new AbortController().signal;

@@ -17,8 +17,8 @@ import type { ServerReply } from '../servers/anthropic.js';
 const CEILINGS = {
   enterToRequest: { files: 44 },
   readRound: { files: 52 },
-  bashRound: { files: 90 },
-  headlessRun: { files: 127, functions: 2070 },
+  bashRound: { files: 85 },
+  headlessRun: { files: 120, functions: 1892 },
 };
 
 const MEASURE = fileURLToPath(new URL('measure-ways.cjs', import.meta.url));

@@ -7,7 +7,7 @@
  */
 
 import type { Action } from '@pawl/agent/machine/action';
-import { callTitle, type JudgedCall } from '@pawl/agent/policy/judged-call';
+import { callTitle, isReadingCommand, type JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
 import {
   formatSeconds,
@@ -94,6 +94,10 @@ export type KnownCall = {
 /** Results that are printed even in quiet mode: the call was denied, or may have run. */
 const URGENT: readonly string[] = ['denied', 'lost'];
 
+/** Whether users see the output of a call: it may change something, or it is a command. */
+export const showsOutput = (call: JudgedCall | undefined): boolean =>
+  call !== undefined && (call.traits.mutating || isReadingCommand(call));
+
 const printResult = (
   action: ToolResult,
   { call, title, tookMs }: KnownCall,
@@ -111,8 +115,8 @@ const printResult = (
   const text = safe`${head} ${paint(look, 'dim', joinSafe(notes, safe` `))}`.trimEnd();
   if (action.diff !== null)
     return { kind: 'lines', text, detail: indent(paintDiff(look, action.diff)), urgent };
-  // the output of a call that only reads is for the model
-  const shown = !good || (call?.traits.mutating ?? false) ? action.text : '';
+  // the output of a call that only reads is for the model, unless it is a command
+  const shown = !good || showsOutput(call) ? action.text : '';
   const detail = shown.trim() === '' ? safe`` : paint(look, 'dim', lastLines(textLines(shown)));
   return { kind: 'lines', text, detail, urgent };
 };

@@ -16,7 +16,7 @@ import {
   wrapWords,
 } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
-import type { KnownCall, ToolResult } from './step-lines.js';
+import { type KnownCall, showsOutput, type ToolResult } from './step-lines.js';
 
 /**
  * An ended call: one line, and below it only the output that the user must see. `whole` has all
@@ -133,7 +133,7 @@ const rowsBelow = (
     return leftOut > 0 ? [...rows, ...dimmed(look, [moreLines(leftOut)])] : rows;
   }
   if (result.status !== 'ok') return lastLines(look, outputLines(result.text), FAILED_LINES);
-  // For a call that only reads, the summary is enough.
-  if (!(call?.traits.mutating ?? false)) return [];
+  // For a call that only reads, the summary is enough, unless it is a command.
+  if (!showsOutput(call)) return [];
   return dimmed(look, firstAndLast(outputLines(result.text).filter((line) => !isRemark(line))));
 };

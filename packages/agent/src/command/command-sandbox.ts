@@ -64,6 +64,7 @@ import {
   type Mount,
   mountCheck,
   mountedIdentities,
+  NO_SOCKETS,
   readGitSettings,
   viewHome,
   viewHost as viewHostNow,
@@ -503,22 +504,21 @@ class Sandbox implements CommandSandbox {
     const { workspace, environment, passEnvironment = [] } = this.#options;
     const { bwrap, features, view } = await this.#inspectMachine();
     const network = spec.level.endsWith('+net');
-    const isFresh = spec.fresh === true;
-    const isShared = spec.sharesNetwork === true && !network;
+    const { repository = 'approved', purpose = NO_PURPOSE, fresh: isFresh = false } = spec;
+    // what only reads needs no server, and gets no local sockets
+    const isReading = spec.level === 'reads';
+    const isShared = spec.sharesNetwork === true && !network && !isReading;
     const entry: NetworkEntry = isShared ? await this.#enterNetwork(view) : [];
     this.#refuseIfClosed();
 
     const folders = this.#foldersFor(view, network, isFresh);
-    const sockets = hostSockets();
-    const { repository = 'approved', purpose = NO_PURPOSE } = spec;
+    const sockets = isReading && view.filters !== null ? NO_SOCKETS : hostSockets();
     const access = { isWritable: spec.level.startsWith('workspace'), repository, purpose };
     // From here on the command counts as running in the workspace, until `places.end`.
-    const places = this.#workspace.mountsFor(access, view, sockets.paths);
+    const places = this.#workspace.mountsFor(access, view, sockets);
     // Device and inode of the mounts that another command could exchange while this one is set up.
     // Null: one was exchanged already.
-    const expected = mountedIdentities(
-      places.exchangeable.filter((place) => entryStatus(place) !== null),
-    );
+    const expected = mountedIdentities(places.exchangeable);
     if (expected === null) {
       places.end();
       throw new SandboxRefusal(EXCHANGED);
@@ -526,24 +526,26 @@ class Sandbox implements CommandSandbox {
 
     // No local sockets where those of the machine could be reached, or folders be handed over that
     // would lose their protection.
-    const filter = filterFor(view, (network && sockets.abstract) || !features.locksMounts);
+    const refusesLocal = isReading || (network && sockets.abstract) || !features.locksMounts;
+    const filter = filterFor(view, refusesLocal);
     const { outer, inner } = fenceLayers(bwrap, features, {
       network: network || entry.length > 0, // in the session's network it makes none of its own
       filtered: filter !== null,
     });
     const fenceWith = (mounts: readonly Mount[], home: SessionFolders): CommandFence => {
-      const { host } = view;
-      const { masked } = places;
-      const inside = mountArguments({ mounts, masked, host, folders: home, network, workspace });
+      const inside = mountArguments({
+        ...{ mounts, masked: places.masked, host: view.host, folders: home, network, workspace },
+        isHomeWritable: !isReading,
+      });
       const words = [...outer, ...inside.mounts];
-      return { bwrap, words, seals: [...inside.seals, ...inner], filter, entry };
+      return { bwrap, words, seals: [...inside.seals, ...inner], filter, entry, isReading };
     };
 
     // The next command is parked behind the fence that it probably gets, not behind an unusual one.
     const isUsual = !access.isWritable || repository === 'read' || repository === 'approved';
     const fence = fenceWith(places.mounts, folders);
     const next = isUsual && !isFresh ? fence : fenceWith(places.usualMounts, view.folders);
-    if (!isFresh) this.#usualFence = next;
+    if (!isFresh && !isReading) this.#usualFence = next;
     const own = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
     this.#begin();
     return {

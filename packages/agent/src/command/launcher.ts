@@ -97,6 +97,8 @@ export type CommandFence = {
   readonly filter: string | null;
   /** Words that start a program in the session's network; empty without one. */
   readonly entry: NetworkEntry;
+  /** A command that only reads: one of them is parked beside one of the others. */
+  readonly isReading: boolean;
   /**
    * Shell text that runs inside before the command, and ends the shell if the command must not
    * start.
@@ -136,8 +138,8 @@ type Start = { readonly program: ProgramPath; readonly words: readonly string[] 
 /** One launcher process, with the command that is parked or runs in it. */
 type Slot = {
   readonly launcher: LauncherProcess;
-  /** The network in which its process runs: see `entryKey`. */
-  readonly entry: string;
+  /** The network in which its process runs, and for what: see `slotKind`. */
+  readonly kind: string;
   command: LaunchedCommand | null;
   /** Key of the parked command's fence; null if none is parked. */
   key: string | null;
@@ -182,6 +184,8 @@ class Pool implements Launcher {
   #endedAt = Number.NEGATIVE_INFINITY;
   /** The timer that calls `#settle`. */
   #settling: NodeJS.Timeout | null = null;
+  /** Behind what the next command is parked: of those that only read, and of the others. */
+  readonly #next = new Map<boolean, Enclosure>();
   /**
    * The last commands that have ended, the oldest first: their results may not be journaled yet.
    */
@@ -221,7 +225,8 @@ class Pool implements Launcher {
       void command.ended.then((end) => {
         this.#ended(slot, end);
         const soonMs = isCloseToLast ? CLOSE_MS : PARK_AFTER_MS;
-        this.#settleIn(isCancelled ? CANCELLED_MS : soonMs, next);
+        this.#next.set(isReading(next), next);
+        this.#settleIn(isCancelled ? CANCELLED_MS : soonMs);
       });
       // after the caller has started the command it took
       if (isCloseToLast) setImmediate(() => this.#parkAhead(next)).unref();
@@ -261,14 +266,14 @@ class Pool implements Launcher {
 
   /** A slot without a command, in the right network. */
   #freeSlot(enclosure: Enclosure): Slot | null {
-    const entry = entryKey(enclosure);
-    return this.#slots.find((slot) => isFree(slot) && slot.entry === entry) ?? null;
+    const kind = slotKind(enclosure);
+    return this.#slots.find((slot) => isFree(slot) && slot.kind === kind) ?? null;
   }
 
   /** A slot with a parked command that may be discarded for one behind this fence. */
   #firstParked(enclosure: Enclosure): Slot | null {
-    const entry = entryKey(enclosure);
-    return this.#slots.find((slot) => slot.key !== null && slot.entry === entry) ?? null;
+    const kind = slotKind(enclosure);
+    return this.#slots.find((slot) => slot.key !== null && slot.kind === kind) ?? null;
   }
 
   /** A new slot. Null if there are too many; one that runs no command makes room. */
@@ -280,8 +285,8 @@ class Pool implements Launcher {
       this.#drop(idle);
     }
     const launcher = new LauncherProcess(this.#options, entryWords(enclosure));
-    const entry = entryKey(enclosure);
-    const slot = { launcher, entry, command: null, key: null, number: 0 };
+    const kind = slotKind(enclosure);
+    const slot = { launcher, kind, command: null, key: null, number: 0 };
     this.#slots = [...this.#slots, slot];
     return slot;
   }
@@ -338,26 +343,34 @@ class Pool implements Launcher {
     const parked = this.#slots.filter((slot) => slot.key !== null);
     const others = parked.filter((slot) => slot.key !== key);
     if (parked.length - others.length >= AHEAD) return;
-    const entry = entryKey(enclosure);
-    const other = others.find((slot) => slot.entry === entry) ?? null;
+    const kind = slotKind(enclosure);
+    const other = others.find((slot) => slot.kind === kind) ?? null;
     this.#tryPark(other ?? this.#freeSlot(enclosure), enclosure, key);
   }
 
   /** Calls `#settle` after this time. The end of another command starts the time anew. */
-  #settleIn(delayMs: number, enclosure: Enclosure): void {
+  #settleIn(delayMs: number): void {
     if (this.#settling !== null) clearTimeout(this.#settling);
-    this.#settling = setTimeout(() => this.#settle(enclosure), delayMs).unref();
+    this.#settling = setTimeout(() => this.#settle(), delayMs).unref();
   }
 
-  /**
-   * After a burst of commands: keeps one parked command, and ends all other idle launcher
-   * processes.
-   */
-  #settle(enclosure: Enclosure): void {
+  /** After a burst of commands. */
+  #settle(): void {
     if (this.#isClosed) return;
     for (const command of this.#removable) command.remove();
     this.#removable = [];
-    const idle = this.#slots.filter(({ command, key }) => command === null || key !== null);
+    for (const enclosure of this.#next.values()) this.#settleFor(enclosure);
+  }
+
+  /**
+   * Keeps one parked command of those that only read, or of the others, and ends their other idle
+   * launcher processes.
+   */
+  #settleFor(enclosure: Enclosure): void {
+    const idle = this.#slots.filter(
+      ({ command, key, kind }) =>
+        (command === null || key !== null) && isReading(enclosure) === kind.startsWith(READING),
+    );
     const newestFirst = idle.toSorted((one, other) => other.number - one.number);
     const last = newestFirst.find(({ key }) => key !== null) ?? idle.find(isFree);
     for (const slot of idle) if (slot !== last) this.#drop(slot);
@@ -386,8 +399,12 @@ const isFree = ({ command, launcher }: Slot): boolean => command === null && lau
 const entryWords = (enclosure: Enclosure): NetworkEntry =>
   'setsid' in enclosure ? [] : enclosure.entry;
 
-/** The same as a text: a launcher can't change its network. */
-const entryKey = (enclosure: Enclosure): string => entryWords(enclosure).join('\0');
+const READING = 'reads\0';
+const isReading = (enclosure: Enclosure): boolean => 'bwrap' in enclosure && enclosure.isReading;
+
+/** What a launcher process can be used for, as a text: it can't change its network. */
+const slotKind = (enclosure: Enclosure): string =>
+  `${isReading(enclosure) ? READING : ''}${entryWords(enclosure).join('\0')}`;
 
 const BINDS: ReadonlySet<string> = new Set(['--bind', '--ro-bind', '--bind-try', '--ro-bind-try']);
 

@@ -3,12 +3,15 @@
  *
  * `npm test` as a rule also allows `npm test --silent`, but not `npm test --prefix /elsewhere`.
  * From top to bottom: `uncoveredWord`, the question; risky words, with which a program that seems
- * read-only runs other programs or writes files; and harmless options, which do neither. An option
- * in neither list counts as harmless only inside the sandbox.
+ * read-only runs other programs or writes files; harmless options, which do neither; and
+ * `onlyReads`, which asks both lists, and losses.ts, whether a text only reads. An option in
+ * neither list counts as harmless only inside the sandbox.
  */
 
-import type { ParsedCommand } from './judged-call.js';
-import { programName, wordSet } from './paths.js';
+import type { ParsedCommand, ShellFacts } from './judged-call.js';
+import { fileLossesIn, gitCommand } from './losses.js';
+import { listWords, programName, wordSet } from './paths.js';
+import { gitAccess } from './repository-access.js';
 
 /** The words of a command; null is a word that is known only when it runs. */
 type Words = ParsedCommand['words'];
@@ -81,7 +84,7 @@ type Risk = (word: string, words: Words, index: number) => boolean;
  */
 const isLong = (word: string, option: string): boolean => {
   const name = word.split('=')[0] ?? word;
-  return name === option || (name.length > 3 && option.startsWith(name));
+  return name === option || (name.length > 2 && option.startsWith(name));
 };
 
 /** Matches options by name; `-x` also as `-abx` and `-xVALUE`. */
@@ -516,7 +519,7 @@ const risks: Readonly<Record<string, Risk>> = {
   'ssh-keygen': options('-D', '-f', '-w', '-P'),
   unzip: options('-d', '-o'),
   gofmt: options('-w', '-cpuprofile'),
-  tree: options('-o'),
+  tree: options('-o', '-R'),
   file: options('-C', '-m', '--compile', '--magic-file'),
   diff: options('-l', '--paginate'),
   split: options('--filter'),
@@ -552,7 +555,24 @@ const risks: Readonly<Record<string, Risk>> = {
 const KNOWN_WHOLE = wordSet(`
   ls cat head tail wc grep egrep fgrep rg stat file du df pwd date basename dirname realpath readlink which uname
   whoami id ps pgrep diff cmp comm cut tr nl column sort uniq find fd fdfind sed jq md5sum sha1sum sha256sum cksum od
-  hexdump strings tac rev seq sleep true false test printf echo nproc uptime free`);
+  hexdump strings tac rev seq sleep true false test printf echo nproc uptime free tree fold fmt paste join expand
+  unexpand base64 b2sum sha224sum sha384sum sha512sum sum zcat`);
+
+/** Options of git that show differences, or choose and order commits. */
+const SHOWS_CHANGES =
+  '-p -u -s -w -b -a -z -M -U -S -G -W --patch --no-patch --unified --stat --numstat --shortstat ' +
+  '--dirstat --summary --compact-summary --name-only --name-status --raw --minimal --patience ' +
+  '--histogram --diff-algorithm --word-diff --word-diff-regex --color-words --color --no-color ' +
+  '--no-ext-diff --no-textconv --no-renames --find-renames --find-copies --ignore-space-change ' +
+  '--ignore-all-space --ignore-blank-lines --ignore-space-at-eol --check --full-index --abbrev ' +
+  '--text --function-context --inter-hunk-context --diff-filter --pickaxe-regex --relative ' +
+  '--submodule --ignore-submodules --no-prefix';
+const CHOOSES_COMMITS =
+  '-n -i -E -F -1 -g --oneline --graph --all --decorate --no-decorate --max-count --skip --since ' +
+  '--until --after --before --author --committer --grep --all-match --invert-grep --format ' +
+  '--pretty --reverse --no-merges --merges --first-parent --abbrev-commit --follow --date ' +
+  '--branches --tags --remotes --topo-order --date-order --left-right --cherry-pick --boundary ' +
+  '--full-history --parents --children --count --no-walk --walk-reflogs --not';
 
 /**
  * Harmless options by program, or by program and subcommand. `-x` also within a cluster of such
@@ -562,16 +582,43 @@ const HARMLESS: Readonly<Record<string, ReadonlySet<string>>> = {
   'git status': wordSet(
     '-s -b -u -uno -uall --short --branch --porcelain --long --ignored --untracked-files',
   ),
-  'git log': wordSet(
-    '-n -p -1 --oneline --stat --graph --all --decorate --patch --max-count --since --until ' +
-      '--author --grep --name-only --name-status --format --pretty --reverse --no-merges ' +
-      '--abbrev-commit --follow --date',
+  'git log': wordSet(`-L ${CHOOSES_COMMITS} ${SHOWS_CHANGES}`),
+  'git diff': wordSet(`--cached --staged --merge-base --quiet --exit-code ${SHOWS_CHANGES}`),
+  'git show': wordSet(`${CHOOSES_COMMITS} ${SHOWS_CHANGES}`),
+  'git rev-list': wordSet(`--objects --disk-usage ${CHOOSES_COMMITS}`),
+  'git shortlog': wordSet(`-s -e --summary --numbered --email ${CHOOSES_COMMITS}`),
+  'git reflog': wordSet(`${CHOOSES_COMMITS} ${SHOWS_CHANGES}`),
+  'git stash': wordSet(SHOWS_CHANGES),
+  'git diff-tree': wordSet(`-r -t --root --no-commit-id ${SHOWS_CHANGES}`),
+  'git blame': wordSet('-L -w -s -l -t -e -M -C -p --porcelain --line-porcelain --date --abbrev'),
+  'git grep': wordSet(
+    '-n -i -l -L -c -w -v -h -H -E -F -P -G -e -A -B -C -W -q -o -r -a -I --line-number ' +
+      '--ignore-case --files-with-matches --count --cached --untracked --heading --break --and ' +
+      '--or --not --all-match --column --no-color --color --max-depth --show-function',
   ),
-  'git diff': wordSet(
-    '-w -b -U --stat --cached --staged --name-only --name-status --numstat --shortstat ' +
-      '--word-diff --color --no-color --unified',
+  'git ls-files': wordSet(
+    '-c -d -m -o -i -s -u -k -z -t -v -x -X --cached --deleted --modified --others --ignored ' +
+      '--stage --unmerged --killed --exclude-standard --exclude --full-name --error-unmatch --eol',
   ),
-  'git show': wordSet('-s -p --stat --name-only --name-status --format --pretty --oneline'),
+  'git ls-tree': wordSet('-r -d -t -l -z --name-only --long --full-name --full-tree --abbrev'),
+  'git rev-parse': wordSet(
+    '-q --verify --quiet --short --abbrev-ref --symbolic --symbolic-full-name --show-toplevel ' +
+      '--show-prefix --show-cdup --git-dir --git-common-dir --absolute-git-dir --all --branches ' +
+      '--tags --remotes --is-inside-work-tree --is-inside-git-dir --is-bare-repository',
+  ),
+  'git cat-file': wordSet('-p -t -s -e'),
+  'git describe': wordSet('--tags --all --always --long --abbrev --dirty --match --exact-match'),
+  'git merge-base': wordSet('-a --all --is-ancestor --fork-point --octopus --independent'),
+  'git for-each-ref': wordSet(
+    '--format --sort --count --points-at --merged --no-merged --contains',
+  ),
+  'git show-ref': wordSet('-s -d -q --head --heads --tags --hash --verify --abbrev'),
+  'git name-rev': wordSet('--tags --refs --name-only --always'),
+  'git remote': wordSet('-v --verbose'),
+  'git worktree': wordSet('--porcelain -v'),
+  'git tag': wordSet('-l -n --list --contains --merged --no-merged --points-at --sort --format'),
+  'git check-ignore': wordSet('-v -q -n --verbose --quiet --non-matching --no-index'),
+  'git count-objects': wordSet('-v -H --verbose --human-readable'),
   'git branch': wordSet('-a -r -v -vv --list --all --remotes --show-current --merged --no-merged'),
   'git add': wordSet('-A -u -v --all --update --verbose'),
   'git commit': wordSet(
@@ -696,6 +743,7 @@ const isHarmless = (word: string, harmless: ReadonlySet<string>): boolean =>
   harmless.has(word) ||
   harmless.has(word.split('=')[0] ?? word) ||
   (/^-[a-zA-Z]\d+$/.test(word) && harmless.has(word.slice(0, 2))) ||
+  (/^-\d+$/.test(word) && harmless.has('-1')) ||
   (/^-[a-zA-Z]{2,}$/.test(word) &&
     [...word.slice(1)].every((letter) => harmless.has(`-${letter}`)));
 
@@ -714,3 +762,79 @@ const unknownOption = (words: Words, rule: readonly string[]): string | null => 
     );
   return option ?? null;
 };
+
+// ---- Commands that only read ----
+
+/** Devices to which a command may write: nothing is lost there. */
+export const DISCARDS = new Set(['/dev/null', '/dev/stdout', '/dev/stderr']);
+
+/** Builtins of bash that change neither a file nor the meaning of a later word. */
+const READING_BUILTINS = wordSet('cd echo printf pwd true false : test [ type exit');
+
+/** Folders in which every command may put a program. */
+const OPEN_FOLDERS = listWords('/tmp /var/tmp /dev/shm');
+
+/** Options of git itself, before its command, with which it still reads. */
+const GIT_ITSELF = wordSet('-C -P --no-pager --no-optional-locks --literal-pathspecs');
+
+/** Whether git only reads: each of its options must be known to. */
+const gitReads = (words: Words): boolean => {
+  const rest = gitCommand(words);
+  const end = rest.indexOf('--');
+  const before = words.slice(1, words.length - rest.length);
+  const known = before.filter((_, at) => before[at - 1] !== '-C');
+  const ownWords = ['git', ...rest];
+  return (
+    known.every((word) => word !== null && GIT_ITSELF.has(word)) &&
+    Object.hasOwn(HARMLESS, `git ${rest[0] ?? ''}`) &&
+    gitAccess(ownWords) === 'read' &&
+    !/^(ls-remote|clone)$/.test(rest[0] ?? '') &&
+    unknownOption(end < 0 ? ownWords : ownWords.slice(0, end + 1), ['git']) === null &&
+    // the two dashes may be the value of an option, which ends nothing
+    (end < 0 || !rest.slice(end + 1).some((word) => word?.startsWith('-')))
+  );
+};
+
+/** What `awk` is asked to do: only a separator, a variable and a program without an effect. */
+const awkReads = (words: Words): boolean =>
+  riskyWord(words, 1) === null && words.every((word) => !/^-[^Fv]/.test(word ?? ''));
+
+/** Whether the words of a command, without its redirections, only read. */
+const wordsRead = (words: Words): boolean => {
+  const name = words[0] ?? '';
+  if (name === 'git') return !words.includes(null) && gitReads(words);
+  // a word that is known only when it runs may be an option
+  const isPlain = !Object.hasOwn(risks, name) || !words.includes(null);
+  if (/^[gm]?awk$/.test(name)) return isPlain && awkReads(words);
+  return KNOWN_WHOLE.has(name) && isPlain && riskyWord(words, 1) === null;
+};
+
+/**
+ * Whether a command only reads, by its words. The program must be a bare word that no folder to
+ * which commands can write has: a file of the repository may have any name. `workspace`: its real
+ * path.
+ */
+export const reads = (command: ParsedCommand, workspace: string): boolean => {
+  const { words, assignments, writes, program } = command;
+  const name = words[0] ?? '';
+  if (assignments.length > 0 || writes.some((file) => file === null || !DISCARDS.has(file)))
+    return false;
+  // `printf -v NAME` sets a variable, such as PATH
+  if (program === null)
+    return READING_BUILTINS.has(name) && (name !== 'printf' || /^[^-]/.test(words[1] ?? '-'));
+  const isOpen = [workspace, ...OPEN_FOLDERS].some((folder) => program.startsWith(`${folder}/`));
+  return !isOpen && wordsRead(words) && fileLossesIn({ ...command, writes: [] }).length === 0;
+};
+
+/**
+ * Whether the commands of a text only read, by their words. In the sandbox the kernel keeps that:
+ * such a command gets a workspace that is read-only (docs/decisions/0076).
+ */
+export const onlyReads = (
+  { commands, unclear, indirect }: ShellFacts,
+  workspace: string,
+): boolean =>
+  commands.length > 0 &&
+  unclear === null &&
+  indirect === undefined &&
+  commands.every((command) => reads(command, workspace));

@@ -540,7 +540,8 @@ export const COMMAND_LEVELS = [
   'workspace+net',
   'off',
 ] as const;
-export type CommandLevel = (typeof COMMAND_LEVELS)[number];
+/** `reads`: that of a command that only reads. Nothing but the session's /tmp can be written. */
+export type CommandLevel = (typeof COMMAND_LEVELS)[number] | 'reads';
 
 const withNetwork: Readonly<Record<SandboxLevel, CommandLevel>> = {
   'read-only': 'read-only+net',

@@ -19,12 +19,12 @@ export type CallEffect = 'pure' | 'probeable' | 'opaque';
 /** Tools that one grant may cover: `fileChanges` are those that write files. */
 export type ToolGroup = 'fileChanges';
 
-/** How the calls of a tool behave, the same for each of them. */
+/** How the calls of a tool behave: each alike, but for `mutating` and the deadline. */
 export type CallTraits = {
   readonly effect: CallEffect;
   /** Other calls may run beside it. */
   readonly parallelSafe: boolean;
-  /** It may change something. */
+  /** It may change something. A command that may not runs where nothing can be written. */
   readonly mutating: boolean;
   /** How long it may run. */
   readonly deadlineMs: number;
@@ -200,6 +200,13 @@ const guessTitle = ({ facts, input, traits }: JudgedCall, workspace: string): st
   const words = traits.mutating && paths.length > 0 ? paths : [...others.slice(0, 1), ...paths];
   return words.length > 0 ? words.join(' ') : facts.shape;
 };
+
+/** Whether a call runs a command that only reads: it was judged so, and the kernel keeps it. */
+export const isReadingCommand = ({
+  traits,
+  facts,
+}: Pick<JudgedCall, 'traits' | 'facts'>): boolean =>
+  !traits.mutating && (facts.shell?.commands.length ?? 0) > 0;
 
 /** What a call is about, in one line: the title that its tool gave it, or a guess. */
 export const callTitle = (call: JudgedCall, workspace: string): string =>

@@ -128,7 +128,7 @@ const readsWith: Readonly<Record<string, (words: Words) => boolean>> = {
 };
 
 /** How far a command of git changes the repository. */
-const gitAccess = (words: Words): RepositoryAccess => {
+export const gitAccess = (words: Words): RepositoryAccess => {
   const [command, ...rest] = gitCommand(words);
   if (command === undefined) return 'read';
   if (command === null) return 'writePacks';

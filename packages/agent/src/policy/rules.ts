@@ -11,7 +11,7 @@
  * for the rest of a session; and the prefix of a command that a grant may cover.
  */
 
-import { uncoveredWord } from './command-options.js';
+import { DISCARDS, uncoveredWord } from './command-options.js';
 import type { CallFacts, JudgedCall, Needs, ParsedCommand, ToolGroup } from './judged-call.js';
 import { programName, wordSet } from './paths.js';
 import {
@@ -81,15 +81,13 @@ const hasKind =
  * Paths of a call. Every word of a shell command may be a path, so a rule may see paths that are
  * none.
  */
-const callPaths = ({ facts, traits }: JudgedCall, workspace: string): readonly string[] => {
+const callPaths = ({ facts }: JudgedCall, workspace: string): readonly string[] => {
   if (facts.shell === undefined) return facts.paths;
   const words = facts.shell.commands.flatMap(({ words: all, writes }) => [
     ...all.slice(1),
     ...writes,
   ]);
-  return traits.mutating
-    ? words.flatMap((word) => (word === null ? [] : [absolutePath(word, workspace)]))
-    : [];
+  return words.flatMap((word) => (word === null ? [] : [absolutePath(word, workspace)]));
 };
 
 /** Whether a rule that denies or asks is about the call. */
@@ -129,9 +127,6 @@ const isHarmless = ({ words, program }: ParsedCommand): boolean => {
     folder != null && words.length === 2 && !/^[-/~]|(^|\/)\.\.(\/|$)/.test(folder) && folder !== ''
   );
 };
-
-/** Targets of redirections to which a command may write without a rule: nothing is lost there. */
-const DISCARDS = new Set(['/dev/null', '/dev/stdout', '/dev/stderr']);
 
 /** `movesFolder`: the text has a `cd`, so relative paths may mean another folder. */
 type CommandContext = {

@@ -67,10 +67,9 @@ export type Restored = {
 export type Checkpoints = {
   /**
    * Called before a call takes effect that may change files; null: a command of the user. Resolves
-   * when what it may change can be taken back, as far as it can; `reads`: by its words it changes
-   * no file, and `take` need not know of it.
+   * when what it may change can be taken back, as far as it can.
    */
-  before(call: JudgedCall | null): Promise<'kept' | 'reads'>;
+  before(call: JudgedCall | null): Promise<void>;
   /**
    * Called when a batch has ended, with its calls that may have changed files. Changes from before
    * the first of them are somebody else's. Null: nothing changed, and there is no checkpoint.

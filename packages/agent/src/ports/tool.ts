@@ -10,7 +10,7 @@ import type { CallOutcome, CallPreview } from '../machine/call.js';
 import type { Remaining } from '../machine/settings.js';
 import type { Clock } from '../platform/clock.js';
 import type { CommandLevel } from '../policy/decide.js';
-import type { CallFacts, CallTraits } from '../policy/judged-call.js';
+import type { CallFacts, CallTraits, ShellFacts } from '../policy/judged-call.js';
 import type { Blobs } from './journal.js';
 import type { ToolDeclaration } from './model.js';
 
@@ -21,6 +21,11 @@ export type Judgement =
       readonly facts: CallFacts;
       /** Overrides the tool's deadline. */
       readonly deadlineMs?: number;
+      /**
+       * The call changes nothing: in any case, or if its command runs in a sandbox. Absent: as the
+       * tool's traits say.
+       */
+      readonly reads?: 'always' | 'fenced';
       /**
        * One line for the user: the command, the file, the pattern. If absent, it is derived from
        * the input.
@@ -111,6 +116,8 @@ export type ToolContext = {
    * call.
    */
   readonly sandbox: CommandLevel;
+  /** The commands that the text of the call runs, as they were judged. Absent: it is no command. */
+  readonly shell?: ShellFacts;
   /**
    * The call reaches more than the session's level. `byUser`: the user allowed exactly this call.
    * `unasked`: a rule or an earlier answer did. Absent: it stays at the session's level.

@@ -9,6 +9,7 @@ import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallPreview } from '../machine/call.js';
 import { attempt } from '../platform/attempt.js';
 import { type JsonLimits, parseBounded } from '../platform/untrusted-input.js';
+import { levelOfCall, type PolicySettings } from '../policy/decide.js';
 import {
   type CallFacts,
   type CallTraits,
@@ -35,7 +36,8 @@ import {
  * carries it: what it touches, or why it can't be made. It is judged before the reply is journaled
  * (docs/rules.md#judged-calls), and text that is not a JSON object is never repaired. `tools` by
  * their names; `workspace` is a real absolute path. `userPlaces`: places that count wherever
- * they lie. Exported for other runtimes, too.
+ * they lie. `sandbox`: that of the session; without one no command counts as one that only reads.
+ * Exported for other runtimes, too.
  */
 export const judgeCall = async (
   raw: RawCall,
@@ -43,6 +45,7 @@ export const judgeCall = async (
   workspace: string,
   redactor: Redactor = NO_REDACTOR,
   userPlaces: UserPlaces = readUserPlaces(process.env),
+  sandbox?: PolicySettings['sandbox'],
 ): Promise<JudgedCall> => {
   const named = { callId: raw.callId, tool: raw.tool };
   const tool = tools.get(raw.tool);
@@ -62,9 +65,11 @@ export const judgeCall = async (
   if (judgement.kind === 'invalid') {
     return { ...named, input, verdict: judgement, traits: tool.traits, facts: NO_FACTS };
   }
-  const { deadlineMs = tool.traits.deadlineMs, facts, title } = judgement;
+  const { deadlineMs = tool.traits.deadlineMs, facts, title, reads } = judgement;
   const previews = tool.preview === undefined ? {} : ({ previews: 'yes' } as const);
-  const traits = { ...tool.traits, deadlineMs, ...previews };
+  const isReader = reads === 'always' || (reads === 'fenced' && isFenced(sandbox, facts.needs));
+  const mutating = tool.traits.mutating && !isReader;
+  const traits = { ...tool.traits, mutating, deadlineMs, ...previews };
   // adds which paths hold credentials, or files that Pawl or other programs obey
   const markedFacts = markSensitivePaths(facts, workspace, userPlaces);
   const titled = title === undefined ? {} : { title: shortTitle(title) };
@@ -77,6 +82,9 @@ export const judgeCall = async (
     ...titled,
   };
 };
+
+const isFenced = (sandbox: PolicySettings['sandbox'], needs: CallFacts['needs']): boolean =>
+  levelOfCall(sandbox, needs) !== 'off';
 
 const QUOTED_BYTES = 400;
 const NO_FACTS: CallFacts = { argv: [], paths: [], hosts: [], shape: '' };

@@ -282,7 +282,7 @@ export class ModelCalls {
     if (ending.type === 'aborted') return joiner.drop();
     joiner.flush();
     if (ending.type === 'failed') this.#fail({ requestId, ...firstPiece }, ending, model);
-    else await this.#complete({ requestId, ...firstPiece }, ending, model, settings.workspace);
+    else await this.#complete({ requestId, ...firstPiece }, ending, model, settings);
   }
 
   #fail(
@@ -299,7 +299,7 @@ export class ModelCalls {
     request: FirstPiece & { readonly requestId: string },
     reply: Completed,
     model: Model,
-    workspace: string,
+    { workspace, sandbox }: Settings,
   ): Promise<void> {
     const { tools, redactor, userPlaces } = this.#equipment;
     const { userHooks } = this.#session;
@@ -307,7 +307,7 @@ export class ModelCalls {
     for (const part of reply.parts) {
       if (part.type !== 'call') continue;
       // asks the tool for the facts by which the machine decides whether the call may run
-      const call = await judgeCall(part, tools, workspace, redactor, userPlaces);
+      const call = await judgeCall(part, tools, workspace, redactor, userPlaces, sandbox);
       judged.set(
         part,
         userHooks === null ? call : await userHooks.beforeTool(request.requestId, call),

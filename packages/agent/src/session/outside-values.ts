@@ -226,7 +226,10 @@ export const takeHashes = (raw: unknown): FileHashes | undefined => {
 };
 
 const judgementShape: Shape<Judgement> = variant<Judgement, 'kind'>('kind', {
-  ok: { input: jsonShape, facts: factsShape, deadlineMs: optional(finite), title: optional(text) },
+  ok: {
+    ...{ input: jsonShape, facts: factsShape, deadlineMs: optional(finite), title: optional(text) },
+    reads: optional(oneOf({ always: 1, fenced: 1 })),
+  },
   invalid: invalidFields,
 });
 

@@ -233,10 +233,9 @@ export class CheckpointRuns {
   ): Promise<void> {
     const checkpoints = this.#checkpoints;
     if (checkpoints === null || (call !== null && !call.traits.mutating)) return;
-    // `reads`: the call changes no file, so it is not noted. A cancelled call counts as one.
-    const cancelled = new Promise<'reads'>((resolve) => {
-      if (signal?.aborted) resolve('reads');
-      signal?.addEventListener('abort', () => resolve('reads'), { once: true });
+    const cancelled = new Promise<'cancelled'>((resolve) => {
+      if (signal?.aborted) resolve('cancelled');
+      signal?.addEventListener('abort', () => resolve('cancelled'), { once: true });
     });
     // The calls noted so far are of a killed process, or of another batch.
     const isOther = this.#since === 'crash' || this.#ended?.batchId !== batchId;
@@ -245,8 +244,7 @@ export class CheckpointRuns {
       if (looked.kind === 'fault') this.#unkept = looked.fault;
       return looked;
     });
-    const looked = await Promise.race([noted, cancelled]);
-    if (looked === 'reads' || (looked.kind === 'done' && looked.value === 'reads')) return;
+    if ((await Promise.race([noted, cancelled])) === 'cancelled') return;
     this.#ended ??= { batchId, calls: [] };
     if (call !== null) this.#ended.calls.push(call);
     this.#mayHaveJobs ||= call?.facts.background === 'yes';

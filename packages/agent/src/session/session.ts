@@ -367,7 +367,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
    * Judges the calls that have not run by their tools, from their inputs: what the journal says of
    * them is not believed.
    */
-  async #judgePending({ workspace }: Settings): Promise<Pick<On<'Resumed'>, 'judged'>> {
+  async #judgePending({ workspace, sandbox }: Settings): Promise<Pick<On<'Resumed'>, 'judged'>> {
     if (this.#opened.name !== 'ExecutingTools') return {};
     const { calls } = this.#opened;
     const { tools, redactor, userPlaces } = this.#equipment;
@@ -381,6 +381,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
         workspace,
         redactor,
         userPlaces,
+        sandbox,
       );
       // Hooks only tighten, and do not run twice for a call.
       judged.push(call.hooks === undefined ? rejudged : { ...rejudged, hooks: call.hooks });

@@ -28,7 +28,7 @@ import type { SessionData, State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type Clock, createJoiner, type Joiner, waitAtMost } from '../platform/clock.js';
 import { decide, levelOfCall } from '../policy/decide.js';
-import type { JudgedCall } from '../policy/judged-call.js';
+import { isReadingCommand, type JudgedCall } from '../policy/judged-call.js';
 import { isSecretPath } from '../policy/paths.js';
 import type { Hooks } from '../ports/hooks.js';
 import type { Blobs, Journal } from '../ports/journal.js';
@@ -548,11 +548,13 @@ const createContext = (
   const { callId, facts } = call;
   const { settings, grants } = session();
   const { workspace, sandbox } = settings;
-  const level = levelOfCall(sandbox, facts.needs);
+  // never without a fence, whatever the settings are by now: nobody looks at what it changes
+  const level = isReadingCommand(call) ? 'reads' : levelOfCall(sandbox, facts.needs);
   const usualLevel = levelOfCall(sandbox, undefined);
   const isUnasked = (): boolean => decide(settings, grants, call).decision === 'allow';
   // Who has allowed more than the usual level: a rule or an earlier answer, or the user just now.
-  const widened = level === usualLevel ? null : isUnasked() ? 'unasked' : 'byUser';
+  const isUsual = level === usualLevel || level === 'reads';
+  const widened = isUsual ? null : isUnasked() ? 'unasked' : 'byUser';
   return {
     workspace,
     batchId,
@@ -560,6 +562,7 @@ const createContext = (
     blobs,
     jobs,
     sandbox: level,
+    ...(facts.shell === undefined ? {} : { shell: facts.shell }),
     ...(widened === null ? {} : { widened }),
     ...(call.reply === undefined ? {} : { reply: call.reply }),
     paths: facts.paths,

@@ -3,8 +3,8 @@
  * output and one line about its end; a command as a job; and hints where the sandbox was probably
  * in the way.
  *
- * `level` is what the sandbox lets a command do: `read-only`, `workspace`, both also with `+net`,
- * or `off`. A call with `needs` may be widened to more than the session's level.
+ * `level` is what the sandbox lets a command do: `reads`, `read-only`, `workspace`, the last two
+ * also with `+net`, or `off`. A call with `needs` may be widened to more than the session's level.
  */
 
 import path from 'node:path';
@@ -311,8 +311,18 @@ const isElsewhere = (place: string, workspace: string): boolean =>
   /^(?:file:\/\/|~|\.{0,2}\/)/.test(place) &&
   !isIn(path.resolve(workspace, place.replace(/^file:\/\//, '')), workspace);
 
+/** What becomes of a write that no words of the command have announced. */
+const READS_ONLY =
+  'by its words this command only reads, so it ran where nothing but /tmp can be written: if it ' +
+  'is to write, put env before its program (env PROGRAM ...), and it runs as one that writes';
+
 /** The first match counts, so specific hints come first. */
 const hints: readonly Hint[] = [
+  {
+    sign: /Read-only file system|\bEROFS\b|read-only file system|readonly database|Device or resource busy/,
+    when: ({ level }) => level === 'reads',
+    text: READS_ONLY,
+  },
   {
     sign: /'([^'\n]+)' does not appear to be a git repository|repository '([^'\n]+)' does not exist/,
     when: ({ workspace }, match) => isElsewhere(match[1] ?? match[2] ?? '', workspace),
@@ -441,6 +451,7 @@ const partialHint = (failed: FailedCommand): string | null => {
       "git's settings in .git/config are read-only in the sandbox, so git left them as they " +
       'are; what else it reports was done'
     );
+  if (level === 'reads') return /: Read-only file system/.test(end) ? READS_ONLY : null;
   return GIT_FAILED.test(end) && !level.startsWith('read-only') ? GIT_IS_READ_ONLY : null;
 };
 

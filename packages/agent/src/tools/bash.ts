@@ -429,6 +429,21 @@ const commandFacts = async (
 };
 
 /**
+ * Where a call changes no file. A call that asks for more than the sandbox gives is taken by its
+ * word: it is to have an effect.
+ */
+const whenReading = async (
+  kind: Exclude<BashRequest['kind'], 'invalid'>,
+  { shell = NO_COMMAND, needs, expects }: Pick<CallFacts, 'shell' | 'needs' | 'expects'>,
+  workspace: string,
+): Promise<'always' | 'fenced' | null> => {
+  if (kind !== 'command') return kind === 'kill' ? null : 'always';
+  if (needs !== undefined || expects !== undefined) return null;
+  const { onlyReads } = await import('../policy/command-options.js');
+  return onlyReads(shell, workspace) ? 'fenced' : null;
+};
+
+/**
  * What the words of a command say about git folders: how far it may change them, and whether it
  * deletes history on purpose (others are put back). Only a sandbox has use for it.
  */
@@ -436,13 +451,11 @@ const gitAccess = async (
   shell: Shell,
   command: string,
   { needs }: Input,
-  { sandbox, workspace }: ToolContext,
+  { sandbox, workspace, shell: judged }: ToolContext,
 ): Promise<RunOptions['git']> => {
   if (sandbox === 'off') return {};
-  const [{ repositoryAccess, historyPurpose }, facts] = await Promise.all([
-    import('../policy/repository-access.js'),
-    readFacts(command, workspace, shell),
-  ]);
+  const { repositoryAccess, historyPurpose } = await import('../policy/repository-access.js');
+  const facts = judged ?? (await readFacts(command, workspace, shell));
   return { repository: repositoryAccess(facts, needs), purpose: historyPurpose(facts) };
 };
 
@@ -478,9 +491,11 @@ export const createBashTool = (shell: Shell): Tool =>
           : { shell: NO_COMMAND }),
         ...(isCommand && request.background ? ({ background: 'yes' } as const) : {}),
       };
+      const reads = await whenReading(request.kind, facts, workspace);
       return {
         kind: 'ok',
         facts,
+        ...(reads === null ? {} : { reads }),
         ...(input.timeoutMs === undefined ? {} : { deadlineMs: input.timeoutMs }),
       };
     },

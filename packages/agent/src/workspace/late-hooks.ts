@@ -7,7 +7,6 @@
 import path from 'node:path';
 import { stateFolder } from '../platform/environment.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
-import type { JudgedCall } from '../policy/judged-call.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Hooks } from '../ports/hooks.js';
 import type { HooksOptions } from './after-tool-hooks.js';
@@ -44,13 +43,6 @@ export const createLateHooks = (options: HooksOptions): Hooks => {
   };
 };
 
-/** Whether a call is a command that changes no file. */
-const onlyReads = async (call: JudgedCall): Promise<boolean> => {
-  if (call.facts.shell === undefined) return false;
-  const policy = await import('../policy/shell/unrecoverable-files.js');
-  return policy.onlyReads(call.facts.shell);
-};
-
 /**
  * The checkpoints of one session, whose code is loaded when a call may change files for the first
  * time.
@@ -66,8 +58,7 @@ export const createLateCheckpoints = (
     return loading;
   };
   return {
-    before: async (call) =>
-      call !== null && (await onlyReads(call)) ? 'reads' : (await load()).before(call),
+    before: async (call) => (await load()).before(call),
     take: async (ended) => (await load()).take(ended),
     // without the code loaded there is no checkpoint: nothing to sweep, record or close
     sweep: async (by) => (loading === null ? null : (await load()).sweep(by)),

@@ -43,6 +43,7 @@ const fenceOf = (): CommandFence => ({
   seals: ['--remount-ro', '/', '--chdir', '/'],
   filter: null,
   entry: [],
+  isReading: false,
 });
 
 export const shell = (script: string, more: Partial<CommandLine> = {}): CommandLine => ({

@@ -82,6 +82,52 @@ const makeStory = async (context: TestContext): Promise<Place & { readonly id: s
   return { ...place, id: sessionOf(place) };
 };
 
+/** A file that only this session's checkpoint knows, and programs of the repository that overwrite it. */
+const makePrecious = (context: TestContext): Place => {
+  const place = makePlace(context);
+  mkdirSync(join(place.workspace, 'bin'));
+  for (const name of ['cat', 'other'])
+    writeFileSync(join(place.workspace, 'bin', name), '#!/bin/sh\necho ran > notes\n', {
+      mode: 0o755,
+    });
+  writeFileSync(join(place.workspace, 'a'), 'a\n');
+  git(place, 'init', '-q');
+  git(place, 'add', '.');
+  git(place, 'commit', '-qm', 'one');
+  writeFileSync(join(place.workspace, 'notes'), 'precious\n');
+  return { ...place, environment: { ...place.environment, PATH: `./bin:${process.env.PATH}` } };
+};
+
+for (const command of [
+  './bin/cat a',
+  'cat a',
+  'git log --output=notes',
+  './bin/other a', // control: a name that nobody takes for that of a program that reads
+])
+  test(`what a command that seems to read has overwritten is taken back: ${command}`, async (context) => {
+    const place = makePrecious(context);
+    await runTurn(place, 'Look', bash(command));
+    assert.notEqual(read(place, 'notes'), 'precious\n');
+    expectCode(await runInProcess(place, ['rewind', sessionOf(place), '--at', '0']), 0);
+    assert.equal(read(place, 'notes'), 'precious\n');
+  });
+
+test('a command that only reads, in the foreground or in the background, is followed by no look', async (context) => {
+  const place = makePrecious(context);
+  const reading = bash('ls && grep -c precious notes');
+  await runTurn(place, 'Look', reading);
+  const job: Call = ['bash', { command: 'sort notes', background: true }];
+  await runTurn(place, 'Look', job, [reading]);
+  const journal = join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`);
+  const looks = (): readonly string[] => {
+    const types = readFileSync(journal, 'utf8').match(/"type":"\w+"/g) ?? [];
+    return [...new Set(types)].filter((type) => /Checkpoint|Hook/.test(type));
+  };
+  assert.deepEqual(looks(), []);
+  await runTurn(place, 'Change', bash('echo x > new'), [reading, job]);
+  assert.equal(looks().length, 2, 'control: a checkpoint, and the hooks after tools');
+});
+
 test('pawl rewind lists turns and calls with what each changed, goes back, and pawl redo forward', async (context) => {
   const place = await makeStory(context);
   const listed = await runInProcess(place, ['rewind', place.id]);

@@ -183,6 +183,7 @@ export type FenceContents = {
   /** Paths inside the mounts that the command must not see. */
   readonly masked: readonly string[];
   readonly network: boolean;
+  readonly isHomeWritable: boolean;
   /** The folder that the command starts in. */
   readonly workspace: string;
 };
@@ -200,6 +201,7 @@ export const mountArguments = ({
   mounts,
   masked,
   network,
+  isHomeWritable,
   workspace,
 }: FenceContents): MountArguments => {
   const { users } = folders;
@@ -216,7 +218,10 @@ export const mountArguments = ({
   ];
   return {
     mounts: [...systemWords(), ...mountWords(all)],
-    seals: [...parents.flatMap(sealed), ...sealed('/'), '--chdir', workspace],
+    seals: [
+      ...[...parents, ...(isHomeWritable ? [] : [INNER_HOME]), '/'].flatMap(sealed),
+      ...['--chdir', workspace],
+    ],
   };
 };
 

@@ -364,7 +364,7 @@ const listSockets = (): readonly string[] => {
   }
 };
 
-type HostSockets = {
+export type Sockets = {
   /**
    * Absolute paths. Such a socket is reached through any mount of its folder, even a read-only one.
    */
@@ -376,8 +376,11 @@ type HostSockets = {
   readonly abstract: boolean;
 };
 
+/** Those of a command that may use none: its system-call filter refuses them. */
+export const NO_SOCKETS: Sockets = { paths: [], abstract: false };
+
 /** The sockets of the machine that a command could reach. */
-export const hostSockets = (): HostSockets => {
+export const hostSockets = (): Sockets => {
   const paths: string[] = [];
   let abstract = false;
   for (const line of listSockets()) {

@@ -23,9 +23,11 @@ import {
   type HostView,
   isOnHost,
   type Mount,
+  NO_SOCKETS,
   pathDepth,
   readable,
   readableIfThere,
+  type Sockets,
   writable,
   writableIfThere,
 } from './host.js';
@@ -297,26 +299,28 @@ export class WorkspaceGuard {
 
   /**
    * The mounts of a command that is about to start. From now on it counts as running, until `end`.
+   * `sockets`: where none can be used, none is masked, and nobody looks for those in the workspace.
    */
   mountsFor(
     { isWritable, repository: access, purpose }: WorkspaceAccess,
     view: VisibleMachine,
-    sockets: readonly string[],
+    sockets: Sockets,
   ): WorkspaceMounts {
     const workspace = this.#workspace;
     const repository = viewRepository(workspace, view.secrets);
     this.#repository = repository;
-    const scan = this.#files.scanBefore(repository.elsewhere);
-    if (this.#running === 0) this.#ownSockets = scan.sockets;
-    const { mounts, usual, bound, closed, changeable, exchangeable } = isWritable
-      ? writableMounts(
-          {
-            ...{ workspace, repository, scan, userPlaces: this.#userPlaces },
-            createdRepositories: this.#files.createdRepositories(),
-          },
-          access,
-        )
-      : readOnlyMounts(workspace, repository);
+    const scan = sockets === NO_SOCKETS ? null : this.#files.scanBefore(repository.elsewhere);
+    if (this.#running === 0 && scan !== null) this.#ownSockets = scan.sockets;
+    const { mounts, usual, bound, closed, changeable, exchangeable } =
+      isWritable && scan !== null
+        ? writableMounts(
+            {
+              ...{ workspace, repository, scan, userPlaces: this.#userPlaces },
+              createdRepositories: this.#files.createdRepositories(),
+            },
+            access,
+          )
+        : readOnlyMounts(workspace, repository);
 
     const roots = [workspace, ...repository.mounts(isWritable).map((mount) => mount.path)];
     const isSeen = (place: string): boolean =>
@@ -325,8 +329,8 @@ export class WorkspaceGuard {
       ...view.host.masked,
       ...view.home.masked,
       ...view.secrets.filter((place) => isSeen(place) && !isLink(place)),
-      ...sockets.filter(isSeen),
-      ...this.#ownSockets,
+      ...sockets.paths.filter(isSeen),
+      ...(scan === null ? [] : this.#ownSockets),
     ];
     const existing = [...new Set(masked)].filter((place) => entryStatus(place) !== null);
     // Nothing can be mounted in a closed folder, and nothing over one.
@@ -348,7 +352,7 @@ export class WorkspaceGuard {
       usualMounts: [...view.home.mounts, ...(hasClosed ? usual.filter(isMounted) : usual)],
       masked: hasClosed ? existing.filter((place) => !isBelow(place)) : existing,
       refusals: repository.refusals,
-      exchangeable: hasClosed ? exchangeable.filter(isOpen) : exchangeable,
+      exchangeable: exchangeable.filter((place) => isOpen(place) && entryStatus(place) !== null),
       end: () => {
         if (!isWritable) return [];
         this.#running -= 1;

@@ -10,6 +10,7 @@
  * guess would let a command run unseen.
  */
 
+import { changesShell } from './command-meanings.js';
 import {
   type Assignment,
   addCommand,
@@ -238,6 +239,8 @@ const readFor = (cursor: Cursor): void => {
     const name = readWord(cursor);
     if (name.text === null || !/^[A-Za-z_]\w*$/.test(name.text))
       throw unclear('a loop has no name');
+    if (name.text === 'PATH' || changesShell(name.text))
+      throw unclear(`a loop sets ${name.text}, which changes what commands mean`);
     skipLines(cursor);
     if (isWord(cursor, 'in')) {
       cursor.at += 2;

@@ -15,17 +15,16 @@
 
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
 import path from 'node:path';
+import { reads } from '../command-options.js';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
 import {
   type FileLoss,
   type FileWord,
   fileLossesIn,
-  gitCommand,
   isGenerated,
   type PathRestore,
   pathRestore,
 } from '../losses.js';
-import { programName, wordSet } from '../paths.js';
 import { fitsName } from '../patterns.js';
 
 /** What git says about files that it could not restore. Absolute paths. */
@@ -306,32 +305,13 @@ export type FindDiscarded = (
   restores: readonly PathRestore[],
 ) => Promise<readonly string[] | null>;
 
-/** Commands that change no file. */
-const GIT_READS = wordSet('status diff log show ls-files rev-parse');
-const READS = wordSet('cd ls cat head tail wc pwd echo true');
-
 /**
  * Whether a command leaves alone what was looked up about a restore beside it. A program that may
  * change files could put one where git restores, before or in a loop.
  */
-const leavesRestores = (command: ParsedCommand): boolean => {
-  const name = programName(command.words[0] ?? '');
-  if (command.assignments.length > 0 || command.writes.length > 0) return false;
-  if (name !== 'git') return READS.has(name);
-  return pathRestore(command) !== null || GIT_READS.has(gitCommand(command.words)[0] ?? '');
-};
-
-/** Whether the commands of a text change no file, by their words. */
-export const onlyReads = ({ commands, unclear, indirect }: ShellFacts): boolean =>
-  unclear === null &&
-  indirect === undefined &&
-  commands.every(
-    ({ words, assignments, writes }) =>
-      assignments.length === 0 &&
-      writes.length === 0 &&
-      (READS.has(programName(words[0] ?? '')) ||
-        (programName(words[0] ?? '') === 'git' && GIT_READS.has(gitCommand(words)[0] ?? ''))),
-  );
+const leavesRestores = (command: ParsedCommand, workspace: string): boolean =>
+  reads(command, workspace) ||
+  (command.assignments.length + command.writes.length === 0 && pathRestore(command) !== null);
 
 /**
  * The changes that `git restore` and `git checkout` of paths in a text would discard, and that are
@@ -345,7 +325,7 @@ export const discardedFiles = async (
   const restores = commands.map(pathRestore).filter((one) => one !== null);
   if (restores.length === 0 || unclear !== null || indirect !== undefined) return null;
   const staysInFolder = commandFolders(commands, workspace)?.length === 1;
-  return staysInFolder && commands.every(leavesRestores)
+  return staysInFolder && commands.every((command) => leavesRestores(command, workspace))
     ? findDiscarded(workspace, restores)
     : null;
 };

@@ -190,7 +190,7 @@ class SessionCheckpoints implements Checkpoints {
     return result;
   }
 
-  before(call: JudgedCall | null): Promise<'kept'> {
+  before(call: JudgedCall | null): Promise<void> {
     return this.#inTurn(async () => {
       await this.#load();
       let named: readonly string[] = [];
@@ -210,7 +210,7 @@ class SessionCheckpoints implements Checkpoints {
       this.#ranFromMs ??= Date.now();
       const hasNothingNew = !isFirst && named.length === 0;
       // a killed command of the user needs no record: its changes are not taken back anyway
-      if (call === null || hasNothingNew) return 'kept' as const;
+      if (call === null || hasNothingNew) return;
       const before = isFirst ? [] : (this.#running?.known ?? []);
       const known = named.map((name) => [name, this.#known.get(name) ?? null] as const);
       await this.#writeRunning({
@@ -219,7 +219,6 @@ class SessionCheckpoints implements Checkpoints {
         ...(this.#git === null ? {} : { git: [...this.#git] }),
         taken: null,
       });
-      return 'kept' as const;
     });
   }
 
