@@ -225,7 +225,8 @@ class SessionWorker {
     const equipment = isHere
       ? gathered
       : { ...gathered, tools: judgedThere(gathered.tools, sessionId, node, world.store) };
-    for (const [path, sha256] of past.seen) equipment.files.set(path, sha256);
+    for (const { path, sha256, lines } of past.seen.values())
+      equipment.files.set(path, sha256, undefined, lines);
     const taken = isHere && seq > 0 ? attempt(() => needs.takeOver?.([])) : Promise.resolve(null);
     const quiet = taken.then((took) => {
       if (took?.kind === 'fault') world.report(took.fault);

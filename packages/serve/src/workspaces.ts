@@ -8,7 +8,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { lstat, mkdir, realpath, rename, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { collectPastFiles } from '@pawl/agent/machine/carried-session';
+import { collectPastFiles, type PastFiles } from '@pawl/agent/machine/carried-session';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { ProcessEnvironment } from '@pawl/agent/platform/environment';
 import { isWithin, openRegular } from '@pawl/agent/platform/files';
@@ -197,7 +197,7 @@ export class NodeWorkspaces {
 
 type PastWork = {
   /** sha256 of the files that its tools read or wrote, by real path. */
-  readonly seen: ReadonlyMap<string, string>;
+  readonly seen: PastFiles['seen'];
   /** The commits that were found after its calls, the oldest first. */
   readonly commits: readonly string[];
   readonly commands: readonly PastCommand[];
@@ -272,7 +272,7 @@ export const lostFiles = async (
   worktree: string,
 ): Promise<readonly string[]> => {
   const lost: string[] = [];
-  for (const [file, sha256] of seen) {
+  for (const { path: file, sha256 } of seen.values()) {
     if (!isWithin(file, worktree) || (await hashFile(file)) === sha256) continue;
     lost.push(path.relative(worktree, file));
   }

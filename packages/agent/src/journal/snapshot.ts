@@ -22,6 +22,7 @@ import {
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { AppendList } from '@pawl/machine/kernel/append-list';
+import type { SeenFile } from '../machine/call.js';
 import type { PastFiles } from '../machine/carried-session.js';
 import type { Message } from '../machine/message.js';
 import { VERSION } from '../platform/environment.js';
@@ -91,7 +92,8 @@ type SnapshotBody = {
       { readonly before: string; readonly after?: string },
     ])[];
     readonly batchId: string | null;
-    readonly seen: readonly (readonly [string, string])[];
+    /** Snapshots of earlier versions lack the lines. */
+    readonly seen: readonly (readonly [string, string, SeenFile['lines']?])[];
   };
 };
 
@@ -177,7 +179,7 @@ export type WrittenSnapshots = Pick<SnapshotLine, 'seq' | 'size' | 'sum' | 'next
   /** The closed messages in the file, up to this snapshot. */
   readonly messages: AppendList<Message>;
   /** The files that it names: sha256 by path. */
-  readonly seen: ReadonlyMap<string, string>;
+  readonly seen: PastFiles['seen'];
 };
 
 export type LoadedSnapshot<M extends MachineTypes> = {
@@ -297,7 +299,7 @@ const readBodies = (
   journal: JournalBytes,
 ): { readonly messages: Message[]; readonly rest: unknown; readonly past: PastFiles } | null => {
   const messages: Message[] = [];
-  const seen = new Map<string, string>();
+  const seen = new Map<string, SeenFile>();
   let body: SnapshotBody | undefined;
   const first = lines.findLastIndex(({ from }) => from === 0);
   for (const line of lines.slice(first)) {
@@ -307,7 +309,8 @@ const readBodies = (
     body = resolveReferences(line.body, journal) as SnapshotBody;
     // safe for the same reason
     for (const message of body.messages) messages.push(message as Message);
-    for (const [path, sha256] of body.past.seen) seen.set(path, sha256);
+    for (const [path, sha256, lines = []] of body.past.seen)
+      seen.set(path, { path, sha256, lines });
   }
   if (body === undefined) return null;
   const { hashes, batchId } = body.past;
@@ -605,12 +608,14 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
     };
   }
 
-  #pastSince(known: ReadonlyMap<string, string>): SnapshotBody['past'] {
+  #pastSince(known: PastFiles['seen']): SnapshotBody['past'] {
     const { hashes, batchId, seen }: PastFiles = this.#past?.past() ?? noPast;
     return {
       hashes: [...hashes],
       batchId,
-      seen: [...seen].filter(([path, sha256]) => known.get(path) !== sha256),
+      seen: [...seen]
+        .filter(([path, file]) => known.get(path) !== file)
+        .map(([path, { sha256, lines }]) => [path, sha256, lines]),
     };
   }
 }

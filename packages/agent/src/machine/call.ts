@@ -21,8 +21,21 @@ export type NeverRanStatus =
   | 'failed';
 export type EndedStatus = RanStatus | NeverRanStatus;
 
-/** A file as a tool last read or wrote it: its real path and the sha256 of its bytes. */
-export type SeenFile = { readonly path: string; readonly sha256: string };
+/**
+ * Lines of a file that the result of the call `by` shows, or that this session wrote beside them.
+ * Lines count from 1; without `last` they go up to the end.
+ */
+export type ShownLines = { readonly by: string; readonly first: number; readonly last?: number };
+
+/**
+ * A file as a tool last read or wrote it: its real path and the sha256 of its bytes. Without
+ * `lines` the call has shown, or written, all of it.
+ */
+export type SeenFile = {
+  readonly path: string;
+  readonly sha256: string;
+  readonly lines?: readonly ShownLines[];
+};
 
 /** The runtime's report on a call that ran. `text` is already cut to the output limit. */
 export type CallOutcome = {

@@ -62,6 +62,7 @@ import {
   refusedText,
   truncatedText,
 } from './moves/tool-batch.js';
+import { createSeenFiles, wholeFile } from './seen-files.js';
 import type { Usage } from './settings.js';
 import { jsonShape } from './shapes.js';
 import { changeSession, type SessionData, type State } from './state.js';
@@ -772,11 +773,8 @@ export type PastFiles = {
   /** By call; only of the last batch, since only its calls can still be running. */
   readonly hashes: ReadonlyMap<string, RecordedHashes>;
   readonly batchId: string | null;
-  /**
-   * sha256 of the files that calls and hooks read or wrote, by real path: what was seen last
-   * counts.
-   */
-  readonly seen: ReadonlyMap<string, string>;
+  /** The files that calls and hooks read or wrote, by real path: what was seen last counts. */
+  readonly seen: ReadonlyMap<string, SeenFile>;
 };
 
 type PastFilesCollector = { see(event: Event): void; past(): PastFiles };
@@ -793,10 +791,15 @@ export const ranUntil = (event: Event): number =>
 /** Collects the files from all events in order, or from those that follow `earlier`. */
 export const collectPastFiles = (earlier: PastFiles = NO_FILES): PastFilesCollector => {
   const hashes = new Map(earlier.hashes);
-  const seen = new Map(earlier.seen);
+  const seen = createSeenFiles(earlier.seen);
   let { batchId, lastAt } = earlier;
-  const remember = (files: readonly SeenFile[] = []): void => {
-    for (const { path, sha256 } of files) seen.set(path, sha256);
+  const remember = (files: readonly SeenFile[] = [], by?: string): void => {
+    for (const file of files) {
+      // a hook of an earlier version did not say which lines: those that were shown before
+      const lines =
+        file.lines ?? (by === undefined ? (seen.files.get(file.path)?.lines ?? []) : wholeFile(by));
+      seen.set({ ...file, lines });
+    }
   };
   return {
     see(event) {
@@ -805,13 +808,14 @@ export const collectPastFiles = (earlier: PastFiles = NO_FILES): PastFilesCollec
         if (event.batchId !== batchId) hashes.clear();
         batchId = event.batchId;
         const { callId, before, after } = event;
+        seen.hide(callId); // a server may give the id of an earlier call again
         if (before !== undefined)
           hashes.set(callId, after === undefined ? { before } : { before, after });
-      } else if (event.type === 'ToolCompleted') remember(event.outcome.seen);
+      } else if (event.type === 'ToolCompleted') remember(event.outcome.seen, event.callId);
       else if (event.type === 'HookCompleted') remember(event.seen);
       else if (event.type === 'ShutdownRequested')
-        for (const { outcome } of event.outcomes ?? []) remember(outcome.seen);
+        for (const { callId, outcome } of event.outcomes ?? []) remember(outcome.seen, callId);
     },
-    past: () => ({ lastAt, hashes, batchId, seen }),
+    past: () => ({ lastAt, hashes, batchId, seen: seen.files }),
   };
 };

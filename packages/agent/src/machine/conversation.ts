@@ -166,7 +166,7 @@ const frameSummary = (message: Message): Message => {
       : 'Go on from it.';
     const frame =
       `[The conversation so far was replaced by your summary of it. ${next} Files that you read ` +
-      'still count as read.]';
+      'still count as read for edit; read one again before write replaces it.]';
     return { ...part, text: `${frame}\n\n${part.text}` };
   });
   return { ...message, parts };

@@ -42,7 +42,7 @@ import type {
 } from '../policy/judged-call.js';
 import type { CommandPlace, Decision, PolicyRule, Preset, WrittenRule } from '../policy/presets.js';
 import type { ApprovalScope, Grant } from '../policy/rules.js';
-import type { CallOutcome, CallPreview, EndedStatus, SeenFile } from './call.js';
+import type { CallOutcome, CallPreview, EndedStatus, SeenFile, ShownLines } from './call.js';
 import type {
   ApprovalAnswer,
   CarriedCall,
@@ -242,7 +242,17 @@ export const usageShape = object<Usage>({
   cacheWriteTokens: tokenCountShape,
   costUsd: nullable(amount),
 });
-const seenFileShape = object<SeenFile>({ path: text, sha256: text });
+const lineNumber = countTo(Number.MAX_SAFE_INTEGER);
+const shownLinesShape = object<ShownLines>({
+  by: text,
+  first: lineNumber,
+  last: optional(lineNumber),
+});
+const seenFileShape = object<SeenFile>({
+  path: text,
+  sha256: text,
+  lines: optional(list(shownLinesShape)),
+});
 const hookDecisionShape = oneOf<HookDecision>({ allow: 1, ask: 1, deny: 1 });
 const hookVerdictShape = object<HookVerdict>({
   hook: text,

@@ -6,7 +6,7 @@
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
-import type { CallOutcome, CallPreview } from '../machine/call.js';
+import type { CallOutcome, CallPreview, ShownLines } from '../machine/call.js';
 import type { Remaining } from '../machine/settings.js';
 import type { Clock } from '../platform/clock.js';
 import type { CommandLevel } from '../policy/decide.js';
@@ -52,8 +52,19 @@ export type SeenText = {
 export type FileMemory = {
   /** sha256 of the file's bytes when it was last read or written by a tool. */
   get(path: string): string | undefined;
-  /** With `text` an edit may still find its place when the file has changed elsewhere. */
-  set(path: string, sha256: string, text?: string): void;
+  /**
+   * With `text` an edit may still find its place when the file has changed elsewhere. `lines`:
+   * which lines calls have shown; they join those that were shown of the same bytes. Absent: this
+   * call has shown or written all of them.
+   */
+  set(path: string, sha256: string, text?: string, lines?: readonly ShownLines[]): void;
+  /**
+   * The lines of the last known bytes that results in the conversation show. A file is replaced as
+   * a whole only if they are all of them. Absent: all were shown.
+   */
+  shown?(path: string): readonly ShownLines[];
+  /** A call has shown nothing: its result was cut, or a later call has its id. */
+  hide?(callId: string): void;
   /** A search showed lines of this text. That is enough for an edit, not to replace the file. */
   addLines?(path: string, sha256: string, text: string): void;
   /** The last text, while there is room for it: it is gone when the session is resumed. */
@@ -180,7 +191,7 @@ export type SentState = 'sent' | 'notSent' | 'unknown';
 
 /** Context of a preview. It can read the file memory but not change it. */
 export type PreviewContext = Pick<ToolContext, 'workspace' | 'paths' | 'signal'> & {
-  readonly files: Pick<FileMemory, 'get' | 'recall'>;
+  readonly files: Pick<FileMemory, 'get' | 'recall' | 'shown' | 'ownWrite'>;
 };
 
 /**

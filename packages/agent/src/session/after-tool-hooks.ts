@@ -17,6 +17,7 @@
  */
 
 import type { Action } from '../machine/action.js';
+import type { SeenFile } from '../machine/call.js';
 import type { HookEffect } from '../machine/event.js';
 import { hasMoneyLimit, sessionLimit } from '../machine/moves/budget.js';
 import { sumUsage, type Usage } from '../machine/settings.js';
@@ -28,6 +29,7 @@ import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import type { Journal } from '../ports/journal.js';
 import type { TokenUsage } from '../ports/model.js';
 import type { Equipment, RunningSession } from './equipment.js';
+import { recordingMemory } from './file-memory.js';
 import type { Post } from './loop.js';
 import {
   admitRequest,
@@ -38,7 +40,6 @@ import {
   UNKNOWN_USAGE,
 } from './model-call.js';
 import { redactReport } from './result-text.js';
-import { recordingMemory } from './tool-run.js';
 
 type RunHook = Extract<Action, { readonly type: 'RunHook' }>;
 
@@ -50,7 +51,7 @@ type PhaseRun = {
   readonly abortion: AbortController;
   readonly sideRequests: SideRequests;
   /** Files that this phase wrote, by real path. */
-  readonly seen: Map<string, string>;
+  readonly seen: Map<string, SeenFile>;
   /** The machine knows the result, or no longer needs it. */
   isOver: boolean;
 };
@@ -183,7 +184,7 @@ export class HookRuns {
       return;
     }
     this.#batch.reports.push(ran.value);
-    const seen = [...run.seen].map(([path, sha256]) => ({ path, sha256 }));
+    const seen = [...run.seen.values()];
     const memory = seen.length === 0 ? {} : { seen };
     const warning = [ran.value.warning, ...run.sideRequests.faults]
       .filter((text) => text !== '')
@@ -204,7 +205,7 @@ export class HookRuns {
       recorded,
       interrupted: action.interrupted ?? null,
       prepare: (effect) => this.#prepareEffect(run, effect),
-      files: recordingMemory(this.#equipment.files, run.seen),
+      files: recordingMemory(this.#equipment.files, run.seen, action.hookId),
       signal: abortion.signal,
       write: (instructions, text) =>
         sideRequests.write(instructions, this.#equipment.redactor.clean(text)),

@@ -22,6 +22,7 @@ import type { Judgement, PreviewContext, Tool } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
 import { readUserPlaces } from '../secrets/user-places.js';
 import type { Equipment, RunningSession } from './equipment.js';
+import { presentMemory, recordingMemory } from './file-memory.js';
 import { takeJudgement, takePreview } from './outside-values.js';
 import {
   cutText,
@@ -217,11 +218,12 @@ export class Previews {
 
   async #requestPreview(
     tool: Tool,
-    { input, facts }: JudgedCall,
+    { callId, input, facts }: JudgedCall,
     signal: AbortSignal,
   ): Promise<CallPreview> {
     await this.#remember();
-    const { files } = this.#equipment;
+    const recording = recordingMemory(this.#equipment.files, new Map(), callId);
+    const files = presentMemory(recording, () => this.#session.state());
     const { workspace } = this.#session.state().session.settings;
     const context: PreviewContext = { workspace, paths: facts.paths, files, signal };
     const preview = takePreview(await tool.preview?.(input, context));

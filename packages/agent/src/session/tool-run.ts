@@ -19,12 +19,12 @@
  * only its tool knows. The hooks here are those after tools: formatters and commits.
  */
 
-import type { Call, CallOutcome } from '../machine/call.js';
+import type { Call, CallOutcome, SeenFile } from '../machine/call.js';
 import { collectPastFiles, type PastFiles } from '../machine/carried-session.js';
 import type { StoppedCall } from '../machine/event.js';
 import { getAllowance, spendingId } from '../machine/moves/budget.js';
 import type { Settings } from '../machine/settings.js';
-import type { SessionData, State } from '../machine/state.js';
+import type { State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type Clock, createJoiner, type Joiner, waitAtMost } from '../platform/clock.js';
 import { decide, levelOfCall } from '../policy/decide.js';
@@ -41,6 +41,7 @@ import type {
   ToolOutcome,
 } from '../ports/tool.js';
 import type { Equipment, RunningSession } from './equipment.js';
+import { presentMemory, recordingMemory } from './file-memory.js';
 import type { OnApplied, Post } from './loop.js';
 import { UNKNOWN_USAGE } from './model-call.js';
 import { takeHashes, takeOutcome, uncountableText } from './outside-values.js';
@@ -190,7 +191,7 @@ export class ToolRuns {
 
   #createContext(run: ToolRun): ToolContext {
     const { sessionId } = this.#session.journal.header;
-    const state = () => this.#session.state().session;
+    const state = () => this.#session.state();
     return { sessionId, ...createContext(run, this.#equipment, state, this.#blobs) };
   }
 
@@ -218,7 +219,7 @@ export class ToolRuns {
     await this.remember();
     const outcome = await judge(
       () => this.#look(run),
-      recordingMemory(this.#equipment.files, run.seen),
+      recordingMemory(this.#equipment.files, run.seen, run.call.callId),
     );
     const { hooks } = this.#equipment;
     // It had its effect before the crash, so the hooks learn of its changes only now.
@@ -311,6 +312,8 @@ export class ToolRuns {
 
   async #runTool(tool: Tool, run: ToolRun): Promise<ToolOutcome> {
     const context = this.#createContext(run);
+    // a server may give the id of an earlier call again
+    this.#equipment.files.hide?.(run.call.callId);
     // Such a tool can't find its interrupted calls: the record tells whether this one was sent.
     if (tool.findInterrupted === undefined && isRecorded(run.call)) context.sending?.();
     return tool.run(run.call.input, context);
@@ -373,6 +376,18 @@ export class ToolRuns {
     return userHooks.afterTool(call, cut, signals);
   }
 
+  /** The files that a call saw. A result that was cut, or lacks a secret, shows no lines. */
+  #seenBy({ call, seen }: ToolRun, isWhole: boolean): readonly SeenFile[] {
+    const { callId } = call;
+    if (!isWhole) this.#equipment.files.hide?.(callId);
+    return [...seen.values()].map(({ lines = [], ...file }) => {
+      const [only, ...others] = lines;
+      const isAll = only?.by === callId && only.first === 1 && only.last === undefined;
+      if (isWhole && isAll && others.length === 0) return file;
+      return { ...file, lines: isWhole ? lines : lines.filter(({ by }) => by !== callId) };
+    });
+  }
+
   /** Posts the one ToolCompleted of a call, unless the machine has settled it. */
   async #report(
     run: ToolRun,
@@ -384,7 +399,7 @@ export class ToolRuns {
     this.#drop(run);
     if (run.isForgotten) return this.#countLate(run, outcome);
     run.isForgotten = true; // nothing more is posted for it
-    const seen = [...run.seen].map(([path, sha256]) => ({ path, sha256 }));
+    const seen = this.#seenBy(run, finished.text === outcome.text);
     const whole = seen.length === 0 ? finished : { ...finished, seen };
     if (run.isStopped) return this.#stopped.add(run, whole, () => this.#countLate(run, outcome));
     run.joiner.flush();
@@ -432,7 +447,7 @@ type ToolRun = {
   /** Joins pieces of progress, so that few events show them. */
   readonly joiner: Joiner;
   /** By real path: what this call read or wrote. */
-  readonly seen: Map<string, string>;
+  readonly seen: Map<string, SeenFile>;
   deadline: DeadlineWatch;
   /** Resolves when `giveUp` is called: the call has ignored its deadline. */
   readonly gaveUp: Promise<ToolOutcome>;
@@ -520,33 +535,17 @@ const createRun = (
   return run;
 };
 
-/** The session's memory of files. What is set in it is also noted in `seen`, by real path. */
-export const recordingMemory = (files: FileMemory, seen: Map<string, string>): FileMemory => ({
-  get: (path) => files.get(path),
-  wrote: (path, before, after) => files.wrote?.(path, before, after),
-  addLines: (path, sha256, text) => files.addLines?.(path, sha256, text),
-  recall: (path) => files.recall?.(path),
-  set: (path, sha256, text) => {
-    if (typeof path !== 'string' || typeof sha256 !== 'string')
-      throw new TypeError(
-        'files.set takes the real path of a file and the sha256 of its bytes, as texts',
-      );
-    files.set(path, sha256, text);
-    seen.set(path, sha256);
-  },
-});
-
 const callKey = (batchId: string, callId: string): string => `${batchId} ${callId}`;
 
 const createContext = (
   run: ToolRun,
   { files, jobs, sentCalls, userPlaces }: Equipment,
-  session: () => SessionData,
+  state: () => State,
   blobs: Blobs,
 ): ToolContext => {
   const { batchId, call, signal, force, joiner } = run;
   const { callId, facts } = call;
-  const { settings, grants } = session();
+  const { settings, grants } = state().session;
   const { workspace, sandbox } = settings;
   // never without a fence, whatever the settings are by now: nobody looks at what it changes
   const level = isReadingCommand(call) ? 'reads' : levelOfCall(sandbox, facts.needs);
@@ -570,8 +569,8 @@ const createContext = (
     hosts: facts.hosts,
     signal: signal.signal,
     force: force.signal,
-    files: recordingMemory(files, run.seen),
-    left: () => getAllowance(session(), spendingId(batchId, callId)),
+    files: presentMemory(recordingMemory(files, run.seen, callId), state),
+    left: () => getAllowance(state().session, spendingId(batchId, callId)),
     progress: (text) => {
       if (!run.isForgotten && typeof text === 'string') joiner.add('progress', text);
     },
@@ -785,7 +784,7 @@ export const recoverCalls = (
   };
   tools.recallWith(async (files) => {
     const { seen } = await readOnce();
-    for (const [path, sha256] of seen) files.set(path, sha256);
+    for (const { path, sha256, lines } of seen.values()) files.set(path, sha256, undefined, lines);
     await takingOver;
   });
   for (const { batchId, call } of running) {

@@ -34,6 +34,7 @@ import {
   decodeFile,
   editableText,
   encodeText,
+  exactText,
   hashBytes,
   judgePath,
   type LoadedFile,
@@ -176,17 +177,9 @@ const editText = (
   real: string,
   shown: string,
 ): PlannedChange => {
-  const decoded = decodeFile(bytes);
-  if (decoded.kind === 'binary')
-    return refuseChange(`${shown} is a binary file and can't be edited. Nothing was changed.`);
-  const { text, encoding } = decoded;
-  if (encoding !== 'utf8' && encoding !== 'utf8-bom') {
-    const what = encoding === 'unknown' ? 'not valid UTF-8' : 'UTF-16';
-    return refuseChange(
-      `${shown} is ${what} and can't be edited without damage. Convert it with a shell ` +
-        'command first. Nothing was changed.',
-    );
-  }
+  const exact = exactText(bytes, shown);
+  if (exact.kind === 'refused') return exact;
+  const { text, encoding } = exact;
   const edits = encoding === 'utf8-bom' ? input.edits.map(withoutMark) : input.edits;
   const planned = planEdits(text, edits);
   if (planned.kind === 'refused') return refuseChange(`${planned.why}\nNothing was changed.`);

@@ -14,6 +14,7 @@ import path from 'node:path';
 import type { createNamedPlaces } from '../command/sandbox/git-folders.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { CallPreview } from '../machine/call.js';
+import { createSeenFiles, joinLines, missingLines, wholeFile } from '../machine/seen-files.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
 import { protectionInWorkspace, type UserPlaces } from '../policy/paths.js';
@@ -28,7 +29,10 @@ import type {
   ToolOutcome,
 } from '../ports/tool.js';
 import { showPath } from './define-tool.js';
+import { describeRanges, fileLines } from './edit/lines.js';
 import {
+  ABSENT,
+  exactText,
   findAllowed,
   hashBytes,
   hashLoaded,
@@ -110,7 +114,7 @@ export const changeFile = async (
     case 'failed':
       return failed(`${shown} can't be written: ${written.why}. Nothing was changed.`);
     case 'written':
-      remember(context.files, planned);
+      await remember(context.files, planned, plan);
       // so that the session's own changes can be told from those of others
       context.files.wrote?.(change.real, change.expected, hashBytes(change.bytes));
       return { status: 'ok', text: change.text, diff: shortenPatch(patch, shown, change) };
@@ -120,16 +124,17 @@ export const changeFile = async (
 };
 
 /** Remembers what the model knows of the file now. Of a file that it only searched: some lines. */
-const remember = (
+const remember = async (
   files: FileMemory,
   { change, extent = 'whole' }: Extract<PlannedChange, { kind: 'change' }>,
-): void => {
-  const { sha256, text } = change.known ?? {
-    sha256: hashBytes(change.bytes),
-    text: change.after,
-  };
-  if (extent === 'whole') files.set(change.real, sha256, text);
-  else files.addLines?.(change.real, sha256, text);
+  plan: PlanChange,
+): Promise<void> => {
+  const { real, before, after, known } = change;
+  const { sha256, text } = known ?? { sha256: hashBytes(change.bytes), text: after };
+  if (extent !== 'whole') return files.addLines?.(real, sha256, text);
+  if (plan.rebase === undefined) return files.set(real, sha256, text); // all of it is the model's
+  const { moveLines } = await import('./edit/changed-lines.js');
+  files.set(real, sha256, text, moveLines(files.shown?.(real) ?? [], before ?? '', after));
 };
 
 const stoppedBefore = (signal: AbortSignal): ToolOutcome =>
@@ -188,7 +193,18 @@ const planSeen = async (
   const loaded = await loadFile(real);
   const seen = context.files.get(real);
   // where no file is, nothing was to be read: `plan` creates one or refuses
-  if (loaded.kind !== 'file' || seen === loaded.sha256) return plan.plan(loaded, real, shown);
+  if (loaded.kind !== 'file') return plan.plan(loaded, real, shown);
+  if (seen === loaded.sha256) {
+    const unseen = plan.rebase === undefined ? findUnseen(context, real, loaded) : '';
+    if (unseen === '') return plan.plan(loaded, real, shown);
+    return refuseChange(
+      `The conversation does not show ${unseen} of ${shown}: read them, or edit the file. ` +
+        'Nothing was changed.',
+    );
+  }
+  // reading it would help no change
+  const exact = exactText(loaded.bytes, shown);
+  if (exact.kind === 'refused') return exact;
   const recalled = plan.rebase === undefined ? undefined : context.files.recall?.(real);
   if (plan.rebase !== undefined && recalled !== undefined) {
     const { text: earlier, extent } = recalled;
@@ -206,6 +222,19 @@ const planSeen = async (
       : `${shown} has changed since it was last read. Read it again and adapt. Nothing was ` +
           'changed.',
   );
+};
+
+/** The lines of the file that the conversation does not show; empty if the file is known whole. */
+const findUnseen = (
+  { files }: PreviewContext,
+  real: string,
+  { bytes, sha256 }: Extract<LoadedFile, { kind: 'file' }>,
+): string => {
+  const own = files.ownWrite?.(real);
+  if (own?.before === ABSENT && own.after === sha256) return ''; // this session wrote all of it
+  const exact = exactText(bytes, real);
+  const count = exact.kind === 'text' ? fileLines(exact.text).length : 0;
+  return describeRanges(missingLines(files.shown?.(real) ?? wholeFile(''), count));
 };
 
 // ---- Diffs ----
@@ -258,7 +287,9 @@ const TEXTS_CHARACTERS_MAX = 16_000_000;
 
 /** An empty record of the files that the model has seen. One per session. */
 export const createFileMemory = (): FileMemory => {
-  const hashes = new Map<string, string>();
+  const seenFiles = createSeenFiles();
+  const hash = (file: string): string | undefined => seenFiles.files.get(file)?.sha256;
+  const shown = (file: string) => seenFiles.files.get(file)?.lines ?? [];
   const writes = new Map<string, OwnWrite>();
   const texts = new Map<string, SeenText>();
   let characters = 0;
@@ -277,9 +308,12 @@ export const createFileMemory = (): FileMemory => {
     }
   };
   return {
-    get: (file) => hashes.get(file),
-    set: (file, sha256, text) => {
-      hashes.set(file, sha256);
+    get: hash,
+    shown,
+    hide: seenFiles.hide,
+    set: (file, sha256, text, added = wholeFile('')) => {
+      const lines = hash(file) === sha256 ? joinLines(shown(file), added) : added;
+      seenFiles.set({ path: file, sha256, lines });
       if (text !== undefined) add(file, { sha256, text, extent: 'whole' });
     },
     wrote: (file, before, after) => {
@@ -290,7 +324,7 @@ export const createFileMemory = (): FileMemory => {
     },
     ownWrite: (file) => writes.get(file),
     addLines: (file, sha256, text) => {
-      const extent = hashes.get(file) === sha256 ? 'whole' : 'lines';
+      const extent = hash(file) === sha256 ? 'whole' : 'lines';
       add(file, { sha256, text, extent });
     },
     recall: (file) => texts.get(file),

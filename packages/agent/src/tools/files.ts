@@ -223,6 +223,47 @@ export const editableText = (decoded: DecodedFile): string | undefined =>
     ? decoded.text
     : undefined;
 
+/** The text of a file that can be written back byte for byte, or why there is none. */
+type ExactText =
+  | { readonly kind: 'text'; readonly text: string; readonly encoding: 'utf8' | 'utf8-bom' }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/**
+ * The text of a file for a change. A file in another encoding is refused, since its bytes would
+ * become others, also where nothing was to change. `shown`: its path for people.
+ */
+export const exactText = (bytes: Buffer, shown: string): ExactText => {
+  const decoded = decodeFile(bytes);
+  if (decoded.kind === 'binary')
+    return {
+      kind: 'refused',
+      why:
+        `${shown} is a binary file and can't be edited or replaced as text. Remove it with a shell command first, if it is to go. ` +
+        'Nothing was changed.',
+    };
+  const { text, encoding } = decoded;
+  if (encoding === 'utf8' || encoding === 'utf8-bom') return { kind: 'text', text, encoding };
+  const [what, from] =
+    encoding === 'unknown'
+      ? [`is not valid UTF-8 (${describeForeignByte(bytes)})`, 'ENCODING']
+      : ['is UTF-16', encoding === 'utf16le' ? 'UTF-16LE' : 'UTF-16BE'];
+  return {
+    kind: 'refused',
+    why:
+      `${shown} ${what} and can't be edited or written without damage. Change it with a shell ` +
+      `command that keeps its bytes, or convert it first: iconv -f ${from} -t UTF-8. Nothing was ` +
+      'changed.',
+  };
+};
+
+/** The first byte that is not UTF-8, and its line: `byte 0xE9 in line 3`. */
+const describeForeignByte = (bytes: Buffer): string => {
+  const back = Buffer.from(bytes.toString('utf8'));
+  const at = bytes.findIndex((byte, index) => byte !== back[index]);
+  const line = bytes.subarray(0, at).filter((byte) => byte === 0x0a).length + 1;
+  return `byte 0x${(bytes[at] ?? 0).toString(16).toUpperCase().padStart(2, '0')} in line ${line}`;
+};
+
 export const encodeText = (text: string, encoding: 'utf8' | 'utf8-bom'): Buffer =>
   Buffer.from(encoding === 'utf8-bom' ? `\ufeff${text}` : text);
 

@@ -9,6 +9,8 @@
 import { readdir } from 'node:fs/promises';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
+import type { ShownLines } from '../machine/call.js';
+import { wholeFile } from '../machine/seen-files.js';
 import { holdFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
@@ -21,7 +23,7 @@ import {
   readNumber,
   type TranslatedInput,
 } from './define-tool.js';
-import { findEndings } from './edit/lines.js';
+import { fileLines, findEndings } from './edit/lines.js';
 import { failed } from './file-change.js';
 import {
   blobHash,
@@ -160,22 +162,24 @@ const showLine = (line: string, number: number): string => {
   return `${number}\t${text.slice(0, LINE_CHARACTERS_MAX)} … ${rest} more characters in this line`;
 };
 
+/** A result with the lines that it shows in full. */
+type ShownText = { readonly outcome: ToolOutcome; readonly lines: readonly ShownLines[] };
+
 /** Numbered lines from `offset`, and the offset of the next ones. */
 const showLines = (
   text: string,
   remark: string,
   { offset = 1, limit = LINES_MAX }: Input,
-): ToolOutcome => {
-  const lines = text.split('\n');
-  if (lines.at(-1) === '') lines.pop();
-  if (lines.length === 0)
-    return {
-      status: 'ok',
-      text: [remark, '[the file is empty]'].filter(Boolean).join('\n'),
-      summary: 'empty',
-    };
+  by: string,
+): ShownText => {
+  const lines = fileLines(text);
+  if (lines.length === 0) {
+    const empty = [remark, '[the file is empty]'].filter(Boolean).join('\n');
+    return { outcome: { status: 'ok', text: empty, summary: 'empty' }, lines: wholeFile(by) };
+  }
   if (offset > lines.length) {
-    return failed(`Line ${offset} is past the end: there are ${lines.length} lines.`);
+    const why = `Line ${offset} is past the end: there are ${lines.length} lines.`;
+    return { outcome: failed(why), lines: [] };
   }
   const shown = remark === '' ? [] : [remark];
   let bytes = 0;
@@ -195,7 +199,30 @@ const showLines = (
   const summary = isPart
     ? `lines ${offset}-${next - 1} of ${lines.length}`
     : plural(lines.length, 'line');
-  return { status: 'ok', text: shown.join('\n'), summary, cutBytes: SHOWN_BYTES + ROOM_BYTES };
+  const cut = { cutBytes: SHOWN_BYTES + ROOM_BYTES };
+  return {
+    outcome: { status: 'ok', text: shown.join('\n'), summary, ...cut },
+    lines: fullyShown(lines, offset, next, by),
+  };
+};
+
+/** The lines from `first` to before `next`, without those that are too long to be shown in full. */
+const fullyShown = (
+  lines: readonly string[],
+  first: number,
+  next: number,
+  by: string,
+): readonly ShownLines[] => {
+  const ranges: ShownLines[] = [];
+  let start = first;
+  for (let number = first; number <= next; number++) {
+    if (number < next && (lines[number - 1]?.length ?? 0) <= LINE_CHARACTERS_MAX) continue;
+    if (number > start) ranges.push({ by, first: start, last: number - 1 });
+    start = number + 1;
+  }
+  const [only, ...others] = ranges;
+  const isAll = only?.first === 1 && only.last === lines.length && others.length === 0;
+  return isAll ? wholeFile(by) : ranges;
 };
 
 const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => {
@@ -268,13 +295,13 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
       return showFolder(real, shown);
     case 'file': {
       const decoded = decodeFile(loaded.bytes);
-      // remembered as read, so that `edit` and `write` may change it
-      context.files.set(real, loaded.sha256, editableText(decoded));
-      if (decoded.kind === 'text') {
-        const remark = remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);
-        return showLines(decoded.text, remark, input);
-      }
-      return showBinary(shown, loaded.bytes, context);
+      if (decoded.kind === 'binary') return showBinary(shown, loaded.bytes, context);
+      const remark = remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);
+      const { outcome, lines } = showLines(decoded.text, remark, input, context.callId);
+      // remembered as read, so that `edit` may change it, and `write` once all lines were shown
+      if (outcome.status === 'ok')
+        context.files.set(real, loaded.sha256, editableText(decoded), lines);
+      return outcome;
     }
     default:
       return loaded satisfies never;
@@ -299,6 +326,7 @@ export const readTool: Tool = defineTool({
     const hash = blobHash(input.path);
     if (hash === null) return showFile(input, context);
     const text = await context.blobs.get(hash);
-    return text === undefined ? noBlob(input.path) : showLines(text, '', input);
+    if (text === undefined) return noBlob(input.path);
+    return showLines(text, '', input, context.callId).outcome;
   },
 });

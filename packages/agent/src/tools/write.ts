@@ -7,6 +7,7 @@ import * as v from 'valibot';
 import { plural } from '../platform/text.js';
 import type { Tool } from '../ports/tool.js';
 import { defineTool, FILE_NAMES } from './define-tool.js';
+import { findForeignText } from './edit/edit-readings.js';
 import { findEndings, withEnding } from './edit/lines.js';
 import {
   changeFile,
@@ -16,7 +17,7 @@ import {
   previewChange,
   refuseChange,
 } from './file-change.js';
-import { ABSENT, decodeFile, encodeText, judgePath, type LoadedFile } from './files.js';
+import { ABSENT, encodeText, exactText, judgePath, type LoadedFile } from './files.js';
 
 const schema = v.strictObject({
   path: v.pipe(v.string(), v.minLength(1, 'must not be empty')),
@@ -52,24 +53,14 @@ type Replacing = {
  * Keeps what the model did not see in the old file: its byte order mark and Windows line endings.
  */
 const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => {
-  const decoded = decodeFile(loaded.bytes);
+  const exact = exactText(loaded.bytes, shown);
+  if (exact.kind === 'refused') return exact;
+  const { text: before, encoding } = exact;
   const common = {
     real,
     expected: loaded.sha256,
     text: `Replaced ${shown} (${countLines(content)}).`,
   };
-  if (decoded.kind === 'binary') {
-    // its bytes make no readable diff, so it shows only the new text
-    const bytes = Buffer.from(content);
-    return { kind: 'change', change: { ...common, before: '', after: content, bytes } };
-  }
-  const { text: before, encoding } = decoded;
-  if (encoding === 'utf16le' || encoding === 'utf16be') {
-    return refuseChange(
-      `${shown} is UTF-16 and would become UTF-8. Convert it with a shell command first. ` +
-        'Nothing was changed.',
-    );
-  }
   const keepsEndings = findEndings(before) === '\r\n' && !content.includes('\r');
   const after = keepsEndings ? withEnding(content, '\r\n') : content;
   const bytes = encodeText(
@@ -82,6 +73,9 @@ const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => 
 
 const planWrite = ({ content }: Input): PlanChange => ({
   plan(loaded, real, shown) {
+    const before = loaded.kind === 'file' ? loaded.bytes.toString('utf8') : '';
+    const fault = content === before ? null : findForeignText(before, content);
+    if (fault !== null) return refuseChange(`content ${fault}. Nothing was changed.`);
     switch (loaded.kind) {
       case 'absent':
         return create(real, shown, content);

@@ -27,6 +27,7 @@ import { findEndings, withEnding } from '../tools/edit/lines.js';
 import {
   ABSENT,
   decodeFile,
+  editableText,
   encodeText,
   hashBytes,
   loadFile,
@@ -339,7 +340,12 @@ const rewrite = async (
     return { kind: 'failed', why: `${shown} can't be written: ${written.why}` };
   if (written.kind !== 'written') return UNTOUCHED;
   // update the hash only if the model has seen the text before formatting
-  if (context.files.get(file) === sha256) context.files.set(file, effect.after);
+  if (context.files.get(file) === sha256) {
+    const { moveLines } = await import('../tools/edit/changed-lines.js');
+    const lines = context.files.shown?.(file) ?? [];
+    context.files.set(file, effect.after, undefined, moveLines(lines, text, after));
+    context.files.wrote?.(file, sha256, effect.after);
+  }
   return { kind: 'rewritten', file, shown, formatter: formatter.name, before: text, after };
 };
 
@@ -384,7 +390,9 @@ const formatText = async (
       const why = lines.slice(0, WHY_LINES).join('\n').slice(0, WHY_CHARACTERS);
       return { kind: 'refuses', why: why === '' ? 'it did not say why' : why };
     }
-    const printed = output.toString('utf8');
+    const printed = editableText(decodeFile(output));
+    if (printed === undefined)
+      return { kind: 'refuses', why: 'it printed bytes that are no UTF-8' };
     return printed.trim() === '' && text.trim() !== ''
       ? { kind: 'leaves' }
       : { kind: 'text', text: printed };

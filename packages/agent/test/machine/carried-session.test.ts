@@ -1252,8 +1252,8 @@ test('what calls and hooks have read and written is known, the last look counts'
     ]),
     batchId: 'batch-1',
     seen: new Map([
-      ['/a', 'a1'],
-      ['/b', 'b1'],
+      ['/a', { path: '/a', sha256: 'a1', lines: [{ by: 'c1', first: 1 }] }],
+      ['/b', { path: '/b', sha256: 'b1', lines: [] }],
     ]),
   });
   // only calls of the last batch can still run
@@ -1273,12 +1273,28 @@ test('what calls and hooks have read and written is known, the last look counts'
     hashes: new Map([['c4', { before: 'b4' }]]),
     batchId: 'batch-2',
     seen: new Map([
-      ['/a', 'a2'],
-      ['/b', 'b1'],
+      ['/a', { path: '/a', sha256: 'a2', lines: [{ by: 'c4', first: 1 }] }],
+      ['/b', { path: '/b', sha256: 'b1', lines: [] }],
     ]),
   });
   assert.equal(past.hashes.size, 2, 'the files of before stay as they were');
-  assert.equal(past.seen.get('/a'), 'a1');
+  assert.equal(past.seen.get('/a')?.sha256, 'a1');
+});
+
+test('lines that a call has shown are known until a later call has its id', () => {
+  const collector = collectPastFiles();
+  const lines = [{ by: 'c1', first: 1, last: 20 }];
+  const part = { path: '/a', sha256: 'a1', lines };
+  collector.see(outcomeOf('c1', { ...ok, seen: [part] }));
+  const whole = { path: '/b', sha256: 'b1' };
+  collector.see(outcomeOf('c2', { ...ok, seen: [whole] }));
+  // a formatter of an earlier version does not say which lines: those that were shown before
+  const formatted = g.eventOf(g.hookDone(seen('/b', 'b2')), begun({})) as On<'HookCompleted'>;
+  collector.see({ ...formatted, at: 5 });
+  const linesOf = (path: string) => collector.past().seen.get(path)?.lines;
+  assert.deepEqual([linesOf('/a'), linesOf('/b')], [lines, [{ by: 'c2', first: 1 }]]);
+  collector.see({ type: 'ToolStarted', at: 6, batchId: 'batch-2', callId: 'c2' });
+  assert.deepEqual([linesOf('/a'), linesOf('/b')], [lines, []]);
 });
 
 test('a session ran until its last event, or until the settings of the next opening changed', () => {

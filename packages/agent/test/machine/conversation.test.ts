@@ -134,7 +134,7 @@ test('a request says before a summary what it is; the conversation itself does n
   };
   assert.equal(
     frameOf('so far'),
-    '[The conversation so far was replaced by your summary of it. Go on from it. Files that you read still count as read.]\n\nso far',
+    '[The conversation so far was replaced by your summary of it. Go on from it. Files that you read still count as read for edit; read one again before write replaces it.]\n\nso far',
   );
   const running = `so far\n\n[kept: ${PRESERVED_REQUEST}]\nwork`;
   assert.match(frameOf(running), /You are in the middle of the work: go on with 'Next'/);

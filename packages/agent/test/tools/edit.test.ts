@@ -175,7 +175,7 @@ const rows: readonly Row[] = [
     edits: [{ oldText: 'eins', newText: 'drei' }],
     becomes: utf16,
     status: 'failed',
-    says: /is UTF-16 and can't be edited without damage/,
+    says: /is UTF-16 and can't be edited or written without damage/,
   },
   {
     title: 'text that is not UTF-8 is refused with the reason',

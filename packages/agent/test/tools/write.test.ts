@@ -78,3 +78,99 @@ test('write: a dangling symlink is reported as the file that it would make', asy
   assert.equal(judgement.kind, 'ok');
   assert.deepEqual(judgement.facts.paths, ['/nowhere/else']);
 });
+
+type Refused = {
+  readonly title: string;
+  /** Default: a file of three lines. */
+  readonly old?: string | Buffer;
+  readonly content: string;
+  readonly refused?: RegExp;
+};
+const LISTED = '1\ta\n2\tb\n3\tc\n';
+const latin1 = (text: string): Buffer => Buffer.from(text, 'latin1');
+const refusedRows: readonly Refused[] = [
+  {
+    title: 'Latin-1 is not re-encoded, also where no line of it changes',
+    old: latin1('caf\xe9 one\nport = 80\n'),
+    content: 'caf\ufffd one\nport = 81\n',
+    refused: /not valid UTF-8 \(byte 0xE9 in line 1\).*written without damage.*iconv -f ENCODING/,
+  },
+  {
+    title: 'Shift_JIS is not re-encoded',
+    old: Buffer.from([0x61, 0x0a, 0x93, 0xfa, 0x96, 0x7b, 0x0a]),
+    content: 'a\nb\n',
+    refused: /not valid UTF-8 \(byte 0x93 in line 2\)/,
+  },
+  {
+    title: 'mixed bytes behind a late NUL are not re-encoded',
+    old: Buffer.concat([Buffer.alloc(9_000, 'a'), Buffer.from([0x0a, 0, 0xff, 0x0a])]),
+    content: 'b\n',
+    refused: /not valid UTF-8 \(byte 0xFF in line 2\)/,
+  },
+  {
+    title: 'UTF-16 is not re-encoded',
+    old: Buffer.from('\ufeffgr\xfcn\n', 'utf16le'),
+    content: 'gelb\n',
+    refused: /is UTF-16 and can't be edited or written without damage.*iconv -f UTF-16LE/,
+  },
+  {
+    title: 'a binary file, which read does not show, is not replaced',
+    old: Buffer.from([7, 0, 7]),
+    content: 'text\n',
+    refused: /is a binary file/,
+  },
+  {
+    title: 'a line that was cut for the model is not replaced',
+    old: `a\n${'x'.repeat(2_001)}\nb\n`,
+    content: 'a\n',
+    refused: /The conversation does not show line 2 of file/,
+  },
+  {
+    title: 'the line numbers of read are no text',
+    content: '1\ta\n2\tb\n3\tC\n',
+    refused: /content has line numbers as read shows them/,
+  },
+  {
+    title: 'arrows behind line numbers are no text',
+    content: '1\u2192a\n2\u2192b\n3\u2192C\n',
+    refused: /content has line numbers/,
+  },
+  {
+    title: 'bars behind line numbers are no text',
+    content: '1|a\n2|b\n3|C\n',
+    refused: /content has line numbers/,
+  },
+  { title: 'a file of numbered lines may stay one', old: LISTED, content: `${LISTED}4\td\n` },
+  { title: 'numbered lines of another content may be written', content: '1\tx\n2\ty\n' },
+  {
+    title: 'the mark of read where it stopped is no text',
+    content: 'a\nb\n[lines 1-2000 of 3000; go on with offset 2001]\n',
+    refused: /content has `\[lines 1-2000 of 3000/,
+  },
+  {
+    title: 'a file that has such a mark may keep it',
+    old: '[lines 1-2 of 3; go on with offset 3]\na\n',
+    content: '[lines 1-2 of 3; go on with offset 3]\nb\n',
+  },
+  {
+    title: 'a marker for lines that were left out is no text',
+    content: 'a\n// ... rest of the file ...\n',
+    refused: /content has `\/\/ ... rest of the file ...`/,
+  },
+  { title: 'half a character is no text', content: 'a\ud800\n', refused: /half a character/ },
+];
+for (const { title, old = 'a\nb\nc\n', content, refused } of refusedRows) {
+  test(`write: ${title}`, async (t) => {
+    const place = await makePlace(t);
+    await writeFile(place.path('file'), old);
+    await place.run('read', { path: 'file' });
+    const outcome = await place.run('write', { path: 'file', content });
+    const after = await readFile(place.path('file'));
+    if (refused === undefined) assert.equal(after.toString(), content, outcome.text);
+    else {
+      assert.match(outcome.text, refused);
+      assert.deepEqual(after, Buffer.from(old));
+    }
+    assert.equal(outcome.status, refused === undefined ? 'ok' : 'failed');
+  });
+}

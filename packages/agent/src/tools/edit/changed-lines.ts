@@ -4,12 +4,12 @@
  */
 
 import { diffArrays } from 'diff';
+import type { ShownLines } from '../../machine/call.js';
 import type { Span } from './find-places.js';
-import { splitLines, type TextLine } from './lines.js';
+import { describeRanges, fileLines, splitLines, type TextLine } from './lines.js';
 
 /** With more changed lines the texts are not compared. */
 const CHANGED_LINES_MAX = 2_000;
-const PLACES_SHOWN = 5;
 
 export type ChangedLines = {
   /** Changed lines of the present text for people: `lines 3-5, 9`; empty if there are none. */
@@ -51,6 +51,30 @@ export const compareLines = (earlier: string, now: string): ChangedLines | null 
   };
 };
 
+/**
+ * Lines that the model knows of `earlier`, as lines of `now`, which this session has made of it:
+ * what it put beside them is known, too. None if too much has changed.
+ */
+export const moveLines = (
+  lines: readonly ShownLines[],
+  earlier: string,
+  now: string,
+): readonly ShownLines[] => {
+  const [before, after] = [fileLines(earlier), fileLines(now)];
+  if (lines.every(({ first, last }) => first === 1 && last === undefined)) return lines;
+  const partners = pairLines(before, after)?.partners;
+  if (partners === undefined) return [];
+  const isSame = (line: number): boolean => partners[line] !== -1;
+  return lines.flatMap(({ by, first, last = before.length }) => {
+    let [above, below] = [first - 2, last]; // the lines beside the range, as indices
+    while (above >= 0 && !isSame(above)) above -= 1;
+    while (below < before.length && !isSame(below)) below += 1;
+    const from = above < 0 ? 1 : (partners[above] ?? 0) + 2;
+    const to = below >= before.length ? after.length : (partners[below] ?? 0);
+    return to < from ? [] : [{ by, first: from, last: to }];
+  });
+};
+
 type Compared = {
   /** For each line of the earlier text the index of the same line now; -1 for a changed one. */
   readonly partners: Int32Array;
@@ -84,18 +108,6 @@ const pairLines = (earlier: readonly string[], now: readonly string[]): Compared
     }
   }
   return { partners, changed };
-};
-
-const describeRanges = (ranges: Compared['changed']): string => {
-  const shown = ranges
-    .slice(0, PLACES_SHOWN)
-    .map(([first, last]) => (first === last ? `${Math.max(1, first)}` : `${first}-${last}`));
-  const rest = ranges.length - shown.length;
-  const [only] = ranges;
-  const noun = ranges.length === 1 && only !== undefined && only[0] === only[1] ? 'line' : 'lines';
-  return shown.length === 0
-    ? ''
-    : `${noun} ${shown.join(', ')}${rest === 0 ? '' : ` and ${rest} more places`}`;
 };
 
 /** Index of the line that holds an offset. */

@@ -6,6 +6,9 @@
 
 import { lineTexts, splitLines } from './lines.js';
 
+/** Half of a character, which no file can hold. */
+export const LONE_SURROGATE = /\p{Surrogate}/u;
+
 /** What a reading has removed from the text. */
 export type Removed = 'nothing' | 'lineNumbers' | 'escapes' | 'escapesAndLineNumbers';
 
@@ -267,13 +270,37 @@ export const splitAtMarkers = (oldText: string, newText: string): SplitTexts => 
   };
 };
 
+/** What `read` adds to the lines of a file: the end of a long one, and where it goes on. */
+const READ_MARK =
+  /^\[lines \d+-\d+ of \d+; go on with offset \d+\]$| \u2026 \d+ more characters in this line$/;
+
 /**
- * A marker of the new text, beyond doubt, without a counterpart in the old text; null if there is
- * none.
+ * A marker of the new text, or a mark of `read`, beyond doubt, without a counterpart in the old
+ * text; null if there is none.
  */
 export const findStrayMarker = (oldText: string, newText: string): string | null => {
   const known = new Set(lineTexts(oldText).map((line) => line.trim()));
   const isStray = (line: string): boolean =>
-    isMarker(line) && /\bexisting code\b|\brest of\b/i.test(line) && !known.has(line.trim());
+    !known.has(line.trim()) &&
+    (READ_MARK.test(line) ||
+      (oldText !== '' && isMarker(line) && /\bexisting code\b|\brest of\b/i.test(line)));
   return lineTexts(newText).find(isStray)?.trim() ?? null;
+};
+
+/**
+ * What a whole new text of a file has that is no text of the file: half a character, a mark for
+ * lines that were left out, line numbers of `read`; null if nothing. `before`: its text so far.
+ */
+export const findForeignText = (before: string, content: string): string | null => {
+  if (LONE_SURROGATE.test(content)) return 'has half a character (a lone surrogate)';
+  const stray = findStrayMarker(before, content);
+  if (stray !== null)
+    return `has \`${stray}\`, which the file has not: write the lines out, or edit the file`;
+  const bare = removeNumbers(content);
+  if (bare === null || removeNumbers(before) !== null) return null;
+  const known = new Set(lineTexts(before).filter((line) => line.trim() !== ''));
+  return lineTexts(bare.text).some((line) => known.has(line))
+    ? 'has line numbers as read shows them, which the file has not: give the lines without them, ' +
+        'or edit the file'
+    : null;
 };

@@ -29,6 +29,31 @@ export const splitLines = (text: string): readonly TextLine[] => {
 export const lineTexts = (text: string): readonly string[] =>
   splitLines(text).map((line) => line.text);
 
+/** The lines of a text; the end of a last line begins no other one. */
+export const fileLines = (text: string): string[] => {
+  const lines = text.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  return lines;
+};
+
+/** With more ranges of lines the rest is only counted. */
+const PLACES_SHOWN = 5;
+
+/** Ranges of lines for people: `lines 3-5, 9`; empty if there are none. */
+export const describeRanges = (
+  ranges: readonly (readonly [first: number, last: number])[],
+): string => {
+  const shown = ranges
+    .slice(0, PLACES_SHOWN)
+    .map(([first, last]) => (first === last ? `${Math.max(1, first)}` : `${first}-${last}`));
+  const rest = ranges.length - shown.length;
+  const [only] = ranges;
+  const noun = ranges.length === 1 && only !== undefined && only[0] === only[1] ? 'line' : 'lines';
+  return shown.length === 0
+    ? ''
+    : `${noun} ${shown.join(', ')}${rest === 0 ? '' : ` and ${rest} more places`}`;
+};
+
 // ---- Line breaks ----
 
 export type LineEnding = '\n' | '\r\n';

@@ -15,6 +15,7 @@
 import {
   type EditReading,
   findStrayMarker,
+  LONE_SURROGATE,
   type Removed,
   readEdit,
   splitAtMarkers,
@@ -134,8 +135,6 @@ export const planEdits = (text: string, edits: readonly TextEdit[]): PlannedEdit
     spans: replacements,
   };
 };
-
-const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** Tries all readings of an edit, the literal one first. */
 const planEdit = (request: Request): PlannedEdit => {
