@@ -340,6 +340,7 @@ const rewrite = async (
   if (written.kind !== 'written') return UNTOUCHED;
   // update the hash only if the model has seen the text before formatting
   if (context.files.get(file) === sha256) context.files.set(file, effect.after);
+  context.files.wrote?.(file, sha256, effect.after);
   return { kind: 'rewritten', file, shown, formatter: formatter.name, before: text, after };
 };
 
