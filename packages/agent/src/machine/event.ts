@@ -390,15 +390,21 @@ export type ChangedPath = {
   /** Relative to the workspace. */
   readonly path: string;
   readonly change: 'created' | 'changed' | 'deleted';
+  /** It changed while a command ran, so that somebody else may have changed it. */
+  readonly duringCommands?: 'yes';
   readonly added?: Count;
   readonly removed?: Count;
 };
 
-/** How many files changed; `files`: the first of them, by path. */
+/**
+ * How many files changed; `files`: the first of them, by path. `duringCommands`: how many of them
+ * changed while a command ran, so that others may have changed them; absent: none.
+ */
 export type ChangeSummary = {
   readonly created: Count;
   readonly changed: Count;
   readonly deleted: Count;
+  readonly duringCommands?: Count;
   readonly files: readonly ChangedPath[];
 };
 

@@ -518,6 +518,7 @@ const machineUpgradeShape = object<MachineUpgrade>({
 const changedPathShape = object<ChangedPath>({
   path: text,
   change: oneOf({ created: 1, changed: 1, deleted: 1 }),
+  duringCommands: optional(oneOf({ yes: 1 })),
   added: optional(count),
   removed: optional(count),
 });
@@ -525,6 +526,7 @@ const changeSummaryShape = object<ChangeSummary>({
   created: count,
   changed: count,
   deleted: count,
+  duringCommands: optional(count),
   files: list(changedPathShape),
 });
 const fileLeftShape = object<FileLeft>({ path: text, why: text });

@@ -83,6 +83,8 @@ export type Checkpoints = {
      * killed process, if it left any without a checkpoint.
      */
     readonly since?: 'lastCheckpoint' | 'crash';
+    /** Hooks of the user ran after the calls: they count as commands. Default: none did. */
+    readonly hooks?: boolean;
   }): Promise<TakenCheckpoint | null>;
   /**
    * Called at the end of a turn, after `take`: looks at all files where `take` looks only at those

@@ -175,7 +175,13 @@ export const createAgent = (options: AgentOptions): Agent => {
       const taskTools =
         tasks && startedBy === null ? [await createSessionTaskTool(parts, sessionId)] : [];
       const from = startedBy === null ? 'user' : 'task';
-      return equip(agent, { workspace, sessionId, startedBy: from }, taskTools);
+      const place = {
+        workspace,
+        sessionId,
+        startedBy: from,
+        parent: startedBy?.sessionId,
+      } as const;
+      return equip(agent, place, taskTools);
     },
     newSessionId: () => newSessionId(clock),
     random: Math.random,
@@ -599,6 +605,8 @@ type EquippedSession = {
   readonly workspace: string;
   readonly sessionId: string;
   readonly startedBy: 'user' | 'task';
+  /** The session whose task it is. */
+  readonly parent?: string | undefined;
 };
 
 /**
@@ -640,7 +648,7 @@ const openSandbox = (
 /** Creates the dependencies of one session. `taskTools`: tools of this session alone. */
 const equip = async (
   parts: AgentParts,
-  { workspace, sessionId, startedBy }: EquippedSession,
+  { workspace, sessionId, startedBy, parent }: EquippedSession,
   taskTools: readonly Tool[] = [],
 ): Promise<SessionDependencies> => {
   const { models, tools, moreTools, lateTools, redactor, hooks } = parts;
@@ -658,10 +666,11 @@ const equip = async (
     tools === undefined ? import('../tools/builtin-tools.js') : null,
   ]);
   const { sandbox, userPlaces } = openSandbox(parts, environment, sessionId);
-  const checkpoints = parts.checkpoints
-    ? createLateCheckpoints({ workspace, sessionId, environment })
-    : null;
   const [files, jobs] = [createFileMemory(), createJobs()];
+  const written = (file: string): string | undefined => files.ownWrite?.(file)?.after;
+  const checkpoints = parts.checkpoints
+    ? createLateCheckpoints({ workspace, sessionId, parent, environment, written })
+    : null;
   const findLosses = createLossFinder(checkpoints, environment);
   const findDiscarded = createDiscardedFinder(files, environment);
   const userHooks =

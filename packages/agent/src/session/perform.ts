@@ -138,6 +138,7 @@ export const createPerformers = (
     equipment.checkpoints ?? null,
     post,
     () => equipment.jobs.list().length > 0,
+    userHooks !== null,
   );
   const session: RunningSession = { journal, state, post, userHooks, checkpoints };
   const tools = new ToolRuns(equipment, session);
@@ -197,6 +198,7 @@ export class CheckpointRuns {
   readonly #checkpoints: Checkpoints | null;
   readonly #post: Post;
   readonly #hasJobs: () => boolean;
+  readonly #hasHooks: boolean;
   #ended: Ended | null = null;
   /**
    * Why more than the noted calls may have changed files: commands have run in the background since
@@ -214,8 +216,14 @@ export class CheckpointRuns {
   /** Why files could not be kept before the last calls. */
   #unkept: Error | null = null;
 
-  /** `hasJobs`: whether commands run in the background. */
-  constructor(checkpoints: Checkpoints | null, post: Post, hasJobs: () => boolean) {
+  /** `hasJobs`: whether commands run in the background; `hasHooks`: whether the user has hooks. */
+  constructor(
+    checkpoints: Checkpoints | null,
+    post: Post,
+    hasJobs: () => boolean,
+    hasHooks = false,
+  ) {
+    this.#hasHooks = hasHooks;
     this.#checkpoints = checkpoints;
     this.#post = post;
     this.#hasJobs = hasJobs;
@@ -303,7 +311,12 @@ export class CheckpointRuns {
     const { calls } = ended;
     const by = whoseIs(ended);
     const taken = await attempt(() =>
-      checkpoints.take({ by, calls, ...(since === undefined ? {} : { since }) }),
+      checkpoints.take({
+        by,
+        calls,
+        hooks: this.#hasHooks,
+        ...(since === undefined ? {} : { since }),
+      }),
     );
     if (taken.kind === 'fault') return this.#tellLost(ended, taken.fault);
     const unkept = this.#unkept;

@@ -344,8 +344,8 @@ const rewrite = async (
     const { moveLines } = await import('../tools/edit/changed-lines.js');
     const lines = context.files.shown?.(file) ?? [];
     context.files.set(file, effect.after, undefined, moveLines(lines, text, after));
-    context.files.wrote?.(file, sha256, effect.after);
   }
+  context.files.wrote?.(file, sha256, effect.after);
   return { kind: 'rewritten', file, shown, formatter: formatter.name, before: text, after };
 };
 

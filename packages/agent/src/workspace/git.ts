@@ -345,8 +345,6 @@ const STORAGE_SETTINGS = [
   'core.precomposeunicode',
   'core.protecthfs',
   'core.protectntfs',
-  'core.trustctime',
-  'core.checkstat',
   'core.autocrlf',
   'core.eol',
   'core.safecrlf',
@@ -414,6 +412,15 @@ const patternFile = (
 /** The user's own file of ignored names, as git finds it; null: none that is used. */
 export const excludesFile = (config: GitConfig, environment: ProcessEnvironment): string | null =>
   patternFile(config, environment, 'core.excludesfile', 'ignore');
+
+/** The files of attributes outside the repository: the user's own, and the machine's. */
+export const attributesFiles = (
+  config: GitConfig,
+  environment: ProcessEnvironment,
+): readonly string[] => {
+  const own = patternFile(config, environment, 'core.attributesfile', 'attributes');
+  return [...(own === null ? [] : [own]), '/etc/gitattributes'];
+};
 
 /**
  * The text of the configuration file in the folder of links: the storage settings of `config` as
@@ -510,6 +517,10 @@ export const HARDENING: readonly string[] = [
   ...[
     'core.hooksPath=/dev/null',
     'core.fsmonitor=false',
+    // a file counts as unchanged only if all that git knows of it is the same
+    'core.trustctime=true',
+    'core.checkStat=default',
+    'core.ignoreStat=false',
     'core.untrackedCache=false',
     'core.splitIndex=false',
     'core.pager=cat',

@@ -24,11 +24,20 @@ export type FileState =
   /** Something was there whose content is not kept. */
   | { readonly kind: 'notKept'; readonly why: string };
 
+/**
+ * Who may have changed a path. `tool`: a tool for files of the session, or a rewind. `commands`: a
+ * command of the session or anybody else, while it ran. `after`: somebody removed it when the calls
+ * had just ended, so no rewind brings it back.
+ */
+export type ChangeOrigin = 'tool' | 'commands' | 'after';
+
 /** `path`: relative to the workspace. */
 export type PathChange = {
   readonly path: string;
   readonly before: FileState;
   readonly after: FileState;
+  /** Missing: an earlier version did not record it, or the user changed it. */
+  readonly origin?: ChangeOrigin;
 };
 
 /**
@@ -54,6 +63,8 @@ export type Manifest = {
   readonly changes: readonly PathChange[];
   /** Missing: none changed. */
   readonly refs?: readonly RefChange[];
+  /** When the changes were made, in ms since 1970. Missing: an earlier version stored it. */
+  readonly ran?: { readonly fromMs: number; readonly toMs: number };
 };
 
 /** A store of contents, by sha256. */
@@ -100,10 +111,21 @@ export const keptObjects = ({ changes, refs = [] }: Manifest): readonly string[]
 
 /** What is to be undone of one path. `left`: why it does not go back all the way; null: it does. */
 type Target<State> = Change<State> & { readonly left: string | null };
-type Change<State> = { readonly path: string; readonly before: State; readonly after: State };
+type Change<State> = {
+  readonly path: string;
+  readonly before: State;
+  readonly after: State;
+  readonly origin?: ChangeOrigin;
+};
 type Changes<State> = { readonly by: ChangedBy; readonly changes: readonly Change<State>[] };
 
 const BETWEEN = 'somebody else changed it in between, so it goes back only to that';
+
+/** The origin of two changes as one: a tool's only if both are. */
+const joinOrigins = <Origin extends ChangeOrigin | undefined>(
+  one: Origin,
+  other: Origin,
+): Origin => (one === 'tool' ? other : one);
 
 /**
  * The checkpoints' changes as one: how each path is expected to be now (`after`), and how it was
@@ -117,19 +139,24 @@ export const composeChanges = <State>(
   /** Paths that go back no further. */
   const broken = new Set<string>();
   for (const { by, changes } of manifests.toReversed())
-    for (const { path, before, after } of changes) {
+    for (const { path, before, after, origin } of changes) {
       const later = targets.get(path);
       // the changes of rewinds count like the agent's
-      if (by === 'user') {
+      if (by === 'user' || origin === 'after') {
         // the user's change stays, and what the agent did before it can't be separated from it
         if (later !== undefined) broken.add(path);
         continue;
       }
-      if (later === undefined) targets.set(path, { path, before, after, left: null });
+      const known = origin === undefined ? {} : { origin };
+      if (later === undefined) targets.set(path, { path, before, after, ...known, left: null });
       else if (broken.has(path) || !isSame(after, later.before)) {
         broken.add(path);
         targets.set(path, { ...later, left: BETWEEN });
-      } else targets.set(path, { ...later, before });
+      } else {
+        const joined = joinOrigins(later.origin, origin);
+        const { origin: _, ...rest } = later;
+        targets.set(path, { ...rest, before, ...(joined === undefined ? {} : { origin: joined }) });
+      }
     }
   return [...targets.values()];
 };
@@ -169,9 +196,13 @@ const changeKind = ({ before, after }: PathChange): ChangedPath['change'] => {
   return after.kind === 'absent' ? 'deleted' : 'changed';
 };
 
+/** Whether it was made while a command ran, so that somebody else may have made it. */
+const isDuringCommands = ({ origin }: PathChange): boolean => origin === 'commands';
+
 /**
  * Counts the changed files, and lists the first of them, or all, of which the first have the
- * numbers of their lines. Folders are not counted: people look for their files.
+ * numbers of their lines. Folders are not counted: people look for their files. Nor is what was
+ * removed after the calls: it is nobody's.
  */
 export const summarise = async (
   store: Contents,
@@ -179,10 +210,12 @@ export const summarise = async (
   names: 'first' | 'all' = 'first',
 ): Promise<ChangeSummary> => {
   const files = changes.filter(
-    ({ before, after }) => before.kind !== 'folder' && after.kind !== 'folder',
+    ({ before, after, origin }) =>
+      before.kind !== 'folder' && after.kind !== 'folder' && origin !== 'after',
   );
   const number = (kind: ChangedPath['change']): number =>
     files.filter((change) => changeKind(change) === kind).length;
+  const during = files.filter(isDuringCommands).length;
   const sorted = [...files].sort((one, other) => (one.path < other.path ? -1 : 1));
   const listed: ChangedPath[] = [];
   for (const [index, change] of sorted.entries()) {
@@ -190,6 +223,7 @@ export const summarise = async (
     listed.push({
       path: showName(change.path),
       change: changeKind(change),
+      ...(isDuringCommands(change) ? { duringCommands: 'yes' as const } : {}),
       ...(index < LISTED_MAX ? await lineCounts(store, change) : {}),
     });
   }
@@ -197,6 +231,7 @@ export const summarise = async (
     created: number('created'),
     changed: number('changed'),
     deleted: number('deleted'),
+    ...(during === 0 ? {} : { duringCommands: during }),
     files: listed,
   };
 };

@@ -21,6 +21,7 @@ import { errorCode, holdFolderSync, readTextOrEmptySync, realPath } from '../../
 import { repositoryFolders } from '../../platform/repository-folders.js';
 import { ProgramFailure } from '../../platform/run-program.js';
 import {
+  attributesFiles,
   excludesFile,
   type GitPlace,
   type KnownRepository,
@@ -421,7 +422,7 @@ export class WorkspaceLister {
     scope: readonly string[],
     inside: (name: string) => string | null,
   ): Promise<ReadonlyMap<string, string>> {
-    const conversion = findConversion(repository, this.#place.workspace, names);
+    const conversion = findConversion(repository, this.#place, names);
     // git's blobs may then hold other bytes than clean files
     if (conversion === 'any') return new Map();
     const clean = new Map<string, string>();
@@ -528,12 +529,13 @@ const findFolders = async (
 /** How git may store files in another form than the working tree has them. */
 const findConversion = (
   { top, shared, config }: Repository,
-  workspace: string,
+  { workspace, environment }: GitPlace,
   names: Iterable<string>,
 ): 'none' | 'lineEnds' | 'any' => {
-  const files: string[] = [];
-  for (const name of names)
-    if (/(^|\/)\.gitattributes$/.test(name)) files.push(path.join(workspace, showName(name)));
+  const files: string[] = [...attributesFiles(config, environment)];
+  // git obeys those that it ignores as well
+  for (const folder of ['', ...foldersAround([...names])])
+    files.push(path.join(workspace, showName(folder), '.gitattributes'));
   for (let folder = workspace; folder !== top && folder !== '/'; ) {
     folder = path.dirname(folder);
     files.push(path.join(folder, '.gitattributes'));

@@ -5,7 +5,8 @@
  *    workspace is scanned, the first time before it starts.
  * 2. A clean file of git is read from there once it has changed. All others are copied before the
  *    first command, within limits; the user hears which are not.
- * 3. A change is the calls' if the time of the change lies in theirs. Others are only noted.
+ * 3. What a tool for files wrote is known by its bytes. What else changed while a command ran is
+ *    recorded as such: anybody may have changed it (`ChangeOrigin`). Other changes are noted.
  * 4. All work is done one after the other.
  *
  * Words: a checkpoint is what a batch of calls, a command of the user or a rewind changed; a rewind
@@ -51,6 +52,7 @@ import { describeRef, type GitState, GitStates, isSameRef } from './git-state.js
 import { type Known, KnownFiles, type WorkspaceLook, WorkspaceLooks } from './looks.js';
 import {
   ABSENT,
+  type ChangeOrigin,
   composeChanges,
   type FileState,
   fileLeft,
@@ -82,8 +84,12 @@ export type CheckpointsPlace = {
   /** Where the user stands: real absolute path. Absent: in the workspace. */
   readonly standsIn?: string;
   readonly sessionId: string;
+  /** The session whose task this one is: the two don't count as others. */
+  readonly parent?: string | undefined;
   readonly stateFolder: string;
   readonly environment: ProcessEnvironment;
+  /** sha256 of what a tool last wrote to a file. Absent: only tools change what they name. */
+  readonly written?: (file: string) => string | undefined;
 };
 
 /** Limits of what the first scan copies. */
@@ -108,14 +114,25 @@ const SLICE = 16;
  * A file beside the store for the case that the process is killed: the calls whose checkpoint is
  * not in the journal yet. `known`: how the files were that tools have named; null: absent.
  */
-type RunningCalls = {
+export type RunningCalls = {
   readonly ranFromMs: number;
+  /** When the first command among them started; missing: there is none. */
+  readonly commandsFromMs?: number;
   readonly known: readonly (readonly [string, Known | null])[];
   /** HEAD, branches and index before; missing: none are known. */
   readonly git?: readonly (readonly [string, RefState])[];
   /** Their checkpoint; null: none yet. */
   readonly taken: string | null;
 };
+
+/** When commands ran; `fromMs` null: none did. */
+type CommandTime = { readonly fromMs: number | null; readonly toMs: number };
+
+const hasTime = (times: readonly CommandTime[], atMs: number): boolean =>
+  times.some(({ fromMs, toMs }) => fromMs !== null && atMs >= fromMs - TICK_MS && atMs <= toMs);
+
+/** What a tool wrote, where somebody else changed the file before a look. */
+const NOT_SEEN: FileState = { kind: 'notKept', why: 'somebody else changed it at once' };
 
 const INTERRUPTED =
   'The session was interrupted before it had looked at what its calls changed: changes of others ' +
@@ -158,8 +175,14 @@ class SessionCheckpoints implements Checkpoints {
   #unreported: string[] = [];
   /** When the first call began since the last checkpoint; null: none. */
   #ranFromMs: number | null = null;
-  /** When calls ran since the last sweep. */
-  #runs: { readonly fromMs: number; readonly toMs: number }[] = [];
+  /** When the first command since the last checkpoint started; null: none has. */
+  #commandsFromMs: number | null = null;
+  /** What tools have named since the last checkpoint. */
+  readonly #ofBatch = new Set<string>();
+  /** When commands ran since the last sweep. */
+  #runs: NonNullable<Manifest['ran']>[] = [];
+  /** When the last checkpoint was taken. */
+  #takenAtMs = 0;
   /** What the first scan has copied. */
   #copies = { files: 0, bytes: 0 };
   /** What the file of running calls says; null: there is none. */
@@ -202,19 +225,23 @@ class SessionCheckpoints implements Checkpoints {
           const isOfBatch = this.#mayBeOfBatch(name) && (isSeen || (await this.#isListed(name)));
           if (!isOfBatch) await this.#note(name);
           this.#named.add(name);
+          this.#ofBatch.add(name);
         }
       } else if (this.#listing === null) await this.#scanFirst();
       else if (this.#looks.areQuick(this.#listing)) await this.#look();
       const isFirst = this.#ranFromMs === null;
+      const isCommand = call === null || !namesItsFiles(call);
+      const hasNothingNew = !isFirst && isCommand && this.#commandsFromMs !== null;
       if (isFirst) this.#git = await this.#gitStates.read();
       this.#ranFromMs ??= Date.now();
-      const hasNothingNew = !isFirst && named.length === 0;
+      if (isCommand) this.#commandsFromMs ??= Date.now();
       // a killed command of the user needs no record: its changes are not taken back anyway
       if (call === null || hasNothingNew) return;
       const before = isFirst ? [] : (this.#running?.known ?? []);
       const known = named.map((name) => [name, this.#known.get(name) ?? null] as const);
       await this.#writeRunning({
         ranFromMs: this.#ranFromMs,
+        ...(this.#commandsFromMs === null ? {} : { commandsFromMs: this.#commandsFromMs }),
         known: [...known, ...before], // the first look at a file is the oldest
         ...(this.#git === null ? {} : { git: [...this.#git] }),
         taken: null,
@@ -222,20 +249,30 @@ class SessionCheckpoints implements Checkpoints {
     });
   }
 
-  take({ by, calls, since }: Parameters<Checkpoints['take']>[0]): Promise<TakenCheckpoint | null> {
+  take({
+    by,
+    calls,
+    since,
+    hooks = false,
+  }: Parameters<Checkpoints['take']>[0]): Promise<TakenCheckpoint | null> {
     const ranToMs = Date.now();
     return this.#inTurn(async () => {
       await this.#load();
       if (since === 'crash') return this.#takeOfKilled(ranToMs);
-      // 0: all changes since the last checkpoint are those of commands in the background
-      const ranFromMs = since === undefined ? (this.#ranFromMs ?? ranToMs) : 0;
-      this.#ranFromMs = null;
-      const refs = await this.#refsSince(this.#git);
+      const ranFromMs = this.#ranFromMs ?? ranToMs;
       const areAllNamed = calls.length > 0 && calls.every(namesItsFiles);
+      const firstMs = hooks || !areAllNamed ? (this.#commandsFromMs ?? ranFromMs) : null;
+      // 0: all changes since the last checkpoint are those of commands in the background
+      const fromMs = since === undefined ? firstMs : 0;
+      [this.#ranFromMs, this.#commandsFromMs] = [null, null];
+      const refs = await this.#refsSince(this.#git);
       if (!areAllNamed && this.#listing === null) await this.#scanFirst();
       const named = areAllNamed ? withFolders(calls.flatMap((call) => this.#names(call))) : null;
-      if (named === null) this.#runs.push({ fromMs: ranFromMs, toMs: ranToMs });
-      return this.#storeTaken(by, await this.#changesSince(named, ranFromMs, ranToMs), refs);
+      if (named === null) this.#runs.push({ fromMs: fromMs ?? ranFromMs, toMs: ranToMs });
+      const changes = await this.#changesSince(named, [{ fromMs, toMs: ranToMs }]);
+      this.#ofBatch.clear();
+      const ran = { fromMs: since === undefined ? ranFromMs : this.#takenAtMs, toMs: ranToMs };
+      return this.#storeTaken(by, changes, refs, ran);
     });
   }
 
@@ -246,20 +283,17 @@ class SessionCheckpoints implements Checkpoints {
     return this.#git === null ? [] : this.#gitStates.changesBetween(before, this.#git);
   }
 
-  /** What calls changed in this time. `named`: the only names to look at; null: all. */
+  /** What calls changed. `named`: the only names to look at; null: all. */
   async #changesSince(
     named: readonly string[] | null,
-    ranFromMs: number,
-    ranToMs: number,
+    commands: readonly CommandTime[],
   ): Promise<readonly PathChange[]> {
     const look = named === null ? await this.#lookAround(false) : null;
-    const isInTime = ({ changedAtMs }: FileEntry): boolean =>
-      changedAtMs >= ranFromMs - TICK_MS && changedAtMs <= ranToMs;
     const { names, entries } = look ?? {
       names: named ?? [],
       entries: this.#lookAtNames(named ?? []),
     };
-    return this.#changesByCalls(names, entries, isInTime);
+    return this.#changesByCalls(names, entries, commands);
   }
 
   /** The files and folders among these names that are there. */
@@ -311,10 +345,11 @@ class SessionCheckpoints implements Checkpoints {
       else this.#known.set(name, known);
     }
     const named = this.#listing === null ? running.known.map(([name]) => name) : null;
-    const changes = await this.#changesSince(named, running.ranFromMs, ranToMs);
+    const { ranFromMs: fromMs } = running;
+    const changes = await this.#changesSince(named, [{ fromMs, toMs: ranToMs }]);
     const refs = await this.#refsSince(running.git === undefined ? null : new Map(running.git));
     if (changes.length > 0 || refs.length > 0) this.#report(INTERRUPTED);
-    return this.#storeTaken('agent', changes, refs);
+    return this.#storeTaken('agent', changes, refs, { fromMs, toMs: ranToMs });
   }
 
   sweep(by: 'agent' | 'user'): Promise<TakenCheckpoint | null> {
@@ -323,13 +358,12 @@ class SessionCheckpoints implements Checkpoints {
       if (this.#listing === null || runs.length === 0 || !this.#looks.areByReport) return null;
       await this.#look(); // what was reported since the last checkpoint is somebody else's
       const { names, entries } = await this.#lookAround(true);
-      const isInTime = ({ changedAtMs }: FileEntry): boolean =>
-        runs.some(({ fromMs, toMs }) => changedAtMs >= fromMs - TICK_MS && changedAtMs <= toMs);
       // the removal of a file has no time, so it is nobody's and only noted
       const present = names.filter((name) => entries.has(name));
-      const changes = await this.#changesByCalls(present, entries, isInTime);
+      const changes = await this.#changesByCalls(present, entries, runs);
       for (const name of names) if (!entries.has(name)) await this.#note(name);
-      return this.#storeTaken(by, changes, []);
+      const fromMs = Math.min(...runs.map((run) => run.fromMs));
+      return this.#storeTaken(by, changes, [], { fromMs, toMs: Date.now() });
     });
   }
 
@@ -344,7 +378,9 @@ class SessionCheckpoints implements Checkpoints {
     by: ChangedBy,
     changes: readonly PathChange[],
     refs: readonly RefChange[],
+    ran: NonNullable<Manifest['ran']>,
   ): Promise<TakenCheckpoint | null> {
+    this.#takenAtMs = ran.toMs;
     const leftOut = this.#unreported.splice(0);
     if (changes.length === 0 && refs.length === 0 && leftOut.length === 0) {
       if (this.#running !== null) await this.#writeRunning(null);
@@ -355,6 +391,7 @@ class SessionCheckpoints implements Checkpoints {
       by,
       changes,
       ...(refs.length === 0 ? {} : { refs }),
+      ran,
     };
     const checkpoint = await this.#store.addManifest(this.#place.sessionId, manifest);
     if (this.#running !== null) await this.#writeRunning({ ...this.#running, taken: checkpoint });
@@ -492,11 +529,23 @@ class SessionCheckpoints implements Checkpoints {
 
   /** Whether an earlier call of the batch may have changed it. Then the checkpoint says so. */
   #mayBeOfBatch(name: string): boolean {
-    const ranFromMs = this.#ranFromMs;
-    if (ranFromMs === null) return false;
-    const isInTime = ({ changedAtMs }: FileEntry): boolean => changedAtMs >= ranFromMs - TICK_MS;
+    if (this.#ranFromMs === null) return false;
+    if (this.#ofBatch.has(name)) return true;
+    const times = [{ fromMs: this.#commandsFromMs, toMs: Number.POSITIVE_INFINITY }];
+    const isInTime = ({ changedAtMs }: FileEntry): boolean => hasTime(times, changedAtMs);
     const entry = lookAt(this.#place.workspace, name);
-    return entry === null || isInTime(entry) || this.#wasMoved(name, isInTime);
+    if (entry === null) return hasTime(times, this.#removedAtMs(name));
+    return isInTime(entry) || this.#wasMoved(name, isInTime);
+  }
+
+  /** When a name that is not there was removed at the latest: then its folder changed last. */
+  #removedAtMs(name: string): number {
+    const around = ['', ...foldersAround([name])];
+    for (const folder of around.toReversed()) {
+      const entry = lookAt(this.#place.workspace, folder);
+      if (entry !== null) return entry.changedAtMs;
+    }
+    return Number.POSITIVE_INFINITY;
   }
 
   /** Whether it would be known if it had been there at the last scan: git may ignore it. */
@@ -505,13 +554,13 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   /**
-   * What the calls changed of these names since the last look. `isInTime`: whether a change has a
-   * time of the calls. Other changes are somebody else's and only noted.
+   * What the calls changed of these names since the last look. `commands`: when commands ran.
+   * Changes by somebody else are only noted.
    */
   async #changesByCalls(
     names: readonly string[],
     entries: ReadonlyMap<string, FileEntry>,
-    isInTime: (entry: FileEntry) => boolean,
+    commands: readonly CommandTime[],
   ): Promise<readonly PathChange[]> {
     const { workspace } = this.#place;
     const removed = names.filter((name) => this.#known.has(name) && !entries.has(name));
@@ -519,16 +568,20 @@ class SessionCheckpoints implements Checkpoints {
       const known = this.#known.get(name)?.entry;
       return stamp === '' || known === undefined || known.stamp !== stamp;
     });
+    const isInTime = ({ changedAtMs }: FileEntry): boolean => hasTime(commands, changedAtMs);
     const moved = this.#movedFolders(changed, isInTime);
-    const isByOthers = ([name, entry]: readonly [string, FileEntry]): boolean =>
-      !isInTime(entry) && !foldersAround([name]).some((folder) => moved.has(folder));
-    const byOthers = new Set(changed.filter(isByOthers).map(([name]) => name));
-    const byCalls = [
-      ...removed,
-      ...changed.map(([name]) => name).filter((name) => !byOthers.has(name)),
-    ];
+    const origins = new Map<string, ChangeOrigin | 'others'>();
+    for (const name of removed) origins.set(name, this.#whoRemoved(name, commands));
+    for (const [name, entry] of changed) {
+      const isMoved = foldersAround([name]).some((folder) => moved.has(folder));
+      origins.set(name, isInTime(entry) || isMoved ? 'commands' : 'others');
+    }
+    const byCalls = [...origins.keys()].filter(
+      (name) => origins.get(name) !== 'others' || this.#ofBatch.has(name),
+    );
     await this.#fetchBlobs(byCalls);
-    for (const name of byOthers) await this.#note(name);
+    for (const name of origins.keys())
+      if (origins.get(name) === 'others' && !this.#ofBatch.has(name)) await this.#note(name);
     const changes: PathChange[] = [];
     const put = this.#putter(byCalls.length);
     for (const [at, name] of byCalls.entries()) {
@@ -540,14 +593,41 @@ class SessionCheckpoints implements Checkpoints {
       const before = this.#stateBefore(name);
       const after = await readState(workspace, name, put);
       this.#setKnown(name, after);
+      const change = this.#attribute({ path: name, before, after }, origins.get(name) ?? 'others');
       // not `isSameState`: two states that are not kept for the same reason are no change either
-      const isSame = before.kind === after.kind && JSON.stringify(before) === JSON.stringify(after);
-      if (!isSame) changes.push({ path: name, before, after });
+      if (change !== null && JSON.stringify(before) !== JSON.stringify(change.after))
+        changes.push(change);
     }
     return changes;
   }
 
-  /** Folders that the calls made or moved. Files that came with them keep their old times. */
+  /** Who removed a file: its folder says when, at the latest. */
+  #whoRemoved(name: string, commands: readonly CommandTime[]): ChangeOrigin | 'others' {
+    const atMs = this.#removedAtMs(name);
+    // closed folders are told of later
+    if (hasTime(commands, atMs) || whyUnknown(this.#place.workspace, name) !== null)
+      return 'commands';
+    return commands.some(({ fromMs, toMs }) => fromMs !== null && atMs > toMs) ? 'after' : 'others';
+  }
+
+  /** The change as it is kept; null: it is somebody else's. `seen`: by its time. */
+  #attribute(change: PathChange, seen: ChangeOrigin | 'others'): PathChange | null {
+    const { path: name, before, after } = change;
+    if (!this.#ofBatch.has(name)) return seen === 'others' ? null : { ...change, origin: seen };
+    const { written } = this.#place;
+    if (written === undefined || after.kind === 'folder') return { ...change, origin: 'tool' };
+    const sha256 = written(path.join(this.#place.workspace, showName(name)));
+    const isWritten = (state: FileState): boolean =>
+      state.kind === 'file' && state.sha256 === sha256;
+    if (isWritten(after)) return { ...change, origin: 'tool' };
+    if (seen !== 'others') return { ...change, origin: seen };
+    // the tool wrote nothing, or somebody else changed it since
+    return sha256 === undefined || isWritten(before)
+      ? null
+      : { path: name, before, after: NOT_SEEN, origin: 'tool' };
+  }
+
+  /** Folders that calls created or moved. Files that came with them keep their old times. */
   #movedFolders(
     changed: readonly (readonly [string, FileEntry])[],
     isInTime: (entry: FileEntry) => boolean,
@@ -722,14 +802,16 @@ class SessionCheckpoints implements Checkpoints {
       const plan: Plan | null = bytes === null ? null : JSON.parse(bytes.toString('utf8'));
       if (plan === null || plan.workspace !== this.#place.workspace)
         throw new Error('the plan of this rewind is not in the store of checkpoints');
+      const fromMs = Date.now();
       const { done, left: leftFiles } = await performPlan(this.#store, planId, plan);
       for (const { path: name, after } of done) this.#setKnown(name, after);
       const refs = await this.#gitStates.perform(plan.refs ?? [], planId);
-      const taken = await this.#storeTaken('rewind', done, refs.done);
-      const changes = taken?.changes ?? (await summarise(this.#store, []));
+      const changes = done.map((change): PathChange => ({ ...change, origin: 'tool' }));
+      const ran = { fromMs, toMs: Date.now() };
+      const taken = await this.#storeTaken('rewind', changes, refs.done, ran);
       return {
         checkpoint: taken?.checkpoint ?? null,
-        changes,
+        changes: taken?.changes ?? (await summarise(this.#store, [])),
         left: [...leftFiles, ...refs.left],
         refs: refs.done.map(describeRef),
       };

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { renameSync, statSync, utimesSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import '../../../../test/own-process.js';
+import { type Folder, makeFolder, type WatchedSession } from './whose-changes.js';
+
+/** Whose a change is: what the user does between turns, after them and beside them is never undone. */
+
+type Row = {
+  readonly title: string;
+  readonly does: (folder: Folder, session: WatchedSession) => Promise<void>;
+  /** After all is taken back; null: no such file. */
+  readonly then: Readonly<Record<string, string | null>>;
+};
+
+const FILES = { one: '0\n', two: '0\n', 'd/b': 'mine\n', 'd/c': 'mine\n' };
+
+const inTurn = async (session: WatchedSession, folder: Folder, name: string): Promise<void> => {
+  await session.bash(`echo 1 > ${name}`, () => folder.write(name, '1\n'));
+  await session.end();
+  await folder.rest();
+};
+
+const rows: readonly Row[] = [
+  {
+    title:
+      'a file that the user deleted between two turns stays deleted, though a write came first',
+    does: async (folder, session) => {
+      await inTurn(session, folder, 'one');
+      folder.remove('d/b');
+      await folder.rest();
+      await session.edit('new.txt', 'new\n');
+      await inTurn(session, folder, 'two');
+    },
+    then: { one: '0\n', two: '0\n', 'd/b': null, 'd/c': 'mine\n', 'new.txt': null },
+  },
+  {
+    title:
+      'a folder that the user deleted between two turns stays deleted, though a write came first',
+    does: async (folder, session) => {
+      await inTurn(session, folder, 'one');
+      folder.remove('d');
+      await folder.rest();
+      await session.edit('new.txt', 'new\n');
+      await inTurn(session, folder, 'two');
+    },
+    then: { 'd/b': null, 'd/c': null, two: '0\n', 'new.txt': null },
+  },
+  {
+    title: 'a file that the user renamed between two turns keeps its new name',
+    does: async (folder, session) => {
+      await inTurn(session, folder, 'one');
+      renameSync(path.join(folder.workspace, 'd/b'), path.join(folder.workspace, 'd/renamed'));
+      await folder.rest();
+      await session.edit('new.txt', 'new\n');
+      await inTurn(session, folder, 'two');
+    },
+    then: { 'd/b': null, 'd/renamed': 'mine\n', two: '0\n' },
+  },
+  {
+    title: 'what the user does between a write and a command of one batch stays',
+    does: async (folder, session) => {
+      await inTurn(session, folder, 'one');
+      await session.edit('new.txt', 'new\n', () => {
+        folder.remove('d/b');
+        folder.write('d/c', 'edited\n');
+      });
+      await folder.rest();
+      await inTurn(session, folder, 'two');
+    },
+    then: { 'd/b': null, 'd/c': 'edited\n', two: '0\n', 'new.txt': null },
+  },
+  {
+    title: 'control: what a command deletes comes back',
+    does: async (folder, session) => {
+      await inTurn(session, folder, 'one');
+      await session.edit('new.txt', 'new\n');
+      await session.bash('rm -r d', () => folder.remove('d'));
+      await session.end();
+    },
+    then: { 'd/b': 'mine\n', 'd/c': 'mine\n', one: '0\n', 'new.txt': null },
+  },
+];
+
+for (const isRepository of [true, false])
+  for (const { title, does, then } of rows)
+    test(`${title} (${isRepository ? 'in a repository' : 'without git'})`, async (t) => {
+      const folder = makeFolder(t, FILES, { isRepository });
+      const session = folder.session('one');
+      await does(folder, session);
+      await session.rewind();
+      for (const [name, text] of Object.entries(then)) assert.equal(folder.read(name), text, name);
+    });
+
+test('a file that the user deletes when the turn has just ended stays deleted, and can be had', async (t) => {
+  const folder = makeFolder(t, FILES);
+  const session = folder.session('one');
+  await session.bash('echo 1 > one', () => folder.write('one', '1\n'));
+  const ended = session.end();
+  // the look begins only after this: nothing else runs before
+  for (const endedAtMs = Date.now(); Date.now() < endedAtMs + 30; );
+  folder.remove('d/b');
+  const taken = await ended;
+  assert.deepEqual(
+    taken?.changes.files.map(({ path: name }) => name),
+    ['one'],
+  );
+  await session.rewind();
+  assert.equal(folder.read('one'), '0\n');
+  assert.equal(folder.read('d/b'), null);
+});
+
+/** Settings of the user with which git says of a changed file that it is clean. */
+const settings: readonly (readonly string[])[] = [
+  ['core.trustctime', 'false'],
+  ['core.checkStat', 'minimal'],
+  ['core.ignoreStat', 'true'],
+  ['status.showUntrackedFiles', 'no'],
+];
+
+for (const [name = '', value = ''] of settings)
+  test(`with ${name}=${value} of the user a file comes back with their text, not with git's`, async (t) => {
+    const folder = makeFolder(t, { a: 'aaaa', b: 'b' });
+    const place = path.join(folder.workspace, 'a');
+    folder.git('config', name, value);
+    utimesSync(place, 1_000, 1_000);
+    folder.git('add', 'a', 'b');
+    const begun = statSync(place).ctimeMs;
+    // git compares whole seconds
+    while (Math.floor(Date.now() / 1_000) === Math.floor(begun / 1_000)) await folder.rest();
+    folder.write('a', 'MINE');
+    utimesSync(place, 1_000, 1_000);
+    await folder.rest();
+    const session = folder.session('one');
+    await session.bash('rm a', () => folder.remove('a'));
+    await session.end();
+    await session.rewind();
+    assert.equal(folder.read('a'), 'MINE');
+  });
+
+const attributes: readonly (readonly [where: string, config: string | null])[] = [
+  ['.git/info/attributes', null],
+  ['../attributes', 'core.attributesFile'],
+  ['d/.gitattributes', null],
+];
+
+for (const [where, config] of attributes)
+  test(`a file that git stores in other bytes by ${where} comes back with its own`, async (t) => {
+    const folder = makeFolder(t, { 'd/a': 'one $Id$\n', '.gitignore': '.gitattributes\n' });
+    folder.write(where, '* ident\n');
+    if (config !== null) folder.git('config', config, path.join(folder.workspace, where));
+    folder.remove('d/a');
+    folder.git('checkout', 'd/a');
+    const text = folder.read('d/a');
+    assert.notEqual(text, 'one $Id$\n', 'control: git writes other bytes');
+    await folder.rest();
+    const session = folder.session('one');
+    await session.bash('rm d/a', () => folder.remove('d/a'));
+    await session.end();
+    await session.rewind();
+    assert.equal(folder.read('d/a'), text);
+  });
