@@ -423,11 +423,15 @@ export const wipesWorkspace = (
 
 // ---- Git commands that discard work for good: every preset but `full` asks about them ----
 
+/** What is asked about a command of git: its words, and how git reads them. */
+type GitCommand = Pick<ParsedCommand, 'words' | 'readAs' | 'undoes'>;
+
 /** What a git command would destroy, as the reason to ask; null if nothing. */
 export const findGitLoss = ({
-  words,
+  words: written,
+  readAs: words = written,
   undoes,
-}: Pick<ParsedCommand, 'words' | 'undoes'>): string | null => {
+}: GitCommand): string | null => {
   const [first] = words;
   // it deletes only what the command before it has made, so nothing is lost
   if (undoes === 'previous') return null;
@@ -476,18 +480,29 @@ const hasGitOption = (words: Words, short: string, ...long: readonly string[]): 
   });
 
 /** The words before `--` that are no options. */
-const operandsBeforeDashes = (words: Words): Words => {
+export const operandsBeforeDashes = (words: Words): Words => {
   const end = words.indexOf('--');
   return (end < 0 ? words : words.slice(0, end)).filter(
     (word) => word === null || !word.startsWith('-'),
   );
 };
 
+/** A word that names no branch and no commit, so that git takes it for a path. */
+export const isSurePath = (word: string | null): boolean =>
+  word !== null && /^\.{1,2}(\/|$)|^\/|\/$|[*?[\\]|^:[/(!]/.test(word);
+
 /** Whether words of `git checkout` surely name files: something after `--`, `.` or `:/`. */
 const hasPaths = (words: Words): boolean => {
   const end = words.indexOf('--');
-  return (end >= 0 && end < words.length - 1) || words.includes('.') || words.includes(':/');
+  return (end >= 0 && end < words.length - 1) || operandsBeforeDashes(words).some(isSurePath);
 };
+
+/** Whether `git checkout` makes a branch: then no operand is a path. */
+export const makesBranch = (words: Words): boolean =>
+  hasGitOption(words, 'b', '--orphan') ||
+  hasGitOption(words, 'B', '--track') ||
+  hasGitOption(words, 't', '--detach') ||
+  hasGitOption(words, 'd', '');
 
 const lost = 'changes that were not committed would be lost';
 /** What a subcommand would lose, as the reason to ask; null if nothing. */
@@ -500,11 +515,19 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
       : 'files that git does not know would be lost',
   checkout: (words) =>
     hasGitOption(words, 'f', '--force') ||
+    hasGitOption(words, 'p', '--patch', '--pathspec-from-file') ||
     hasPaths(words) ||
     // of two operands one names files, unless they make a branch from a commit
-    (operandsBeforeDashes(words).length > 1 &&
-      !hasGitOption(words, 'b', '--orphan') &&
-      !hasGitOption(words, 'B', '--track'))
+    (operandsBeforeDashes(words).length > 1 && !makesBranch(words))
+      ? lost
+      : null,
+  apply: (words) =>
+    hasGitOption(words, 'R', '--reverse') &&
+    !hasGitOption(words, '', '--check', '--stat', '--numstat', '--summary', '--cached')
+      ? lost
+      : null,
+  submodule: (words) =>
+    /^(update|deinit|foreach)$/.test(words[0] ?? '') && hasGitOption(words, 'f', '--force')
       ? lost
       : null,
   restore: (words) =>
@@ -557,6 +580,8 @@ export type PathRestore = {
   /** `:/` is the whole repository. */
   readonly paths: readonly string[];
   readonly from: 'index' | 'HEAD';
+  /** The folder of `git -C FOLDER`, to which the paths are joined already. */
+  readonly folder?: string;
 };
 
 /** Reads the options that change nothing else than where the paths come from; null for others. */
@@ -580,25 +605,65 @@ const readRestore = (words: readonly string[]): PathRestore | null => {
 };
 
 /**
- * `git restore PATH`, `git checkout -- PATH`, `git checkout HEAD -- PATH`, `git checkout .`, `git
- * reset --hard`; null for every other command and form.
+ * The paths of `git checkout`: what follows `--`, else its operands, if the first is surely a path.
+ * Null for other forms, and for a commit that is not HEAD.
  */
-export const pathRestore = ({ words }: Pick<ParsedCommand, 'words'>): PathRestore | null => {
-  const known = words.filter((word) => word !== null);
-  const [git, command, ...rest] = known;
-  if (known.length < words.length || git !== 'git' || rest.some((word) => word.startsWith(':')))
+const readPaths = (words: readonly string[]): PathRestore | null => {
+  const end = words.indexOf('--');
+  const before = end < 0 ? words : words.slice(0, end);
+  const options = before.filter((word) => word.startsWith('-'));
+  const operands = before.filter((word) => !word.startsWith('-'));
+  if (!options.every((option) => /^(-q|--quiet|-f|--force|--no-progress)$/.test(option)))
     return null;
+  const isFromHead = operands[0] === 'HEAD';
+  const named = isFromHead ? operands.slice(1) : operands;
+  const paths = end < 0 ? named : words.slice(end + 1);
+  const from = isFromHead ? 'HEAD' : 'index';
+  if (end >= 0) return paths.length === 0 || named.length > 0 ? null : { paths, from };
+  if (paths.length > 0) return isSurePath(paths[0] ?? null) ? { paths, from } : null;
+  const isForced = options.some((option) => /^(-f|--force)$/.test(option));
+  return isForced ? { paths: [':/'], from: 'HEAD' } : null;
+};
+
+const HARD = /^(--hard|-q|--quiet|HEAD)$/;
+
+const joinPath = (folder: string, file: string): string =>
+  folder === '' || file.startsWith('/') ? file : `${folder}/${file}`;
+
+/** The folder of `git -C FOLDER`, empty without one; null if other options stand there. */
+export const folderBefore = (words: readonly string[]): string | null => {
+  let folder = '';
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at];
+    if (word === '-C') folder = joinPath(folder, words[++at] ?? '');
+    else if (word !== '--no-pager' && word !== '-P') return null;
+  }
+  return folder;
+};
+
+/**
+ * What `git restore PATH`, `git checkout PATH`, `git checkout HEAD PATH`, `git checkout .`, `git
+ * checkout -f` and `git reset --hard` take back; null for every other command and form.
+ */
+export const pathRestore = ({
+  words: written,
+  readAs = written,
+}: GitCommand): PathRestore | null => {
+  const known = readAs.filter((word) => word !== null);
+  if (known.length < readAs.length || known[0] !== 'git') return null;
+  const [command, ...rest] = known.slice(known.length - gitCommand(known).length);
+  const folder = folderBefore(known.slice(1, known.length - rest.length - 1));
+  // patterns of git's own, and words with a meaning of their own
+  if (folder === null || rest.some((word) => /^:|[*?[\\]/.test(word))) return null;
+  const restored = readCommand(command, rest);
+  if (restored === null || folder === '') return restored;
+  const inFolder = (one: string): string => (one === ':/' ? one : joinPath(folder, one));
+  return { ...restored, paths: restored.paths.map(inFolder), folder };
+};
+
+const readCommand = (command: string | undefined, rest: readonly string[]): PathRestore | null => {
   if (command === 'restore') return readRestore(rest);
-  const withoutQuiet = (some: readonly string[]): string =>
-    some.filter((word) => word !== '-q' && word !== '--quiet').join(' ');
-  if (command === 'reset')
-    return /^--hard(?: HEAD)?$/.test(withoutQuiet(rest)) ? { paths: [':/'], from: 'HEAD' } : null;
-  const dash = rest.indexOf('--');
-  // No branch is called `.`, so it is a path without `--` too.
-  const end = rest.at(-1) === '.' ? rest.length - 1 : rest.length;
-  const before = withoutQuiet(rest.slice(0, dash < 0 ? end : dash));
-  const paths = rest.slice(dash < 0 ? end : dash + 1);
-  if (command !== 'checkout' || paths.length === 0) return null;
-  if (before === '') return { paths, from: 'index' };
-  return before === 'HEAD' ? { paths, from: 'HEAD' } : null;
+  if (command === 'checkout') return readPaths(rest);
+  const isHard = rest.includes('--hard') && rest.every((word) => HARD.test(word));
+  return command === 'reset' && isHard ? { paths: [':/'], from: 'HEAD' } : null;
 };

@@ -10,7 +10,12 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import { plural } from '../platform/text.js';
 import type { PathRestore } from '../policy/losses.js';
-import type { FindDiscarded, FindLosses, GitLoss } from '../policy/shell/unrecoverable-files.js';
+import type {
+  AskGit,
+  FindDiscarded,
+  FindLosses,
+  GitLoss,
+} from '../policy/shell/unrecoverable-files.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { OwnWrite } from '../ports/tool.js';
 import { hashBytes, loadFile } from '../tools/files.js';
@@ -98,6 +103,23 @@ export const lossesByGit =
       });
     } catch (error) {
       if (error instanceof ProgramFailure) return null; // without git every file counts
+      throw error;
+    }
+  };
+
+/** Asks git in the workspace, in the way in which Pawl always runs it. */
+export const answerOfGit =
+  (environment: ProcessEnvironment): AskGit =>
+  async (workspace, about, name) => {
+    try {
+      const place = { workspace, environment, signal: new AbortController().signal };
+      return await useRepository(place, async ({ config, tryAsk }) =>
+        about === 'alias'
+          ? (config.get(`alias.${name.toLowerCase()}`) ?? null)
+          : tryAsk(['rev-parse', '--verify', '--quiet', `${name}^{commit}`]),
+      );
+    } catch (error) {
+      if (error instanceof ProgramFailure) return null; // there is no git that could read them
       throw error;
     }
   };

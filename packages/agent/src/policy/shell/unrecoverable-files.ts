@@ -21,11 +21,17 @@ import {
   type FileLoss,
   type FileWord,
   fileLossesIn,
+  folderBefore,
+  gitCommand,
   isGenerated,
+  makesBranch,
+  operandsBeforeDashes,
   type PathRestore,
   pathRestore,
 } from '../losses.js';
+import { programName, wordSet } from '../paths.js';
 import { fitsName } from '../patterns.js';
+import { isGitCommand } from '../repository-access.js';
 
 /** What git says about files that it could not restore. Absolute paths. */
 export type GitLoss = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };
@@ -305,13 +311,17 @@ export type FindDiscarded = (
   restores: readonly PathRestore[],
 ) => Promise<readonly string[] | null>;
 
+/** Deletes files or makes folders, and puts no file anywhere. */
+const ONLY_DELETES = wordSet('rm rmdir mkdir unlink');
+
 /**
  * Whether a command leaves alone what was looked up about a restore beside it. A program that may
  * change files could put one where git restores, before or in a loop.
  */
 const leavesRestores = (command: ParsedCommand, workspace: string): boolean =>
   reads(command, workspace) ||
-  (command.assignments.length + command.writes.length === 0 && pathRestore(command) !== null);
+  (command.assignments.length + command.writes.length === 0 &&
+    (pathRestore(command) !== null || ONLY_DELETES.has(command.words[0] ?? '')));
 
 /**
  * The changes that `git restore` and `git checkout` of paths in a text would discard, and that are
@@ -324,8 +334,98 @@ export const discardedFiles = async (
 ): Promise<readonly string[] | null> => {
   const restores = commands.map(pathRestore).filter((one) => one !== null);
   if (restores.length === 0 || unclear !== null || indirect !== undefined) return null;
+  const isElsewhere = restores.some(
+    ({ folder }) =>
+      folder !== undefined && belongsToRepository(path.resolve(workspace, folder, 'x'), workspace),
+  );
   const staysInFolder = commandFolders(commands, workspace)?.length === 1;
-  return staysInFolder && commands.every((command) => leavesRestores(command, workspace))
+  return staysInFolder &&
+    !isElsewhere &&
+    commands.every((command) => leavesRestores(command, workspace))
     ? findDiscarded(workspace, restores)
     : null;
+};
+
+// ---- How git reads its words ----
+
+/** Asks git what an alias stands for, or which commit a name means. Null: none. */
+export type AskGit = (
+  workspace: string,
+  about: 'alias' | 'commit',
+  name: string,
+) => Promise<string | null>;
+type AskHere = (about: 'alias' | 'commit', name: string) => Promise<string | null>;
+
+type Words = ParsedCommand['words'];
+
+/** An alias for an alias is read no further. */
+const ALIASES_DEEP = 3;
+/** The words of an alias that is plain: one without quotes, and none that runs a shell. */
+const PLAIN_ALIAS = /^[\w@%+=:,./ -]+$/;
+
+/** The words of git with an alias of the repository or the user in full. */
+const withoutAlias = async (words: Words, ask: AskHere) => {
+  let all = words;
+  for (let depth = 0; depth < ALIASES_DEEP; depth++) {
+    const [name, ...rest] = gitCommand(all);
+    if (name == null || isGitCommand(name) || !/^[\w-]+$/.test(name)) return all;
+    const alias = await ask('alias', name);
+    if (alias === null) return all;
+    const before = all.slice(0, all.length - rest.length - 1);
+    if (!PLAIN_ALIAS.test(alias)) return [...before, null, ...rest];
+    all = [...before, ...alias.trim().split(/ +/), ...rest];
+  }
+  return all;
+};
+
+/**
+ * The words of a command of git as git reads them: aliases and patterns in full, and `--` before
+ * the operands of `git checkout` if the first is a file whose name no branch and no commit has.
+ * `folders`: where it may run.
+ */
+const readAsGit = async (
+  { words, patterns = [] }: ParsedCommand,
+  folders: readonly string[],
+  ask: AskHere,
+): Promise<Words> => {
+  const takesPaths = /^(checkout|restore)$/.test(gitCommand(words)[0] ?? '');
+  const matched = words.flatMap((word, index): Words => {
+    const text = patterns[index] ?? null;
+    if (!takesPaths || text === null || folders.length > 1) return [word];
+    const paths = wordPaths(
+      { kind: 'pattern', text },
+      { folder: folders[0] ?? '', withHidden: false },
+    );
+    const known = paths !== null && paths.length > 0 && paths.length <= LISTED_MAX;
+    return known ? paths.map((one) => `./${path.relative(folders[0] ?? '', one)}`) : [word];
+  });
+  const all = await withoutAlias(matched, ask);
+  const [name, ...rest] = gitCommand(all);
+  const [first] = operandsBeforeDashes(rest);
+  if (name !== 'checkout' || first == null || rest.includes('--') || makesBranch(rest)) return all;
+  const inside = folderBefore(all.slice(1, all.length - rest.length - 1).map((word) => word ?? ''));
+  const isFile = folders.some((folder) => exists(path.resolve(folder, inside ?? '', first)));
+  if (!isFile || (await ask('commit', first)) !== null) return all;
+  const at = all.length - rest.length + rest.indexOf(first);
+  return [...all.slice(0, at), '--', ...all.slice(at)];
+};
+
+/** The commands of a text, with what git makes of its words (`readAs`). */
+export const withGitReadings = async (
+  facts: ShellFacts,
+  workspace: string,
+  askGit: AskGit,
+): Promise<ShellFacts> => {
+  const isGit = ({ words }: ParsedCommand): boolean => programName(words[0] ?? '') === 'git';
+  if (!facts.commands.some(isGit)) return facts;
+  const folders = commandFolders(facts.commands, workspace) ?? [workspace];
+  const commands: ParsedCommand[] = [];
+  for (const command of facts.commands) {
+    const readAs = isGit(command)
+      ? await readAsGit(command, folders, (...about) => askGit(workspace, ...about))
+      : command.words;
+    const isSame = readAs.join('\0') === command.words.join('\0');
+    commands.push(isSame ? command : { ...command, readAs });
+  }
+  return { ...facts, commands };
 };
