@@ -29,8 +29,11 @@ export type FileWord =
   | { readonly kind: 'unknown' };
 
 export type FileLoss =
-  /** The file, or everything in the folder, is deleted or overwritten. */
-  | { readonly kind: 'file'; readonly file: FileWord }
+  /**
+   * The file, or everything in the folder, is deleted or overwritten. `isProduct`: what the program
+   * makes, so it counts only if it is known to be there.
+   */
+  | { readonly kind: 'file'; readonly file: FileWord; readonly isProduct?: true }
   /** Each source is put at `to`, or into it if it is a folder. `moves`: the sources disappear. */
   | {
       readonly kind: 'copy';
@@ -291,6 +294,83 @@ const output =
     return fileLosses(names.flatMap((name) => values.get(name) ?? []));
   };
 
+/** Files that a program makes. */
+const products = (files: readonly (FileWord | undefined)[]): readonly FileLoss[] =>
+  files.flatMap((file) =>
+    file === undefined ? [] : [{ kind: 'file', file, isProduct: true } as const],
+  );
+
+/** Programs whose option names the file that they make. */
+const product =
+  (...names: readonly string[]): Judge =>
+  (words) => {
+    const { values } = readArguments(words, names);
+    return products(names.flatMap((name) => values.get(name) ?? []));
+  };
+
+/** Programs that make the operand at this place: the second of `uniq IN OUT`, the last at -1. */
+const operandMade =
+  (at: number, ...valued: readonly string[]): Judge =>
+  (words) => {
+    const { operands } = readArguments(words, valued);
+    return products(operands.slice(1).length === 0 && at !== 0 ? [] : [operands.at(at)]);
+  };
+
+const SUFFIX = /\.(gz|bz2|xz|zst|lz4|lzma|Z)$/;
+
+/** `gzip -f FILE` deletes FILE, and replaces FILE.gz; the same the other way round. */
+const compress =
+  (suffix: string): Judge =>
+  (words) => {
+    const args = readArguments(words);
+    if (hasOption(args, 'c', '--stdout', '--to-stdout') || hasOption(args, 't', '--test'))
+      return [];
+    if (!hasOption(args, 'f', '--force')) return [];
+    const others = args.operands.map((file): FileWord => {
+      if (file.kind !== 'path') return UNKNOWN;
+      const text = SUFFIX.test(file.text) ? file.text.replace(SUFFIX, '') : file.text + suffix;
+      return { kind: 'path', text };
+    });
+    return products([...args.operands, ...others]);
+  };
+
+/** `tar cf FILE`, `tar -czf FILE`, `tar -c --file=FILE`. */
+const tar: Judge = (words) => {
+  const [first, ...rest] = words;
+  const cluster = first?.kind === 'path' && /^[a-zA-Z]+$/.test(first.text) ? first.text : '';
+  if (cluster !== '') return /[cru]/.test(cluster) && /f/.test(cluster) ? products([rest[0]]) : [];
+  const args = readArguments(words, ['-f', '--file']);
+  const makes = hasOption(args, 'c', '--create') || hasOption(args, 'r', '--append');
+  return makes ? products(['-f', '--file'].flatMap((name) => args.values.get(name) ?? [])) : [];
+};
+
+/** `split FILE PREFIX` and `csplit -f PREFIX` make many files with a prefix. */
+const pieces =
+  (usual: string, readPrefix: (words: readonly FileWord[]) => FileWord | undefined): Judge =>
+  (words) => {
+    const prefix = readPrefix(words) ?? { kind: 'path', text: usual };
+    return prefix.kind === 'path'
+      ? products([{ kind: 'pattern', text: `${prefix.text.replace(/[\\*?[\]{}]/g, '\\$&')}*` }])
+      : products([prefix]);
+  };
+
+/** Names of files that a script writes: `print > "FILE"` of awk, `w FILE` of sed. */
+const writtenIn =
+  (pattern: RegExp): Judge =>
+  (words) =>
+    words.flatMap((word) =>
+      word.kind === 'path'
+        ? products(
+            [...word.text.matchAll(pattern)].map(([, text = '']) => ({ kind: 'path', text })),
+          )
+        : [],
+    );
+
+const both =
+  (...judges: readonly Judge[]): Judge =>
+  (words) =>
+    judges.flatMap((judge) => judge(words));
+
 /** Names of what builds, tests and package managers make again. Ignored by git they are no loss. */
 const GENERATED =
   /^(node_modules|bower_components|dist|build|out|target|coverage|htmlcov|storybook-static|__pycache__|venv|\.(next|nuxt|svelte-kit|turbo|parcel-cache|cache|pytest_cache|mypy_cache|ruff_cache|tox|nox|venv|eggs|gradle|nyc_output|DS_Store|coverage|eslintcache)|.+\.(egg-info|pyc|pyo|o|obj|class|tsbuildinfo))$/;
@@ -327,9 +407,19 @@ const find: Judge = (words) => {
 
 /** Here only what git moves or writes as a file. `gitJudges` below has what else it destroys. */
 const git: Judge = (words) => {
-  const at = words.findIndex((word) => word.kind === 'path' && word.text === 'mv');
-  return at < 0 ? output('-o', '--output')(words) : copy(true)(words.slice(at + 1));
+  const find = (name: string): number =>
+    words.findIndex((word) => word.kind === 'path' && word.text === name);
+  if (find('mv') >= 0) return copy(true)(words.slice(find('mv') + 1));
+  if (find('bundle') >= 0 && find('create') >= 0)
+    return products(readArguments(words.slice(find('create') + 1)).operands.slice(0, 1));
+  if (find('merge-file') >= 0)
+    return products(readArguments(words.slice(find('merge-file') + 1)).operands.slice(0, 1));
+  return output('-o', '--output')(words);
 };
+
+const SPLIT_VALUED = ['-a', '-b', '-C', '-l', '-n', '-t', '--bytes', '--lines', '--number'];
+const PATCH_VALUED = ['-p', '-d', '-i', '-o', '-r', '-B', '-F', '-z', '--input', '--strip'];
+const FFMPEG_VALUED = ['-i', '-f', '-t', '-ss', '-c', '-r', '-s', '-vf', '-af', '-map', '-crf'];
 
 const judges: Readonly<Record<string, Judge>> = {
   rm: losesOperands(),
@@ -352,11 +442,12 @@ const judges: Readonly<Record<string, Judge>> = {
   dd,
   tee: overwrite,
   sponge: overwrite,
-  sed,
+  sed: both(sed, writtenIn(/(?:^|[/;{}\n\d$, ])[gpiI\d]*w\s*([^\s;}]+)/g)),
   perl,
   ruby: perl,
-  awk,
-  gawk: awk,
+  awk: both(awk, writtenIn(/>\s*"([^"]+)"/g)),
+  gawk: both(awk, writtenIn(/>\s*"([^"]+)"/g)),
+  mawk: writtenIn(/>\s*"([^"]+)"/g),
   yq,
   find,
   git,
@@ -366,6 +457,45 @@ const judges: Readonly<Record<string, Judge>> = {
   wget: output('-O', '--output-document', '-o', '--output-file'),
   openssl: output('-out'),
   pandoc: output('-o', '--output'),
+  uniq: operandMade(1, '-f', '-s', '-w', '--skip-fields', '--skip-chars', '--check-chars'),
+  xxd: operandMade(1, '-c', '-g', '-l', '-o', '-s', '-n', '-cols', '-len', '-seek'),
+  gzip: compress('.gz'),
+  gunzip: compress('.gz'),
+  bzip2: compress('.bz2'),
+  bunzip2: compress('.bz2'),
+  xz: compress('.xz'),
+  unxz: compress('.xz'),
+  zstd: both(compress('.zst'), product('-o')),
+  lz4: compress('.lz4'),
+  tar,
+  bsdtar: tar,
+  zip: operandMade(0, '-x', '-i', '-b', '-P', '-s', '-t', '-n'),
+  '7z': operandMade(1),
+  split: pieces('x', (words) => readArguments(words, SPLIT_VALUED).operands[1]),
+  csplit: pieces('xx', (words) =>
+    readArguments(words, ['-f', '--prefix', '-n', '-b']).values.get('-f')?.at(-1),
+  ),
+  patch: both(product('-o', '--output', '-r', '--reject-file'), operandMade(0, ...PATCH_VALUED)),
+  sqlite3: operandMade(0, '-cmd', '-init', '-separator', '-nullvalue'),
+  ffmpeg: operandMade(-1, ...FFMPEG_VALUED),
+  convert: operandMade(-1),
+  magick: operandMade(-1),
+  sox: operandMade(-1),
+  qpdf: operandMade(-1),
+  pdftotext: operandMade(1, '-f', '-l', '-r', '-x', '-y'),
+  gpg: product('-o', '--output'),
+  iconv: product('-o', '--output'),
+  dot: product('-o'),
+  xmllint: product('-o', '--output'),
+  pg_dump: product('-f', '--file'),
+  mysqldump: product('-r', '--result-file'),
+  esbuild: product('--outfile'),
+  tree: product('-o'),
+  ...Object.fromEntries(
+    ['gcc', 'g++', 'cc', 'c++', 'clang', 'clang++', 'ld', 'as', 'rustc', 'go', 'gfortran'].map(
+      (name) => [name, product('-o')],
+    ),
+  ),
 };
 
 // ---- The workspace as a whole ----

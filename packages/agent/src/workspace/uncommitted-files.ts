@@ -132,14 +132,13 @@ export const lossesBeside =
   (checkpoints: Pick<Checkpoints, 'unkept'>, findLosses: FindLosses): FindLosses =>
   async (workspace, paths) => {
     const losses = await findLosses(workspace, paths);
-    // without git (null) every path is at risk; an ignored file stays a loss, since few are kept
-    const atRisk =
-      losses?.filter(({ kind }) => kind !== 'ignored').map((loss) => loss.path) ?? paths;
+    // without git (null) every path is at risk
+    const atRisk = losses?.map((loss) => loss.path) ?? paths;
     if (atRisk.length === 0) return losses;
     // the files that no checkpoint could give back
     const unkept = new Set(await checkpoints.unkept(atRisk));
     if (losses === null) return [...unkept].map((file) => ({ path: file, kind: 'untracked' }));
-    return losses.filter(({ path: file, kind }) => kind === 'ignored' || unkept.has(file));
+    return losses.filter(({ path: file }) => unkept.has(file));
   };
 
 /** `name`: the path relative to the top. */

@@ -13,7 +13,7 @@
  * `discardedFiles`, which asks the same about `git restore` and `git checkout`.
  */
 
-import { lstatSync, readdirSync, realpathSync } from 'node:fs';
+import { lstatSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { reads } from '../command-options.js';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
@@ -51,15 +51,31 @@ export type FindLosses = (
  * file.
  */
 export const unrecoverableFiles = async (
-  { commands }: ShellFacts,
+  facts: ShellFacts,
   workspace: string,
   findLosses: FindLosses,
 ): Promise<readonly string[] | null> => {
+  const named = lossPaths(facts, workspace);
+  if (named === null) return null;
+  const { files, isUnknown } = named;
+  const lost = files.length === 0 ? [] : await findLostFiles(files, workspace, findLosses);
+  const relative = lost.map((file) => path.relative(workspace, file) || '.');
+  return [...new Set([...relative, ...(isUnknown ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
+};
+
+/**
+ * The files and folders of the workspace that the words of a text delete or overwrite. `isUnknown`:
+ * also others, which are known only when it runs. Null: none.
+ */
+const lossPaths = (
+  { commands }: ShellFacts,
+  workspace: string,
+): { readonly files: readonly string[]; readonly isUnknown: boolean } | null => {
   const losses = commands.map(fileLossesIn);
   const all = losses.flat();
   if (all.length === 0) return null;
   const folders = commandFolders(commands, workspace);
-  if (folders === null) return [UNKNOWN];
+  if (folders === null) return { files: [], isUnknown: true };
   // bash's option dotglob: `*` matches hidden files too
   const withHidden = commands.some(({ words }) => words.includes('dotglob'));
   // a file that one command moves may be deleted by another
@@ -76,9 +92,39 @@ export const unrecoverableFiles = async (
     paths.flatMap((known) => known ?? []),
     workspace,
   );
-  const lost = files.length === 0 ? [] : await findLostFiles(files, workspace, findLosses);
-  const named = lost.map((file) => path.relative(workspace, file) || '.');
-  return [...new Set([...named, ...(paths.includes(null) ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
+  return { files, isUnknown: paths.includes(null) };
+};
+
+const TOKENS_MAX = 400;
+const NAME_CHARACTERS_MAX = 1_000;
+/** Folders of a text below which its other words are looked for: `tar -C FOLDER`. */
+const BASES_MAX = 5;
+
+/**
+ * The files that a text names anywhere, whatever its commands do with them: as a word, behind an
+ * option, in a script for another program. Real absolute paths in the workspace; of folders only
+ * those that it deletes or overwrites by its words.
+ */
+export const namedFiles = (
+  facts: ShellFacts,
+  text: string,
+  workspace: string,
+): readonly string[] => {
+  const words = facts.commands.flatMap((command) => [...command.words, ...command.writes]);
+  const parts = [...text.split(/[\s"'`=:,;()<>|&{}[\]$%\\]+/), ...words].flatMap((word) =>
+    word == null || word === '' ? [] : [word, word.replace(/^-\w|^[^=]*=/, '')],
+  );
+  const tokens = [...new Set(parts)]
+    .filter((token) => token !== '' && token.length < NAME_CHARACTERS_MAX)
+    .slice(0, TOKENS_MAX);
+  const starts = commandFolders(facts.commands, workspace) ?? [workspace];
+  const bases = tokens.map((token) => path.resolve(workspace, token)).filter(isFolder);
+  const found = [...new Set([...starts, ...bases.slice(0, BASES_MAX)])].flatMap((folder) =>
+    tokens.map((token) => path.resolve(folder, token)).filter(isFile),
+  );
+  return [
+    ...new Set([...inWorkspace(found, workspace), ...(lossPaths(facts, workspace)?.files ?? [])]),
+  ];
 };
 
 const PATHS_MAX = 2_000;
@@ -96,6 +142,14 @@ const exists = (file: string): boolean => {
   } catch {
     // a file stands where a folder would be, or this user can't reach it: no command of theirs can
     return false;
+  }
+};
+
+const isFile = (file: string): boolean => {
+  try {
+    return statSync(file, { throwIfNoEntry: false })?.isFile() === true;
+  } catch {
+    return false; // as in `exists`
   }
 };
 
