@@ -351,6 +351,7 @@ const parsedCommandShape = object<ParsedCommand>({
   program: nullable(text),
   runs: optional(count),
   mayRun: optional(count),
+  readAs: optional(list(nullable(text))),
   undoes: optional(oneOf({ previous: 1 })),
   wrapped: optional(oneOf({ yes: 1 })),
 });

@@ -37,12 +37,21 @@ export const uncoveredWord = (
 const riskyWord = (words: Words, ruleLength: number): string | null => {
   const name = programName(words[0] ?? '');
   const risk = Object.hasOwn(risks, name) ? risks[name] : undefined;
-  if (risk === undefined) return null;
   for (const [index, word] of words.entries()) {
     if (index < Math.max(ruleLength, 1) || word === null) continue;
-    if (risk(word, words, index)) return word;
+    if (risk?.(word, words, index)) return word;
   }
-  return null;
+  return KNOWN_WHOLE.has(name) ? writingWord(words, ruleLength) : null;
+};
+
+/** The first word after those of the rule with which the command writes a file (losses.ts). */
+const writingWord = (words: Words, ruleLength: number): string | null => {
+  const writes = (end: number): boolean =>
+    fileLossesIn({ words: words.slice(0, end), assignments: [], writes: [], program: null })
+      .length > 0;
+  if (!writes(words.length) || writes(ruleLength)) return null;
+  const at = words.findIndex((_, index) => index >= ruleLength && writes(index + 1));
+  return words[at] ?? null;
 };
 
 /** Options of `sed` that neither run nor write anything. */
@@ -254,19 +263,7 @@ const risks: Readonly<Record<string, Risk>> = {
   rg: options('--pre', '--hostname-bin', '--search-zip', '-z'),
   ag: options('--pager', '-z'),
   ack: options('--pager', '--ackrc'),
-  sort: options(
-    '-o',
-    '-T',
-    '--output',
-    '--compress-program',
-    '--files0-from',
-    '--temporary-directory',
-  ),
-  // its second operand is a file that it writes
-  uniq: (word, words, index) =>
-    words.slice(1, index).some((one) => one !== null && !one.startsWith('-')) &&
-    !word.startsWith('-'),
-  shuf: options('-o', '--output'),
+  sort: options('-T', '--compress-program', '--files0-from', '--temporary-directory'),
   git,
   tar: texts(
     /^[a-zA-Z]*[IF]/,
@@ -555,7 +552,7 @@ const risks: Readonly<Record<string, Risk>> = {
 const KNOWN_WHOLE = wordSet(`
   ls cat head tail wc grep egrep fgrep rg stat file du df pwd date basename dirname realpath readlink which uname
   whoami id ps pgrep diff cmp comm cut tr nl column sort uniq find fd fdfind sed jq md5sum sha1sum sha256sum cksum od
-  hexdump strings tac rev seq sleep true false test printf echo nproc uptime free tree fold fmt paste join expand
+  hexdump strings tac rev seq shuf xxd sleep true false test printf echo nproc uptime free tree fold fmt paste join expand
   unexpand base64 b2sum sha224sum sha384sum sha512sum sum zcat`);
 
 /** Options of git that show differences, or choose and order commits. */

@@ -32,7 +32,7 @@ import {
   verdictReason,
   verdictsIn,
 } from './judged-call.js';
-import { fileLossesIn, findGitLoss, pathRestore, wipesWorkspace } from './losses.js';
+import { type FileLoss, fileLossesIn, findGitLoss, pathRestore, wipesWorkspace } from './losses.js';
 import { isPrivateHost, matchesHost } from './patterns.js';
 import {
   type CommandPlace,
@@ -208,7 +208,9 @@ const NOT_LOOKED_UP = 'a file that the command names';
 /** Files that the command may delete or overwrite and that git could not restore, in words. */
 const unrecoverableFiles = ({ facts: { shell, unrecoverable } }: JudgedCall): readonly string[] => {
   if (unrecoverable !== undefined) return unrecoverable;
-  return shell?.commands.some((command) => fileLossesIn(command).length > 0) ? [NOT_LOOKED_UP] : [];
+  const mayLose = (loss: FileLoss): boolean => loss.kind !== 'file' || loss.isProduct !== true;
+  const isLost = shell?.commands.some((command) => fileLossesIn(command).some(mayLose));
+  return isLost ? [NOT_LOOKED_UP] : [];
 };
 
 /** Whether a rule of the preset fits a call. `place`: where its command runs. */

@@ -77,6 +77,11 @@ export type ParsedCommand = {
    * run IMAGE npm test`.
    */
   readonly mayRun?: Count;
+  /**
+   * The words as git reads them, where they alone do not show it: an alias, or `git checkout FILE`
+   * of a file whose name no branch has.
+   */
+  readonly readAs?: readonly (string | null)[];
   /** It deletes only what the command before it has made. */
   readonly undoes?: 'previous';
   /** This is a wrapped command, listed in `commands` beside its wrapper. */

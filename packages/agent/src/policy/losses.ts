@@ -29,8 +29,11 @@ export type FileWord =
   | { readonly kind: 'unknown' };
 
 export type FileLoss =
-  /** The file, or everything in the folder, is deleted or overwritten. */
-  | { readonly kind: 'file'; readonly file: FileWord }
+  /**
+   * The file, or everything in the folder, is deleted or overwritten. `isProduct`: what the program
+   * makes, so it counts only if it is known to be there.
+   */
+  | { readonly kind: 'file'; readonly file: FileWord; readonly isProduct?: true }
   /** Each source is put at `to`, or into it if it is a folder. `moves`: the sources disappear. */
   | {
       readonly kind: 'copy';
@@ -291,6 +294,83 @@ const output =
     return fileLosses(names.flatMap((name) => values.get(name) ?? []));
   };
 
+/** Files that a program makes. */
+const products = (files: readonly (FileWord | undefined)[]): readonly FileLoss[] =>
+  files.flatMap((file) =>
+    file === undefined ? [] : [{ kind: 'file', file, isProduct: true } as const],
+  );
+
+/** Programs whose option names the file that they make. */
+const product =
+  (...names: readonly string[]): Judge =>
+  (words) => {
+    const { values } = readArguments(words, names);
+    return products(names.flatMap((name) => values.get(name) ?? []));
+  };
+
+/** Programs that make the operand at this place: the second of `uniq IN OUT`, the last at -1. */
+const operandMade =
+  (at: number, ...valued: readonly string[]): Judge =>
+  (words) => {
+    const { operands } = readArguments(words, valued);
+    return products(operands.slice(1).length === 0 && at !== 0 ? [] : [operands.at(at)]);
+  };
+
+const SUFFIX = /\.(gz|bz2|xz|zst|lz4|lzma|Z)$/;
+
+/** `gzip -f FILE` deletes FILE, and replaces FILE.gz; the same the other way round. */
+const compress =
+  (suffix: string): Judge =>
+  (words) => {
+    const args = readArguments(words);
+    if (hasOption(args, 'c', '--stdout', '--to-stdout') || hasOption(args, 't', '--test'))
+      return [];
+    if (!hasOption(args, 'f', '--force')) return [];
+    const others = args.operands.map((file): FileWord => {
+      if (file.kind !== 'path') return UNKNOWN;
+      const text = SUFFIX.test(file.text) ? file.text.replace(SUFFIX, '') : file.text + suffix;
+      return { kind: 'path', text };
+    });
+    return products([...args.operands, ...others]);
+  };
+
+/** `tar cf FILE`, `tar -czf FILE`, `tar -c --file=FILE`. */
+const tar: Judge = (words) => {
+  const [first, ...rest] = words;
+  const cluster = first?.kind === 'path' && /^[a-zA-Z]+$/.test(first.text) ? first.text : '';
+  if (cluster !== '') return /[cru]/.test(cluster) && /f/.test(cluster) ? products([rest[0]]) : [];
+  const args = readArguments(words, ['-f', '--file']);
+  const makes = hasOption(args, 'c', '--create') || hasOption(args, 'r', '--append');
+  return makes ? products(['-f', '--file'].flatMap((name) => args.values.get(name) ?? [])) : [];
+};
+
+/** `split FILE PREFIX` and `csplit -f PREFIX` make many files with a prefix. */
+const pieces =
+  (usual: string, readPrefix: (words: readonly FileWord[]) => FileWord | undefined): Judge =>
+  (words) => {
+    const prefix = readPrefix(words) ?? { kind: 'path', text: usual };
+    return prefix.kind === 'path'
+      ? products([{ kind: 'pattern', text: `${prefix.text.replace(/[\\*?[\]{}]/g, '\\$&')}*` }])
+      : products([prefix]);
+  };
+
+/** Names of files that a script writes: `print > "FILE"` of awk, `w FILE` of sed. */
+const writtenIn =
+  (pattern: RegExp): Judge =>
+  (words) =>
+    words.flatMap((word) =>
+      word.kind === 'path'
+        ? products(
+            [...word.text.matchAll(pattern)].map(([, text = '']) => ({ kind: 'path', text })),
+          )
+        : [],
+    );
+
+const both =
+  (...judges: readonly Judge[]): Judge =>
+  (words) =>
+    judges.flatMap((judge) => judge(words));
+
 /** Names of what builds, tests and package managers make again. Ignored by git they are no loss. */
 const GENERATED =
   /^(node_modules|bower_components|dist|build|out|target|coverage|htmlcov|storybook-static|__pycache__|venv|\.(next|nuxt|svelte-kit|turbo|parcel-cache|cache|pytest_cache|mypy_cache|ruff_cache|tox|nox|venv|eggs|gradle|nyc_output|DS_Store|coverage|eslintcache)|.+\.(egg-info|pyc|pyo|o|obj|class|tsbuildinfo))$/;
@@ -327,9 +407,19 @@ const find: Judge = (words) => {
 
 /** Here only what git moves or writes as a file. `gitJudges` below has what else it destroys. */
 const git: Judge = (words) => {
-  const at = words.findIndex((word) => word.kind === 'path' && word.text === 'mv');
-  return at < 0 ? output('-o', '--output')(words) : copy(true)(words.slice(at + 1));
+  const find = (name: string): number =>
+    words.findIndex((word) => word.kind === 'path' && word.text === name);
+  if (find('mv') >= 0) return copy(true)(words.slice(find('mv') + 1));
+  if (find('bundle') >= 0 && find('create') >= 0)
+    return products(readArguments(words.slice(find('create') + 1)).operands.slice(0, 1));
+  if (find('merge-file') >= 0)
+    return products(readArguments(words.slice(find('merge-file') + 1)).operands.slice(0, 1));
+  return output('-o', '--output')(words);
 };
+
+const SPLIT_VALUED = ['-a', '-b', '-C', '-l', '-n', '-t', '--bytes', '--lines', '--number'];
+const PATCH_VALUED = ['-p', '-d', '-i', '-o', '-r', '-B', '-F', '-z', '--input', '--strip'];
+const FFMPEG_VALUED = ['-i', '-f', '-t', '-ss', '-c', '-r', '-s', '-vf', '-af', '-map', '-crf'];
 
 const judges: Readonly<Record<string, Judge>> = {
   rm: losesOperands(),
@@ -352,11 +442,12 @@ const judges: Readonly<Record<string, Judge>> = {
   dd,
   tee: overwrite,
   sponge: overwrite,
-  sed,
+  sed: both(sed, writtenIn(/(?:^|[/;{}\n\d$, ])[gpiI\d]*w\s*([^\s;}]+)/g)),
   perl,
   ruby: perl,
-  awk,
-  gawk: awk,
+  awk: both(awk, writtenIn(/>\s*"([^"]+)"/g)),
+  gawk: both(awk, writtenIn(/>\s*"([^"]+)"/g)),
+  mawk: writtenIn(/>\s*"([^"]+)"/g),
   yq,
   find,
   git,
@@ -366,6 +457,45 @@ const judges: Readonly<Record<string, Judge>> = {
   wget: output('-O', '--output-document', '-o', '--output-file'),
   openssl: output('-out'),
   pandoc: output('-o', '--output'),
+  uniq: operandMade(1, '-f', '-s', '-w', '--skip-fields', '--skip-chars', '--check-chars'),
+  xxd: operandMade(1, '-c', '-g', '-l', '-o', '-s', '-n', '-cols', '-len', '-seek'),
+  gzip: compress('.gz'),
+  gunzip: compress('.gz'),
+  bzip2: compress('.bz2'),
+  bunzip2: compress('.bz2'),
+  xz: compress('.xz'),
+  unxz: compress('.xz'),
+  zstd: both(compress('.zst'), product('-o')),
+  lz4: compress('.lz4'),
+  tar,
+  bsdtar: tar,
+  zip: operandMade(0, '-x', '-i', '-b', '-P', '-s', '-t', '-n'),
+  '7z': operandMade(1),
+  split: pieces('x', (words) => readArguments(words, SPLIT_VALUED).operands[1]),
+  csplit: pieces('xx', (words) =>
+    readArguments(words, ['-f', '--prefix', '-n', '-b']).values.get('-f')?.at(-1),
+  ),
+  patch: both(product('-o', '--output', '-r', '--reject-file'), operandMade(0, ...PATCH_VALUED)),
+  sqlite3: operandMade(0, '-cmd', '-init', '-separator', '-nullvalue'),
+  ffmpeg: operandMade(-1, ...FFMPEG_VALUED),
+  convert: operandMade(-1),
+  magick: operandMade(-1),
+  sox: operandMade(-1),
+  qpdf: operandMade(-1),
+  pdftotext: operandMade(1, '-f', '-l', '-r', '-x', '-y'),
+  gpg: product('-o', '--output'),
+  iconv: product('-o', '--output'),
+  dot: product('-o'),
+  xmllint: product('-o', '--output'),
+  pg_dump: product('-f', '--file'),
+  mysqldump: product('-r', '--result-file'),
+  esbuild: product('--outfile'),
+  tree: product('-o'),
+  ...Object.fromEntries(
+    ['gcc', 'g++', 'cc', 'c++', 'clang', 'clang++', 'ld', 'as', 'rustc', 'go', 'gfortran'].map(
+      (name) => [name, product('-o')],
+    ),
+  ),
 };
 
 // ---- The workspace as a whole ----
@@ -423,11 +553,15 @@ export const wipesWorkspace = (
 
 // ---- Git commands that discard work for good: every preset but `full` asks about them ----
 
+/** What is asked about a command of git: its words, and how git reads them. */
+type GitCommand = Pick<ParsedCommand, 'words' | 'readAs' | 'undoes'>;
+
 /** What a git command would destroy, as the reason to ask; null if nothing. */
 export const findGitLoss = ({
-  words,
+  words: written,
+  readAs: words = written,
   undoes,
-}: Pick<ParsedCommand, 'words' | 'undoes'>): string | null => {
+}: GitCommand): string | null => {
   const [first] = words;
   // it deletes only what the command before it has made, so nothing is lost
   if (undoes === 'previous') return null;
@@ -476,18 +610,29 @@ const hasGitOption = (words: Words, short: string, ...long: readonly string[]): 
   });
 
 /** The words before `--` that are no options. */
-const operandsBeforeDashes = (words: Words): Words => {
+export const operandsBeforeDashes = (words: Words): Words => {
   const end = words.indexOf('--');
   return (end < 0 ? words : words.slice(0, end)).filter(
     (word) => word === null || !word.startsWith('-'),
   );
 };
 
+/** A word that names no branch and no commit, so that git takes it for a path. */
+export const isSurePath = (word: string | null): boolean =>
+  word !== null && /^\.{1,2}(\/|$)|^\/|\/$|[*?[\\]|^:[/(!]/.test(word);
+
 /** Whether words of `git checkout` surely name files: something after `--`, `.` or `:/`. */
 const hasPaths = (words: Words): boolean => {
   const end = words.indexOf('--');
-  return (end >= 0 && end < words.length - 1) || words.includes('.') || words.includes(':/');
+  return (end >= 0 && end < words.length - 1) || operandsBeforeDashes(words).some(isSurePath);
 };
+
+/** Whether `git checkout` makes a branch: then no operand is a path. */
+export const makesBranch = (words: Words): boolean =>
+  hasGitOption(words, 'b', '--orphan') ||
+  hasGitOption(words, 'B', '--track') ||
+  hasGitOption(words, 't', '--detach') ||
+  hasGitOption(words, 'd', '');
 
 const lost = 'changes that were not committed would be lost';
 /** What a subcommand would lose, as the reason to ask; null if nothing. */
@@ -500,11 +645,19 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
       : 'files that git does not know would be lost',
   checkout: (words) =>
     hasGitOption(words, 'f', '--force') ||
+    hasGitOption(words, 'p', '--patch', '--pathspec-from-file') ||
     hasPaths(words) ||
     // of two operands one names files, unless they make a branch from a commit
-    (operandsBeforeDashes(words).length > 1 &&
-      !hasGitOption(words, 'b', '--orphan') &&
-      !hasGitOption(words, 'B', '--track'))
+    (operandsBeforeDashes(words).length > 1 && !makesBranch(words))
+      ? lost
+      : null,
+  apply: (words) =>
+    hasGitOption(words, 'R', '--reverse') &&
+    !hasGitOption(words, '', '--check', '--stat', '--numstat', '--summary', '--cached')
+      ? lost
+      : null,
+  submodule: (words) =>
+    /^(update|deinit|foreach)$/.test(words[0] ?? '') && hasGitOption(words, 'f', '--force')
       ? lost
       : null,
   restore: (words) =>
@@ -557,6 +710,8 @@ export type PathRestore = {
   /** `:/` is the whole repository. */
   readonly paths: readonly string[];
   readonly from: 'index' | 'HEAD';
+  /** The folder of `git -C FOLDER`, to which the paths are joined already. */
+  readonly folder?: string;
 };
 
 /** Reads the options that change nothing else than where the paths come from; null for others. */
@@ -580,25 +735,65 @@ const readRestore = (words: readonly string[]): PathRestore | null => {
 };
 
 /**
- * `git restore PATH`, `git checkout -- PATH`, `git checkout HEAD -- PATH`, `git checkout .`, `git
- * reset --hard`; null for every other command and form.
+ * The paths of `git checkout`: what follows `--`, else its operands, if the first is surely a path.
+ * Null for other forms, and for a commit that is not HEAD.
  */
-export const pathRestore = ({ words }: Pick<ParsedCommand, 'words'>): PathRestore | null => {
-  const known = words.filter((word) => word !== null);
-  const [git, command, ...rest] = known;
-  if (known.length < words.length || git !== 'git' || rest.some((word) => word.startsWith(':')))
+const readPaths = (words: readonly string[]): PathRestore | null => {
+  const end = words.indexOf('--');
+  const before = end < 0 ? words : words.slice(0, end);
+  const options = before.filter((word) => word.startsWith('-'));
+  const operands = before.filter((word) => !word.startsWith('-'));
+  if (!options.every((option) => /^(-q|--quiet|-f|--force|--no-progress)$/.test(option)))
     return null;
+  const isFromHead = operands[0] === 'HEAD';
+  const named = isFromHead ? operands.slice(1) : operands;
+  const paths = end < 0 ? named : words.slice(end + 1);
+  const from = isFromHead ? 'HEAD' : 'index';
+  if (end >= 0) return paths.length === 0 || named.length > 0 ? null : { paths, from };
+  if (paths.length > 0) return isSurePath(paths[0] ?? null) ? { paths, from } : null;
+  const isForced = options.some((option) => /^(-f|--force)$/.test(option));
+  return isForced ? { paths: [':/'], from: 'HEAD' } : null;
+};
+
+const HARD = /^(--hard|-q|--quiet|HEAD)$/;
+
+const joinPath = (folder: string, file: string): string =>
+  folder === '' || file.startsWith('/') ? file : `${folder}/${file}`;
+
+/** The folder of `git -C FOLDER`, empty without one; null if other options stand there. */
+export const folderBefore = (words: readonly string[]): string | null => {
+  let folder = '';
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at];
+    if (word === '-C') folder = joinPath(folder, words[++at] ?? '');
+    else if (word !== '--no-pager' && word !== '-P') return null;
+  }
+  return folder;
+};
+
+/**
+ * What `git restore PATH`, `git checkout PATH`, `git checkout HEAD PATH`, `git checkout .`, `git
+ * checkout -f` and `git reset --hard` take back; null for every other command and form.
+ */
+export const pathRestore = ({
+  words: written,
+  readAs = written,
+}: GitCommand): PathRestore | null => {
+  const known = readAs.filter((word) => word !== null);
+  if (known.length < readAs.length || known[0] !== 'git') return null;
+  const [command, ...rest] = known.slice(known.length - gitCommand(known).length);
+  const folder = folderBefore(known.slice(1, known.length - rest.length - 1));
+  // patterns of git's own, and words with a meaning of their own
+  if (folder === null || rest.some((word) => /^:|[*?[\\]/.test(word))) return null;
+  const restored = readCommand(command, rest);
+  if (restored === null || folder === '') return restored;
+  const inFolder = (one: string): string => (one === ':/' ? one : joinPath(folder, one));
+  return { ...restored, paths: restored.paths.map(inFolder), folder };
+};
+
+const readCommand = (command: string | undefined, rest: readonly string[]): PathRestore | null => {
   if (command === 'restore') return readRestore(rest);
-  const withoutQuiet = (some: readonly string[]): string =>
-    some.filter((word) => word !== '-q' && word !== '--quiet').join(' ');
-  if (command === 'reset')
-    return /^--hard(?: HEAD)?$/.test(withoutQuiet(rest)) ? { paths: [':/'], from: 'HEAD' } : null;
-  const dash = rest.indexOf('--');
-  // No branch is called `.`, so it is a path without `--` too.
-  const end = rest.at(-1) === '.' ? rest.length - 1 : rest.length;
-  const before = withoutQuiet(rest.slice(0, dash < 0 ? end : dash));
-  const paths = rest.slice(dash < 0 ? end : dash + 1);
-  if (command !== 'checkout' || paths.length === 0) return null;
-  if (before === '') return { paths, from: 'index' };
-  return before === 'HEAD' ? { paths, from: 'HEAD' } : null;
+  if (command === 'checkout') return readPaths(rest);
+  const isHard = rest.includes('--hard') && rest.every((word) => HARD.test(word));
+  return command === 'reset' && isHard ? { paths: [':/'], from: 'HEAD' } : null;
 };

@@ -33,7 +33,7 @@ const width: Readonly<Record<RepositoryAccess, number>> = {
 /** How far a command may change git folders. */
 export const repositoryAccess = (shell: ShellFacts, needs: Needs | undefined): RepositoryAccess => {
   if (shell.unclear !== null || shell.commands.some(destroysHistory)) return 'approved';
-  const accesses = shell.commands.map(({ words }) =>
+  const accesses = shell.commands.map(({ words: written, readAs: words = written }) =>
     isGit(words) ? gitAccess(words) : programAccess(words),
   );
   if (needs === 'repository') accesses.push('writePacks');
@@ -53,7 +53,9 @@ export type HistoryPurpose = {
 
 /** What a text does to the history on purpose, for those who put back what was lost. */
 export const historyPurpose = ({ commands }: ShellFacts): HistoryPurpose => {
-  const gits = commands.filter(({ words }) => isGit(words)).map(({ words }) => gitCommand(words));
+  const gits = commands
+    .filter(({ words }) => isGit(words))
+    .map(({ words, readAs = words }) => gitCommand(readAs));
   return {
     takesStash: gits.some(
       ([command, ...rest]) => command === 'stash' && /^(?:pop|branch)$/.test(firstOperand(rest)),
@@ -94,6 +96,16 @@ const WRITES = wordSet(
     'revert rm sparse-checkout stage stash switch symbolic-ref tag update-index update-ref ' +
     'worktree write-tree',
 );
+
+/** Commands of git beside those, which can be hidden by no alias either. */
+const OTHERS = wordSet(
+  'bundle credential daemon fast-export fast-import fetch filter-branch gc index-pack ' +
+    'maintenance mergetool multi-pack-index pack-objects prune pull quiltimport receive-pack ' +
+    'remote repack rev-parse send-email send-pack submodule svn unpack-objects upload-pack',
+);
+/** Whether this is a command of git itself. Any other may be an alias. */
+export const isGitCommand = (name: string): boolean =>
+  READS.has(name) || WRITES.has(name) || OTHERS.has(name);
 
 const isGit = ([program]: Words): boolean => program != null && programName(program) === 'git';
 const isOption = (word: string | null): boolean => word?.startsWith('-') === true;
@@ -195,6 +207,7 @@ const DESTROYS_HISTORY = wordSet(
 
 /** Whether a command destroys history, by its words. */
 const destroysHistory = (command: ParsedCommand): boolean => {
-  const [name] = findGitLoss(command) === null ? [] : gitCommand(command.words);
+  const { words, readAs = words } = command;
+  const [name] = findGitLoss(command) === null ? [] : gitCommand(readAs);
   return name === null || (name !== undefined && DESTROYS_HISTORY.has(name));
 };

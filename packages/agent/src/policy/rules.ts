@@ -95,9 +95,10 @@ const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): Rule
   const { facts, traits } = call;
   switch (rule.kind) {
     case 'command': {
-      const matches = (facts.shell?.commands ?? []).map((command) =>
-        matchCommand(command, rule.words),
+      const commands = (facts.shell?.commands ?? []).flatMap((command) =>
+        command.readAs === undefined ? [command] : [command, { ...command, words: command.readAs }],
       );
+      const matches = commands.map((command) => matchCommand(command, rule.words));
       if (matches.includes('yes')) return 'yes';
       return matches.includes('maybe') ? 'maybe' : 'no';
     }

@@ -95,7 +95,8 @@ export type Checkpoints = {
   recorded(): Promise<void>;
   /**
    * Which of these files and folders could not be taken back if a command lost them: real absolute
-   * paths of the workspace. What git ignores below a folder does not count. Changes nothing.
+   * paths of the workspace. What git ignores is copied before a command that names it, as far as it
+   * fits; below a folder that git does not ignore it does not count. Changes nothing.
    */
   unkept(paths: readonly string[]): Promise<readonly string[]>;
   /** What checkpoints name, by their manifests; null: none of them is here. Reads no file. */

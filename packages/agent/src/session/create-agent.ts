@@ -29,7 +29,7 @@ import { findProtection, isSecretPath } from '../policy/paths.js';
 import { matchesPath } from '../policy/patterns.js';
 import type { Preset, WrittenRule } from '../policy/presets.js';
 import type { Grant } from '../policy/rules.js';
-import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
@@ -610,28 +610,30 @@ type EquippedSession = {
 };
 
 /**
- * Looks which changes that this session did not make a command such as `git restore` would discard.
- * The code for it is loaded at its first use.
+ * What a session asks git about a command before it is judged: which files neither git nor a rewind
+ * could bring back, which changes of others `git restore` would discard, and how git reads its
+ * words. The code for it is loaded at its first use.
  */
-const createDiscardedFinder =
-  (files: FileMemory, environment: ProcessEnvironment): FindDiscarded =>
-  async (folder, restores) => {
-    const { discardedByGit } = await import('../workspace/uncommitted-files.js');
-    return discardedByGit(environment, (file) => files.ownWrite?.(file))(folder, restores);
+const createGitQuestions = (
+  files: FileMemory,
+  checkpoints: Checkpoints | null,
+  environment: ProcessEnvironment,
+): { findLosses: FindLosses; findDiscarded: FindDiscarded; askGit: AskGit } => {
+  const load = () => import('../workspace/uncommitted-files.js');
+  return {
+    async findLosses(folder, paths) {
+      const { lossesBeside, lossesByGit } = await load();
+      const byGit = lossesByGit(environment);
+      return (checkpoints === null ? byGit : lossesBeside(checkpoints, byGit))(folder, paths);
+    },
+    findDiscarded: async (folder, restores) =>
+      (await load()).discardedByGit(environment, (file) => files.ownWrite?.(file))(
+        folder,
+        restores,
+      ),
+    askGit: async (...about) => (await load()).answerOfGit(environment)(...about),
   };
-
-/**
- * Looks which files neither git nor a rewind of the session could bring back after a command has
- * deleted them. The code for it is loaded at its first use.
- */
-const createLossFinder =
-  (checkpoints: Checkpoints | null, environment: ProcessEnvironment): FindLosses =>
-  async (folder, paths) => {
-    const { lossesBeside, lossesByGit } = await import('../workspace/uncommitted-files.js');
-    const byGit = lossesByGit(environment);
-    const find = checkpoints === null ? byGit : lossesBeside(checkpoints, byGit);
-    return find(folder, paths);
-  };
+};
 
 /** The sandboxes of a session, and the places that they keep from commands. */
 const openSandbox = (
@@ -671,8 +673,7 @@ const equip = async (
   const checkpoints = parts.checkpoints
     ? createLateCheckpoints({ workspace, sessionId, parent, environment, written })
     : null;
-  const findLosses = createLossFinder(checkpoints, environment);
-  const findDiscarded = createDiscardedFinder(files, environment);
+  const git = createGitQuestions(files, checkpoints, environment);
   const userHooks =
     hooks.length === 0
       ? null
@@ -684,9 +685,7 @@ const equip = async (
           startedBy,
         });
   const standardTools =
-    tools ??
-    builtin?.builtinTools({ environment, sandbox, findLosses, findDiscarded, userPlaces }) ??
-    [];
+    tools ?? builtin?.builtinTools({ environment, sandbox, ...git, userPlaces }) ?? [];
   return {
     model: models.get,
     tools: [...standardTools, ...moreTools, ...taskTools],

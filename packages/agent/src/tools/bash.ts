@@ -17,7 +17,7 @@ import { type CommandVariables, hardenedGit } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import type { CallFacts, Needs, ShellFacts } from '../policy/judged-call.js';
-import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
   callKey,
@@ -249,6 +249,8 @@ type Shell = {
   readonly findLosses: FindLosses;
   /** Finds changes that `git restore` of paths would discard. */
   readonly findDiscarded: FindDiscarded;
+  /** Tells how git reads words: aliases, and names that may be branches or files. */
+  readonly askGit: AskGit;
   /** In the environment of all commands of this process, so that their processes can be found. */
   readonly sessionMark: string;
 };
@@ -411,11 +413,13 @@ const commandFacts = async (
   workspace: string,
   shell: Shell,
 ): Promise<Pick<CallFacts, 'shell' | 'unrecoverable' | 'discarded' | 'expects'>> => {
-  const [facts, { unrecoverableFiles, discardedFiles }, { expectedNeeds }] = await Promise.all([
+  const [read, losses, { expectedNeeds }] = await Promise.all([
     readFacts(command, workspace, shell),
     import('../policy/shell/unrecoverable-files.js'),
     import('../policy/shell/expected-needs.js'),
   ]);
+  const { unrecoverableFiles, discardedFiles, withGitReadings } = losses;
+  const facts = await withGitReadings(read, workspace, shell.askGit);
   const unrecoverable = await unrecoverableFiles(facts, workspace, shell.findLosses);
   const discarded = await discardedFiles(facts, workspace, shell.findDiscarded);
   // what the command will probably need outside of the sandbox, which the model did not state

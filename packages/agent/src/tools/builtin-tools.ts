@@ -5,7 +5,7 @@ import { createCommandVariables } from '../command/environment.js';
 import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import type { UserPlaces } from '../policy/paths.js';
-import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { readUserPlaces } from '../secrets/user-places.js';
 import { createBashTool } from './bash.js';
@@ -28,6 +28,8 @@ export type BuiltinOptions = {
   readonly findLosses?: FindLosses;
   /** Looks up what `git restore` of paths would discard. Default: nobody looks, the policy asks. */
   readonly findDiscarded?: FindDiscarded;
+  /** Tells how git reads words. Default: it has no aliases, and names of branches alone. */
+  readonly askGit?: AskGit;
   /** The user's places. Default: those that the environment names. */
   readonly userPlaces?: UserPlaces;
 };
@@ -41,6 +43,7 @@ export const commandTool = ({
   sandbox = createSessionSandbox({ environment }),
   findLosses = NOBODY_LOOKS,
   findDiscarded = NOBODY_LOOKS,
+  askGit = NOBODY_LOOKS,
 }: BuiltinOptions = {}): Tool =>
   createBashTool({
     environment,
@@ -48,6 +51,7 @@ export const commandTool = ({
     sandbox,
     findLosses,
     findDiscarded,
+    askGit,
     sessionMark: randomBytes(6).toString('hex'),
   });
 
@@ -64,6 +68,7 @@ export const builtinTools = ({
   sandbox = createSessionSandbox({ environment }),
   findLosses = NOBODY_LOOKS,
   findDiscarded = NOBODY_LOOKS,
+  askGit = NOBODY_LOOKS,
   userPlaces = readUserPlaces(environment),
 }: BuiltinOptions = {}): readonly Tool[] => [
   readTool,
@@ -73,7 +78,7 @@ export const builtinTools = ({
   // asks about protected files such as git hooks, and tells the sandbox which ones were allowed
   withAllowedWrites(editTool, sandbox, environment, userPlaces),
   withAllowedWrites(writeTool, sandbox, environment, userPlaces),
-  commandTool({ environment, sandbox, findLosses, findDiscarded }),
+  commandTool({ environment, sandbox, findLosses, findDiscarded, askGit }),
   todoTool,
   createFetchTool(environment),
 ];

@@ -10,7 +10,12 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import { plural } from '../platform/text.js';
 import type { PathRestore } from '../policy/losses.js';
-import type { FindDiscarded, FindLosses, GitLoss } from '../policy/shell/unrecoverable-files.js';
+import type {
+  AskGit,
+  FindDiscarded,
+  FindLosses,
+  GitLoss,
+} from '../policy/shell/unrecoverable-files.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { OwnWrite } from '../ports/tool.js';
 import { hashBytes, loadFile } from '../tools/files.js';
@@ -102,6 +107,23 @@ export const lossesByGit =
     }
   };
 
+/** Asks git in the workspace, in the way in which Pawl always runs it. */
+export const answerOfGit =
+  (environment: ProcessEnvironment): AskGit =>
+  async (workspace, about, name) => {
+    try {
+      const place = { workspace, environment, signal: new AbortController().signal };
+      return await useRepository(place, async ({ config, tryAsk }) =>
+        about === 'alias'
+          ? (config.get(`alias.${name.toLowerCase()}`) ?? null)
+          : tryAsk(['rev-parse', '--verify', '--quiet', `${name}^{commit}`]),
+      );
+    } catch (error) {
+      if (error instanceof ProgramFailure) return null; // there is no git that could read them
+      throw error;
+    }
+  };
+
 /**
  * Finds the files that neither git could restore nor a rewind (which takes back what a session
  * changed): what the checkpoints of the session keep is no loss.
@@ -110,14 +132,13 @@ export const lossesBeside =
   (checkpoints: Pick<Checkpoints, 'unkept'>, findLosses: FindLosses): FindLosses =>
   async (workspace, paths) => {
     const losses = await findLosses(workspace, paths);
-    // without git (null) every path is at risk; an ignored file stays a loss, since few are kept
-    const atRisk =
-      losses?.filter(({ kind }) => kind !== 'ignored').map((loss) => loss.path) ?? paths;
+    // without git (null) every path is at risk
+    const atRisk = losses?.map((loss) => loss.path) ?? paths;
     if (atRisk.length === 0) return losses;
     // the files that no checkpoint could give back
     const unkept = new Set(await checkpoints.unkept(atRisk));
     if (losses === null) return [...unkept].map((file) => ({ path: file, kind: 'untracked' }));
-    return losses.filter(({ path: file, kind }) => kind === 'ignored' || unkept.has(file));
+    return losses.filter(({ path: file }) => unkept.has(file));
   };
 
 /** `name`: the path relative to the top. */

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { decide } from '../../src/policy/decide.js';
 import { presetRules } from '../../src/policy/presets.js';
 import { shellFacts } from '../../src/policy/shell/shell-facts.js';
-import { discardedFiles } from '../../src/policy/shell/unrecoverable-files.js';
+import { discardedFiles, withGitReadings } from '../../src/policy/shell/unrecoverable-files.js';
 import type { OwnWrite } from '../../src/ports/tool.js';
-import { discardedByGit } from '../../src/workspace/uncommitted-files.js';
+import { answerOfGit, discardedByGit } from '../../src/workspace/uncommitted-files.js';
 
 // `git restore` and `git checkout` of paths are allowed where they bring back what is deleted, or
 // undo what this session wrote. A change of anybody else is named, and asked about.
@@ -39,7 +39,8 @@ const decisionOn = async (
   command: string,
   writes: Readonly<Record<string, OwnWrite>> = {},
 ): Promise<string> => {
-  const shell = await shellFacts(command, (name) => `/usr/bin/${name}`);
+  const read = await shellFacts(command, (name) => `/usr/bin/${name}`);
+  const shell = await withGitReadings(read, workspace, answerOfGit(process.env));
   const ownWrite = (file: string): OwnWrite | undefined => writes[path.relative(workspace, file)];
   const find = discardedByGit(process.env, ownWrite);
   const discarded = await discardedFiles(shell, workspace, find);
@@ -75,7 +76,99 @@ const FORMS = [
   'git checkout -q HEAD .',
   'git reset --hard',
   'git reset -q --hard HEAD',
+  'git checkout src',
+  'git checkout -q src',
+  'git checkout ./src',
+  'git checkout src/',
+  'git checkout HEAD ./src',
+  'git checkout -f',
+  'git checkout -f -- src',
+  'git -C . checkout src',
+  'git -C src checkout .',
+  'git --no-pager checkout -- src',
+  'rm -rf src/deep; git checkout src',
+  'rm -rf src/deep && git restore src',
 ];
+/** They name the file, which is there only in the first place. */
+const NAMING = [
+  'git checkout src/a.ts',
+  'git checkout -q src/a.ts',
+  'git checkout -- src/a.ts',
+  'git checkout src/a.ts other.ts',
+  'git checkout other.ts src/a.ts',
+  'git checkout src/*.ts',
+  'git checkout */a.ts other.ts',
+  'git restore src/*.ts',
+  'git -C src checkout a.ts',
+  'git co src/a.ts',
+  'git undo src/a.ts',
+];
+
+for (const form of NAMING)
+  test(`a file is no branch: ${form} asks about a change of the user, and about none of the session`, async (t) => {
+    const folder = createRepository(t);
+    git(folder, 'config', 'alias.co', 'checkout');
+    git(folder, 'config', 'alias.undo', 'co --');
+    assert.equal(await decisionOn(folder, form), 'allow', 'nothing is changed');
+    writeFileSync(path.join(folder, 'src/a.ts'), 'theirs\n');
+    assert.match(await decisionOn(folder, form), /^ask: .* would be lost: src\/a\.ts$/);
+    const own = { before: sha256(COMMITTED), after: sha256('theirs\n') };
+    assert.equal(await decisionOn(folder, form, { 'src/a.ts': own }), 'allow');
+    // control: git does what was asked about
+    git(folder, ...(form.includes('*') ? ['checkout', 'src'] : form.split(' ').slice(1)));
+    assert.equal(readFileSync(path.join(folder, 'src/a.ts'), 'utf8'), COMMITTED);
+  });
+
+test('a branch is a branch, also where a file has its name', async (t) => {
+  const folder = createRepository(t);
+  for (const name of ['topic', 'src/a.ts', 'feature/x']) git(folder, 'branch', name);
+  git(folder, 'tag', 'v1');
+  writeFileSync(path.join(folder, 'topic'), 'untracked\n');
+  writeFileSync(path.join(folder, 'src/a.ts'), 'theirs\n');
+  for (const command of [
+    'git checkout topic',
+    'git checkout src/a.ts',
+    'git checkout feature/x',
+    'git checkout v1',
+    'git checkout HEAD~0',
+    'git checkout -',
+    'git checkout -b new src/a.ts',
+    'git checkout no-such-thing',
+  ])
+    assert.equal(await decisionOn(folder, command), 'allow', command);
+  assert.match(await decisionOn(folder, 'git checkout -- src/a.ts'), /^ask: /, 'control');
+});
+
+for (const command of [
+  'git checkout -p',
+  'yes | git checkout -p src',
+  'git checkout -f main',
+  'git checkout --pathspec-from-file=x',
+  'git checkout main src/a.ts',
+  "git checkout 'src/*'",
+  'git checkout --ours src/a.ts',
+  'git switch -f main',
+  'git switch --discard-changes main',
+  'git diff src/a.ts | git apply -R',
+  'git apply --reverse x.patch',
+  'git read-tree -u --reset HEAD',
+  'git checkout-index -f src/a.ts',
+  'git checkout-index -fa',
+  'git rm -f src/a.ts',
+  'git clean -fdx',
+  'git submodule update --force',
+  'git -c core.x=y checkout src/a.ts',
+  'git -C nested checkout a.ts',
+  'git shell-alias src/a.ts',
+])
+  test(`with a change of the user: ${command} asks`, async (t) => {
+    const folder = createRepository(t);
+    git(folder, 'config', 'alias.shell-alias', '!git checkout --');
+    git(folder, 'init', '-q', 'nested');
+    writeFileSync(path.join(folder, 'nested/a.ts'), 'theirs\n');
+    writeFileSync(path.join(folder, 'src/a.ts'), 'theirs\n');
+    assert.match(await decisionOn(folder, command), /^ask: /);
+  });
 
 for (const form of FORMS) {
   test(`after rm -rf src: ${form} is allowed`, async (t) => {

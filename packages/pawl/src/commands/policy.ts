@@ -144,18 +144,22 @@ export const explainPolicy = async (
   const needs = readNeeds(flags);
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const settings = await policySettings(flags, workspace, warn);
-  const [{ explainCommand }, { lossesBeside, lossesByGit }, { createLateCheckpoints }] =
-    await Promise.all([
-      import('@pawl/agent/policy/shell/explain-command'),
-      import('@pawl/agent/workspace/uncommitted-files'),
-      import('@pawl/agent/workspace/late-hooks'),
-    ]);
+  const [
+    { explainCommand },
+    { answerOfGit, lossesBeside, lossesByGit },
+    { createLateCheckpoints },
+  ] = await Promise.all([
+    import('@pawl/agent/policy/shell/explain-command'),
+    import('@pawl/agent/workspace/uncommitted-files'),
+    import('@pawl/agent/workspace/late-hooks'),
+  ]);
   const environment = process.env;
   // what they would keep; there is no session, and nothing is written
   const checkpoints = createLateCheckpoints({ workspace, sessionId: 'none', environment });
   const explained = await explainCommand(text, settings, {
     // finds the files that neither git nor checkpoints could bring back
     losses: lossesBeside(checkpoints, lossesByGit(environment)),
+    askGit: answerOfGit(environment),
     ...(needs === undefined ? {} : { needs }),
   });
   const reach = commandReach(explained.place, settings.sandbox, needs);

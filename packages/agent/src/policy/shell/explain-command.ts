@@ -11,7 +11,12 @@ import type { CallFacts, JudgedCall, Needs, ShellFacts } from '../judged-call.js
 import type { CommandPlace } from '../presets.js';
 import { expectedNeeds } from './expected-needs.js';
 import { commandFinder, type FindProgram, shellFacts } from './shell-facts.js';
-import { type FindLosses, unrecoverableFiles } from './unrecoverable-files.js';
+import {
+  type AskGit,
+  type FindLosses,
+  unrecoverableFiles,
+  withGitReadings,
+} from './unrecoverable-files.js';
 
 /** The decision, with its grounds. */
 export type Explained = PolicyDecision & {
@@ -67,6 +72,7 @@ type ExplainOptions = {
    * Looks up which files git could not restore. Without it every file that the words name counts.
    */
   readonly losses?: FindLosses;
+  readonly askGit?: AskGit;
 };
 
 /**
@@ -76,10 +82,12 @@ type ExplainOptions = {
 export const explainCommand = async (
   text: string,
   settings: PolicySettings,
-  { needs, find, losses }: ExplainOptions = {},
+  { needs, find, losses, askGit }: ExplainOptions = {},
 ): Promise<Explained> => {
   const findProgram = find ?? commandFinder(process.env.PATH ?? '', settings.workspace);
-  const facts = await shellFacts(text, findProgram);
+  const read = await shellFacts(text, findProgram);
+  const facts =
+    askGit === undefined ? read : await withGitReadings(read, settings.workspace, askGit);
   const unrecoverable =
     losses === undefined ? null : await unrecoverableFiles(facts, settings.workspace, losses);
   const { workspace } = settings;

@@ -13,7 +13,7 @@
  * `discardedFiles`, which asks the same about `git restore` and `git checkout`.
  */
 
-import { lstatSync, readdirSync, realpathSync } from 'node:fs';
+import { lstatSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { reads } from '../command-options.js';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
@@ -21,11 +21,17 @@ import {
   type FileLoss,
   type FileWord,
   fileLossesIn,
+  folderBefore,
+  gitCommand,
   isGenerated,
+  makesBranch,
+  operandsBeforeDashes,
   type PathRestore,
   pathRestore,
 } from '../losses.js';
+import { programName, wordSet } from '../paths.js';
 import { fitsName } from '../patterns.js';
+import { isGitCommand } from '../repository-access.js';
 
 /** What git says about files that it could not restore. Absolute paths. */
 export type GitLoss = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };
@@ -45,15 +51,31 @@ export type FindLosses = (
  * file.
  */
 export const unrecoverableFiles = async (
-  { commands }: ShellFacts,
+  facts: ShellFacts,
   workspace: string,
   findLosses: FindLosses,
 ): Promise<readonly string[] | null> => {
+  const named = lossPaths(facts, workspace);
+  if (named === null) return null;
+  const { files, isUnknown } = named;
+  const lost = files.length === 0 ? [] : await findLostFiles(files, workspace, findLosses);
+  const relative = lost.map((file) => path.relative(workspace, file) || '.');
+  return [...new Set([...relative, ...(isUnknown ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
+};
+
+/**
+ * The files and folders of the workspace that the words of a text delete or overwrite. `isUnknown`:
+ * also others, which are known only when it runs. Null: none.
+ */
+const lossPaths = (
+  { commands }: ShellFacts,
+  workspace: string,
+): { readonly files: readonly string[]; readonly isUnknown: boolean } | null => {
   const losses = commands.map(fileLossesIn);
   const all = losses.flat();
   if (all.length === 0) return null;
   const folders = commandFolders(commands, workspace);
-  if (folders === null) return [UNKNOWN];
+  if (folders === null) return { files: [], isUnknown: true };
   // bash's option dotglob: `*` matches hidden files too
   const withHidden = commands.some(({ words }) => words.includes('dotglob'));
   // a file that one command moves may be deleted by another
@@ -70,9 +92,39 @@ export const unrecoverableFiles = async (
     paths.flatMap((known) => known ?? []),
     workspace,
   );
-  const lost = files.length === 0 ? [] : await findLostFiles(files, workspace, findLosses);
-  const named = lost.map((file) => path.relative(workspace, file) || '.');
-  return [...new Set([...named, ...(paths.includes(null) ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
+  return { files, isUnknown: paths.includes(null) };
+};
+
+const TOKENS_MAX = 400;
+const NAME_CHARACTERS_MAX = 1_000;
+/** Folders of a text below which its other words are looked for: `tar -C FOLDER`. */
+const BASES_MAX = 5;
+
+/**
+ * The files that a text names anywhere, whatever its commands do with them: as a word, behind an
+ * option, in a script for another program. Real absolute paths in the workspace; of folders only
+ * those that it deletes or overwrites by its words.
+ */
+export const namedFiles = (
+  facts: ShellFacts,
+  text: string,
+  workspace: string,
+): readonly string[] => {
+  const words = facts.commands.flatMap((command) => [...command.words, ...command.writes]);
+  const parts = [...text.split(/[\s"'`=:,;()<>|&{}[\]$%\\]+/), ...words].flatMap((word) =>
+    word == null || word === '' ? [] : [word, word.replace(/^-\w|^[^=]*=/, '')],
+  );
+  const tokens = [...new Set(parts)]
+    .filter((token) => token !== '' && token.length < NAME_CHARACTERS_MAX)
+    .slice(0, TOKENS_MAX);
+  const starts = commandFolders(facts.commands, workspace) ?? [workspace];
+  const bases = tokens.map((token) => path.resolve(workspace, token)).filter(isFolder);
+  const found = [...new Set([...starts, ...bases.slice(0, BASES_MAX)])].flatMap((folder) =>
+    tokens.map((token) => path.resolve(folder, token)).filter(isFile),
+  );
+  return [
+    ...new Set([...inWorkspace(found, workspace), ...(lossPaths(facts, workspace)?.files ?? [])]),
+  ];
 };
 
 const PATHS_MAX = 2_000;
@@ -90,6 +142,14 @@ const exists = (file: string): boolean => {
   } catch {
     // a file stands where a folder would be, or this user can't reach it: no command of theirs can
     return false;
+  }
+};
+
+const isFile = (file: string): boolean => {
+  try {
+    return statSync(file, { throwIfNoEntry: false })?.isFile() === true;
+  } catch {
+    return false; // as in `exists`
   }
 };
 
@@ -305,13 +365,17 @@ export type FindDiscarded = (
   restores: readonly PathRestore[],
 ) => Promise<readonly string[] | null>;
 
+/** Deletes files or makes folders, and puts no file anywhere. */
+const ONLY_DELETES = wordSet('rm rmdir mkdir unlink');
+
 /**
  * Whether a command leaves alone what was looked up about a restore beside it. A program that may
  * change files could put one where git restores, before or in a loop.
  */
 const leavesRestores = (command: ParsedCommand, workspace: string): boolean =>
   reads(command, workspace) ||
-  (command.assignments.length + command.writes.length === 0 && pathRestore(command) !== null);
+  (command.assignments.length + command.writes.length === 0 &&
+    (pathRestore(command) !== null || ONLY_DELETES.has(command.words[0] ?? '')));
 
 /**
  * The changes that `git restore` and `git checkout` of paths in a text would discard, and that are
@@ -324,8 +388,98 @@ export const discardedFiles = async (
 ): Promise<readonly string[] | null> => {
   const restores = commands.map(pathRestore).filter((one) => one !== null);
   if (restores.length === 0 || unclear !== null || indirect !== undefined) return null;
+  const isElsewhere = restores.some(
+    ({ folder }) =>
+      folder !== undefined && belongsToRepository(path.resolve(workspace, folder, 'x'), workspace),
+  );
   const staysInFolder = commandFolders(commands, workspace)?.length === 1;
-  return staysInFolder && commands.every((command) => leavesRestores(command, workspace))
+  return staysInFolder &&
+    !isElsewhere &&
+    commands.every((command) => leavesRestores(command, workspace))
     ? findDiscarded(workspace, restores)
     : null;
+};
+
+// ---- How git reads its words ----
+
+/** Asks git what an alias stands for, or which commit a name means. Null: none. */
+export type AskGit = (
+  workspace: string,
+  about: 'alias' | 'commit',
+  name: string,
+) => Promise<string | null>;
+type AskHere = (about: 'alias' | 'commit', name: string) => Promise<string | null>;
+
+type Words = ParsedCommand['words'];
+
+/** An alias for an alias is read no further. */
+const ALIASES_DEEP = 3;
+/** The words of an alias that is plain: one without quotes, and none that runs a shell. */
+const PLAIN_ALIAS = /^[\w@%+=:,./ -]+$/;
+
+/** The words of git with an alias of the repository or the user in full. */
+const withoutAlias = async (words: Words, ask: AskHere) => {
+  let all = words;
+  for (let depth = 0; depth < ALIASES_DEEP; depth++) {
+    const [name, ...rest] = gitCommand(all);
+    if (name == null || isGitCommand(name) || !/^[\w-]+$/.test(name)) return all;
+    const alias = await ask('alias', name);
+    if (alias === null) return all;
+    const before = all.slice(0, all.length - rest.length - 1);
+    if (!PLAIN_ALIAS.test(alias)) return [...before, null, ...rest];
+    all = [...before, ...alias.trim().split(/ +/), ...rest];
+  }
+  return all;
+};
+
+/**
+ * The words of a command of git as git reads them: aliases and patterns in full, and `--` before
+ * the operands of `git checkout` if the first is a file whose name no branch and no commit has.
+ * `folders`: where it may run.
+ */
+const readAsGit = async (
+  { words, patterns = [] }: ParsedCommand,
+  folders: readonly string[],
+  ask: AskHere,
+): Promise<Words> => {
+  const takesPaths = /^(checkout|restore)$/.test(gitCommand(words)[0] ?? '');
+  const matched = words.flatMap((word, index): Words => {
+    const text = patterns[index] ?? null;
+    if (!takesPaths || text === null || folders.length > 1) return [word];
+    const paths = wordPaths(
+      { kind: 'pattern', text },
+      { folder: folders[0] ?? '', withHidden: false },
+    );
+    const known = paths !== null && paths.length > 0 && paths.length <= LISTED_MAX;
+    return known ? paths.map((one) => `./${path.relative(folders[0] ?? '', one)}`) : [word];
+  });
+  const all = await withoutAlias(matched, ask);
+  const [name, ...rest] = gitCommand(all);
+  const [first] = operandsBeforeDashes(rest);
+  if (name !== 'checkout' || first == null || rest.includes('--') || makesBranch(rest)) return all;
+  const inside = folderBefore(all.slice(1, all.length - rest.length - 1).map((word) => word ?? ''));
+  const isFile = folders.some((folder) => exists(path.resolve(folder, inside ?? '', first)));
+  if (!isFile || (await ask('commit', first)) !== null) return all;
+  const at = all.length - rest.length + rest.indexOf(first);
+  return [...all.slice(0, at), '--', ...all.slice(at)];
+};
+
+/** The commands of a text, with what git makes of its words (`readAs`). */
+export const withGitReadings = async (
+  facts: ShellFacts,
+  workspace: string,
+  askGit: AskGit,
+): Promise<ShellFacts> => {
+  const isGit = ({ words }: ParsedCommand): boolean => programName(words[0] ?? '') === 'git';
+  if (!facts.commands.some(isGit)) return facts;
+  const folders = commandFolders(facts.commands, workspace) ?? [workspace];
+  const commands: ParsedCommand[] = [];
+  for (const command of facts.commands) {
+    const readAs = isGit(command)
+      ? await readAsGit(command, folders, (...about) => askGit(workspace, ...about))
+      : command.words;
+    const isSame = readAs.join('\0') === command.words.join('\0');
+    commands.push(isSame ? command : { ...command, readAs });
+  }
+  return { ...facts, commands };
 };

@@ -31,6 +31,7 @@ import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin } from '../../platform/files.js';
 import { plural } from '../../platform/text.js';
 import type { JudgedCall } from '../../policy/judged-call.js';
+import { namedFiles } from '../../policy/shell/unrecoverable-files.js';
 import type {
   ChangedBy,
   Checkpoints,
@@ -73,6 +74,7 @@ import {
   type Listing,
   lookAt,
   lookAtAll,
+  unlistedAt,
   WorkspaceLister,
   whyUnknown,
 } from './scan.js';
@@ -216,22 +218,24 @@ class SessionCheckpoints implements Checkpoints {
   before(call: JudgedCall | null): Promise<void> {
     return this.#inTurn(async () => {
       await this.#load();
-      let named: readonly string[] = [];
-      if (call !== null && namesItsFiles(call)) {
-        named = withFolders(this.#names(call));
-        for (const name of named) {
-          const isSeen = this.#known.has(name) || this.#named.has(name);
-          // then its state before the batch is known already, and must stay
-          const isOfBatch = this.#mayBeOfBatch(name) && (isSeen || (await this.#isListed(name)));
-          if (!isOfBatch) await this.#note(name);
-          this.#named.add(name);
-          this.#ofBatch.add(name);
-        }
-      } else if (this.#listing === null) await this.#scanFirst();
-      else if (this.#looks.areQuick(this.#listing)) await this.#look();
+      const changesNamed = call !== null && namesItsFiles(call);
+      if (!changesNamed && this.#listing === null) await this.#scanFirst();
+      else if (!changesNamed && this.#listing !== null && this.#looks.areQuick(this.#listing))
+        await this.#look();
+      const named =
+        call === null ? [] : changesNamed ? withFolders(this.#names(call)) : this.#unlisted(call);
+      for (const name of named) {
+        const isSeen = this.#known.has(name) || this.#named.has(name);
+        // then its state before the batch is known already, and must stay
+        const isOfBatch = this.#mayBeOfBatch(name) && (isSeen || (await this.#isListed(name)));
+        if (!isOfBatch) await this.#note(name);
+        this.#named.add(name);
+        if (changesNamed) this.#ofBatch.add(name);
+      }
       const isFirst = this.#ranFromMs === null;
       const isCommand = call === null || !namesItsFiles(call);
-      const hasNothingNew = !isFirst && isCommand && this.#commandsFromMs !== null;
+      const hasNothingNew =
+        !isFirst && isCommand && named.length === 0 && this.#commandsFromMs !== null;
       if (isFirst) this.#git = await this.#gitStates.read();
       this.#ranFromMs ??= Date.now();
       if (isCommand) this.#commandsFromMs ??= Date.now();
@@ -427,6 +431,26 @@ class SessionCheckpoints implements Checkpoints {
       .filter((file) => file !== workspace && isWithin(file, workspace))
       .map((file) => toName(path.relative(workspace, file)))
       .filter((name) => name !== '.git' && !name.startsWith('.git/'));
+  }
+
+  /** The files that a command names and no scan knows, since git ignores them. */
+  #unlisted({ facts: { shell, argv } }: JudgedCall): readonly string[] {
+    if (shell === undefined) return [];
+    const { workspace } = this.#place;
+    const names = namedFiles(shell, argv.join(' '), workspace)
+      .map((file) => toName(path.relative(workspace, file)))
+      .flatMap((name) => this.#unlistedAt(name).names);
+    return withFolders([...new Set(names)]).filter((name) => !this.#isOfScan(name));
+  }
+
+  #unlistedAt(name: string): ReturnType<typeof unlistedAt> {
+    const isListed = (one: string): boolean => this.#isOfScan(one);
+    return unlistedAt(this.#place.workspace, name, { isListed, bytesMax: FILE_BYTES_MAX });
+  }
+
+  /** Whether a scan has found it: git does not ignore it. */
+  #isOfScan(name: string): boolean {
+    return this.#known.has(name) && !this.#named.has(name);
   }
 
   async #list(): Promise<Listing> {
@@ -699,7 +723,9 @@ class SessionCheckpoints implements Checkpoints {
         const names = listing.names.filter(
           (one) => one === name || name === '' || one.startsWith(`${name}/`),
         );
-        return names.length === 0 || !names.every((one) => this.#isKept(one, listing, hasRoom));
+        // a file that git ignores is copied before a command that names it
+        if (names.length === 0) return !this.#unlistedAt(name).areAll;
+        return !names.every((one) => this.#isKept(one, listing, hasRoom));
       });
     });
   }
