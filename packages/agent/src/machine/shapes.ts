@@ -241,6 +241,7 @@ export const usageShape = object<Usage>({
   cacheReadTokens: tokenCountShape,
   cacheWriteTokens: tokenCountShape,
   costUsd: nullable(amount),
+  estimated: optional(list(text)),
 });
 const seenFileShape = object<SeenFile>({ path: text, sha256: text });
 const hookDecisionShape = oneOf<HookDecision>({ allow: 1, ask: 1, deny: 1 });
@@ -448,6 +449,7 @@ const usageTotalsShape = object<UsageTotals>({
   cacheWriteTokens: amount,
   costUsd: amount,
   unpriced: count,
+  estimated: optional(list(text)),
 });
 const endedStatusShape = oneOf<EndedStatus>({
   ok: 1,
