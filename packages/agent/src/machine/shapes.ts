@@ -235,13 +235,14 @@ const grantShape = variant<Grant, 'scope'>('scope', {
   session: { group: optional(toolGroupShape), tool: text, needs: optional(needsShape) },
 });
 const tokenCountShape = countTo(1_000_000_000);
+const estimatedShape = list(text);
 export const usageShape = object<Usage>({
   inputTokens: tokenCountShape,
   outputTokens: tokenCountShape,
   cacheReadTokens: tokenCountShape,
   cacheWriteTokens: tokenCountShape,
   costUsd: nullable(amount),
-  estimated: optional(list(text)),
+  estimated: optional(estimatedShape),
 });
 const seenFileShape = object<SeenFile>({ path: text, sha256: text });
 const hookDecisionShape = oneOf<HookDecision>({ allow: 1, ask: 1, deny: 1 });
@@ -449,7 +450,7 @@ const usageTotalsShape = object<UsageTotals>({
   cacheWriteTokens: amount,
   costUsd: amount,
   unpriced: count,
-  estimated: optional(list(text)),
+  estimated: optional(estimatedShape),
 });
 const endedStatusShape = oneOf<EndedStatus>({
   ok: 1,
