@@ -482,6 +482,7 @@ const rewoundConversationShape = object<RewoundConversation>({
   kept: count,
   messages: list(messageShape),
   contextTokens: count,
+  notes: optional(list(text)),
 });
 const carriedWorkShape = variant<CarriedWork, 'kind'>('kind', {
   nothing: {},

@@ -215,7 +215,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     await this.#settleFiles();
     const { readTimeline } = await import('./rewind.js');
     const { checkpoints } = this.#performers.checkpoints;
-    return (await readTimeline(this.#readJournal(), checkpoints)).timeline.points;
+    return (await readTimeline(this.#readJournal(), checkpoints)).points;
   }
 
   /** What a rewind would do. Rejects with CannotRewind. */
@@ -320,7 +320,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     // What stays as it is: files, and HEAD, branches and the index of git (`refs`) by their names.
     // '.': everything, since the restore failed as a whole.
     const refs = stays.has('.') ? [] : report.refs.filter(({ name }) => !stays.has(name));
-    return reportRewind(to, report.messages, { ...done, refs });
+    return reportRewind(planned, report.messages, { ...done, refs });
   }
 
   /** Shuts the session down if it still runs. Resolves when it has ended. */

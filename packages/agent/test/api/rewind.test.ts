@@ -173,7 +173,7 @@ test('what a turn changed is told of it, also if the next one began before it wa
       yield* entries;
     },
   };
-  const { timeline } = await readTimeline(journal, null);
+  const timeline = await readTimeline(journal, null);
   assert.deepEqual(
     timeline.points.map(({ kind, changes }) => [kind, changes?.deleted]),
     [
