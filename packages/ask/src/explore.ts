@@ -13,6 +13,7 @@
  */
 
 import {
+  joinEstimated,
   type Limit,
   type Remaining,
   sumUsage,
@@ -227,6 +228,7 @@ const usageSince = (usageBefore: Usage | null, now: Usage): Usage => {
     cacheReadTokens: now.cacheReadTokens - usageBefore.cacheReadTokens,
     cacheWriteTokens: now.cacheWriteTokens - usageBefore.cacheWriteTokens,
     costUsd: now.costUsd === null ? null : Math.max(0, now.costUsd - (usageBefore.costUsd ?? 0)),
+    ...joinEstimated(usageBefore, now),
   };
 };
 

@@ -11,6 +11,7 @@
 
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { Input } from '@pawl/agent/ports/session';
+import { findWhole } from '@pawl/agent/session/rewind';
 import { reasonText } from '@pawl/agent/session/session';
 import { ApiFault, toApiFault } from './api-fault.js';
 import type { KeyUse, ServeKey } from './keys.js';
@@ -217,7 +218,11 @@ export class ServedSessions {
   async fork(key: ServeKey, sessionId: string, seq: number): Promise<object> {
     const { workspace, notice } = await this.#record(key, sessionId);
     return this.#use.withinSessionLimit(key, await this.#countOpen(key), async () => {
-      const fork = await this.#runtime.fork(sessionId, seq);
+      const { header } = await this.#runtime.state(sessionId);
+      const entries = () => this.#runtime.read(sessionId, 1);
+      // without such an entry the fork is refused
+      const whole = await findWhole({ header, entries }, seq);
+      const fork = await this.#runtime.fork(sessionId, whole?.seq ?? seq);
       await this.#records.put({
         version: 1,
         sessionId: fork,

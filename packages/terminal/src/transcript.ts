@@ -670,14 +670,15 @@ const turnSummary = (
   waitedMs: number,
 ): Safe => {
   const { usage } = session;
+  const [about, atMost] = usage.estimated ? [safe`about `, safe`at most `] : [safe``, safe``];
   const tokens = totalTokens(usage) - start.tokens;
   // 0 if a price is unknown: the line then names no cost
   const costUsd = usage.unpriced > 0 || start.costUsd === null ? 0 : usage.costUsd - start.costUsd;
   const parts = [
     formatSeconds(event.at - start.at - waitedMs),
     waitedMs < WAIT_MS_MIN ? safe`` : safe`${formatSeconds(waitedMs)} for your answers`,
-    tokens > 0 ? safe`${formatTokens(tokens)} tokens` : safe``,
-    costUsd > 0 ? formatCost(costUsd) : safe``,
+    tokens > 0 ? safe`${about}${formatTokens(tokens)} tokens` : safe``,
+    costUsd > 0 ? safe`${atMost}${formatCost(costUsd)}` : safe``,
   ].filter((part) => part !== '');
   return safe`─── ${joinSafe(parts, safe` · `)} ───`;
 };

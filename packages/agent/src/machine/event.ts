@@ -417,6 +417,8 @@ export type RewoundConversation = {
   readonly messages: readonly Message[];
   /** An estimate of its size. */
   readonly contextTokens: Count;
+  /** Notes that wait for the next message there; absent: none. */
+  readonly notes?: readonly string[];
 };
 
 export type RewindEvent =

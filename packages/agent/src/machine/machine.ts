@@ -8,11 +8,13 @@
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import { type Machine, refuseEvent } from '@pawl/machine/kernel/machine';
 import { faultIn, isRecord, list, nullable } from '@pawl/machine/kernel/shape';
+import type { Step } from '@pawl/machine/kernel/table';
 import type { Action } from './action.js';
 import { stateBefore } from './carried-session.js';
 import { type Conversation, emptyConversation } from './conversation.js';
 import type { Event } from './event.js';
 import type { Message } from './message.js';
+import { estimateWarnings } from './moves/budget.js';
 import { noStreaks } from './moves/tool-batch.js';
 import { agentMachine } from './names.js';
 import { defaultSettings, readLimits, type Settings } from './settings.js';
@@ -50,9 +52,19 @@ export const agent: Machine<State, Event, Action> = {
     const next = plain.step(state, event);
     const isMalformed = next.diagnostics.some(({ kind }) => kind === 'malformed');
     const before = isMalformed ? state : stateBefore(state, event);
-    return before === state ? next : plain.stepUnchecked(before, event);
+    return before === state ? withWarnings(state, next) : agent.stepUnchecked(before, event);
   },
-  stepUnchecked: (state, event) => plain.stepUnchecked(stateBefore(state, event), event),
+  stepUnchecked: (state, event) => {
+    const before = stateBefore(state, event);
+    return withWarnings(before, plain.stepUnchecked(before, event));
+  },
+};
+
+/** Usage counts in many cells of the table: what it needs to say is said here for all of them. */
+const withWarnings = (before: State, next: Step<State, Action>): Step<State, Action> => {
+  if (next.state.session.usage.estimated === before.session.usage.estimated) return next;
+  const warnings = estimateWarnings(before.session, next.state.session);
+  return { ...next, actions: [...next.actions, ...warnings] };
 };
 
 /** One step of the machine: the same state and event give the same result. */

@@ -271,7 +271,11 @@ export type Usage = {
   readonly cacheReadTokens: TokenCount;
   readonly cacheWriteTokens: TokenCount;
   readonly costUsd: NonNegative | null;
+  readonly estimated?: Estimated;
 };
+
+/** Models whose servers reported no usage: their tokens are estimates. Absent: none. */
+export type Estimated = readonly string[];
 
 /** Sums over the session. `unpriced` counts model calls with an unknown price. */
 export type UsageTotals = {
@@ -281,10 +285,22 @@ export type UsageTotals = {
   readonly cacheWriteTokens: NonNegative;
   readonly costUsd: NonNegative;
   readonly unpriced: Count;
+  readonly estimated?: Estimated;
+};
+
+type MayBeEstimated = { readonly estimated?: Estimated };
+
+/** The estimated models of two usages together, as a field; none if there are none. */
+export const joinEstimated = (one: MayBeEstimated, other: MayBeEstimated): MayBeEstimated => {
+  const { estimated: known = [] } = one;
+  const { estimated: added = [] } = other;
+  const more = added.filter((model) => !known.includes(model));
+  if (known.length + more.length === 0) return {};
+  return { estimated: more.length === 0 ? known : [...known, ...more] };
 };
 
 /** All tokens, including cached ones, as token limits count them. */
-export const totalTokens = (usage: Omit<Usage, 'costUsd'>): number =>
+export const totalTokens = (usage: Omit<Usage, 'costUsd' | 'estimated'>): number =>
   usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
 
 /** The sum of two usages. Its cost is unknown if one of them is. */
@@ -298,6 +314,7 @@ export const sumUsage = (one: Usage | null, other: Usage): Usage =>
         cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
         costUsd:
           one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd,
+        ...joinEstimated(one, other),
       };
 
 // ---- Limits ----

@@ -235,12 +235,14 @@ const grantShape = variant<Grant, 'scope'>('scope', {
   session: { group: optional(toolGroupShape), tool: text, needs: optional(needsShape) },
 });
 const tokenCountShape = countTo(1_000_000_000);
+const estimatedShape = list(text);
 export const usageShape = object<Usage>({
   inputTokens: tokenCountShape,
   outputTokens: tokenCountShape,
   cacheReadTokens: tokenCountShape,
   cacheWriteTokens: tokenCountShape,
   costUsd: nullable(amount),
+  estimated: optional(estimatedShape),
 });
 const lineNumber = countTo(Number.MAX_SAFE_INTEGER);
 const shownLinesShape = object<ShownLines>({
@@ -459,6 +461,7 @@ const usageTotalsShape = object<UsageTotals>({
   cacheWriteTokens: amount,
   costUsd: amount,
   unpriced: count,
+  estimated: optional(estimatedShape),
 });
 const endedStatusShape = oneOf<EndedStatus>({
   ok: 1,
@@ -490,6 +493,7 @@ const rewoundConversationShape = object<RewoundConversation>({
   kept: count,
   messages: list(messageShape),
   contextTokens: count,
+  notes: optional(list(text)),
 });
 const carriedWorkShape = variant<CarriedWork, 'kind'>('kind', {
   nothing: {},

@@ -16,6 +16,7 @@ import { catalogueFacts } from './catalogue.js';
 import {
   brokenOff,
   convertRequest,
+  readTokens,
   type StreamedReply,
   type Wire,
   wireModel,
@@ -130,7 +131,7 @@ const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 
         return 'more';
       case 'finish':
         reply.stop(convertReason(part.finishReason));
-        if (part.usage.inputTokens.total !== undefined) reply.usage = convertUsage(part.usage);
+        reply.count(convertUsage(part.usage));
         return 'end';
       default:
         // warnings, sources, results of the provider's own tools: no part of a reply here
@@ -163,12 +164,12 @@ const convertReason = ({ unified, raw }: LanguageModelV3FinishReason): StopReaso
 };
 
 /** Packages subtract cached tokens even from a total that leaves them out. */
-const convertUsage = ({ inputTokens, outputTokens }: LanguageModelV3Usage): TokenUsage => {
-  const { noCache = 0, total = 0, cacheRead = 0, cacheWrite = 0 } = inputTokens;
-  return {
-    inputTokens: noCache < 0 ? total : noCache,
-    outputTokens: outputTokens.total ?? 0,
+const convertUsage = ({ inputTokens, outputTokens }: LanguageModelV3Usage): TokenUsage | null => {
+  const { noCache, total, cacheRead, cacheWrite } = inputTokens;
+  return readTokens({
+    inputTokens: noCache === undefined || noCache < 0 ? total : noCache,
+    outputTokens: outputTokens.total,
     cacheReadTokens: cacheRead,
     cacheWriteTokens: cacheWrite,
-  };
+  });
 };

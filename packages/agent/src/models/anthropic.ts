@@ -7,10 +7,18 @@
  */
 
 import type { StopReason } from '../machine/event.js';
-import { asCount, asText, isObject, type Loose, objectIn } from '../platform/untrusted-input.js';
+import {
+  asCount,
+  asText,
+  isObject,
+  type Loose,
+  listIn,
+  objectIn,
+} from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
 import {
   type AdapterOptions,
+  addTokens,
   connect,
   convertRequest,
   errorSource,
@@ -23,6 +31,7 @@ import {
   type PromptMessages,
   type PromptTool,
   type ReadEvent,
+  readTokens,
   type StreamedReply,
   textIn,
   versionedUrl,
@@ -236,6 +245,14 @@ const readReply = (reply: StreamedReply): ReadEvent => {
   /** Id of the message; null before its start. */
   let messageId: unknown = null;
   let stopReason: string | undefined;
+  /** Later counts replace those before. */
+  let counts: Loose = {};
+  const count = (reported: unknown, coverage: 'whole' | 'part'): void => {
+    if (!isObject(reported)) return;
+    const named = Object.entries(reported).filter(([, value]) => value !== null);
+    counts = { ...counts, ...Object.fromEntries(named) };
+    reply.count(readUsage(counts), coverage);
+  };
   return (event) => {
     const wasFirst = isFirst;
     isFirst = false;
@@ -245,7 +262,7 @@ const readReply = (reply: StreamedReply): ReadEvent => {
         if (messageId !== null && messageId !== message.id) throw oddEvent('another message began');
         if (messageId !== null) return 'more';
         messageId = message.id;
-        reply.usage = readUsage(objectIn(message, 'usage'), null);
+        count(message.usage, 'part');
         return 'more';
       }
       case 'content_block_start':
@@ -265,7 +282,11 @@ const readReply = (reply: StreamedReply): ReadEvent => {
       }
       case 'message_delta':
         stopReason = asText(objectIn(event, 'delta').stop_reason) ?? undefined;
-        reply.usage = readUsage(objectIn(event, 'usage'), reply.usage);
+        // Only the output that is counted at the end is that of the whole reply.
+        count(
+          event.usage,
+          asCount(objectIn(event, 'usage').output_tokens) === null ? 'part' : 'whole',
+        );
         return 'more';
       case 'message_stop':
         reply.stop(convertReason(stopReason));
@@ -300,17 +321,23 @@ const STOP_REASONS: Readonly<Record<string, StopReason>> = {
   refusal: 'refusal',
 };
 
-/** A reply costs from its first event on; later counts replace those before. */
-const readUsage = (usage: Loose, before: TokenUsage | null): TokenUsage => {
-  const count = (name: string, known: number | undefined): number =>
-    asCount(usage[name] ?? known ?? 0);
-  return {
-    inputTokens: count('input_tokens', before?.inputTokens),
-    outputTokens: count('output_tokens', before?.outputTokens),
-    cacheReadTokens: count('cache_read_input_tokens', before?.cacheReadTokens),
-    cacheWriteTokens: count('cache_creation_input_tokens', before?.cacheWriteTokens),
-  };
-};
+/**
+ * The sums of a report leave out what the server's own compactions cost: those have an iteration
+ * each. Source: "Compaction" in Anthropic's documentation of the Messages API, `usage.iterations`.
+ */
+const readUsage = (usage: Loose): TokenUsage | null =>
+  listIn(usage.iterations)
+    .filter(({ type }) => type === 'compaction')
+    .map(readCounts)
+    .reduce(addTokens, readCounts(usage));
+
+const readCounts = (counts: Loose): TokenUsage | null =>
+  readTokens({
+    inputTokens: counts.input_tokens,
+    outputTokens: counts.output_tokens,
+    cacheReadTokens: counts.cache_read_input_tokens,
+    cacheWriteTokens: counts.cache_creation_input_tokens,
+  });
 
 /** Begins the part of the reply that a block is. */
 const beginBlock = (reply: StreamedReply, id: string, block: Loose): OpenBlock => {

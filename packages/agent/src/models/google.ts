@@ -15,12 +15,12 @@ import {
   type Loose,
   listIn,
   objectIn,
-  withoutCached,
 } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
 import { withoutDefinitions } from './tool-schema.js';
 import {
   type AdapterOptions,
+  addTokens,
   connect,
   convertRequest,
   errorSource,
@@ -31,6 +31,7 @@ import {
   type PromptMessage,
   type PromptMessages,
   type ReadEvent,
+  readTotals,
   type StreamedReply,
   versionedUrl,
   wireModel,
@@ -253,8 +254,10 @@ const readReply = (reply: StreamedReply): Reader => {
   let isBlocked = false;
   /** Continues a reply that the provider hands out in parts. */
   let nextToken: string | null = null;
-  /** Tokens of the parts before. */
-  let before = NO_TOKENS;
+  /** Tokens of the parts before; null: of one of them they are not known. */
+  let before: TokenUsage | null = NO_TOKENS;
+  /** Tokens of this part. */
+  let current: TokenUsage | null = null;
 
   const add = (
     type: 'text' | 'reasoning',
@@ -277,8 +280,10 @@ const readReply = (reply: StreamedReply): Reader => {
 
   const read = (event: Loose): 'more' => {
     if (isObject(event.error)) throw eventError(event.error);
-    const usage = objectIn(event, 'usageMetadata');
-    if (usage.promptTokenCount !== undefined) reply.usage = addTokens(before, readUsage(usage));
+    if (isObject(event.usageMetadata)) {
+      current = readUsage(event.usageMetadata);
+      reply.count(addTokens(before, current));
+    }
     if (isBlock(objectIn(event, 'promptFeedback').blockReason)) {
       isBlocked = true;
       reply.stop('contentFilter');
@@ -298,8 +303,11 @@ const readReply = (reply: StreamedReply): Reader => {
   const continuation = (): object | null => {
     const continuationToken = nextToken;
     nextToken = null;
-    before = reply.usage ?? NO_TOKENS;
-    return continuationToken === null ? null : { continuationToken };
+    if (continuationToken === null) return null;
+    before = addTokens(before, current);
+    current = null;
+    reply.count(before, 'part');
+    return { continuationToken };
   };
   return { read, continuation };
 };
@@ -313,23 +321,32 @@ const readSignature = ({ thoughtSignature }: Loose): ProviderMetadata | undefine
 const isBlock = (reason: unknown): boolean =>
   asText(reason) !== null && !/^BLOCK(ED)?_REASON_UNSPECIFIED$/.test(String(reason));
 
-const readUsage = (usage: Loose): TokenUsage => {
-  const prompt = asCount(usage.promptTokenCount);
-  const cacheReadTokens = asCount(usage.cachedContentTokenCount);
-  return {
-    inputTokens: withoutCached(prompt, cacheReadTokens),
-    outputTokens: asCount(usage.candidatesTokenCount) + asCount(usage.thoughtsTokenCount),
-    cacheReadTokens,
+/**
+ * A count that is 0 is left out. The total includes all of them: the prompt, what tools of the
+ * provider added to it, the reply and its thoughts. Source: `UsageMetadata` in the reference of the
+ * Gemini API.
+ */
+const readUsage = (usage: Loose): TokenUsage | null => {
+  const { promptTokenCount, totalTokenCount = 0, toolUsePromptTokenCount = 0 } = usage;
+  const { candidatesTokenCount = 0, thoughtsTokenCount = 0 } = usage;
+  const inputTokens = sum(promptTokenCount, toolUsePromptTokenCount);
+  const outputTokens = sum(candidatesTokenCount, thoughtsTokenCount);
+  const total = asCount(totalTokenCount);
+  return readTotals({
+    inputTokens,
+    outputTokens:
+      inputTokens === null || outputTokens === null || total === null
+        ? null
+        : Math.max(outputTokens, total - inputTokens),
+    cacheReadTokens: usage.cachedContentTokenCount,
     cacheWriteTokens: 0,
-  };
+  });
 };
 
-const addTokens = (one: TokenUsage, other: TokenUsage): TokenUsage => ({
-  inputTokens: one.inputTokens + other.inputTokens,
-  outputTokens: one.outputTokens + other.outputTokens,
-  cacheReadTokens: one.cacheReadTokens + other.cacheReadTokens,
-  cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
-});
+const sum = (one: unknown, other: unknown): number | null => {
+  const [first, second] = [asCount(one), asCount(other)];
+  return first === null || second === null ? null : first + second;
+};
 
 /** A call that comes in pieces. */
 type StreamedCall = { readonly id: string; readonly args: { [key: string]: unknown } };

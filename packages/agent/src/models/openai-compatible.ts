@@ -16,7 +16,6 @@ import {
   type Loose,
   listIn,
   objectIn,
-  withoutCached,
 } from '../platform/untrusted-input.js';
 import type { Model, TokenUsage } from '../ports/model.js';
 import {
@@ -34,6 +33,7 @@ import {
   type PromptMessages,
   type PromptTool,
   type ReadEvent,
+  readTotals,
   type StreamedReply,
   windowFull,
   wireModel,
@@ -197,8 +197,9 @@ const readReply = (reply: StreamedReply): Reader => {
     if (event.error !== undefined)
       throw isObject(event.error) ? eventError(event.error) : eventError(event);
     if (!Array.isArray(event.choices)) throw oddEvent('no choices');
-    if (isObject(event.usage)) reply.usage = readUsage(event.usage);
     const [choice] = listIn(event.choices);
+    const usage = findUsage(event, choice);
+    if (usage !== null) reply.count(readUsage(usage));
     const reason = asText(choice?.finish_reason);
     if (reason !== null) reply.stop(convertReason(reason));
     const delta = objectIn(choice, 'delta');
@@ -239,16 +240,39 @@ const STOP_REASONS: Readonly<Record<string, StopReason>> = {
   sensitive: 'contentFilter',
 };
 
-/** xAI leaves thoughts out of `completion_tokens`, but not out of `total_tokens`. */
-const readUsage = (usage: Loose): TokenUsage => {
+/**
+ * Where servers report usage: OpenAI and most others in the event, Kimi in its choice, Groq in
+ * `x_groq`, Ollama's own counts in the event. Sources: "Chat" in Kimi's API documentation, the
+ * chunk's `x_groq.usage` in Groq's SDKs, `ChatResponse` in Ollama's API documentation.
+ */
+const findUsage = (event: Loose, choice: Loose | undefined): Loose | null => {
+  const places = [event.usage, objectIn(event, 'x_groq').usage, choice?.usage];
+  const usage = places.find(isObject);
+  if (usage !== undefined) return usage;
+  const { prompt_eval_count: prompt_tokens, eval_count: completion_tokens } = event;
+  return completion_tokens === undefined ? null : { prompt_tokens, completion_tokens };
+};
+
+/**
+ * Tokens of the cache: OpenAI's names, then those of Kimi (`cached_tokens`) and DeepSeek
+ * (`prompt_cache_hit_tokens`), whose prompt includes them, too; `cache_write_tokens` are
+ * OpenRouter's ("Usage accounting" in its documentation). xAI leaves thoughts out of
+ * `completion_tokens`, but not out of `total_tokens`.
+ */
+const readUsage = (usage: Loose): TokenUsage | null => {
+  const details = objectIn(usage, 'prompt_tokens_details');
   const prompt = asCount(usage.prompt_tokens);
-  const cacheReadTokens = asCount(objectIn(usage, 'prompt_tokens_details').cached_tokens);
-  return {
-    inputTokens: withoutCached(prompt, cacheReadTokens),
-    outputTokens: Math.max(asCount(usage.completion_tokens), asCount(usage.total_tokens) - prompt),
-    cacheReadTokens,
-    cacheWriteTokens: 0,
-  };
+  const total = asCount(usage.total_tokens ?? 0);
+  const output = asCount(usage.completion_tokens ?? (total === 0 ? null : 0));
+  return readTotals({
+    inputTokens: prompt,
+    outputTokens:
+      prompt === null || output === null || total === null
+        ? null
+        : Math.max(output, total - prompt),
+    cacheReadTokens: details.cached_tokens ?? usage.cached_tokens ?? usage.prompt_cache_hit_tokens,
+    cacheWriteTokens: details.cache_write_tokens,
+  });
 };
 
 /** Marks around thoughts within the text. */

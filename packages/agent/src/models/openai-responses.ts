@@ -9,14 +9,7 @@
 
 import type { StopReason } from '../machine/event.js';
 import type { ProviderMetadata } from '../machine/message.js';
-import {
-  asCount,
-  asText,
-  isObject,
-  type Loose,
-  objectIn,
-  withoutCached,
-} from '../platform/untrusted-input.js';
+import { asText, isObject, type Loose, objectIn } from '../platform/untrusted-input.js';
 import type { Model, TokenUsage } from '../ports/model.js';
 import {
   type AdapterOptions,
@@ -29,6 +22,7 @@ import {
   type PromptMessage,
   type PromptMessages,
   type PromptTool,
+  readTotals,
   type StreamedReply,
   textIn,
   wireModel,
@@ -369,7 +363,7 @@ const thoughtMetadata = (
 /** Reads the last event of a reply. */
 const endResponse = (reply: StreamedReply, event: Loose, hasCalled: boolean): void => {
   const response = objectIn(event, 'response');
-  if (isObject(response.usage)) reply.usage = readUsage(response.usage);
+  if (isObject(response.usage)) reply.count(readUsage(response.usage));
   if (event.type === 'response.failed' && isObject(response.error)) throw streamError(event);
   const reason = asText(objectIn(response, 'incomplete_details').reason);
   // A whole reply has no reason of its own.
@@ -384,17 +378,14 @@ const convertReason = (reason: string | null, hasCalled: boolean): StopReason =>
   return reason === null ? 'end' : 'other';
 };
 
-const readUsage = (usage: Loose): TokenUsage => {
+const readUsage = (usage: Loose): TokenUsage | null => {
   const details = objectIn(usage, 'input_tokens_details');
-  const total = asCount(usage.input_tokens);
-  const cacheReadTokens = asCount(details.cached_tokens);
-  const cacheWriteTokens = asCount(details.cache_write_tokens);
-  return {
-    inputTokens: withoutCached(total, cacheReadTokens + cacheWriteTokens),
-    outputTokens: asCount(usage.output_tokens),
-    cacheReadTokens,
-    cacheWriteTokens,
-  };
+  return readTotals({
+    inputTokens: usage.input_tokens,
+    outputTokens: usage.output_tokens,
+    cacheReadTokens: details.cached_tokens,
+    cacheWriteTokens: details.cache_write_tokens,
+  });
 };
 
 /**

@@ -27,7 +27,7 @@ import type {
 } from '../machine/message.js';
 import { VERSION } from '../platform/environment.js';
 import { createFetch, type LeanFetch, type LeanResponse } from '../platform/http.js';
-import { asText, isObject, type Loose, objectIn } from '../platform/untrusted-input.js';
+import { asCount, asText, isObject, type Loose, objectIn } from '../platform/untrusted-input.js';
 import type { LeanReadable } from '../platform/web-streams.js';
 import type {
   Model,
@@ -286,11 +286,46 @@ type Draft = {
 
 type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
 
-const NO_TOKENS: TokenUsage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
+type Counts = { readonly [Field in keyof TokenUsage]: unknown };
+
+/**
+ * Tokens from a server's counts. Null if one that must be there is missing, or if one is no count:
+ * half of a report is none. The caches' counts may be missing.
+ */
+export const readTokens = (counts: Counts): TokenUsage | null => {
+  const inputTokens = asCount(counts.inputTokens);
+  const outputTokens = asCount(counts.outputTokens);
+  const cacheReadTokens = asCount(counts.cacheReadTokens ?? 0);
+  const cacheWriteTokens = asCount(counts.cacheWriteTokens ?? 0);
+  return inputTokens === null ||
+    outputTokens === null ||
+    cacheReadTokens === null ||
+    cacheWriteTokens === null
+    ? null
+    : { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens };
+};
+
+/** The sum; null if one of them is not known. */
+export const addTokens = (one: TokenUsage | null, other: TokenUsage | null): TokenUsage | null =>
+  one === null || other === null
+    ? null
+    : {
+        inputTokens: one.inputTokens + other.inputTokens,
+        outputTokens: one.outputTokens + other.outputTokens,
+        cacheReadTokens: one.cacheReadTokens + other.cacheReadTokens,
+        cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
+      };
+
+/**
+ * Like `readTokens`, where the input includes cached tokens. Some servers report a total with
+ * them, some without: a total below the cached count does not include them.
+ */
+export const readTotals = (counts: Counts): TokenUsage | null => {
+  const usage = readTokens(counts);
+  if (usage === null) return null;
+  const { inputTokens, cacheReadTokens, cacheWriteTokens } = usage;
+  const cached = cacheReadTokens + cacheWriteTokens;
+  return { ...usage, inputTokens: inputTokens < cached ? inputTokens : inputTokens - cached };
 };
 
 /**
@@ -303,8 +338,10 @@ const NO_TOKENS: TokenUsage = {
  *   the reply is whole.
  */
 export class StreamedReply {
-  /** Tokens counted so far; null before the provider named any. */
+  /** Tokens counted so far; null if the provider has named none. */
   usage: TokenUsage | null = null;
+  /** Whether they are those of the whole reply. */
+  #isCounted = false;
   readonly #push: (piece: ModelPiece) => void;
   readonly #drafts: Draft[] = [];
   /** Why the reply ends, or the error with which it has failed; null: unknown so far. */
@@ -322,6 +359,15 @@ export class StreamedReply {
 
   constructor(push: (piece: ModelPiece) => void) {
     this.#push = push;
+  }
+
+  /**
+   * Takes a report of tokens so far, in place of the one before: reports are sums, and none is
+   * added to another. `part`: more must follow. Null: it can't be read.
+   */
+  count(usage: TokenUsage | null, coverage: 'whole' | 'part' = 'whole'): void {
+    this.usage = usage;
+    this.#isCounted = usage !== null && coverage === 'whole';
   }
 
   /** Begins a part. */
@@ -420,7 +466,15 @@ export class StreamedReply {
     // Some servers report a plain end for a reply with calls.
     const isCalling = stopped === 'end' && parts.some(({ type }) => type === 'call');
     const stopReason = this.#isRefused ? 'refusal' : isCalling ? 'toolUse' : stopped;
-    return { type: 'completed', parts, stopReason, usage: this.usage ?? NO_TOKENS };
+    return { type: 'completed', parts, stopReason, usage: this.#wholeUsage(parts) };
+  }
+
+  /** Null also for counts that can't be true: each request has input, a reply with parts output. */
+  #wholeUsage(parts: Completed['parts']): TokenUsage | null {
+    const { usage } = this;
+    if (!this.#isCounted || usage === null) return null;
+    const hasInput = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens > 0;
+    return hasInput && (usage.outputTokens > 0 || parts.length === 0) ? usage : null;
   }
 
   /** The part that began last with this id. */

@@ -113,12 +113,6 @@ export const listIn = (value: unknown): readonly Loose[] =>
 export const asText = (value: unknown): string | null =>
   typeof value === 'string' && value !== '' ? value : null;
 
-/** Zero for anything but a number. */
-export const asCount = (value: unknown): number => (typeof value === 'number' ? value : 0);
-
-/**
- * Tokens that no cache of the provider served. Some providers report a total with the cached ones,
- * some without: a total below the cached count does not include it.
- */
-export const withoutCached = (total: number, cached: number): number =>
-  total < cached ? total : total - cached;
+/** Null for anything but a whole number from 0 on. */
+export const asCount = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null;

@@ -85,7 +85,8 @@ export type ModelPiece =
       readonly type: 'completed';
       readonly parts: readonly (AssistantText | ReasoningPart | RawCall)[];
       readonly stopReason: StopReason;
-      readonly usage: TokenUsage;
+      /** Of the whole reply; null: the server has not reported it. */
+      readonly usage: TokenUsage | null;
     }
   | { readonly type: 'failed'; readonly error: ModelError; readonly usage: TokenUsage | null };
 

@@ -27,14 +27,12 @@ import { waitAtMost } from '../platform/clock.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import type { Journal } from '../ports/journal.js';
-import type { TokenUsage } from '../ports/model.js';
 import type { Equipment, RunningSession } from './equipment.js';
 import { recordingMemory } from './file-memory.js';
 import type { Post } from './loop.js';
 import {
   admitRequest,
   type OpenRequest,
-  priceUsage,
   readStream,
   replyText,
   UNKNOWN_USAGE,
@@ -186,10 +184,7 @@ export class HookRuns {
     this.#batch.reports.push(ran.value);
     const seen = [...run.seen.values()];
     const memory = seen.length === 0 ? {} : { seen };
-    const warning = [ran.value.warning, ...run.sideRequests.faults]
-      .filter((text) => text !== '')
-      .join('\n');
-    this.#session.post({ type: 'HookCompleted', hookId, ...ran.value, warning, usage, ...memory });
+    this.#session.post({ type: 'HookCompleted', hookId, ...ran.value, usage, ...memory });
   }
 
   async #createContext(run: PhaseRun): Promise<HookContext> {
@@ -280,7 +275,6 @@ class SideRequests {
   readonly #session: SessionData;
   readonly #requests = new Set<OpenRequest>();
   #usage: Usage | null = null;
-  #faults = new Set<string>();
   readonly #ended = new AbortController();
   readonly #hookId: string;
   readonly #post: Post;
@@ -314,17 +308,13 @@ class SideRequests {
     return this.#usage;
   }
 
-  /** Messages about usage that can't be counted. */
-  get faults(): readonly string[] {
-    return [...this.#faults];
-  }
-
   async #ask(instructions: string, text: string): Promise<string | null> {
     if (this.#ended.signal.aborted || sessionLimit(this.#session) !== null) return null;
     const { clock } = this.#equipment;
     const model = this.#equipment.model(this.#session.settings.model);
-    const addUsage = (tokens: TokenUsage): void => {
-      this.#usage = sumUsage(this.#usage, priceUsage(tokens, model.facts.prices));
+    const { limits } = this.#session.settings;
+    const addUsage = (usage: Usage): void => {
+      this.#usage = sumUsage(this.#usage, usage);
     };
     // Under a limit in dollars the request's worst case is set aside. Null: it must not be sent.
     const admitted = admitRequest(
@@ -351,11 +341,8 @@ class SideRequests {
       firstByteMs: 0,
       silenceMs: 0,
       onPiece: () => undefined,
+      estimates: limits.tokens !== 'unlimited',
       onLateUsage: addUsage,
-      onBadUsage: (why) => {
-        this.#usage = sumUsage(this.#usage, UNKNOWN_USAGE);
-        this.#faults.add(why);
-      },
     });
     this.#requests.add(reading);
     const cancel = clock.after(TEXT_MS, reading.abort);

@@ -36,7 +36,6 @@ import {
   effortOption,
   type OpenRequest,
   OpenRequests,
-  priceUsage,
   type ReplyEnding,
   readStream,
   replyText,
@@ -167,7 +166,6 @@ export class Compactions {
   ): Promise<Written | null> {
     const { clock, instructions } = this.#equipment;
     const { post } = this.#session;
-    const { prices } = model.facts;
     const draft = {
       instructions,
       tools: this.#equipment.declarations(),
@@ -192,9 +190,8 @@ export class Compactions {
         firstByteMs: settings.firstByteMs,
         silenceMs: settings.silenceMs,
         onPiece: () => undefined, // a summary is not shown while it is written
-        onLateUsage: (tokens) => report(sumUsage(spent, priceUsage(tokens, prices))),
-        onBadUsage: (fault) =>
-          post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
+        estimates: settings.limits.tokens !== 'unlimited',
+        onLateUsage: (usage) => report(sumUsage(spent, usage)),
       });
     for (const choice of [{}, { toolChoice: 'none' as const }]) {
       const admission = { post, usageId: compactionId, settings, model, signal };
@@ -208,7 +205,7 @@ export class Compactions {
       const reading = ask(request);
       const ending = await this.#requests.follow(compactionId, reading);
       if (callsTools(ending) && spent === null) {
-        spent = ending.usage === null ? UNKNOWN_USAGE : priceUsage(ending.usage, prices);
+        spent = ending.usage;
         continue;
       }
       const paid = spent === null ? null : withUnknown(spent, settings);
@@ -219,7 +216,7 @@ export class Compactions {
         return null;
       }
       const { usage } = ending;
-      return { ending, usage: usage === null ? paid : sumUsage(spent, priceUsage(usage, prices)) };
+      return { ending, usage: usage === null ? paid : sumUsage(spent, usage) };
     }
     return null; // the second request always returns
   }

@@ -12,7 +12,13 @@
 import { messagesOf, requestMessages } from '../machine/conversation.js';
 import type { ModelError } from '../machine/event.js';
 import type { AssistantPart, Image, Message, ResultPart, UserText } from '../machine/message.js';
-import { findReservation, measuredId } from '../machine/moves/budget.js';
+import {
+  costsNothing,
+  findReservation,
+  HIDDEN_TOKENS_MAX,
+  IMAGE_TOKENS_MAX,
+  measuredId,
+} from '../machine/moves/budget.js';
 import type { Prices, Settings, Usage } from '../machine/settings.js';
 import type { SessionData, State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
@@ -24,7 +30,7 @@ import type { LateTools, Tool } from '../ports/tool.js';
 import { declare, type Equipment, isOffered, type RunningSession } from './equipment.js';
 import { judgeCall } from './judge-call.js';
 import type { Post } from './loop.js';
-import { type CheckedPiece, checkModel, checkPiece, uncountableText } from './outside-values.js';
+import { checkModel, checkPiece } from './outside-values.js';
 
 /** Which request asks for admission; `signal` ends its wait. */
 type Admission = {
@@ -264,35 +270,23 @@ export class ModelCalls {
         firstPiece = { firstPieceAt: firstPiece.firstPieceAt ?? this.#equipment.clock.now() };
         joiner.add(deltaKey(piece), piece.text);
       },
-      onLateUsage: (tokens) =>
-        this.#session.post({
-          type: 'UsageReported',
-          usageId: requestId,
-          usage: priceUsage(tokens, model.facts.prices),
-        }),
-      onBadUsage: (fault) =>
-        this.#session.post({
-          type: 'UsageReported',
-          usageId: requestId,
-          usage: UNKNOWN_USAGE,
-          fault,
-        }),
+      estimates: settings.limits.tokens !== 'unlimited',
+      onLateUsage: (usage) =>
+        this.#session.post({ type: 'UsageReported', usageId: requestId, usage }),
     });
     const ending = await this.#requests.follow(requestId, reading);
     if (ending.type === 'aborted') return joiner.drop();
     joiner.flush();
-    if (ending.type === 'failed') this.#fail({ requestId, ...firstPiece }, ending, model);
+    if (ending.type === 'failed') this.#fail({ requestId, ...firstPiece }, ending);
     else await this.#complete({ requestId, ...firstPiece }, ending, model, settings);
   }
 
   #fail(
     request: FirstPiece & { readonly requestId: string },
-    ending: Extract<ReplyEnding, { readonly type: 'failed' }>,
-    model: Model,
+    { error, usage }: Extract<ReplyEnding, { readonly type: 'failed' }>,
   ): void {
-    const usage = ending.usage === null ? null : priceUsage(ending.usage, model.facts.prices);
     const jitter = this.#equipment.random();
-    this.#session.post({ type: 'LlmFailed', ...request, error: ending.error, usage, jitter });
+    this.#session.post({ type: 'LlmFailed', ...request, error, usage, jitter });
   }
 
   async #complete(
@@ -322,8 +316,7 @@ export class ModelCalls {
       cut,
       parts: storeParts(reply, judged),
     } as const;
-    const usage =
-      reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
+    const { usage } = reply;
     const calls = [...judged.values()];
     const hooks = calls.length === 0 ? await this.#judgeEnd(request.requestId, reply) : {};
     this.#session.post({
@@ -407,13 +400,17 @@ const isEmptyText = (part: Completed['parts'][number]): boolean =>
  *
  * 1. There is exactly one ending, whatever the model does; no piece is shown after it.
  * 2. Usage that arrives after the ending is still reported, since it was paid for.
- * 3. Pieces are validated: an invalid piece ends the call, invalid usage counts as unknown.
+ * 3. Pieces are validated: an invalid piece ends the call, invalid usage counts as missing.
  * 4. A reply without an end is cut off at REPLY_MAX characters.
+ * 5. A whole reply has usage: if its server reports none, its tokens are estimated, and its cost is
+ *    unknown. With `estimates` a broken reply has it, too, unless it cost nothing.
  */
 
-/** `usage` is null if it can't be counted, or if a failure reports none. */
+type EndingPiece<T extends ModelPiece['type']> = Extract<ModelPiece, { readonly type: T }>;
+
 export type ReplyEnding =
-  | Extract<CheckedPiece, { readonly type: 'completed' | 'failed' }>
+  | (Omit<EndingPiece<'completed'>, 'usage'> & { readonly usage: Usage })
+  | (Omit<EndingPiece<'failed'>, 'usage'> & { readonly usage: Usage | null })
   | { readonly type: 'aborted' };
 type Streamed = Extract<ModelPiece, { readonly type: 'text' | 'reasoning' | 'toolCall' }>;
 
@@ -434,14 +431,17 @@ type StreamParts = {
   /** Deadlines; 0 means none. */
   readonly firstByteMs: number;
   readonly silenceMs: number;
+  /** Whether a limit in tokens counts broken replies, too. */
+  readonly estimates: boolean;
   readonly onPiece: (piece: Streamed) => void;
-  readonly onLateUsage: (usage: TokenUsage) => void;
-  /** Called with a sentence before the ending. */
-  readonly onBadUsage: (why: string) => void;
+  readonly onLateUsage: (usage: Usage) => void;
 };
 
 /** Many times what any model writes in one reply. */
 const REPLY_MAX = 32 * 1024 * 1024;
+const TOO_LONG =
+  `sent more than ${REPLY_MAX / 1024 / 1024} million characters in one reply; the request was ` +
+  'ended';
 
 /** The text of a reply. */
 export const replyText = (reply: Extract<ReplyEnding, { readonly type: 'completed' }>): string =>
@@ -492,34 +492,81 @@ const watchSilence = (call: StreamParts, fall: (message: string) => void): Silen
   };
 };
 
+/** Bytes to a token where nobody has counted. Tokenizers make fewer tokens of most texts. */
+const ESTIMATED_BYTES_PER_TOKEN = 2;
+
+/** Tokens of a call that nobody has counted, from above as far as its texts tell; no price. */
+const estimateUsage = ({ request }: StreamParts, reply: string, characters: number): Usage => {
+  const { bytes, images } = measureRequest(request);
+  const outputBytes = Math.max(Buffer.byteLength(reply), characters);
+  return {
+    ...UNKNOWN_USAGE,
+    inputTokens:
+      Math.ceil(bytes / ESTIMATED_BYTES_PER_TOKEN) + images * IMAGE_TOKENS_MAX + HIDDEN_TOKENS_MAX,
+    outputTokens: Math.ceil(outputBytes / ESTIMATED_BYTES_PER_TOKEN),
+  };
+};
+
+const isFree = ({ error }: Pick<EndingPiece<'failed'>, 'error'>, characters: number): boolean =>
+  costsNothing(characters === 0 ? { error } : { error, firstPieceAt: 0 });
+
+/** Whether it has no usage, and may have cost something. */
+const isUncounted = (ending: ReplyEnding, characters: number): boolean =>
+  ending.type === 'aborted' ||
+  (ending.type === 'failed' && ending.usage === null && !isFree(ending, characters));
+
+/** The ending with its usage in dollars, or with what stands for usage that was not reported. */
+const withUsage = (
+  call: StreamParts,
+  ending: EndingPiece<'completed' | 'failed'>,
+  characters: number,
+): ReplyEnding => {
+  const { id, facts } = call.model;
+  const { usage: tokens } = ending;
+  if (ending.type === 'completed') {
+    if (tokens !== null) return { ...ending, usage: priceUsage(tokens, facts.prices) };
+    const estimate = estimateUsage(call, JSON.stringify(ending.parts), characters);
+    return { ...ending, usage: { ...estimate, estimated: [id] } };
+  }
+  const isEstimated = call.estimates && !isFree(ending, characters);
+  const estimate = isEstimated ? estimateUsage(call, '', characters) : null;
+  if (tokens === null) return { ...ending, usage: estimate };
+  // The server has counted its output only up to where it last said so.
+  const outputTokens = Math.max(tokens.outputTokens, estimate?.outputTokens ?? 0);
+  return { ...ending, usage: priceUsage({ ...tokens, outputTokens }, facts.prices) };
+};
+
 /** Starts the call. Deadlines, faults of the model and a missing ending become `failed`. */
 export const readStream = (call: StreamParts): OpenRequest => {
   const abortion = new AbortController();
-  let over = false;
+  let over: ReplyEnding | null = null;
   let resolveEnded: (ending: ReplyEnding) => void;
   const ended = new Promise<ReplyEnding>((resolve) => {
     resolveEnded = resolve;
   });
   const end = (ending: ReplyEnding): void => {
-    if (over) return;
-    over = true;
+    if (over !== null) return;
+    over = ending;
     silence.stop();
     resolveEnded(ending);
     if (ending.type !== 'completed') abortion.abort();
   };
   const silence = watchSilence(call, (message) => end(failure('timeout', true, message)));
-  const hear = (piece: CheckedPiece): void => {
+  let characters = 0;
+  let isReported = false;
+  const hear = (piece: ModelPiece): void => {
     const isEnding = piece.type === 'completed' || piece.type === 'failed';
-    if (over) {
-      if (isEnding && piece.usage !== null) call.onLateUsage(piece.usage);
+    if (isEnding && piece.usage !== null) isReported = true;
+    if (over !== null) {
+      if (isEnding && piece.usage !== null)
+        call.onLateUsage(priceUsage(piece.usage, call.model.facts.prices));
       return;
     }
     silence.heard();
-    if (isEnding) end(piece);
+    if (isEnding) end(withUsage(call, piece, characters));
     else call.onPiece(piece);
   };
-  let characters = 0;
-  const isTooLong = (piece: CheckedPiece): boolean => {
+  const isTooLong = (piece: ModelPiece): boolean => {
     if (piece.type !== 'completed' && piece.type !== 'failed') characters += piece.text.length;
     return characters > REPLY_MAX;
   };
@@ -533,14 +580,9 @@ export const readStream = (call: StreamParts): OpenRequest => {
       return false;
     }
     if (isTooLong(checkedPiece.piece)) {
-      const why =
-        `sent more than ${REPLY_MAX / 1024 / 1024} million characters in one reply; the ` +
-        'request was ended';
-      end(failure('malformed', false, `${call.model.id} ${why}`));
+      end(failure('malformed', false, `${call.model.id} ${TOO_LONG}`));
       return false;
     }
-    if (checkedPiece.usageFault !== null)
-      call.onBadUsage(uncountableText(call.model.id, checkedPiece.usageFault));
     hear(checkedPiece.piece);
     return true;
   };
@@ -560,6 +602,8 @@ export const readStream = (call: StreamParts): OpenRequest => {
           `the connection to ${call.model.id} failed: ${reading.fault.message}`,
         ),
       );
+    if (call.estimates && !isReported && over !== null && isUncounted(over, characters))
+      call.onLateUsage(estimateUsage(call, '', characters));
   });
   return { ended, silent, abort: () => end({ type: 'aborted' }) };
 };

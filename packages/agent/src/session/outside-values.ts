@@ -155,16 +155,15 @@ const pieceShape: Shape<WithoutUsage<ModelPiece>> = variant<WithoutUsage<ModelPi
   },
 );
 
-/** A piece with checked usage: null if it can't be counted, or if a failed call reported none. */
-export type CheckedPiece =
-  | Extract<ModelPiece, { readonly type: 'text' | 'reasoning' | 'toolCall' | 'failed' }>
-  | (Omit<Completed, 'usage'> & { readonly usage: TokenUsage | null });
 type PieceCheck =
-  | { readonly kind: 'piece'; readonly piece: CheckedPiece; readonly usageFault: string | null }
+  | { readonly kind: 'piece'; readonly piece: ModelPiece }
   /** `usage`: from the invalid piece, if it can be counted. */
   | { readonly kind: 'bad'; readonly why: string; readonly usage: TokenUsage | null };
 
-/** Checks one piece of a reply. The model may yield any value. */
+/**
+ * Checks one piece of a reply. The model may yield any value. Usage is null if it is missing, or
+ * can't be counted.
+ */
 export const checkPiece = (raw: unknown): PieceCheck => {
   const { rest, usage } = splitUsage(raw);
   const checked = takeCopy(pieceShape, rest, 'the piece');
@@ -173,15 +172,12 @@ export const checkPiece = (raw: unknown): PieceCheck => {
     checked.value.type !== 'completed' &&
     checked.value.type !== 'failed'
   )
-    return { kind: 'piece', piece: checked.value, usageFault: null };
+    return { kind: 'piece', piece: checked.value };
   const used = takeCopy(nullable(usageShape), usage, 'the usage');
   const counted = used.kind === 'ok' ? used.value : null;
   if (checked.kind === 'bad') return { kind: 'bad', why: checked.why, usage: counted };
   // both types only lacked the usage
-  const piece = { ...checked.value, usage: counted } as CheckedPiece;
-  if (used.kind === 'bad') return { kind: 'piece', piece, usageFault: used.why };
-  const isMissing = piece.type === 'completed' && counted === null;
-  return { kind: 'piece', piece, usageFault: isMissing ? 'it is missing' : null };
+  return { kind: 'piece', piece: { ...checked.value, usage: counted } as ModelPiece };
 };
 
 // ---- What tools say ----

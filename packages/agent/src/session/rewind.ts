@@ -6,7 +6,7 @@
  * `planRedo`; and `planUndoCompaction`, which takes a summary back. session.ts performs a plan.
  */
 
-import { steps } from '../journal/steps.js';
+import { type JournalStep, steps } from '../journal/steps.js';
 import { estimateTokens, messagesOf } from '../machine/conversation.js';
 import type {
   ChangedPath,
@@ -18,7 +18,12 @@ import type {
 } from '../machine/event.js';
 import { initialState, step } from '../machine/machine.js';
 import type { Message } from '../machine/message.js';
-import { rewindConversation } from '../machine/moves/rewind.js';
+import {
+  beganFromQueue,
+  isWhole,
+  rewindConversation,
+  withoutQueue,
+} from '../machine/moves/rewind.js';
 import type { State } from '../machine/state.js';
 import { plural } from '../platform/text.js';
 import { callTitle } from '../policy/judged-call.js';
@@ -107,25 +112,51 @@ export type ReadJournal = {
 
 type Describe = Pick<Checkpoints, 'describe'>;
 
-/** `at`: also give the state after this entry. */
+/** A place where the conversation is whole: the state after an entry. */
+type Whole = { readonly seq: number; readonly state: State };
+
+/**
+ * The state after a step, if the conversation is whole there. Where queued texts began a turn in
+ * the step that ended another, it is the state between them.
+ */
+const wholeState = ({ event, before, state }: JournalStep): State | null => {
+  if (!isWhole(state)) return null;
+  return beganFromQueue(before, state) ? step(withoutQueue(before), event).state : state;
+};
+
+/**
+ * The last entry up to `at` after which the conversation is whole. An entry within a batch of calls
+ * leads to the beginning of the batch: its calls are not answered yet, or their files still change.
+ * Null: the journal has no such entry.
+ */
+export const findWhole = async (
+  { header, entries }: Pick<ReadJournal, 'header' | 'entries'>,
+  at: number,
+): Promise<Whole | null> => {
+  let whole: Whole = { seq: 0, state: initialState(header.settings) };
+  if (at === 0) return whole;
+  for await (const passed of steps(header, entries())) {
+    const state = wholeState(passed);
+    if (state !== null) whole = { seq: passed.seq, state };
+    if (passed.seq === at) return whole;
+  }
+  return null;
+};
+
 export const readTimeline = async (
   { header, entries, seq: last, foreignUntil }: ReadJournal,
   checkpoints: Describe | null,
-  at: number | null = null,
-): Promise<{ readonly timeline: Timeline; readonly state: State | null }> => {
+): Promise<Timeline> => {
   const reader = new TimelineReader(foreignUntil);
-  let found: State | null = at === 0 ? initialState(header.settings) : null;
   // `steps` runs the machine over the entries again: each comes with the states before and after
   // it.
   for await (const { seq, event, before, state } of steps(header, entries())) {
     const isForeign = seq <= foreignUntil;
     reader.see(seq, isForeign ? await asStored(event, checkpoints) : event, before, state);
-    if (seq === at) found = withoutWork(state, event.at);
     if (seq >= last) break;
   }
   const timeline = reader.read();
-  const points = await addDescription(timeline, checkpoints);
-  return { timeline: { ...timeline, points }, state: found };
+  return { ...timeline, points: await addDescription(timeline, checkpoints) };
 };
 
 /** The entry of a foreign checkpoint, with what its manifest says of changes, if it is here. */
@@ -204,7 +235,7 @@ class TimelineReader {
   readonly #ends = new Map<string, number>();
   #undone: { seq: number; points: Draft[] }[] = [];
   /** The user's words that no turn has begun with yet. */
-  #inputs: { readonly seq: number; readonly text: string }[] = [];
+  #inputs: string[] = [];
   #seq = 0;
   readonly #foreignUntil: number;
 
@@ -214,10 +245,12 @@ class TimelineReader {
 
   /** Takes the next entry, with the states before and after it. */
   see(seq: number, event: Event, before: State, state: State): void {
-    if (event.type === 'UserInput') this.#inputs.push({ seq, text: event.text });
+    if (event.type === 'UserInput') this.#inputs.push(event.text);
     const turn = state.session.turn.turnId;
     const hasEmptyQueue = state.session.queue.length === 0;
-    if (turn !== before.session.turn.turnId) this.#beginTurn(seq, event.at);
+    // A turn of queued texts begins where the turn before it ends.
+    if (turn !== before.session.turn.turnId)
+      this.#beginTurn(beganFromQueue(before, state) ? seq : seq - 1, event.at);
     // The running turn has taken them, or the user has removed them from the queue.
     else if (hasEmptyQueue && event.type !== 'UserInput') this.#inputs = [];
     if (
@@ -232,12 +265,11 @@ class TimelineReader {
   }
 
   #beginTurn(seq: number, at: number): void {
-    const texts = this.#inputs.map(({ text }) => text).join('\n');
-    const from = this.#inputs[0]?.seq ?? seq;
+    const texts = this.#inputs.join('\n');
     this.#inputs = [];
     this.#undone = []; // after new work there is no way forward any more
     this.#points.push({
-      seq: from - 1,
+      seq,
       kind: 'turn',
       at,
       title: texts === '' ? '(sent again)' : texts,
@@ -308,12 +340,10 @@ class TimelineReader {
   }
 }
 
-/** The state after the entry, without work in flight. */
-const withoutWork = (state: State, at: number): State =>
-  step(state, { type: 'ShutdownRequested', at }).state;
-
 export type PlannedRewind = {
   readonly to: number;
+  /** The entry that was asked for, if another one is the place where the conversation is whole. */
+  readonly asked?: number;
   readonly direction: 'back' | 'forward';
   /** How the conversation changes; null: not at all. */
   readonly conversation: RewoundConversation | null;
@@ -333,20 +363,22 @@ const isUnchanged = (present: State, rewound: RewoundConversation | null): boole
 
 /** In words for the user. */
 export const reportRewind = (
-  to: number,
+  { to, asked = to }: Pick<PlannedRewind, 'to' | 'asked'>,
   messages: number,
   files: Pick<RewindReport, 'changes' | 'left' | 'refs'>,
 ): RewindReport => {
   const { created, changed, deleted } = files.changes;
   const total = created + changed + deleted;
   const words = [
+    ...(asked === to ? [] : [movedText(asked, to)]),
     ...(messages > 0 ? [`${plural(messages, 'message')} taken back`] : []),
     ...(messages < 0 ? [`${plural(-messages, 'message')} back again`] : []),
     ...(total > 0 ? [`${plural(total, 'file')} changed back`] : []),
     ...files.refs.map((moved) => moved.text),
     ...files.left.map(({ path, why }) => `${path} is left as it is: ${why}`),
   ];
-  const text = words.length === 0 ? 'nothing changed since' : words.join('; ');
+  const isNothing = messages === 0 && total === 0 && files.refs.length + files.left.length === 0;
+  const text = [...words, ...(isNothing ? ['nothing changed since'] : [])].join('; ');
   return { to, messages, ...files, text };
 };
 
@@ -387,9 +419,11 @@ export const planRewind = async (
     throw new CannotRewind(
       `There is no entry ${at}: the journal has the entries 0 to ${journal.seq}.`,
     );
-  const { timeline, state } = await readTimeline(journal, null, at);
-  if (state === null) throw new CannotRewind(`The entry ${at} can’t be read.`);
-  const takeBack = timeline.checkpoints.filter(({ seq }) => seq > at);
+  const whole = await findWhole(journal, at);
+  if (whole === null) throw new CannotRewind(`The entry ${at} can’t be read.`);
+  const { seq: to, state } = whole;
+  const timeline = await readTimeline(journal, null);
+  const takeBack = timeline.checkpoints.filter(({ seq }) => seq > to);
   // Also planned if the files are to stay: the note then tells the model which ones differ.
   const planned =
     checkpoints !== null && takeBack.length > 0
@@ -401,6 +435,7 @@ export const planRewind = async (
     ? {
         ...rewindConversation(present.session.conversation, target.conversation),
         contextTokens: target.contextTokens,
+        ...(target.notes.length === 0 ? {} : { notes: target.notes }),
       }
     : null;
   const messages = rewound === null ? 0 : countMessages(present) - countMessages(state);
@@ -408,15 +443,20 @@ export const planRewind = async (
   const isNeeded =
     restore.plan !== null || direction === 'forward' || !isUnchanged(present, rewound);
   return {
-    to: at,
+    to,
+    asked: at,
     direction,
     conversation: isNeeded ? rewound : null,
     plan: restore.plan,
     refusal: restore.refusal,
     note: restore.plan === null && conversation ? noteForKeptFiles(planned) : null,
-    report: reportRewind(at, messages, restore),
+    report: reportRewind({ to, asked: at }, messages, restore),
   };
 };
+
+/** Why it is another entry than the one that was asked for. */
+export const movedText = (asked: number, to: number): string =>
+  `${asked} lies within a batch of calls, so it is ${to}, before them`;
 
 /** The way forward from the last rewind. */
 export const planRedo = async (
@@ -424,7 +464,7 @@ export const planRedo = async (
   present: State,
   checkpoints: Checkpoints | null,
 ): Promise<PlannedRewind> => {
-  const { timeline } = await readTimeline(journal, null);
+  const timeline = await readTimeline(journal, null);
   const undone = timeline.undone.at(-1);
   if (undone === undefined)
     throw new CannotRewind(
@@ -487,9 +527,9 @@ export const planUndoCompaction = async (
     to: last,
     direction: 'back',
     // none of the present messages, then these
-    conversation: { kept: 0, messages, contextTokens: tokens },
+    conversation: { kept: 0, messages, contextTokens: tokens, notes: session.notes },
     plan: null,
     refusal: null,
-    report: reportRewind(last, present.length - messages.length, files),
+    report: reportRewind({ to: last }, present.length - messages.length, files),
   };
 };

@@ -14,7 +14,13 @@ import type { PastFiles } from '../machine/carried-session.js';
 import { messagesOf } from '../machine/conversation.js';
 import type { Event, MachineUpgrade, On } from '../machine/event.js';
 import { agent } from '../machine/machine.js';
-import type { Dimension, Settings, Usage, UsageTotals } from '../machine/settings.js';
+import {
+  type Dimension,
+  joinEstimated,
+  type Settings,
+  type Usage,
+  type UsageTotals,
+} from '../machine/settings.js';
 import type { State, StopCause, WaitReason } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { waitAtMost } from '../platform/clock.js';
@@ -209,7 +215,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     await this.#settleFiles();
     const { readTimeline } = await import('./rewind.js');
     const { checkpoints } = this.#performers.checkpoints;
-    return (await readTimeline(this.#readJournal(), checkpoints)).timeline.points;
+    return (await readTimeline(this.#readJournal(), checkpoints)).points;
   }
 
   /** What a rewind would do. Rejects with CannotRewind. */
@@ -314,7 +320,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     // What stays as it is: files, and HEAD, branches and the index of git (`refs`) by their names.
     // '.': everything, since the restore failed as a whole.
     const refs = stays.has('.') ? [] : report.refs.filter(({ name }) => !stays.has(name));
-    return reportRewind(to, report.messages, { ...done, refs });
+    return reportRewind(planned, report.messages, { ...done, refs });
   }
 
   /** Shuts the session down if it still runs. Resolves when it has ended. */
@@ -488,6 +494,7 @@ export const usageBetween = (before: UsageTotals, after: UsageTotals): Usage => 
   cacheReadTokens: after.cacheReadTokens - before.cacheReadTokens,
   cacheWriteTokens: after.cacheWriteTokens - before.cacheWriteTokens,
   costUsd: after.unpriced > before.unpriced ? null : after.costUsd - before.costUsd,
+  ...joinEstimated({}, after),
 });
 
 /** If the session was shut down during the turn, the prompt counts as cancelled. */

@@ -9,6 +9,7 @@ import * as v from 'valibot';
 import { messagesOf } from '../machine/conversation.js';
 import { reservedUsd } from '../machine/moves/budget.js';
 import {
+  joinEstimated,
   type Limit,
   noLimits,
   type Remaining,
@@ -101,6 +102,7 @@ const taskUsage = (session: SessionData): Usage => {
     cacheWriteTokens: tokens.cacheWriteTokens,
     // Unknown only if no cost at all is known: a sum that lacks calls without a price still counts.
     costUsd: unpriced > 0 && costUsd === 0 ? null : costUsd,
+    ...joinEstimated({}, tokens),
   };
 };
 

@@ -152,6 +152,90 @@ test('a rewind with nothing to take back is no step for redo', async (context) =
   assert.equal(text(workspace, 'precious.txt'), null);
 });
 
+/** Waits until a call runs, then types a text for the turn after this one. */
+const typeMeanwhile = async (
+  session: Session,
+  first: string,
+  later: string,
+  typed: () => void,
+): Promise<void> => {
+  const started = new Promise<void>((resolve) => {
+    session.watch(({ event }) => {
+      if (event.type === 'ToolStarted') resolve();
+    });
+  });
+  await session.send({ type: 'UserInput', text: first, mode: 'steer' });
+  await started;
+  await session.send({ type: 'UserInput', text: later, mode: 'followUp' });
+  typed();
+  await session.idle();
+};
+
+const resultsIn = async (session: Session): Promise<readonly string[]> =>
+  messagesOf((await session.state()).session.conversation).flatMap(({ parts }) =>
+    parts.flatMap((part) => (part.type === 'result' ? [part.text] : [])),
+  );
+
+test('a turn that was typed while another ran begins behind that one', async (context) => {
+  const { session, workspace } = await open(
+    context,
+    bash('until [ -e ../typed ]; do sleep 0.05; done; echo one > one.txt; echo FIRST-OUTPUT'),
+    say('first done'),
+    bash('echo two > two.txt'),
+    say('second done'),
+  );
+  await typeMeanwhile(session, 'first', 'then this', () =>
+    writeFileSync(path.join(workspace, '..', 'typed'), ''),
+  );
+  const point = (await session.timeline()).find(({ title }) => title === 'then this');
+  assert.equal(point?.text, 'then this');
+  const before = await resultsIn(session);
+  const back = await session.rewind({ at: point?.seq ?? 0 });
+  assert.deepEqual([back.messages, back.changes.deleted], [4, 1]);
+  assert.deepEqual([text(workspace, 'one.txt'), text(workspace, 'two.txt')], ['one\n', null]);
+  assert.deepEqual(await resultsIn(session), before.slice(0, 1));
+  const { conversation, queue } = (await session.state()).session;
+  assert.match(JSON.stringify(messagesOf(conversation).at(-1)), /first done/);
+  assert.deepEqual(queue, []);
+});
+
+test('an entry within a batch leads to its beginning, and says so', async (context) => {
+  const { session, workspace } = await open(
+    context,
+    callTools(
+      rawCall('1', 'write', { path: 'a.txt', content: 'a' }),
+      rawCall('2', 'bash', { command: 'echo b > b.txt' }),
+      rawCall('3', 'write', { path: 'c.txt', content: 'c' }),
+    ),
+    say('done'),
+  );
+  await session.prompt('go');
+  const [turn, calls] = await session.timeline();
+  assert.ok(turn !== undefined && calls !== undefined);
+  const within = calls.seq + 3; // the reply, and then some of its calls
+  const { text: words, to } = await session.rewind({ at: within });
+  assert.equal(to, calls.seq);
+  assert.match(words, new RegExp(`^${within} lies within a batch of calls, so it is ${to}, `));
+  assert.deepEqual([text(workspace, 'a.txt'), text(workspace, 'c.txt')], [null, null]);
+  assert.deepEqual(await resultsIn(session), []);
+});
+
+test('a note about files waits again where it waited', async (context) => {
+  const write = callTools(rawCall('1', 'write', { path: 'new.txt', content: 'new' }));
+  const { session } = await open(context, write, say('done'), say('two'), say('three'));
+  await session.prompt('one');
+  await session.timeline(); // the checkpoint is in the journal
+  await session.rewind({ at: 0, conversation: false });
+  const { notes } = (await session.state()).session;
+  assert.match(notes.join(), /new\.txt/);
+  const [first] = (await session.timeline()).slice(-1);
+  assert.ok(first !== undefined);
+  await session.prompt('two');
+  const point = (await session.timeline()).find(({ title }) => title === 'two');
+  await session.rewind({ at: point?.seq ?? 0, files: false });
+  assert.deepEqual((await session.state()).session.notes, notes);
+});
+
 test('what a turn changed is told of it, also if the next one began before it was known', async (context) => {
   const { session } = await open(context, bash('rm precious.txt'), say('gone'), say('well'));
   await session.prompt('clean up');
@@ -173,7 +257,7 @@ test('what a turn changed is told of it, also if the next one began before it wa
       yield* entries;
     },
   };
-  const { timeline } = await readTimeline(journal, null);
+  const timeline = await readTimeline(journal, null);
   assert.deepEqual(
     timeline.points.map(({ kind, changes }) => [kind, changes?.deleted]),
     [

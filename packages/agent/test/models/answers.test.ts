@@ -197,7 +197,7 @@ test('output tokens are the total without the prompt, where that is more', async
         '[DONE]',
       ),
     );
-    return ending.type === 'completed' ? ending.usage.outputTokens : null;
+    return ending.type === 'completed' ? (ending.usage?.outputTokens ?? null) : null;
   };
   // xAI: 300 tokens of thoughts are in the total only.
   assert.equal(await of({ prompt_tokens: 100, completion_tokens: 20, total_tokens: 420 }), 320);

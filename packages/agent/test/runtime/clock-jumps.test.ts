@@ -96,7 +96,7 @@ for (const [title, jumpMs] of JUMPS) {
       silenceMs: 10_000,
       onPiece: () => undefined,
       onLateUsage: () => undefined,
-      onBadUsage: () => undefined,
+      estimates: false,
     });
     let ending: string | null = null;
     void ended.ended.then(({ type }) => {

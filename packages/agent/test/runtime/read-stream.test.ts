@@ -10,14 +10,13 @@ import {
   settle,
   testModel,
 } from '../../../../test/kit/runtime/stage.js';
-import type { TokenUsage } from '../../src/ports/model.js';
+import type { Usage } from '../../src/machine/settings.js';
 import { type ReplyEnding, readStream } from '../../src/session/model-call.js';
 
 const hear = (answer: Answer) => {
   const clock = fakeClock();
   const shown: string[] = [];
-  const late: TokenUsage[] = [];
-  const bad: string[] = [];
+  const late: Usage[] = [];
   const listening = readStream({
     model: testModel(answer),
     request: { instructions: '', tools: [], messages: [] },
@@ -26,9 +25,9 @@ const hear = (answer: Answer) => {
     silenceMs: 90_000,
     onPiece: (piece) => shown.push(piece.text),
     onLateUsage: (usage) => late.push(usage),
-    onBadUsage: (why) => bad.push(why),
+    estimates: false,
   });
-  return { clock, shown, late, bad, listening };
+  return { clock, shown, late, listening };
 };
 
 const kindOf = (ending: ReplyEnding): string =>

@@ -57,7 +57,7 @@ export class LiveTree extends JournaledSession<AskTypes> {
     const fired = (timerId: string): void =>
       post({ type: 'TimerFired', node: getRunId(timerId), timerId });
     this.#performers = {
-      calls: new TreeCalls(equipment, settings, post, report),
+      calls: new TreeCalls(equipment, settings, post),
       environments: new Environments(equipment, settings, post),
       timers: createTimers(equipment.clock, fired),
       policy: equipment.policy,

@@ -8,10 +8,11 @@
 import { requestMessages } from '@pawl/agent/machine/conversation';
 import type { AssistantMessage, AssistantPart, Message } from '@pawl/agent/machine/message';
 import { HIDDEN_TOKENS_MAX, offerWithin } from '@pawl/agent/machine/moves/budget';
+import type { Usage } from '@pawl/agent/machine/settings';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { type Clock, waitAtMost } from '@pawl/agent/platform/clock';
 import type { Blobs } from '@pawl/agent/ports/journal';
-import type { Model, ModelRequest, TokenUsage } from '@pawl/agent/ports/model';
+import type { Model, ModelRequest } from '@pawl/agent/ports/model';
 import type { Redactor } from '@pawl/agent/secrets/redactor';
 import type { Post } from '@pawl/agent/session/loop';
 import {
@@ -19,10 +20,8 @@ import {
   measureRequest,
   type OpenRequest,
   OpenRequests,
-  priceUsage,
   type ReplyEnding,
   readStream,
-  UNKNOWN_USAGE,
 } from '@pawl/agent/session/model-call';
 import type { AskSettings, AskTypes, EnvironmentKind } from '../ports.js';
 import type { TreeAction } from '../run/action.js';
@@ -69,17 +68,9 @@ export class TreeCalls {
   readonly #equipment: AskEquipment;
   readonly #settings: AskSettings;
   readonly #post: Post<AskTypes>;
-  readonly #report: (fault: Error) => void;
   readonly #requests = new OpenRequests();
 
-  /** `report` is called with invalid usage reports of models. */
-  constructor(
-    equipment: AskEquipment,
-    settings: AskSettings,
-    post: Post<AskTypes>,
-    report: (fault: Error) => void,
-  ) {
-    this.#report = report;
+  constructor(equipment: AskEquipment, settings: AskSettings, post: Post<AskTypes>) {
     this.#equipment = equipment;
     this.#settings = settings;
     this.#post = post;
@@ -128,7 +119,7 @@ export class TreeCalls {
     if (admission.kind === 'refused') return this.#refuse(action, admission.why);
     const { request, outputUsd } = admission;
     // usage that is reported after the end of the call
-    const late: { usage: TokenUsage | null } = { usage: null };
+    const late: { usage: Usage | null } = { usage: null };
     let firstPiece: FirstPiece = {};
     const reading = readStream({
       model,
@@ -139,17 +130,17 @@ export class TreeCalls {
       onPiece: () => {
         firstPiece = { firstPieceAt: firstPiece.firstPieceAt ?? clock.now() };
       },
+      estimates: run.purse.left.tokens !== null,
       onLateUsage: (usage) => {
         late.usage = usage;
       },
-      onBadUsage: (why) => this.#report(new Error(why)),
     });
     // from now on `abort` reaches the call by its id
     const ending = await this.#requests.follow(requestId, reading);
-    if (ending.type === 'completed') this.#reply(action, ending, model);
+    if (ending.type === 'completed') this.#reply(action, ending, model.id);
     else {
-      const tokens = await this.#awaitUsage(ending, reading, late);
-      this.#fail(action, ending, model, tokens, { ...firstPiece, ...outputUsd });
+      const usage = await this.#awaitUsage(ending, reading, late);
+      this.#fail(action, ending, usage, { ...firstPiece, ...outputUsd });
     }
   }
 
@@ -170,31 +161,27 @@ export class TreeCalls {
   async #awaitUsage(
     ending: BrokenEnding,
     reading: OpenRequest,
-    late: { readonly usage: TokenUsage | null },
-  ): Promise<TokenUsage | null> {
+    late: { readonly usage: Usage | null },
+  ): Promise<Usage | null> {
     if (ending.type === 'failed' && ending.usage !== null) return ending.usage;
     // `silent`: nothing more can arrive
     await waitAtMost(this.#equipment.clock, GRACE_MS, reading.silent);
     return late.usage;
   }
 
-  #reply({ node, requestId }: CallAction, reply: CompletedReply, model: Model): void {
-    const { stopReason } = reply;
-    const message = toMessage(reply, model.id);
-    const usage =
-      reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
+  #reply({ node, requestId }: CallAction, reply: CompletedReply, modelId: string): void {
+    const { stopReason, usage } = reply;
+    const message = toMessage(reply, modelId);
     this.#post({ type: 'ModelReplied', node, requestId, message, stopReason, usage });
   }
 
   #fail(
     { node, requestId }: CallAction,
     ending: BrokenEnding,
-    model: Model,
-    tokens: TokenUsage | null,
+    usage: Usage | null,
     cost: FirstPiece & OutputCost,
   ): void {
     const error = ending.type === 'failed' ? ending.error : ABORTED;
-    const usage = tokens === null ? null : priceUsage(tokens, model.facts.prices);
     this.#post({
       type: 'ModelFailed',
       node,

@@ -21,7 +21,7 @@
  */
 
 import { requestMessages } from '@pawl/agent/machine/conversation';
-import { costsNothing } from '@pawl/agent/machine/moves/budget';
+import { costsNothing, silentText } from '@pawl/agent/machine/moves/budget';
 import { faultIn, typeIn } from '@pawl/machine/kernel/shape';
 import type { CodeAction, OutsideAction, TreeAction, TreeWish } from '../run/action.js';
 import { type RunEvent, type TreeEvent, treeEventShape } from '../run/event.js';
@@ -67,6 +67,7 @@ import {
   countPiece,
   explainMissing,
   type Missing,
+  spentBy,
   type Tree,
   type TreeStep,
   type Waiting,
@@ -569,14 +570,21 @@ const readEnd = (event: CallEnd): KnownCost => {
 
 const inDollars = (usd: number): string => `$${usd.toFixed(4)}`;
 
-/** Tells of a call that cost more than its cap, and of one whose cost nobody knows. */
+/**
+ * Tells of a call that cost more than its cap, of one whose cost nobody knows, and once of each
+ * model that its server reports no usage.
+ */
 const warnOfCost = (draft: TreeDraft, { node, requestId }: CallEnd, end: KnownCost): void => {
   const call = draft.tree.ledger.open[requestId];
-  if (call?.capUsd === undefined) return;
-  const knownUsd = end.usage?.costUsd ?? 0;
-  const countedUsd = settledUsage(call, end)?.costUsd ?? 0;
+  if (call === undefined) return;
   const warn = (text: string): void =>
     addAction(draft, node, { type: 'DisplayWarning', kind: 'usage', text });
+  const { estimated = [] } = end.usage ?? {};
+  const { estimated: known = [] } = spentBy(draft.tree);
+  for (const model of estimated) if (!known.includes(model)) warn(silentText(model));
+  if (call.capUsd === undefined || estimated.length > 0) return;
+  const knownUsd = end.usage?.costUsd ?? 0;
+  const countedUsd = settledUsage(call, end)?.costUsd ?? 0;
   if (knownUsd > call.capUsd)
     warn(
       `the provider charged ${inDollars(knownUsd)} for a request that could cost ` +

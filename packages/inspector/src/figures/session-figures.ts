@@ -8,7 +8,7 @@
  */
 
 import type { RequestPurpose } from '@pawl/agent/machine/action';
-import type { Usage, UsageTotals } from '@pawl/agent/machine/settings';
+import { joinEstimated, type Usage, type UsageTotals } from '@pawl/agent/machine/settings';
 import type { State, StateName } from '@pawl/agent/machine/state';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 
@@ -174,6 +174,7 @@ const usageSince = (before: UsageTotals, after: UsageTotals): UsageTotals => ({
   cacheWriteTokens: after.cacheWriteTokens - before.cacheWriteTokens,
   costUsd: after.costUsd - before.costUsd,
   unpriced: after.unpriced - before.unpriced,
+  ...joinEstimated({}, after),
 });
 
 /** The figures of a session after a part of it: of a fork only its work, without copied entries. */

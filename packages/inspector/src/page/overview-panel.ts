@@ -70,7 +70,9 @@ const sessionFacts = (history: SessionHistory): readonly (readonly [string, stri
   const { figures, index } = history;
   const { usage, requests, elapsedMs, time, startedAt } = figures;
   const ended = [...index.calls.values()].filter(({ end }) => end !== null);
-  const unknown = usage.unpriced > 0 ? ' + unknown' : '';
+  const unknown =
+    (usage.unpriced > 0 ? ' + unknown' : '') +
+    (usage.estimated ? `; estimated: ${usage.estimated.join(', ')} reports no usage` : '');
   const rounds = requests.filter(({ attempt, purpose }) => {
     return attempt === 1 && purpose !== 'compaction';
   });

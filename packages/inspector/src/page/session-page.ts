@@ -248,7 +248,7 @@ export class SessionPage {
     this.#state.className = `chip ${name}`;
     const tokens =
       usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
-    const unknown = usage.unpriced > 0 ? '+?' : '';
+    const unknown = `${usage.unpriced > 0 ? '+?' : ''}${usage.estimated ? ' (estimated)' : ''}`;
     this.#facts.replaceChildren(
       `up to #${seq}: ${moneyText(usage.costUsd)}${unknown}`,
       make('span', { class: 'tokens' }, ` · ${shortCount(tokens)} tokens`),

@@ -109,7 +109,10 @@ const fillRow = (
   if (turnsCell !== undefined) turnsCell.textContent = String(turns);
   if (duration !== undefined) duration.textContent = durationText(endedAt - startedAt);
   if (cost !== undefined)
-    cost.textContent = `${moneyText(usage.costUsd)}${usage.unpriced > 0 ? '+?' : ''}`;
+    cost.textContent =
+      moneyText(usage.costUsd) +
+      (usage.unpriced > 0 ? '+?' : '') +
+      (usage.estimated ? ' (estimated)' : '');
 };
 
 const fillAll = async (rows: readonly Row[]): Promise<void> => {

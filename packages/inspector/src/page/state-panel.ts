@@ -32,7 +32,8 @@ export const statePanel = (pageState: PageState): Panel => {
           `${groupDigits(input)} tokens in ` +
             `(${percentText(input === 0 ? null : usage.cacheReadTokens / input)} from the ` +
             `cache), ${groupDigits(usage.outputTokens)} ` +
-            `out${usage.unpriced > 0 ? `; ${usage.unpriced} calls without a known price` : ''}`,
+            `out${usage.unpriced > 0 ? `; ${usage.unpriced} calls without a known price` : ''}` +
+            `${usage.estimated ? `; estimated: ${usage.estimated.join(', ')} reports no usage` : ''}`,
         ),
         ...(calls === null ? [] : [calls]),
         make('h3', {}, 'Queue'),

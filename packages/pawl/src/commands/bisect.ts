@@ -4,7 +4,8 @@
  *
  * 1. Each try runs in a new copy of the workspace as it was, in the sandbox, without network. The
  *    workspace itself is never touched.
- * 2. The command has to pass before the first checkpoint and to fail after the last one.
+ * 2. The command has to fail after the last checkpoint. Where it fails before the first one, too,
+ *    because it needs what the session made, the search begins at the first one where it passes.
  * 3. Some more checkpoints are tried at the end: halving alone never notices that a command passes
  *    again later.
  *
@@ -63,16 +64,16 @@ const nextUntried = (
 };
 
 /**
- * Halves between 0 checkpoints, where the command passes, and `total`, where it fails. `ask` runs
+ * Halves between `start` checkpoints, where the command passes, and `total`, where it fails. `ask` runs
  * it on the files as they were after so many checkpoints. Then tries as many again in the rest, by
  * turns above and below the place found.
  */
 export const searchFirst = async (
-  total: number,
+  { start, total }: { readonly start: number; readonly total: number },
   ask: (count: number) => Promise<Answer>,
 ): Promise<Search> => {
   const answers = new Map<number, Answer>();
-  let [low, high] = [0, total];
+  let [low, high] = [start, total];
   while (high - low > 1) {
     const middle = low + Math.floor((high - low) / 2);
     const answer = await ask(middle);
@@ -84,8 +85,8 @@ export const searchFirst = async (
   for (let index = 0; index < tries; index += 1) {
     // where nothing is left on one side, the other side is tried
     const count =
-      (index % 2 === 0 ? nextUntried(high, total, answers) : nextUntried(0, low, answers)) ??
-      nextUntried(0, low, answers) ??
+      (index % 2 === 0 ? nextUntried(high, total, answers) : nextUntried(start, low, answers)) ??
+      nextUntried(start, low, answers) ??
       nextUntried(high, total, answers);
     if (count === null) break;
     answers.set(count, await ask(count));
@@ -211,17 +212,15 @@ const LINES_SHOWN = 10;
 const outputText = (output: string): string =>
   output.trim() === '' ? '' : `\nIts output ends with:\n${lastLines(output, LINES_SHOWN)}`;
 
-/** Throws a `Stop` if the command gives no answer that a search could use. */
-const checkEnds = async (bisector: Bisector, total: number): Promise<void> => {
+/**
+ * The first number of checkpoints after which the command passes. Throws a `Stop` if the command
+ * gives no answer that a search could use.
+ */
+const findStart = async (bisector: Bisector, total: number): Promise<number> => {
   const before = await bisector.try(0);
   if (NOT_RUN.includes(before.code))
     throw usageStop(
       `The command can't be run in a copy of the workspace (${before.code}).${outputText(before.output)}`,
-    );
-  if (before.answer === 'fails')
-    throw usageStop(
-      `The command fails already before the first checkpoint (${before.code}): nothing that the ` +
-        `session did made it fail.${outputText(before.output)}`,
     );
   const after = await bisector.try(total);
   if (after.answer === 'passes')
@@ -229,6 +228,18 @@ const checkEnds = async (bisector: Bisector, total: number): Promise<void> => {
       'The command passes after the last checkpoint: there is nothing to look for. It runs in a ' +
         'copy of the files, without what git ignores and without network.',
     );
+  if (before.answer === 'passes') return 0;
+  writeError(
+    makeSafe(
+      `It fails before the first checkpoint (${before.code}): looking for one where it passes.\n`,
+    ),
+  );
+  for (let count = 1; count < total; count += 1)
+    if ((await bisector.try(count)).answer === 'passes') return count;
+  throw usageStop(
+    `The command fails before the first checkpoint (${before.code}), and after each one: no call ` +
+      `of the session made it fail.${outputText(before.output)}`,
+  );
 };
 
 const foundText = async (history: FileHistory, first: number): Promise<Safe> => {
@@ -270,8 +281,8 @@ const tellOdd = ({ steps }: FileHistory, { odd }: Search): void => {
 const bisect = async (bisector: Bisector): Promise<number> => {
   const { history } = bisector;
   const total = history.steps.length;
-  await checkEnds(bisector, total);
-  const search = await searchFirst(total, async (count) => {
+  const start = await findStart(bisector, total);
+  const search = await searchFirst({ start, total }, async (count) => {
     const { answer, code } = await bisector.try(count);
     const { seq = 0, title = '' } = history.steps[count - 1] ?? {};
     const how = answer === 'fails' ? ` (${code})` : '';

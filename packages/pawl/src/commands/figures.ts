@@ -677,8 +677,9 @@ const formatShare = (part: number, whole: number): Safe =>
   makeSafe(whole === 0 ? '0%' : `${Math.round((100 * part) / whole)}%`);
 
 /** Dollars of sums; the unpriced calls are named. */
-export const formatTotal = ({ costUsd, unpriced }: UsageTotals): Safe => {
-  if (unpriced === 0) return formatCost(costUsd);
+export const formatTotal = ({ costUsd, unpriced, estimated }: UsageTotals): Safe => {
+  if (unpriced === 0)
+    return estimated === undefined ? formatCost(costUsd) : safe`at most ${formatCost(costUsd)}`;
   return safe`${formatCost(costUsd)} and ${makeSafe(unpriced === 1 ? '1 call' : `${unpriced} calls`)} of unknown price`;
 };
 

@@ -5,12 +5,13 @@ import path from 'node:path';
 import type { FileLeft } from '@pawl/agent/machine/event';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { isWithin } from '@pawl/agent/platform/files';
+import { movedText } from '@pawl/agent/session/rewind';
 import { leftText } from '@pawl/terminal/rewind-words';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { type Prompt, readDemands, refuseEmpty } from '../headless/headless.js';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { findInfo, forkStored, openStateFolder } from '../sessions/stored-sessions.js';
+import { findForkSeq, findInfo, forkStored, openStateFolder } from '../sessions/stored-sessions.js';
 import { refuseWorkspace } from '../settings/connect-model.js';
 import { type RunFlags, readSeq, usageStop } from '../settings/flags.js';
 
@@ -28,8 +29,9 @@ export const forkSession = async (
   flags: ForkFlags,
   prompt: Prompt | undefined,
 ): Promise<number> => {
-  const seq = readSeq('--at', flags.at);
-  const { sessionId, kind } = await findInfo(id);
+  const at = readSeq('--at', flags.at);
+  const info = await findInfo(id);
+  const { sessionId, kind } = info;
   if (kind === 'ask' && prompt !== undefined)
     throw usageStop(
       `${sessionId} is a run of pawl ask. It has its own question and takes no prompt.`,
@@ -44,6 +46,8 @@ export const forkSession = async (
   }
   // throws if nothing can be stored there: before files are copied for a fork that can't be made
   openStateFolder(process.env);
+  const seq = await findForkSeq(info, at);
+  if (seq !== at) writeError(makeSafe(`${movedText(at, seq)}.\n`));
   const place = flags.worktree === undefined ? null : await copyWorkspace(sessionId, seq, flags);
   const forkId = await forkStored(sessionId, seq);
   if (place !== null) await moveTo(forkId, place.folder);

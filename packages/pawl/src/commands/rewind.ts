@@ -128,7 +128,7 @@ const newestPlace = (points: readonly RewindPoint[]): number =>
 
 const listPoints = async (sessionId: string, json: boolean): Promise<number> => {
   const { journal, checkpoints } = await openStored(sessionId);
-  const { points } = (await readTimeline(journal, checkpoints)).timeline;
+  const { points } = await readTimeline(journal, checkpoints);
   await checkpoints.close();
   if (json) {
     for (const point of points) writeJson(point);

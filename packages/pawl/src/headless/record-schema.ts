@@ -41,6 +41,8 @@ const usage = strictObject({
   outputTokens: count,
   cacheReadTokens: count,
   cacheWriteTokens: count,
+  /** Models whose servers reported no usage: tokens are estimates. Absent: none. */
+  estimated: optional(array(string())),
 });
 
 /**

@@ -22,6 +22,7 @@ const tokenCounts = (usage: Omit<Usage, 'costUsd'>) => ({
   outputTokens: usage.outputTokens,
   cacheReadTokens: usage.cacheReadTokens,
   cacheWriteTokens: usage.cacheWriteTokens,
+  ...(usage.estimated === undefined ? {} : { estimated: [...usage.estimated] }),
 });
 
 /** The call with this id, if it is one of the batch (the calls of one reply) that runs now. */

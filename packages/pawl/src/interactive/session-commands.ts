@@ -19,6 +19,7 @@ import { isBusy } from '@pawl/terminal/live-area';
 import { formatWhen, oneLine, paint, wrapWords } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import {
+  findForkSeq,
   findSession,
   foldStored,
   forkStored,
@@ -77,8 +78,9 @@ const forkText = (from: string, seq: number): string =>
 export const fork: SlashCommand = async (context, words) => {
   requireRest(context);
   const last = (await storedJournals().peek(context.session.id)).seq;
-  const seq = words === '' ? last : readSeq('/fork', words);
-  if (seq > last) throw new NotNow(`The journal ends at ${last}.`);
+  const at = words === '' ? last : readSeq('/fork', words);
+  if (at > last) throw new NotNow(`The journal ends at ${last}.`);
+  const seq = await findForkSeq({ sessionId: context.session.id, kind: 'agent' }, at);
   const id = await forkStored(context.session.id, seq);
   await context.move({
     resume: id,

@@ -197,6 +197,7 @@ const cost: SlashCommand = async ({ view, session, look }) => {
     `cache write ${formatTokens(usage.cacheWriteTokens)} · output ` +
       `${formatTokens(usage.outputTokens)}`,
     formatCost(knownCostUsd(view.state)) + unpriced,
+    ...(usage.estimated ?? []).map((model) => `estimated: ${model} reports no usage`),
   ].join(' · ');
   const price =
     prices === null

@@ -137,6 +137,19 @@ export const findInfo = async (prefix: string): Promise<SessionInfo> => {
 export const findSession = async (prefix: string): Promise<string> =>
   (await findInfo(prefix)).sessionId;
 
+/** The line up to which a fork copies: one after which the conversation is whole. */
+export const findForkSeq = async (
+  { sessionId, kind }: Pick<SessionInfo, 'sessionId' | 'kind'>,
+  at: number,
+): Promise<number> => {
+  if (kind !== 'agent') return at;
+  const { header } = await storedJournals().replay(sessionId, { at: 0 });
+  const entries = () => storedJournals().read(sessionId);
+  const { findWhole } = await import('@pawl/agent/session/rewind');
+  // without such a line the fork is refused
+  return (await findWhole({ header, entries }, at))?.seq ?? at;
+};
+
 /**
  * Copies a session up to line `seq` of its journal. Returns the copy's id, which sorts after the
  * original's.

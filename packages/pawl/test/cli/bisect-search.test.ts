@@ -4,7 +4,7 @@ import { type Answer, commandLine, searchFirst } from '../../src/commands/bisect
 
 const search = async (total: number, fails: (count: number) => boolean) => {
   const asked: number[] = [];
-  const found = await searchFirst(total, async (count): Promise<Answer> => {
+  const found = await searchFirst({ start: 0, total }, async (count): Promise<Answer> => {
     assert.ok(count > 0 && count < total, `both ends are known, and ${count} was asked`);
     assert.ok(!asked.includes(count), `${count} was asked twice`);
     asked.push(count);

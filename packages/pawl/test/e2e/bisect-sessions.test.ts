@@ -96,3 +96,27 @@ for (let index = 0; index < SESSIONS; index += 1)
     assert.equal(call, breaks, `${commands.join('\n')}\n${found.stdout}\n${found.stderr}`);
     assert.doesNotMatch(found.stderr, /monotonous|not in the copies/);
   });
+
+test('a command that needs a file of the session begins where it passes, and blames what broke it', async (context) => {
+  const place = makePlace(context);
+  const breaks = "sed -i 's/+/-/' calc.sh";
+  const commands = [
+    "echo 'echo $(($1 + $2))' > calc.sh",
+    `echo 'test "$(sh calc.sh 2 3)" = 5' > test.sh`,
+    'echo read me > README',
+    breaks,
+    'echo more >> README',
+  ];
+  const replies = [
+    ...commands.map((command) => ({ calls: [{ tool: 'bash', input: { command } }] })),
+    { text: 'Done.' },
+  ];
+  const script = join(place.home, 'script.json');
+  writeFileSync(script, JSON.stringify({ replies }));
+  const turn = ['-p', 'go', '--model', `scripted/${script}`, '--preset', 'auto'];
+  expectCode(await runInProcess(place, turn), 0);
+  const found = await runInProcess(place, ['bisect', sessionOf(place), '--', 'sh', 'test.sh']);
+  expectCode(found, 0);
+  assert.match(found.stdout, /^call: bash sed -i /m);
+  assert.match(found.stderr, /fails before the first checkpoint .*: looking for one/);
+});

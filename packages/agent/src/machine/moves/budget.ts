@@ -20,6 +20,7 @@ import type { Event, ModelErrorKind, On } from '../event.js';
 import {
   type Dimension,
   isReached,
+  joinEstimated,
   type Limit,
   type Limits,
   type Prices,
@@ -316,6 +317,7 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
   cacheWriteTokens: total.cacheWriteTokens + usage.cacheWriteTokens,
   costUsd: total.costUsd + (usage.costUsd ?? 0),
   unpriced: total.unpriced + (usage.costUsd === null ? 1 : 0),
+  ...joinEstimated(total, usage),
 });
 
 /**
@@ -484,6 +486,20 @@ export const countReported = <S extends State>(state: S, event: On<'UsageReporte
   return ignore(state, 'this usage was counted before, or belongs to nothing we asked for');
 };
 
+/** Says once of each model that its server reports no usage, when the first estimate counts. */
+export const estimateWarnings = (before: SessionData, after: SessionData): readonly Action[] => {
+  const { estimated: known = [] } = before.usage;
+  const { estimated = known } = after.usage;
+  return estimated
+    .filter((model) => !known.includes(model))
+    .map((model): Action => ({ type: 'DisplayWarning', kind: 'usage', text: silentText(model) }));
+};
+
+export const silentText = (model: string): string =>
+  `the server of ${model} reports no usage that can be counted: tokens are estimated from the ` +
+  'length of its requests and replies, and under a limit in dollars each request counts as the ' +
+  'most that it can cost';
+
 // ---- Money is set aside before a request is sent (docs/rules.md#reserve-before-request) ----
 
 /*
@@ -493,7 +509,7 @@ export const countReported = <S extends State>(state: S, event: On<'UsageReporte
  */
 
 /** More than any provider counts for a picture. */
-const IMAGE_TOKENS_MAX = 6_000;
+export const IMAGE_TOKENS_MAX = 6_000;
 /** What a provider adds to a request by itself, such as its instructions about tools. */
 export const HIDDEN_TOKENS_MAX = 1_000;
 /** No tokenizer makes fewer tokens of a text: a smaller count is not believed. */

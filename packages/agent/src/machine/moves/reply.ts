@@ -115,7 +115,7 @@ const countReply = (state: Calling, event: Completed): SessionData => {
     usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
   const session = countUsage(state.session, event.requestId, usage);
   return changeSession(session, {
-    contextTokens: counted > 0 ? counted : session.contextTokens,
+    contextTokens: counted > 0 && !usage.estimated ? counted : session.contextTokens,
     mayCompact: 'yes',
     emptyReplies: isEmpty(event) ? session.emptyReplies + 1 : 0,
   });

@@ -28,6 +28,8 @@ import {
   type SessionData,
   type State,
   type Stay,
+  turnRuns,
+  withSession,
 } from '../state.js';
 import { noStreaks } from './tool-batch.js';
 
@@ -51,7 +53,7 @@ const isWellFormed = ({ role, parts }: Message): boolean => {
 };
 
 /** Whether the roles alternate from the user on, and each call has its result behind it. */
-const isWhole = (messages: readonly Message[]): boolean =>
+const isAnswered = (messages: readonly Message[]): boolean =>
   messages.every((message, index) => {
     const isUsers = message.role === 'user';
     const calls = callIds(messages[index - 1]).join();
@@ -79,7 +81,7 @@ export const rewoundConversation = (
 ): Conversation | null => {
   if (rewound.kept > conversationLength(present)) return null;
   const messages = joinMessages(present, rewound);
-  return isWhole(messages) ? toConversation(messages) : null;
+  return isAnswered(messages) ? toConversation(messages) : null;
 };
 
 /** Whether the request names nothing, or a conversation that is none. */
@@ -117,14 +119,14 @@ export const beginRewind = (
 export const restoreFiles = (state: Rewinding): MoveTo<'Rewinding'> =>
   go(state, { type: 'RestoreFiles', rewindId: state.rewindId, plan: state.plan });
 
-/** Notes about what came later are dropped with it. What was spent stays spent. */
+/** Notes are those of the place that the session goes to. What was spent stays spent. */
 const withConversation = (session: SessionData, rewound: RewoundConversation): SessionData =>
   changeSession(changeTurn(session, { streaks: noStreaks }), {
     conversation: toConversation(joinMessages(session.conversation, rewound)),
     contextTokens: rewound.contextTokens,
     measured: NOT_MEASURED,
     mayCompact: 'yes',
-    notes: [],
+    notes: rewound.notes ?? [],
   });
 
 const waiting = (session: SessionData): Waiting => ({
@@ -242,6 +244,45 @@ export const noteCheckpoint = <S extends State>(
 };
 
 // ---- For the runtime, which finds the conversation to go to ----
+
+/**
+ * Whether the session can go back to this state, or a fork begin with it: all calls are answered,
+ * and the files are those after the last batch. No result is missing there, and none made up.
+ */
+export const isWhole = (state: State): boolean => {
+  switch (state.name) {
+    case 'Ready':
+    case 'WaitingForUserInput':
+    case 'CallingLlm':
+    case 'Error':
+    case 'Compacting':
+    case 'ShuttingDown':
+      return true;
+    case 'ExecutingTools':
+    case 'PostToolsHook':
+    case 'Rewinding':
+    case 'ProcessingLlmResponse':
+    case 'EndOfTurn':
+    case 'ToolUseRequested':
+    case 'CheckingForCancellation':
+    case 'CheckingBudget':
+    case 'GatheringAdditionalMessages':
+    case 'Cancelled':
+    case 'BudgetExceeded':
+    case 'Failed':
+      return false;
+    default:
+      return state satisfies never;
+  }
+};
+
+/** Whether a turn began in the step that ended another one: with texts that were queued. */
+export const beganFromQueue = (before: State, { session: { turn } }: State): boolean =>
+  turnRuns(before) && turn.turnId !== before.session.turn.turnId;
+
+/** The state before a step, without queued texts: so no turn begins with them. */
+export const withoutQueue = (state: State): State =>
+  withSession(state, changeSession(state.session, { queue: [] }));
 
 /** What stays of the present conversation, and what follows it in the one to go to. */
 export const rewindConversation = (
