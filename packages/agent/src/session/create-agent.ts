@@ -37,6 +37,7 @@ import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/sessio
 import { createJobs, type FileMemory, type Job, type LateTools, type Tool } from '../ports/tool.js';
 import { createRedactor, findSecrets } from '../secrets/redactor.js';
 import { ownFolders, readUserPlaces } from '../secrets/user-places.js';
+import type { MovedFiles } from '../tools/bash.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
 import { newSessionId, type SessionDependencies } from './equipment.js';
 import { createModels, modelSettings } from './model-call.js';
@@ -612,6 +613,22 @@ const createDiscardedFinder =
     return discardedByGit(environment, (file) => files.ownWrite?.(file))(folder, restores);
   };
 
+/** Finds protected files that git would write. The code for it is loaded at its first use. */
+const createLateMovedFiles = (environment: ProcessEnvironment): MovedFiles => {
+  let loading: Promise<MovedFiles> | undefined;
+  const load = (): Promise<MovedFiles> => {
+    loading ??= import('../workspace/moved-files.js').then(({ createMovedFiles }) =>
+      createMovedFiles(environment),
+    );
+    return loading;
+  };
+  return {
+    find: async (workspace, moves) => (await load()).find(workspace, moves),
+    begin: async (workspace, writable) => (await load()).begin(workspace, writable),
+    end: async (workspace, writable) => (await load()).end(workspace, writable),
+  };
+};
+
 /**
  * Looks which files neither git nor a rewind of the session could bring back after a command has
  * deleted them. The code for it is loaded at its first use.
@@ -664,6 +681,7 @@ const equip = async (
   const [files, jobs] = [createFileMemory(), createJobs()];
   const findLosses = createLossFinder(checkpoints, environment);
   const findDiscarded = createDiscardedFinder(files, environment);
+  const movedFiles = createLateMovedFiles(environment);
   const userHooks =
     hooks.length === 0
       ? null
@@ -676,7 +694,9 @@ const equip = async (
         });
   const standardTools =
     tools ??
-    builtin?.builtinTools({ environment, sandbox, findLosses, findDiscarded, userPlaces }) ??
+    builtin?.builtinTools({
+      ...{ environment, sandbox, findLosses, findDiscarded, movedFiles, userPlaces },
+    }) ??
     [];
   return {
     model: models.get,

@@ -2,7 +2,8 @@
  * What a session works with, and the header with which its journal begins.
  *
  * From top to bottom: `SessionDependencies`, which the agent gives; `Equipment`, their form for the
- * performers of actions; the session as performers see it; which tools are offered; the header; and the memory of files as one call has it.
+ * performers of actions; the session as performers see it; which tools are offered; the header; and
+ * the memory of files as one call has it.
  */
 
 import { randomBytes } from 'node:crypto';

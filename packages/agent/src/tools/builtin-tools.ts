@@ -8,7 +8,7 @@ import type { UserPlaces } from '../policy/paths.js';
 import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { readUserPlaces } from '../secrets/user-places.js';
-import { createBashTool } from './bash.js';
+import { createBashTool, type MovedFiles } from './bash.js';
 import { editTool } from './edit.js';
 import { createFetchTool } from './fetch.js';
 import { withAllowedWrites } from './file-change.js';
@@ -28,12 +28,15 @@ export type BuiltinOptions = {
   readonly findLosses?: FindLosses;
   /** Looks up what `git restore` of paths would discard. Default: nobody looks, the policy asks. */
   readonly findDiscarded?: FindDiscarded;
+  /** Finds protected files that git would write. Default: nobody looks. */
+  readonly movedFiles?: MovedFiles;
   /** The user's places. Default: those that the environment names. */
   readonly userPlaces?: UserPlaces;
 };
 
 /** Nothing is known, so the policy takes the worst for true. */
 const NOBODY_LOOKS = async (): Promise<null> => null;
+const NO_MOVED: MovedFiles = { find: async () => [], begin: NOBODY_LOOKS, end: NOBODY_LOOKS };
 
 /** The tool `bash` for one session. */
 export const commandTool = ({
@@ -41,6 +44,7 @@ export const commandTool = ({
   sandbox = createSessionSandbox({ environment }),
   findLosses = NOBODY_LOOKS,
   findDiscarded = NOBODY_LOOKS,
+  movedFiles = NO_MOVED,
 }: BuiltinOptions = {}): Tool =>
   createBashTool({
     environment,
@@ -48,6 +52,7 @@ export const commandTool = ({
     sandbox,
     findLosses,
     findDiscarded,
+    movedFiles,
     sessionMark: randomBytes(6).toString('hex'),
   });
 
@@ -64,6 +69,7 @@ export const builtinTools = ({
   sandbox = createSessionSandbox({ environment }),
   findLosses = NOBODY_LOOKS,
   findDiscarded = NOBODY_LOOKS,
+  movedFiles = NO_MOVED,
   userPlaces = readUserPlaces(environment),
 }: BuiltinOptions = {}): readonly Tool[] => [
   readTool,
@@ -73,7 +79,7 @@ export const builtinTools = ({
   // asks about protected files such as git hooks, and tells the sandbox which ones were allowed
   withAllowedWrites(editTool, sandbox, environment, userPlaces),
   withAllowedWrites(writeTool, sandbox, environment, userPlaces),
-  commandTool({ environment, sandbox, findLosses, findDiscarded }),
+  commandTool({ environment, sandbox, findLosses, findDiscarded, movedFiles }),
   todoTool,
   createFetchTool(environment),
 ];

@@ -54,6 +54,8 @@ export type WorkspaceAccess = {
   readonly isWritable: boolean;
   readonly repository: RepositoryAccess;
   readonly purpose: HistoryPurpose;
+  /** Protected files that it may write: the user allowed that. */
+  readonly writable: readonly string[];
 };
 
 /** What commands see beside the workspace. */
@@ -248,14 +250,17 @@ type WritableWorkspace = {
   readonly userPlaces: readonly string[];
   /** Folders with a harmless repository that a command of this session created. */
   readonly createdRepositories: readonly string[];
+  /** Protected files that the user allowed the command to write. */
+  readonly allowed: readonly string[];
 };
 
 /** Mounts of a workspace that the command may write to, except its protected paths. */
 const writableMounts = (
-  { workspace, repository, scan, userPlaces, createdRepositories }: WritableWorkspace,
+  { workspace, repository, scan, userPlaces, createdRepositories, allowed }: WritableWorkspace,
   access: RepositoryAccess,
 ): PlannedMounts => {
-  const { mounts, bound, exchangeable } = protectedMounts(scan.protectedPaths.values(), {
+  const kept = [...scan.protectedPaths.values()].filter((one) => !holdsOne(one, allowed));
+  const { mounts, bound, exchangeable } = protectedMounts(kept, {
     workspace,
     userPlaces: new Set(userPlaces),
     createdRepositories,
@@ -266,6 +271,10 @@ const writableMounts = (
   const git = access === 'read' ? usual : withGitFolders(all, gitFolders, access, workspace);
   return { bound, exchangeable, usual: usual.mounts, ...git };
 };
+
+/** Whether a protected path is one of these files, or a folder with one of them. */
+const holdsOne = ({ path: place, inGit }: ProtectedPath, files: readonly string[]): boolean =>
+  !inGit && files.some((file) => isWithin(file, place));
 
 /** A link itself can't be masked: where it leads to is. */
 const isLink = (place: string): boolean => entryStatus(place)?.isSymbolicLink() === true;
@@ -299,7 +308,7 @@ export class WorkspaceGuard {
    * The mounts of a command that is about to start. From now on it counts as running, until `end`.
    */
   mountsFor(
-    { isWritable, repository: access, purpose }: WorkspaceAccess,
+    { isWritable, repository: access, purpose, writable: allowed }: WorkspaceAccess,
     view: VisibleMachine,
     sockets: readonly string[],
   ): WorkspaceMounts {
@@ -307,12 +316,19 @@ export class WorkspaceGuard {
     const repository = viewRepository(workspace, view.secrets);
     this.#repository = repository;
     const scan = this.#files.scanBefore(repository.elsewhere);
+    for (const one of scan.protectedPaths.values())
+      if (holdsOne(one, allowed)) this.#files.allowWriting(one.path);
+    // a folder that is not there yet comes with its file
+    for (const file of allowed)
+      for (let place = file; place !== workspace; place = path.dirname(place))
+        this.#files.allowWriting(place);
     if (this.#running === 0) this.#ownSockets = scan.sockets;
     const { mounts, usual, bound, closed, changeable, exchangeable } = isWritable
       ? writableMounts(
           {
             ...{ workspace, repository, scan, userPlaces: this.#userPlaces },
             createdRepositories: this.#files.createdRepositories(),
+            allowed,
           },
           access,
         )
