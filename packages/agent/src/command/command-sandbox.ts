@@ -139,6 +139,8 @@ export type CommandSpec = {
   readonly repository?: RepositoryAccess;
   /** What its words do to the history on purpose. Default: nothing. */
   readonly purpose?: HistoryPurpose;
+  /** Protected files that it may write: the user allowed that. Default: none. */
+  readonly writable?: readonly string[];
   /** It shares localhost with the other commands of the session that do. Default: false. */
   readonly sharesNetwork?: boolean;
   /** The caller observes `isGuarded` of the prepared command. Default: false. */
@@ -513,7 +515,8 @@ class Sandbox implements CommandSandbox {
 
     const folders = this.#foldersFor(view, network, isFresh);
     const sockets = isReading && view.filters !== null ? NO_SOCKETS : hostSockets();
-    const access = { isWritable: spec.level.startsWith('workspace'), repository, purpose };
+    const isWritable = spec.level.startsWith('workspace');
+    const access = { isWritable, repository, purpose, writable: spec.writable ?? [] };
     // From here on the command counts as running in the workspace, until `places.end`.
     const places = this.#workspace.mountsFor(access, view, sockets);
     // Device and inode of the mounts that another command could exchange while this one is set up.

@@ -63,7 +63,7 @@ export type CommandRequest = {
   readonly command: string;
   readonly workspace: string;
   /** What its words say about git folders. */
-  readonly git?: Pick<CommandSpec, 'repository' | 'purpose'>;
+  readonly git?: Pick<CommandSpec, 'repository' | 'purpose' | 'writable'>;
   /** Variables for this command only. */
   readonly environment: ProcessEnvironment;
   /**

@@ -2,7 +2,8 @@
  * What a command may do to git folders, decided by its words alone before it runs.
  * `repositoryAccess` says how far the sandbox opens them to it, `historyPurpose` what it does to
  * the history on purpose. The tool bash asks for both; the sandbox mounts accordingly, and
- * git-history.ts puts back what was lost by accident.
+ * git-history.ts puts back what was lost by accident. `treeMoves` says how git moves the working
+ * tree, so that protected files among the moved ones are decided about before it starts.
  */
 
 import type { Needs, ParsedCommand, ShellFacts } from './judged-call.js';
@@ -68,6 +69,163 @@ export const historyPurpose = ({ commands }: ShellFacts): HistoryPurpose => {
         ),
     ),
   };
+};
+
+// ---- Commands of git that move the working tree ----
+
+/**
+ * Which files a command of git may write, as questions to git. `revisions`: `{}` in a question
+ * stands for each of them; those that name no commit are left out. The answers are names.
+ */
+export type TreeMove = {
+  readonly revisions: readonly string[];
+  readonly questions: readonly (readonly string[])[];
+};
+
+const DIFF = ['diff', '--name-only', '--no-renames', '--no-ext-diff', '--no-textconv', '-z'];
+/** Files with changes that are not committed. */
+const DIRTY = [...DIFF, 'HEAD'];
+const TO_REVISION = [...DIFF, 'HEAD', '{}'];
+/** What a branch has changed since it left this one. */
+const THEIR_CHANGES = [...DIFF, 'HEAD...{}'];
+const OF_COMMIT = [
+  'log',
+  '--name-only',
+  '--no-renames',
+  '--format=',
+  '-m',
+  '-z',
+  '--no-walk',
+  '{}',
+];
+const OF_RANGE = OF_COMMIT.filter((word) => word !== '--no-walk');
+const STASHED = [...DIFF, '{}^1', '{}'];
+
+type ReadMove = (operands: readonly string[], words: readonly string[]) => TreeMove | 'unknown';
+
+const moveTo = (
+  revisions: readonly string[],
+  ...questions: readonly (readonly string[])[]
+): TreeMove => ({ revisions, questions });
+const NO_MOVE = moveTo([]);
+
+const readSwitch = (operands: readonly string[], words: readonly string[]): TreeMove => {
+  const discards = words.some((word) => /^(?:-f|--force|--discard-changes)$/.test(word));
+  return moveTo(operands, TO_REVISION, ...(discards ? [DIRTY] : []));
+};
+
+/** To a branch, or paths: from a revision before them, or from the index. */
+const readCheckout: ReadMove = (operands, words) => {
+  const dashes = words.indexOf('--');
+  const begins = words.some((word) => /^-[bBdtl]|^--(?:orphan|detach|track)/.test(word));
+  if (dashes < 0 && (operands.length < 2 || begins)) {
+    const move = readSwitch(operands, words);
+    return moveTo(move.revisions, ...move.questions, [...DIFF, '--', ...operands]);
+  }
+  const [first, ...others] = operands;
+  const count = words.slice(0, dashes).filter((word) => !isOption(word)).length;
+  const isFirst = dashes < 0 || count > 0;
+  const paths = isFirst ? others : operands;
+  return isFirst && first !== undefined
+    ? moveTo([first], [...DIFF, '{}', '--', ...paths], [...DIFF, '--', ...operands])
+    : moveTo([], [...DIFF, '--', ...paths]);
+};
+
+const readMerge: ReadMove = (operands, words) => {
+  if (words.includes('--abort')) return moveTo(['ORIG_HEAD'], TO_REVISION, DIRTY);
+  if (words.some((word) => /^--(?:continue|quit)$/.test(word))) return NO_MOVE;
+  return moveTo(operands.length === 0 ? ['@{upstream}'] : operands, THEIR_CHANGES);
+};
+
+const readRebase: ReadMove = (operands, words) => {
+  const goesOn = words.some((word) => /^--(?:continue|skip|abort|quit)$/.test(word));
+  const revisions = goesOn ? ['ORIG_HEAD', 'REBASE_HEAD'] : operands;
+  return moveTo(
+    revisions.length === 0 ? ['@{upstream}'] : revisions,
+    TO_REVISION,
+    [...DIFF, '{}...HEAD'],
+    ...(goesOn ? [DIRTY] : []),
+  );
+};
+
+/** `cherry-pick` and `revert`: the changes of commits. */
+const readPick: ReadMove = (operands, words) => {
+  if (words.some((word) => /^--(?:continue|skip|abort|quit)$/.test(word)))
+    return moveTo(['CHERRY_PICK_HEAD', 'REVERT_HEAD', 'ORIG_HEAD'], OF_COMMIT, DIRTY);
+  const ranges = operands.filter((word) => word.includes('..'));
+  const questions = ranges.map((range) => [...OF_RANGE.slice(0, -1), range]);
+  return moveTo(operands, OF_COMMIT, ...questions);
+};
+
+const readReset: ReadMove = (operands, words) => {
+  const movesFiles = words.some((word) => /^--(?:hard|merge|keep)$/.test(word));
+  return movesFiles
+    ? moveTo(operands.length === 0 ? ['HEAD'] : operands, [...DIFF, '{}'])
+    : NO_MOVE;
+};
+
+const readStash: ReadMove = ([action = 'push', name], words) => {
+  const saves = /^(?:push|save)$/.test(action);
+  if (!saves && !/^(?:pop|apply|branch)$/.test(action)) return NO_MOVE;
+  if (saves) {
+    const others = ['ls-files', '--others', '-z'];
+    const takesNew = words.some((word) => /^(?:-u|-a|--all|--include-untracked)$/.test(word));
+    return moveTo([], DIRTY, ...(takesNew ? [others] : []));
+  }
+  const entry = name === undefined || action === 'branch' ? 'stash@{0}' : name;
+  return moveTo([/^\d+$/.test(entry) ? `stash@{${entry}}` : entry], STASHED);
+};
+
+/** Files that are not as the index has them, by paths. */
+const readRestore: ReadMove = (operands, words) => {
+  const sources = words.flatMap((word, at) => {
+    if (word.startsWith('--source=')) return [word.slice('--source='.length)];
+    return word === '-s' || word === '--source' ? [words[at + 1] ?? ''] : [];
+  });
+  return words.includes('--staged') && !words.includes('--worktree')
+    ? NO_MOVE
+    : moveTo(sources, [...DIFF, '--', ...operands], [...DIFF, '{}', '--', ...operands]);
+};
+
+/** What each command writes. Of a pull, and of patches, it is not known before. */
+const moves: Readonly<Record<string, ReadMove>> = {
+  am: () => 'unknown',
+  checkout: readCheckout,
+  'checkout-index': () => moveTo([], DIFF),
+  'cherry-pick': readPick,
+  merge: readMerge,
+  pull: (_, words) => (words.includes('--help') ? NO_MOVE : 'unknown'),
+  'read-tree': (operands, words) =>
+    words.includes('-u') ? moveTo(operands, TO_REVISION) : NO_MOVE,
+  rebase: readRebase,
+  reset: readReset,
+  restore: readRestore,
+  revert: readPick,
+  stash: readStash,
+  switch: readSwitch,
+};
+
+/**
+ * How the commands of a text move the working tree. `unknown`: one may write any file, since its
+ * words are computed, or since commits that come meanwhile decide.
+ */
+export const treeMoves = ({ commands }: ShellFacts): readonly TreeMove[] | 'unknown' => {
+  const read: TreeMove[] = [];
+  let fetches = false;
+  for (const { words } of commands) {
+    if (!isGit(words)) continue;
+    const [command, ...rest] = gitCommand(words);
+    fetches ||= command === 'fetch';
+    const readMove = command != null && Object.hasOwn(moves, command) ? moves[command] : undefined;
+    if (readMove === undefined) continue;
+    const known = rest.filter((word) => word !== null);
+    const operands = known.filter((word) => word === '-' || !isOption(word));
+    const named = operands.map((word) => (word === '-' ? '@{-1}' : word)); // the branch before
+    const move = known.length < rest.length ? 'unknown' : readMove(named, known);
+    if (move === 'unknown' || (fetches && move.questions.length > 0)) return 'unknown';
+    read.push(move);
+  }
+  return read.filter(({ questions }) => questions.length > 0);
 };
 
 // ---- git itself ----

@@ -27,8 +27,7 @@ import { waitAtMost } from '../platform/clock.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import type { Journal } from '../ports/journal.js';
-import type { Equipment, RunningSession } from './equipment.js';
-import { recordingMemory } from './file-memory.js';
+import { type Equipment, type RunningSession, recordingMemory } from './equipment.js';
 import type { Post } from './loop.js';
 import {
   admitRequest,

@@ -29,7 +29,6 @@ import { findProtection, isSecretPath } from '../policy/paths.js';
 import { matchesPath } from '../policy/patterns.js';
 import type { Preset, WrittenRule } from '../policy/presets.js';
 import type { Grant } from '../policy/rules.js';
-import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
@@ -37,6 +36,8 @@ import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/sessio
 import { createJobs, type FileMemory, type Job, type LateTools, type Tool } from '../ports/tool.js';
 import { createRedactor, findSecrets } from '../secrets/redactor.js';
 import { ownFolders, readUserPlaces } from '../secrets/user-places.js';
+import type { MovedFiles } from '../tools/bash.js';
+import type { BuiltinOptions } from '../tools/builtin-tools.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
 import { newSessionId, type SessionDependencies } from './equipment.js';
 import { createModels, modelSettings } from './model-call.js';
@@ -611,15 +612,21 @@ type EquippedSession = {
 
 /**
  * What a session asks git about a command before it is judged: which files neither git nor a rewind
- * could bring back, which changes of others `git restore` would discard, and how git reads its
- * words. The code for it is loaded at its first use.
+ * could bring back, which changes of others `git restore` would discard, how git reads its words,
+ * and which protected files it would write. The code for it is loaded at its first use.
  */
 const createGitQuestions = (
   files: FileMemory,
   checkpoints: Checkpoints | null,
   environment: ProcessEnvironment,
-): { findLosses: FindLosses; findDiscarded: FindDiscarded; askGit: AskGit } => {
+): Required<Pick<BuiltinOptions, 'findLosses' | 'findDiscarded' | 'askGit' | 'movedFiles'>> => {
   const load = () => import('../workspace/uncommitted-files.js');
+  const loadMoved = () => import('../workspace/moved-files.js');
+  let moved: Promise<MovedFiles> | undefined;
+  const movedFiles = (): Promise<MovedFiles> => {
+    moved ??= loadMoved().then(({ createMovedFiles }) => createMovedFiles(environment));
+    return moved;
+  };
   return {
     async findLosses(folder, paths) {
       const { lossesBeside, lossesByGit } = await load();
@@ -632,6 +639,11 @@ const createGitQuestions = (
         restores,
       ),
     askGit: async (...about) => (await load()).answerOfGit(environment)(...about),
+    movedFiles: {
+      find: async (workspace, moves) => (await movedFiles()).find(workspace, moves),
+      begin: async (workspace, writable) => (await movedFiles()).begin(workspace, writable),
+      end: async (workspace, writable) => (await movedFiles()).end(workspace, writable),
+    },
   };
 };
 

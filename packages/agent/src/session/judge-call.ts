@@ -21,8 +21,12 @@ import type { RawCall } from '../ports/model.js';
 import type { Judgement, PreviewContext, Tool } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
 import { readUserPlaces } from '../secrets/user-places.js';
-import type { Equipment, RunningSession } from './equipment.js';
-import { presentMemory, recordingMemory } from './file-memory.js';
+import {
+  type Equipment,
+  presentMemory,
+  type RunningSession,
+  recordingMemory,
+} from './equipment.js';
 import { takeJudgement, takePreview } from './outside-values.js';
 import {
   cutText,

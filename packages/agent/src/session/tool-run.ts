@@ -40,8 +40,12 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../ports/tool.js';
-import type { Equipment, RunningSession } from './equipment.js';
-import { presentMemory, recordingMemory } from './file-memory.js';
+import {
+  type Equipment,
+  presentMemory,
+  type RunningSession,
+  recordingMemory,
+} from './equipment.js';
 import type { OnApplied, Post } from './loop.js';
 import { UNKNOWN_USAGE } from './model-call.js';
 import { takeHashes, takeOutcome, uncountableText } from './outside-values.js';

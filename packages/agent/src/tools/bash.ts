@@ -17,6 +17,7 @@ import { type CommandVariables, hardenedGit } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import type { CallFacts, Needs, ShellFacts } from '../policy/judged-call.js';
+import type { TreeMove } from '../policy/repository-access.js';
 import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
@@ -238,6 +239,25 @@ const useJob = async (
 
 // ---- A run ----
 
+/**
+ * Protected files that git writes when it moves the working tree. They are decided about like those
+ * that a tool writes; without that they are read-only, and git goes on without them.
+ */
+export type MovedFiles = {
+  /**
+   * Real paths of protected files that the moves change, and of those that git could not write
+   * before. If the moves are unknown, all that it tracks.
+   */
+  find(workspace: string, moves: readonly TreeMove[] | 'unknown'): Promise<readonly string[]>;
+  /**
+   * Before a command that may change the repository, and may write these protected files. Returns
+   * why it must not run: it could commit files that git could not write. Null if it may.
+   */
+  begin(workspace: string, writable: readonly string[]): Promise<string | null>;
+  /** After it: what its result says of protected files that git could not write; or null. */
+  end(workspace: string, writable: readonly string[]): Promise<string | null>;
+};
+
 /** What all commands of a session share. */
 type Shell = {
   /** Pawl's environment; its PATH finds the shell. */
@@ -251,6 +271,8 @@ type Shell = {
   readonly findDiscarded: FindDiscarded;
   /** Tells how git reads words: aliases, and names that may be branches or files. */
   readonly askGit: AskGit;
+  /** Finds protected files that git would write. */
+  readonly movedFiles: MovedFiles;
   /** In the environment of all commands of this process, so that their processes can be found. */
   readonly sessionMark: string;
 };
@@ -262,9 +284,15 @@ const runCommand = async (
   context: ToolContext,
 ): Promise<ToolOutcome> => {
   const git = await gitAccess(shell, command, input, context);
-  return background
+  const { workspace } = context;
+  const { repository = 'read', writable = [] } = git;
+  const why = repository === 'read' ? null : await shell.movedFiles.begin(workspace, writable);
+  if (why !== null) return { ...failed(why), ran: 'no' };
+  const outcome = await (background
     ? runInBackground(shell, { command, git }, context)
-    : runToEnd(shell, { command, git, deadlineMs: input.timeoutMs ?? DEADLINE_MS }, context);
+    : runToEnd(shell, { command, git, deadlineMs: input.timeoutMs ?? DEADLINE_MS }, context));
+  const remark = repository === 'read' ? null : await shell.movedFiles.end(workspace, writable);
+  return remark === null ? outcome : { ...outcome, text: `${outcome.text}\n${remark}` };
 };
 
 /** `git`: what the command may do to git folders. `jobId`: null for a foreground command. */
@@ -412,19 +440,26 @@ const commandFacts = async (
   needs: Needs | undefined,
   workspace: string,
   shell: Shell,
-): Promise<Pick<CallFacts, 'shell' | 'unrecoverable' | 'discarded' | 'expects'>> => {
-  const [read, losses, { expectedNeeds }] = await Promise.all([
+): Promise<Pick<CallFacts, 'paths' | 'shell' | 'unrecoverable' | 'discarded' | 'expects'>> => {
+  const [read, losses, { expectedNeeds }, access] = await Promise.all([
     readFacts(command, workspace, shell),
     import('../policy/shell/unrecoverable-files.js'),
     import('../policy/shell/expected-needs.js'),
+    import('../policy/repository-access.js'),
   ]);
   const { unrecoverableFiles, discardedFiles, withGitReadings } = losses;
   const facts = await withGitReadings(read, workspace, shell.askGit);
+  // protected files that git writes are decided about as those that a tool writes
+  const moved =
+    access.repositoryAccess(facts, needs) === 'read'
+      ? []
+      : await shell.movedFiles.find(workspace, access.treeMoves(facts));
   const unrecoverable = await unrecoverableFiles(facts, workspace, shell.findLosses);
   const discarded = await discardedFiles(facts, workspace, shell.findDiscarded);
   // what the command will probably need outside of the sandbox, which the model did not state
   const expects = needs === undefined ? expectedNeeds(command, facts, workspace) : null;
   return {
+    paths: [workspace, ...moved],
     shell: facts,
     ...(unrecoverable === null ? {} : { unrecoverable }),
     ...(discarded === null ? {} : { discarded }),
@@ -455,12 +490,16 @@ const gitAccess = async (
   shell: Shell,
   command: string,
   { needs }: Input,
-  { sandbox, workspace, shell: judged }: ToolContext,
+  { sandbox, workspace, paths, shell: judged }: ToolContext,
 ): Promise<RunOptions['git']> => {
   if (sandbox === 'off') return {};
   const { repositoryAccess, historyPurpose } = await import('../policy/repository-access.js');
   const facts = judged ?? (await readFacts(command, workspace, shell));
-  return { repository: repositoryAccess(facts, needs), purpose: historyPurpose(facts) };
+  return {
+    repository: repositoryAccess(facts, needs),
+    purpose: historyPurpose(facts),
+    writable: paths.filter((place) => place !== workspace),
+  };
 };
 
 // ---- The tool ----

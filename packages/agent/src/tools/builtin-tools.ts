@@ -8,7 +8,7 @@ import type { UserPlaces } from '../policy/paths.js';
 import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { readUserPlaces } from '../secrets/user-places.js';
-import { createBashTool } from './bash.js';
+import { createBashTool, type MovedFiles } from './bash.js';
 import { editTool } from './edit.js';
 import { createFetchTool } from './fetch.js';
 import { withAllowedWrites } from './file-change.js';
@@ -30,12 +30,15 @@ export type BuiltinOptions = {
   readonly findDiscarded?: FindDiscarded;
   /** Tells how git reads words. Default: it has no aliases, and names of branches alone. */
   readonly askGit?: AskGit;
+  /** Finds protected files that git would write. Default: nobody looks. */
+  readonly movedFiles?: MovedFiles;
   /** The user's places. Default: those that the environment names. */
   readonly userPlaces?: UserPlaces;
 };
 
 /** Nothing is known, so the policy takes the worst for true. */
 const NOBODY_LOOKS = async (): Promise<null> => null;
+const NO_MOVED: MovedFiles = { find: async () => [], begin: NOBODY_LOOKS, end: NOBODY_LOOKS };
 
 /** The tool `bash` for one session. */
 export const commandTool = ({
@@ -44,6 +47,7 @@ export const commandTool = ({
   findLosses = NOBODY_LOOKS,
   findDiscarded = NOBODY_LOOKS,
   askGit = NOBODY_LOOKS,
+  movedFiles = NO_MOVED,
 }: BuiltinOptions = {}): Tool =>
   createBashTool({
     environment,
@@ -52,6 +56,7 @@ export const commandTool = ({
     findLosses,
     findDiscarded,
     askGit,
+    movedFiles,
     sessionMark: randomBytes(6).toString('hex'),
   });
 
@@ -69,6 +74,7 @@ export const builtinTools = ({
   findLosses = NOBODY_LOOKS,
   findDiscarded = NOBODY_LOOKS,
   askGit = NOBODY_LOOKS,
+  movedFiles = NO_MOVED,
   userPlaces = readUserPlaces(environment),
 }: BuiltinOptions = {}): readonly Tool[] => [
   readTool,
@@ -78,7 +84,7 @@ export const builtinTools = ({
   // asks about protected files such as git hooks, and tells the sandbox which ones were allowed
   withAllowedWrites(editTool, sandbox, environment, userPlaces),
   withAllowedWrites(writeTool, sandbox, environment, userPlaces),
-  commandTool({ environment, sandbox, findLosses, findDiscarded, askGit }),
+  commandTool({ environment, sandbox, findLosses, findDiscarded, askGit, movedFiles }),
   todoTool,
   createFetchTool(environment),
 ];

@@ -743,6 +743,7 @@ export class ProtectedFiles {
 
   /** Restores a symlink, or a small file that was not read-only for a command. */
   #restore({ kind, path: place, content, links, target }: Known): void {
+    if (this.#allowed.has(place)) return; // its removal was allowed
     // If its folder is gone as well, or something else stands there, that is judged by itself.
     const isOwn = [...this.#created].some((top) => isWithin(place, top));
     let restored: string | null = null;

@@ -56,6 +56,8 @@ export type WorkspaceAccess = {
   readonly isWritable: boolean;
   readonly repository: RepositoryAccess;
   readonly purpose: HistoryPurpose;
+  /** Protected files that it may write: the user allowed that. */
+  readonly writable: readonly string[];
 };
 
 /** What commands see beside the workspace. */
@@ -250,14 +252,17 @@ type WritableWorkspace = {
   readonly userPlaces: readonly string[];
   /** Folders with a harmless repository that a command of this session created. */
   readonly createdRepositories: readonly string[];
+  /** Protected files that the user allowed the command to write. */
+  readonly allowed: readonly string[];
 };
 
 /** Mounts of a workspace that the command may write to, except its protected paths. */
 const writableMounts = (
-  { workspace, repository, scan, userPlaces, createdRepositories }: WritableWorkspace,
+  { workspace, repository, scan, userPlaces, createdRepositories, allowed }: WritableWorkspace,
   access: RepositoryAccess,
 ): PlannedMounts => {
-  const { mounts, bound, exchangeable } = protectedMounts(scan.protectedPaths.values(), {
+  const kept = [...scan.protectedPaths.values()].filter((one) => !holdsOne(one, allowed));
+  const { mounts, bound, exchangeable } = protectedMounts(kept, {
     workspace,
     userPlaces: new Set(userPlaces),
     createdRepositories,
@@ -268,6 +273,10 @@ const writableMounts = (
   const git = access === 'read' ? usual : withGitFolders(all, gitFolders, access, workspace);
   return { bound, exchangeable, usual: usual.mounts, ...git };
 };
+
+/** Whether a protected path is one of these files, or a folder with one of them. */
+const holdsOne = ({ path: place, inGit }: ProtectedPath, files: readonly string[]): boolean =>
+  !inGit && files.some((file) => isWithin(file, place));
 
 /** A link itself can't be masked: where it leads to is. */
 const isLink = (place: string): boolean => entryStatus(place)?.isSymbolicLink() === true;
@@ -297,12 +306,22 @@ export class WorkspaceGuard {
     this.#history = history;
   }
 
+  /** Lets tools and commands write these files, and folders that come with them. */
+  #allowWriting(scan: Scan, allowed: readonly string[]): void {
+    for (const one of scan.protectedPaths.values())
+      if (holdsOne(one, allowed)) this.#files.allowWriting(one.path);
+    // a folder that is not there yet comes with its file
+    for (const file of allowed)
+      for (let place = file; place !== this.#workspace; place = path.dirname(place))
+        this.#files.allowWriting(place);
+  }
+
   /**
    * The mounts of a command that is about to start. From now on it counts as running, until `end`.
    * `sockets`: where none can be used, none is masked, and nobody looks for those in the workspace.
    */
   mountsFor(
-    { isWritable, repository: access, purpose }: WorkspaceAccess,
+    { isWritable, repository: access, purpose, writable: allowed }: WorkspaceAccess,
     view: VisibleMachine,
     sockets: Sockets,
   ): WorkspaceMounts {
@@ -310,6 +329,7 @@ export class WorkspaceGuard {
     const repository = viewRepository(workspace, view.secrets);
     this.#repository = repository;
     const scan = sockets === NO_SOCKETS ? null : this.#files.scanBefore(repository.elsewhere);
+    if (scan !== null) this.#allowWriting(scan, allowed);
     if (this.#running === 0 && scan !== null) this.#ownSockets = scan.sockets;
     const { mounts, usual, bound, closed, changeable, exchangeable } =
       isWritable && scan !== null
@@ -317,6 +337,7 @@ export class WorkspaceGuard {
             {
               ...{ workspace, repository, scan, userPlaces: this.#userPlaces },
               createdRepositories: this.#files.createdRepositories(),
+              allowed,
             },
             access,
           )

@@ -1,0 +1,157 @@
+/**
+ * Protected files that git would write, asked before a command starts; and protected files that git
+ * could not write, since they were read-only for the command in which it moved the working tree.
+ */
+
+import path from 'node:path';
+import type { ProcessEnvironment } from '../platform/environment.js';
+import { isWithin } from '../platform/files.js';
+import { ProgramFailure } from '../platform/run-program.js';
+import { findProtection } from '../policy/paths.js';
+import type { TreeMove } from '../policy/repository-access.js';
+import type { MovedFiles } from '../tools/bash.js';
+import { findCommit, type Repository, useRepository } from './git.js';
+
+const isProtected = (name: string): boolean => findProtection(name) !== null;
+
+const names = (output: string): readonly string[] =>
+  output.split('\0').flatMap((line) => (isProtected(line.trim()) ? [line.trim()] : []));
+
+/** The answer of git, or nothing where it knows none: the command itself will fail then. */
+const ask = async (
+  repository: Repository,
+  words: readonly string[],
+): Promise<readonly string[]> => {
+  const { code, output } = await repository.run(words);
+  return code === 0 ? names(output.toString('utf8')) : [];
+};
+
+/** The commit that a word names. A branch of a remote may be named alone, as `git switch` does. */
+const resolve = async (repository: Repository, revision: string): Promise<string | null> => {
+  const commit = await findCommit(
+    repository,
+    revision === '@{upstream}' ? await findUpstream(repository) : revision,
+  );
+  if (commit !== null || revision.startsWith('-')) return commit;
+  const listed = await repository.run([
+    'for-each-ref',
+    '--format=%(objectname)',
+    `refs/remotes/*/${revision}`,
+  ]);
+  return listed.output.toString('utf8').split('\n')[0] || null;
+};
+
+/** What a merge or rebase without a name takes. Our git reads no settings of branches itself. */
+const findUpstream = async ({ tryAsk, config }: Repository): Promise<string> => {
+  const branch = (await tryAsk(['symbolic-ref', '--short', 'HEAD'])) ?? '';
+  const [remote, ref = ''] = ['remote', 'merge'].map((key) =>
+    config.get(`branch.${branch}.${key}`),
+  );
+  return remote === '.' ? ref : ref.replace('refs/heads/', `refs/remotes/${remote}/`);
+};
+
+const fillIn = (question: readonly string[], commit: string): readonly string[] =>
+  question.map((word) => word.replace('{}', commit));
+
+const movedBy = async (
+  repository: Repository,
+  { revisions, questions }: TreeMove,
+): Promise<readonly string[]> => {
+  const moved: string[] = [];
+  const commits = await Promise.all(revisions.map((one) => resolve(repository, one)));
+  for (const question of questions) {
+    if (!question.some((word) => word.includes('{}'))) {
+      moved.push(...(await ask(repository, question)));
+      continue;
+    }
+    for (const commit of commits)
+      if (commit !== null) moved.push(...(await ask(repository, fillIn(question, commit))));
+  }
+  return moved;
+};
+
+const DIFF = ['diff', '--no-renames', '--no-ext-diff', '--no-textconv'];
+/** How many earlier commits of HEAD are compared. */
+const EARLIER_MAX = 20;
+
+/** Whether a file has the content of an earlier commit of HEAD. */
+const hasEarlierContent = async (repository: Repository, name: string): Promise<boolean> => {
+  const log = await repository.run(['log', '-g', `-n${EARLIER_MAX}`, '--format=%H', 'HEAD']);
+  for (const commit of log.output
+    .toString('utf8')
+    .split('\n')
+    .filter((line) => line !== '')) {
+    const { code } = await repository.run([...DIFF, '--quiet', commit, '--', name]);
+    if (code === 0) return true;
+  }
+  return false;
+};
+
+/** Protected files that are not as the index has them. */
+const changedNames = (repository: Repository): Promise<readonly string[]> =>
+  ask(repository, [...DIFF, '--name-only', '-z']);
+
+export const createMovedFiles = (environment: ProcessEnvironment): MovedFiles => {
+  /** Files that git could not write when it moved on. */
+  let stale: readonly string[] = [];
+  let changedBefore: readonly string[] = [];
+  const look = async (
+    workspace: string,
+    find: (repository: Repository) => Promise<readonly string[]>,
+  ): Promise<readonly string[]> => {
+    const place = { workspace, environment, signal: new AbortController().signal };
+    try {
+      const files = await useRepository(place, async (repository) =>
+        (await find(repository))
+          .map((name) => path.join(repository.top, name))
+          .filter((file) => isWithin(file, workspace)),
+      );
+      return [...new Set(files ?? [])];
+    } catch (error) {
+      if (error instanceof ProgramFailure) return []; // git fails for the command as well
+      throw error;
+    }
+  };
+  return {
+    async find(workspace, moves) {
+      if (moves.length === 0) return stale;
+      const moved = await look(workspace, async (repository) =>
+        moves === 'unknown'
+          ? ask(repository, ['ls-files', '-z'])
+          : (await Promise.all(moves.map((move) => movedBy(repository, move)))).flat(),
+      );
+      return [...new Set([...moved, ...stale])];
+    },
+    async begin(workspace, writable) {
+      const left = stale.filter((file) => !writable.includes(file));
+      if (left.length > 0) return `Not run: ${describeStale(left, workspace)}`;
+      changedBefore = await look(workspace, changedNames);
+      return null;
+    },
+    async end(workspace, writable) {
+      const isLeft = (file: string): boolean =>
+        stale.includes(file) || !(changedBefore.includes(file) || writable.includes(file));
+      stale = await look(workspace, async (repository) => {
+        const left: string[] = [];
+        for (const name of await changedNames(repository))
+          if (
+            isLeft(path.join(repository.top, name)) &&
+            (await hasEarlierContent(repository, name))
+          )
+            left.push(name);
+        return left;
+      });
+      return stale.length === 0 ? null : `[${describeStale(stale, workspace)}]`;
+    },
+  };
+};
+
+const describeStale = (stale: readonly string[], workspace: string): string => {
+  const shown = stale.map((file) => path.relative(workspace, file));
+  const [have, them] = stale.length === 1 ? ['has', 'it'] : ['have', 'them'];
+  return (
+    `${shown.join(', ')} still ${have} the content of an earlier commit: git moved on and could ` +
+    `not write ${them}, since protected files are read-only here. A commit of all files would take ` +
+    `the branch's changes back. To finish the move: git checkout -- ${shown.join(' ')}`
+  );
+};

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import '../../../../test/own-process.js';
+import {
+  callTools,
+  rawCall,
+  resultsOf,
+  say,
+  testModel,
+} from '../../../../test/kit/runtime/stage.js';
+import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { fileJournals } from '../../src/journal/file-store.js';
+import { messagesOf } from '../../src/machine/conversation.js';
+import type { ApprovalQuestion, OnApproval } from '../../src/session/approvals.js';
+import { createAgent } from '../../src/session/create-agent.js';
+
+const PROTECTED = ['AGENTS.md', '.npmrc', '.github/workflows/ci.yml', '.vscode/settings.json'];
+
+const AUTHOR = {
+  GIT_AUTHOR_NAME: 'a',
+  GIT_AUTHOR_EMAIL: 'a@example.com',
+  GIT_COMMITTER_NAME: 'a',
+  GIT_COMMITTER_EMAIL: 'a@example.com',
+};
+
+const shell = (folder: string, command: string): string =>
+  execFileSync('bash', ['-c', command], {
+    cwd: folder,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+    env: { ...process.env, ...AUTHOR, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' },
+  });
+
+const writeAll = (folder: string, text: string): void => {
+  for (const name of PROTECTED) {
+    mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+    writeFileSync(path.join(folder, name), `${text}\n`);
+  }
+};
+
+/** `main`; `feature`, which changes the protected files and adds one; `plain`, which changes none. */
+const makeRepository = (folder: string): void => {
+  mkdirSync(folder);
+  writeAll(folder, 'main');
+  writeFileSync(path.join(folder, 'a.txt'), 'a\n');
+  shell(
+    folder,
+    'git init -q -b main && git config user.name a && git config user.email a@example.com && ' +
+      'echo remote.git > .git/info/exclude && git add -A && git commit -qm begin && ' +
+      'git switch -qc plain && echo p > p.txt && git add -A && git commit -qm plain && ' +
+      'git switch -qc feature main',
+  );
+  writeAll(folder, 'feature');
+  writeFileSync(path.join(folder, '.vscode', 'tasks.json'), '{}\n');
+  shell(
+    folder,
+    'echo f > f.txt && git add -A && git commit -qm feature && git switch -q main && ' +
+      'echo m > m.txt && git add -A && git commit -qm more && git clone -q --bare . remote.git',
+  );
+};
+
+const filesIn = (folder: string, below = ''): readonly string[] =>
+  readdirSync(path.join(folder, below), { withFileTypes: true }).flatMap((entry) => {
+    const name = path.join(below, entry.name);
+    if (['.git', 'remote.git'].includes(name)) return [];
+    return entry.isDirectory() ? filesIn(folder, name) : [name];
+  });
+
+/** All files with their content, and what git has. */
+const lookAt = (folder: string) => ({
+  files: filesIn(folder).map((name) => [name, readFileSync(path.join(folder, name), 'utf8')]),
+  head: shell(folder, 'git rev-parse HEAD^{tree}; git branch --show-current'),
+  status: shell(folder, 'git status --porcelain -uall; git stash list --format=%gd'),
+});
+
+const runIn = async (
+  context: TestContext,
+  workspace: string,
+  replies: readonly (readonly string[])[],
+  onApproval?: OnApproval,
+): Promise<readonly string[]> => {
+  // a session alone keeps no process alive
+  const alive = setInterval(() => undefined, 1_000);
+  context.after(() => clearInterval(alive));
+  const state = temporaryFolder(context, 'git-moves-state');
+  process.env.XDG_STATE_HOME = state;
+  const calls = replies.map((commands, reply) =>
+    callTools(...commands.map((command, at) => rawCall(`${reply}-${at}`, 'bash', { command }))),
+  );
+  const agent = createAgent({
+    model: testModel(...calls, say('done')),
+    journals: fileJournals({ folder: path.join(state, 'pawl') }),
+  });
+  const session = await agent.open({
+    workspace,
+    preset: onApproval === undefined ? 'auto' : 'careful',
+    ...(onApproval === undefined ? { settings: { onAsk: 'deny' } } : { onApproval }),
+  });
+  await session.prompt('go');
+  const messages = messagesOf((await session.state()).session.conversation);
+  await session.close();
+  return messages.flatMap((message) => Object.values(resultsOf([message])));
+};
+
+type Row = {
+  readonly command: string;
+  /** What the user did before. */
+  readonly before?: string;
+};
+
+const dirty = PROTECTED.map((name) => `echo mine >> ${name}`).join(' && ');
+const rows: readonly Row[] = [
+  { command: 'git switch -q feature' },
+  { command: 'git switch -q -', before: 'git switch -q feature && git switch -q main' },
+  { command: 'git checkout -q feature' },
+  { command: 'git checkout -q feature -- .' },
+  { command: 'git merge -q -m merged feature' },
+  { command: 'git pull -q --no-rebase --no-edit ./remote.git feature' },
+  { command: 'git cherry-pick feature' },
+  { command: 'git rebase -q feature' },
+  { command: 'git revert --no-edit HEAD', before: 'git switch -q feature' },
+  { command: 'git reset -q --hard feature' },
+  { command: 'git stash -q', before: dirty },
+  { command: 'git stash pop -q', before: `${dirty} && git stash -q` },
+  { command: 'git restore --source=feature .' },
+];
+
+for (const { command, before = 'true' } of rows) {
+  test(`${command}: the user is asked by the names of protected files, and git does all or nothing`, async (context) => {
+    const folder = realpathSync(temporaryFolder(context, 'git-moves'));
+    const [outside, allowed, refused] = ['outside', 'allowed', 'refused'].map((name) =>
+      path.join(folder, name),
+    ) as [string, string, string];
+    makeRepository(outside);
+    shell(outside, before);
+    for (const copy of [allowed, refused]) cpSync(outside, copy, { recursive: true });
+    const untouched = lookAt(refused);
+    const [denial = ''] = await runIn(context, refused, [[command]]);
+    assert.match(denial, /denied by policy/);
+    for (const name of PROTECTED) assert.ok(denial.includes(name), `${name} in: ${denial}`);
+    assert.deepEqual(lookAt(refused), untouched);
+    const questions: ApprovalQuestion[] = [];
+    const [result = ''] = await runIn(context, allowed, [[command]], (question) => {
+      questions.push(question);
+      return 'allow';
+    });
+    assert.equal(questions.length, 1);
+    for (const name of PROTECTED)
+      assert.ok(questions[0]?.protectedPaths.includes(path.join(allowed, name)), name);
+    shell(outside, command);
+    assert.deepEqual(lookAt(allowed), lookAt(outside), result);
+    assert.doesNotMatch(result, /set aside|restored|moved to|still ha/);
+  });
+}
+
+test('a branch that changes no protected file is switched to without a question', async (context) => {
+  const folder = path.join(realpathSync(temporaryFolder(context, 'git-moves')), 'work');
+  makeRepository(folder);
+  const [result = ''] = await runIn(context, folder, [
+    ['git switch -q plain && git merge -q main -m m'],
+  ]);
+  assert.doesNotMatch(result, /denied|still has/);
+  assert.match(lookAt(folder).head, /plain/);
+  assert.ok(filesIn(folder).includes('m.txt'));
+});
+
+for (const [title, commands] of [
+  ['in a later reply', [['bash switch-branch.sh'], ['git commit -qam fix']]],
+  ['in the same reply', [['bash switch-branch.sh', 'git commit -qam fix']]],
+] as const) {
+  test(`a script that leaves protected files behind is told of, and no commit ${title} takes the branch back`, async (context) => {
+    const folder = path.join(realpathSync(temporaryFolder(context, 'git-moves')), 'work');
+    makeRepository(folder);
+    writeFileSync(path.join(folder, 'switch-branch.sh'), 'git switch -q feature\n');
+    const [moved = '', committed = ''] = await runIn(context, folder, commands);
+    for (const name of PROTECTED) assert.ok(moved.includes(name), moved);
+    assert.match(moved, /still have the content of an earlier commit.*git checkout -- /s);
+    assert.match(committed, /denied by policy|not run/i);
+    assert.match(shell(folder, 'git log -1 --format=%s'), /feature/);
+  });
+}
+
+test('what the user did to a protected file is not taken for a move', async (context) => {
+  const folder = path.join(realpathSync(temporaryFolder(context, 'git-moves')), 'work');
+  makeRepository(folder);
+  shell(folder, 'git restore --source=feature AGENTS.md && echo own >> .npmrc && echo b >> a.txt');
+  const [result = ''] = await runIn(context, folder, [['git add a.txt && git commit -qm fix']]);
+  assert.doesNotMatch(result, /still ha|denied/);
+  assert.match(shell(folder, 'git log -1 --format=%s'), /fix/);
+});
