@@ -280,7 +280,8 @@ const lostByGit = (command: ParsedCommand, { discarded }: CallFacts): string | n
   if (why === null || discarded === undefined || pathRestore(command) === null) return why;
   if (discarded.length === 0) return null;
   const more = discarded.length > LOST_MAX ? ` and ${discarded.length - LOST_MAX} more` : '';
-  return `${why}: ${discarded.slice(0, LOST_MAX).join(', ')}${more}`;
+  const known = why.replace('could be lost', 'would be lost');
+  return `${known}: ${discarded.slice(0, LOST_MAX).join(', ')}${more}`;
 };
 
 /** Whether the user wrote all rules that allow by hand. `folder`: an answer wrote the rule. */

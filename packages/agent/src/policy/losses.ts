@@ -634,7 +634,7 @@ export const makesBranch = (words: Words): boolean =>
   hasGitOption(words, 't', '--detach') ||
   hasGitOption(words, 'd', '');
 
-const lost = 'changes that were not committed would be lost';
+const lost = 'changes that were not committed could be lost';
 /** What a subcommand would lose, as the reason to ask; null if nothing. */
 const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
   reset: (words) => (hasGitOption(words, '', '--hard', '--merge', '--keep') ? lost : null),
@@ -642,7 +642,7 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
     hasGitOption(words, 'n', '--dry-run') ||
     !(hasGitOption(words, 'f', '--force') || words.includes(null))
       ? null
-      : 'files that git does not know would be lost',
+      : 'files that git does not know could be lost',
   checkout: (words) =>
     hasGitOption(words, 'f', '--force') ||
     hasGitOption(words, 'p', '--patch', '--pathspec-from-file') ||
@@ -668,7 +668,7 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
   branch: (words) =>
     hasGitOption(words, 'D', '') ||
     (hasGitOption(words, 'd', '--delete') && hasGitOption(words, 'f', '--force'))
-      ? 'commits that are on no other branch would be lost'
+      ? 'commits that are on no other branch could be lost'
       : null,
   push: (words) =>
     hasGitOption(
@@ -694,12 +694,12 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
       : null,
   gc: (words) =>
     hasGitOption(words, '', '--prune') && !words.includes('--prune=never')
-      ? 'commits that nothing names would be lost'
+      ? 'commits that nothing names could be lost'
       : null,
-  prune: () => 'commits that nothing names would be lost',
+  prune: () => 'commits that nothing names could be lost',
   worktree: (words) => (words[0] === 'remove' && hasGitOption(words, 'f', '--force') ? lost : null),
   'update-ref': (words) =>
-    hasGitOption(words, 'd', '--stdin') ? 'commits that nothing names would be lost' : null,
+    hasGitOption(words, 'd', '--stdin') ? 'commits that nothing names could be lost' : null,
   'read-tree': (words) => (hasGitOption(words, 'u', '--reset') ? lost : null),
   'checkout-index': (words) => (hasGitOption(words, 'f', '--force') ? lost : null),
   rm: (words) => (hasGitOption(words, 'f', '--force') ? lost : null),

@@ -7,6 +7,7 @@ import {
   realpathSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
@@ -363,15 +364,25 @@ test('careful asks before files are lost that could not be taken back, and only 
         return { deny: 'no' };
       },
     },
-    [bash('rm -rf src precious.txt'), say('done'), bash('rm secret.env'), say('not done')],
+    [
+      bash('rm -rf src precious.txt'),
+      say('done'),
+      bash('uniq src/clean.ts secret.env; rm secret.env'),
+      say('done'),
+      bash('rm large.env'),
+      say('not done'),
+    ],
   );
   writeFileSync(path.join(workspace, '.git', 'info', 'exclude'), '*.env\n');
   writeFileSync(path.join(workspace, 'secret.env'), 'ignored\n');
+  writeFileSync(path.join(workspace, 'large.env'), '');
+  truncateSync(path.join(workspace, 'large.env'), 21 * 1024 * 1024);
   await session.prompt('first');
   assert.deepEqual([asked, text(workspace, 'precious.txt')], [[], null]);
   await session.prompt('second');
-  assert.deepEqual(asked, ['{"command":"rm secret.env"}']);
-  assert.equal(text(workspace, 'secret.env'), 'ignored\n');
+  assert.deepEqual([asked, text(workspace, 'secret.env')], [[], null]);
+  await session.prompt('third');
+  assert.deepEqual(asked, ['{"command":"rm large.env"}']);
   await session.rewind({ at: 0 });
   assert.equal(text(workspace, 'precious.txt'), 'precious\n');
   assert.equal(text(workspace, 'secret.env'), 'ignored\n');

@@ -165,7 +165,7 @@ test('a command that had not begun is claimed by the resumed session: it begins 
     return existsSync(file) && /^run /m.test(readFileSync(file, 'latin1'));
   };
   const place = await makeServed(context, (_, index) => {
-    if (index === 0) return message(call('c0', 'bash', { command: 'echo ready' }));
+    if (index === 0) return message(call('c0', 'bash', { command: 'echo ready >ready' }));
     if (index > 1) return done;
     // Now the launcher gets the order to start the next command, and can do nothing.
     while (!isParked(place)) execFileSync('sleep', ['0.01']);
