@@ -75,6 +75,7 @@ export const createLateCheckpoints = (
     unkept: async (paths) => (await load()).unkept(paths),
     describe: async (checkpoints) => (await load()).describe(checkpoints),
     plan: async (request) => (await load()).plan(request),
+    planFile: async (version) => (await load()).planFile(version),
     restore: async (plan) => (await load()).restore(plan),
     close: async () => (loading === null ? undefined : (await load()).close()),
   };

@@ -20,7 +20,7 @@ export type Folder = {
   remove(name: string): void;
   git(...words: readonly string[]): void;
   /** A session in the folder. */
-  session(sessionId: string): WatchedSession;
+  session(sessionId: string, more?: { readonly parent?: string }): WatchedSession;
   /** Until a change that follows has another time than those before. */
   rest(): Promise<void>;
 };
@@ -45,10 +45,11 @@ const openSession = (
   test: TestContext,
   { workspace, stateFolder, write }: Pick<Folder, 'workspace' | 'stateFolder' | 'write'>,
   sessionId: string,
+  parent: string | undefined,
 ): WatchedSession => {
   const hashes = new Map<string, string>();
   const written = (file: string): string | undefined => hashes.get(file);
-  const place = { workspace, sessionId, stateFolder, environment: process.env, written };
+  const place = { workspace, sessionId, parent, stateFolder, environment: process.env, written };
   const checkpoints = createCheckpoints(place);
   test.after(() => checkpoints.close());
   const taken: string[] = [];
@@ -123,7 +124,8 @@ export const makeFolder = (
         : null;
     },
     remove: (name) => rmSync(path.join(workspace, name), { recursive: true }),
-    session: (sessionId) => openSession(test, { workspace, stateFolder, write }, sessionId),
+    session: (sessionId, { parent } = {}) =>
+      openSession(test, { workspace, stateFolder, write }, sessionId, parent),
     // the clock of the file system goes in steps of some milliseconds
     rest: () => sleep(40).then(() => undefined),
   };
