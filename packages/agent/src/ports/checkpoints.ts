@@ -81,6 +81,11 @@ export type Checkpoints = {
    */
   before(call: JudgedCall | null): Promise<'kept' | 'reads'>;
   /**
+   * Called when a call has ended for which `before` was called. What the model is to hear of
+   * uncommitted text of the user that is gone since; empty: nothing.
+   */
+  after(call: JudgedCall): Promise<string>;
+  /**
    * Called when a batch has ended, with its calls that may have changed files. Changes from before
    * the first of them are somebody else's. Null: nothing changed, and there is no checkpoint.
    */

@@ -68,6 +68,7 @@ export const createLateCheckpoints = (
   return {
     before: async (call) =>
       call !== null && (await onlyReads(call)) ? 'reads' : (await load()).before(call),
+    after: async (call) => (loading === null ? '' : (await load()).after(call)),
     take: async (ended) => (await load()).take(ended),
     // without the code loaded there is no checkpoint: nothing to sweep, record or close
     sweep: async (by) => (loading === null ? null : (await load()).sweep(by)),

@@ -303,3 +303,65 @@ test('two sessions: while a call of the other one runs, what it may have changed
   await one.rewind({ ids: one.taken.slice(-1) });
   assert.equal(folder.read('d/c'), 'mine\n', 'control: a killed session claims no more than names');
 });
+
+// ---- Uncommitted text of the user ----
+
+const DIRTY = 'one\ntwo\nmine\n';
+
+/** Commands after which a text of the user is gone, in whatever words. */
+const losing: readonly (readonly [command: string, work: (folder: Folder) => void])[] = [
+  ['git checkout src/a', ({ git }) => git('checkout', 'src/a')],
+  ['git checkout -q .', ({ git }) => git('checkout', '-q', '.')],
+  ['git stash', ({ git }) => git('stash')],
+  ['git reset --hard', ({ git }) => git('reset', '-q', '--hard')],
+  ['rm src/a', ({ remove }) => remove('src/a')],
+  ['sed -i s/mine/yours/ src/a', ({ write }) => write('src/a', 'one\ntwo\nyours\n')],
+  [
+    'mv src/a b',
+    ({ remove, write }) => {
+      write('b', DIRTY);
+      remove('src/a');
+    },
+  ],
+];
+
+for (const [text, work] of losing)
+  test(`that uncommitted text is gone is said after ${text}, with the way back`, async (t) => {
+    const folder = makeFolder(t, { 'src/a': 'one\ntwo\n' });
+    folder.write('src/a', DIRTY);
+    await folder.rest();
+    const session = folder.session('one');
+    const heard = await session.bash(text, () => work(folder));
+    assert.match(heard, /^Uncommitted text of the user in src\/a was replaced or removed while `/);
+    assert.ok(heard.includes(`\`${text}\``) && heard.includes('checkpoints one --restore src/a'));
+    const taken = await session.end();
+    assert.match(taken?.leftOut.join('\n') ?? '', /Uncommitted text of the user in src\/a/);
+    await session.rewind();
+    assert.equal(folder.read('src/a'), DIRTY);
+  });
+
+const keeping: readonly (readonly [title: string, work: (folder: Folder) => void])[] = [
+  ['a line is added', ({ write }) => write('src/a', `${DIRTY}new\n`)],
+  ['a committed line is changed', ({ write }) => write('src/a', 'ONE\ntwo\nmine\n')],
+  ['the text is committed', ({ git }) => git('commit', '-qam', 'mine')],
+  ['a clean file is deleted', ({ remove }) => remove('clean')],
+];
+
+for (const [title, work] of keeping)
+  test(`control: nothing is said of uncommitted text where ${title}`, async (t) => {
+    const folder = makeFolder(t, { 'src/a': 'one\ntwo\n', clean: 'c\n' });
+    folder.write('src/a', DIRTY);
+    await folder.rest();
+    const session = folder.session('one');
+    assert.equal(await session.bash('x', () => work(folder)), '');
+    assert.deepEqual((await session.end())?.leftOut ?? [], []);
+  });
+
+test('control: nothing is said of text that the session wrote itself', async (t) => {
+  const folder = makeFolder(t, { 'src/a': 'one\n' });
+  const session = folder.session('one');
+  await session.bash('echo agent >> src/a', () => folder.write('src/a', 'one\nagent\n'));
+  await session.end();
+  await folder.rest();
+  assert.equal(await session.bash('git checkout src/a', () => folder.git('checkout', 'src/a')), '');
+});

@@ -31,8 +31,8 @@ export type WatchedSession = {
   readonly taken: string[];
   /** A tool for files writes the file. `then`: somebody else works before the next call. */
   edit(name: string, text: string, then?: () => void): Promise<void>;
-  /** A command runs, and meanwhile whatever `work` does. */
-  bash(text: string, work: () => void | Promise<void>): Promise<void>;
+  /** A command runs, and meanwhile whatever `work` does. What the model hears of the user's text. */
+  bash(text: string, work: () => void | Promise<void>): Promise<string>;
   /** The batch ends. */
   end(): Promise<TakenCheckpoint | null>;
   /** Takes checkpoints back, by default all. */
@@ -70,8 +70,10 @@ const openSession = (
       then?.();
     },
     async bash(text, work) {
-      await begin(toolCall({ callId: '2', tool: 'bash', input: { command: text } }));
+      const call = toolCall({ callId: '2', tool: 'bash', input: { command: text }, title: text });
+      await begin(call);
       await work();
+      return checkpoints.after(call);
     },
     async end() {
       const ended = await checkpoints.take({ by: 'agent', calls });

@@ -24,13 +24,13 @@ import { appendFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/prom
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isLockedAnywhere } from '../../journal/lock.js';
-import { lockPath } from '../../journal/state-folder.js';
+import { hashBytes, lockPath } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
 import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin } from '../../platform/files.js';
 import { plural } from '../../platform/text.js';
-import type { JudgedCall } from '../../policy/judged-call.js';
+import { callTitle, type JudgedCall } from '../../policy/judged-call.js';
 import type {
   ChangedBy,
   Checkpoints,
@@ -145,6 +145,11 @@ const withFolders = (names: readonly string[]): readonly string[] => [
   ...names,
 ];
 
+const TITLE_MAX = 60;
+
+const cutTitle = (title: string): string =>
+  title.length <= TITLE_MAX ? title : `${title.slice(0, TITLE_MAX - 1)}…`;
+
 /** Whether a call changes only files that it names. */
 const namesItsFiles = ({ traits, facts }: JudgedCall): boolean =>
   traits.group === 'fileChanges' && facts.shell === undefined;
@@ -178,6 +183,10 @@ class SessionCheckpoints implements Checkpoints {
   /** Sentences about files that can't be taken back: all so far, and those not yet reported. */
   readonly #reported = new Set<string>();
   #unreported: string[] = [];
+  /** Whether git knows the workspace, so that a text can be uncommitted. */
+  #hasCommits = false;
+  /** Texts of the user that are reported as replaced, by name and hash. */
+  readonly #lost = new Set<string>();
   /** When the first call began since the last checkpoint; null: none. */
   #ranFromMs: number | null = null;
   /** When the first command since the last checkpoint started; null: none has. */
@@ -260,6 +269,50 @@ class SessionCheckpoints implements Checkpoints {
       });
       return 'kept' as const;
     });
+  }
+
+  after(call: JudgedCall): Promise<string> {
+    return this.#inTurn(async () => {
+      if (namesItsFiles(call) || !this.#hasCommits) return '';
+      const names: string[] = [];
+      for (const [name, { entry, isUsers }] of this.#known) {
+        if (isUsers !== true) continue;
+        const stamp = lookAt(this.#place.workspace, name)?.stamp;
+        if (stamp !== entry.stamp && (await this.#hasLostText(name))) names.push(name);
+      }
+      if (names.length === 0) return '';
+      const [first = ''] = names;
+      const shown = names.slice(0, 5).map(showName).join(', ');
+      const text =
+        `Uncommitted text of the user in ${shown}${names.length > 5 ? ', …' : ''} was replaced or ` +
+        `removed while \`${cutTitle(callTitle(call, this.#place.workspace))}\` ran. It is stored: ` +
+        `pawl checkpoints ` +
+        `${this.#place.sessionId} --restore ${showName(first)} brings it back`;
+      this.#report(`${text}.`); // on the screen, with the next checkpoint
+      return `${text}, for the user to run. Tell them.`;
+    });
+  }
+
+  /** Whether lines that the file held and no commit has are gone since the last look. */
+  async #hasLostText(name: string): Promise<boolean> {
+    const before = this.#stateBefore(name);
+    if (before.kind !== 'file' || this.#lost.has(`${name} ${before.sha256}`)) return false;
+    let now = '';
+    const state = await readState(this.#place.workspace, name, (bytes) => {
+      now = bytes.toString('latin1');
+      return hashBytes(bytes);
+    });
+    if (isSameState(state, before) || state.kind === 'notKept') return false;
+    const text = (await this.#store.get(before.sha256))?.toString('latin1') ?? '';
+    const present = new Set(now.split('\n'));
+    const gone = text.split('\n').filter((line) => line.trim() !== '' && !present.has(line));
+    if (gone.length === 0) return false;
+    const committed = await this.#lister.readCommitted(name);
+    if (committed === null) return false; // there is no commit to compare with
+    const lines = new Set(committed.toString('latin1').split('\n'));
+    const isLost = gone.some((line) => !lines.has(line));
+    if (isLost) this.#lost.add(`${name} ${before.sha256}`);
+    return isLost;
   }
 
   take({
@@ -461,6 +514,7 @@ class SessionCheckpoints implements Checkpoints {
     const listedAtMs = Date.now() - TICK_MS;
     const listing = await this.#lister.list(true); // also which files equal git's blobs
     this.#noteListing(listing);
+    this.#hasCommits = listing.clean !== null;
     const entries = await lookAtAll(this.#place.workspace, listing.names);
     const tooLarge: string[] = [];
     let tooMany = 0;
@@ -477,7 +531,7 @@ class SessionCheckpoints implements Checkpoints {
       const content = await this.#copyFirst(name, entry);
       if (content.kind === 'notKept' && content.why === TOO_LARGE) tooLarge.push(showName(name));
       else if (content.kind === 'notKept') tooMany += 1;
-      this.#known.set(name, { entry, content });
+      this.#known.set(name, { entry, content, isUsers: true });
     }
     if (tooLarge.length > 0)
       this.#report(
@@ -528,6 +582,7 @@ class SessionCheckpoints implements Checkpoints {
         entry,
         // a link or folder has no content to copy
         content: entry.kind === 'file' ? await this.#copy(name, entry) : { kind: 'git', blob: '' },
+        ...(entry.kind === 'file' ? { isUsers: true as const } : {}),
       });
   }
 
@@ -661,9 +716,14 @@ class SessionCheckpoints implements Checkpoints {
   /** Takes over a state that is in the store. */
   #setKnown(name: string, state: FileState): void {
     const entry = lookAt(this.#place.workspace, name);
+    const isUsers = this.#known.get(name)?.isUsers === true ? { isUsers: true as const } : {};
     if (entry === null || state.kind === 'absent') this.#known.delete(name);
     else if (state.kind === 'file')
-      this.#known.set(name, { entry, content: { kind: 'stored', sha256: state.sha256 } });
+      this.#known.set(name, {
+        entry,
+        content: { kind: 'stored', sha256: state.sha256 },
+        ...isUsers,
+      });
     else if (state.kind === 'notKept')
       this.#known.set(name, { entry, content: { kind: 'notKept', why: state.why } });
     else this.#known.set(name, { entry, content: { kind: 'git', blob: '' } });
@@ -973,6 +1033,7 @@ class SessionCheckpoints implements Checkpoints {
       this.#known.unsaved.clear();
       this.#saved = { lines: lines.length, named: this.#named.size };
       this.#listing = await this.#list();
+      this.#hasCommits = true; // of no commit no text is asked
     } catch {
       // there is no scan: the first command makes one
     }
