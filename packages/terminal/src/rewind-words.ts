@@ -60,17 +60,23 @@ const countedText = (changes: ChangeSummary, change: Change, words: string): str
 };
 
 /**
- * Changes of files: `+12 −3 src/a.ts, 2 files deleted by npm run clean`. `deletedBy`: the call that
- * deleted, if it is known. Empty without changes.
+ * Changes of files: `+12 −3 src/a.ts, 2 files deleted while npm run clean ran`. `during`: the call
+ * in which all of them changed, if it is known. Empty without changes.
  */
-export const changesText = (changes: ChangeSummary, deletedBy = ''): string =>
-  [
+export const changesText = (changes: ChangeSummary, during = 'commands'): string => {
+  const text = [
     changedText(changes),
     countedText(changes, 'created', 'created'),
-    countedText(changes, 'deleted', deletedBy === '' ? 'deleted' : `deleted by ${deletedBy}`),
+    countedText(changes, 'deleted', 'deleted'),
   ]
     .filter(Boolean)
     .join(', ');
+  const { duringCommands = 0 } = changes;
+  if (duringCommands === 0) return text;
+  if (duringCommands < countFiles(changes))
+    return `${text}; ${duringCommands} of them while commands ran`;
+  return `${text} while ${during} ran`;
+};
 
 // ---- What a point of the session has changed ----
 
@@ -106,15 +112,11 @@ const shortTitle = (title: string): string => {
   return line.length <= TITLE_MAX ? line : `${line.slice(0, TITLE_MAX - 1)}…`;
 };
 
-/** The title of the calls that deleted all that the turn has deleted; empty if several did. */
-const deletingCalls = (turn: ChangePoint, points: readonly ChangePoint[]): string => {
-  const deleting = findCalls(turn, points).filter(
-    ({ changes }) => changes !== null && changes.deleted > 0,
-  );
-  const [first, ...more] = deleting;
-  if (first === undefined || more.length > 0) return '';
-  const isAll = first.changes?.deleted === turn.changes?.deleted;
-  return isAll ? shortTitle(first.title) : '';
+/** The title of the only calls of a turn that changed files; undefined if several did. */
+const changingCalls = (turn: ChangePoint, points: readonly ChangePoint[]): string | undefined => {
+  const changing = findCalls(turn, points).filter(({ changes }) => changes !== null);
+  const [first, ...more] = changing;
+  return first === undefined || more.length > 0 ? undefined : shortTitle(first.title);
 };
 
 /** Each file by its name; of those that stay also why. Those that only stay come last. */
@@ -123,10 +125,11 @@ export const namedFiles = (
   untouched: readonly FileLeft[],
 ): readonly string[] => {
   const whys = new Map(untouched.map(({ path, why }) => [path, why]));
-  const texts = files.map(({ path, change }) => {
+  const texts = files.map(({ path, change, duringCommands }) => {
     const why = whys.get(path);
     whys.delete(path);
-    return `${shownPath(path)} ${change}${why === undefined ? '' : ` (stays as it is: ${why})`}`;
+    const during = duringCommands === undefined ? '' : ' while commands ran';
+    return `${shownPath(path)} ${change}${during}${why === undefined ? '' : ` (stays as it is: ${why})`}`;
   });
   const others = [...whys].map(([path, why]) => `${shownPath(path)} (stays as it is: ${why})`);
   return [...texts, ...others];
@@ -136,7 +139,7 @@ export const namedFiles = (
 export const pointText = (point: ChangePoint, points: readonly ChangePoint[]): string => {
   if (point.changes === null) return '';
   if (point.untouched !== undefined) return namedFiles(point.changes, point.untouched).join(', ');
-  return changesText(point.changes, point.kind === 'turn' ? deletingCalls(point, points) : '');
+  return changesText(point.changes, point.kind === 'turn' ? changingCalls(point, points) : 'it');
 };
 
 // ---- What a rewind has done ----
@@ -166,9 +169,19 @@ const restoredText = (changes: ChangeSummary, direction: DoneRewind['direction']
     countedText(changes, 'changed', direction === 'back' ? 'as before' : 'changed again'),
     countedText(changes, 'created', changes.created === 1 ? 'is back' : 'are back'),
     countedText(changes, 'deleted', 'removed'),
+    duringText(changes),
   ]
     .filter(Boolean)
     .join(', ');
+
+/** `3 of them changed while commands ran (some may be yours)`; empty if none of them did. */
+export const duringText = (changes: ChangeSummary): string => {
+  const { duringCommands = 0 } = changes;
+  if (duringCommands === 0) return '';
+  const which =
+    duringCommands === countFiles(changes) ? 'changed' : `${duringCommands} of them changed`;
+  return `${which} while commands ran (some may be yours)`;
+};
 
 /** `left as they are: src/a.ts (changed since), b.ts (…) and 3 more`; empty if none was left. */
 export const leftText = (left: readonly FileLeft[]): string => {
@@ -254,7 +267,10 @@ export const createRewoundNotes = (): RewoundNotes => {
       if (event.type === 'RewindRequested') ({ direction } = event);
       const text = before === null ? '' : describeStep(before, stepped, direction);
       before = state;
-      return text === '' || direction === 'forward' ? text : `${text} · forward again: /redo`;
+      if (text === '' || direction === 'forward') return text;
+      const isReplaced = event.type === 'Rewound' && countFiles(event.changes) > 0;
+      const later = isReplaced ? ', later: pawl checkpoints ID --restore PATH' : '';
+      return `${text} · forward again: /redo${later}`;
     },
   };
 };

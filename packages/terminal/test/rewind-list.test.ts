@@ -18,7 +18,7 @@ const points = [
     kind: 'turn',
     when: '14:00',
     text: 'clean up the build folder and then make the parser faster',
-    about: '+12 −3 src/parser.ts, 2 files deleted by npm run clean',
+    about: '+12 −3 src/parser.ts, 2 files deleted; 2 of them while commands ran',
   },
   { kind: 'calls', when: '', text: 'write tests/a.test.ts', about: 'tests/a.test.ts created' },
   {

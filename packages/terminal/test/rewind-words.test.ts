@@ -6,8 +6,17 @@ import { changesText, type DoneRewind, pointText, rewoundText } from '../src/rew
 const summary = (...files: readonly ChangedPath[]): ChangeSummary => {
   const count = (change: ChangedPath['change']): number =>
     files.filter((file) => file.change === change).length;
-  return { created: count('created'), changed: count('changed'), deleted: count('deleted'), files };
+  const counts = {
+    created: count('created'),
+    changed: count('changed'),
+    deleted: count('deleted'),
+  };
+  const during = files.filter(({ duringCommands }) => duringCommands === 'yes').length;
+  return { ...counts, ...(during === 0 ? {} : { duringCommands: during }), files };
 };
+
+/** It changed while a command ran. */
+const inCommand = (file: ChangedPath): ChangedPath => ({ ...file, duringCommands: 'yes' });
 
 const edited = (path: string, added: number, removed: number): ChangedPath => ({
   path,
@@ -43,10 +52,16 @@ const rows: readonly (readonly [
     '5000 files changed',
   ],
   [
-    'edits and deletions',
-    summary(edited('src/a.ts', 12, 3), gone('x'), gone('y')),
+    'edits, and deletions while a command ran',
+    summary(edited('src/a.ts', 12, 3), inCommand(gone('x')), inCommand(gone('y'))),
     'npm run clean',
-    '+12 −3 src/a.ts, 2 files deleted by npm run clean',
+    '+12 −3 src/a.ts, 2 files deleted; 2 of them while commands ran',
+  ],
+  [
+    'all of them while one command ran',
+    summary(inCommand(edited('src/a.ts', 12, 3)), inCommand(gone('x'))),
+    'npm run clean',
+    '+12 −3 src/a.ts, x deleted while npm run clean ran',
   ],
   ['one new, one deleted', summary(made('b'), gone('c')), '', 'b created, c deleted'],
   ['a line feed in a name', summary(gone('a\nb')), '', 'a b deleted'],
@@ -55,18 +70,18 @@ const rows: readonly (readonly [
 for (const [title, changes, by, text] of rows)
   test(`changes of files: ${title}`, () => assert.equal(changesText(changes, by), text));
 
-test('a point: a turn names the calls that deleted, if they alone did', () => {
+test('a point: a turn names the calls in which its files changed, if it was one command', () => {
   const turn = {
     seq: 10,
     kind: 'turn',
     title: 'clean up',
-    changes: summary(edited('a', 1, 0), gone('x'), gone('y')),
+    changes: summary(edited('a', 1, 0), inCommand(gone('x')), inCommand(gone('y'))),
   } as const;
   const clean = {
     seq: 14,
     kind: 'calls',
     title: 'bash npm run\nclean',
-    changes: summary(gone('x'), gone('y')),
+    changes: summary(inCommand(gone('x')), inCommand(gone('y'))),
   } as const;
   const edit = {
     seq: 12,
@@ -79,13 +94,14 @@ test('a point: a turn names the calls that deleted, if they alone did', () => {
   const others = [later, { ...clean, seq: 24, title: 'rm w' }] as const;
   assert.equal(
     pointText(turn, [...others, clean, edit, turn, older]),
-    '+1 a, 2 files deleted by npm run clean',
+    '+1 a, 2 files deleted; 2 of them while commands ran',
   );
-  assert.equal(pointText(clean, [clean, turn]), '2 files deleted');
-  const half = { ...clean, changes: summary(gone('x')) };
-  assert.equal(pointText(turn, [half, turn]), '+1 a, 2 files deleted');
-  const rest = { ...half, seq: 16, changes: summary(gone('y')) };
-  assert.equal(pointText(turn, [rest, half, turn]), '+1 a, 2 files deleted');
+  assert.equal(pointText(clean, [clean, turn]), '2 files deleted while it ran');
+  const whole = { ...turn, changes: clean.changes };
+  assert.equal(pointText(whole, [clean, whole]), '2 files deleted while npm run clean ran');
+  const half = { ...clean, changes: summary(inCommand(gone('x'))) };
+  const rest = { ...half, seq: 16, changes: summary(inCommand(gone('y'))) };
+  assert.equal(pointText(whole, [rest, half, whole]), '2 files deleted while commands ran');
   assert.equal(pointText({ ...turn, changes: null }, [turn]), '');
 });
 

@@ -514,6 +514,10 @@ export const isLocked = async (path: string): Promise<boolean> => {
   return (await checkHolder(path, holder, await describeSelf(process.platform))) === 'unknown';
 };
 
+/** Like `isLocked`, also where this process holds the lock. */
+export const isLockedAnywhere = async (path: string): Promise<boolean> =>
+  [...held].some((file) => basename(file) === basename(path)) || (await isLocked(path));
+
 /** A name that no other socket beside the lock file has. */
 const newSocketName = (path: string): string => `${basename(path)}.${randomUUID().slice(0, 8)}`;
 

@@ -35,8 +35,17 @@ export type RestoreRequest = {
   readonly takeBack: readonly NamedCheckpoint[];
   /** Also take back files that somebody else changed since; they are saved first. */
   readonly force: boolean;
+  /** Take back only what tools for files wrote. Default: also what changed while commands ran. */
+  readonly editsOnly?: boolean;
   /** Also take back where HEAD and branches are, and what is staged. */
   readonly refs?: boolean;
+};
+
+/** A file before or after a checkpoint. `path`: in the workspace. */
+export type FileVersion = {
+  readonly checkpoint: NamedCheckpoint;
+  readonly path: string;
+  readonly side: 'before' | 'after';
 };
 
 /** HEAD, a branch or the index. `text`: where it goes, in words. */
@@ -71,6 +80,11 @@ export type Checkpoints = {
    */
   before(call: JudgedCall | null): Promise<void>;
   /**
+   * Called when a call has ended for which `before` was called. What the model is to hear of
+   * uncommitted text of the user that is gone since; empty: nothing.
+   */
+  after(call: JudgedCall): Promise<string>;
+  /**
    * Called when a batch has ended, with its calls that may have changed files. Changes from before
    * the first of them are somebody else's. Null: nothing changed, and there is no checkpoint.
    */
@@ -103,6 +117,8 @@ export type Checkpoints = {
   describe(checkpoints: readonly NamedCheckpoint[]): Promise<DescribedCheckpoints | null>;
   /** Changes no file. */
   plan(request: RestoreRequest): Promise<RestorePlan>;
+  /** Like `plan`, for one file as a checkpoint has it. What is there now is stored. */
+  planFile(version: FileVersion): Promise<RestorePlan>;
   /** Performs a stored plan, also an interrupted one: what is done already is left as it is. */
   restore(plan: string): Promise<Restored>;
   /** Ends scans; nothing is lost by it. */

@@ -29,7 +29,7 @@ import { findProtection, isSecretPath } from '../policy/paths.js';
 import { matchesPath } from '../policy/patterns.js';
 import type { Preset, WrittenRule } from '../policy/presets.js';
 import type { Grant } from '../policy/rules.js';
-import type { Checkpoints } from '../ports/checkpoints.js';
+import type { Checkpoints, FileVersion } from '../ports/checkpoints.js';
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
@@ -277,6 +277,11 @@ export type Session = {
    * `redo` goes forward again. Rejects while a turn runs, and if there is no such entry.
    */
   rewind(request: RewindRequest): Promise<RewindReport>;
+  /**
+   * Brings back a version of a file that a checkpoint holds, at any later time. The present content
+   * is stored first, and `redo` brings it back.
+   */
+  restoreFile(version: FileVersion): Promise<RewindReport>;
   /** Goes forward again from the last rewind, any number of times; rejects if there is none. */
   redo(): Promise<RewindReport>;
   /**
@@ -504,6 +509,7 @@ const createSession = (
     timeline: session.timeline.bind(session),
     planRewind: session.planRewind.bind(session),
     rewind: session.rewind.bind(session),
+    restoreFile: session.restoreFile.bind(session),
     redo: session.redo.bind(session),
     undoCompaction: session.undoCompaction.bind(session),
     whileUserRuns: session.whileUserRuns.bind(session),

@@ -118,6 +118,7 @@ export type RunningSession = Pick<PerformedSession, 'journal' | 'state' | 'post'
   /** `before` is called before a call takes effect: what it may change in files can be restored. */
   readonly checkpoints: {
     before(batchId: string, call: JudgedCall, signal: AbortSignal): Promise<void>;
+    after(call: JudgedCall): Promise<string>;
   };
 };
 

@@ -258,6 +258,14 @@ export class CheckpointRuns {
     this.#mayHaveJobs ||= call?.facts.background === 'yes';
   }
 
+  /** After a call: what the model is to hear of the user's text. Empty: nothing. */
+  async after(call: JudgedCall): Promise<string> {
+    const checkpoints = this.#checkpoints;
+    if (checkpoints === null || !call.traits.mutating || this.#ended === null) return '';
+    const looked = await attempt(() => checkpoints.after(call));
+    return looked.kind === 'done' ? looked.value : ''; // the checkpoint has all the same
+  }
+
   /** Calls of an earlier process may have changed files. `batchId`: of its last batch. */
   expect(batchId: string): void {
     if (this.#checkpoints === null) return;

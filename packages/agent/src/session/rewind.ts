@@ -27,7 +27,13 @@ import {
 import type { State } from '../machine/state.js';
 import { plural } from '../platform/text.js';
 import { callTitle } from '../policy/judged-call.js';
-import type { Checkpoints, MovedRef, NamedCheckpoint, RestorePlan } from '../ports/checkpoints.js';
+import type {
+  Checkpoints,
+  FileVersion,
+  MovedRef,
+  NamedCheckpoint,
+  RestorePlan,
+} from '../ports/checkpoints.js';
 import type { Entry, Header } from '../ports/journal.js';
 
 /** A place to which the session can go back. */
@@ -59,6 +65,8 @@ export type RewindRequest = {
   readonly conversation?: boolean;
   /** Also take back files that somebody else changed since; they are saved first. */
   readonly force?: boolean;
+  /** Only what tools for files wrote, not what changed while commands ran. Default: false. */
+  readonly editsOnly?: boolean;
   /** Also take back where HEAD and branches are, and what is staged. Default: false. */
   readonly refs?: boolean;
 };
@@ -191,11 +199,22 @@ const isNothing = ({ created, changed, deleted }: ChangeSummary): boolean =>
 
 const LISTED_MAX = 20;
 
+/** How many files changed during commands; `both`: those that both summaries count. */
+const addDuring = (
+  one: ChangeSummary,
+  other: ChangeSummary,
+  both: number,
+): Pick<ChangeSummary, 'duringCommands'> => {
+  const count = (one.duringCommands ?? 0) + (other.duringCommands ?? 0) - both;
+  return count === 0 ? {} : { duringCommands: count };
+};
+
 /** A file that was changed several times is listed once, with all its lines. */
 const addChanges = (one: ChangeSummary | null, other: ChangeSummary): ChangeSummary => {
   if (one === null) return other;
   const files = new Map<string, ChangedPath>(one.files.map((file) => [file.path, file]));
   let repeated = 0;
+  let during = 0;
   for (const file of other.files) {
     const before = files.get(file.path);
     if (before === undefined) {
@@ -203,8 +222,11 @@ const addChanges = (one: ChangeSummary | null, other: ChangeSummary): ChangeSumm
       continue;
     }
     repeated += 1;
+    const isDuring = file.duringCommands === 'yes' || before.duringCommands === 'yes';
+    if (file.duringCommands === 'yes' && before.duringCommands === 'yes') during += 1;
     files.set(file.path, {
       path: file.path,
+      ...(isDuring ? { duringCommands: 'yes' as const } : {}),
       change: before.change === 'created' ? 'created' : file.change,
       ...(before.added === undefined || file.added === undefined
         ? {}
@@ -218,6 +240,7 @@ const addChanges = (one: ChangeSummary | null, other: ChangeSummary): ChangeSumm
     created: one.created + other.created,
     changed: Math.max(0, one.changed + other.changed - repeated),
     deleted: one.deleted + other.deleted,
+    ...addDuring(one, other, during),
     files: [...files.values()].slice(0, LISTED_MAX),
   };
 };
@@ -367,13 +390,18 @@ export const reportRewind = (
   messages: number,
   files: Pick<RewindReport, 'changes' | 'left' | 'refs'>,
 ): RewindReport => {
-  const { created, changed, deleted } = files.changes;
+  const { created, changed, deleted, duringCommands = 0 } = files.changes;
   const total = created + changed + deleted;
+  const group =
+    duringCommands === 0
+      ? ''
+      : ` (${duringCommands === total ? '' : `${duringCommands} of them `}changed while commands ` +
+        'ran, so some may be yours)';
   const words = [
     ...(asked === to ? [] : [movedText(asked, to)]),
     ...(messages > 0 ? [`${plural(messages, 'message')} taken back`] : []),
     ...(messages < 0 ? [`${plural(-messages, 'message')} back again`] : []),
-    ...(total > 0 ? [`${plural(total, 'file')} changed back`] : []),
+    ...(total > 0 ? [`${plural(total, 'file')} changed back${group}`] : []),
     ...files.refs.map((moved) => moved.text),
     ...files.left.map(({ path, why }) => `${path} is left as it is: ${why}`),
   ];
@@ -410,9 +438,10 @@ export const planRewind = async (
   journal: ReadJournal,
   present: State,
   checkpoints: Checkpoints | null,
-  { at, files = true, conversation = true, force = false, refs = false }: RewindRequest,
+  request: RewindRequest,
   direction: 'back' | 'forward' = 'back',
 ): Promise<PlannedRewind> => {
+  const { at, files = true, conversation = true, force = false, refs = false } = request;
   if (!files && !conversation)
     throw new CannotRewind('Nothing is to be taken back: name files, conversation, or both.');
   if (!Number.isInteger(at) || at < 0 || at > journal.seq)
@@ -427,7 +456,12 @@ export const planRewind = async (
   // Also planned if the files are to stay: the note then tells the model which ones differ.
   const planned =
     checkpoints !== null && takeBack.length > 0
-      ? await checkpoints.plan({ takeBack, force, refs: refs && files })
+      ? await checkpoints.plan({
+          takeBack,
+          force,
+          editsOnly: request.editsOnly === true,
+          refs: refs && files,
+        })
       : NO_RESTORE;
   const restore = files ? planned : NO_RESTORE;
   const target = state.session;
@@ -475,6 +509,18 @@ export const planRedo = async (
   // which stay where the rewind has not moved them.
   const request = { at: undone.seq - 1, refs: true };
   return planRewind(journal, present, checkpoints, request, 'forward');
+};
+
+/** Brings a version of a file back. Its present content can be brought back the same way. */
+export const planFile = async (
+  { seq }: ReadJournal,
+  checkpoints: Checkpoints | null,
+  version: FileVersion,
+): Promise<PlannedRewind> => {
+  const planned = (await checkpoints?.planFile(version)) ?? NO_RESTORE;
+  const { plan, refusal } = planned;
+  const report = reportRewind({ to: seq }, 0, planned);
+  return { to: seq, direction: 'back', conversation: null, plan, refusal, report };
 };
 
 const isSummary = (part: Message['parts'][number], text: string): boolean =>

@@ -26,6 +26,7 @@ import { attempt } from '../platform/attempt.js';
 import { waitAtMost } from '../platform/clock.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { Grant } from '../policy/rules.js';
+import type { FileVersion } from '../ports/checkpoints.js';
 import type { AgentTypes, Journal } from '../ports/journal.js';
 import type { Input } from '../ports/session.js';
 import type { Job } from '../ports/tool.js';
@@ -235,6 +236,14 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const { planRewind } = await import('./rewind.js');
     const { checkpoints } = this.#performers.checkpoints;
     return this.#goTo(await planRewind(this.#readJournal(), this.state, checkpoints, request));
+  }
+
+  /** Brings back a version of a file that a checkpoint holds. */
+  async restoreFile(version: FileVersion): Promise<RewindReport> {
+    await this.#settleFiles();
+    const { planFile } = await import('./rewind.js');
+    const { checkpoints } = this.#performers.checkpoints;
+    return this.#goTo(await planFile(this.#readJournal(), checkpoints, version));
   }
 
   /** Goes forward again from the last rewind. Rejects with CannotRewind if there is none. */

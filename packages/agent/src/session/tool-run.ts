@@ -292,7 +292,14 @@ export class ToolRuns {
     run.deadline = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
     const outcome = await this.#awaitOutcome(run, interrupted);
     run.deadline.stop();
-    await this.#report(run, outcome, this.#session.userHooks);
+    await this.#report(run, await this.#withLostText(run, outcome), this.#session.userHooks);
+  }
+
+  /** The outcome, with what it did to uncommitted text of the user. */
+  async #withLostText(run: ToolRun, outcome: ToolOutcome): Promise<ToolOutcome> {
+    if (outcome.status === 'cancelled') return outcome;
+    const text = await this.#session.checkpoints.after(run.call);
+    return text === '' ? outcome : { ...outcome, text: `${outcome.text}\n[${text}]` };
   }
 
   async #awaitOutcome(run: ToolRun, interrupted?: Perform): Promise<ToolOutcome> {

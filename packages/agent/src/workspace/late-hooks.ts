@@ -59,6 +59,7 @@ export const createLateCheckpoints = (
   };
   return {
     before: async (call) => (await load()).before(call),
+    after: async (call) => (loading === null ? '' : (await load()).after(call)),
     take: async (ended) => (await load()).take(ended),
     // without the code loaded there is no checkpoint: nothing to sweep, record or close
     sweep: async (by) => (loading === null ? null : (await load()).sweep(by)),
@@ -66,6 +67,7 @@ export const createLateCheckpoints = (
     unkept: async (paths) => (await load()).unkept(paths),
     describe: async (checkpoints) => (await load()).describe(checkpoints),
     plan: async (request) => (await load()).plan(request),
+    planFile: async (version) => (await load()).planFile(version),
     restore: async (plan) => (await load()).restore(plan),
     close: async () => (loading === null ? undefined : (await load()).close()),
   };

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { renameSync, statSync, utimesSync } from 'node:fs';
+import { mkdirSync, renameSync, statSync, utimesSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import '../../../../test/own-process.js';
+import { acquireLock } from '../../src/journal/lock.js';
+import { lockPath } from '../../src/journal/state-folder.js';
 import { type Folder, makeFolder, type WatchedSession } from './whose-changes.js';
 
 /** Whose a change is: what the user does between turns, after them and beside them is never undone. */
@@ -161,3 +163,205 @@ for (const [where, config] of attributes)
     await session.rewind();
     assert.equal(folder.read('d/a'), text);
   });
+
+// ---- Two sessions in one folder ----
+
+type SharedRow = {
+  readonly title: string;
+  /** What the two do; `one` rewinds after it. */
+  readonly does: (folder: Folder, one: WatchedSession, two: WatchedSession) => Promise<void>;
+  readonly then: Readonly<Record<string, string | null>>;
+  /** What stays because of the other session. */
+  readonly claimed: readonly string[];
+};
+
+const editBy = async (session: WatchedSession, name: string, text: string): Promise<void> => {
+  await session.edit(name, text);
+  await session.end();
+};
+
+const shared: readonly SharedRow[] = [
+  {
+    title: 'an edit of the other session while a command ran stays; what the command made goes',
+    does: async (folder, one, two) => {
+      await one.bash('npm test', async () => {
+        folder.write('new', '1\n');
+        await editBy(two, 'd/b', 'two\n');
+        await editBy(two, 'd/new', 'two\n');
+      });
+      await one.end();
+    },
+    then: { new: null, 'd/b': 'two\n', 'd/new': 'two\n' },
+    claimed: ['d/b', 'd/new'],
+  },
+  {
+    title: 'what changed while commands of both ran stays',
+    does: async (folder, one, two) => {
+      await one.bash('npm test', async () => {
+        await two.bash('npm run build', () => folder.write('d/b', 'built\n'));
+        await two.end();
+      });
+      await one.end();
+    },
+    then: { 'd/b': 'built\n' },
+    claimed: ['d/b'],
+  },
+  {
+    title: 'what a tool wrote goes back, though a command of the other session ran meanwhile',
+    does: async (_folder, one, two) => {
+      await two.bash('npm test', () => editBy(one, 'd/b', 'one\n'));
+      await two.end();
+    },
+    then: { 'd/b': 'mine\n' },
+    claimed: [],
+  },
+  {
+    title: 'an edit that the other session made later stays, also by force',
+    does: async (folder, one, two) => {
+      await editBy(one, 'd/b', 'one\n');
+      await folder.rest();
+      await editBy(two, 'd/b', 'two\n');
+      await one.rewind({ force: true });
+      assert.equal(folder.read('d/b'), 'two\n');
+    },
+    then: { 'd/b': 'two\n' },
+    claimed: ['d/b'],
+  },
+  {
+    title: 'an edit that the other session made earlier is where a rewind goes back to',
+    does: async (folder, one, two) => {
+      await editBy(two, 'd/b', 'two\n');
+      await folder.rest();
+      await editBy(one, 'd/b', 'one\n');
+    },
+    then: { 'd/b': 'two\n' },
+    claimed: [],
+  },
+  {
+    title: 'what the other session took back stays taken back',
+    does: async (folder, one, two) => {
+      await one.bash('npm test', () => editBy(two, 'd/b', 'two\n'));
+      await one.end();
+      await folder.rest();
+      await two.rewind();
+      assert.equal(folder.read('d/b'), 'mine\n');
+      await one.rewind();
+      await folder.rest();
+      await two.rewind({ ids: two.taken.slice(1) }); // forward again
+    },
+    then: { 'd/b': 'two\n' },
+    claimed: ['d/b'],
+  },
+  {
+    title: 'the edits of a task count as those of its session',
+    does: async (folder, one) => {
+      const task = folder.session('task', { parent: 'one' });
+      await one.bash('a task', () => editBy(task, 'd/b', 'task\n'));
+      await one.end();
+    },
+    then: { 'd/b': 'mine\n' },
+    claimed: [],
+  },
+];
+
+for (const { title, does, then, claimed } of shared)
+  test(`two sessions: ${title}`, async (t) => {
+    const folder = makeFolder(t, FILES);
+    const [one, two] = [folder.session('one'), folder.session('two')];
+    await does(folder, one, two);
+    const { left } = await one.rewind();
+    assert.deepEqual(
+      left
+        .filter(({ why }) => why === 'the session two changed it too')
+        .map((file) => file.path)
+        .sort(),
+      claimed,
+    );
+    for (const [name, text] of Object.entries(then)) assert.equal(folder.read(name), text, name);
+  });
+
+test('two sessions: while a call of the other one runs, what it may have changed stays', async (t) => {
+  const folder = makeFolder(t, FILES);
+  const [one, two] = [folder.session('one'), folder.session('two')];
+  await two.edit('d/b', 'two\n');
+  await one.bash('npm test', () => {
+    folder.write('d/b', 'two again\n');
+    folder.write('d/c', 'of one, as far as two does not run\n');
+  });
+  await one.end();
+  await one.rewind();
+  assert.equal(folder.read('d/b'), 'two again\n');
+  assert.equal(folder.read('d/c'), 'mine\n');
+  await two.bash('npm start', () => undefined);
+  await one.bash('npm test', () => folder.write('d/c', 'by whom?\n'));
+  await one.end();
+  mkdirSync(path.dirname(lockPath(folder.stateFolder, 'two')), { recursive: true });
+  const lock = await acquireLock(lockPath(folder.stateFolder, 'two'));
+  await one.rewind({ ids: one.taken.slice(-1) });
+  assert.equal(folder.read('d/c'), 'by whom?\n');
+  await lock.release();
+  await one.rewind({ ids: one.taken.slice(-1) });
+  assert.equal(folder.read('d/c'), 'mine\n', 'control: a killed session claims no more than names');
+});
+
+// ---- Uncommitted text of the user ----
+
+const DIRTY = 'one\ntwo\nmine\n';
+
+/** Commands after which a text of the user is gone, in whatever words. */
+const losing: readonly (readonly [command: string, work: (folder: Folder) => void])[] = [
+  ['git checkout src/a', ({ git }) => git('checkout', 'src/a')],
+  ['git checkout -q .', ({ git }) => git('checkout', '-q', '.')],
+  ['git stash', ({ git }) => git('stash')],
+  ['git reset --hard', ({ git }) => git('reset', '-q', '--hard')],
+  ['rm src/a', ({ remove }) => remove('src/a')],
+  ['sed -i s/mine/yours/ src/a', ({ write }) => write('src/a', 'one\ntwo\nyours\n')],
+  [
+    'mv src/a b',
+    ({ remove, write }) => {
+      write('b', DIRTY);
+      remove('src/a');
+    },
+  ],
+];
+
+for (const [text, work] of losing)
+  test(`that uncommitted text is gone is said after ${text}, with the way back`, async (t) => {
+    const folder = makeFolder(t, { 'src/a': 'one\ntwo\n' });
+    folder.write('src/a', DIRTY);
+    await folder.rest();
+    const session = folder.session('one');
+    const heard = await session.bash(text, () => work(folder));
+    assert.match(heard, /^Uncommitted text of the user in src\/a was replaced or removed while `/);
+    assert.ok(heard.includes(`\`${text}\``) && heard.includes('checkpoints one --restore src/a'));
+    const taken = await session.end();
+    assert.match(taken?.leftOut.join('\n') ?? '', /Uncommitted text of the user in src\/a/);
+    await session.rewind();
+    assert.equal(folder.read('src/a'), DIRTY);
+  });
+
+const keeping: readonly (readonly [title: string, work: (folder: Folder) => void])[] = [
+  ['a line is added', ({ write }) => write('src/a', `${DIRTY}new\n`)],
+  ['a committed line is changed', ({ write }) => write('src/a', 'ONE\ntwo\nmine\n')],
+  ['the text is committed', ({ git }) => git('commit', '-qam', 'mine')],
+  ['a clean file is deleted', ({ remove }) => remove('clean')],
+];
+
+for (const [title, work] of keeping)
+  test(`control: nothing is said of uncommitted text where ${title}`, async (t) => {
+    const folder = makeFolder(t, { 'src/a': 'one\ntwo\n', clean: 'c\n' });
+    folder.write('src/a', DIRTY);
+    await folder.rest();
+    const session = folder.session('one');
+    assert.equal(await session.bash('x', () => work(folder)), '');
+    assert.deepEqual((await session.end())?.leftOut ?? [], []);
+  });
+
+test('control: nothing is said of text that the session wrote itself', async (t) => {
+  const folder = makeFolder(t, { 'src/a': 'one\n' });
+  const session = folder.session('one');
+  await session.bash('echo agent >> src/a', () => folder.write('src/a', 'one\nagent\n'));
+  await session.end();
+  await folder.rest();
+  assert.equal(await session.bash('git checkout src/a', () => folder.git('checkout', 'src/a')), '');
+});

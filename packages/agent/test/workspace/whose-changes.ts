@@ -20,7 +20,7 @@ export type Folder = {
   remove(name: string): void;
   git(...words: readonly string[]): void;
   /** A session in the folder. */
-  session(sessionId: string): WatchedSession;
+  session(sessionId: string, more?: { readonly parent?: string }): WatchedSession;
   /** Until a change that follows has another time than those before. */
   rest(): Promise<void>;
 };
@@ -31,8 +31,8 @@ export type WatchedSession = {
   readonly taken: string[];
   /** A tool for files writes the file. `then`: somebody else works before the next call. */
   edit(name: string, text: string, then?: () => void): Promise<void>;
-  /** A command runs, and meanwhile whatever `work` does. */
-  bash(text: string, work: () => void | Promise<void>): Promise<void>;
+  /** A command runs, and meanwhile whatever `work` does. What the model hears of the user's text. */
+  bash(text: string, work: () => void | Promise<void>): Promise<string>;
   /** The batch ends. */
   end(): Promise<TakenCheckpoint | null>;
   /** Takes checkpoints back, by default all. */
@@ -45,10 +45,11 @@ const openSession = (
   test: TestContext,
   { workspace, stateFolder, write }: Pick<Folder, 'workspace' | 'stateFolder' | 'write'>,
   sessionId: string,
+  parent: string | undefined,
 ): WatchedSession => {
   const hashes = new Map<string, string>();
   const written = (file: string): string | undefined => hashes.get(file);
-  const place = { workspace, sessionId, stateFolder, environment: process.env, written };
+  const place = { workspace, sessionId, parent, stateFolder, environment: process.env, written };
   const checkpoints = createCheckpoints(place);
   test.after(() => checkpoints.close());
   const taken: string[] = [];
@@ -69,8 +70,10 @@ const openSession = (
       then?.();
     },
     async bash(text, work) {
-      await begin(toolCall({ callId: '2', tool: 'bash', input: { command: text } }));
+      const call = toolCall({ callId: '2', tool: 'bash', input: { command: text }, title: text });
+      await begin(call);
       await work();
+      return checkpoints.after(call);
     },
     async end() {
       const ended = await checkpoints.take({ by: 'agent', calls });
@@ -123,7 +126,8 @@ export const makeFolder = (
         : null;
     },
     remove: (name) => rmSync(path.join(workspace, name), { recursive: true }),
-    session: (sessionId) => openSession(test, { workspace, stateFolder, write }, sessionId),
+    session: (sessionId, { parent } = {}) =>
+      openSession(test, { workspace, stateFolder, write }, sessionId, parent),
     // the clock of the file system goes in steps of some milliseconds
     rest: () => sleep(40).then(() => undefined),
   };

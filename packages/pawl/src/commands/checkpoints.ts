@@ -3,14 +3,17 @@
  *
  * A checkpoint is a manifest, which names the changed files, and their contents before and after.
  * The contents lie in a store, one for each workspace. From top to bottom: all checkpoints; those
- * of one session; and removing (`--prune`).
+ * of one session; bringing a file back (`--restore`); and removing (`--prune`).
  */
 
+import path from 'node:path';
 import { isLocked } from '@pawl/agent/journal/lock';
 import { lockPath } from '@pawl/agent/journal/state-folder';
 import { stateFolder } from '@pawl/agent/platform/environment';
+import { isWithin, realPath } from '@pawl/agent/platform/files';
 import { plural } from '@pawl/agent/platform/text';
-import { keptObjects, type Manifest } from '@pawl/agent/workspace/checkpoints/manifest';
+import type { FileVersion } from '@pawl/agent/ports/checkpoints';
+import { keptObjects, type Manifest, toName } from '@pawl/agent/workspace/checkpoints/manifest';
 import {
   ALL_BYTES_MAX,
   type CheckpointStore,
@@ -20,14 +23,21 @@ import {
   type StoredSession,
 } from '@pawl/agent/workspace/checkpoints/store';
 import { formatWhen, oneLine } from '@pawl/terminal/paint';
-import { changesText } from '@pawl/terminal/rewind-words';
+import { changesText, countFiles } from '@pawl/terminal/rewind-words';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
+import { useWithoutModel } from '../sessions/closed-model.js';
 import { type FileHistory, type FileStep, readFileHistory } from '../sessions/file-history.js';
 import { allSessions } from '../sessions/stored-sessions.js';
+import { readPlace, usageStop } from '../settings/flags.js';
 
-export type CheckpointsFlags = { readonly prune?: true; readonly json?: true };
+export type CheckpointsFlags = {
+  readonly restore?: string;
+  readonly at?: string;
+  readonly prune?: true;
+  readonly json?: true;
+};
 
 const UNITS = ['bytes', 'KB', 'MB', 'GB', 'TB'] as const;
 
@@ -114,7 +124,7 @@ const STORED_TEXTS = {
 } as const;
 
 const stepLine = (width: number, { seq, by, title, changes, stored }: KeptStep): Safe =>
-  safe`${makeSafe(String(seq).padStart(width))}  ${oneLine(title, 60)}${makeSafe(MADE_BY[by])}: ${oneLine(changesText(changes) || 'no file', Number.POSITIVE_INFINITY)}${makeSafe(STORED_TEXTS[stored])}`;
+  safe`${makeSafe(String(seq).padStart(width))}  ${oneLine(title, 60)}${makeSafe(MADE_BY[by])}: ${oneLine(changesText(changes, 'it') || 'no file', Number.POSITIVE_INFINITY)}${makeSafe(STORED_TEXTS[stored])}`;
 
 const listSession = async (history: FileHistory, json: boolean): Promise<number> => {
   const { sessionId, workspace, steps, manifests, store, leftOut } = history;
@@ -150,6 +160,85 @@ export const findSizes = async (environment: NodeJS.ProcessEnv) => {
     line:
       bytes === 0 ? '' : `${text}, of at most ${formatBytes(ALL_BYTES_MAX)}: pawl checkpoints\n`,
   };
+};
+
+// Bringing a file back
+
+/** A file as a checkpoint has it. `seq`: a line of the journal at which it was so. */
+type StoredVersion = FileVersion & {
+  readonly seq: number;
+  readonly at: number;
+  /** The same for the same content and mode. */
+  readonly state: string;
+};
+
+/** The contents of a file that checkpoints hold, the newest first, each once in a row. */
+const listVersions = (
+  { steps, manifests }: FileHistory,
+  file: string,
+): readonly StoredVersion[] => {
+  const name = toName(file);
+  const versions = steps.flatMap(({ checkpoint, isForeign, seq, from, at }, index) => {
+    const change = manifests[index]?.changes.find((one) => one.path === name);
+    return (['before', 'after'] as const).flatMap((side): readonly StoredVersion[] => {
+      const state = change?.[side];
+      if (state?.kind !== 'file' && state?.kind !== 'link') return [];
+      const named = { id: checkpoint, isForeign };
+      const place = { seq: side === 'before' ? from : seq, at, state: JSON.stringify(state) };
+      return [{ checkpoint: named, path: file, side, ...place }];
+    });
+  });
+  return versions.filter(({ state }, index) => state !== versions[index - 1]?.state).toReversed();
+};
+
+/** The path in the workspace, as the user names it from where they stand or from the workspace. */
+const pathIn = (workspace: string, named: string): string => {
+  const real = path.resolve(realPath(process.cwd()) ?? workspace, named);
+  return path.relative(workspace, isWithin(real, workspace) ? real : path.join(workspace, named));
+};
+
+/** The first of the versions that differs from the present content is brought back. */
+const bringBack = (sessionId: string, versions: readonly StoredVersion[]) =>
+  useWithoutModel(sessionId, async (session) => {
+    for (const version of versions) {
+      const report = await session.restoreFile(version);
+      if (countFiles(report.changes) > 0 || report.left.length > 0) return { version, report };
+    }
+    return null;
+  });
+
+const restoreFile = async (
+  history: FileHistory,
+  named: string,
+  at: number | null,
+  json: boolean,
+): Promise<number> => {
+  const { sessionId, workspace } = history;
+  const file = pathIn(workspace, named);
+  const versions = listVersions(history, file);
+  const chosen = at === null ? versions : versions.filter(({ seq }) => seq === at);
+  const places = [...new Set(versions.map(({ seq }) => seq))].join(', ');
+  if (versions.length === 0)
+    throw usageStop(
+      `No checkpoint of ${sessionId} holds ${named}. pawl checkpoints ${sessionId} lists them.`,
+    );
+  if (chosen.length === 0)
+    throw usageStop(`There is no version of ${named} at ${at}. There are: ${places}.`);
+  const done = await bringBack(sessionId, chosen);
+  const seq = done?.version.seq ?? null;
+  const stays = done?.report.left ?? [];
+  const listed = versions.map((one) => ({ seq: one.seq, at: new Date(one.at).toISOString() }));
+  if (json) writeJson({ sessionId, path: file, seq, left: stays, versions: listed });
+  else if (done === null) writeOut(safe`${makeSafe(named)} is already as it was\n`);
+  else if (stays.length > 0) writeOut(safe`${makeSafe(done.report.text)}\n`);
+  else {
+    const when = formatWhen(done.version.at);
+    writeOut(safe`${makeSafe(named)} is as it was at ${makeSafe(String(seq))} (${when})\n`);
+    writeError(
+      makeSafe(`What it replaced is stored. All versions, for --restore with --at: ${places}\n`),
+    );
+  }
+  return stays.length === 0 ? exitCodes.done : exitCodes.taskFailed;
 };
 
 // Removing
@@ -204,13 +293,18 @@ const pruneSession = async ({ sessionId }: FileHistory, json: boolean): Promise<
   return tellRemoved(removed, bytes, json);
 };
 
-/** `pawl checkpoints [ID] [--prune]`. */
+/** `pawl checkpoints [ID] [--restore PATH] [--prune]`. */
 export const runCheckpoints = async (
   prefix: string | undefined,
-  { prune, json: isJson }: CheckpointsFlags,
+  { restore, at, prune, json: isJson }: CheckpointsFlags,
 ): Promise<number> => {
   const json = isJson === true;
+  if (restore === undefined && at !== undefined) throw usageStop('--at needs --restore PATH.');
+  if (restore !== undefined && (prefix === undefined || prune))
+    throw usageStop('--restore needs the id of a session, and goes without --prune.');
   if (prefix === undefined) return prune ? pruneAll(json) : listAll(json);
   const history = await readFileHistory(prefix);
+  if (restore !== undefined)
+    return restoreFile(history, restore, at === undefined ? null : readPlace('--at', at), json);
   return prune ? pruneSession(history, json) : listSession(history, json);
 };

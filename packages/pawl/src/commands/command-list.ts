@@ -311,6 +311,7 @@ const rewind: PawlCommand<RewindFlags> = {
     ['--files', 'only the files; the conversation stays'],
     ['--conversation', 'only the conversation; files stay'],
     ['--force', 'also take back what somebody else changed since, after it was saved'],
+    ['--edits-only', 'leave what changed while commands ran: it may be yours'],
     ['--refs', 'also move HEAD and branches back, and what is staged'],
     ['--dry-run', 'only say what it would do'],
     ['--json', 'as JSON; without --at one line a point'],
@@ -333,6 +334,8 @@ const checkpoints: PawlCommand<CheckpointsFlags> = {
   words: '[id]',
   summary: 'list what is kept of files to take changes back, its size, and what was left out',
   flags: [
+    ['--restore <path>', 'bring back the last version of this file that differs from the present'],
+    ['--at <seq>', 'with --restore: the version of this line of the journal'],
     [
       '--prune',
       'remove what is over the limits and what belongs to deleted sessions; with an id all of that ' +

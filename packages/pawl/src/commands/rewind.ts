@@ -13,7 +13,7 @@ import {
 } from '@pawl/agent/session/rewind';
 import { createLateCheckpoints } from '@pawl/agent/workspace/late-hooks';
 import { detectLook, formatWhen, oneLine, paint } from '@pawl/terminal/paint';
-import { namedFiles, pointText } from '@pawl/terminal/rewind-words';
+import { countFiles, namedFiles, pointText } from '@pawl/terminal/rewind-words';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
@@ -33,6 +33,7 @@ export type RewindFlags = {
   readonly files?: true;
   readonly conversation?: true;
   readonly force?: true;
+  readonly editsOnly?: true;
   readonly refs?: true;
   readonly dryRun?: true;
   readonly json?: true;
@@ -151,13 +152,15 @@ const listPoints = async (sessionId: string, json: boolean): Promise<number> => 
 // Going back and forward
 
 const readRequest = (flags: RewindFlags & { readonly at: string }): RewindRequest => {
-  const { files, conversation, force, refs } = flags;
+  const { files, conversation, force, editsOnly, refs } = flags;
   if (files && conversation)
     throw usageStop(
       '--files and --conversation exclude each other. Leave both out to take back both.',
     );
   if (conversation && force)
     throw usageStop('--force is about files, and --conversation leaves them alone.');
+  if (conversation && editsOnly)
+    throw usageStop('--edits-only is about files, and --conversation leaves them alone.');
   if (conversation && refs)
     throw usageStop('--refs goes with files, and --conversation leaves them alone.');
   return {
@@ -165,6 +168,7 @@ const readRequest = (flags: RewindFlags & { readonly at: string }): RewindReques
     files: conversation !== true,
     conversation: files !== true,
     ...(force ? { force: true } : {}),
+    ...(editsOnly ? { editsOnly: true } : {}),
     ...(refs ? { refs: true } : {}),
   };
 };
@@ -180,6 +184,14 @@ const tell = (
   else {
     writeOut(safe`${makeSafe(dryRun ? `would be: ${report.text}` : report.text)}\n`);
     for (const text of dryRun ? namedFiles(changes, []) : []) writeOut(safe`  ${makeSafe(text)}\n`);
+    if (countFiles(changes) > 0 && !dryRun)
+      writeError(
+        makeSafe(
+          `What this replaced or removed is stored: pawl checkpoints ${sessionId} --restore PATH\n`,
+        ),
+      );
+    if ((changes.duringCommands ?? 0) > 0 && dryRun)
+      writeError(safe`! --edits-only leaves what changed while commands ran.\n`);
     if (left.length > 0 && direction === 'back')
       writeError(
         makeSafe(
@@ -204,7 +216,15 @@ const planOnly = async (sessionId: string, request: RewindRequest): Promise<Rewi
   }
 };
 
-const NEEDS_PLACE = ['files', 'conversation', 'force', 'refs', 'dryRun'] as const;
+/** The flags that say how to go back. */
+const NEEDS_PLACE = [
+  ['files', '--files'],
+  ['conversation', '--conversation'],
+  ['force', '--force'],
+  ['editsOnly', '--edits-only'],
+  ['refs', '--refs'],
+  ['dryRun', '--dry-run'],
+] as const;
 
 /**
  * `pawl rewind ID` lists where a session can go back to; with `--at` it goes there. Exit code 1 if
@@ -213,11 +233,8 @@ const NEEDS_PLACE = ['files', 'conversation', 'force', 'refs', 'dryRun'] as cons
 export const rewindSession = async (prefix: string, flags: RewindFlags): Promise<number> => {
   const { at, dryRun, json = false } = flags;
   if (at === undefined) {
-    const flag = NEEDS_PLACE.find((name) => flags[name]);
-    if (flag !== undefined)
-      throw usageStop(
-        `--${flag === 'dryRun' ? 'dry-run' : flag} needs --at SEQ. pawl rewind ${prefix} lists them.`,
-      );
+    for (const [name, flag] of NEEDS_PLACE)
+      if (flags[name]) throw usageStop(`${flag} needs --at SEQ. pawl rewind ${prefix} lists them.`);
     const listed = await findAgentSession(prefix);
     await warnOfOldEntries(listed);
     return listPoints(listed, json);

@@ -21,6 +21,7 @@ const rewindSchema = v.object({
   files: v.exactOptional(v.boolean()),
   conversation: v.exactOptional(v.boolean()),
   force: v.exactOptional(v.boolean()),
+  editsOnly: v.exactOptional(v.boolean()),
   refs: v.exactOptional(v.boolean()),
 });
 

@@ -30,7 +30,7 @@ export const readSessionId = (params: unknown): SessionParameters => {
   throw badParameters('sessionId is missing');
 };
 
-const SWITCHES = ['files', 'conversation', 'force', 'refs'] as const;
+const SWITCHES = ['files', 'conversation', 'force', 'editsOnly', 'refs'] as const;
 
 export const readRewindParameters = (
   params: unknown,

@@ -6,6 +6,7 @@
  * the points as a list, newest first; what the user can answer to one; and `/rewind` and `/redo`.
  */
 
+import { plural } from '@pawl/agent/platform/text';
 import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
 import { formatWhen, oneLine } from '@pawl/terminal/paint';
 import { type ListedPoint, openPointList } from '@pawl/terminal/rewind-list';
@@ -81,6 +82,17 @@ const rewindAnswers = (plan: RewindReport, refs: RewindReport['refs']): readonly
       ? []
       : [{ name: 'both, refs', about: `in git too: ${moved}`, request: { refs: true } }];
   if (countFiles(changes) === 0 && left.length === 0) return [conversation, ...git];
+  const during = changes.duringCommands ?? 0;
+  const edits: readonly Answer[] =
+    during === 0
+      ? []
+      : [
+          {
+            name: 'both, edits only',
+            about: `leaves ${plural(during, 'file')} that changed while commands ran`,
+            request: { editsOnly: true },
+          },
+        ];
   const force: Answer = { name: 'both, force', about: forceText(plan), request: { force: true } };
   return [
     { name: 'both', about: describe(rewoundText(done)), request: {} },
@@ -90,6 +102,7 @@ const rewindAnswers = (plan: RewindReport, refs: RewindReport['refs']): readonly
       about: describe(rewoundText({ ...done, messages: null })),
       request: { conversation: false },
     },
+    ...edits,
     ...(left.length === 0 ? [] : [force]),
     ...git,
   ];
@@ -119,6 +132,12 @@ const REWIND_KEYS = {
   narrow: 'Enter: files + conversation · Tab one',
 };
 
+/** Where files changed while commands ran. */
+const EDITS_KEYS = {
+  wide: 'Enter takes all back (undone by /redo) · Tab leaves what changed while commands ran',
+  narrow: 'Enter takes all back · Tab edits only',
+};
+
 /** Enter takes the point back at once, files and conversation: `/redo` undoes it. */
 const chooseRewind = async (
   context: SlashCommandContext,
@@ -131,7 +150,9 @@ const chooseRewind = async (
   );
   const list = points.map((point) => listedPoint(point, points));
   const title = 'Take back this and everything since:';
-  const taken = await view.pickPoint(openPointList(title, list, lastTurn, REWIND_KEYS));
+  const isDuring = points.some(({ changes }) => (changes?.duringCommands ?? 0) > 0);
+  const keys = isDuring ? EDITS_KEYS : REWIND_KEYS;
+  const taken = await view.pickPoint(openPointList(title, list, lastTurn, keys));
   const point = points[taken?.index ?? -1];
   if (point === undefined) return;
   const plan = await session.planRewind({ at: point.seq });
@@ -155,10 +176,11 @@ const REWIND_WORDS: Readonly<Record<string, Omit<RewindRequest, 'at'>>> = {
   conversation: { files: false },
   files: { conversation: false },
   force: { force: true },
+  edits: { editsOnly: true },
   refs: { refs: true },
 };
 
-/** Reads `41`, `41 files`, `41 conversation`, `41 force`, `41 refs`. */
+/** Reads `41`, `41 files`, `41 conversation`, `41 force`, `41 edits`, `41 refs`. */
 const readRewind = (words: string): RewindRequest => {
   const [seq = '', ...more] = words.toLowerCase().split(/\s+/);
   const unknown = more.find((word) => !Object.hasOwn(REWIND_WORDS, word));

@@ -26,6 +26,8 @@ export type FileStep = {
   readonly seq: number;
   /** The entry before the changes began: to go back there takes them back. */
   readonly from: number;
+  /** When it was taken, in ms since 1970. */
+  readonly at: number;
   readonly by: 'agent' | 'user' | 'rewind';
   /** The calls, or what else it was. */
   readonly title: string;
@@ -88,13 +90,14 @@ class HistoryReader {
       const place = end ?? { from: seq - 1, seq, title };
       // empty: nothing was kept, only left out
       const isForeign = seq <= this.#foreignUntil;
-      if (checkpoint !== '') this.#add({ checkpoint, by, changes, isForeign, ...place });
+      if (checkpoint !== '')
+        this.#add({ checkpoint, at: event.at, by, changes, isForeign, ...place });
     }
     if (event.type === 'Rewound' && event.checkpoint !== null && before.name === 'Rewinding') {
       const { checkpoint, changes } = event;
       const isForeign = seq <= this.#foreignUntil;
       const place = { title: 'a rewind', from: seq - 1, seq };
-      this.#add({ checkpoint, by: 'rewind', changes, isForeign, ...place });
+      this.#add({ checkpoint, at: event.at, by: 'rewind', changes, isForeign, ...place });
     }
   }
 

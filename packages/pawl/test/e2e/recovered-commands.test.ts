@@ -410,7 +410,10 @@ test('they are set aside by another session in the folder, too', async (context)
   const place = await interrupted(context, { command: PLANTING });
   touch(place, 'go');
   await until('it has ended', () => processesOf(place).length === 0);
-  const other = await makeServed(context, [message(call('c1', 'bash', { command: 'touch x' })), done]);
+  const other = await makeServed(context, [
+    message(call('c1', 'bash', { command: 'touch x' })),
+    done,
+  ]);
   const shared = { ...other, workspace: place.workspace, state: place.state };
   const environment = { ...other.environment, XDG_STATE_HOME: place.state };
   expectCode(await runInProcess({ ...shared, environment }, ['-p', 'work']), 0);

@@ -133,7 +133,7 @@ test('pawl rewind lists turns and calls with what each changed, goes back, and p
   const listed = await runInProcess(place, ['rewind', place.id]);
   expectCode(listed, 0);
   assert.match(listed.stdout, /Add a third line[\s\S]*\+1 src\/a\.ts/);
-  assert.match(listed.stdout, /Clean up[\s\S]*left\.txt created, 3 files deleted by rm -rf src/);
+  assert.match(listed.stdout, /Clean up[\s\S]*left\.txt created, 3 files deleted while rm -rf src/);
   const points = lines(await runInProcess(place, ['rewind', place.id, '--json']));
   const turn = points.find(({ title }) => title === 'Clean up');
   assert.equal(turn?.kind, 'turn');
@@ -259,7 +259,7 @@ test('pawl checkpoints lists what is kept, and --prune removes it', async (conte
   assert.match(all.stdout, new RegExp(`${place.id}.*2 checkpoints`));
   assert.match(all.stderr, /of at most 4 GB, and 1 GB a workspace/);
   const one = await runInProcess(place, ['checkpoints', place.id]);
-  assert.match(one.stdout, /bash echo three >> src\/a\.ts: \+1 src\/a\.ts\n/);
+  assert.match(one.stdout, /bash echo three >> src\/a\.ts: \+1 src\/a\.ts while it ran\n/);
   assert.match(one.stderr, /2 checkpoints, \d+ bytes of contents/);
   const [found] = lines(await runInProcess(place, ['checkpoints', place.id, '--json']));
   assert.ok(Array.isArray(found?.checkpoints));
@@ -429,4 +429,53 @@ test('a session whose folder can be no workspace, or is gone, is refused in word
   assert.match(refused.stderr, /secrets are kept there\. Name another folder\./);
   assert.equal(existsSync(join(secrets, 'fork')), false);
   for (const words of commands) expectCode(await runInProcess(place, words), 0);
+});
+
+test('what a rewind replaced or removed comes back at any later time, and the files of tools go alone', async (context) => {
+  const place = await makeStory(context);
+  const { id } = place;
+  writeFileSync(join(place.workspace, '.gitignore'), 'left.gz\n');
+  await runTurn(
+    place,
+    'More',
+    ['write', { path: 'tool.txt', content: 'by a tool\n' }],
+    [THIRD, THIRD],
+  );
+  const edits = await runInProcess(place, ['rewind', id, '--at', '0', '--edits-only', '--json']);
+  expectCode(edits, 1);
+  const [report] = lines(edits);
+  assert.equal(existsSync(join(place.workspace, 'tool.txt')), false);
+  assert.equal(read(place, 'left.txt'), 'x\n');
+  assert.match(JSON.stringify(report?.left), /left\.txt","why":"it changed while a command ran/);
+  const all = await runInProcess(place, ['rewind', id, '--at', '0', '--files']);
+  expectCode(all, 0);
+  assert.match(
+    all.stdout,
+    /4 files changed back \(changed while commands ran, so some may be yours\)/,
+  );
+  assert.match(all.stderr, /is stored: pawl checkpoints \S+ --restore PATH/);
+  await runTurn(place, 'Go on', bash('echo new > later.txt'), [], ['-c']);
+  for (const [name, text] of [
+    ['left.txt', 'x\n'],
+    ['tool.txt', 'by a tool\n'],
+  ] as const) {
+    assert.equal(existsSync(join(place.workspace, name)), false);
+    const restored = await runInProcess(place, ['checkpoints', id, '--restore', name]);
+    expectCode(restored, 0);
+    assert.match(restored.stdout, new RegExp(`${name} is as it was at \\d+`));
+    assert.equal(read(place, name), text);
+  }
+  writeFileSync(join(place.workspace, 'src/a.ts'), 'mine\n');
+  const listed = await runInProcess(place, ['checkpoints', id, '--restore', 'src/a.ts', '--json']);
+  const [versions] = lines(listed);
+  assert.equal(read(place, 'src/a.ts'), 'one\ntwo\n', 'the newest version that differs');
+  const third = (versions?.versions as { seq: number }[])[1]?.seq;
+  const older = ['checkpoints', id, '--restore', 'src/a.ts', '--at', String(third)];
+  expectCode(await runInProcess(place, older), 0);
+  assert.equal(read(place, 'src/a.ts'), 'one\ntwo\nthree\n');
+  expectCode(await runInProcess(place, ['redo', id]), 0);
+  expectCode(await runInProcess(place, ['redo', id]), 0);
+  assert.equal(read(place, 'src/a.ts'), 'mine\n', 'what a restore replaced is stored, too');
+  expectCode(await runInProcess(place, ['checkpoints', id, '--restore', 'no.txt']), 2);
+  expectCode(await runInProcess(place, ['checkpoints', id, '--at', '3']), 2);
 });

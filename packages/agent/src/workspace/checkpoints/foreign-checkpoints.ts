@@ -23,6 +23,7 @@ import {
 import type { NamedCheckpoint } from '../../ports/checkpoints.js';
 import { readUserPlaces } from '../../secrets/user-places.js';
 import {
+  type ChangeOrigin,
   type FileState,
   fileLeft,
   type Manifest,
@@ -88,9 +89,8 @@ export const readCheckpoints = async (
   }
   // also in later checkpoints from here: before their changes stands what came from elsewhere
   const manifests = named.map(
-    ({ version, by, changes, refs }): Manifest => ({
-      version,
-      by,
+    ({ changes, refs, ...manifest }): Manifest => ({
+      ...manifest,
       changes:
         untouched.size === 0 ? changes : changes.filter((change) => !untouched.has(change.path)),
       ...(refs === undefined || hasForeign ? {} : { refs }),
@@ -218,8 +218,13 @@ const isRefState = (state: RefState): boolean => {
   return kind === 'ref' && (isHash(value) || (/^ref: /.test(value) && BRANCH.test(value.slice(5))));
 };
 
-const isPathChange = ({ path, before, after }: PathChange): boolean =>
-  isInnerPlace(path) && isFileState(before) && isFileState(after);
+const ORIGINS: readonly (ChangeOrigin | undefined)[] = ['tool', 'commands', 'after', undefined];
+
+const isPathChange = ({ path, before, after, origin }: PathChange): boolean =>
+  isInnerPlace(path) && isFileState(before) && isFileState(after) && ORIGINS.includes(origin);
+
+const isTime = ({ fromMs, toMs }: NonNullable<Manifest['ran']>): boolean =>
+  Number.isFinite(fromMs) && Number.isFinite(toMs);
 
 const isRefChange = ({ path, before, after }: RefChange): boolean =>
   (path === 'HEAD' || path === 'index' || BRANCH.test(path)) &&
@@ -233,6 +238,7 @@ export const isSound = (manifest: Manifest | null): manifest is Manifest => {
       manifest?.version === 1 &&
       ['agent', 'user', 'rewind'].includes(manifest.by) &&
       manifest.changes.every(isPathChange) &&
+      (manifest.ran === undefined || isTime(manifest.ran)) &&
       (manifest.refs ?? []).every(isRefChange)
     );
   } catch {

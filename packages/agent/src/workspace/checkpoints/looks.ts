@@ -17,7 +17,12 @@ import {
 import type { ScanThread, ThreadLook } from './scan-thread.js';
 
 /** The state of a name at the last look, and where its content is. */
-export type Known = { readonly entry: FileEntry; readonly content: KnownContent };
+export type Known = {
+  readonly entry: FileEntry;
+  readonly content: KnownContent;
+  /** It may hold text of the user that no commit has. */
+  readonly isUsers?: true;
+};
 
 /** What is known of each name, and for which names that has changed since two moments. */
 export class KnownFiles extends Map<string, Known> {

@@ -65,6 +65,8 @@ export type Manifest = {
   readonly refs?: readonly RefChange[];
   /** When the changes were made, in ms since 1970. Missing: an earlier version stored it. */
   readonly ran?: { readonly fromMs: number; readonly toMs: number };
+  /** The session whose task this one is. Missing: none. */
+  readonly parent?: string;
 };
 
 /** A store of contents, by sha256. */

@@ -251,7 +251,7 @@ type Step = {
   readonly draftName: string;
 };
 
-const CHANGED_SINCE = 'somebody else changed it since';
+export const CHANGED_SINCE = 'somebody else changed it since';
 const CHANGED_TWICE =
   'somebody else changed it twice meanwhile; their first text is in a file beside it, .pawl-rewind…';
 const ELSEWHERE = 'its folder is a symlink now';

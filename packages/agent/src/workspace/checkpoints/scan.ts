@@ -433,6 +433,23 @@ export class WorkspaceLister {
     return found;
   }
 
+  /** The content of a file in HEAD, empty if it has none; null: there is no commit. */
+  async readCommitted(name: string): Promise<Buffer | null> {
+    try {
+      return await useRepository(this.#place, async (repository) => {
+        if ((await repository.tryAsk(['rev-parse', '--verify', '--quiet', 'HEAD'])) === null)
+          return null;
+        const prefix = path.relative(repository.top, this.#place.workspace);
+        const words = ['cat-file', 'blob', `HEAD:${path.join(prefix, showName(name))}`];
+        const { code, output } = await repository.run(words, OPTIONS);
+        return code === 0 ? output : Buffer.alloc(0);
+      });
+    } catch (error) {
+      if (error instanceof ProgramFailure) return null;
+      throw error;
+    }
+  }
+
   async #listByGit(repository: Repository, wantsClean: boolean): Promise<Listing> {
     const prefix = toName(path.relative(repository.top, this.#place.workspace));
     /** The name in the workspace of one that git lists from its top; null: it lies outside. */

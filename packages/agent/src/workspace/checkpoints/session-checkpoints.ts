@@ -23,19 +23,20 @@
 import { appendFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { isLocked } from '../../journal/lock.js';
-import { lockPath } from '../../journal/state-folder.js';
+import { isLockedAnywhere } from '../../journal/lock.js';
+import { hashBytes, lockPath } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
 import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin } from '../../platform/files.js';
 import { plural } from '../../platform/text.js';
-import type { JudgedCall } from '../../policy/judged-call.js';
+import { callTitle, type JudgedCall } from '../../policy/judged-call.js';
 import { namedFiles } from '../../policy/shell/unrecoverable-files.js';
 import type {
   ChangedBy,
   Checkpoints,
   DescribedCheckpoints,
+  FileVersion,
   NamedCheckpoint,
   Restored,
   RestorePlan,
@@ -43,6 +44,7 @@ import type {
   TakenCheckpoint,
 } from '../../ports/checkpoints.js';
 import { KnownRepository } from '../git.js';
+import { Claims, type RunningCalls, readClaims, readRunning } from './claims.js';
 import {
   NOT_HERE,
   type ReadCheckpoints,
@@ -61,12 +63,18 @@ import {
   type Manifest,
   type PathChange,
   type RefChange,
-  type RefState,
   showName,
   summarise,
   toName,
 } from './manifest.js';
-import { FILE_BYTES_MAX, type Plan, performPlan, readState, TOO_LARGE } from './restore.js';
+import {
+  CHANGED_SINCE,
+  FILE_BYTES_MAX,
+  type Plan,
+  performPlan,
+  readState,
+  TOO_LARGE,
+} from './restore.js';
 import {
   type FileEntry,
   foldersAround,
@@ -112,21 +120,6 @@ const SYNCED_MAX = 16;
 /** After so many files other work gets a turn. */
 const SLICE = 16;
 
-/**
- * A file beside the store for the case that the process is killed: the calls whose checkpoint is
- * not in the journal yet. `known`: how the files were that tools have named; null: absent.
- */
-export type RunningCalls = {
-  readonly ranFromMs: number;
-  /** When the first command among them started; missing: there is none. */
-  readonly commandsFromMs?: number;
-  readonly known: readonly (readonly [string, Known | null])[];
-  /** HEAD, branches and index before; missing: none are known. */
-  readonly git?: readonly (readonly [string, RefState])[];
-  /** Their checkpoint; null: none yet. */
-  readonly taken: string | null;
-};
-
 /** When commands ran; `fromMs` null: none did. */
 type CommandTime = { readonly fromMs: number | null; readonly toMs: number };
 
@@ -135,6 +128,10 @@ const hasTime = (times: readonly CommandTime[], atMs: number): boolean =>
 
 /** What a tool wrote, where somebody else changed the file before a look. */
 const NOT_SEEN: FileState = { kind: 'notKept', why: 'somebody else changed it at once' };
+
+const DURING_COMMANDS = 'it changed while a command ran';
+const UNRECORDED = 'an earlier version did not record what changed it';
+const REMOVED_AFTER = 'it was removed when the calls had just ended, nobody knows by whom';
 
 const INTERRUPTED =
   'The session was interrupted before it had looked at what its calls changed: changes of others ' +
@@ -150,9 +147,22 @@ const withFolders = (names: readonly string[]): readonly string[] => [
   ...names,
 ];
 
+const TITLE_MAX = 60;
+
+const cutTitle = (title: string): string =>
+  title.length <= TITLE_MAX ? title : `${title.slice(0, TITLE_MAX - 1)}…`;
+
 /** Whether a call changes only files that it names. */
 const namesItsFiles = ({ traits, facts }: JudgedCall): boolean =>
   traits.group === 'fileChanges' && facts.shell === undefined;
+
+/** Why a file can't be as a checkpoint has it; null: it can. */
+const whyNotBack = (version: FileState | undefined, now: FileState): string | null => {
+  if (version === undefined) return 'the checkpoint does not have it';
+  if (version.kind === 'notKept') return version.why;
+  if (now.kind === 'notKept') return now.why;
+  return now.kind === 'folder' ? 'a folder is there now' : null;
+};
 
 class SessionCheckpoints implements Checkpoints {
   readonly #place: CheckpointsPlace;
@@ -175,6 +185,10 @@ class SessionCheckpoints implements Checkpoints {
   /** Sentences about files that can't be taken back: all so far, and those not yet reported. */
   readonly #reported = new Set<string>();
   #unreported: string[] = [];
+  /** Whether git knows the workspace, so that a text can be uncommitted. */
+  #hasCommits = false;
+  /** Texts of the user that are reported as replaced, by name and hash. */
+  readonly #lost = new Set<string>();
   /** When the first call began since the last checkpoint; null: none. */
   #ranFromMs: number | null = null;
   /** When the first command since the last checkpoint started; null: none has. */
@@ -206,6 +220,12 @@ class SessionCheckpoints implements Checkpoints {
       lister: this.#lister,
     });
     this.#gitStates = new GitStates(gitPlace, this.#store);
+  }
+
+  /** The session whose task this one is, as the store names it. */
+  get #parent(): { readonly parent?: string } {
+    const { parent } = this.#place;
+    return parent === undefined ? {} : { parent };
   }
 
   /** Runs one task at a time, in order. */
@@ -248,9 +268,54 @@ class SessionCheckpoints implements Checkpoints {
         ...(this.#commandsFromMs === null ? {} : { commandsFromMs: this.#commandsFromMs }),
         known: [...known, ...before], // the first look at a file is the oldest
         ...(this.#git === null ? {} : { git: [...this.#git] }),
+        ...this.#parent,
         taken: null,
       });
     });
+  }
+
+  after(call: JudgedCall): Promise<string> {
+    return this.#inTurn(async () => {
+      if (namesItsFiles(call) || !this.#hasCommits) return '';
+      const names: string[] = [];
+      for (const [name, { entry, isUsers }] of this.#known) {
+        if (isUsers !== true) continue;
+        const stamp = lookAt(this.#place.workspace, name)?.stamp;
+        if (stamp !== entry.stamp && (await this.#hasLostText(name))) names.push(name);
+      }
+      if (names.length === 0) return '';
+      const [first = ''] = names;
+      const shown = names.slice(0, 5).map(showName).join(', ');
+      const text =
+        `Uncommitted text of the user in ${shown}${names.length > 5 ? ', …' : ''} was replaced or ` +
+        `removed while \`${cutTitle(callTitle(call, this.#place.workspace))}\` ran. It is stored: ` +
+        `pawl checkpoints ` +
+        `${this.#place.sessionId} --restore ${showName(first)} brings it back`;
+      this.#report(`${text}.`); // on the screen, with the next checkpoint
+      return `${text}, for the user to run. Tell them.`;
+    });
+  }
+
+  /** Whether lines that the file held and no commit has are gone since the last look. */
+  async #hasLostText(name: string): Promise<boolean> {
+    const before = this.#stateBefore(name);
+    if (before.kind !== 'file' || this.#lost.has(`${name} ${before.sha256}`)) return false;
+    let now = '';
+    const state = await readState(this.#place.workspace, name, (bytes) => {
+      now = bytes.toString('latin1');
+      return hashBytes(bytes);
+    });
+    if (isSameState(state, before) || state.kind === 'notKept') return false;
+    const text = (await this.#store.get(before.sha256))?.toString('latin1') ?? '';
+    const present = new Set(now.split('\n'));
+    const gone = text.split('\n').filter((line) => line.trim() !== '' && !present.has(line));
+    if (gone.length === 0) return false;
+    const committed = await this.#lister.readCommitted(name);
+    if (committed === null) return false; // there is no commit to compare with
+    const lines = new Set(committed.toString('latin1').split('\n'));
+    const isLost = gone.some((line) => !lines.has(line));
+    if (isLost) this.#lost.add(`${name} ${before.sha256}`);
+    return isLost;
   }
 
   take({
@@ -334,7 +399,7 @@ class SessionCheckpoints implements Checkpoints {
 
   /** Takes the checkpoint for the calls of a process that was killed before it was journaled. */
   async #takeOfKilled(ranToMs: number): Promise<TakenCheckpoint | null> {
-    const running = await this.#readRunning();
+    const running = await readRunning(this.#store, this.#place.sessionId);
     if (running === null) return null;
     this.#running = running;
     if (running.taken !== null) {
@@ -396,6 +461,7 @@ class SessionCheckpoints implements Checkpoints {
       changes,
       ...(refs.length === 0 ? {} : { refs }),
       ran,
+      ...this.#parent,
     };
     const checkpoint = await this.#store.addManifest(this.#place.sessionId, manifest);
     if (this.#running !== null) await this.#writeRunning({ ...this.#running, taken: checkpoint });
@@ -414,7 +480,7 @@ class SessionCheckpoints implements Checkpoints {
     try {
       await pruneStores(stateFolder, {
         // a process that has a session open holds its lock
-        isOpen: (id) => isLocked(lockPath(stateFolder, id)),
+        isOpen: (id) => isLockedAnywhere(lockPath(stateFolder, id)),
         own: { sessionId, keep },
       });
     } catch {
@@ -471,6 +537,7 @@ class SessionCheckpoints implements Checkpoints {
     const listedAtMs = Date.now() - TICK_MS;
     const listing = await this.#lister.list(true); // also which files equal git's blobs
     this.#noteListing(listing);
+    this.#hasCommits = listing.clean !== null;
     const entries = await lookAtAll(this.#place.workspace, listing.names);
     const tooLarge: string[] = [];
     let tooMany = 0;
@@ -487,7 +554,7 @@ class SessionCheckpoints implements Checkpoints {
       const content = await this.#copyFirst(name, entry);
       if (content.kind === 'notKept' && content.why === TOO_LARGE) tooLarge.push(showName(name));
       else if (content.kind === 'notKept') tooMany += 1;
-      this.#known.set(name, { entry, content });
+      this.#known.set(name, { entry, content, isUsers: true });
     }
     if (tooLarge.length > 0)
       this.#report(
@@ -538,6 +605,7 @@ class SessionCheckpoints implements Checkpoints {
         entry,
         // a link or folder has no content to copy
         content: entry.kind === 'file' ? await this.#copy(name, entry) : { kind: 'git', blob: '' },
+        ...(entry.kind === 'file' ? { isUsers: true as const } : {}),
       });
   }
 
@@ -671,9 +739,14 @@ class SessionCheckpoints implements Checkpoints {
   /** Takes over a state that is in the store. */
   #setKnown(name: string, state: FileState): void {
     const entry = lookAt(this.#place.workspace, name);
+    const isUsers = this.#known.get(name)?.isUsers === true ? { isUsers: true as const } : {};
     if (entry === null || state.kind === 'absent') this.#known.delete(name);
     else if (state.kind === 'file')
-      this.#known.set(name, { entry, content: { kind: 'stored', sha256: state.sha256 } });
+      this.#known.set(name, {
+        entry,
+        content: { kind: 'stored', sha256: state.sha256 },
+        ...isUsers,
+      });
     else if (state.kind === 'notKept')
       this.#known.set(name, { entry, content: { kind: 'notKept', why: state.why } });
     else this.#known.set(name, { entry, content: { kind: 'git', blob: '' } });
@@ -755,6 +828,32 @@ class SessionCheckpoints implements Checkpoints {
     return this.#inTurn(() => this.#plan(request));
   }
 
+  planFile({ checkpoint, path: shown, side }: FileVersion): Promise<RestorePlan> {
+    return this.#inTurn(async () => {
+      const { manifests, untouched } = await this.#read([checkpoint]);
+      const name = toName(shown);
+      const version = manifests[0]?.changes.find((change) => change.path === name)?.[side];
+      const now = await readState(this.#place.workspace, name, (bytes) => this.#store.put(bytes));
+      const why = untouched.get(name) ?? whyNotBack(version, now);
+      const isSame = version !== undefined && isSameState(version, now);
+      if (version === undefined || why !== null || isSame) {
+        const changes = await summarise(this.#store, []);
+        const left = why === null ? [] : [fileLeft(name, why)];
+        return { plan: null, refusal: null, changes, left, refs: [] };
+      }
+      const changes: readonly PathChange[] = [{ path: name, before: now, after: version }];
+      const plan = await this.#storePlan({ changes, left: [] });
+      const summary = await summarise(this.#store, changes, 'all');
+      return { plan, refusal: null, changes: summary, left: [], refs: [] };
+    });
+  }
+
+  #storePlan(plan: Omit<Plan, 'version' | 'workspace'>): Promise<string> {
+    const { workspace } = this.#place;
+    const whole: Plan = { version: 1, workspace, ...plan };
+    return this.#store.put(Buffer.from(JSON.stringify(whole)));
+  }
+
   describe(checkpoints: readonly NamedCheckpoint[]): Promise<DescribedCheckpoints | null> {
     return this.#inTurn(async () => {
       const { named, manifests, untouched } = await this.#read(checkpoints);
@@ -769,13 +868,15 @@ class SessionCheckpoints implements Checkpoints {
     return readCheckpoints({ store: this.#store, workspace, environment }, checkpoints);
   }
 
-  async #plan({ takeBack, force, refs: wantsRefs }: RestoreRequest): Promise<RestorePlan> {
+  async #plan(request: RestoreRequest): Promise<RestorePlan> {
+    const { takeBack, refs: wantsRefs } = request;
     const { manifests, untouched, untouchedRefs } = await this.#read(takeBack);
     /** Files that stay as they are. */
     const leftFiles: FileLeft[] = [...untouched].map(([name, why]) => fileLeft(name, why));
     const isForeign = takeBack.some((checkpoint) => checkpoint.isForeign);
-    const { workspace: standsIn } = this.#place;
-    const refusal = isForeign ? refuseForeignPlace({ standsIn, ...this.#place }) : null;
+    const { workspace } = this.#place;
+    const place = { standsIn: workspace, ...this.#place };
+    const refusal = isForeign ? refuseForeignPlace(place) : null;
     const targets = composeChanges(manifests, isSameState).filter(
       ({ path: name }) => !untouched.has(name),
     );
@@ -784,36 +885,79 @@ class SessionCheckpoints implements Checkpoints {
       const changes = await summarise(this.#store, []);
       return { plan: null, refusal, changes, left: leftFiles, refs: [] };
     }
-    const changes: PathChange[] = [];
-    // `why`: the reason why a path does not go back all the way
-    for (const { path: name, before, after, left: why } of targets) {
-      // with `force` the changes of others are taken back, too: their content is stored first
-      const keep = force ? (bytes: Buffer) => this.#store.put(bytes) : undefined;
-      const now = await readState(this.#place.workspace, name, keep);
-      if (isSameState(now, before)) continue;
-      if (before.kind === 'notKept') leftFiles.push(fileLeft(name, before.why));
-      else if (now.kind === 'notKept') leftFiles.push(fileLeft(name, now.why));
-      else if (!isSameState(now, after) && !force)
-        leftFiles.push(fileLeft(name, 'somebody else changed it since'));
-      else changes.push({ path: name, before: now, after: before });
-      if (why !== null) leftFiles.push(fileLeft(name, why));
-    }
+    const planned = await this.#planFiles(targets, manifests, request);
+    const { changes } = planned;
+    leftFiles.push(...planned.stay);
     const summary = await summarise(this.#store, changes, 'all');
-    const { workspace } = this.#place;
     const refs = wantsRefs ? await this.#planRefs(manifests) : { changes: [], left: [] };
     leftFiles.push(...refs.left, ...(wantsRefs ? untouchedRefs : []));
     const movedRefs = refs.changes.map(describeRef);
     if (changes.length === 0 && refs.changes.length === 0)
       return { plan: null, refusal, changes: summary, left: leftFiles, refs: movedRefs };
-    const plan: Plan = {
-      version: 1,
-      workspace,
-      changes,
-      ...(refs.changes.length === 0 ? {} : { refs: refs.changes }),
-      left: leftFiles,
-    };
-    const sha256 = await this.#store.put(Buffer.from(JSON.stringify(plan)));
-    return { plan: sha256, refusal, changes: summary, left: leftFiles, refs: movedRefs };
+    const movedBack = refs.changes.length === 0 ? {} : { refs: refs.changes };
+    const plan = await this.#storePlan({ changes, ...movedBack, left: leftFiles });
+    return { plan, refusal, changes: summary, left: leftFiles, refs: movedRefs };
+  }
+
+  /** Which files go back, and which stay. */
+  async #planFiles(
+    targets: ReturnType<typeof composeChanges<FileState>>,
+    manifests: readonly Manifest[],
+    { force, editsOnly = false }: RestoreRequest,
+  ): Promise<{ readonly changes: readonly PathChange[]; readonly stay: readonly FileLeft[] }> {
+    const stay: FileLeft[] = [];
+    const changes: PathChange[] = [];
+    const claims = await this.#claimsOn(manifests);
+    // stores what is replaced, also what somebody else wrote
+    const keep = (bytes: Buffer): Promise<string> => this.#store.put(bytes);
+    // `why`: the reason why a path does not go back all the way
+    for (const { path: name, before, after, origin, left: why } of targets) {
+      const now = await readState(this.#place.workspace, name, keep);
+      if (isSameState(now, before)) continue;
+      const claimed = claims(name, before, origin);
+      const isFile = before.kind !== 'folder' && now.kind !== 'folder';
+      if (before.kind === 'notKept') stay.push(fileLeft(name, before.why));
+      else if (now.kind === 'notKept') stay.push(fileLeft(name, now.why));
+      else if (claimed !== null) stay.push(fileLeft(name, `the session ${claimed} changed it too`));
+      else if (editsOnly && origin !== 'tool') {
+        if (isFile) stay.push(fileLeft(name, origin === 'commands' ? DURING_COMMANDS : UNRECORDED));
+      } else if (!isSameState(now, after) && !force) stay.push(fileLeft(name, CHANGED_SINCE));
+      else {
+        const known = origin === undefined ? {} : { origin };
+        changes.push({ path: name, before: now, after: before, ...known });
+      }
+      if (why !== null) stay.push(fileLeft(name, why));
+    }
+    for (const { path: name, origin } of manifests.flatMap((one) => one.changes))
+      if (origin === 'after' && lookAt(this.#place.workspace, name) === null)
+        stay.push(fileLeft(name, REMOVED_AFTER));
+    return { changes, stay };
+  }
+
+  /** Finds the session that claims a path of these checkpoints. */
+  async #claimsOn(manifests: readonly Manifest[]) {
+    const { stateFolder } = this.#place;
+    const ranFromMs = manifests.map(({ ran }) => ran?.fromMs ?? 0);
+    const sinceMs = Math.min(...ranFromMs) - TICK_MS;
+    const claims =
+      manifests.length === 0
+        ? new Claims()
+        : await readClaims(this.#store, stateFolder, this.#place, sinceMs);
+    const states = new Map<string, FileState[]>();
+    const ended = new Map<string, number>();
+    for (const { changes, ran } of manifests)
+      for (const { path: name, before, after } of changes) {
+        states.set(name, [...(states.get(name) ?? []), before, after]);
+        ended.set(name, ran?.toMs ?? 0);
+      }
+    return (name: string, before: FileState, origin: ChangeOrigin | undefined): string | null =>
+      claims.find({
+        path: name,
+        before,
+        ...(origin === undefined ? {} : { origin }),
+        states: states.get(name) ?? [],
+        toMs: ended.get(name) ?? 0,
+      });
   }
 
   #planRefs(manifests: readonly Manifest[]): ReturnType<GitStates['plan']> {
@@ -837,7 +981,7 @@ class SessionCheckpoints implements Checkpoints {
       const taken = await this.#storeTaken('rewind', changes, refs.done, ran);
       return {
         checkpoint: taken?.checkpoint ?? null,
-        changes: taken?.changes ?? (await summarise(this.#store, [])),
+        changes: await summarise(this.#store, done),
         left: [...leftFiles, ...refs.left],
         refs: refs.done.map(describeRef),
       };
@@ -885,16 +1029,6 @@ class SessionCheckpoints implements Checkpoints {
     else await this.#write(file, JSON.stringify(running));
   }
 
-  async #readRunning(): Promise<RunningCalls | null> {
-    try {
-      const text = await readFile(this.#store.callsFile(this.#place.sessionId), 'utf8');
-      const running: RunningCalls = JSON.parse(text);
-      return running;
-    } catch {
-      return null; // no call ran, or none had changed anything yet
-    }
-  }
-
   /** Writes a file as a whole. One that can't be written costs only what a kill would lose. */
   async #write(file: string, text: string): Promise<void> {
     const draft = `${file}.draft`;
@@ -924,6 +1058,7 @@ class SessionCheckpoints implements Checkpoints {
       this.#known.unsaved.clear();
       this.#saved = { lines: lines.length, named: this.#named.size };
       this.#listing = await this.#list();
+      this.#hasCommits = true; // of no commit no text is asked
     } catch {
       // there is no scan: the first command makes one
     }

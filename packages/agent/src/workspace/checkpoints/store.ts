@@ -227,7 +227,7 @@ export type StoreSizes = {
   readonly sessions: readonly StoredSession[];
 };
 
-const namesIn = async (folder: string): Promise<readonly string[]> => {
+export const namesIn = async (folder: string): Promise<readonly string[]> => {
   try {
     return await readdir(folder);
   } catch (error) {
@@ -256,7 +256,7 @@ const objectsIn = async (store: string): Promise<readonly StoredObject[]> => {
   return objects;
 };
 
-const sessionsIn = async (store: string): Promise<readonly StoredSession[]> => {
+export const sessionsIn = async (store: string): Promise<readonly StoredSession[]> => {
   const sessions: StoredSession[] = [];
   for (const sessionId of await namesIn(path.join(store, 'sessions'))) {
     if (/\.(scan|calls)(\.draft)?$/.test(sessionId)) continue;

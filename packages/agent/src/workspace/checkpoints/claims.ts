@@ -1,0 +1,167 @@
+/**
+ * Changes that other sessions in the same workspace claim. Two sessions in one folder look at the
+ * same files: what a tool of one wrote while a command of the other ran is in both checkpoints.
+ *
+ * 1. All changes of another session to a path count as one. One that leads to the state before our
+ *    change came earlier, and a rewind keeps it.
+ * 2. What our tool wrote is ours, also where another session saw it change during its command.
+ * 3. While a call of another session runs, the files that it names are claimed; while a command
+ *    runs, everything that may have changed with it.
+ */
+
+import { readFile } from 'node:fs/promises';
+import { isLockedAnywhere } from '../../journal/lock.js';
+import { lockPath } from '../../journal/state-folder.js';
+import type { Known } from './looks.js';
+import {
+  type ChangeOrigin,
+  type FileState,
+  isSameState,
+  type Manifest,
+  type RefState,
+} from './manifest.js';
+import { type CheckpointStore, namesIn, sessionsIn } from './store.js';
+
+/**
+ * A file beside the store for the case that the process is killed: the calls whose checkpoint is
+ * not in the journal yet. `known`: how the files were that tools have named; null: absent.
+ */
+export type RunningCalls = {
+  readonly ranFromMs: number;
+  /** When the first command among them started; missing: there is none. */
+  readonly commandsFromMs?: number;
+  readonly known: readonly (readonly [string, Known | null])[];
+  /** HEAD, branches and index before; missing: none are known. */
+  readonly git?: readonly (readonly [string, RefState])[];
+  /** The session whose task this one is. */
+  readonly parent?: string;
+  /** Their checkpoint; null: none yet. */
+  readonly taken: string | null;
+};
+
+/** What one session did to a path: how it was before, and how it is; null: not known yet. */
+type Claim = {
+  readonly before: FileState | null;
+  readonly after: FileState | null;
+  readonly isByTool: boolean;
+};
+
+/** Changes of the session that asks, to one path. */
+export type AskedChange = {
+  readonly path: string;
+  readonly before: FileState;
+  readonly origin?: ChangeOrigin;
+  /** How the path was before and after each of the changes. */
+  readonly states: readonly FileState[];
+  /** When the last of them was over at the latest. */
+  readonly toMs: number;
+};
+
+/** The session that asks, and the one whose task it is. */
+export type Asking = { readonly sessionId: string; readonly parent?: string | undefined };
+
+export class Claims {
+  readonly #bySession = new Map<string, Map<string, Claim>>();
+  /** Sessions of which a command runs, and since when. */
+  readonly #running = new Map<string, number>();
+
+  /** The session that claims a change; null: none does. */
+  find(change: AskedChange): string | null {
+    for (const [sessionId, claims] of this.#bySession) {
+      const claim = claims.get(change.path);
+      if (claim !== undefined && isInTheWay(claim, change)) return sessionId;
+    }
+    if (change.origin === 'tool') return null;
+    for (const [sessionId, fromMs] of this.#running) if (change.toMs >= fromMs) return sessionId;
+    return null;
+  }
+
+  /** Adds an earlier change of a session. */
+  add(sessionId: string, path: string, { before, after, isByTool }: Claim): void {
+    const claims = this.#bySession.get(sessionId) ?? new Map<string, Claim>();
+    this.#bySession.set(sessionId, claims);
+    const later = claims.get(path);
+    claims.set(path, {
+      before,
+      after: later === undefined ? after : later.after,
+      isByTool: isByTool || later?.isByTool === true,
+    });
+  }
+
+  addRunning(sessionId: string, fromMs: number): void {
+    this.#running.set(sessionId, fromMs);
+  }
+}
+
+const isInTheWay = ({ before, after, isByTool }: Claim, change: AskedChange): boolean => {
+  if (after === null) return true;
+  // the other session took its change back, or our change came later
+  if (before !== null && isSameState(before, after)) return false;
+  if (isSameState(after, change.before)) return false;
+  const isSeenByBoth = change.states.some((state) => isSameState(state, after));
+  return isByTool || change.origin !== 'tool' || !isSeenByBoth;
+};
+
+/** Reads what other sessions changed since that time, and what their calls may be changing. */
+export const readClaims = async (
+  store: CheckpointStore,
+  stateFolder: string,
+  asking: Asking,
+  sinceMs: number,
+): Promise<Claims> => {
+  const claims = new Claims();
+  const family = asking.parent ?? asking.sessionId;
+  const isOther = (sessionId: string, parent = sessionId): boolean =>
+    sessionId !== asking.sessionId && parent !== family && sessionId !== family;
+  // what runs first: what ends meanwhile is then in a checkpoint
+  for (const name of await namesIn(`${store.folder}/sessions`)) {
+    const [, sessionId] = /^(.+)\.calls$/.exec(name) ?? [];
+    const running = sessionId === undefined ? null : await readRunning(store, sessionId);
+    if (sessionId === undefined || running === null || running.taken !== null) continue;
+    if (!isOther(sessionId, running.parent)) continue;
+    for (const [path] of running.known)
+      claims.add(sessionId, path, { before: null, after: null, isByTool: true });
+    const { commandsFromMs } = running;
+    if (commandsFromMs !== undefined && (await isLockedAnywhere(lockPath(stateFolder, sessionId))))
+      claims.addRunning(sessionId, commandsFromMs);
+  }
+  for (const { sessionId, usedAtMs } of await sessionsIn(store.folder))
+    if (usedAtMs >= sinceMs && isOther(sessionId))
+      for await (const { by, changes, parent } of manifestsSince(store, sessionId, sinceMs))
+        for (const { path, before, after, origin } of isOther(sessionId, parent) ? changes : [])
+          if (after.kind !== 'folder' && before.kind !== 'folder' && origin !== 'after')
+            claims.add(sessionId, path, {
+              before,
+              after,
+              isByTool: origin === 'tool' && by !== 'user',
+            });
+  return claims;
+};
+
+/** The manifests of a session that were taken since then, the last first. */
+async function* manifestsSince(
+  store: CheckpointStore,
+  sessionId: string,
+  sinceMs: number,
+): AsyncGenerator<Manifest> {
+  for (const sha256 of (await store.listed(sessionId)).toReversed()) {
+    const manifest = await store.manifest(sha256);
+    if (manifest?.ran === undefined) continue; // an earlier version stored it: it names no time
+    if (manifest.ran.toMs < sinceMs) return;
+    yield manifest;
+  }
+}
+
+/** The record of a session's running calls; null: none runs, or none had changed anything yet. */
+export const readRunning = async (
+  store: CheckpointStore,
+  sessionId: string,
+): Promise<RunningCalls | null> => {
+  try {
+    const text = await readFile(store.callsFile(sessionId), 'utf8');
+    const running: RunningCalls = JSON.parse(text);
+    return running;
+  } catch {
+    return null;
+  }
+};
