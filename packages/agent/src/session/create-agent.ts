@@ -603,18 +603,26 @@ type EquippedSession = {
 };
 
 /**
- * Looks which changes that this session did not make a command such as `git restore` would discard.
- * The code for it is loaded at its first use.
+ * What the tool `bash` looks up before a command runs; the code is loaded at its first use.
+ * `findDiscarded`: which changes that this session did not make a command such as `git restore`
+ * would discard. `findLosses`: which files neither git nor a rewind of the session could bring back
+ * after a command has deleted them. `movedFiles`: protected files that git would write.
  */
-const createDiscardedFinder =
-  (files: FileMemory, environment: ProcessEnvironment): FindDiscarded =>
-  async (folder, restores) => {
+const createLookups = (
+  files: FileMemory,
+  checkpoints: Checkpoints | null,
+  environment: ProcessEnvironment,
+) => {
+  const findDiscarded: FindDiscarded = async (folder, restores) => {
     const { discardedByGit } = await import('../workspace/uncommitted-files.js');
     return discardedByGit(environment, (file) => files.ownWrite?.(file))(folder, restores);
   };
-
-/** Finds protected files that git would write. The code for it is loaded at its first use. */
-const createLateMovedFiles = (environment: ProcessEnvironment): MovedFiles => {
+  const findLosses: FindLosses = async (folder, paths) => {
+    const { lossesBeside, lossesByGit } = await import('../workspace/uncommitted-files.js');
+    const byGit = lossesByGit(environment);
+    const find = checkpoints === null ? byGit : lossesBeside(checkpoints, byGit);
+    return find(folder, paths);
+  };
   let loading: Promise<MovedFiles> | undefined;
   const load = (): Promise<MovedFiles> => {
     loading ??= import('../workspace/moved-files.js').then(({ createMovedFiles }) =>
@@ -622,25 +630,13 @@ const createLateMovedFiles = (environment: ProcessEnvironment): MovedFiles => {
     );
     return loading;
   };
-  return {
+  const movedFiles: MovedFiles = {
     find: async (workspace, moves) => (await load()).find(workspace, moves),
     begin: async (workspace, writable) => (await load()).begin(workspace, writable),
     end: async (workspace, writable) => (await load()).end(workspace, writable),
   };
+  return { findDiscarded, findLosses, movedFiles };
 };
-
-/**
- * Looks which files neither git nor a rewind of the session could bring back after a command has
- * deleted them. The code for it is loaded at its first use.
- */
-const createLossFinder =
-  (checkpoints: Checkpoints | null, environment: ProcessEnvironment): FindLosses =>
-  async (folder, paths) => {
-    const { lossesBeside, lossesByGit } = await import('../workspace/uncommitted-files.js');
-    const byGit = lossesByGit(environment);
-    const find = checkpoints === null ? byGit : lossesBeside(checkpoints, byGit);
-    return find(folder, paths);
-  };
 
 /** The sandboxes of a session, and the places that they keep from commands. */
 const openSandbox = (
@@ -679,9 +675,7 @@ const equip = async (
     ? createLateCheckpoints({ workspace, sessionId, environment })
     : null;
   const [files, jobs] = [createFileMemory(), createJobs()];
-  const findLosses = createLossFinder(checkpoints, environment);
-  const findDiscarded = createDiscardedFinder(files, environment);
-  const movedFiles = createLateMovedFiles(environment);
+  const lookups = createLookups(files, checkpoints, environment);
   const userHooks =
     hooks.length === 0
       ? null
@@ -693,11 +687,7 @@ const equip = async (
           startedBy,
         });
   const standardTools =
-    tools ??
-    builtin?.builtinTools({
-      ...{ environment, sandbox, findLosses, findDiscarded, movedFiles, userPlaces },
-    }) ??
-    [];
+    tools ?? builtin?.builtinTools({ environment, sandbox, ...lookups, userPlaces }) ?? [];
   return {
     model: models.get,
     tools: [...standardTools, ...moreTools, ...taskTools],

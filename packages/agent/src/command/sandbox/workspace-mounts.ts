@@ -259,16 +259,17 @@ const writableMounts = (
   { workspace, repository, scan, userPlaces, createdRepositories, allowed }: WritableWorkspace,
   access: RepositoryAccess,
 ): PlannedMounts => {
-  const kept = [...scan.protectedPaths.values()].filter((one) => !holdsOne(one, allowed));
+  const all = [...scan.protectedPaths.values()];
+  const kept = allowed.length === 0 ? all : all.filter((one) => !holdsOne(one, allowed));
   const { mounts, bound, exchangeable } = protectedMounts(kept, {
     workspace,
     userPlaces: new Set(userPlaces),
     createdRepositories,
   });
   const gitFolders = gitFoldersIn(scan, createdRepositories, workspace, repository.elsewhere);
-  const all = [...repository.mounts(true), writable(workspace), ...mounts];
-  const usual = withGitFolders(all, gitFolders, 'read', workspace);
-  const git = access === 'read' ? usual : withGitFolders(all, gitFolders, access, workspace);
+  const shown = [...repository.mounts(true), writable(workspace), ...mounts];
+  const usual = withGitFolders(shown, gitFolders, 'read', workspace);
+  const git = access === 'read' ? usual : withGitFolders(shown, gitFolders, access, workspace);
   return { bound, exchangeable, usual: usual.mounts, ...git };
 };
 
@@ -316,9 +317,7 @@ export class WorkspaceGuard {
     const repository = viewRepository(workspace, view.secrets);
     this.#repository = repository;
     const scan = this.#files.scanBefore(repository.elsewhere);
-    for (const one of scan.protectedPaths.values())
-      if (holdsOne(one, allowed)) this.#files.allowWriting(one.path);
-    // a folder that is not there yet comes with its file
+    // with the folders above: one that is not there yet comes with its file
     for (const file of allowed)
       for (let place = file; place !== workspace; place = path.dirname(place))
         this.#files.allowWriting(place);
