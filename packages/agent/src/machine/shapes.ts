@@ -242,12 +242,7 @@ export const usageShape = object<Usage>({
   cacheWriteTokens: tokenCountShape,
   costUsd: nullable(amount),
 });
-const lineNumber = countTo(Number.MAX_SAFE_INTEGER);
-const shownLinesShape = object<ShownLines>({
-  by: text,
-  first: lineNumber,
-  last: optional(lineNumber),
-});
+const shownLinesShape = object<ShownLines>({ by: text, first: finite, last: optional(finite) });
 const seenFileShape = object<SeenFile>({
   path: text,
   sha256: text,
