@@ -244,12 +244,7 @@ export const usageShape = object<Usage>({
   costUsd: nullable(amount),
   estimated: optional(estimatedShape),
 });
-const lineNumber = countTo(Number.MAX_SAFE_INTEGER);
-const shownLinesShape = object<ShownLines>({
-  by: text,
-  first: lineNumber,
-  last: optional(lineNumber),
-});
+const shownLinesShape = object<ShownLines>({ by: text, first: finite, last: optional(finite) });
 const seenFileShape = object<SeenFile>({
   path: text,
   sha256: text,

@@ -617,38 +617,40 @@ type EquippedSession = {
 };
 
 /**
- * What a session asks git about a command before it is judged: which files neither git nor a rewind
- * could bring back, which changes of others `git restore` would discard, how git reads its words,
- * and which protected files it would write. The code for it is loaded at its first use.
+ * What the tool `bash` looks up before a command runs; the code is loaded at its first use.
+ * `findDiscarded`: which changes that this session did not make a command such as `git restore`
+ * would discard. `findLosses`: which files neither git nor a rewind of the session could bring back
+ * after a command has deleted them. `askGit`: how git reads words. `movedFiles`: protected files
+ * that git would write.
  */
-const createGitQuestions = (
+const createLookups = (
   files: FileMemory,
   checkpoints: Checkpoints | null,
   environment: ProcessEnvironment,
 ): Required<Pick<BuiltinOptions, 'findLosses' | 'findDiscarded' | 'askGit' | 'movedFiles'>> => {
   const load = () => import('../workspace/uncommitted-files.js');
-  const loadMoved = () => import('../workspace/moved-files.js');
-  let moved: Promise<MovedFiles> | undefined;
-  const movedFiles = (): Promise<MovedFiles> => {
-    moved ??= loadMoved().then(({ createMovedFiles }) => createMovedFiles(environment));
-    return moved;
+  let loading: Promise<MovedFiles> | undefined;
+  const loadMoved = (): Promise<MovedFiles> => {
+    loading ??= import('../workspace/moved-files.js').then(({ createMovedFiles }) =>
+      createMovedFiles(environment),
+    );
+    return loading;
   };
   return {
+    async findDiscarded(folder, restores) {
+      const { discardedByGit } = await load();
+      return discardedByGit(environment, (file) => files.ownWrite?.(file))(folder, restores);
+    },
     async findLosses(folder, paths) {
       const { lossesBeside, lossesByGit } = await load();
       const byGit = lossesByGit(environment);
       return (checkpoints === null ? byGit : lossesBeside(checkpoints, byGit))(folder, paths);
     },
-    findDiscarded: async (folder, restores) =>
-      (await load()).discardedByGit(environment, (file) => files.ownWrite?.(file))(
-        folder,
-        restores,
-      ),
     askGit: async (...about) => (await load()).answerOfGit(environment)(...about),
     movedFiles: {
-      find: async (workspace, moves) => (await movedFiles()).find(workspace, moves),
-      begin: async (workspace, writable) => (await movedFiles()).begin(workspace, writable),
-      end: async (workspace, writable) => (await movedFiles()).end(workspace, writable),
+      find: async (workspace, moves) => (await loadMoved()).find(workspace, moves),
+      begin: async (workspace, writable) => (await loadMoved()).begin(workspace, writable),
+      end: async (workspace, writable) => (await loadMoved()).end(workspace, writable),
     },
   };
 };
@@ -691,7 +693,7 @@ const equip = async (
   const checkpoints = parts.checkpoints
     ? createLateCheckpoints({ workspace, sessionId, parent, environment, written })
     : null;
-  const git = createGitQuestions(files, checkpoints, environment);
+  const lookups = createLookups(files, checkpoints, environment);
   const userHooks =
     hooks.length === 0
       ? null
@@ -703,7 +705,7 @@ const equip = async (
           startedBy,
         });
   const standardTools =
-    tools ?? builtin?.builtinTools({ environment, sandbox, ...git, userPlaces }) ?? [];
+    tools ?? builtin?.builtinTools({ environment, sandbox, ...lookups, userPlaces }) ?? [];
   return {
     model: models.get,
     tools: [...standardTools, ...moreTools, ...taskTools],

@@ -231,15 +231,22 @@ export const newSessionId = (clock: Clock): string => {
 
 /**
  * The session's memory of files. What is set in it is also noted in `seen`, by real path. `by`: the
- * call that shows the lines of a file, unless the tool says otherwise.
+ * call that shows the lines of a file, unless the tool says otherwise. With `state` only lines that
+ * the model has before it count as shown.
  */
 export const recordingMemory = (
   files: FileMemory,
   seen: Map<string, SeenFile>,
   by: string,
+  state?: () => State,
 ): FileMemory => ({
   get: (path) => files.get(path),
-  shown: (path) => files.shown?.(path) ?? wholeFile(by),
+  shown: (path) => {
+    const lines = files.shown?.(path) ?? wholeFile(by);
+    if (state === undefined || files.shown === undefined) return lines;
+    const calls = presentCalls(state());
+    return lines.filter((one) => calls.has(one.by));
+  },
   hide: (callId) => files.hide?.(callId),
   wrote: (path, before, after) => files.wrote?.(path, before, after),
   ownWrite: (path) => files.ownWrite?.(path),
@@ -252,18 +259,6 @@ export const recordingMemory = (
       );
     files.set(path, sha256, text, lines);
     seen.set(path, { path, sha256, lines: files.shown?.(path) ?? lines });
-  },
-});
-
-/** A recording memory with only those shown lines that the model has before it. */
-export const presentMemory = (
-  recording: ReturnType<typeof recordingMemory>,
-  state: () => State,
-): FileMemory => ({
-  ...recording,
-  shown: (path) => {
-    const calls = presentCalls(state());
-    return recording.shown?.(path).filter(({ by }) => calls.has(by)) ?? [];
   },
 });
 

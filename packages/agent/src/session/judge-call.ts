@@ -21,12 +21,7 @@ import type { RawCall } from '../ports/model.js';
 import type { Judgement, PreviewContext, Tool } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
 import { readUserPlaces } from '../secrets/user-places.js';
-import {
-  type Equipment,
-  presentMemory,
-  type RunningSession,
-  recordingMemory,
-} from './equipment.js';
+import { type Equipment, type RunningSession, recordingMemory } from './equipment.js';
 import { takeJudgement, takePreview } from './outside-values.js';
 import {
   cutText,
@@ -226,8 +221,8 @@ export class Previews {
     signal: AbortSignal,
   ): Promise<CallPreview> {
     await this.#remember();
-    const recording = recordingMemory(this.#equipment.files, new Map(), callId);
-    const files = presentMemory(recording, () => this.#session.state());
+    const state = () => this.#session.state();
+    const files = recordingMemory(this.#equipment.files, new Map(), callId, state);
     const { workspace } = this.#session.state().session.settings;
     const context: PreviewContext = { workspace, paths: facts.paths, files, signal };
     const preview = takePreview(await tool.preview?.(input, context));

@@ -40,12 +40,7 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../ports/tool.js';
-import {
-  type Equipment,
-  presentMemory,
-  type RunningSession,
-  recordingMemory,
-} from './equipment.js';
+import { type Equipment, type RunningSession, recordingMemory } from './equipment.js';
 import type { OnApplied, Post } from './loop.js';
 import { UNKNOWN_USAGE } from './model-call.js';
 import { takeHashes, takeOutcome, uncountableText } from './outside-values.js';
@@ -410,7 +405,8 @@ export class ToolRuns {
     this.#drop(run);
     if (run.isForgotten) return this.#countLate(run, outcome);
     run.isForgotten = true; // nothing more is posted for it
-    const seen = this.#seenBy(run, finished.text === outcome.text);
+    const isWhole = finished.text === outcome.text;
+    const seen = run.seen.size === 0 ? [] : this.#seenBy(run, isWhole);
     const whole = seen.length === 0 ? finished : { ...finished, seen };
     if (run.isStopped) return this.#stopped.add(run, whole, () => this.#countLate(run, outcome));
     run.joiner.flush();
@@ -580,7 +576,7 @@ const createContext = (
     hosts: facts.hosts,
     signal: signal.signal,
     force: force.signal,
-    files: presentMemory(recordingMemory(files, run.seen, callId), state),
+    files: recordingMemory(files, run.seen, callId, state),
     left: () => getAllowance(state().session, spendingId(batchId, callId)),
     progress: (text) => {
       if (!run.isForgotten && typeof text === 'string') joiner.add('progress', text);

@@ -498,7 +498,7 @@ const gitAccess = async (
   return {
     repository: repositoryAccess(facts, needs),
     purpose: historyPurpose(facts),
-    writable: paths.filter((place) => place !== workspace),
+    writable: paths.slice(1), // behind the workspace: protected files that git writes
   };
 };
 

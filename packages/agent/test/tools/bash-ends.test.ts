@@ -149,7 +149,7 @@ for (const level of levels)
     const never = new AbortController().signal;
     const files = { get: () => undefined, set: () => undefined };
     const blobs = { get: async () => undefined, put: async () => '' };
-    const context = { workspace: process.cwd(), callId: 'x', sandbox: '${level}', signal: never, force: never, files, blobs, jobs: createJobs(), progress: () => process.exit(7) };
+    const context = { workspace: process.cwd(), paths: [process.cwd()], callId: 'x', sandbox: '${level}', signal: never, force: never, files, blobs, jobs: createJobs(), progress: () => process.exit(7) };
     await tool.run({ command: 'setsid sleep ${seconds} </dev/null >/dev/null 2>&1', background: true }, context);
     await tool.run({ command: 'sleep ${seconds} & echo up; sleep ${seconds}' }, context);
   `;

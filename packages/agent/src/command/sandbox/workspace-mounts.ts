@@ -261,16 +261,17 @@ const writableMounts = (
   { workspace, repository, scan, userPlaces, createdRepositories, allowed }: WritableWorkspace,
   access: RepositoryAccess,
 ): PlannedMounts => {
-  const kept = [...scan.protectedPaths.values()].filter((one) => !holdsOne(one, allowed));
+  const all = [...scan.protectedPaths.values()];
+  const kept = allowed.length === 0 ? all : all.filter((one) => !holdsOne(one, allowed));
   const { mounts, bound, exchangeable } = protectedMounts(kept, {
     workspace,
     userPlaces: new Set(userPlaces),
     createdRepositories,
   });
   const gitFolders = gitFoldersIn(scan, createdRepositories, workspace, repository.elsewhere);
-  const all = [...repository.mounts(true), writable(workspace), ...mounts];
-  const usual = withGitFolders(all, gitFolders, 'read', workspace);
-  const git = access === 'read' ? usual : withGitFolders(all, gitFolders, access, workspace);
+  const shown = [...repository.mounts(true), writable(workspace), ...mounts];
+  const usual = withGitFolders(shown, gitFolders, 'read', workspace);
+  const git = access === 'read' ? usual : withGitFolders(shown, gitFolders, access, workspace);
   return { bound, exchangeable, usual: usual.mounts, ...git };
 };
 
@@ -306,16 +307,6 @@ export class WorkspaceGuard {
     this.#history = history;
   }
 
-  /** Lets tools and commands write these files, and folders that come with them. */
-  #allowWriting(scan: Scan, allowed: readonly string[]): void {
-    for (const one of scan.protectedPaths.values())
-      if (holdsOne(one, allowed)) this.#files.allowWriting(one.path);
-    // a folder that is not there yet comes with its file
-    for (const file of allowed)
-      for (let place = file; place !== this.#workspace; place = path.dirname(place))
-        this.#files.allowWriting(place);
-  }
-
   /**
    * The mounts of a command that is about to start. From now on it counts as running, until `end`.
    * `sockets`: where none can be used, none is masked, and nobody looks for those in the workspace.
@@ -329,7 +320,10 @@ export class WorkspaceGuard {
     const repository = viewRepository(workspace, view.secrets);
     this.#repository = repository;
     const scan = sockets === NO_SOCKETS ? null : this.#files.scanBefore(repository.elsewhere);
-    if (scan !== null) this.#allowWriting(scan, allowed);
+    // with the folders above: one that is not there yet comes with its file
+    for (const file of scan === null ? [] : allowed)
+      for (let place = file; place !== workspace; place = path.dirname(place))
+        this.#files.allowWriting(place);
     if (this.#running === 0 && scan !== null) this.#ownSockets = scan.sockets;
     const { mounts, usual, bound, closed, changeable, exchangeable } =
       isWritable && scan !== null
