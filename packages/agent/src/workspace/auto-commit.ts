@@ -45,6 +45,8 @@ const FILES_MAX = 1_000;
 const FILE_BYTES_MAX = 20 * 1024 * 1024;
 /** Maximum number of names in a report. */
 const NAMES_MAX = 100;
+/** Files named of those that changed while a command ran. */
+const NAMED_MAX = 10;
 
 export type CommitOptions = {
   /** How long the model may take for the message. */
@@ -116,15 +118,11 @@ const commitIn = async (
   const outcome = await commitTree(repository, prepared, message, context.prepare);
   if (outcome.kind === 'lost') return postponed(outcome.why);
   // these files have no uncommitted changes now, and the next look must not report the commit
-  watch.agentChanges.commit(names);
+  const during = watch.agentChanges.commit(names);
   watch.expectCommit(outcome.hash);
   const [subject = ''] = message.split('\n');
-  return createReport(
-    snapshot,
-    watch,
-    '',
-    describeCommit(repository, snapshot, outcome.hash, subject, change),
-  );
+  const commit = describeCommit(repository, snapshot, outcome.hash, subject, change);
+  return createReport(snapshot, watch, '', withDuring(commit, during));
 };
 
 type CommitEffect = Extract<HookEffect, { readonly kind: 'commit' }>;
@@ -251,6 +249,19 @@ const describeCommit = (
       `${subject}`,
     files: change.files.length,
   };
+};
+
+/** Names the committed files that others may have changed. */
+const withDuring = (reported: ReportedCommit, names: readonly string[]): ReportedCommit => {
+  if (names.length === 0) return reported;
+  const { commit, line, files } = reported;
+  const more = names.length - NAMED_MAX;
+  const shown = names.slice(0, NAMED_MAX).map(oneLine).join(', ');
+  const text =
+    `; changed while a command ran: ${shown}` +
+    `${more > 0 ? ` and ${plural(more, 'more file')}` : ''}`;
+  const { hash, subject } = commit;
+  return { commit: { hash, subject: `${subject}${text}` }, line: `${line}${text}`, files };
 };
 
 /**

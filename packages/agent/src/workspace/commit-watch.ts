@@ -41,7 +41,9 @@ import {
   type ChangedFile,
   type ChangedFiles,
   changedBetween,
+  fileTime,
   hasTree,
+  isChangedAfter,
   isSameHead,
   RefFiles,
   type Refs,
@@ -88,7 +90,13 @@ const FRESH_MS = 200;
  * `tree`: the look after the call must list the changed files, too. `cut`: the call was running
  * when an earlier process of the session ended, and the look is the one before it.
  */
-type RunningCall = { readonly call: JudgedCall; readonly tree: boolean; readonly cut?: true };
+type RunningCall = {
+  readonly call: JudgedCall;
+  readonly tree: boolean;
+  readonly cut?: true;
+  /** When it ended; absent: it has not, or nobody knows. */
+  readonly endedAtMs?: number;
+};
 
 /** The last look, and what has run since. */
 type LastLook = {
@@ -194,11 +202,12 @@ export class CommitWatch {
    * the look before it. Never rejects.
    */
   after(call: JudgedCall, settings: Settings): Promise<void> {
+    const endedAtMs = fileTime(); // the look comes later, and the user may work until then
     return this.#inTurn(settings, async () => {
       const last = this.#last;
       if (typeof last?.since !== 'object' || last.since.call.callId !== call.callId) return;
       // without `cut`: the runtime knows what became of the call, so its changes are its own
-      this.#last = { ...last, since: { call: last.since.call, tree: last.since.tree } };
+      this.#last = { ...last, since: { call, tree: last.since.tree, endedAtMs } };
       await this.#tryLook(settings, (place) => this.#look(place, settings, false));
     });
   }
@@ -372,7 +381,7 @@ export class CommitWatch {
     else this.#addMove(since, before, now);
     // a call has run between the two looks
     if (typeof since === 'object' && hasTree(before) && hasTree(now) && !isOtherRepository) {
-      const changes = await callChangesBetween(since.call, before, now, (work) =>
+      const changes = await callChangesBetween(since, before, now, (work) =>
         useRepository(place, work),
       );
       if (isCut) noteCutCall(changes, now, this.agentChanges);
@@ -655,6 +664,8 @@ class AgentChanges {
   readonly #leftAlone = new Map<string, Reason>();
   /** Files that a call changed and that can't be committed to this repository. */
   readonly #excluded = new Map<string, Reason>();
+  /** Those of the agent's files that changed while a command ran: others may have changed them. */
+  readonly #duringCommands = new Set<string>();
   /** Files that had uncommitted changes in the first snapshot. */
   #first: ReadonlySet<string> | null = null;
 
@@ -714,9 +725,15 @@ class AgentChanges {
     );
   }
 
-  /** These files are committed. */
-  commit(names: readonly string[]): void {
+  /** A command ran while the file changed. */
+  noteCommand(name: string): void {
+    this.#duringCommands.add(name);
+  }
+
+  /** These files are committed. Returns those that changed while a command ran. */
+  commit(names: readonly string[]): readonly string[] {
     for (const name of names) this.#ours.delete(name);
+    return names.filter((name) => this.#duringCommands.delete(name));
   }
 
   forget(): void {
@@ -758,12 +775,14 @@ export type CallChanges = {
 type Ask = <T>(work: (repository: Repository) => Promise<T>) => Promise<T | null>;
 
 const callChangesBetween = async (
-  call: JudgedCall,
+  { call, endedAtMs = Number.POSITIVE_INFINITY }: RunningCall,
   before: WorktreeSnapshot,
   after: WorktreeSnapshot,
   ask: Ask,
 ): Promise<CallChanges> => {
-  const changed = changedBetween(before, after);
+  const changed = changedBetween(before, after).filter(
+    (name) => !isChangedAfter(path.join(after.top, name), endedAtMs),
+  );
   return { call, before, changed, mixed: await isMixed(before, after, ask) };
 };
 
@@ -844,6 +863,7 @@ const noteCallChanges = (
   for (const name of reachedBy(call, changed, after)) {
     if (mixed) agent.doubt(name, MIXED);
     else agent.touch(name, before.changed);
+    if (!named.includes(name)) agent.noteCommand(name);
     agent.accept(name, after.changed);
   }
   for (const name of named) agent.accept(name, after.changed);

@@ -218,6 +218,21 @@ export const changedBetween = (
   return [...changed, ...committedOrUndone].map(([name]) => name);
 };
 
+/** The time of files now, in ms since 1970. */
+export const fileTime = (): number => Date.now();
+
+/** Whether a file, or the folder it was removed from, changed later than that. */
+export const isChangedAfter = (file: string, atMs: number): boolean => {
+  try {
+    const status =
+      lstatSync(file, { throwIfNoEntry: false }) ??
+      lstatSync(path.dirname(file), { throwIfNoEntry: false });
+    return status !== undefined && Math.floor(status.ctimeMs) > atMs;
+  } catch {
+    return false; // a file stands where its folder was
+  }
+};
+
 // ---- Refs, asked of git ----
 
 const STASH = 'refs/stash';
