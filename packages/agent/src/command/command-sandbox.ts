@@ -505,10 +505,9 @@ class Sandbox implements CommandSandbox {
   async #planFenced(spec: CommandSpec): Promise<Plan<CommandFence>> {
     const { workspace, environment, passEnvironment = [] } = this.#options;
     const { bwrap, features, view } = await this.#inspectMachine();
-    const network = spec.level.endsWith('+net');
-    const { repository = 'approved', purpose = NO_PURPOSE, fresh: isFresh = false } = spec;
     // what only reads needs no server, and gets no local sockets
-    const isReading = spec.level === 'reads';
+    const [network, isReading] = [spec.level.endsWith('+net'), spec.level === 'reads'];
+    const { repository = 'approved', purpose = NO_PURPOSE, fresh: isFresh = false } = spec;
     const isShared = spec.sharesNetwork === true && !network && !isReading;
     const entry: NetworkEntry = isShared ? await this.#enterNetwork(view) : [];
     this.#refuseIfClosed();
