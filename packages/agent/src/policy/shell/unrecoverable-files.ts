@@ -111,8 +111,10 @@ export const namedFiles = (
   workspace: string,
 ): readonly string[] => {
   const words = facts.commands.flatMap((command) => [...command.words, ...command.writes]);
-  const parts = [...text.split(/[\s"'`=:,;()<>|&{}[\]$%\\]+/), ...words].flatMap((word) =>
-    word == null || word === '' ? [] : [word, word.replace(/^-\w|^[^=]*=/, '')],
+  // what stands in quotes may hold blanks
+  const quoted = [...text.matchAll(/"([^"\n]+)"|'([^'\n]+)'/g)].map(([, one, two]) => one ?? two);
+  const parts = [...words, ...quoted, ...text.split(/[\s"'`=:,;()<>|&{}[\]$%\\]+/)].flatMap(
+    (word) => (word == null || word === '' ? [] : [word, word.replace(/^-\w|^[^=]*=/, '')]),
   );
   const tokens = [...new Set(parts)]
     .filter((token) => token !== '' && token.length < NAME_CHARACTERS_MAX)
