@@ -131,6 +131,7 @@ for (const [name = '', value = ''] of settings)
     const begun = statSync(place).ctimeMs;
     // git compares whole seconds
     while (Math.floor(Date.now() / 1_000) === Math.floor(begun / 1_000)) await folder.rest();
+    await folder.rest(); // the clock of files is a few ms behind
     folder.write('a', 'MINE');
     utimesSync(place, 1_000, 1_000);
     await folder.rest();
