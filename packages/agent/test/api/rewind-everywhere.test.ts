@@ -27,7 +27,7 @@ import { CannotRewind } from '../../src/session/rewind.js';
  * gone. PAWL_REWIND_SESSIONS=200 for more, PAWL_SEED repeats.
  */
 
-const COUNT = Number(process.env.PAWL_REWIND_SESSIONS ?? 6);
+const COUNT = Number(process.env.PAWL_REWIND_SESSIONS ?? 3);
 const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const ACTIONS = 6;
 

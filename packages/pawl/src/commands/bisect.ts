@@ -64,9 +64,9 @@ const nextUntried = (
 };
 
 /**
- * Halves between `start` checkpoints, where the command passes, and `total`, where it fails. `ask` runs
- * it on the files as they were after so many checkpoints. Then tries as many again in the rest, by
- * turns above and below the place found.
+ * Halves between `start` checkpoints, where the command passes, and `total`, where it fails. `ask`
+ * runs it on the files as they were after so many checkpoints. Then tries as many again in the
+ * rest, by turns above and below the place found.
  */
 export const searchFirst = async (
   { start, total }: { readonly start: number; readonly total: number },
