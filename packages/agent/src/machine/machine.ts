@@ -52,7 +52,9 @@ export const agent: Machine<State, Event, Action> = {
     const next = plain.step(state, event);
     const isMalformed = next.diagnostics.some(({ kind }) => kind === 'malformed');
     const before = isMalformed ? state : stateBefore(state, event);
-    return before === state ? withWarnings(state, next) : agent.stepUnchecked(before, event);
+    if (before !== state) return agent.stepUnchecked(before, event);
+    const isAsBefore = next.state.session.usage.estimated === state.session.usage.estimated;
+    return isAsBefore ? next : withWarnings(state, next);
   },
   stepUnchecked: (state, event) => {
     const before = stateBefore(state, event);

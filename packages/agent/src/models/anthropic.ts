@@ -249,9 +249,14 @@ const readReply = (reply: StreamedReply): ReadEvent => {
   let counts: Loose = {};
   const count = (reported: unknown, coverage: 'whole' | 'part'): void => {
     if (!isObject(reported)) return;
-    const named = Object.entries(reported).filter(([, value]) => value !== null);
-    counts = { ...counts, ...Object.fromEntries(named) };
-    reply.count(readUsage(counts), coverage);
+    const merged: { [name: string]: unknown } = { ...counts };
+    for (const [name, value] of Object.entries(reported)) merged[name] = value ?? merged[name];
+    counts = merged;
+    let usage = readUsage(counts);
+    // The sums leave out the server's own compactions ("Compaction" in Anthropic's documentation).
+    for (const iteration of listIn(counts.iterations))
+      if (iteration.type === 'compaction') usage = addTokens(usage, readUsage(iteration));
+    reply.count(usage, coverage);
   };
   return (event) => {
     const wasFirst = isFirst;
@@ -321,17 +326,7 @@ const STOP_REASONS: Readonly<Record<string, StopReason>> = {
   refusal: 'refusal',
 };
 
-/**
- * The sums of a report leave out what the server's own compactions cost: those have an iteration
- * each. Source: "Compaction" in Anthropic's documentation of the Messages API, `usage.iterations`.
- */
-const readUsage = (usage: Loose): TokenUsage | null =>
-  listIn(usage.iterations)
-    .filter(({ type }) => type === 'compaction')
-    .map(readCounts)
-    .reduce(addTokens, readCounts(usage));
-
-const readCounts = (counts: Loose): TokenUsage | null =>
+const readUsage = (counts: Loose): TokenUsage | null =>
   readTokens({
     inputTokens: counts.input_tokens,
     outputTokens: counts.output_tokens,

@@ -466,15 +466,12 @@ export class StreamedReply {
     // Some servers report a plain end for a reply with calls.
     const isCalling = stopped === 'end' && parts.some(({ type }) => type === 'call');
     const stopReason = this.#isRefused ? 'refusal' : isCalling ? 'toolUse' : stopped;
-    return { type: 'completed', parts, stopReason, usage: this.#wholeUsage(parts) };
-  }
-
-  /** Null also for counts that can't be true: each request has input, a reply with parts output. */
-  #wholeUsage(parts: Completed['parts']): TokenUsage | null {
-    const { usage } = this;
-    if (!this.#isCounted || usage === null) return null;
-    const hasInput = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens > 0;
-    return hasInput && (usage.outputTokens > 0 || parts.length === 0) ? usage : null;
+    const usage = this.#isCounted ? this.usage : null;
+    // Counts that can't be true are none: each request has input, a reply with parts has output.
+    const { inputTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 } = usage ?? {};
+    const hasInput = inputTokens + cacheReadTokens + cacheWriteTokens > 0;
+    const isTrue = hasInput && (usage?.outputTokens !== 0 || parts.length === 0);
+    return { type: 'completed', parts, stopReason, usage: isTrue ? usage : null };
   }
 
   /** The part that began last with this id. */

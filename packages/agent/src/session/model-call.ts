@@ -566,10 +566,6 @@ export const readStream = (call: StreamParts): OpenRequest => {
     if (isEnding) end(withUsage(call, piece, characters));
     else call.onPiece(piece);
   };
-  const isTooLong = (piece: ModelPiece): boolean => {
-    if (piece.type !== 'completed' && piece.type !== 'failed') characters += piece.text.length;
-    return characters > REPLY_MAX;
-  };
   /** Checks one piece. Returns whether to continue reading. */
   const take = (raw: unknown): boolean => {
     const checkedPiece = checkPiece(raw);
@@ -579,11 +575,13 @@ export const readStream = (call: StreamParts): OpenRequest => {
       hear({ type: 'failed', error, usage: checkedPiece.usage });
       return false;
     }
-    if (isTooLong(checkedPiece.piece)) {
+    const { piece } = checkedPiece;
+    if (piece.type !== 'completed' && piece.type !== 'failed') characters += piece.text.length;
+    if (characters > REPLY_MAX) {
       end(failure('malformed', false, `${call.model.id} ${TOO_LONG}`));
       return false;
     }
-    hear(checkedPiece.piece);
+    hear(piece);
     return true;
   };
   const hearAll = async (): Promise<void> => {

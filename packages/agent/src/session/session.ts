@@ -14,13 +14,7 @@ import type { PastFiles } from '../machine/carried-session.js';
 import { messagesOf } from '../machine/conversation.js';
 import type { Event, MachineUpgrade, On } from '../machine/event.js';
 import { agent } from '../machine/machine.js';
-import {
-  type Dimension,
-  joinEstimated,
-  type Settings,
-  type Usage,
-  type UsageTotals,
-} from '../machine/settings.js';
+import type { Dimension, Settings, Usage, UsageTotals } from '../machine/settings.js';
 import type { State, StopCause, WaitReason } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { waitAtMost } from '../platform/clock.js';
@@ -503,7 +497,7 @@ export const usageBetween = (before: UsageTotals, after: UsageTotals): Usage => 
   cacheReadTokens: after.cacheReadTokens - before.cacheReadTokens,
   cacheWriteTokens: after.cacheWriteTokens - before.cacheWriteTokens,
   costUsd: after.unpriced > before.unpriced ? null : after.costUsd - before.costUsd,
-  ...joinEstimated({}, after),
+  ...(after.estimated === undefined ? {} : { estimated: after.estimated }),
 });
 
 /** If the session was shut down during the turn, the prompt counts as cancelled. */

@@ -317,7 +317,7 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
   cacheWriteTokens: total.cacheWriteTokens + usage.cacheWriteTokens,
   costUsd: total.costUsd + (usage.costUsd ?? 0),
   unpriced: total.unpriced + (usage.costUsd === null ? 1 : 0),
-  ...joinEstimated(total, usage),
+  ...((total.estimated ?? usage.estimated) ? joinEstimated(total, usage) : {}),
 });
 
 /**
