@@ -242,7 +242,7 @@ export const usageShape = object<Usage>({
   cacheWriteTokens: tokenCountShape,
   costUsd: nullable(amount),
 });
-const shownLinesShape = object<ShownLines>({ by: text, first: finite, last: optional(finite) });
+const shownLinesShape = object<ShownLines>({ by: text, first: count, last: optional(count) });
 const seenFileShape = object<SeenFile>({
   path: text,
   sha256: text,

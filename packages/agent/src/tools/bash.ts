@@ -479,9 +479,10 @@ const gitAccess = async (
     import('../policy/repository-access.js'),
     readFacts(command, workspace, shell),
   ]);
+  const repository = repositoryAccess(facts, needs);
   return {
-    repository: repositoryAccess(facts, needs),
-    purpose: historyPurpose(facts),
+    repository,
+    ...(repository === 'read' ? {} : { purpose: historyPurpose(facts) }),
     writable: paths.slice(1), // behind the workspace: protected files that git writes
   };
 };
