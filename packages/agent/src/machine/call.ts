@@ -4,6 +4,7 @@
  * behaves, what it touches.
  */
 
+import type { Count } from '@pawl/machine/kernel/shape';
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Image } from './message.js';
 import type { Usage } from './settings.js';
@@ -25,7 +26,7 @@ export type EndedStatus = RanStatus | NeverRanStatus;
  * Lines of a file that the result of the call `by` shows, or that this session wrote beside them.
  * Lines count from 1; without `last` they go up to the end.
  */
-export type ShownLines = { readonly by: string; readonly first: number; readonly last?: number };
+export type ShownLines = { readonly by: string; readonly first: Count; readonly last?: Count };
 
 /**
  * A file as a tool last read or wrote it: its real path and the sha256 of its bytes. Without

@@ -244,7 +244,7 @@ export const usageShape = object<Usage>({
   costUsd: nullable(amount),
   estimated: optional(estimatedShape),
 });
-const shownLinesShape = object<ShownLines>({ by: text, first: finite, last: optional(finite) });
+const shownLinesShape = object<ShownLines>({ by: text, first: count, last: optional(count) });
 const seenFileShape = object<SeenFile>({
   path: text,
   sha256: text,

@@ -495,9 +495,10 @@ const gitAccess = async (
   if (sandbox === 'off') return {};
   const { repositoryAccess, historyPurpose } = await import('../policy/repository-access.js');
   const facts = judged ?? (await readFacts(command, workspace, shell));
+  const repository = repositoryAccess(facts, needs);
   return {
-    repository: repositoryAccess(facts, needs),
-    purpose: historyPurpose(facts),
+    repository,
+    ...(repository === 'read' ? {} : { purpose: historyPurpose(facts) }),
     writable: paths.slice(1), // behind the workspace: protected files that git writes
   };
 };
