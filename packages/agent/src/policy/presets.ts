@@ -100,8 +100,8 @@ const NO_HOST =
   `the host was not allowed by name, ${NOBODY}. Do without it; the user can allow it with ` +
   '--allow-hosts.';
 const NO_SANDBOX =
-  'commands run in a sandbox, and none works here: the user has to install bubblewrap (pawl ' +
-  'doctor says how), or to decide for --sandbox off. Go on with the tools for files.';
+  'commands run in a sandbox, and none works here: pawl doctor tells the user why and what to do, ' +
+  'or the user decides for --sandbox off. Go on with the tools for files.';
 
 const NO_MCP =
   `an MCP server would do it outside the sandbox, ${NOBODY}. Do without it; the user can allow ` +

@@ -123,8 +123,8 @@ export const createMovedFiles = (environment: ProcessEnvironment): MovedFiles =>
       return [...new Set([...moved, ...stale])];
     },
     async begin(workspace, writable) {
-      const left = stale.filter((file) => !writable.includes(file));
-      if (left.length > 0) return `Not run: ${describeStale(left, workspace)}`;
+      const open = stale.filter((file) => !writable.includes(file));
+      if (open.length > 0) return `Not run: ${describeStale(open, workspace)}`;
       changedBefore = await look(workspace, changedNames);
       return null;
     },
@@ -132,14 +132,14 @@ export const createMovedFiles = (environment: ProcessEnvironment): MovedFiles =>
       const isLeft = (file: string): boolean =>
         stale.includes(file) || !(changedBefore.includes(file) || writable.includes(file));
       stale = await look(workspace, async (repository) => {
-        const left: string[] = [];
+        const unwritten: string[] = [];
         for (const name of await changedNames(repository))
           if (
             isLeft(path.join(repository.top, name)) &&
             (await hasEarlierContent(repository, name))
           )
-            left.push(name);
-        return left;
+            unwritten.push(name);
+        return unwritten;
       });
       return stale.length === 0 ? null : `[${describeStale(stale, workspace)}]`;
     },
