@@ -35,6 +35,11 @@ const KNOWN: readonly Known[] = [
     fingerprint: '47bf9ef391c06c2c',
     why: 'answers in words, to calls that no journal had before; other answers go the arrow of before',
   },
+  {
+    version: 2,
+    fingerprint: 'c8a109e9e1616274',
+    why: 'the words of a rule; a journal has the rules with which it was written',
+  },
 ];
 const KNOWN_ASK: readonly Known[] = [
   { version: 1, fingerprint: 'bbe068f59be861fc', why: 'the first version' },

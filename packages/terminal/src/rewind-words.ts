@@ -175,7 +175,7 @@ const restoredText = (changes: ChangeSummary, direction: DoneRewind['direction']
     .join(', ');
 
 /** `3 of them changed while commands ran (some may be yours)`; empty if none of them did. */
-export const duringText = (changes: ChangeSummary): string => {
+const duringText = (changes: ChangeSummary): string => {
   const { duringCommands = 0 } = changes;
   if (duringCommands === 0) return '';
   const which =

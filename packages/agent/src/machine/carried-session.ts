@@ -827,7 +827,7 @@ export const collectPastFiles = (earlier: PastFiles = NO_FILES): PastFilesCollec
 export const wholeFile = (by: string): readonly ShownLines[] => [{ by, first: 1 }];
 
 /** The last line of a range, with a number for the end of the file. */
-export const lastLine = ({ last = Number.MAX_SAFE_INTEGER }: ShownLines): number => last;
+const lastLine = ({ last = Number.MAX_SAFE_INTEGER }: ShownLines): number => last;
 
 /** Both, without ranges that another one of the same call holds. */
 export const joinLines = (

@@ -618,7 +618,7 @@ export const operandsBeforeDashes = (words: Words): Words => {
 };
 
 /** A word that names no branch and no commit, so that git takes it for a path. */
-export const isSurePath = (word: string | null): boolean =>
+const isSurePath = (word: string | null): boolean =>
   word !== null && /^\.{1,2}(\/|$)|^\/|\/$|[*?[\\]|^:[/(!]/.test(word);
 
 /** Whether words of `git checkout` surely name files: something after `--`, `.` or `:/`. */
