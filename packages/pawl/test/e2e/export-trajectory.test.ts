@@ -140,9 +140,9 @@ test('a task that a crash cut off lies in the trajectory of its session, and key
   assert.match(JSON.stringify(whole.extra), /crashed/);
   assert.doesNotMatch(JSON.stringify(whole), new RegExp(secret));
 
-  const forked = (await runInProcess(place, ['fork', id, '--at', '5'])).stdout.trim();
+  const forked = (await runInProcess(place, ['fork', id, '--at', '3'])).stdout.trim();
   const fork = await exportTo(place, forked.split('\n').at(-1) ?? '', 'fork.json');
-  assert.deepEqual(fork.extra.forked_from, { session_id: id, seq: 5 });
+  assert.deepEqual(fork.extra.forked_from, { session_id: id, seq: 3 });
 });
 
 test('what has no trajectory is refused in words', async (context) => {

@@ -92,7 +92,7 @@ test('sessions lists what there is, for people and for programs', async (context
 
 test('sessions marks forks, and diff tells where they part', async (context) => {
   const { place, sessionId } = await worked(context);
-  const forked = (await runInProcess(place, ['fork', sessionId, '--at', '2'])).stdout.trim();
+  const forked = (await runInProcess(place, ['fork', sessionId, '--at', '4'])).stdout.trim();
   const { stdout } = await runInProcess(place, ['sessions']);
   const marks = stdout
     .trimEnd()
@@ -100,7 +100,7 @@ test('sessions marks forks, and diff tells where they part', async (context) => 
     .map((line) => [line.split(' ')[0], /\(fork of .*\)$/.exec(line)?.[0]]);
   assert.deepEqual(marks.sort(), [
     [sessionId, undefined],
-    [forked, `(fork of ${sessionId} at 2)`],
+    [forked, `(fork of ${sessionId} at 4)`],
   ]);
   expectCode(await runInProcess(place, ['diff', sessionId, sessionId]), 0);
   const parted = await runInProcess(place, ['diff', sessionId, forked, '--json']);
@@ -108,7 +108,7 @@ test('sessions marks forks, and diff tells where they part', async (context) => 
   const { equal, a, b } = JSON.parse(parted.stdout);
   assert.deepEqual(
     [equal, a.common, a.parting.seq, b.parting, b.parent.seq],
-    [false, 2, 3, null, 2],
+    [false, 4, 5, null, 4],
   );
   const journal = join(place.state, 'pawl', 'sessions', `${forked}.jsonl`);
   writeFileSync(journal, readFileSync(journal, 'utf8').replaceAll('I look.', 'I loot.'));
