@@ -233,10 +233,15 @@ export const unlistedAt = (
   return { names, areAll };
 };
 
+/** The name of Pawl's state folder, if it lies in the workspace; otherwise of no file there. */
+export const stateName = (workspace: string, folder: string): string => {
+  const state = realPath(folder);
+  return state === null ? '' : toName(path.relative(workspace, state));
+};
+
 /** Lists a workspace without git. Leaves out nested repositories, and Pawl's state. */
 const walk = ({ workspace, environment }: GitPlace): Listing => {
-  const state = realPath(stateFolder(environment));
-  const inWorkspace = state === null ? '' : toName(path.relative(workspace, state));
+  const inWorkspace = stateName(workspace, stateFolder(environment));
   const names: string[] = [];
   const folders = [''];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {

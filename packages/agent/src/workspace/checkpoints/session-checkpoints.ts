@@ -82,6 +82,7 @@ import {
   type Listing,
   lookAt,
   lookAtAll,
+  stateName,
   unlistedAt,
   WorkspaceLister,
   whyUnknown,
@@ -510,7 +511,8 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   #unlistedAt(name: string): ReturnType<typeof unlistedAt> {
-    const isListed = (one: string): boolean => this.#isOfScan(one);
+    const own = stateName(this.#place.workspace, this.#place.stateFolder);
+    const isListed = (one: string): boolean => this.#isOfScan(one) || one.startsWith(`${own}/`);
     return unlistedAt(this.#place.workspace, name, { isListed, bytesMax: FILE_BYTES_MAX });
   }
 
