@@ -11,7 +11,7 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import { commitTouched } from './auto-commit.js';
-import { CommitWatch } from './commit-watch.js';
+import { CommitWatch, type OtherWriters } from './commit-watch.js';
 import {
   Autoformatters,
   type EarlierContent,
@@ -33,19 +33,22 @@ export type HooksOptions = {
    * File in which auto-commit records what a killed session knew. Without it nothing is recorded.
    */
   readonly recordFile?: string;
+  /** Who else may have changed files. Absent: nobody but the calls. */
+  readonly others?: OtherWriters;
   /** Time limit for one run of a formatter, in ms. */
   readonly formatterMs?: number;
 };
 
 /** The hooks of one session, but for their deadlines (late-hooks.ts). */
 export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> => {
-  const { environment, formatterMs, recordFile, sandbox } = options;
+  const { environment, formatterMs, others, recordFile, sandbox } = options;
   // Whether a formatter may apply to what a command changes: only then does the commit watch look
   // at the whole tree before the command.
   const reach = new FormatterReach();
   const watch = new CommitWatch({
     environment,
     isFormatted: (place) => reach.isReached(place),
+    ...(others === undefined ? {} : { others }),
     ...(recordFile === undefined ? {} : { recordFile }),
   });
   /** The committed content of a file. One that was not formatted before the batch stays so. */
