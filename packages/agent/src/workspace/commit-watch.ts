@@ -800,7 +800,7 @@ export type CallChanges = {
   /** Those that count as the call's. */
   readonly changed: readonly string[];
   /** The others that it may have changed, with the reason why they don't. */
-  readonly left: ReadonlyMap<string, string>;
+  readonly foreign: ReadonlyMap<string, string>;
   /** HEAD or the stash moved too, so the content may come from there instead of the call. */
   readonly mixed: boolean;
 };
@@ -816,9 +816,9 @@ const callChangesBetween = async (
 ): Promise<CallChanges> => {
   const { call } = running;
   const all = reachedBy(call, changedBetween(before, after), after);
-  const left = await findOthers(running, all, after, others);
-  const changed = all.filter((name) => !left.has(name));
-  return { call, before, changed, left, mixed: await isMixed(before, after, ask) };
+  const foreign = await findOthers(running, all, after, others);
+  const changed = all.filter((name) => !foreign.has(name));
+  return { call, before, changed, foreign, mixed: await isMixed(before, after, ask) };
 };
 
 /**
@@ -831,20 +831,20 @@ const findOthers = async (
   { top }: Refs,
   others: OtherWriters | undefined,
 ): Promise<ReadonlyMap<string, string>> => {
-  const left = new Map<string, string>();
+  const foreign = new Map<string, string>();
   if (namesItsFiles(call)) {
     for (const name of names)
-      if (!(await isAsWritten(path.join(top, name), others))) left.set(name, SOMEBODY_ELSE);
-    return left;
+      if (!(await isAsWritten(path.join(top, name), others))) foreign.set(name, SOMEBODY_ELSE);
+    return foreign;
   }
   for (const name of names)
-    if (isChangedAfter(path.join(top, name), endedAtMs)) left.set(name, AFTER_CALL);
-  const files = names.filter((name) => !left.has(name)).map((name) => path.join(top, name));
-  if (others === undefined || files.length === 0) return left;
+    if (isChangedAfter(path.join(top, name), endedAtMs)) foreign.set(name, AFTER_CALL);
+  const files = names.filter((name) => !foreign.has(name)).map((name) => path.join(top, name));
+  if (others === undefined || files.length === 0) return foreign;
   const ran = { fromMs: startedAtMs, toMs: Math.min(endedAtMs, fileTime()) };
   for (const [file, sessionId] of await others.claims(files, ran))
-    left.set(path.relative(top, file), `the session ${sessionId} changed it too`);
-  return left;
+    foreign.set(path.relative(top, file), `the session ${sessionId} changed it too`);
+  return foreign;
 };
 
 /** Whether a file holds what a tool of the session wrote last. */
@@ -888,7 +888,7 @@ const filesOfCall = (
     .flatMap((place) =>
       isFolder(place) ? changed.filter((file) => isWithin(file, place)) : [place],
     )
-    .filter((file) => changes?.left.has(path.relative(top, file)) !== true);
+    .filter((file) => changes?.foreign.has(path.relative(top, file)) !== true);
 };
 
 const INSIDE = 'it belongs to a repository inside this one';
@@ -926,12 +926,12 @@ const reachedBy = (
 
 /** Records the changes of a call between two snapshots as the agent's. */
 const noteCallChanges = (
-  { call, before, changed, left, mixed }: CallChanges,
+  { call, before, changed, foreign, mixed }: CallChanges,
   after: WorktreeSnapshot,
   agent: AgentChanges,
 ): void => {
-  const named = namedIn(call, after, agent).filter((name) => !left.has(name));
-  for (const [name, why] of left) agent.leave(name, why);
+  const named = namedIn(call, after, agent).filter((name) => !foreign.has(name));
+  for (const [name, why] of foreign) agent.leave(name, why);
   for (const name of named) agent.touch(name, before.changed);
   for (const name of changed) {
     if (mixed) agent.doubt(name, MIXED);
