@@ -217,6 +217,10 @@ export const isReadingCommand = ({
 export const callTitle = (call: JudgedCall, workspace: string): string =>
   call.title ?? guessTitle(call, workspace);
 
+/** Whether a call changes only files that it names: its tool knows what it writes. */
+export const namesItsFiles = ({ traits, facts }: JudgedCall): boolean =>
+  traits.group === 'fileChanges' && facts.shell === undefined;
+
 // ---- What hooks of the user say, and how it reaches the model ----
 
 export type HookDecision = 'allow' | 'ask' | 'deny';

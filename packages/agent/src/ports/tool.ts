@@ -69,14 +69,17 @@ export type FileMemory = {
   addLines?(path: string, sha256: string, text: string): void;
   /** The last text, while there is room for it: it is gone when the session is resumed. */
   recall?(path: string): SeenText | undefined;
-  /** A tool changed the file from one content to the other, by their sha256. */
-  wrote?(path: string, before: string, after: string): void;
+  /** A tool changed the file from one content to the other, by their sha256. `text`: before it. */
+  wrote?(path: string, before: string, after: string, text?: string | null): void;
   /** What tools of this session did to the file, while nobody else changed it in between. */
   ownWrite?(path: string): OwnWrite | undefined;
 };
 
-/** sha256 of a file before this session first changed it, and after it last did. */
-export type OwnWrite = { readonly before: string; readonly after: string };
+/**
+ * sha256 of a file before this session first changed it, and after it last did. `text`: before it,
+ * while there is room for it.
+ */
+export type OwnWrite = { readonly before: string; readonly after: string; readonly text?: string };
 
 /**
  * A command that runs in the background; it ends with the session, unless the program is killed.

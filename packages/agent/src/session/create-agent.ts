@@ -690,9 +690,8 @@ const equip = async (
   const { sandbox, userPlaces } = openSandbox(parts, environment, sessionId);
   const [files, jobs] = [createFileMemory(), createJobs()];
   const written = (file: string): string | undefined => files.ownWrite?.(file)?.after;
-  const checkpoints = parts.checkpoints
-    ? createLateCheckpoints({ workspace, sessionId, parent, environment, written })
-    : null;
+  const shared = { workspace, sessionId, parent, written };
+  const checkpoints = parts.checkpoints ? createLateCheckpoints({ ...shared, environment }) : null;
   const lookups = createLookups(files, checkpoints, environment);
   const userHooks =
     hooks.length === 0
@@ -713,11 +712,14 @@ const equip = async (
     files,
     jobs,
     compactionInstructions,
-    hooks: createLateHooks({
-      environment,
-      sandbox,
-      recordFile: commitsPath(stateFolder(environment), sessionId), // of auto-commit
-    }),
+    hooks: createLateHooks(
+      {
+        environment,
+        sandbox,
+        recordFile: commitsPath(stateFolder(environment), sessionId), // of auto-commit
+      },
+      shared,
+    ),
     userHooks,
     redactor,
     userPlaces,

@@ -248,7 +248,7 @@ export const recordingMemory = (
     return lines.filter((one) => calls.has(one.by));
   },
   hide: (callId) => files.hide?.(callId),
-  wrote: (path, before, after) => files.wrote?.(path, before, after),
+  wrote: (...change) => files.wrote?.(...change),
   ownWrite: (path) => files.ownWrite?.(path),
   addLines: (path, sha256, text) => files.addLines?.(path, sha256, text),
   recall: (path) => files.recall?.(path),

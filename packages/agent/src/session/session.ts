@@ -190,9 +190,18 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   }
 
   /**
-   * Resolves when the session waits for the user. Rejects with the error that stopped the session.
+   * Resolves when the session waits for the user, and has looked at what its calls changed: files
+   * that somebody changes then are not the calls'. Rejects with the error that stopped the session.
    */
   async idle(): Promise<State> {
+    const state = await this.#rest();
+    const { checkpoints } = this.#performers;
+    // a session that is over takes no event of a checkpoint
+    if (!checkpoints.isSettled) await Promise.race([checkpoints.settle(), this.ended]);
+    return state;
+  }
+
+  async #rest(): Promise<State> {
     if (this.fault !== null) await this.ended; // rejects with the fault
     if (isIdle(this.state)) return this.state;
     return new Promise((resolve, reject) => {

@@ -28,7 +28,7 @@ import type { State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type Clock, createJoiner, type Joiner, waitAtMost } from '../platform/clock.js';
 import { decide, levelOfCall } from '../policy/decide.js';
-import { isReadingCommand, type JudgedCall } from '../policy/judged-call.js';
+import { isReadingCommand, type JudgedCall, namesItsFiles } from '../policy/judged-call.js';
 import { isSecretPath } from '../policy/paths.js';
 import type { Hooks } from '../ports/hooks.js';
 import type { Blobs, Journal } from '../ports/journal.js';
@@ -677,10 +677,9 @@ const observeBefore = (
 };
 
 /**
- * Lets the hooks read the workspace right after a call in two cases: the turn was cancelled, so
- * that no phase of the hooks follows; or auto-commit is on, and the user may change files while
- * another call waits, which must not be committed as the work of this one. A cancelled call is not
- * delayed by it.
+ * Lets the hooks read the workspace right after a call, where the user may change files before a
+ * phase of the hooks reads it: the turn was cancelled, so that none follows, or another call of the
+ * batch waits for an answer. The outcome waits for it, so a turn rests only after it.
  */
 const observeAfter = async (
   hooks: Hooks | null,
@@ -689,9 +688,9 @@ const observeAfter = async (
 ): Promise<void> => {
   if (hooks === null || observed === null) return;
   const isCancelled = signal.signal.reason === 'cancelled';
-  if (!isCancelled && settings.autoCommit === 'off') return;
-  const noted = attempt(() => hooks.after(call, settings));
-  if (!isCancelled) await noted;
+  const mayFormat = settings.formatter !== 'off' && !namesItsFiles(call);
+  if (isCancelled || mayFormat || settings.autoCommit === 'on')
+    await attempt(() => hooks.after(call, settings));
 };
 
 // ---- Calls that were interrupted ----
@@ -765,7 +764,10 @@ const decideProbeable = async (
   if (now === undefined || now !== recorded.after) return FILE_CHANGED;
   const [path, ...others] = facts.paths;
   // The model knows the file as it is now, since its call has made it so.
-  if (path !== undefined && others.length === 0) files.set(path, now);
+  if (path !== undefined && others.length === 0) {
+    files.set(path, now);
+    files.wrote?.(path, recorded.before, now);
+  }
   return TOOK_EFFECT;
 };
 

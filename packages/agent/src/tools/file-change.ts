@@ -116,7 +116,7 @@ export const changeFile = async (
     case 'written':
       await remember(context.files, planned, plan);
       // so that the session's own changes can be told from those of others
-      context.files.wrote?.(change.real, change.expected, hashBytes(change.bytes));
+      context.files.wrote?.(change.real, change.expected, hashBytes(change.bytes), change.before);
       return { status: 'ok', text: change.text, diff: shortenPatch(patch, shown, change) };
     default:
       return written satisfies never;
@@ -285,28 +285,37 @@ const shortenPatch = (patch: string | undefined, shown: string, { before }: File
 const TEXT_CHARACTERS_MAX = 2_000_000;
 const TEXTS_CHARACTERS_MAX = 16_000_000;
 
+/** Texts of files, the oldest of which go when they are too many. */
+const createTexts = <Entry extends { readonly text: string }>() => {
+  const texts = new Map<string, Entry>();
+  let characters = 0;
+  const forget = (file: string): void => {
+    characters -= texts.get(file)?.text.length ?? 0;
+    texts.delete(file);
+  };
+  return {
+    get: (file: string): Entry | undefined => texts.get(file),
+    /** null: there is no text. */
+    set: (file: string, entry: Entry | null): void => {
+      forget(file);
+      if (entry === null || entry.text.length > TEXT_CHARACTERS_MAX) return;
+      texts.set(file, entry);
+      characters += entry.text.length;
+      for (const oldest of texts.keys()) {
+        if (characters <= TEXTS_CHARACTERS_MAX) return;
+        forget(oldest);
+      }
+    },
+  };
+};
+
 /** An empty record of the files that the model has seen. One per session. */
 export const createFileMemory = (): FileMemory => {
   const seenFiles = createSeenFiles();
   const hash = (file: string): string | undefined => seenFiles.files.get(file)?.sha256;
   const shown = (file: string) => seenFiles.files.get(file)?.lines ?? [];
   const writes = new Map<string, OwnWrite>();
-  const texts = new Map<string, SeenText>();
-  let characters = 0;
-  const forget = (file: string): void => {
-    characters -= texts.get(file)?.text.length ?? 0;
-    texts.delete(file);
-  };
-  const add = (file: string, seen: SeenText): void => {
-    forget(file);
-    if (seen.text.length > TEXT_CHARACTERS_MAX) return;
-    texts.set(file, seen);
-    characters += seen.text.length;
-    for (const oldest of texts.keys()) {
-      if (characters <= TEXTS_CHARACTERS_MAX) return;
-      forget(oldest);
-    }
-  };
+  const [texts, earlierTexts] = [createTexts<SeenText>(), createTexts<{ text: string }>()];
   return {
     get: hash,
     shown,
@@ -314,18 +323,22 @@ export const createFileMemory = (): FileMemory => {
     set: (file, sha256, text, added = wholeFile('')) => {
       const lines = hash(file) === sha256 ? joinLines(shown(file), added) : added;
       seenFiles.set({ path: file, sha256, lines });
-      if (text !== undefined) add(file, { sha256, text, extent: 'whole' });
+      if (text !== undefined) texts.set(file, { sha256, text, extent: 'whole' });
     },
-    wrote: (file, before, after) => {
+    wrote: (file, before, after, text) => {
       // several changes count as one, unless somebody else changed the file in between
       const earlier = writes.get(file);
-      const first = earlier?.after === before ? earlier.before : before;
-      writes.set(file, { before: first, after });
+      const isNext = earlier?.after === before;
+      writes.set(file, { before: isNext ? earlier.before : before, after });
+      if (!isNext) earlierTexts.set(file, typeof text === 'string' ? { text } : null);
     },
-    ownWrite: (file) => writes.get(file),
+    ownWrite: (file) => {
+      const write = writes.get(file);
+      return write && { ...write, ...earlierTexts.get(file) };
+    },
     addLines: (file, sha256, text) => {
       const extent = hash(file) === sha256 ? 'whole' : 'lines';
-      add(file, { sha256, text, extent });
+      texts.set(file, { sha256, text, extent });
     },
     recall: (file) => texts.get(file),
   };

@@ -9,9 +9,9 @@
 import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
-import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
+import type { HookContext, Hooks } from '../ports/hooks.js';
 import { commitTouched } from './auto-commit.js';
-import { CommitWatch } from './commit-watch.js';
+import { CommitWatch, type OtherWriters } from './commit-watch.js';
 import {
   Autoformatters,
   type EarlierContent,
@@ -33,19 +33,22 @@ export type HooksOptions = {
    * File in which auto-commit records what a killed session knew. Without it nothing is recorded.
    */
   readonly recordFile?: string;
+  /** Who else may have changed files. Absent: nobody but the calls. */
+  readonly others?: OtherWriters;
   /** Time limit for one run of a formatter, in ms. */
   readonly formatterMs?: number;
 };
 
 /** The hooks of one session, but for their deadlines (late-hooks.ts). */
 export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> => {
-  const { environment, formatterMs, recordFile, sandbox } = options;
+  const { environment, formatterMs, others, recordFile, sandbox } = options;
   // Whether a formatter may apply to what a command changes: only then does the commit watch look
   // at the whole tree before the command.
   const reach = new FormatterReach();
   const watch = new CommitWatch({
     environment,
     isFormatted: (place) => reach.isReached(place),
+    ...(others === undefined ? {} : { others }),
     ...(recordFile === undefined ? {} : { recordFile }),
   });
   /** The committed content of a file. One that was not formatted before the batch stays so. */
@@ -66,38 +69,25 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
     sandbox: sandbox ?? createSessionSandbox({ environment }),
     ...(formatterMs === undefined ? {} : { runMs: formatterMs }),
   });
-  // `forget`: the content of files before this batch
-  const format = (context: HookContext): Promise<HookReport> =>
-    formatters.run(context).finally(() => formatters.forget());
   return {
-    before: async (call, settings) => {
+    before: (call, settings) => {
       // signs of formatters are searched beside these files, too
       reach.remember(call.facts.paths);
-      const remembered = settings.formatter === 'off' ? undefined : formatters.before(call);
-      await Promise.all([watch.before(call, settings), remembered]);
+      return watch.before(call, settings);
     },
-    after: (call, settings) => {
-      formatters.after(call);
-      return watch.after(call, settings);
-    },
+    after: (call, settings) => watch.after(call, settings),
     recover: async (workspace) => {
       const place = watch.place(workspace, AbortSignal.timeout(RECOVERY_MS));
       return ((await useRepository(place, settleAbandoned)) ?? []).join('\n');
     },
-    runNow: (phase, context) => {
-      if (phase !== 'CheckingGitCommits') return null; // null: `run` is needed
-      const report = watch.checkNow(context);
-      if (report !== null && context.settings.formatter === 'off') formatters.forget();
-      return report;
-    },
+    // null: `run` is needed
+    runNow: (phase, context) => (phase === 'CheckingGitCommits' ? watch.checkNow(context) : null),
     run: (phase, context) => {
       switch (phase) {
         case 'CheckingGitCommits':
-          // no formatter phase follows, which would forget
-          if (context.settings.formatter === 'off') formatters.forget();
           return watch.check(context);
         case 'RunningAutoformatters':
-          return format(context);
+          return formatters.run(context);
         case 'AutoCommitting':
           // formatters run only after CheckingGitCommits has reported: theirs is the second report
           return commitTouched(watch, context, context.reports[1]?.changedFiles ?? []);

@@ -15,8 +15,9 @@ import type { Settings } from '../machine/settings.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isFolder, isWithin, readTextOrEmptySync } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
-import type { JudgedCall } from '../policy/judged-call.js';
+import { type JudgedCall, namesItsFiles } from '../policy/judged-call.js';
 import type { BatchContext, HookContext, HookReport } from '../ports/hooks.js';
+import { loadFile } from '../tools/files.js';
 import { listClaims } from './commit-claim.js';
 import {
   findFolderWithGit,
@@ -73,11 +74,24 @@ export type WatchOptions = {
   readonly beforeMs?: number;
   /** The file system's time, in ms since 1970. */
   readonly now?: () => number;
+  /** Who may have changed a file. Absent: nobody but the calls. */
+  readonly others?: OtherWriters;
   /**
    * Where the knowledge of a session is recorded, for the case that it is killed. Without it
    * nothing is recorded.
    */
   readonly recordFile?: string;
+};
+
+/** What is known of changes that are not a call's, though they were made while it ran. */
+export type OtherWriters = {
+  /** sha256 of what a tool for files last wrote to a file. Undefined: none wrote it. */
+  written(file: string): string | undefined;
+  /** Which of these files another session claims that changed in that time: its id. */
+  claims(
+    files: readonly string[],
+    ran: { readonly fromMs: number; readonly toMs: number },
+  ): Promise<ReadonlyMap<string, string>>;
 };
 
 const BEFORE_MS = 10_000;
@@ -94,6 +108,7 @@ type RunningCall = {
   readonly call: JudgedCall;
   readonly tree: boolean;
   readonly cut?: true;
+  readonly startedAtMs: number;
   /** When it ended; absent: it has not, or nobody knows. */
   readonly endedAtMs?: number;
 };
@@ -190,7 +205,7 @@ export class CommitWatch {
       await this.#tryLook(settings, async (place) => {
         const tree = await this.#needsTree(call, settings, place);
         const view = await this.#look(place, settings, tree);
-        this.#last = { view, since: { call, tree }, at: this.#now() };
+        this.#last = { view, since: { call, tree, startedAtMs: fileTime() }, at: this.#now() };
         if (hasTree(view)) this.#began ??= view;
         this.#settled ??= await this.#settleClaims(place, view);
       });
@@ -207,7 +222,8 @@ export class CommitWatch {
       const last = this.#last;
       if (typeof last?.since !== 'object' || last.since.call.callId !== call.callId) return;
       // without `cut`: the runtime knows what became of the call, so its changes are its own
-      this.#last = { ...last, since: { call, tree: last.since.tree, endedAtMs } };
+      const { cut: _, ...since } = last.since;
+      this.#last = { ...last, since: { ...since, endedAtMs } };
       await this.#tryLook(settings, (place) => this.#look(place, settings, false));
     });
   }
@@ -381,10 +397,10 @@ export class CommitWatch {
     else this.#addMove(since, before, now);
     // a call has run between the two looks
     if (typeof since === 'object' && hasTree(before) && hasTree(now) && !isOtherRepository) {
-      const changes = await callChangesBetween(since, before, now, (work) =>
-        useRepository(place, work),
-      );
-      if (isCut) noteCutCall(changes, now, this.agentChanges);
+      const others = isCut ? undefined : this.#options.others;
+      const ask: Ask = (work) => useRepository(place, work);
+      const changes = await callChangesBetween(since, before, now, { ask, others });
+      if (isCut) noteCutCall(changes, this.agentChanges);
       else {
         this.#callChanges = [...this.#callChanges, changes];
         if (isOn) noteCallChanges(changes, now, this.agentChanges);
@@ -533,7 +549,9 @@ export class CommitWatch {
     if (recordFile === undefined) return;
     const [since, before] = [this.#last?.since, this.#last?.view];
     const running =
-      typeof since === 'object' && hasTree(before) ? { call: since.call, before } : null;
+      typeof since === 'object' && hasTree(before)
+        ? { call: since.call, startedAtMs: since.startedAtMs, before }
+        : null;
     const changes = this.agentChanges.save();
     if (autoCommit === 'on')
       writeRecord(recordFile, { changes, noted: [...this.#recorded], running });
@@ -549,8 +567,8 @@ export class CommitWatch {
     this.agentChanges.restore(record.changes);
     for (const callId of record.noted) this.#recorded.add(callId);
     if (record.running === null) return;
-    const { call, before } = record.running;
-    this.#last = { view: before, since: { call, tree: true, cut: true }, at: 0 };
+    const { call, before, startedAtMs = fileTime() } = record.running;
+    this.#last = { view: before, since: { call, tree: true, cut: true, startedAtMs }, at: 0 };
   }
 }
 
@@ -580,7 +598,12 @@ type WatchRecord = {
   /** Calls since the last report whose changes are in `changes`. */
   readonly noted: readonly string[];
   /** The call that runs, and the snapshot before it; null between calls. */
-  readonly running: { readonly call: JudgedCall; readonly before: WorktreeSnapshot } | null;
+  readonly running: {
+    readonly call: JudgedCall;
+    readonly before: WorktreeSnapshot;
+    /** Missing: an earlier version wrote the record. */
+    readonly startedAtMs?: number;
+  } | null;
 };
 
 const RECORD_VERSION = 1;
@@ -602,6 +625,7 @@ const writeRecord = (file: string, record: WatchRecord | null): void => {
     }
     const { running } = record;
     const saved = running && {
+      ...running,
       call: { ...running.call, input: {} }, // only the facts are needed, and input may be large
       before: { ...running.before, changed: [...running.before.changed] },
     };
@@ -642,11 +666,14 @@ export type SavedChanges = {
   readonly left: readonly (readonly [string, Reason])[];
   readonly excluded: readonly (readonly [string, Reason])[];
   readonly first: readonly string[] | null;
+  /** Missing: an earlier version wrote the record. */
+  readonly duringCommands?: readonly string[];
 };
 
 const BEFORE_ALL = 'it had uncommitted changes when auto-commit first looked at it in this session';
 const BETWEEN = 'it was changed between the calls of the agent';
 const SOMEBODY_ELSE = 'somebody else changed it too';
+const AFTER_CALL = 'it changed when the call had just ended, nobody knows by whom';
 const WHILE_UNREADABLE = 'it was changed while the repository could not be read';
 
 /**
@@ -673,7 +700,7 @@ class AgentChanges {
   touch(name: string, before: ChangedFiles): void {
     if (this.#ours.has(name) || this.#leftAlone.has(name)) return;
     if (!before.has(name)) this.#ours.set(name, null);
-    else this.#leave(name, this.#first?.has(name) === true ? BEFORE_ALL : BETWEEN);
+    else this.leave(name, this.#first?.has(name) === true ? BEFORE_ALL : BETWEEN);
   }
 
   /** The file is as after a call or a formatter; `now` is a snapshot taken afterwards. */
@@ -681,9 +708,15 @@ class AgentChanges {
     if (!this.#leftAlone.has(name)) this.#ours.set(name, now.get(name)?.stamp ?? null);
   }
 
+  /** The file is not committed, until its changes are committed or undone. */
+  leave(name: string, why: string): void {
+    this.#ours.delete(name);
+    if (!this.#leftAlone.has(name)) this.#leftAlone.set(name, { why, reported: false });
+  }
+
   /** A call may have changed the file, but it is unclear whose the change is. */
   doubt(name: string, why: string): void {
-    if (!this.#ours.has(name)) this.#leave(name, why);
+    if (!this.#ours.has(name)) this.leave(name, why);
   }
 
   exclude(name: string, why: string): void {
@@ -700,14 +733,14 @@ class AgentChanges {
       for (const name of files.keys()) if (!now.has(name)) files.delete(name);
     for (const [name, stamp] of this.#ours)
       if (stamp !== now.get(name)?.stamp)
-        this.#leave(name, unseen === undefined ? SOMEBODY_ELSE : WHILE_UNREADABLE);
+        this.leave(name, unseen === undefined ? SOMEBODY_ELSE : WHILE_UNREADABLE);
   }
 
   /**
    * Leaves all files of the agent alone, so that no part of a batch is committed without the rest.
    */
   leaveAll(why: string): void {
-    for (const name of [...this.#ours.keys()]) this.#leave(name, why);
+    for (const name of [...this.#ours.keys()]) this.leave(name, why);
   }
 
   /** The agent's files. */
@@ -738,25 +771,23 @@ class AgentChanges {
 
   forget(): void {
     this.#first = null;
-    for (const files of [this.#ours, this.#leftAlone, this.#excluded]) files.clear();
+    for (const files of [this.#ours, this.#leftAlone, this.#excluded, this.#duringCommands])
+      files.clear();
   }
 
   save(): SavedChanges {
     const [ours, left, excluded] = [[...this.#ours], [...this.#leftAlone], [...this.#excluded]];
-    return { ours, left, excluded, first: this.#first && [...this.#first] };
+    const duringCommands = [...this.#duringCommands];
+    return { ours, left, excluded, first: this.#first && [...this.#first], duringCommands };
   }
 
-  restore({ ours, left, excluded, first }: SavedChanges): void {
+  restore({ ours, left, excluded, first, duringCommands = [] }: SavedChanges): void {
     this.forget();
     for (const [name, stamp] of ours) this.#ours.set(name, stamp);
     for (const [name, reason] of left) this.#leftAlone.set(name, reason);
     for (const [name, reason] of excluded) this.#excluded.set(name, reason);
     this.#first = first && new Set(first);
-  }
-
-  #leave(name: string, why: string): void {
-    this.#ours.delete(name);
-    if (!this.#leftAlone.has(name)) this.#leftAlone.set(name, { why, reported: false });
+    for (const name of duringCommands) this.#duringCommands.add(name);
   }
 }
 
@@ -766,7 +797,10 @@ class AgentChanges {
 export type CallChanges = {
   readonly call: JudgedCall;
   readonly before: WorktreeSnapshot;
+  /** Those that count as the call's. */
   readonly changed: readonly string[];
+  /** The others that it may have changed, with the reason why they don't. */
+  readonly foreign: ReadonlyMap<string, string>;
   /** HEAD or the stash moved too, so the content may come from there instead of the call. */
   readonly mixed: boolean;
 };
@@ -775,15 +809,52 @@ export type CallChanges = {
 type Ask = <T>(work: (repository: Repository) => Promise<T>) => Promise<T | null>;
 
 const callChangesBetween = async (
-  { call, endedAtMs = Number.POSITIVE_INFINITY }: RunningCall,
+  running: RunningCall,
   before: WorktreeSnapshot,
   after: WorktreeSnapshot,
-  ask: Ask,
+  { ask, others }: { readonly ask: Ask; readonly others: OtherWriters | undefined },
 ): Promise<CallChanges> => {
-  const changed = changedBetween(before, after).filter(
-    (name) => !isChangedAfter(path.join(after.top, name), endedAtMs),
-  );
-  return { call, before, changed, mixed: await isMixed(before, after, ask) };
+  const { call } = running;
+  const all = reachedBy(call, changedBetween(before, after), after);
+  const foreign = await findOthers(running, all, after, others);
+  const changed = all.filter((name) => !foreign.has(name));
+  return { call, before, changed, foreign, mixed: await isMixed(before, after, ask) };
+};
+
+/**
+ * Which of the files that changed while a call ran are not, or not for certain, the call's, and
+ * why. What a tool for files wrote is known by its bytes, what a command changed only by its time.
+ */
+const findOthers = async (
+  { call, startedAtMs, endedAtMs = Number.POSITIVE_INFINITY }: RunningCall,
+  names: readonly string[],
+  { top }: Refs,
+  others: OtherWriters | undefined,
+): Promise<ReadonlyMap<string, string>> => {
+  const foreign = new Map<string, string>();
+  if (namesItsFiles(call)) {
+    for (const name of names)
+      if (!(await isAsWritten(path.join(top, name), others))) foreign.set(name, SOMEBODY_ELSE);
+    return foreign;
+  }
+  for (const name of names)
+    if (isChangedAfter(path.join(top, name), endedAtMs)) foreign.set(name, AFTER_CALL);
+  const files = names.filter((name) => !foreign.has(name)).map((name) => path.join(top, name));
+  if (others === undefined || files.length === 0) return foreign;
+  const ran = { fromMs: startedAtMs, toMs: Math.min(endedAtMs, fileTime()) };
+  for (const [file, sessionId] of await others.claims(files, ran))
+    foreign.set(path.relative(top, file), `the session ${sessionId} changed it too`);
+  return foreign;
+};
+
+/** Whether a file holds what a tool of the session wrote last. */
+export const isAsWritten = async (
+  file: string,
+  others: Pick<OtherWriters, 'written'> | undefined,
+): Promise<boolean> => {
+  if (others === undefined) return true;
+  const loaded = await loadFile(file);
+  return loaded.kind === 'file' && loaded.sha256 === others.written(file);
 };
 
 const isMixed = async (
@@ -816,7 +887,8 @@ const filesOfCall = (
     .filter((place) => !isWithin(place, gitFolder))
     .flatMap((place) =>
       isFolder(place) ? changed.filter((file) => isWithin(file, place)) : [place],
-    );
+    )
+    .filter((file) => changes?.foreign.has(path.relative(top, file)) !== true);
 };
 
 const INSIDE = 'it belongs to a repository inside this one';
@@ -854,13 +926,14 @@ const reachedBy = (
 
 /** Records the changes of a call between two snapshots as the agent's. */
 const noteCallChanges = (
-  { call, before, changed, mixed }: CallChanges,
+  { call, before, changed, foreign, mixed }: CallChanges,
   after: WorktreeSnapshot,
   agent: AgentChanges,
 ): void => {
-  const named = namedIn(call, after, agent);
+  const named = namedIn(call, after, agent).filter((name) => !foreign.has(name));
+  for (const [name, why] of foreign) agent.leave(name, why);
   for (const name of named) agent.touch(name, before.changed);
-  for (const name of reachedBy(call, changed, after)) {
+  for (const name of changed) {
     if (mixed) agent.doubt(name, MIXED);
     else agent.touch(name, before.changed);
     if (!named.includes(name)) agent.noteCommand(name);
@@ -890,9 +963,8 @@ const noteUnrecordedCall = (
 };
 
 /** Records that nobody knows who changed the files of a call: Pawl ended while it ran. */
-const noteCutCall = ({ call, changed }: CallChanges, refs: Refs, agent: AgentChanges): void => {
-  const names = reachedBy(call, changed, refs);
-  if (names.length === 0) return;
+const noteCutCall = ({ changed }: CallChanges, agent: AgentChanges): void => {
+  if (changed.length === 0) return;
   agent.leaveAll(CUT);
-  for (const name of names) agent.doubt(name, CUT);
+  for (const name of changed) agent.doubt(name, CUT);
 };

@@ -14,14 +14,14 @@ import type { CommandSandbox } from '../command/command-sandbox.js';
 import { createCommandVariables } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { entryStatus, isWithin, readTextOrEmptySync } from '../platform/files.js';
+import { isWithin, readTextOrEmptySync } from '../platform/files.js';
 import { findProgram, findRepositoryProgram, type ProgramPath } from '../platform/find-program.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
 import { type ProgramEnd, ProgramFailure, runProgram, settleAll } from '../platform/run-program.js';
 import { SYSTEM_SHELL } from '../platform/start-program.js';
 import { plural } from '../platform/text.js';
 import { levelOfCall } from '../policy/decide.js';
-import type { JudgedCall } from '../policy/judged-call.js';
+import { namesItsFiles } from '../policy/judged-call.js';
 import type { HookContext, HookReport } from '../ports/hooks.js';
 import { findEndings, withEnding } from '../tools/edit/lines.js';
 import {
@@ -74,7 +74,6 @@ export type FormatterOptions = {
  */
 export class Autoformatters {
   readonly #options: FormatterOptions;
-  readonly #earlier = new ContentBeforeCalls();
   readonly #createVariables: ReturnType<typeof createCommandVariables>;
   /** Paths of programs that are no longer used. */
   readonly #broken = new Set<string>();
@@ -86,24 +85,9 @@ export class Autoformatters {
     this.#createVariables = createCommandVariables(options.environment);
   }
 
-  /** Remembers the current content of files that a call names. */
-  before(call: JudgedCall): Promise<void> {
-    return this.#earlier.remember(call);
-  }
-
-  /** Counts the call to the next batch, too: if it was cancelled, its own batch gets no report. */
-  after(call: JudgedCall): void {
-    this.#earlier.carryOver(call);
-  }
-
-  /** Forgets the content remembered for a batch. */
-  forget(): void {
-    this.#earlier.clear();
-  }
-
   /** Runs the phase. Rejects only if `context.signal` is aborted. */
   async run(context: HookContext): Promise<HookReport> {
-    const { workspace, reports, calls } = context;
+    const { workspace, reports, calls, files: memory } = context;
     // what the phase before has found; without it the files that the calls name
     const last = reports.at(-1);
     const changed = last?.changedFiles ?? calls.flatMap(({ facts }) => facts.paths);
@@ -123,8 +107,13 @@ export class Autoformatters {
       runtime: await this.#createRuntime(context),
       broken: this.#broken,
       faults: [],
-      earlier: async (file) =>
-        this.#earlier.find(file, calls) ?? (await this.#options.committed(file, context)),
+      earlier: async (file, sha256) => {
+        const own = memory.ownWrite?.(file);
+        if (own?.after === sha256 && own.before === ABSENT) return 'absent';
+        return own?.after === sha256 && own.text !== undefined
+          ? Buffer.from(own.text)
+          : this.#options.committed(file, context);
+      },
     };
     const outcomes: FileOutcome[] = [];
     for (let at = 0; at < files.length; at += PARALLEL_MAX) {
@@ -172,8 +161,8 @@ type FormatBatch = {
   readonly broken: Set<string>;
   /** Failures of the formatters themselves, each reported once. */
   readonly faults: string[];
-  /** The content before the batch. */
-  earlier(file: string): Promise<EarlierContent>;
+  /** The content before the session or the batch changed it. `sha256`: of the present one. */
+  earlier(file: string, sha256: string): Promise<EarlierContent>;
 };
 
 /** `shown` is the name for people, `file` the real path. */
@@ -217,12 +206,19 @@ const formatFile = async (batch: FormatBatch, file: string): Promise<FileOutcome
     if (files.get(file) === earlierEffect.before) files.set(file, earlierEffect.after);
     return { kind: 'formattedEarlier', file, shown: path.relative(workspace, file) };
   }
+  if (!isAsWritten(batch.context, file, loaded.sha256)) return UNTOUCHED;
   for (const chosen of batch.choice.choose(file)) {
     if (batch.broken.has(chosen.program)) continue;
     const outcome = await formatWith(batch, chosen, loaded);
     if (outcome !== null) return outcome;
   }
   return UNTOUCHED;
+};
+
+/** Whether a file that a tool for files wrote is as the tool left it. True for other files. */
+const isAsWritten = ({ calls, files }: HookContext, file: string, sha256: string): boolean => {
+  const isNamed = calls.some((call) => namesItsFiles(call) && call.facts.paths.includes(file));
+  return !isNamed || (files.ownWrite?.(file)?.after ?? files.get(file)) === sha256;
 };
 
 type LoadedText = { readonly text: string; readonly encoding: 'utf8' | 'utf8-bom' };
@@ -268,13 +264,13 @@ const formatWith = async (
       giveUp(batch, chosen, result.why);
       return UNTOUCHED;
     case 'refuses': {
-      if (!(await isSatisfied(batch, chosen, null))) return null;
+      if (!(await isSatisfied(batch, chosen, loaded, null))) return null;
       const shown = path.relative(batch.context.workspace, target.file);
       return { kind: 'refused', shown, formatter: formatter.name, why: result.why };
     }
     case 'text':
       if (isSameText(result.text, loaded.text)) return UNTOUCHED;
-      if (!(await isSatisfied(batch, chosen, result.text))) return null;
+      if (!(await isSatisfied(batch, chosen, loaded, result.text))) return null;
       return rewrite(batch, chosen, loaded, result.text);
     default:
       return result satisfies never;
@@ -293,9 +289,10 @@ const isSameText = (one: string, other: string): boolean =>
 const isSatisfied = async (
   batch: FormatBatch,
   chosen: ChosenFormatter,
+  { sha256 }: { readonly sha256: string },
   printed: string | null,
 ): Promise<boolean> => {
-  const earlier = await batch.earlier(chosen.target.file);
+  const earlier = await batch.earlier(chosen.target.file, sha256);
   const isNew = earlier === 'absent';
   // `governs`: the signs are certain. If several formatters are possible, a new file does not show
   // which one is used
@@ -345,7 +342,7 @@ const rewrite = async (
     const lines = context.files.shown?.(file) ?? [];
     context.files.set(file, effect.after, undefined, moveLines(lines, text, after));
   }
-  context.files.wrote?.(file, sha256, effect.after);
+  context.files.wrote?.(file, sha256, effect.after, text);
   return { kind: 'rewritten', file, shown, formatter: formatter.name, before: text, after };
 };
 
@@ -543,68 +540,6 @@ const showHunks = async ({ shown, before, after }: Rewritten): Promise<string | 
 
 /** The content of a file before a batch. */
 export type EarlierContent = Buffer | 'absent' | 'unknown';
-
-const REMEMBERED_BYTES_MAX = 16 * 1024 * 1024;
-const REMEMBERED_CALLS_MAX = 200;
-
-/**
- * Remembers the content of files before the calls of a batch. Its size is bounded, since not every
- * batch is reported.
- */
-class ContentBeforeCalls {
-  readonly #calls = new Map<string, ReadonlyMap<string, EarlierContent>>();
-  readonly #carriedOver = new Set<string>();
-
-  /** Remembers the files that a call names. */
-  async remember({ callId, facts }: JudgedCall): Promise<void> {
-    const files = new Map<string, EarlierContent>();
-    for (const file of facts.paths.filter(isFormattable)) files.set(file, await readContent(file));
-    if (files.size === 0) return;
-    this.#calls.delete(callId);
-    this.#calls.set(callId, files);
-    let bytes = [...this.#calls.values()].reduce((sum, one) => sum + countBytes(one), 0);
-    for (const [oldest, content] of this.#calls) {
-      if (bytes <= REMEMBERED_BYTES_MAX && this.#calls.size <= REMEMBERED_CALLS_MAX) break;
-      bytes -= countBytes(content);
-      this.#calls.delete(oldest);
-    }
-  }
-
-  /** Counts the call to the next batch, too: if it was cancelled, its own batch gets no report. */
-  carryOver({ callId }: JudgedCall): void {
-    this.#carriedOver.add(callId);
-  }
-
-  /**
-   * The content before the first call that names the file, among these calls and those carried
-   * over; null if it is unknown.
-   */
-  find(file: string, calls: readonly JudgedCall[]): EarlierContent | null {
-    const inBatch = new Set(calls.map(({ callId }) => callId));
-    for (const [callId, files] of this.#calls) {
-      const content =
-        inBatch.has(callId) || this.#carriedOver.has(callId) ? files.get(file) : undefined;
-      if (content !== undefined) return content === 'unknown' ? null : content;
-    }
-    return null;
-  }
-
-  clear(): void {
-    this.#calls.clear();
-    this.#carriedOver.clear();
-  }
-}
-
-const countBytes = (files: ReadonlyMap<string, EarlierContent>): number =>
-  [...files.values()].reduce((sum, one) => sum + (typeof one === 'string' ? 0 : one.length), 0);
-
-const readContent = async (file: string): Promise<EarlierContent> => {
-  const status = entryStatus(file);
-  if (status === null) return 'absent';
-  if (!status.isFile() || status.size > TEXT_BYTES_MAX) return 'unknown';
-  const loaded = await loadFile(file);
-  return loaded.kind === 'file' ? loaded.bytes : 'unknown';
-};
 
 /**
  * The content of a file when the batch began, from commits. `began`: the snapshot of that time;

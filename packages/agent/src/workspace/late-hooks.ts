@@ -5,23 +5,35 @@
  */
 
 import path from 'node:path';
-import { stateFolder } from '../platform/environment.js';
+import { type ProcessEnvironment, stateFolder } from '../platform/environment.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Hooks } from '../ports/hooks.js';
 import type { HooksOptions } from './after-tool-hooks.js';
 import type { CheckpointsPlace } from './checkpoints/session-checkpoints.js';
+import type { OtherWriters } from './commit-watch.js';
+
+/** A session, and what its tools wrote, in a workspace that others may share. */
+type SharedWorkspace = Pick<CheckpointsPlace, 'workspace' | 'sessionId' | 'parent'> &
+  Pick<OtherWriters, 'written'>;
 
 /**
  * The hooks of one session, whose code is loaded when a call may change files for the first time.
  */
-export const createLateHooks = (options: HooksOptions): Hooks => {
+export const createLateHooks = (
+  options: Omit<HooksOptions, 'others'>,
+  shared?: SharedWorkspace,
+): Hooks => {
+  const whole =
+    shared === undefined
+      ? options
+      : { ...options, others: findOthers(shared, options.environment) };
   type Loaded = Omit<Hooks, 'deadlinesMs'>;
   let loaded: Loaded | null = null;
   let loading: Promise<Loaded> | null = null;
   const load = (): Promise<Loaded> => {
     loading ??= import('./after-tool-hooks.js').then(
-      ({ createHooks }) => (loaded = createHooks(options)),
+      ({ createHooks }) => (loaded = createHooks(whole)),
     );
     return loading;
   };
@@ -42,6 +54,17 @@ export const createLateHooks = (options: HooksOptions): Hooks => {
     run: async (phase, context) => (await load()).run(phase, context),
   };
 };
+
+const findOthers = (
+  { written, ...asking }: SharedWorkspace,
+  environment: ProcessEnvironment,
+): OtherWriters => ({
+  written,
+  claims: async (...changes) => {
+    const { findClaims } = await import('./checkpoints/claims.js');
+    return findClaims({ ...asking, stateFolder: stateFolder(environment) }, ...changes);
+  },
+});
 
 /**
  * The checkpoints of one session, whose code is loaded when a call may change files for the first

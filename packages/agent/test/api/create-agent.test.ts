@@ -57,7 +57,7 @@ test('a session works in a real folder with the tools that come with it, and is 
   assert.match(model.requests[0]?.instructions ?? '', /Git branch: trunk[\s\S]*Always be kind/);
   assert.deepEqual(
     steps.flatMap(({ seq }) => seq ?? []),
-    [1, 2, 3, 4, 5, 6, 7, 8, 9],
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], // the last one is the checkpoint
   );
   await session.close();
   await session.close();

@@ -13,6 +13,7 @@ import {
   testModel,
   tool,
 } from '../../../../test/kit/runtime/stage.js';
+import type { Settings } from '../../src/machine/settings.js';
 import type { HookReport } from '../../src/ports/hooks.js';
 import {
   ALL,
@@ -134,7 +135,7 @@ test('a cancel does not wait for a hook that looks, and the call does not take e
   assert.equal(made, 0);
 });
 
-test('the hooks look once a cancelled call has ended, and with auto-commit after each call', async () => {
+test('the hooks look once a cancelled call has ended, and after each call with auto-commit or formatters', async () => {
   const hooks = hooksOf();
   let end = (): void => undefined;
   const slow = tool(
@@ -155,14 +156,19 @@ test('the hooks look once a cancelled call has ended, and with auto-commit after
   await on.rest();
   await settle();
   assert.deepEqual(hooks.log, ['before 1', 'after 1']);
-  for (const autoCommit of ['on', 'off'] as const) {
+  const settings: readonly Partial<Settings>[] = [
+    { autoCommit: 'on', formatter: 'off' },
+    { autoCommit: 'off', formatter: 'onChanges' },
+    { autoCommit: 'off', formatter: 'off' },
+  ];
+  for (const own of settings) {
     const other = hooksOf();
-    const done = await playWith(other, { settings: { ...ALL, autoCommit } });
+    const done = await playWith(other, { settings: { ...ALL, ...own } });
     await done.say('go');
     await done.rest();
     assert.deepEqual(
       other.log.filter((line) => line.startsWith('after')),
-      autoCommit === 'on' ? ['after 1'] : [],
+      own.autoCommit === 'on' || own.formatter === 'onChanges' ? ['after 1'] : [],
     );
   }
 });

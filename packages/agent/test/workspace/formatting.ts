@@ -6,7 +6,7 @@ import type { JudgedCall } from '../../src/policy/judged-call.js';
 import type { HookContext, HookReport } from '../../src/ports/hooks.js';
 import type { FileMemory } from '../../src/ports/tool.js';
 import { createFileMemory } from '../../src/tools/file-change.js';
-import { hashBytes } from '../../src/tools/files.js';
+import { ABSENT, hashBytes, loadFile } from '../../src/tools/files.js';
 import { createHooks } from '../../src/workspace/after-tool-hooks.js';
 import type { Place } from './place.js';
 
@@ -29,16 +29,35 @@ export type Formatting = {
 
 let calls = 0;
 
-const judged = (file: string): JudgedCall => {
+const judged = (file: string, group: Pick<JudgedCall['traits'], 'group'>): JudgedCall => {
   calls += 1;
   return {
     callId: `call-${calls}`,
     tool: 'some',
     input: {},
     verdict: { kind: 'ok' },
-    traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 0 },
+    traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 0, ...group },
     facts: { argv: [], paths: [file], hosts: [], shape: '' },
   };
+};
+
+/** Writes a file as the tools for files do. */
+export const writeAsTool = async (
+  file: string,
+  text: string,
+  memory: FileMemory,
+): Promise<void> => {
+  const before = await loadFile(file);
+  const isNew = before.kind !== 'file';
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, text);
+  memory.set(file, hashBytes(text));
+  memory.wrote?.(
+    file,
+    isNew ? ABSENT : before.sha256,
+    hashBytes(text),
+    isNew ? null : before.bytes.toString(),
+  );
 };
 
 export const makeFormatting = (
@@ -71,12 +90,13 @@ export const makeFormatting = (
     async batch(...deeds) {
       const done: JudgedCall[] = [];
       for (const deed of deeds) {
-        const call = judged('edit' in deed ? place.path(deed.edit) : workspace);
+        const call =
+          'edit' in deed
+            ? judged(place.path(deed.edit), { group: 'fileChanges' })
+            : judged(workspace, {});
         await hooks.before(call, settings);
-        if ('edit' in deed) {
-          await place.write(deed.edit, deed.text);
-          files.set(place.path(deed.edit), hashBytes(deed.text));
-        } else await place.shell(deed.command);
+        if ('edit' in deed) await writeAsTool(place.path(deed.edit), deed.text, files);
+        else await place.shell(deed.command);
         if (deed.cancelled === true) await hooks.after(call, settings);
         else done.push(call);
       }

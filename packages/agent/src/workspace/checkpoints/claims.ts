@@ -10,6 +10,7 @@
  */
 
 import { readFile } from 'node:fs/promises';
+import path from 'node:path';
 import { isLockedAnywhere } from '../../journal/lock.js';
 import { lockPath } from '../../journal/state-folder.js';
 import type { Known } from './looks.js';
@@ -19,8 +20,9 @@ import {
   isSameState,
   type Manifest,
   type RefState,
+  toName,
 } from './manifest.js';
-import { type CheckpointStore, namesIn, sessionsIn } from './store.js';
+import { CheckpointStore, namesIn, sessionsIn, storeFolder } from './store.js';
 
 /**
  * A file beside the store for the case that the process is killed: the calls whose checkpoint is
@@ -56,6 +58,9 @@ export type AskedChange = {
   /** When the last of them was over at the latest. */
   readonly toMs: number;
 };
+
+/** Real absolute paths. */
+export type ClaimsPlace = { readonly workspace: string; readonly stateFolder: string };
 
 /** The session that asks, and the one whose task it is. */
 export type Asking = { readonly sessionId: string; readonly parent?: string | undefined };
@@ -137,6 +142,29 @@ export const readClaims = async (
             });
   return claims;
 };
+
+/**
+ * Which of these files other sessions in the workspace claim, and which session. All changed while
+ * a command of the session that asks ran.
+ */
+export const findClaims = async (
+  { workspace, stateFolder, ...asking }: Asking & ClaimsPlace,
+  files: readonly string[],
+  { fromMs, toMs }: NonNullable<Manifest['ran']>,
+): Promise<ReadonlyMap<string, string>> => {
+  const store = new CheckpointStore(storeFolder(stateFolder, workspace));
+  const claims = await readClaims(store, stateFolder, asking, fromMs);
+  const claimed = new Map<string, string>();
+  for (const file of files) {
+    const name = toName(path.relative(workspace, file));
+    const change = { path: name, before: NOT_KNOWN, origin: 'commands', states: [], toMs } as const;
+    const sessionId = claims.find(change);
+    if (sessionId !== null) claimed.set(file, sessionId);
+  }
+  return claimed;
+};
+
+const NOT_KNOWN: FileState = { kind: 'notKept', why: 'nobody looked' };
 
 /** The manifests of a session that were taken since then, the last first. */
 async function* manifestsSince(

@@ -30,7 +30,7 @@ import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin } from '../../platform/files.js';
 import { plural } from '../../platform/text.js';
-import { callTitle, type JudgedCall } from '../../policy/judged-call.js';
+import { callTitle, type JudgedCall, namesItsFiles } from '../../policy/judged-call.js';
 import { namedFiles } from '../../policy/shell/unrecoverable-files.js';
 import type {
   ChangedBy,
@@ -152,10 +152,6 @@ const TITLE_MAX = 60;
 
 const cutTitle = (title: string): string =>
   title.length <= TITLE_MAX ? title : `${title.slice(0, TITLE_MAX - 1)}…`;
-
-/** Whether a call changes only files that it names. */
-const namesItsFiles = ({ traits, facts }: JudgedCall): boolean =>
-  traits.group === 'fileChanges' && facts.shell === undefined;
 
 /** Why a file can't be as a checkpoint has it; null: it can. */
 const whyNotBack = (version: FileState | undefined, now: FileState): string | null => {
