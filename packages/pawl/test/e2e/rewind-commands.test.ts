@@ -469,7 +469,7 @@ test('what a rewind replaced or removed comes back at any later time, and the fi
   const listed = await runInProcess(place, ['checkpoints', id, '--restore', 'src/a.ts', '--json']);
   const [versions] = lines(listed);
   assert.equal(read(place, 'src/a.ts'), 'one\ntwo\n', 'the newest version that differs');
-  const third = (versions?.versions as { seq: number }[])[1]?.seq;
+  const third = (versions?.versions as { seq: number }[] | undefined)?.[1]?.seq;
   const older = ['checkpoints', id, '--restore', 'src/a.ts', '--at', String(third)];
   expectCode(await runInProcess(place, older), 0);
   assert.equal(read(place, 'src/a.ts'), 'one\ntwo\nthree\n');
