@@ -4,9 +4,9 @@
  * From top to bottom: the plan and how it is performed; how a path is now; folders, held open; the
  * change of one path; the phases of a plan. A leaf is a file or a link.
  *
- * 1. A file is replaced as a whole, by the rename of a file that was written beside it.
- * 2. What somebody changed meanwhile stays: the replaced content has a second name until it is
- *    known to be the expected one.
+ * 1. A file is replaced as a whole, by a file that was written beside it.
+ * 2. What somebody changed meanwhile stays: the old file is moved aside and looked at there, and
+ *    the new one takes its place only while nothing else has it.
  * 3. A plan can be performed again: what is done already is left as it is.
  * 4. Nothing outside the workspace is read or touched: a folder is opened, and the kernel asked for
  *    its path, before something in it is read or changes.
@@ -304,61 +304,61 @@ const writeDraft = async ({ store, change }: Step, draft: Buffer): Promise<boole
 const hasNoLinks = (error: unknown): boolean =>
   ['EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS'].includes(errorCode(error));
 
-/** Puts the draft at a place where nothing is. */
-const putDraft = (from: Buffer, target: Buffer, state: FileState): string | null => {
+/** Moves a file or link to a place where nothing is. False: something is there. */
+const put = (from: Buffer, target: Buffer): boolean => {
   try {
+    const moved = loadIn(from);
     // on some systems a hard link to a symlink links the file that it leads to
-    if (state.kind === 'link') symlinkSync(Buffer.from(state.target, 'latin1'), target);
+    if (moved.kind === 'link') symlinkSync(Buffer.from(moved.target, 'latin1'), target);
     else linkSync(from, target);
-    return null;
   } catch (error) {
-    if (errorCode(error) === 'EEXIST') return CHANGED_SINCE;
+    if (errorCode(error) === 'EEXIST') return false;
     if (!hasNoLinks(error)) throw error;
     renameSync(from, target);
-    return null;
-  } finally {
-    remove(from);
   }
+  remove(from);
+  return true;
 };
 
 /**
- * Replaces a file whose content is `before`. The old file has a second name, `aside`, until its
- * content is known. Only if somebody replaces the file between the two calls here, that is not
- * seen.
+ * Replaces a file whose content is `before`. It is moved aside first, for a moment without a file:
+ * what somebody saves there since then stands in the way of the draft, and is never overwritten.
  */
-const replace = (
-  draft: Buffer,
-  target: Buffer,
-  aside: Buffer,
-  { before, after }: PathChange,
-): string | null => {
+const replace = (draft: Buffer, target: Buffer, aside: Buffer, sides: Sides): string | null => {
+  if (!hasState(target, sides.before)) return CHANGED_SINCE;
+  renameSync(target, aside);
+  let isPut = false;
+  let settled: string | null = null;
   try {
-    if (!hasState(target, before)) return CHANGED_SINCE;
-    try {
-      if (before.kind === 'file') linkSync(target, aside);
-    } catch (error) {
-      if (!hasNoLinks(error)) throw error;
-    }
-    renameSync(draft, target);
-    return settleAside(target, aside, { before, after });
+    isPut = hasState(aside, sides.before) && put(draft, target);
   } finally {
-    remove(draft);
+    settled = settleAside(target, aside, sides);
   }
+  return isPut ? settled : (settled ?? CHANGED_SINCE);
 };
 
 type Sides = Pick<PathChange, 'before' | 'after'>;
 
-/** Removes the replaced file if it had the expected content. Otherwise it comes back. */
-const settleAside = (target: Buffer, aside: Buffer, { before, after }: Sides): string | null => {
+/**
+ * Removes the replaced file if it had the expected content, and something has its place. Otherwise
+ * it comes back.
+ */
+const settleAside = (target: Buffer, aside: Buffer, sides: Sides): string | null => {
   const old = inodeAt(aside);
   if (old === null) return null;
   const now = inodeAt(target);
-  // the same file under two names (nothing was replaced), or the expected one
-  if (now === old || hasState(aside, before)) {
+  const isExpected = hasState(aside, sides.before);
+  const isReplaced = now !== null || !isLeaf(sides.after);
+  // the same file under two names (it came back already), or the expected one
+  if (now === old || (isExpected && isReplaced)) {
     remove(aside);
     return null;
   }
-  if (now !== null && !hasState(target, after)) return CHANGED_TWICE;
+  if (now === null) {
+    if (!put(aside, target)) return settleAside(target, aside, sides);
+    return isExpected ? null : CHANGED_SINCE;
+  }
+  if (!hasState(target, sides.after)) return CHANGED_TWICE;
   renameSync(aside, target);
   return CHANGED_SINCE;
 };
@@ -398,7 +398,9 @@ const writeLeaf = async (step: Step): Promise<string | null> => {
     const isThere = lookAt(step.workspace, step.change.path) !== null;
     return isThere
       ? replace(draft, held.at(base), held.at(`${step.draftName}.old`), step.change)
-      : putDraft(draft, held.at(base), step.change.after);
+      : put(draft, held.at(base))
+        ? null
+        : CHANGED_SINCE;
   } finally {
     try {
       remove(draft);
