@@ -230,8 +230,8 @@ const findUnseen = (
   real: string,
   { bytes, sha256 }: Extract<LoadedFile, { kind: 'file' }>,
 ): string => {
-  const own = files.ownWrite?.(real);
-  if (own?.before === ABSENT && own.after === sha256) return ''; // this session wrote all of it
+  const write = files.ownWrite?.(real);
+  if (write?.before === ABSENT && write.after === sha256) return ''; // this session wrote all of it
   const exact = exactText(bytes, real);
   const count = exact.kind === 'text' ? fileLines(exact.text).length : 0;
   return describeRanges(missingLines(files.shown?.(real) ?? wholeFile(''), count));

@@ -108,10 +108,10 @@ export class Autoformatters {
       broken: this.#broken,
       faults: [],
       earlier: async (file, sha256) => {
-        const own = memory.ownWrite?.(file);
-        if (own?.after === sha256 && own.before === ABSENT) return 'absent';
-        return own?.after === sha256 && own.text !== undefined
-          ? Buffer.from(own.text)
+        const write = memory.ownWrite?.(file);
+        if (write?.after === sha256 && write.before === ABSENT) return 'absent';
+        return write?.after === sha256 && write.text !== undefined
+          ? Buffer.from(write.text)
           : this.#options.committed(file, context);
       },
     };

@@ -413,13 +413,13 @@ const patternFile = (
 export const excludesFile = (config: GitConfig, environment: ProcessEnvironment): string | null =>
   patternFile(config, environment, 'core.excludesfile', 'ignore');
 
-/** The files of attributes outside the repository: the user's own, and the machine's. */
+/** The files of attributes outside the repository: the user's, and the machine's. */
 export const attributesFiles = (
   config: GitConfig,
   environment: ProcessEnvironment,
 ): readonly string[] => {
-  const own = patternFile(config, environment, 'core.attributesfile', 'attributes');
-  return [...(own === null ? [] : [own]), '/etc/gitattributes'];
+  const users = patternFile(config, environment, 'core.attributesfile', 'attributes');
+  return [...(users === null ? [] : [users]), '/etc/gitattributes'];
 };
 
 /**

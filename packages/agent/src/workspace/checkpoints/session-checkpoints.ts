@@ -507,8 +507,8 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   #unlistedAt(name: string): ReturnType<typeof unlistedAt> {
-    const own = stateName(this.#place.workspace, this.#place.stateFolder);
-    const isListed = (one: string): boolean => this.#isOfScan(one) || one.startsWith(`${own}/`);
+    const state = stateName(this.#place.workspace, this.#place.stateFolder);
+    const isListed = (one: string): boolean => this.#isOfScan(one) || one.startsWith(`${state}/`);
     return unlistedAt(this.#place.workspace, name, { isListed, bytesMax: FILE_BYTES_MAX });
   }
 
@@ -700,7 +700,7 @@ class SessionCheckpoints implements Checkpoints {
     return commands.some(({ fromMs, toMs }) => fromMs !== null && atMs > toMs) ? 'after' : 'others';
   }
 
-  /** The change as it is kept; null: it is somebody else's. `seen`: by its time. */
+  /** The change as it is stored; null: it is somebody else's. `seen`: by its time. */
   #attribute(change: PathChange, seen: ChangeOrigin | 'others'): PathChange | null {
     const { path: name, before, after } = change;
     if (!this.#ofBatch.has(name)) return seen === 'others' ? null : { ...change, origin: seen };
@@ -836,8 +836,8 @@ class SessionCheckpoints implements Checkpoints {
       const isSame = version !== undefined && isSameState(version, now);
       if (version === undefined || why !== null || isSame) {
         const changes = await summarise(this.#store, []);
-        const left = why === null ? [] : [fileLeft(name, why)];
-        return { plan: null, refusal: null, changes, left, refs: [] };
+        const unchanged = why === null ? [] : [fileLeft(name, why)];
+        return { plan: null, refusal: null, changes, left: unchanged, refs: [] };
       }
       const changes: readonly PathChange[] = [{ path: name, before: now, after: version }];
       const plan = await this.#storePlan({ changes, left: [] });
