@@ -196,7 +196,7 @@ const tell = (
       writeError(
         makeSafe(
           `! ${plural(left.length, 'file')} left alone. --force also takes back what somebody ` +
-            'else changed since; it is saved first.\n',
+            'else changed since, but no change of another session; it is saved first.\n',
         ),
       );
   }
