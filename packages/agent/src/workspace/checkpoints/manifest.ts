@@ -199,7 +199,7 @@ const changeKind = ({ before, after }: PathChange): ChangedPath['change'] => {
 };
 
 /** Whether it was made while a command ran, so that somebody else may have made it. */
-const isDuringCommands = ({ origin }: PathChange): boolean => origin === 'commands';
+export const isDuringCommands = ({ origin }: PathChange): boolean => origin === 'commands';
 
 /**
  * Counts the changed files, and lists the first of them, or all, of which the first have the
