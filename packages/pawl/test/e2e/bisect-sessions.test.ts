@@ -121,7 +121,7 @@ test('a command that needs a file of the session begins where it passes, and bla
   assert.match(found.stderr, /fails before the first checkpoint .*: looking for one/);
 });
 
-test('bisect and diff say of a change that it was made while a command ran, and of an edit nothing', async (context) => {
+test('bisect and diff say of a change that a command ran meanwhile, and of an edit nothing', async (context) => {
   const place = makePlace(context);
   const write = (content: string) => ({ tool: 'write', input: { path: 'edited', content } });
   const replies = [
@@ -141,9 +141,9 @@ test('bisect and diff say of a change that it was made while a command ran, and 
     ['edited', ''],
     ['run', ` (${DURING})`],
   ] as const) {
-    const found = await runInProcess(place, ['bisect', id, '--', `! grep bad ${name}`]);
-    expectCode(found, 0);
-    assert.match(found.stdout, new RegExp(`^${name}${note.replace(/[()]/g, '\\$&')}$`, 'm'));
+    const search = await runInProcess(place, ['bisect', id, '--', `! grep bad ${name}`]);
+    expectCode(search, 0);
+    assert.match(search.stdout, new RegExp(`^${name}${note.replace(/[()]/g, '\\$&')}$`, 'm'));
   }
   const shown = await runInProcess(place, ['diff', id, '--at', '0..']);
   assert.match(shown.stdout, /^edited \(created\)$/m);

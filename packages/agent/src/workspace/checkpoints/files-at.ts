@@ -50,7 +50,7 @@ export const statesAfter = (manifests: readonly (Manifest | null)[], count: numb
   const earlier = new Map<string, FileState>();
   for (const manifest of manifests.slice(0, count))
     for (const { path, after } of manifest?.changes ?? []) earlier.set(path, after);
-  // if a content was not kept then, the state before the next change may have it
+  // if a content was not stored then, the state before the next change may have it
   for (const [path, state] of earlier)
     if (!later.has(path) || state.kind !== 'notKept') states.set(path, state);
   return states;

@@ -198,7 +198,7 @@ const changeKind = ({ before, after }: PathChange): ChangedPath['change'] => {
   return after.kind === 'absent' ? 'deleted' : 'changed';
 };
 
-/** Whether it was made while a command ran, so that somebody else may have made it. */
+/** Whether a command ran meanwhile, so that somebody else may have changed the path. */
 export const isDuringCommands = ({ origin }: PathChange): boolean => origin === 'commands';
 
 /**
