@@ -83,7 +83,7 @@ export type WatchOptions = {
   readonly recordFile?: string;
 };
 
-/** What is known of changes that are not a call's, though they were made while it ran. */
+/** What is known of changes that are not a call's, though it ran meanwhile. */
 export type OtherWriters = {
   /** sha256 of what a tool for files last wrote to a file. Undefined: none wrote it. */
   written(file: string): string | undefined;
@@ -634,7 +634,7 @@ const writeRecord = (file: string, record: WatchRecord | null): void => {
     writeFileSync(draft, text, { mode: 0o600 });
     renameSync(draft, file);
   } catch {
-    // nothing is lost but what is said above: files with older stamps stay uncommitted
+    // nothing more is lost than above: files with older stamps stay uncommitted
     rmSync(draft, { force: true });
   }
 };
@@ -658,7 +658,7 @@ const readRecord = (file: string): WatchRecord | null => {
 // ---- The files that auto-commit may commit ----
 
 export type FileLeftAlone = { readonly name: string; readonly why: string };
-/** `reported`: the user and the model have been told. */
+/** `reported`: to the user and the model. */
 type Reason = { readonly why: string; readonly reported: boolean };
 /** `AgentChanges` as JSON; its fields are explained there. */
 export type SavedChanges = {
@@ -776,9 +776,13 @@ class AgentChanges {
   }
 
   save(): SavedChanges {
-    const [ours, left, excluded] = [[...this.#ours], [...this.#leftAlone], [...this.#excluded]];
-    const duringCommands = [...this.#duringCommands];
-    return { ours, left, excluded, first: this.#first && [...this.#first], duringCommands };
+    return {
+      ours: [...this.#ours],
+      left: [...this.#leftAlone],
+      excluded: [...this.#excluded],
+      first: this.#first && [...this.#first],
+      duringCommands: [...this.#duringCommands],
+    };
   }
 
   restore({ ours, left, excluded, first, duringCommands = [] }: SavedChanges): void {

@@ -2,8 +2,8 @@
  * Formats what the agent changed, with the formatters that the repository uses.
  *
  * From top to bottom: `Autoformatters`, the phase (a state of the machine after a batch, the tool
- * calls of one reply); one file; the formatter's run; what the model is told; the content before a
- * batch; `FormatterChoice`, which finds the formatters of a file; the signs that a formatter is
+ * calls of one reply); one file; the formatter's run; the report for the model; the content before
+ * a batch; `FormatterChoice`, which finds the formatters of a file; the signs that a formatter is
  * used, such as its configuration file; the table of formatters; and `FormatterReach`, which says
  * whether a formatter may apply to files that a command changes.
  */
@@ -88,7 +88,7 @@ export class Autoformatters {
   /** Runs the phase. Rejects only if `context.signal` is aborted. */
   async run(context: HookContext): Promise<HookReport> {
     const { workspace, reports, calls, files: memory } = context;
-    // what the phase before has found; without it the files that the calls name
+    // the report of the phase before; without it the files that the calls name
     const last = reports.at(-1);
     const changed = last?.changedFiles ?? calls.flatMap(({ facts }) => facts.paths);
     const files = [...new Set(changed)].filter(
@@ -215,7 +215,7 @@ const formatFile = async (batch: FormatBatch, file: string): Promise<FileOutcome
   return UNTOUCHED;
 };
 
-/** Whether a file that a tool for files wrote is as the tool left it. True for other files. */
+/** Whether a file that a tool for files wrote is as the tool wrote it. True for other files. */
 const isAsWritten = ({ calls, files }: HookContext, file: string, sha256: string): boolean => {
   const isNamed = calls.some((call) => namesItsFiles(call) && call.facts.paths.includes(file));
   return !isNamed || (files.ownWrite?.(file)?.after ?? files.get(file)) === sha256;

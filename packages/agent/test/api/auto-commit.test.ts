@@ -109,7 +109,7 @@ const rows = [
 ] as const;
 
 for (const { title, command } of rows)
-  test(`what the user saves right after ${title} is not committed, and the reason is said`, async (t) => {
+  test(`what the user saves right after ${title} is not committed, and the report names the reason`, async (t) => {
     const isCancelled = command.includes('sleep');
     const stage = await makeStage(
       t,
@@ -135,9 +135,9 @@ for (const { title, command } of rows)
     );
     assert.equal(stage.git('show', 'HEAD:mine.txt'), isCancelled ? 'old\n' : 'agent\n');
     assert.equal(stage.read('mine.txt'), 'user\n');
-    const told = JSON.stringify((await session.state()).session.conversation);
+    const conversation = JSON.stringify((await session.state()).session.conversation);
     assert.equal(
-      told.includes('Not committed: mine.txt: somebody else changed it too.'),
+      conversation.includes('Not committed: mine.txt: somebody else changed it too.'),
       isCancelled,
     );
   });

@@ -161,14 +161,14 @@ test('the hooks look once a cancelled call has ended, and after each call with a
     { autoCommit: 'off', formatter: 'onChanges' },
     { autoCommit: 'off', formatter: 'off' },
   ];
-  for (const own of settings) {
+  for (const setting of settings) {
     const other = hooksOf();
-    const done = await playWith(other, { settings: { ...ALL, ...own } });
+    const done = await playWith(other, { settings: { ...ALL, ...setting } });
     await done.say('go');
     await done.rest();
     assert.deepEqual(
       other.log.filter((line) => line.startsWith('after')),
-      own.autoCommit === 'on' || own.formatter === 'onChanges' ? ['after 1'] : [],
+      setting.autoCommit === 'on' || setting.formatter === 'onChanges' ? ['after 1'] : [],
     );
   }
 });

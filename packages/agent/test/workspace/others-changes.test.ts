@@ -34,7 +34,7 @@ const FINE = 'agent\n';
 
 const runBatch = async (
   t: TestContext,
-  own: Partial<Settings>,
+  more: Partial<Settings>,
   does: (batch: Batch) => Promise<void>,
 ): Promise<{ readonly folder: Folder; readonly reports: readonly HookReport[] }> => {
   const folder = makeFolder(t, { 'a.go': OLD, 'b.go': OLD, 'go.mod': 'module a\n' });
@@ -59,7 +59,7 @@ const runBatch = async (
     sandbox: 'off',
     formatter: 'onChanges',
     autoCommit: 'on',
-    ...own,
+    ...more,
   };
   const calls: JudgedCall[] = [];
   const run = async (call: JudgedCall, work: () => unknown, then: () => void): Promise<void> => {

@@ -3,6 +3,7 @@
 import { changesBetween } from '@pawl/agent/workspace/checkpoints/files-at';
 import {
   type FileState,
+  isDuringCommands,
   type PathChange,
   showName,
 } from '@pawl/agent/workspace/checkpoints/manifest';
@@ -77,12 +78,19 @@ export type FileDiff = {
   readonly note: string;
   /** A unified diff; empty if there is none. */
   readonly diff: string;
+  /** It changed while a command ran, so somebody else may have changed it. */
+  readonly duringCommands?: 'yes';
 };
 
 export const createFileDiff = async (
   store: CheckpointStore,
   change: PathChange,
 ): Promise<FileDiff> => {
+  const diff = await createTextDiff(store, change);
+  return isDuringCommands(change) ? { ...diff, duringCommands: 'yes' } : diff;
+};
+
+const createTextDiff = async (store: CheckpointStore, change: PathChange): Promise<FileDiff> => {
   const path = showName(change.path);
   const texts = await readTexts(store, change);
   const note = changeNote(change);
@@ -103,9 +111,11 @@ export const createFileDiff = async (
     : { path, note, diff: patch.replace(/^(Index: .*\n)?=+\n/, '') };
 };
 
-export const fileDiffText = (look: Look, { path, note, diff }: FileDiff): Safe => {
+export const fileDiffText = (look: Look, { path, note, diff, duringCommands }: FileDiff): Safe => {
   const name = path.replace(/\s+/g, ' ');
-  const title = paint(look, 'bold', makeSafe(note === '' ? name : `${name} (${note})`));
+  const notes = [note, duringCommands === undefined ? '' : 'changed while a command ran'];
+  const text = notes.filter((one) => one !== '').join('; ');
+  const title = paint(look, 'bold', makeSafe(text === '' ? name : `${name} (${text})`));
   return joinSafe([title, ...(diff === '' ? [] : paintDiff(look, diff))], safe`\n`);
 };
 

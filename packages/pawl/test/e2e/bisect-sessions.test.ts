@@ -120,3 +120,41 @@ test('a command that needs a file of the session begins where it passes, and bla
   assert.match(found.stdout, /^call: bash sed -i /m);
   assert.match(found.stderr, /fails before the first checkpoint .*: looking for one/);
 });
+
+test('bisect and diff say of a change that a command ran meanwhile, and of an edit nothing', async (context) => {
+  const place = makePlace(context);
+  const write = (content: string) => ({ tool: 'write', input: { path: 'edited', content } });
+  const replies = [
+    { calls: [write('good\n')] },
+    { calls: [{ tool: 'bash', input: { command: 'echo good > run' } }] },
+    { calls: [write('bad\n')] },
+    { calls: [{ tool: 'bash', input: { command: 'echo bad > run' } }] },
+    { text: 'Done.' },
+  ];
+  const script = join(place.home, 'script.json');
+  writeFileSync(script, JSON.stringify({ replies }));
+  const turn = ['-p', 'go', '--model', `scripted/${script}`, '--preset', 'auto'];
+  expectCode(await runInProcess(place, turn), 0);
+  const id = sessionOf(place);
+  const DURING = 'changed while a command ran';
+  for (const [name, note] of [
+    ['edited', ''],
+    ['run', ` (${DURING})`],
+  ] as const) {
+    const search = await runInProcess(place, ['bisect', id, '--', `! grep bad ${name}`]);
+    expectCode(search, 0);
+    assert.match(search.stdout, new RegExp(`^${name}${note.replace(/[()]/g, '\\$&')}$`, 'm'));
+  }
+  const shown = await runInProcess(place, ['diff', id, '--at', '0..']);
+  assert.match(shown.stdout, /^edited \(created\)$/m);
+  assert.match(shown.stdout, new RegExp(`^run \\(created; ${DURING}\\)$`, 'm'));
+  const json = await runInProcess(place, ['diff', id, '--at', '0..', '--json']);
+  const { files } = JSON.parse(json.stdout);
+  assert.deepEqual(
+    files.map(({ path, duringCommands }: Record<string, unknown>) => [path, duringCommands]),
+    [
+      ['edited', undefined],
+      ['run', 'yes'],
+    ],
+  );
+});

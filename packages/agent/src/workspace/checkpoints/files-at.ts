@@ -17,6 +17,7 @@ import {
   ABSENT,
   type FileState,
   fileLeft,
+  isDuringCommands,
   isSameState,
   type Manifest,
   type PathChange,
@@ -49,25 +50,35 @@ export const statesAfter = (manifests: readonly (Manifest | null)[], count: numb
   const earlier = new Map<string, FileState>();
   for (const manifest of manifests.slice(0, count))
     for (const { path, after } of manifest?.changes ?? []) earlier.set(path, after);
-  // if a content was not kept then, the state before the next change may have it
+  // if a content was not stored then, the state before the next change may have it
   for (const [path, state] of earlier)
     if (!later.has(path) || state.kind !== 'notKept') states.set(path, state);
   return states;
 };
 
-/** What the checkpoints from `from` to `to` changed together. */
+/**
+ * What the checkpoints from `from` to `to` changed together. The origin is known where a command
+ * ran while one of them changed the path.
+ */
 export const changesBetween = (
   manifests: readonly (Manifest | null)[],
   from: number,
   to: number,
 ): readonly PathChange[] => {
   const [old, now] = [statesAfter(manifests, from), statesAfter(manifests, to)];
+  const duringCommands = new Set(
+    manifests
+      .slice(from, to)
+      .flatMap((manifest) => manifest?.changes.filter(isDuringCommands) ?? [])
+      .map(({ path }) => path),
+  );
   const changes: PathChange[] = [];
   for (const [path, after] of now) {
     const before = old.get(path) ?? ABSENT;
     // the same object: no checkpoint between changed it
     const isSame = isSameState(before, after) || (before.kind === 'notKept' && after === before);
-    if (!isSame) changes.push({ path, before, after });
+    const origin = duringCommands.has(path) ? { origin: 'commands' as const } : {};
+    if (!isSame) changes.push({ path, before, after, ...origin });
   }
   return changes.sort((one, other) => (one.path < other.path ? -1 : 1));
 };

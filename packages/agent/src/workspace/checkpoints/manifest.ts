@@ -198,8 +198,8 @@ const changeKind = ({ before, after }: PathChange): ChangedPath['change'] => {
   return after.kind === 'absent' ? 'deleted' : 'changed';
 };
 
-/** Whether it was made while a command ran, so that somebody else may have made it. */
-const isDuringCommands = ({ origin }: PathChange): boolean => origin === 'commands';
+/** Whether a command ran meanwhile, so that somebody else may have changed the path. */
+export const isDuringCommands = ({ origin }: PathChange): boolean => origin === 'commands';
 
 /**
  * Counts the changed files, and lists the first of them, or all, of which the first have the

@@ -106,7 +106,7 @@ export type CheckpointsPlace = {
 /** Limits of what the first scan copies. */
 const COPIES_MAX = 20_000;
 const COPIES_BYTES_MAX = 200 * 1024 * 1024;
-/** A scan of more files is not kept for the next process. */
+/** A scan of more files is not saved for the next process. */
 const SAVED_FILES_MAX = 20_000;
 /** The kernel's clock for files ticks this often, so a change may look older by as much. */
 const TICK_MS = 10;
@@ -439,7 +439,7 @@ class SessionCheckpoints implements Checkpoints {
     });
   }
 
-  /** Stores a checkpoint of these changes; null if there are none and nothing is to be said. */
+  /** Stores a checkpoint of these changes; null if there are none and nothing to report. */
   async #storeTaken(
     by: ChangedBy,
     changes: readonly PathChange[],
@@ -694,7 +694,7 @@ class SessionCheckpoints implements Checkpoints {
   /** Who removed a file: its folder says when, at the latest. */
   #whoRemoved(name: string, commands: readonly CommandTime[]): ChangeOrigin | 'others' {
     const atMs = this.#removedAtMs(name);
-    // closed folders are told of later
+    // closed folders are reported later
     if (hasTime(commands, atMs) || whyUnknown(this.#place.workspace, name) !== null)
       return 'commands';
     return commands.some(({ fromMs, toMs }) => fromMs !== null && atMs > toMs) ? 'after' : 'others';
