@@ -691,7 +691,10 @@ const equip = async (
   const [files, jobs] = [createFileMemory(), createJobs()];
   const written = (file: string): string | undefined => files.ownWrite?.(file)?.after;
   const checkpoints = parts.checkpoints
-    ? createLateCheckpoints({ workspace, sessionId, parent, environment, written })
+    ? createLateCheckpoints({
+        ...{ workspace, sessionId, parent, environment, written },
+        hasHooks: hooks.length > 0,
+      })
     : null;
   const lookups = createLookups(files, checkpoints, environment);
   const userHooks =
