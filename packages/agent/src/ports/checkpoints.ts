@@ -41,11 +41,11 @@ export type RestoreRequest = {
   readonly refs?: boolean;
 };
 
-/** A file before or after a checkpoint. `path`: in the workspace. */
+/** A file at a checkpoint. `path`: in the workspace. `at`: the number among its states there. */
 export type FileVersion = {
   readonly checkpoint: NamedCheckpoint;
   readonly path: string;
-  readonly side: 'before' | 'after';
+  readonly at: number;
 };
 
 /** HEAD, a branch or the index. `text`: where it goes, in words. */
@@ -97,8 +97,6 @@ export type Checkpoints = {
      * killed process, if it left any without a checkpoint.
      */
     readonly since?: 'lastCheckpoint' | 'crash';
-    /** Hooks of the user ran after the calls: they count as commands. Default: none did. */
-    readonly hooks?: boolean;
   }): Promise<TakenCheckpoint | null>;
   /**
    * Called at the end of a turn, after `take`: looks at all files where `take` looks only at those

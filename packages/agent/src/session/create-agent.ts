@@ -691,7 +691,10 @@ const equip = async (
   const [files, jobs] = [createFileMemory(), createJobs()];
   const written = (file: string): string | undefined => files.ownWrite?.(file)?.after;
   const shared = { workspace, sessionId, parent, written };
-  const checkpoints = parts.checkpoints ? createLateCheckpoints({ ...shared, environment }) : null;
+  const hasHooks = hooks.length > 0;
+  const checkpoints = parts.checkpoints
+    ? createLateCheckpoints({ ...shared, environment, hasHooks })
+    : null;
   const lookups = createLookups(files, checkpoints, environment);
   const userHooks =
     hooks.length === 0

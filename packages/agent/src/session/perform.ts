@@ -138,7 +138,6 @@ export const createPerformers = (
     equipment.checkpoints ?? null,
     post,
     () => equipment.jobs.list().length > 0,
-    userHooks !== null,
   );
   const session: RunningSession = { journal, state, post, userHooks, checkpoints };
   const tools = new ToolRuns(equipment, session);
@@ -198,7 +197,6 @@ export class CheckpointRuns {
   readonly #checkpoints: Checkpoints | null;
   readonly #post: Post;
   readonly #hasJobs: () => boolean;
-  readonly #hasHooks: boolean;
   #ended: Ended | null = null;
   /**
    * Why more than the noted calls may have changed files: commands have run in the background since
@@ -216,14 +214,8 @@ export class CheckpointRuns {
   /** Why files could not be kept before the last calls. */
   #unkept: Error | null = null;
 
-  /** `hasJobs`: whether commands run in the background; `hasHooks`: whether the user has hooks. */
-  constructor(
-    checkpoints: Checkpoints | null,
-    post: Post,
-    hasJobs: () => boolean,
-    hasHooks = false,
-  ) {
-    this.#hasHooks = hasHooks;
+  /** `hasJobs`: whether commands run in the background. */
+  constructor(checkpoints: Checkpoints | null, post: Post, hasJobs: () => boolean) {
     this.#checkpoints = checkpoints;
     this.#post = post;
     this.#hasJobs = hasJobs;
@@ -322,7 +314,6 @@ export class CheckpointRuns {
       checkpoints.take({
         by,
         calls,
-        hooks: this.#hasHooks,
         ...(since === undefined ? {} : { since }),
       }),
     );

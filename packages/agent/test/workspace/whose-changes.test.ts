@@ -74,6 +74,30 @@ const rows: readonly Row[] = [
     then: { 'd/b': null, 'd/c': 'edited\n', two: '0\n', 'new.txt': null },
   },
   {
+    title: 'what the user does between two commands of one batch stays',
+    does: async (folder, session) => {
+      await session.bash('echo 1 > one', () => folder.write('one', '1\n'));
+      await folder.rest();
+      folder.remove('d/b');
+      folder.write('d/c', 'edited\n');
+      folder.write('d/new', 'new\n');
+      await folder.rest();
+      await inTurn(session, folder, 'two');
+    },
+    then: { 'd/b': null, 'd/c': 'edited\n', 'd/new': 'new\n', one: '0\n', two: '0\n' },
+  },
+  {
+    title: 'control: what a command deletes comes back, though a tool writes beside it then',
+    does: async (folder, session) => {
+      await session.bash('rm d/b', () => folder.remove('d/b'));
+      await folder.rest();
+      await session.edit('d/new', 'new\n');
+      await session.edit('d/c', 'edited\n');
+      await session.end();
+    },
+    then: { 'd/b': 'mine\n', 'd/c': 'mine\n', 'd/new': null },
+  },
+  {
     title: 'control: what a command deletes comes back',
     does: async (folder, session) => {
       await inTurn(session, folder, 'one');
@@ -113,6 +137,76 @@ test('a file that the user deletes when the turn has just ended stays deleted, a
   assert.equal(folder.read('d/b'), null);
 });
 
+type TextRow = {
+  readonly title: string;
+  readonly does: (folder: Folder, session: WatchedSession) => Promise<void>;
+  /** A text of `one` that no call leaves there, and that some version of it has. */
+  readonly text: string;
+};
+
+const textRows: readonly TextRow[] = [
+  {
+    title: 'that the user saves between two commands, of which both write the file',
+    does: async (folder, session) => {
+      await session.bash('echo 1 > one', () => folder.write('one', '1\n'));
+      await folder.rest();
+      folder.write('one', 'saved\n');
+      await folder.rest();
+      await session.bash('echo 2 > one', () => folder.write('one', '2\n'));
+      await session.end();
+    },
+    text: 'saved\n',
+  },
+  {
+    title: 'that the user saves while a command runs, before a later one of the batch writes',
+    does: async (folder, session) => {
+      await session.bash('npm test', () => folder.write('one', 'saved\n'));
+      await session.edit('one', 'edited\n');
+      await session.end();
+    },
+    text: 'saved\n',
+  },
+  {
+    title: 'that the user saves between the first edit and the first command of a session',
+    does: async (folder, session) => {
+      await session.edit('one', 'edited\n', () => folder.write('one', 'saved\n'));
+      await session.bash('rm one', () => folder.remove('one'));
+      await session.end();
+    },
+    text: 'saved\n',
+  },
+  {
+    title: 'that a command replaced, if the user saves the file when it has just ended',
+    does: async (folder, session) => {
+      folder.write('one', 'uncommitted\n');
+      await folder.rest();
+      await session.bash('echo 1 > one', () => folder.write('one', '1\n'));
+      const ended = session.end();
+      for (const endedAtMs = Date.now(); Date.now() < endedAtMs + 30; );
+      folder.write('one', 'later\n');
+      await ended;
+    },
+    text: 'uncommitted\n',
+  },
+];
+
+for (const { title, does, text } of textRows)
+  test(`each text can be had ${title}`, async (t) => {
+    const folder = makeFolder(t, FILES);
+    const session = folder.session('one');
+    await does(folder, session);
+    assert.notEqual(folder.read('one'), text, 'control');
+    const [id = ''] = session.taken;
+    const restored: (string | null)[] = [];
+    for (let at = 0; at < 6; at++) {
+      const version = { checkpoint: { id, isForeign: false }, path: 'one', at };
+      const { plan } = await session.checkpoints.planFile(version);
+      if (plan !== null) await session.checkpoints.restore(plan);
+      restored.push(folder.read('one'));
+    }
+    assert.ok(restored.includes(text), JSON.stringify(restored));
+  });
+
 /** Settings of the user with which git says of a changed file that it is clean. */
 const settings: readonly (readonly string[])[] = [
   ['core.trustctime', 'false'],
@@ -128,9 +222,9 @@ for (const [name = '', value = ''] of settings)
     folder.git('config', name, value);
     utimesSync(place, 1_000, 1_000);
     folder.git('add', 'a', 'b');
-    const begun = statSync(place).ctimeMs;
+    const addedAtMs = statSync(place).ctimeMs;
     // git compares whole seconds
-    while (Math.floor(Date.now() / 1_000) === Math.floor(begun / 1_000)) await folder.rest();
+    while (Math.floor(Date.now() / 1_000) === Math.floor(addedAtMs / 1_000)) await folder.rest();
     await folder.rest(); // the clock of files is a few ms behind
     folder.write('a', 'MINE');
     utimesSync(place, 1_000, 1_000);

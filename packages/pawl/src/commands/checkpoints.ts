@@ -13,7 +13,12 @@ import { stateFolder } from '@pawl/agent/platform/environment';
 import { isWithin, realPath } from '@pawl/agent/platform/files';
 import { plural } from '@pawl/agent/platform/text';
 import type { FileVersion } from '@pawl/agent/ports/checkpoints';
-import { keptObjects, type Manifest, toName } from '@pawl/agent/workspace/checkpoints/manifest';
+import {
+  keptObjects,
+  type Manifest,
+  statesIn,
+  toName,
+} from '@pawl/agent/workspace/checkpoints/manifest';
 import {
   ALL_BYTES_MAX,
   type CheckpointStore,
@@ -167,7 +172,7 @@ export const findSizes = async (environment: NodeJS.ProcessEnv) => {
 /** A file as a checkpoint has it. `seq`: a line of the journal at which it was so. */
 type StoredVersion = FileVersion & {
   readonly seq: number;
-  readonly at: number;
+  readonly atMs: number;
   /** The same for the same content and mode. */
   readonly state: string;
 };
@@ -178,14 +183,12 @@ const listVersions = (
   file: string,
 ): readonly StoredVersion[] => {
   const name = toName(file);
-  const versions = steps.flatMap(({ checkpoint, isForeign, seq, from, at }, index) => {
-    const change = manifests[index]?.changes.find((one) => one.path === name);
-    return (['before', 'after'] as const).flatMap((side): readonly StoredVersion[] => {
-      const state = change?.[side];
-      if (state?.kind !== 'file' && state?.kind !== 'link') return [];
+  const versions = steps.flatMap(({ checkpoint, isForeign, seq, from, at: atMs }, index) => {
+    return statesIn(manifests[index], name).flatMap((state, number): readonly StoredVersion[] => {
+      if (state.kind !== 'file' && state.kind !== 'link') return [];
       const named = { id: checkpoint, isForeign };
-      const place = { seq: side === 'before' ? from : seq, at, state: JSON.stringify(state) };
-      return [{ checkpoint: named, path: file, side, ...place }];
+      const place = { seq: number === 0 ? from : seq, atMs, state: JSON.stringify(state) };
+      return [{ checkpoint: named, path: file, at: number, ...place }];
     });
   });
   return versions.filter(({ state }, index) => state !== versions[index - 1]?.state).toReversed();
@@ -227,12 +230,12 @@ const restoreFile = async (
   const done = await bringBack(sessionId, chosen);
   const seq = done?.version.seq ?? null;
   const stays = done?.report.left ?? [];
-  const listed = versions.map((one) => ({ seq: one.seq, at: new Date(one.at).toISOString() }));
+  const listed = versions.map((one) => ({ seq: one.seq, at: new Date(one.atMs).toISOString() }));
   if (json) writeJson({ sessionId, path: file, seq, left: stays, versions: listed });
   else if (done === null) writeOut(safe`${makeSafe(named)} is already as it was\n`);
   else if (stays.length > 0) writeOut(safe`${makeSafe(done.report.text)}\n`);
   else {
-    const when = formatWhen(done.version.at);
+    const when = formatWhen(done.version.atMs);
     writeOut(safe`${makeSafe(named)} is as it was at ${makeSafe(String(seq))} (${when})\n`);
     writeError(
       makeSafe(`What it replaced is stored. All versions, for --restore with --at: ${places}\n`),

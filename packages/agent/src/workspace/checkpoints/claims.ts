@@ -133,8 +133,13 @@ export const readClaims = async (
   for (const { sessionId, usedAtMs } of await sessionsIn(store.folder))
     if (usedAtMs >= sinceMs && isOther(sessionId))
       for await (const { by, changes, parent } of manifestsSince(store, sessionId, sinceMs))
-        for (const { path, before, after, origin } of isOther(sessionId, parent) ? changes : [])
-          if (after.kind !== 'folder' && before.kind !== 'folder' && origin !== 'after')
+        for (const { path, before, after, origin } of changes.toReversed())
+          if (
+            isOther(sessionId, parent) &&
+            after.kind !== 'folder' &&
+            before.kind !== 'folder' &&
+            origin !== 'after'
+          )
             claims.add(sessionId, path, {
               before,
               after,

@@ -45,7 +45,7 @@ export const statesAfter = (manifests: readonly (Manifest | null)[], count: numb
   const states = new Map<string, FileState>();
   // from the last to the first, so that the state before a path's first later change remains
   for (const manifest of manifests.slice(count).toReversed())
-    for (const { path, before } of manifest?.changes ?? []) states.set(path, before);
+    for (const { path, before } of manifest?.changes.toReversed() ?? []) states.set(path, before);
   const later = new Set(states.keys());
   const earlier = new Map<string, FileState>();
   for (const manifest of manifests.slice(0, count))

@@ -26,8 +26,8 @@ export type FileState =
 
 /**
  * Who may have changed a path. `tool`: a tool for files of the session, or a rewind. `commands`: a
- * command of the session or anybody else, while it ran. `after`: somebody removed it when the calls
- * had just ended, so no rewind brings it back.
+ * command of the session or anybody else, while it ran. `after`: somebody changed it between calls
+ * or when they had just ended, perhaps after a command did: no rewind takes it back.
  */
 export type ChangeOrigin = 'tool' | 'commands' | 'after';
 
@@ -60,6 +60,7 @@ export type RefChange = {
 export type Manifest = {
   readonly version: 1;
   readonly by: ChangedBy;
+  /** One after the other: a path may have several. */
   readonly changes: readonly PathChange[];
   /** Missing: none changed. */
   readonly refs?: readonly RefChange[];
@@ -109,6 +110,15 @@ export const listContents = ({ before, after }: PathChange | RefChange): readonl
 export const keptObjects = ({ changes, refs = [] }: Manifest): readonly string[] =>
   [...changes, ...refs].flatMap(listContents);
 
+/** Whether nobody knows whose it is, so that no rewind takes it back. */
+export const isAfter = ({ origin }: PathChange): boolean => origin === 'after';
+
+/** How a path was before and after each of its changes. */
+export const statesIn = (manifest: Manifest | null | undefined, name: string): FileState[] =>
+  (manifest?.changes ?? [])
+    .filter(({ path }) => path === name)
+    .flatMap(({ before, after }) => [before, after]);
+
 // ---- Several checkpoints together ----
 
 /** What is to be undone of one path. `left`: why it does not go back all the way; null: it does. */
@@ -141,7 +151,7 @@ export const composeChanges = <State>(
   /** Paths that go back no further. */
   const broken = new Set<string>();
   for (const { by, changes } of manifests.toReversed())
-    for (const { path, before, after, origin } of changes) {
+    for (const { path, before, after, origin } of changes.toReversed()) {
       const later = targets.get(path);
       // the changes of rewinds count like the agent's
       if (by === 'user' || origin === 'after') {
@@ -201,6 +211,19 @@ const changeKind = ({ before, after }: PathChange): ChangedPath['change'] => {
 /** Whether a command ran meanwhile, so that somebody else may have changed the path. */
 export const isDuringCommands = ({ origin }: PathChange): boolean => origin === 'commands';
 
+/** The changes of the calls, one a path. */
+const joinPaths = (changes: readonly PathChange[]): readonly PathChange[] => {
+  const joined = new Map<string, PathChange>();
+  for (const change of changes) {
+    if (isAfter(change)) continue;
+    const { origin: earlier = change.origin, before } = joined.get(change.path) ?? change;
+    const origin = joinOrigins(earlier, change.origin);
+    const { path, after } = change;
+    joined.set(path, { path, before, after, ...(origin === undefined ? {} : { origin }) });
+  }
+  return [...joined.values()].filter(({ before, after }) => !isSameState(before, after));
+};
+
 /**
  * Counts the changed files, and lists the first of them, or all, of which the first have the
  * numbers of their lines. Folders are not counted: people look for their files. Nor is what was
@@ -211,9 +234,8 @@ export const summarise = async (
   changes: readonly PathChange[],
   names: 'first' | 'all' = 'first',
 ): Promise<ChangeSummary> => {
-  const files = changes.filter(
-    ({ before, after, origin }) =>
-      before.kind !== 'folder' && after.kind !== 'folder' && origin !== 'after',
+  const files = joinPaths(changes).filter(
+    ({ before, after }) => before.kind !== 'folder' && after.kind !== 'folder',
   );
   const number = (kind: ChangedPath['change']): number =>
     files.filter((change) => changeKind(change) === kind).length;

@@ -87,7 +87,7 @@ export const performPlan = async (
   return { done, left: [...leftBefore, ...[...failed].map(([path, why]) => fileLeft(path, why))] };
 };
 
-/** Inner folders are removed before those around them, and made after them. */
+/** Inner folders are removed before those around them, and added after them. */
 const sortForPhase = (changes: readonly PathChange[], phase: number): readonly PathChange[] => {
   const sorted = [...changes].sort((one, other) => (one.path < other.path ? -1 : 1));
   return phase === FOLDER_REMOVAL ? sorted.reverse() : sorted;
@@ -131,8 +131,8 @@ const clearDrafts = (
     try {
       const held = holdFolder(workspace, folder);
       try {
-        for (const found of readdirSync(held.at('.'), { encoding: 'buffer' })) {
-          const name = found.toString('latin1');
+        for (const entry of readdirSync(held.at('.'), { encoding: 'buffer' })) {
+          const name = entry.toString('latin1');
           if (!name.startsWith(prefix)) continue;
           const change = changes[Number.parseInt(name.slice(prefix.length + 1), 10)];
           const isOld = name.endsWith('.old') && change !== undefined;
@@ -163,7 +163,7 @@ type Loaded =
   | { readonly kind: 'bytes'; readonly bytes: Buffer; readonly mode: number }
   | Exclude<FileState, { readonly kind: 'file' }>;
 
-/** How a path is now. The bytes of a file are given to `keep`, if it is small enough. */
+/** How a path is now. The bytes of a file go to `keep`, if it is small enough. */
 export const readState = async (
   workspace: string,
   name: string,

@@ -59,11 +59,14 @@ import {
   composeChanges,
   type FileState,
   fileLeft,
+  isAfter,
   isSameState,
+  listContents,
   type Manifest,
   type PathChange,
   type RefChange,
   showName,
+  statesIn,
   summarise,
   toName,
 } from './manifest.js';
@@ -99,6 +102,8 @@ export type CheckpointsPlace = {
   readonly parent?: string | undefined;
   readonly stateFolder: string;
   readonly environment: ProcessEnvironment;
+  /** The user has hooks, which run after calls: they count as commands. Default: none. */
+  readonly hasHooks?: boolean;
   /** sha256 of what a tool last wrote to a file. Absent: only tools change what they name. */
   readonly written?: (file: string) => string | undefined;
 };
@@ -121,18 +126,23 @@ const SYNCED_MAX = 16;
 /** After so many files other work gets a turn. */
 const SLICE = 16;
 
-/** When commands ran; `fromMs` null: none did. */
-type CommandTime = { readonly fromMs: number | null; readonly toMs: number };
+/** When a command ran. One that runs still has no end. */
+type CommandTime = { readonly fromMs: number; readonly toMs: number };
 
-const hasTime = (times: readonly CommandTime[], atMs: number): boolean =>
-  times.some(({ fromMs, toMs }) => fromMs !== null && atMs >= fromMs - TICK_MS && atMs <= toMs);
+/** Who may have changed something at that time. */
+const whoseAt = (times: readonly CommandTime[], atMs: number): ChangeOrigin | 'others' => {
+  if (times.some(({ fromMs, toMs }) => atMs >= fromMs - TICK_MS && atMs <= toMs)) return 'commands';
+  // a command may have changed it before
+  return times.some(({ fromMs }) => atMs > fromMs) ? 'after' : 'others';
+};
 
 /** What a tool wrote, where somebody else changed the file before a look. */
 const NOT_SEEN: FileState = { kind: 'notKept', why: 'somebody else changed it at once' };
 
 const DURING_COMMANDS = 'it changed while a command ran';
 const UNRECORDED = 'an earlier version did not record what changed it';
-const REMOVED_AFTER = 'it was removed when the calls had just ended, nobody knows by whom';
+const REMOVED_AFTER =
+  'it was removed between calls or when they had just ended, nobody knows by whom';
 
 const INTERRUPTED =
   'The session was interrupted before it had looked at what its calls changed: changes of others ' +
@@ -188,8 +198,14 @@ class SessionCheckpoints implements Checkpoints {
   readonly #lost = new Set<string>();
   /** When the first call began since the last checkpoint; null: none. */
   #ranFromMs: number | null = null;
-  /** When the first command since the last checkpoint started; null: none has. */
-  #commandsFromMs: number | null = null;
+  /** When commands have run since the last checkpoint, by their calls. */
+  readonly #commands = new Map<JudgedCall | null, CommandTime>();
+  /** When commands have ended of which no look has been taken yet. */
+  readonly #endedAtMs = new Map<JudgedCall, number>();
+  /** What earlier calls of the batch changed, one after the other: a path may have several. */
+  #changes: PathChange[] = [];
+  /** How these were before the batch; null: absent. */
+  readonly #beforeBatch = new Map<string, Known | null>();
   /** What tools have named since the last checkpoint. */
   readonly #ofBatch = new Set<string>();
   /** When commands ran since the last sweep. */
@@ -225,7 +241,7 @@ class SessionCheckpoints implements Checkpoints {
     return parent === undefined ? {} : { parent };
   }
 
-  /** Runs one task at a time, in order. */
+  /** Runs one task at a time. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#queue.then(work);
     this.#queue = result.catch(() => undefined); // whoever waits for `result` gets the error
@@ -236,34 +252,39 @@ class SessionCheckpoints implements Checkpoints {
     return this.#inTurn(async () => {
       await this.#load();
       const changesNamed = call !== null && namesItsFiles(call);
-      if (!changesNamed && this.#listing === null) await this.#scanFirst();
-      else if (!changesNamed && this.#listing !== null && this.#looks.areQuick(this.#listing))
-        await this.#look();
+      if (this.#ranFromMs === null) this.#forgetBatch();
+      if (!changesNamed && this.#listing === null) {
+        await this.#scanFirst();
+        await this.#gather([...this.#ofBatch]);
+      }
+      const isQuick = this.#listing !== null && this.#looks.areQuick(this.#listing);
+      if (isQuick && (!changesNamed || this.#endedAtMs.size > 0)) {
+        this.#endCommands();
+        await this.#gather(null);
+      }
       const named =
         call === null ? [] : changesNamed ? withFolders(this.#names(call)) : this.#unlisted(call);
+      await this.#gather(await this.#seenOf(named));
       for (const name of named) {
-        const isSeen = this.#known.has(name) || this.#named.has(name);
-        // then its state before the batch is known already, and must stay
-        const isOfBatch = this.#mayBeOfBatch(name) && (isSeen || (await this.#isListed(name)));
-        if (!isOfBatch) await this.#note(name);
         this.#named.add(name);
         if (changesNamed) this.#ofBatch.add(name);
       }
       const isFirst = this.#ranFromMs === null;
-      const isCommand = call === null || !namesItsFiles(call);
-      const hasNothingNew =
-        !isFirst && isCommand && named.length === 0 && this.#commandsFromMs !== null;
+      const isCommand = !changesNamed || this.#place.hasHooks === true;
+      const hasNothingNew = !isFirst && isCommand && named.length === 0 && this.#commands.size > 0;
       if (isFirst) this.#git = await this.#gitStates.read();
       this.#ranFromMs ??= Date.now();
-      if (isCommand) this.#commandsFromMs ??= Date.now();
+      if (isCommand)
+        this.#commands.set(call, { fromMs: Date.now(), toMs: Number.POSITIVE_INFINITY });
       // a killed command of the user needs no record: its changes are not taken back anyway
       if (call === null || hasNothingNew) return;
       const before = isFirst ? [] : (this.#running?.known ?? []);
-      const known = named.map((name) => [name, this.#known.get(name) ?? null] as const);
+      const [first] = this.#commands.values();
       await this.#writeRunning({
         ranFromMs: this.#ranFromMs,
-        ...(this.#commandsFromMs === null ? {} : { commandsFromMs: this.#commandsFromMs }),
-        known: [...known, ...before], // the first look at a file is the oldest
+        ...(first === undefined ? {} : { commandsFromMs: first.fromMs }),
+        // the first look at a file is the oldest
+        known: [...named.map((name) => [name, this.#knownBefore(name)] as const), ...before],
         ...(this.#git === null ? {} : { git: [...this.#git] }),
         ...this.#parent,
         taken: null,
@@ -271,8 +292,43 @@ class SessionCheckpoints implements Checkpoints {
     });
   }
 
+  /** Before a look: commands that have ended change nothing any more. */
+  #endCommands(): void {
+    for (const [call, toMs] of this.#endedAtMs) {
+      this.#commands.set(call, { fromMs: this.#commands.get(call)?.fromMs ?? toMs, toMs });
+    }
+    this.#endedAtMs.clear();
+  }
+
+  /** How a name was before the batch; null: absent. */
+  #knownBefore(name: string): Known | null {
+    const before = this.#beforeBatch.get(name);
+    return before === undefined ? (this.#known.get(name) ?? null) : before;
+  }
+
+  /** Those whose state was known before the call. Of the others the present one is noted. */
+  async #seenOf(names: readonly string[]): Promise<readonly string[]> {
+    const seen: string[] = [];
+    for (const name of names) {
+      const isSeen = this.#known.has(name) || this.#named.has(name);
+      if (isSeen || (this.#commands.size > 0 && (await this.#isListed(name)))) seen.push(name);
+      else await this.#note(name);
+    }
+    return seen;
+  }
+
+  /** Keeps what changed since the last look. `named`: the only names to look at; null: all. */
+  async #gather(named: readonly string[] | null): Promise<void> {
+    const changes = await this.#changesSince(named, [...this.#commands.values()]);
+    // before the first call nothing is the calls'
+    if (this.#ranFromMs !== null) this.#changes.push(...changes);
+  }
+
   after(call: JudgedCall): Promise<string> {
+    const endedAtMs = Date.now();
     return this.#inTurn(async () => {
+      const mayGoOn = this.#place.hasHooks === true || call.facts.background === 'yes';
+      if (this.#commands.has(call) && !mayGoOn) this.#endedAtMs.set(call, endedAtMs);
       if (namesItsFiles(call) || !this.#hasCommits) return '';
       const names: string[] = [];
       for (const [name, { entry, isUsers }] of this.#known) {
@@ -315,31 +371,36 @@ class SessionCheckpoints implements Checkpoints {
     return isLost;
   }
 
-  take({
-    by,
-    calls,
-    since,
-    hooks = false,
-  }: Parameters<Checkpoints['take']>[0]): Promise<TakenCheckpoint | null> {
+  take({ by, calls, since }: Parameters<Checkpoints['take']>[0]): Promise<TakenCheckpoint | null> {
     const ranToMs = Date.now();
     return this.#inTurn(async () => {
       await this.#load();
       if (since === 'crash') return this.#takeOfKilled(ranToMs);
       const ranFromMs = this.#ranFromMs ?? ranToMs;
       const areAllNamed = calls.length > 0 && calls.every(namesItsFiles);
-      const firstMs = hooks || !areAllNamed ? (this.#commandsFromMs ?? ranFromMs) : null;
-      // 0: all changes since the last checkpoint are those of commands in the background
-      const fromMs = since === undefined ? firstMs : 0;
-      [this.#ranFromMs, this.#commandsFromMs] = [null, null];
+      // all changes since the last checkpoint are those of commands in the background
+      if (since !== undefined) this.#commands.set(null, { fromMs: 0, toMs: ranToMs });
+      const commands = [...this.#commands.values()].map(({ fromMs, toMs }) => ({
+        fromMs,
+        toMs: Math.min(toMs, ranToMs),
+      }));
       const refs = await this.#refsSince(this.#git);
       if (!areAllNamed && this.#listing === null) await this.#scanFirst();
       const named = areAllNamed ? withFolders(calls.flatMap((call) => this.#names(call))) : null;
-      if (named === null) this.#runs.push({ fromMs: fromMs ?? ranFromMs, toMs: ranToMs });
-      const changes = await this.#changesSince(named, [{ fromMs, toMs: ranToMs }]);
-      this.#ofBatch.clear();
+      if (named === null) this.#runs.push(...commands);
+      const last = await this.#changesSince(named, commands);
+      const changes = [...this.#changes, ...last];
+      this.#forgetBatch();
       const ran = { fromMs: since === undefined ? ranFromMs : this.#takenAtMs, toMs: ranToMs };
       return this.#storeTaken(by, changes, refs, ran);
     });
+  }
+
+  #forgetBatch(): void {
+    this.#ranFromMs = null;
+    this.#changes = [];
+    for (const one of [this.#commands, this.#endedAtMs, this.#beforeBatch, this.#ofBatch])
+      one.clear();
   }
 
   /** How HEAD, branches and the index changed. Notes how they are. */
@@ -385,15 +446,6 @@ class SessionCheckpoints implements Checkpoints {
     this.#listing = listing;
   }
 
-  /** Whether it came with a folder that was moved, in which files keep their old times. */
-  #wasMoved(name: string, isInTime: (folder: FileEntry) => boolean): boolean {
-    return foldersAround([name]).some((folder) => {
-      const entry = lookAt(this.#place.workspace, folder);
-      if (entry === null || !isInTime(entry)) return false;
-      return this.#known.get(folder)?.entry.inode !== entry.inode;
-    });
-  }
-
   /** Takes the checkpoint for the calls of a process that was killed before it was journaled. */
   async #takeOfKilled(ranToMs: number): Promise<TakenCheckpoint | null> {
     const running = await readRunning(this.#store, this.#place.sessionId);
@@ -422,7 +474,7 @@ class SessionCheckpoints implements Checkpoints {
     return this.#inTurn(async () => {
       const runs = this.#runs.splice(0);
       if (this.#listing === null || runs.length === 0 || !this.#looks.areByReport) return null;
-      await this.#look(); // what was reported since the last checkpoint is somebody else's
+      await this.#gather(null); // what was reported since the last checkpoint is somebody else's
       const { names, entries } = await this.#lookAround(true);
       // the removal of a file has no time, so it is nobody's and only noted
       const present = names.filter((name) => entries.has(name));
@@ -471,9 +523,9 @@ class SessionCheckpoints implements Checkpoints {
   async #prune(): Promise<void> {
     const { stateFolder, sessionId } = this.#place;
     const keep = (): readonly string[] =>
-      [...this.#known.values()].flatMap(({ content }) =>
-        content.kind === 'stored' ? [content.sha256] : [],
-      );
+      [...this.#known.values()]
+        .flatMap(({ content }) => (content.kind === 'stored' ? [content.sha256] : []))
+        .concat(this.#changes.flatMap(listContents));
     try {
       await pruneStores(stateFolder, {
         // a process that has a session open holds its lock
@@ -512,7 +564,7 @@ class SessionCheckpoints implements Checkpoints {
     return unlistedAt(this.#place.workspace, name, { isListed, bytesMax: FILE_BYTES_MAX });
   }
 
-  /** Whether a scan has found it: git does not ignore it. */
+  /** Whether a scan knows it: git does not ignore it. */
   #isOfScan(name: string): boolean {
     return this.#known.has(name) && !this.#named.has(name);
   }
@@ -541,7 +593,7 @@ class SessionCheckpoints implements Checkpoints {
     let tooMany = 0;
     let copied = 0;
     for (const [name, entry] of entries) {
-      if (this.#known.has(name) || (this.#named.has(name) && this.#mayBeOfBatch(name))) continue;
+      if (this.#known.has(name) || this.#ofBatch.has(name)) continue;
       // a file that changed since git looked may differ from git's blob
       const blob = entry.changedAtMs < listedAtMs ? listing.clean?.get(name) : undefined;
       if (blob !== undefined || entry.kind !== 'file') {
@@ -607,27 +659,6 @@ class SessionCheckpoints implements Checkpoints {
       });
   }
 
-  /** Notes all changes since the last look, but for those that may be the running batch's. */
-  async #look(): Promise<void> {
-    const { names, entries } = await this.#lookAround(false);
-    for (const name of names) {
-      const [stamp, known] = [entries.get(name)?.stamp, this.#known.get(name)?.entry.stamp];
-      const isSame = stamp !== '' && stamp === known;
-      if (!isSame && !this.#mayBeOfBatch(name)) await this.#note(name);
-    }
-  }
-
-  /** Whether an earlier call of the batch may have changed it. Then the checkpoint says so. */
-  #mayBeOfBatch(name: string): boolean {
-    if (this.#ranFromMs === null) return false;
-    if (this.#ofBatch.has(name)) return true;
-    const times = [{ fromMs: this.#commandsFromMs, toMs: Number.POSITIVE_INFINITY }];
-    const isInTime = ({ changedAtMs }: FileEntry): boolean => hasTime(times, changedAtMs);
-    const entry = lookAt(this.#place.workspace, name);
-    if (entry === null) return hasTime(times, this.#removedAtMs(name));
-    return isInTime(entry) || this.#wasMoved(name, isInTime);
-  }
-
   /** When a name that is not there was removed at the latest: then its folder changed last. */
   #removedAtMs(name: string): number {
     const around = ['', ...foldersAround([name])];
@@ -658,13 +689,14 @@ class SessionCheckpoints implements Checkpoints {
       const known = this.#known.get(name)?.entry;
       return stamp === '' || known === undefined || known.stamp !== stamp;
     });
-    const isInTime = ({ changedAtMs }: FileEntry): boolean => hasTime(commands, changedAtMs);
+    const isInTime = ({ changedAtMs }: FileEntry): boolean =>
+      whoseAt(commands, changedAtMs) === 'commands';
     const moved = this.#movedFolders(changed, isInTime);
     const origins = new Map<string, ChangeOrigin | 'others'>();
     for (const name of removed) origins.set(name, this.#whoRemoved(name, commands));
     for (const [name, entry] of changed) {
       const isMoved = foldersAround([name]).some((folder) => moved.has(folder));
-      origins.set(name, isInTime(entry) || isMoved ? 'commands' : 'others');
+      origins.set(name, isMoved ? 'commands' : whoseAt(commands, entry.changedAtMs));
     }
     const byCalls = [...origins.keys()].filter(
       (name) => origins.get(name) !== 'others' || this.#ofBatch.has(name),
@@ -681,6 +713,7 @@ class SessionCheckpoints implements Checkpoints {
         continue;
       }
       const before = this.#stateBefore(name);
+      if (!this.#beforeBatch.has(name)) this.#beforeBatch.set(name, this.#known.get(name) ?? null);
       const after = await readState(workspace, name, put);
       this.#setKnown(name, after);
       const change = this.#attribute({ path: name, before, after }, origins.get(name) ?? 'others');
@@ -693,11 +726,9 @@ class SessionCheckpoints implements Checkpoints {
 
   /** Who removed a file: its folder says when, at the latest. */
   #whoRemoved(name: string, commands: readonly CommandTime[]): ChangeOrigin | 'others' {
-    const atMs = this.#removedAtMs(name);
     // closed folders are reported later
-    if (hasTime(commands, atMs) || whyUnknown(this.#place.workspace, name) !== null)
-      return 'commands';
-    return commands.some(({ fromMs, toMs }) => fromMs !== null && atMs > toMs) ? 'after' : 'others';
+    if (whyUnknown(this.#place.workspace, name) !== null) return 'commands';
+    return whoseAt(commands, this.#removedAtMs(name));
   }
 
   /** The change as it is stored; null: it is somebody else's. `seen`: by its time. */
@@ -710,11 +741,11 @@ class SessionCheckpoints implements Checkpoints {
     const isWritten = (state: FileState): boolean =>
       state.kind === 'file' && state.sha256 === sha256;
     if (isWritten(after)) return { ...change, origin: 'tool' };
-    if (seen !== 'others') return { ...change, origin: seen };
-    // the tool wrote nothing, or somebody else changed it since
-    return sha256 === undefined || isWritten(before)
-      ? null
-      : { path: name, before, after: NOT_SEEN, origin: 'tool' };
+    if (seen === 'commands') return { ...change, origin: seen };
+    // somebody else changed what the tool wrote
+    if (sha256 !== undefined && !isWritten(before))
+      return { path: name, before, after: NOT_SEEN, origin: 'tool' };
+    return seen === 'others' ? null : { ...change, origin: seen };
   }
 
   /** Folders that calls created or moved. Files that came with them keep their old times. */
@@ -770,10 +801,10 @@ class SessionCheckpoints implements Checkpoints {
       const content = this.#known.get(name)?.content;
       if (content?.kind === 'git' && content.blob !== '') blobs.set(name, content.blob);
     }
-    const found = await this.#lister.readBlobs([...blobs.values()]);
+    const contents = await this.#lister.readBlobs([...blobs.values()]);
     const put = this.#putter(blobs.size);
     for (const [name, blob] of blobs) {
-      const [bytes, known] = [found.get(blob), this.#known.get(name)];
+      const [bytes, known] = [contents.get(blob), this.#known.get(name)];
       if (bytes === undefined || known === undefined || bytes.length !== known.entry.bytes)
         continue;
       const sha256 = await put(bytes);
@@ -826,11 +857,11 @@ class SessionCheckpoints implements Checkpoints {
     return this.#inTurn(() => this.#plan(request));
   }
 
-  planFile({ checkpoint, path: shown, side }: FileVersion): Promise<RestorePlan> {
+  planFile({ checkpoint, path: shown, at }: FileVersion): Promise<RestorePlan> {
     return this.#inTurn(async () => {
       const { manifests, untouched } = await this.#read([checkpoint]);
       const name = toName(shown);
-      const version = manifests[0]?.changes.find((change) => change.path === name)?.[side];
+      const version = statesIn(manifests[0], name)[at];
       const now = await readState(this.#place.workspace, name, (bytes) => this.#store.put(bytes));
       const why = untouched.get(name) ?? whyNotBack(version, now);
       const isSame = version !== undefined && isSameState(version, now);
@@ -926,9 +957,9 @@ class SessionCheckpoints implements Checkpoints {
       }
       if (why !== null) stay.push(fileLeft(name, why));
     }
-    for (const { path: name, origin } of manifests.flatMap((one) => one.changes))
-      if (origin === 'after' && lookAt(this.#place.workspace, name) === null)
-        stay.push(fileLeft(name, REMOVED_AFTER));
+    const after = manifests.flatMap(({ changes }) => changes.filter(isAfter));
+    for (const name of new Set(after.map((change) => change.path)))
+      if (lookAt(this.#place.workspace, name) === null) stay.push(fileLeft(name, REMOVED_AFTER));
     return { changes, stay };
   }
 
@@ -959,7 +990,8 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   #planRefs(manifests: readonly Manifest[]): ReturnType<GitStates['plan']> {
-    const lists = manifests.map(({ by, refs = [] }) => ({ by, changes: refs }));
+    // the last change of a list counts first, and HEAD goes back before the index
+    const lists = manifests.map(({ by, refs = [] }) => ({ by, changes: refs.toReversed() }));
     return this.#gitStates.plan(composeChanges(lists, isSameRef));
   }
 

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import '../../../../test/own-process.js';
+import { playHistory } from './rival-histories.js';
+
+/**
+ * Generated histories of one or two sessions and of a rival, who saves, makes, renames, removes, replaces, links and
+ * chmods files while commands run, between calls, right after them, between turns and while a rewind runs. Nothing of the
+ * rival's is lost for good, and no word about a change is untrue.
+ *
+ * PAWL_RIVAL_COUNT: how many histories; PAWL_SEED: the seed of the first, so that one can be repeated.
+ */
+
+const { PAWL_RIVAL_COUNT = '5', PAWL_SEED = '48' } = process.env;
+
+for (let seed = Number(PAWL_SEED); seed < Number(PAWL_SEED) + Number(PAWL_RIVAL_COUNT); seed++)
+  test(`a rival loses nothing and no word is untrue, in history ${seed}`, async (t) => {
+    const { faults, log, counts } = await playHistory(t, seed);
+    t.diagnostic(JSON.stringify(counts));
+    assert.deepEqual(faults, [], `${faults.join('\n')}\n${log.join('\n')}`);
+    assert.ok(counts.rival > 0 && counts.rewinds > 0, 'control: something has happened');
+  });
