@@ -222,11 +222,11 @@ test('pawl diff --at shows the files between two entries', async (context) => {
   const [first, second] = points.filter(({ kind }) => kind === 'turn').map(({ seq }) => seq);
   const one = await runInProcess(place, ['diff', place.id, '--at', `${first}..${second}`]);
   expectCode(one, 1);
-  assert.match(one.stdout, /^src\/a\.ts\n[\s\S]*\+three\n/);
+  assert.match(one.stdout, /^src\/a\.ts \(changed while a command ran\)\n[\s\S]*\+three\n/);
   assert.doesNotMatch(one.stdout, /precious/);
   const rest = await runInProcess(place, ['diff', place.id, '--at', `${second}..`]);
-  assert.match(rest.stdout, /precious\.txt \(deleted\)[\s\S]*-not in git/);
-  assert.match(rest.stdout, /left\.txt \(created\)[\s\S]*\+x/);
+  assert.match(rest.stdout, /precious\.txt \(deleted; changed while a command ran\)[\s\S]*-not in git/);
+  assert.match(rest.stdout, /left\.txt \(created; changed while a command ran\)[\s\S]*\+x/);
   expectCode(await runInProcess(place, ['diff', place.id, '--at', '1..2']), 0);
 });
 
@@ -469,7 +469,7 @@ test('what a rewind replaced or removed comes back at any later time, and the fi
   const listed = await runInProcess(place, ['checkpoints', id, '--restore', 'src/a.ts', '--json']);
   const [versions] = lines(listed);
   assert.equal(read(place, 'src/a.ts'), 'one\ntwo\n', 'the newest version that differs');
-  const third = (versions?.versions as { seq: number }[])[1]?.seq;
+  const third = (versions?.versions as { seq: number }[] | undefined)?.[1]?.seq;
   const older = ['checkpoints', id, '--restore', 'src/a.ts', '--at', String(third)];
   expectCode(await runInProcess(place, older), 0);
   assert.equal(read(place, 'src/a.ts'), 'one\ntwo\nthree\n');
