@@ -96,8 +96,8 @@ for (const { title, write, subject } of models) {
     await session.watch.check(context);
     const report = await commitTouched(session.watch, context, [], { messageDeadlineMs: 200 });
     assert.equal(await place.shell('git log -1 --format=%B'), `${subject}\n\n`);
-    const told = `${subject} (2 files, +1 -1); changed while a command ran: a, b`;
-    assert.equal(report.commits[0]?.subject, told);
+    const during = 'changed while a command ran: a, b';
+    assert.equal(report.commits[0]?.subject, `${subject} (2 files, +1 -1); ${during}`);
     assert.equal(report.warning, '');
   });
 }

@@ -222,11 +222,14 @@ test('pawl diff --at shows the files between two entries', async (context) => {
   const [first, second] = points.filter(({ kind }) => kind === 'turn').map(({ seq }) => seq);
   const one = await runInProcess(place, ['diff', place.id, '--at', `${first}..${second}`]);
   expectCode(one, 1);
-  assert.match(one.stdout, /^src\/a\.ts\n[\s\S]*\+three\n/);
+  assert.match(one.stdout, /^src\/a\.ts \(changed while a command ran\)\n[\s\S]*\+three\n/);
   assert.doesNotMatch(one.stdout, /precious/);
   const rest = await runInProcess(place, ['diff', place.id, '--at', `${second}..`]);
-  assert.match(rest.stdout, /precious\.txt \(deleted\)[\s\S]*-not in git/);
-  assert.match(rest.stdout, /left\.txt \(created\)[\s\S]*\+x/);
+  assert.match(
+    rest.stdout,
+    /precious\.txt \(deleted; changed while a command ran\)[\s\S]*-not in git/,
+  );
+  assert.match(rest.stdout, /left\.txt \(created; changed while a command ran\)[\s\S]*\+x/);
   expectCode(await runInProcess(place, ['diff', place.id, '--at', '1..2']), 0);
 });
 
