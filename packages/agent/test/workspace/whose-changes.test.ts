@@ -435,6 +435,21 @@ for (const [text, work] of losing)
     assert.equal(folder.read('src/a'), DIRTY);
   });
 
+test('that uncommitted text is gone is said in a large repository, where only reported files are looked at', async (t) => {
+  const folder = makeFolder(t, { 'src/a': 'one\ntwo\n', 'src/b': 'b\n' });
+  for (let at = 0; at < 2_001; at++) folder.write(`untracked/${at}`, 'mine\n');
+  folder.write('src/a', DIRTY);
+  await folder.rest();
+  const session = folder.session('one');
+  await session.bash('echo x >> src/b', () => folder.write('src/b', 'b\nx\n'));
+  await session.end();
+  const heard = await session.bash('git checkout src/a', () => folder.git('checkout', 'src/a'));
+  assert.match(heard, /^Uncommitted text of the user in src\/a was replaced/);
+  await session.end();
+  await session.rewind();
+  assert.equal(folder.read('src/a'), DIRTY);
+});
+
 const keeping: readonly (readonly [title: string, work: (folder: Folder) => void])[] = [
   ['a line is added', ({ write }) => write('src/a', `${DIRTY}new\n`)],
   ['a committed line is changed', ({ write }) => write('src/a', 'ONE\ntwo\nmine\n')],

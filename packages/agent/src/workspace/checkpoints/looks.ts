@@ -140,6 +140,18 @@ export class WorkspaceLooks {
     return { listing, entries, names: [...new Set([...known.keys(), ...entries.keys()])] };
   }
 
+  /** The names that reports say differ from what is known; null: there are no reports. */
+  async reported(): Promise<readonly string[] | null> {
+    const thread = this.#thread;
+    await this.#first;
+    if (thread === null || !this.#isWatching) return null;
+    this.#sendKnown(thread);
+    const look = await thread.look(false);
+    if (look === null) return null; // the next look closes it
+    this.#note(look);
+    return look.changed;
+  }
+
   async #start(): Promise<ScanThread | null> {
     const { known } = this.#sources;
     try {

@@ -330,12 +330,7 @@ class SessionCheckpoints implements Checkpoints {
       const mayGoOn = this.#place.hasHooks === true || call.facts.background === 'yes';
       if (this.#commands.has(call) && !mayGoOn) this.#endedAtMs.set(call, endedAtMs);
       if (namesItsFiles(call) || !this.#hasCommits) return '';
-      const names: string[] = [];
-      for (const [name, { entry, isUsers }] of this.#known) {
-        if (isUsers !== true) continue;
-        const stamp = lookAt(this.#place.workspace, name)?.stamp;
-        if (stamp !== entry.stamp && (await this.#hasLostText(name))) names.push(name);
-      }
+      const names = await this.#lostNames();
       if (names.length === 0) return '';
       const [first = ''] = names;
       const shown = names.slice(0, 5).map(showName).join(', ');
@@ -347,6 +342,18 @@ class SessionCheckpoints implements Checkpoints {
       this.#report(`${text}.`); // on the screen, with the next checkpoint
       return `${text}, for the user to run. Tell them.`;
     });
+  }
+
+  /** Files with uncommitted text of the user that is gone since the last look. */
+  async #lostNames(): Promise<readonly string[]> {
+    const reported = (await this.#looks.reported()) ?? [...this.#known.keys()];
+    const names = reported.filter((name) => this.#known.get(name)?.isUsers === true);
+    const entries = await lookAtAll(this.#place.workspace, names);
+    const lost: string[] = [];
+    for (const name of names)
+      if (entries.get(name)?.stamp !== this.#known.get(name)?.entry.stamp)
+        if (await this.#hasLostText(name)) lost.push(name);
+    return lost;
   }
 
   /** Whether lines that the file held and no commit has are gone since the last look. */
