@@ -852,7 +852,7 @@ const findOthers = async (
 };
 
 /** Whether a file holds what a tool of the session wrote last. */
-export const isAsWritten = async (
+const isAsWritten = async (
   file: string,
   others: Pick<OtherWriters, 'written'> | undefined,
 ): Promise<boolean> => {
