@@ -50,7 +50,7 @@ const receiver = (address: string): string =>
     '            attempt(write, name, here)',
     '        found = attempt(ask, "hidden.sock", here)',
     '        if os.geteuid() == 0:',
-    '            found += attempt(read, "shadow", etc)',
+    '            found += attempt(read, f"pawl-{os.stat(\'.\').st_ino}", etc)',
     '            found += attempt(set, "sys/kernel/core_pattern", proc)',
     '        with open("stolen", "a") as file:',
     '            file.write(found)',
@@ -90,9 +90,14 @@ const relay = (from: string, to: string): string =>
     'open("relayed", "w").close()',
   ]);
 
+/** A file that only root may read. */
+const SECRET = '/etc/pawl-$(stat -c %i .)';
+
 const SETUP = [
   'git init -q . && git config core.fsmonitor false',
   'touch .git/hooks/pre-commit .envrc',
+  // not /etc/shadow: another test that adds a user replaces that, and a mount ends with its file
+  `if [ $(id -u) = 0 ]; then (umask 077; echo secret > ${SECRET}); fi`,
   "(python3 - >/dev/null 2>&1 <<'PROGRAM' &",
   'import os, socket',
   's = socket.socket(socket.AF_UNIX)',
@@ -148,7 +153,7 @@ const handOver = (way: Way): Case => ({
       ...(senderFirst ? [] : [sending]),
       { host: waitFor(relayed ? 'relayed' : 'sent') },
       { host: `touch ended; ${waitFor('tried')}` },
-      { host: 'cat stolen .git/config .git/hooks/pre-commit .envrc' },
+      { host: `rm -f ${SECRET}; cat stolen .git/config .git/hooks/pre-commit .envrc` },
     ];
   },
 });
