@@ -218,10 +218,10 @@ export class ServedSessions {
   async fork(key: ServeKey, sessionId: string, seq: number): Promise<object> {
     const { workspace, notice } = await this.#record(key, sessionId);
     return this.#use.withinSessionLimit(key, await this.#countOpen(key), async () => {
-      const { header } = await this.#runtime.state(sessionId);
+      const { header, seq: last } = await this.#runtime.state(sessionId);
       const entries = () => this.#runtime.read(sessionId, 1);
-      // without such an entry the fork is refused
-      const whole = await findWhole({ header, entries }, seq);
+      // of an open session entries are read for ever; without such an entry the fork is refused
+      const whole = seq > last ? null : await findWhole({ header, entries }, seq);
       const fork = await this.#runtime.fork(sessionId, whole?.seq ?? seq);
       await this.#records.put({
         version: 1,
