@@ -22,7 +22,8 @@ import { allTests, chooseTests } from './test-runner/choose.js';
 import { type CompiledTests, compileTests } from './test-runner/compile.js';
 import { spentCpuMs } from './test-runner/cpu-time.js';
 import { runInMemory } from './test-runner/memory-folder.js';
-import { describeEnd, describeFile, describeUnits } from './test-runner/report.js';
+import { countPrograms } from './test-runner/programs.js';
+import { describeCosts, describeEnd, describeFile, describeUnits } from './test-runner/report.js';
 import { type Rerun, rerunFailed } from './test-runner/rerun.js';
 import { type FileResult, hasFailed, killRunning, runFile } from './test-runner/run-file.js';
 import { runUnits, UNIT_TESTS } from './test-runner/run-units.js';
@@ -185,7 +186,11 @@ const spentSince = (
 });
 
 /** Whether everything passed. */
-const run = async (files: readonly string[], extent: Extent): Promise<boolean> => {
+const run = async (
+  files: readonly string[],
+  extent: Extent,
+  withCosts: boolean,
+): Promise<boolean> => {
   const startedAtMs = performance.now();
   // A declaration of a file that is gone would go into the package.
   if (extent !== 'fast')
@@ -204,8 +209,10 @@ const run = async (files: readonly string[], extent: Extent): Promise<boolean> =
   }
   endOnSignal(compiled);
   const plan = planOf(extent, files, compiled.unitTests);
+  const counter = withCosts ? await countPrograms() : null;
   const { ran, failedChecks } = await runTests(plan, compiled);
   compiled.remove();
+  if (counter !== null) process.stdout.write(describeCosts(ran.results, await counter.end()));
   const started = new Set(ran.results.map(({ file }) => file));
   const left = plan.files.filter((file) => !started.has(file)).length;
   if (left > 0)
@@ -218,9 +225,13 @@ const run = async (files: readonly string[], extent: Extent): Promise<boolean> =
   return failedChecks.length === 0 && !ran.results.some(hasFailed);
 };
 
+const FLAGS: readonly string[] = ['--fast', '--report'];
+
 /** The checks beside unit tests need nothing that npm does not bring. */
 const faultsOf = (flags: readonly string[], paths: readonly string[]): readonly string[] => {
-  const unknown = flags.filter((flag) => flag !== '--fast').map((flag) => `unknown flag ${flag}`);
+  const unknown = flags
+    .filter((flag) => !FLAGS.includes(flag))
+    .map((flag) => `unknown flag ${flag}`);
   const gone = LONG_UNIT_TESTS.filter((file) => !existsSync(path.join(root, file)));
   const needs = flags.includes('--fast') && paths.length === 0 ? [] : missingNeeds();
   return [
@@ -243,8 +254,9 @@ const main = async (words: readonly string[]): Promise<void> => {
   console.log(`ℹ temporary files in ${tmpdir()}`);
   const whole: Extent = flags.includes('--fast') ? 'fast' : 'all';
   if (whole === 'fast') process.env.PAWL_WALKS ??= 'few'; // random walks of the machine
-  const passed =
-    paths.length === 0 ? await run(allTests(root), whole) : await run(chosen.files, 'chosen');
+  const extent = paths.length === 0 ? whole : 'chosen';
+  const files = paths.length === 0 ? allTests(root) : chosen.files;
+  const passed = await run(files, extent, flags.includes('--report'));
   if (passed) process.exitCode = 0;
 };
 
