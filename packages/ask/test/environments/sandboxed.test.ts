@@ -4,6 +4,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { chooseRows, countCases } from '../../../../test/tier.js';
 import { python } from '../../src/environments/python.js';
 import { javascript } from '../../src/environments/sandboxed-node.js';
 import type { EnvironmentKind } from '../../src/ports.js';
@@ -20,6 +21,7 @@ type Row = Codes & {
 };
 
 const MEGABYTE = 1024 * 1024;
+const ROUNDS = countCases(100);
 const FS = "process.getBuiltinModule('fs')";
 const forged = (json: string): Codes => ({
   javascript: `${FS}.writeSync(3, ${JSON.stringify(`${json}\n`)}); for (;;);`,
@@ -131,7 +133,8 @@ const harmless: readonly Row[] = [
 const OPTIONS = { outputMax: 2_000, memoryMax: 512 * MEGABYTE };
 
 const testRows = (kind: EnvironmentKind, name: 'javascript' | 'python'): void => {
-  for (const row of [...deadly, ...deadlier]) {
+  const rowsOf = (rows: readonly Row[]): readonly Row[] => chooseRows(rows, () => name, 4);
+  for (const row of [...rowsOf(deadly), ...rowsOf(deadlier)]) {
     it(`code that ${row.title} ends its process; the next cell runs in a fresh one`, () =>
       withEnvironment(
         kind,
@@ -151,7 +154,7 @@ const testRows = (kind: EnvironmentKind, name: 'javascript' | 'python'): void =>
         OPTIONS,
       ));
   }
-  for (const row of harmless) {
+  for (const row of rowsOf(harmless)) {
     it(`code that ${row.title} harms nobody`, () =>
       withEnvironment(
         kind,
@@ -266,7 +269,7 @@ while (stamps[0] < 3) await new Promise((resolve) => setTimeout(resolve, 5));`;
         : (tag: string) =>
             `for (let i = 1; ; i++) if (llm_query("${tag} " + i + "x".repeat(i * 500)) !== "llm: ${tag} " + i + "x".repeat(i * 500)) throw new Error("wrong text")`;
       const loop = isPython ? 'while True: pass' : 'for (;;);';
-      for (let round = 0; round < 100; round += 1) {
+      for (let round = 0; round < ROUNDS; round += 1) {
         const stopping = new AbortController();
         const timer = setTimeout(() => stopping.abort(), (round * 7) % 11);
         const code = round % 2 === 0 ? endless(`round ${round}`) : loop;

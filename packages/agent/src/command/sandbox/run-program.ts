@@ -17,6 +17,7 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { Duplex, type Readable, type Writable } from 'node:stream';
 import { ownPrograms, type ProgramPath } from '../../platform/find-program.js';
 import {
@@ -289,11 +290,7 @@ const findLibrary = (line: string): readonly string[] => {
   return library === undefined ? [] : [library];
 };
 
-/**
- * Paths of a program's libraries. The program must be trusted, since `ldd` may start it. Never
- * rejects.
- */
-export const listLibraries = async (program: string): Promise<readonly string[]> => {
+const askLibraries = async (program: string): Promise<readonly string[]> => {
   const programs = ownPrograms();
   const ldd = programs.find('ldd');
   const environment = { ...process.env, LC_ALL: 'C' };
@@ -306,4 +303,19 @@ export const listLibraries = async (program: string): Promise<readonly string[]>
   if (answer === null || answer.code !== 0)
     return LIBRARY_FOLDERS.filter((folder) => existsSync(folder));
   return answer.output.split('\n').flatMap(findLibrary);
+};
+
+/** By the program and its version on disk. */
+const knownLibraries = new Map<string, Promise<readonly string[]>>();
+
+/**
+ * Paths of a program's libraries, asked once while its file stays as it is. The program must be
+ * trusted, since `ldd` may start it. Rejects where the program is gone.
+ */
+export const listLibraries = async (program: string): Promise<readonly string[]> => {
+  const { size, mtimeMs } = await stat(program);
+  const key = `${size} ${mtimeMs} ${program}`;
+  const libraries = knownLibraries.get(key) ?? askLibraries(program);
+  knownLibraries.set(key, libraries);
+  return libraries;
 };
