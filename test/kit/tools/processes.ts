@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
+
+export { until } from '../../until.js';
 
 const readProc = (name: string): string => {
   try {
@@ -31,13 +32,3 @@ export const processesWith = (text: string): string[] =>
           workingFolder(name).includes(text)),
     )
     .map(({ line }) => line);
-
-/** Waits until `isTrue`; fails loudly after half a minute. Looks less often the longer it waits. */
-export const until = async (what: string, isTrue: () => boolean): Promise<void> => {
-  const endsAt = Date.now() + 30_000;
-  for (let pauseMs = 10; Date.now() < endsAt; pauseMs = Math.min(pauseMs * 1.2, 100)) {
-    if (isTrue()) return;
-    await sleep(pauseMs);
-  }
-  throw new Error(`waited in vain: ${what}`);
-};

@@ -136,7 +136,7 @@ const hasConnected = ({ servers }: Started): boolean =>
   servers.status().every(({ connection }) => connection.kind === 'connected');
 
 /** Resolves once the request waits for servers: its timers are those of the wait. */
-const untilWaiting = ({ waitsFor }: Started): Promise<void> =>
+const untilWaiting = ({ waitsFor }: Started): Promise<true> =>
   until('a wait for servers', () => waitsFor().length > 0);
 
 test('tools of new servers on stdio and over HTTP are declared with the first request and run', async (t) => {

@@ -404,7 +404,7 @@ const serverAt = (address: string): string =>
   `node -e "const s = require('net').createServer((c) => c.end('served\\n'));` +
   `s.listen(${address}, () => require('fs').writeFileSync('port', ''+s.address().port))"`;
 const SERVER = serverAt("0, '127.0.0.1'");
-const untilListens = (place: Place): Promise<void> =>
+const untilListens = (place: Place): Promise<true> =>
   until(
     'the server listens',
     () => existsSync(place.path('port')) && readFileSync(place.path('port'), 'utf8') !== '',

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../../../../test/until.js';
 import { installProgram, makeFormatting } from './formatting.js';
 import { makePlace, type Place } from './place.js';
 
@@ -34,14 +34,6 @@ const isRunning = (mark: string): boolean =>
       return false; // it has ended since the folder was read
     }
   });
-
-const until = async (fits: () => boolean, what: string): Promise<void> => {
-  const endsAt = Date.now() + 20_000;
-  while (!fits()) {
-    if (Date.now() > endsAt) assert.fail(`waited in vain: ${what}`);
-    await delay(10);
-  }
-};
 
 const ROUGH = { edit: 'a.go', text: 'rough\n' };
 
@@ -74,7 +66,7 @@ test('one that hangs is ended with all it has started, told of, and not asked ag
     'gofmt took longer than 3 s and was stopped; gofmt is not used any more in this session',
   );
   assert.deepEqual([report.note, report.changedFiles], ['', []]);
-  await until(() => !isRunning(mark), 'the end of what it started');
+  await until('the end of what it started', () => !isRunning(mark));
   const second = await formatting.batch({ edit: 'a.go', text: 'rough again\n' });
   assert.equal(second.warning, '');
   assert.equal(await place.read('a.go'), 'rough again\n');
@@ -153,11 +145,11 @@ test('a cancel ends what runs, and no file is written after it', async (t) => {
   const { place, searchPath } = await goPlace(t, `sleep ${mark}`);
   const cancelling = new AbortController();
   const running = makeFormatting(place, { searchPath, signal: cancelling.signal }).batch(ROUGH);
-  await until(() => isRunning(mark), 'the formatter');
+  await until('the formatter', () => isRunning(mark));
   cancelling.abort();
   await assert.rejects(running, /stopped|aborted/);
   // Killed, it is seen until its new parent has heard of it; left alone it would sleep on.
-  await until(() => !isRunning(mark), 'the end of the formatter');
+  await until('the end of the formatter', () => !isRunning(mark));
   assert.equal(await place.read('a.go'), 'rough\n');
 });
 

@@ -96,7 +96,7 @@ export const makeStage = async (
 /**
  * Waits until the tools of an MCP server are stored: a slow one is not waited for by the request, and joins the next.
  */
-export const toolsKnown = ({ folder }: Pick<Stage, 'folder'>): Promise<void> => {
+export const toolsKnown = ({ folder }: Pick<Stage, 'folder'>): Promise<true> => {
   const known = path.join(folder, 'state', 'pawl', 'mcp', 'tools');
   return until(
     'the tools of the server',

@@ -10,8 +10,12 @@ import type {
   SessionNotification,
   SessionUpdate,
 } from '@agentclientprotocol/sdk';
+import { startPatience } from '../../../../test/until.js';
 import { bodyFault, faultIn } from './acp-schema.js';
 import { AgentError, type Message } from './wire-message.js';
+
+/** How often a wait looks whether it is over. */
+const LOOK_MS = 1_000;
 
 /**
  * A client of the protocol that trusts nothing.
@@ -161,14 +165,17 @@ export class StrictClient {
   /** Resolves when `look` finds something in what has come so far. */
   async until<T>(what: string, look: () => T | undefined | false): Promise<T> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
+      const isOver = startPatience();
+      const timer = setInterval(() => {
+        if (!isOver()) return;
+        clearInterval(timer);
         this.#watchers.delete(check);
         reject(new Error(`waited in vain: ${what}\n${JSON.stringify(this.updates.slice(-5))}`));
-      }, 30_000);
+      }, LOOK_MS);
       const check = (): void => {
         const found = look();
         if (found === undefined || found === false) return;
-        clearTimeout(timer);
+        clearInterval(timer);
         this.#watchers.delete(check);
         resolve(found);
       };

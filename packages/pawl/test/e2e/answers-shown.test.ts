@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { attempt } from '@pawl/agent/platform/attempt';
+import { startPatience } from '../../../../test/until.js';
 import { LiveClient } from '../../src/detached/live-client.js';
 import type { WaitingCall } from '../../src/detached/waiting-questions.js';
 import { detach, killSession, makeAsking, untilState } from './detached-stage.js';
@@ -37,11 +38,11 @@ const nextShown = async (
   id: string,
   before: readonly string[],
 ): Promise<WaitingCall> => {
-  const endsAt = Date.now() + 30_000;
+  const isOver = startPatience();
   for (;;) {
     const [first] = await readShown(place, id);
     if (first !== undefined && !before.includes(first.code)) return first;
-    if (Date.now() > endsAt) {
+    if (isOver()) {
       const rows = await runInProcess(place, ['sessions', '--live', '--json']);
       assert.fail(`no other question than ${before.join(' ')}: ${rows.stdout}`);
     }

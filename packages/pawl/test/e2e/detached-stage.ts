@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Replies } from '../../../../test/servers/anthropic.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
+import { startPatience } from '../../../../test/until.js';
 import type { WaitingCall } from '../../src/detached/waiting-questions.js';
 import { expectCode, makeServed, type Place, runPawl } from './pawl.js';
 
@@ -27,20 +28,18 @@ export const listLive = async (place: Place): Promise<readonly LiveRow[]> => {
     .map((line) => JSON.parse(line));
 };
 
-const LIMIT_MS = 90_000;
-
 /** Lists until the rows fit. */
 export const untilListed = async <T>(
   place: Place,
   what: string | RegExp,
   find: (rows: readonly LiveRow[]) => T | undefined | false,
 ): Promise<T> => {
-  const endsAt = Date.now() + LIMIT_MS;
+  const isOver = startPatience();
   for (;;) {
     const rows = await listLive(place);
     const found = find(rows);
     if (found !== undefined && found !== false) return found;
-    assert.ok(Date.now() < endsAt, `${what} is not in ${JSON.stringify(rows)}`);
+    assert.ok(!isOver(), `${what} is not in ${JSON.stringify(rows)}`);
   }
 };
 

@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'valibot';
 import {
@@ -13,6 +12,8 @@ import {
 } from '../../../../test/servers/anthropic.js';
 import { type TestScope, temporaryFolder } from '../../../../test/temporary-folder.js';
 import { type JsonRecord, recordSchema } from '../../src/headless/record-schema.js';
+
+export { until } from '../../../../test/until.js';
 
 /** Starts the program as a user does: the built bin, in a folder and a home of its own. */
 
@@ -142,21 +143,6 @@ export const readRecords = (stdout: string): readonly JsonRecord[] =>
     .trimEnd()
     .split('\n')
     .map((line) => parse(recordSchema, JSON.parse(line)));
-
-/** Polls until `look` finds something, less often the longer it takes; fails with `what` after a long time. */
-export const until = async <T>(
-  what: string | (() => string),
-  look: () => T | undefined | false,
-): Promise<T> => {
-  const endsAt = Date.now() + 30_000;
-  for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 1.2, 100)) {
-    const found = look();
-    if (found !== undefined && found !== false) return found;
-    if (Date.now() > endsAt)
-      assert.fail(`waited in vain: ${typeof what === 'string' ? what : what()}`);
-    await delay(pauseMs);
-  }
-};
 
 let sleeps = 0;
 /** Seconds for a long sleep that no other test of this or another run sleeps: it marks processes, gone after the test. */

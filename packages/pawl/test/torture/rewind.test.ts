@@ -10,6 +10,7 @@ import { tree } from '../../../../test/kit/workspace-tree.js';
 import { moveSecret } from '../../../../test/move-secret.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { countCases, SEED } from '../../../../test/tier.js';
+import { startPatience } from '../../../../test/until.js';
 import { bin, makeServed, type Place, runPawl, start } from '../e2e/pawl.js';
 import { buildKillPoints, type KillPoint, killEnvironment, readSteps } from './kill-points.js';
 import { randomFrom } from './run-trials.js';
@@ -178,8 +179,8 @@ const reset = (stage: Stage, from: Life['from']): void => {
 };
 
 const nobodyLives = async (stage: Stage): Promise<void> => {
-  const untilMs = Date.now() + 60_000;
-  while (processesWith(stage.folder).length > 0 && Date.now() < untilMs) await delay(25);
+  const isOver = startPatience();
+  while (processesWith(stage.folder).length > 0 && !isOver()) await delay(25);
 };
 
 /** The life, killed at the point; null: not at all. The steps that it took. */

@@ -14,6 +14,7 @@ import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { moveSecret } from '../../../../test/move-secret.js';
 import { type AnthropicServer, startAnthropicServer } from '../../../../test/servers/anthropic.js';
 import type { TestScope } from '../../../../test/temporary-folder.js';
+import { startPatience, until } from '../../../../test/until.js';
 import { ENVIRONMENTS, interruptible, prepareAsk } from '../e2e/asking.js';
 import { processesOf } from '../e2e/command-processes.js';
 import { bin, type Ended, type Running, runPawl, start, startPawl } from '../e2e/pawl.js';
@@ -102,9 +103,10 @@ const startInside = (
 const endedInside = async (stage: Stage, running: Running): Promise<Ended> => {
   const file = join(stage.folder, 'code');
   const code = (): string => (existsSync(file) ? readFileSync(file, 'utf8').trim() : '');
-  const endsAt = Date.now() + 300_000;
-  while (code() === '' && Date.now() < endsAt) await delay(10);
-  if (code() === '') throw new Error(`it did not end: ${running.stderr()}`);
+  await until(
+    () => `it did not end: ${running.stderr()}`,
+    () => code() !== '',
+  );
   // A shell tells a signal as a number above 128.
   const number = Number(code());
   return { code: number > 128 ? null : number, stdout: running.stdout(), stderr: running.stderr() };
@@ -205,12 +207,12 @@ const killAgain = async (stage: Stage, trial: Trial, library: string): Promise<n
 };
 
 const nobodyLives = async (stage: Stage): Promise<boolean> => {
-  const endsAt = Date.now() + 60_000;
-  while (Date.now() < endsAt) {
-    if (processesWith(stage.folder).length === 0) return true;
+  const isOver = startPatience();
+  while (processesWith(stage.folder).length > 0) {
+    if (isOver()) return false;
     await delay(25);
   }
-  return false;
+  return true;
 };
 
 const runLast = async (stage: Stage, trial: Trial, words: readonly string[]): Promise<Ended> => {

@@ -7,6 +7,7 @@ import { watchCpu } from '../../../../test/cpu-watch.js';
 import { createEmulator } from '../../../../test/kit/terminal/screen.js';
 import { keyOf } from '../../../../test/kit/terminal/typing.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { startPatience } from '../../../../test/until.js';
 import { askTrust } from '../../src/interactive/ask-trust.js';
 import { judgeExecutables, notRunText, trustQuestion } from '../../src/sessions/project-trust.js';
 import { fakeClock } from '../../src/testing.js';
@@ -55,9 +56,9 @@ const makeStage = (t: TestContext, plain: 'yes' | 'no' = 'no', rows = 12, column
   };
   /** Waits until the question with this text takes keys. */
   const shown = async (text: RegExp): Promise<void> => {
-    const endsAt = Date.now() + 30_000;
+    const isOver = startPatience();
     while (!text.test(await screen.text())) {
-      assert.ok(Date.now() < endsAt, `never shown: ${text}\n${await screen.text()}`);
+      assert.ok(!isOver(), `never shown: ${text}\n${await screen.text()}`);
       await settled();
       clock.advance(1_000);
     }
