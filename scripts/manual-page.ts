@@ -108,7 +108,7 @@ export const manualText = (): string => {
       ([name, code]) => item(String(code), meanings[name as keyof typeof exitCodes]), // a name in `exitCodes`
     ),
     '.SH SEE ALSO',
-    'The folder docs of the package: configuration.md, headless.md, models.md, permissions.md.',
+    'The folder docs of the package, which begins with README.md.',
     '',
   ].join('\n');
 };

@@ -233,7 +233,7 @@ const pageOf = (
   return [
     `# Reference: \`${name}\``,
     '',
-    `Made from the declarations. [The library](../library.md) says how things are used.`,
+    `Made from the declarations. [The library](../build/library.md) says how things are used.`,
     '',
     `${linksTo(values)}`,
     '',

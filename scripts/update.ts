@@ -1,7 +1,7 @@
 /**
  * `npm run update`: rewrites everything that is generated. The diff is the review. The charts of
- * the inspector and the pictures in docs/pictures, the diagram in docs/machine.md, the pages of
- * docs/seeds, the tables of docs/configuration.md and docs/models.md; golden traces, the worlds of
+ * the inspector and the pictures in docs/pictures, the diagram in docs/design/machine.md, the pages of
+ * docs/seeds, the tables of docs/set-up/configuration.md and docs/set-up/models.md; golden traces, the worlds of
  * the exploration, and what the examples print (their tests write them when UPDATE=1). What only the
  * package holds is made by `npm run pack`.
  */
@@ -44,8 +44,8 @@ const rewrite = (file: string, fresh: string): void => {
 
 const updateDiagrams = (): void => {
   const diagram = fenced(mermaid(agent));
-  const document = existsSync(inRoot('docs/machine.md'))
-    ? readFileSync(inRoot('docs/machine.md'), 'utf8')
+  const document = existsSync(inRoot('docs/design/machine.md'))
+    ? readFileSync(inRoot('docs/design/machine.md'), 'utf8')
     : emptyMachineDocument;
   const example = exampleOf(readFileSync(inRoot(DRIVE_EXAMPLE), 'utf8'));
   const parts = [
@@ -55,7 +55,7 @@ const updateDiagrams = (): void => {
     ['example', example],
   ] as const;
   rewrite(
-    'docs/machine.md',
+    'docs/design/machine.md',
     parts.reduce((text, [part, content]) => splice(text, part, content), document),
   );
 };

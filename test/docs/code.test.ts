@@ -12,7 +12,7 @@ import { removeFolderSync } from '../temporary-folder.js';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const documents = [
   'README.md',
-  ...readdirSync(path.join(root, 'docs'))
+  ...readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
     .map((file) => `docs/${file}`),
 ];
@@ -28,7 +28,7 @@ const programs = documents.flatMap((document) => {
   );
 });
 
-const LIBRARY = 'docs/library.md';
+const LIBRARY = 'docs/build/library.md';
 
 /** Each name in the table of the library has the type that stands beside it. */
 const namesProgram = (): { readonly name: string; readonly program: string } => {

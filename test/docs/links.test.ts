@@ -5,7 +5,6 @@ import path from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { buildProgram } from '../../packages/pawl/src/commands/command-line.js';
-import { exitCodes } from '../../packages/pawl/src/process/exit-codes.js';
 
 /** What the documents name is there: files, headings, commands, flags, exit codes. */
 
@@ -129,9 +128,6 @@ const flagFaults = (document: string, text: string): readonly string[] =>
     .filter((flag) => !allFlags.has(flag) && !FOREIGN_FLAGS.has(flag))
     .map((flag) => `${document}: no command has the flag ${flag}`);
 
-const codesIn = (file: string): readonly number[] =>
-  [...read(file).matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
-
 describe('documents', () => {
   it('are found, and so are the commands that they may name', () => {
     assert.ok(documents.length > 5);
@@ -150,16 +146,12 @@ describe('documents', () => {
       assert.deepEqual([...commandFaults(document, text), ...flagFaults(document, text)], []);
     });
   }
-
-  it('docs/headless.md lists exactly the exit codes there are', () => {
-    assert.deepEqual(codesIn('docs/headless.md'), Object.values(exitCodes));
-  });
 });
 
 describe('the check of documents', () => {
   const rows = [
     { text: 'See [it](nowhere.md).', fault: /nowhere\.md leads nowhere/ },
-    { text: 'See [it](docs/journal.md#nothing).', fault: /no heading #nothing/ },
+    { text: 'See [it](docs/design/journal.md#nothing).', fault: /no heading #nothing/ },
     { text: 'In `packages/agent/tabel.ts` it is.', fault: /no packages\/agent\/tabel\.ts/ },
     { text: '```sh\npawl sesions\n```\n', fault: /no command 'pawl sesions'/ },
     { text: '```sh\ngit diff | pawl -p - --pre plan\n```\n', fault: /no flag --pre$/ },

@@ -13,12 +13,12 @@ import { fillModelsPage, modelsPage } from '../../scripts/models-page.js';
 const read = (file: string): string =>
   readFileSync(fileURLToPath(new URL(`../../${file}`, import.meta.url)), 'utf8');
 
-test('the table of docs/configuration.md is that of the settings (npm run update writes it)', () => {
+test('the table of docs/set-up/configuration.md is that of the settings (npm run update writes it)', () => {
   const page = read(configurationPage);
   assert.equal(page, fillConfigurationPage(page));
 });
 
-test('the table of docs/models.md is that of the providers (npm run update writes it)', () => {
+test('the table of docs/set-up/models.md is that of the providers (npm run update writes it)', () => {
   const page = read(modelsPage);
   assert.equal(page, fillModelsPage(page));
 });
