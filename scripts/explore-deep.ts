@@ -1,5 +1,5 @@
 /**
- * `npm run check:deep`: explores the machine within larger bounds, and writes the figures with
+ * `npm run explore`: explores the machine within larger bounds, and writes the figures with
  * their date into docs/proof/exploration.md. Takes long.
  */
 import { readFileSync, writeFileSync } from 'node:fs';

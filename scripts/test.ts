@@ -3,6 +3,9 @@
  * Paths of test files or folders run only these, without the checks. `--fast` (`npm run check`)
  * checks the sources and runs the unit tests but the longest, without builds.
  *
+ * `--deep` (`npm run test:deep`) runs everything: all rows, all kills, files named `*.deep.test.ts`
+ * (test/tier.ts). `--report` prints what each file cost, and which programs it started.
+ *
  * Unit tests share two processes, all other files have one of their own (test-runner/tier.ts).
  *
  * 1. A step that fails is reported at once, and no test file is started after it.
@@ -39,7 +42,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
  * Variables that only tests read stay: how often random tests run, and with which seed.
  */
 const FOREIGN =
-  /^(ANTHROPIC|OPENAI|GOOGLE|XDG|GIT)_|^PAWL_(?!SEED$|WALKS$|\w+_(CALLS|RUNS|COUNT|PAIRS|TEXTS|BYTES|SEED)$)|^(NO_COLOR|FORCE_COLOR|NODE_OPTIONS|NODE_TEST_CONTEXT|UPDATE)$/;
+  /^(ANTHROPIC|OPENAI|GOOGLE|XDG|GIT)_|^PAWL_(?!SEED$|COUNT$)|^(NO_COLOR|FORCE_COLOR|NODE_OPTIONS|NODE_TEST_CONTEXT|UPDATE)$/;
 
 const ofProviders = new Set([...keyVariables, ...providers.map(({ urlVariable }) => urlVariable)]);
 
@@ -225,7 +228,7 @@ const run = async (
   return failedChecks.length === 0 && !ran.results.some(hasFailed);
 };
 
-const FLAGS: readonly string[] = ['--fast', '--report'];
+const FLAGS: readonly string[] = ['--fast', '--deep', '--report'];
 
 /** The checks beside unit tests need nothing that npm does not bring. */
 const faultsOf = (flags: readonly string[], paths: readonly string[]): readonly string[] => {
@@ -252,10 +255,11 @@ const main = async (words: readonly string[]): Promise<void> => {
   cleanEnvironment();
   shareSeed();
   console.log(`ℹ temporary files in ${tmpdir()}`);
+  const isDeep = flags.includes('--deep');
   const whole: Extent = flags.includes('--fast') ? 'fast' : 'all';
-  if (whole === 'fast') process.env.PAWL_WALKS ??= 'few'; // random walks of the machine
+  process.env.PAWL_TIER = whole === 'fast' ? 'quick' : isDeep ? 'deep' : 'daily';
   const extent = paths.length === 0 ? whole : 'chosen';
-  const files = paths.length === 0 ? allTests(root) : chosen.files;
+  const files = paths.length === 0 ? allTests(root, isDeep) : chosen.files;
   const passed = await run(files, extent, flags.includes('--report'));
   if (passed) process.exitCode = 0;
 };

@@ -88,7 +88,7 @@ const updateSeedPages = (): void => {
  * says why.
  */
 const updateByTests = (): boolean => {
-  const files = allTests(root)
+  const files = allTests(root, false)
     .filter((file) => /\/(traces?|worlds|examples)\.test\.ts$/.test(file))
     .map(inRoot);
   const words = ['--import', 'tsx', '--test', ...files];

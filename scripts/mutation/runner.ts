@@ -124,7 +124,7 @@ class SuiteRunner implements TestRunner {
 
   init(): Promise<void> {
     process.env.PAWL_SEED = '7';
-    process.env.PAWL_WALKS = 'few';
+    process.env.PAWL_TIER = 'quick';
     return Promise.resolve();
   }
 

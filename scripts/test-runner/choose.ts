@@ -42,9 +42,14 @@ const testFolders = (root: string): readonly string[] =>
     ...readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}/test`),
   ].filter((folder) => existsSync(path.join(root, folder)));
 
-/** All test files. */
-export const allTests = (root: string): readonly string[] =>
-  sorted(testFolders(root).flatMap((folder) => testsIn(root, folder)));
+/** The name of a file that only `npm run test:deep` runs, and whoever names it. */
+const DEEP = /\.deep\.test\.ts$/;
+
+/** All test files of the tier. */
+export const allTests = (root: string, isDeep: boolean): readonly string[] =>
+  sorted(testFolders(root).flatMap((folder) => testsIn(root, folder))).filter(
+    (file) => isDeep || !DEEP.test(file),
+  );
 
 const filesOf = (root: string, word: string): readonly string[] | string => {
   const file = path.relative(root, path.resolve(word)).replaceAll(path.sep, '/');

@@ -220,8 +220,18 @@ describe('test files that npm test runs', () => {
       kind: 'files',
       files: ['packages/one/test/room/b.test.ts'],
     });
-    assert.ok(allTests(root).includes('packages/one/test/room/b.test.ts'));
-    assert.ok(allTests(root).includes('test/deep/a.test.ts'));
+    writeFileSync(path.join(root, 'test', 'deep', 'c.deep.test.ts'), '');
+    const deep = allTests(root, true);
+    assert.ok(deep.includes('packages/one/test/room/b.test.ts'));
+    assert.ok(deep.includes('test/deep/a.test.ts'));
+    assert.deepEqual(
+      deep.filter((file) => !allTests(root, false).includes(file)),
+      ['test/deep/c.deep.test.ts'],
+    );
+    assert.deepEqual(chooseTests(root, words('test/deep/c.deep.test.ts')), {
+      kind: 'files',
+      files: ['test/deep/c.deep.test.ts'],
+    });
     const { kind, faults } = { faults: [], ...chooseTests(root, words('test/empty', 'test/gone')) };
     assert.equal(kind, 'faults');
     assert.deepEqual(

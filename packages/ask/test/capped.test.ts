@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { countCases, SEED } from '../../../test/tier.js';
 import type { CallBounds } from '../src/run/settings.js';
 import { getLineage } from '../src/tree/ledger.js';
 import { stepTree } from '../src/tree/step-tree.js';
@@ -9,10 +10,9 @@ import { treeFaults } from './tree-faults.js';
 import { actionsOf, allOf, lastOf, outcome, running } from './walker.js';
 
 // Under a limit in dollars each call has a cap, and a run never spends above its limit. 5,000 random
-// events here; PAWL_SPENDING_COUNT=1000000 for more, PAWL_SEED repeats.
+// events here; PAWL_COUNT=1000000 for more, PAWL_SEED repeats.
 
-const COUNT = Number(process.env.PAWL_SPENDING_COUNT ?? 5_000);
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const COUNT = countCases(5_000);
 
 const bounds: CallBounds = {
   byteUsd: 0.000_001,

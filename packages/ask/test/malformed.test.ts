@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mutate, pick, randomFrom, rubbish } from '../../../test/kit/agent/mutations.js';
+import { countCases, SEED } from '../../../test/tier.js';
 import type { TreeEvent } from '../src/run/event.js';
 import { codeMode } from '../src/run/table.js';
 import { stepTree } from '../src/tree/step-tree.js';
@@ -9,8 +10,7 @@ import * as g from './given.js';
 
 /** Events that are none, for a tree of runs: refused with a diagnostic, and the tree is the same object as before. */
 
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const COUNT = Number(process.env.PAWL_MALFORMED_COUNT ?? 2_000);
+const COUNT = countCases(2_000);
 
 const usual: readonly g.Given[] = [
   g.started,
@@ -56,7 +56,7 @@ const check = (tree: Tree, event: unknown): 'refused' | 'taken' => {
 };
 
 test('the tree is total: whatever comes, it returns, and what it refuses changes nothing', (t) => {
-  t.diagnostic(`PAWL_SEED=${SEED}, PAWL_MALFORMED_COUNT=${COUNT}`);
+  t.diagnostic(`PAWL_SEED=${SEED}, PAWL_COUNT=${COUNT}`);
   const random = randomFrom(SEED);
   let refused = 0;
   let tree = initialTree(g.settingsOf());

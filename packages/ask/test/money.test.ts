@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { countCases, SEED } from '../../../test/tier.js';
 import { piecesOf } from '../src/tree/tree-state.js';
 import * as g from './given.js';
 import { lastOf, running, state, type Walker } from './walker.js';
@@ -226,8 +227,7 @@ const spend = (walker: Walker, { answers, limit }: Spending): number => {
 };
 
 test('with random costs and orders a run spends at most its limit and one reply', (t) => {
-  const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
-  t.diagnostic(`PAWL_SEED=${seed}`);
+  t.diagnostic(`PAWL_SEED=${SEED}`);
   const rate = (callUsd: number) => ({
     callUsd,
     callTokens: 0,
@@ -256,6 +256,6 @@ test('with random costs and orders a run spends at most its limit and one reply'
         );
       },
     ),
-    { seed, numRuns: Number(process.env.PAWL_ASK_MONEY_RUNS ?? 60) },
+    { seed: SEED, numRuns: countCases(60) },
   );
 });

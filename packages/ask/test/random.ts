@@ -1,5 +1,6 @@
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
+import { SEED } from '../../../test/tier.js';
 import type { TreeEvent } from '../src/run/event.js';
 import type { CodeState } from '../src/run/state.js';
 import type { Tree } from '../src/tree/tree-state.js';
@@ -7,8 +8,6 @@ import * as g from './given.js';
 import { type Walker, walk } from './walker.js';
 
 /** Random walks over trees: reproducible by PAWL_SEED, shrunk to few events when they fail. */
-
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 type Label = { readonly weight: number; readonly given: g.Given };
 const label = (weight: number, given: g.Given): Label => ({ weight, given });

@@ -14,6 +14,7 @@ import { begun, roam } from '../../../test/kit/agent/random.js';
 import { GO_TO, loaded, waitUntil } from '../../../test/kit/inspector/browser.js';
 import { StoredSession } from '../../../test/kit/inspector/stored-session.js';
 import { atEnd, temporaryFolder } from '../../../test/temporary-folder.js';
+import { SEED } from '../../../test/tier.js';
 import { InspectedSessions } from '../src/server/inspected-sessions.js';
 import { pageWith } from '../src/server/page-html.js';
 import { type Inspected, inState, textOf } from './inspected-page.js';
@@ -185,9 +186,8 @@ export const checkSessions = (inspected: () => Inspected): void => {
   });
 
   it('shows at 200 random events what a replay says', async (context) => {
-    const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
-    context.diagnostic(`PAWL_SEED=${seed}`);
-    let roll = seed >>> 0;
+    context.diagnostic(`PAWL_SEED=${SEED}`);
+    let roll = SEED >>> 0;
     const random = (): number => {
       roll = (Math.imul(roll, 1_664_525) + 1_013_904_223) >>> 0;
       return roll / 2 ** 32;

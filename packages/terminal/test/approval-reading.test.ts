@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { fakeClock } from '../../../test/fake-clock.js';
 import { createEmulator } from '../../../test/kit/terminal/screen.js';
 import { keyOf } from '../../../test/kit/terminal/typing.js';
+import { countCases, SEED } from '../../../test/tier.js';
 import { createLiveArea, type Frame } from '../src/live-area.js';
 import { Questions, questionFrame, type ReadingGuard } from '../src/questions.js';
 import { makeSafe, safe } from '../src/safe-text.js';
@@ -15,11 +16,10 @@ import { makeSafe, safe } from '../src/safe-text.js';
  * Everything that will run has been on the screen before a yes counts. The real question, live area and keys; the screen
  * is an emulated terminal, and what it showed is read back from it, marks and all.
  *
- * PAWL_APPROVAL_RUNS sets how many random commands (60 if not set), PAWL_SEED repeats a run.
+ * PAWL_COUNT sets how many random commands (60 if not set), PAWL_SEED repeats a run.
  */
 
-const RUNS = Number(process.env.PAWL_APPROVAL_RUNS ?? 60);
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const RUNS = countCases(60);
 const COMMAND_MAX = 20_000;
 
 const callOf = (

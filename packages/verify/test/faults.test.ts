@@ -5,6 +5,7 @@ import { caught } from '../../../scripts/plant/catch.js';
 import { type Catcher, type Fault, walks, wordsOf } from '../../../scripts/plant/fault.js';
 import { faults } from '../../../scripts/plant/faults.js';
 import { openMachineCopies, planted } from '../../../scripts/plant/machine-copies.js';
+import { isDeep } from '../../../test/tier.js';
 
 // Whether what looks at the machine sees when it is wrong: each fault is planted in a copy, and has
 // to be found.
@@ -86,11 +87,10 @@ describe('the machine as it is', async () => {
 });
 
 /**
- * `npm test` plants every second fault, PAWL_ALL_FAULTS=1 all of them. That each fits its file is
- * checked for all.
+ * `npm test` plants every second fault, the deep tier all of them. That each fits its file is checked
+ * for all.
  */
-const plantedHere =
-  process.env.PAWL_ALL_FAULTS === '1' ? faults : faults.filter((_fault, index) => index % 2 === 0);
+const plantedHere = isDeep ? faults : faults.filter((_fault, index) => index % 2 === 0);
 
 test('every fault fits the file that it is planted in', () => {
   for (const fault of faults) {

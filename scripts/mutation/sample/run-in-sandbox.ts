@@ -50,7 +50,17 @@ const sandbox = (tree: string, stateFolder: string): readonly string[] => [
     'TMPDIR',
     '/tmp',
   ],
-  ...['--setenv', 'LANG', 'C.UTF-8', '--setenv', 'PAWL_SEED', '7', '--setenv', 'PAWL_WALKS', 'few'],
+  ...[
+    '--setenv',
+    'LANG',
+    'C.UTF-8',
+    '--setenv',
+    'PAWL_SEED',
+    '7',
+    '--setenv',
+    'PAWL_TIER',
+    'quick',
+  ],
 ];
 
 const FAILED = /^\s*not ok \d+ - (.*)$/;

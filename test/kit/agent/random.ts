@@ -4,6 +4,7 @@ import type { Event } from '../../../packages/agent/src/machine/event.js';
 import { initialState } from '../../../packages/agent/src/machine/machine.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
 import { presetRules } from '../../../packages/agent/src/policy/presets.js';
+import { SEED, TIER } from '../../tier.js';
 import * as g from './given.js';
 import { labels } from './pairs.js';
 import { type SettingsPatch, settingsOf } from './settings.js';
@@ -11,10 +12,8 @@ import { type EndedWalk, walk } from './walker.js';
 
 /** Random walks: reproducible by PAWL_SEED, shrunk to few events when they fail. */
 
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
-
 /** A mutant is to be caught, not explained: fewer walks, and no shrinking. */
-const isQuick = process.env.PAWL_WALKS === 'few';
+const isQuick = TIER === 'quick';
 
 /** Labels that answer a state are this much likelier than misplaced ones. */
 const FITTING = 8;

@@ -14,6 +14,7 @@ import {
   tool,
 } from '../../../../test/kit/runtime/stage.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { steps } from '../../src/journal/steps.js';
 import { messagesOf } from '../../src/machine/conversation.js';
@@ -24,11 +25,10 @@ import { CannotRewind } from '../../src/session/rewind.js';
 /**
  * Random sessions with follow-ups, steers, cancels, denials, kills and rewinds. For each entry: what
  * a rewind to it tells of a call is what was told before, and the model believes in no file that is
- * gone. PAWL_REWIND_SESSIONS=200 for more, PAWL_SEED repeats.
+ * gone. PAWL_COUNT=200 for more, PAWL_SEED repeats.
  */
 
-const COUNT = Number(process.env.PAWL_REWIND_SESSIONS ?? 3);
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const COUNT = countCases(3);
 const ACTIONS = 6;
 const KINDS = ['meanwhile', 'meanwhile', 'cancel', 'kill', 'rewind', 'rewind', 'prompt', 'prompt'];
 

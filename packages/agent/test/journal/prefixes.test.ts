@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { countCases } from '../../../../test/tier.js';
 import { bufferSource } from '../../src/journal/codec.js';
 import { JournalError } from '../../src/journal/journal-error.js';
 import { JournalScan } from '../../src/journal/reader.js';
@@ -10,9 +11,9 @@ import type { Mark } from '../../src/journal/state-folder.js';
 /**
  * A real journal, cut at any byte or with any bit changed, gives exactly its entries up to there, or is refused.
  *
- * Every byte and every bit with PAWL_PREFIX_RUNS=0 (some minutes); by default so many of each, evenly spread.
+ * PAWL_COUNT of each, evenly spread; every byte and every bit with PAWL_COUNT=0 (some minutes).
  */
-const RUNS = Number(process.env.PAWL_PREFIX_RUNS ?? 1_500);
+const RUNS = countCases(1_500);
 
 /** The journal in an export: it stands after the line of the manifest. */
 const journalIn = (name: string): Buffer => {

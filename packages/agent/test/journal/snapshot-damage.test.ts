@@ -10,6 +10,7 @@ import {
   tell,
   tellFrom,
 } from '../../../../test/kit/journal/story.js';
+import { countCases } from '../../../../test/tier.js';
 import { agentMachine } from '../../src/journal/journaled-agent-machine.js';
 import { decodeSnapshots, encodeSnapshot, loadSnapshot } from '../../src/journal/snapshot.js';
 import { initialState } from '../../src/machine/machine.js';
@@ -18,7 +19,7 @@ import { foldsAll, pathsIn, stage, storeOf, texts, write } from './snapshot-stag
 /** A snapshot that does not fit the journal never counts, and never hides damage of the journal. */
 
 /** Damaged snapshots that are tried; all cuts and all bytes are some 15,000. */
-const DAMAGES = Number(process.env.PAWL_SNAPSHOT_COUNT ?? 300);
+const DAMAGES = countCases(300);
 
 test('a cut or changed snapshot never leads to another state', async (context) => {
   const { journal, snapshot, drafts } = await stage(context, { count: 12 });

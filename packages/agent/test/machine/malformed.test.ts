@@ -5,6 +5,7 @@ import { mutate, pick, randomFrom, rubbish } from '../../../../test/kit/agent/mu
 import { labels } from '../../../../test/kit/agent/pairs.js';
 import { begun } from '../../../../test/kit/agent/random.js';
 import { samples } from '../../../../test/kit/agent/samples.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { createStateCheck } from '../../src/journal/journaled-agent-machine.js';
 import type { Event } from '../../src/machine/event.js';
 import { agent, step } from '../../src/machine/machine.js';
@@ -13,8 +14,7 @@ import type { State } from '../../src/machine/state.js';
 
 /** Events that are none: `step` refuses them with a diagnostic, and the state is the same object as before. */
 
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const COUNT = Number(process.env.PAWL_MALFORMED_COUNT ?? 4_000);
+const COUNT = countCases(4_000);
 
 /** What comes from outside has no type. */
 const given = (event: unknown): Event => event as Event;
@@ -102,7 +102,7 @@ test('a diagnostic says which field is wrong, what it is, and what it must be', 
 
 /** A random walk of which each event is first tried with something wrong in it. */
 test('step is total: whatever comes, it returns, and what it refuses changes nothing', (t) => {
-  t.diagnostic(`PAWL_SEED=${SEED}, PAWL_MALFORMED_COUNT=${COUNT}`);
+  t.diagnostic(`PAWL_SEED=${SEED}, PAWL_COUNT=${COUNT}`);
   const random = randomFrom(SEED);
   let refused = 0;
   let state: State = begun({});

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { settingsOf } from '../../../../test/kit/agent/settings.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import type { Event, On } from '../../src/machine/event.js';
 import { initialState, step } from '../../src/machine/machine.js';
 import { findReservation, getAllowance, measuredId } from '../../src/machine/moves/budget.js';
@@ -10,10 +11,9 @@ import type { State } from '../../src/machine/state.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 import { createRandom } from './spending-world.js';
 
-// 20,000 random events here; PAWL_SPENDING_COUNT=1000000 for more, PAWL_SEED repeats.
+// 20,000 random events here; PAWL_COUNT=1000000 for more, PAWL_SEED repeats.
 
-const COUNT = Number(process.env.PAWL_SPENDING_COUNT ?? 20_000);
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const COUNT = countCases(20_000);
 /** Then another family of sessions begins. */
 const FAMILY = 300;
 const AT = g.NOW;

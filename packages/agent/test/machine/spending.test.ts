@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { type SettingsPatch, settingsOf } from '../../../../test/kit/agent/settings.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import type { Event } from '../../src/machine/event.js';
 import { initialState, step } from '../../src/machine/machine.js';
 import type { State } from '../../src/machine/state.js';
@@ -9,10 +10,9 @@ import { presetRules } from '../../src/policy/presets.js';
 import { type Dimension, SpendingChecker } from './spending-checker.js';
 import { createRandom, SpendingWorld } from './spending-world.js';
 
-// Random events with spending everywhere. 20,000 of them here; PAWL_SPENDING_COUNT=1000000 for more, PAWL_SEED repeats.
+// Random events with spending everywhere. 20,000 of them here; PAWL_COUNT=1000000 for more, PAWL_SEED repeats.
 
-const COUNT = Number(process.env.PAWL_SPENDING_COUNT ?? 20_000);
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const COUNT = countCases(20_000);
 /** Then another session begins, under other settings. */
 const SESSION = 400;
 

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { shareHostView } from '../../../../test/kit/sandbox/share-host-view.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
+import { countCases } from '../../../../test/tier.js';
 import type { CommandLevel } from '../../src/policy/decide.js';
 import { runCommand } from './commands-run.js';
 import { type EverydayCommand, everydayCommands } from './everyday/commands.js';
@@ -13,7 +14,7 @@ import { makeProject, type ProjectKind } from './everyday/projects.js';
 
 /**
  * Everyday commands in small real repositories do the same inside the sandbox as outside. Every sixth one runs, or
- * PAWL_EVERYDAY_COUNT of them, evenly spread.
+ * PAWL_COUNT of them, evenly spread.
  */
 
 /** Of all commands; each of the others says why and names the way out. */
@@ -21,7 +22,7 @@ const SAME_SHARE_MIN = 0.98;
 const AT_ONCE = 2;
 
 const ALL = everydayCommands.length;
-const COUNT = Math.min(ALL, Number(process.env.PAWL_EVERYDAY_COUNT ?? Math.ceil(ALL / 6)));
+const COUNT = Math.min(ALL, countCases(Math.ceil(ALL / 6)));
 const numberUpTo = (index: number): number => Math.floor((index * COUNT) / ALL);
 const chosen = everydayCommands.filter((_, index) => numberUpTo(index + 1) > numberUpTo(index));
 

@@ -5,13 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { bundleProgram } from '../../../../test/bundled-program.js';
 import { processesWith, until } from '../../../../test/kit/tools/processes.js';
+import { countCases } from '../../../../test/tier.js';
 
 /**
  * Bubblewrap makes its inner process before it binds its life to the outer one: a kill in between left it waiting for
  * ever. Each kill comes at another moment of three starts.
  */
 
-const KILLS = Number(process.env.PAWL_TEST_KILLS ?? 12);
+const KILLS = countCases(12);
 const LATEST_MS = 20;
 
 const runner = await bundleProgram(

@@ -6,15 +6,15 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { tree } from '../../../../test/kit/workspace-tree.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import type { SandboxLevel } from '../../src/policy/decide.js';
 import { judgeCall } from '../../src/session/judge-call.js';
 import { makePlace, type Place } from '../tools/context.js';
 
 // A command that only reads, by its words, runs where the kernel lets it write nothing.
-// PAWL_READING_COUNT=300 for more generated commands, PAWL_SEED repeats.
+// PAWL_COUNT=300 for more generated commands, PAWL_SEED repeats.
 
-const COUNT = Number(process.env.PAWL_READING_COUNT ?? 80);
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const COUNT = countCases(80);
 
 const OVERWRITES = '#!/bin/sh\necho ran > "$(dirname "$0")/../notes"\n';
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { naiveAllows, notAllowed } from './hostile/allowed.js';
 import { fuzzed } from './hostile/fuzz.js';
 import { allowedOf, falselyAllowed } from './hostile/judge.js';
@@ -30,9 +31,9 @@ test('a text that runs only allowed commands is recognised', () => {
   assert.deepEqual(runByBash(texts).map(notAllowed), [[], [], [], []]);
 });
 
-/** PAWL_SEED gives the texts of another run again; PAWL_SHELL_TEXTS makes more random ones (100000 for an evening). */
-const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const RANDOM_TEXTS = Number(process.env.PAWL_SHELL_TEXTS ?? 2_000);
+/** PAWL_SEED gives the texts of another run again; PAWL_COUNT makes more random ones (100000 for an evening). */
+const seed = SEED;
+const RANDOM_TEXTS = countCases(2_000);
 const MUTATED_TEXTS = 2_500;
 
 test(`of ${MUTATED_TEXTS} hostile texts none is allowed that runs more than the rules allow (seed ${seed})`, async () => {

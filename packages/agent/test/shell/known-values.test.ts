@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { presetRules } from '../../src/policy/presets.js';
 import { explainCommand } from '../../src/policy/shell/explain-command.js';
 import { shellFacts } from '../../src/policy/shell/shell-facts.js';
@@ -161,9 +162,8 @@ test('a branch that the command before has made may be deleted, and no other', a
     assert.equal(await decisionOn(text), 'ask', text);
 });
 
-/** PAWL_SEED gives the texts of another run again; PAWL_SHELL_TEXTS makes more of them. */
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const TEXTS = Number(process.env.PAWL_SHELL_TEXTS ?? 1_500);
+/** PAWL_SEED gives the texts of another run again; PAWL_COUNT makes more of them. */
+const TEXTS = countCases(1_500);
 
 const PIECES =
   `CMD=ls|CMD="ls -l"|CMD=curl|CMD="curl x"|CMD=(ls -l)|CMD=(curl x)|CMD+=x|CMD[0]=curl|CMD=$X|CMD=$CMD|

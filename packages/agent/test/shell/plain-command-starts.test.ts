@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: shell texts, not ours
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { readCommands } from '../../src/policy/shell/read-statements.js';
 import { commandStarts, plainStarts } from '../../src/policy/shell/shell-facts.js';
 import { EVERYDAY } from './everyday/commands.js';
@@ -55,9 +56,9 @@ const pieced = (random: Random): string =>
     () => `${pick(PIECES, random).replace('_', ' ')}${random() < 0.7 ? ' ' : ''}`,
   ).join('');
 
-/** PAWL_SEED gives the texts of another run again; PAWL_SHELL_TEXTS makes more random ones. */
-const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const RANDOM_TEXTS = Number(process.env.PAWL_SHELL_TEXTS ?? 20_000);
+/** PAWL_SEED gives the texts of another run again; PAWL_COUNT makes more random ones. */
+const seed = SEED;
+const RANDOM_TEXTS = countCases(20_000);
 
 test('most everyday commands are plain, and are read as the grammar reads them', async () => {
   const { plainTexts, differences } = await compare(EVERYDAY.commands);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
+import { countCases } from '../../../../test/tier.js';
 import { plainNames, readGlob } from '../../src/tools/file-search.js';
 import { makePlace } from './context.js';
 
@@ -157,7 +158,7 @@ test('find and search mean the same files by a glob', async (t) => {
     await writeFile(place.path(name), 'needle\n');
   }
   await writeFile(place.path('.gitignore'), 'ignored/\nignored.ts\n');
-  const wanted = Number(process.env.PAWL_GLOB_COUNT ?? 30);
+  const wanted = countCases(30);
   const all = HEADS.flatMap((head) => TAILS.map((tail) => head + tail));
   const globs = all.filter((_, index) => (index * 7) % all.length < wanted);
   let found = 0;

@@ -15,16 +15,17 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
+import { countCases } from '../../../../test/tier.js';
 import { createJobs, type ToolContext, type ToolOutcome } from '../../src/ports/tool.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-change.js';
 
 /**
  * File tools while another process exchanges a folder of the workspace with a symlink to a folder outside, as fast as
- * it can. PAWL_RACE_CALLS=10000 makes as many calls; the default is a sample.
+ * it can. PAWL_COUNT=10000 makes as many calls; the default is a sample.
  */
 
-const CALLS = Number(process.env.PAWL_RACE_CALLS ?? 240);
+const CALLS = countCases(240);
 const CONTROL_MS = 20_000;
 const FILES = 8;
 const SECRET = 'outside-secret';

@@ -22,6 +22,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import '../../../../test/own-process.js';
 import { tree } from '../../../../test/kit/workspace-tree.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { toolCall } from '../../src/machine/event.js';
 import type { State } from '../../src/machine/state.js';
 import type { Checkpoints } from '../../src/ports/checkpoints.js';
@@ -31,10 +32,9 @@ import { createCheckpoints } from '../../src/workspace/checkpoints/session-check
 
 /** Random worlds: what commands changed is taken back to any point, and brought forward again. */
 
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const WORLDS = Number(process.env.PAWL_WORLDS ?? 8);
+const WORLDS = countCases(8);
 
-const RIVALS = Number(process.env.PAWL_RIVALS ?? 4);
+const RIVALS = countCases(4);
 
 const command = (text: string) => toolCall({ callId: '1', tool: 'bash', input: { command: text } });
 

@@ -9,6 +9,7 @@ import { after, type TestContext, test } from 'node:test';
 import { inflateRawSync } from 'node:zlib';
 import '../../../../test/own-process.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { countCases } from '../../../../test/tier.js';
 import { readPromptText } from '../../src/extensions/skills/read-skill.js';
 import { toolCall } from '../../src/machine/event.js';
 import {
@@ -322,7 +323,7 @@ run();
 `;
 
 /** Without held folders, 200 scans keep about 10 of the 20 files outside. */
-const SCANS = Number(process.env.PAWL_SCANS ?? 100);
+const SCANS = countCases(100);
 
 /** All contents and manifests. */
 const readStore = (folder: string): readonly string[] =>

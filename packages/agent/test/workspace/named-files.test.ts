@@ -12,6 +12,7 @@ import {
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { decide } from '../../src/policy/decide.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 import { presetRules } from '../../src/policy/presets.js';
@@ -21,10 +22,9 @@ import { createCheckpoints } from '../../src/workspace/checkpoints/session-check
 import { answerOfGit, lossesBeside, lossesByGit } from '../../src/workspace/uncommitted-files.js';
 
 // A file that git could not give back, and that the words of a command name, is copied before the
-// command runs, or asked about under `careful`. PAWL_NAMED_COUNT=300 for more, PAWL_SEED repeats.
+// command runs, or asked about under `careful`. PAWL_COUNT=300 for more, PAWL_SEED repeats.
 
-const COUNT = Number(process.env.PAWL_NAMED_COUNT ?? 40);
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const COUNT = countCases(40);
 
 const PRECIOUS = ['.env', 'data/table', 'data/deep/rows', 'sub/.env', 'my notes.ign'];
 

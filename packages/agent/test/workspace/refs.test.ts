@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { type GitPlace, locateRepository, workWith } from '../../src/workspace/git.js';
 import { askRefs, RefFiles, type Refs } from '../../src/workspace/repository-snapshot.js';
 import { anHourLater, makeRepository, type Place } from './place.js';
@@ -149,8 +150,8 @@ const STEPS = [
     'git merge -q --no-edit main',
   ],
 ];
-/** PAWL_REFS_COUNT=1000 for more. */
-const COUNT = Number(process.env.PAWL_REFS_COUNT ?? 12);
+/** PAWL_COUNT=1000 for more. */
+const COUNT = countCases(12);
 
 const walk = async (t: TestContext, seed: number): Promise<void> => {
   const place = await makeRepository(t);
@@ -172,9 +173,8 @@ const walk = async (t: TestContext, seed: number): Promise<void> => {
 };
 
 test('refs are read as git says them after any commands', async (t) => {
-  const seed = Number(process.env.PAWL_SEED ?? Date.now() % 1_000_000) + 1;
-  t.diagnostic(`PAWL_SEED=${seed - 1}`);
-  await walk(t, seed);
+  t.diagnostic(`PAWL_SEED=${SEED}`);
+  await walk(t, SEED + 1);
 });
 
 const textChanges: readonly (readonly [title: string, command: string])[] = [

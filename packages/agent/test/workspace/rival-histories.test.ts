@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import '../../../../test/own-process.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { playHistory } from './rival-histories.js';
 
 /**
@@ -8,12 +9,12 @@ import { playHistory } from './rival-histories.js';
  * chmods files while commands run, between calls, right after them, between turns and while a rewind runs. Nothing of the
  * rival's is lost for good, and no word about a change is untrue.
  *
- * PAWL_RIVAL_COUNT: how many histories; PAWL_SEED: the seed of the first, so that one can be repeated.
+ * PAWL_COUNT: how many histories; PAWL_SEED: the seed of the first, so that one can be repeated.
  */
 
-const { PAWL_RIVAL_COUNT = '5', PAWL_SEED = '48' } = process.env;
+const COUNT = countCases(5);
 
-for (let seed = Number(PAWL_SEED); seed < Number(PAWL_SEED) + Number(PAWL_RIVAL_COUNT); seed++)
+for (let seed = SEED; seed < SEED + COUNT; seed++)
   test(`a rival loses nothing and no word is untrue, in history ${seed}`, async (t) => {
     const { faults, log, counts } = await playHistory(t, seed);
     t.diagnostic(JSON.stringify(counts));

@@ -23,6 +23,7 @@ import {
   tool,
 } from '../../../../test/kit/runtime/stage.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import {
   fileJournals,
   type Input,
@@ -40,8 +41,7 @@ import {
  * that turns out well-formed has its effect: then another session goes on.
  */
 
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const COUNT = Number(process.env.PAWL_HANDED_IN_COUNT ?? 600);
+const COUNT = countCases(600);
 /** Longer than any machine takes: a session that hangs is to be named, not waited for. */
 const PATIENCE_MS = 120_000;
 const SESSION_LENGTH = 40;
@@ -165,7 +165,7 @@ const handIn = async (
 };
 
 test('after random input a session answers the next prompt, and its journal gives the same state', async (t) => {
-  t.diagnostic(`PAWL_SEED=${SEED}, PAWL_HANDED_IN_COUNT=${COUNT}`);
+  t.diagnostic(`PAWL_SEED=${SEED}, PAWL_COUNT=${COUNT}`);
   const random = randomFrom(SEED);
   const unhandled: unknown[] = [];
   const note = (thrown: unknown): void => void unhandled.push(thrown);

@@ -13,6 +13,7 @@ import * as g from '../../../../test/kit/agent/given.js';
 import { labels } from '../../../../test/kit/agent/pairs.js';
 import { settingsOf } from '../../../../test/kit/agent/settings.js';
 import { keyOf } from '../../../../test/kit/terminal/typing.js';
+import { SEED } from '../../../../test/tier.js';
 import { ShellOutputs } from '../../src/interactive/run-sessions.js';
 import { InteractiveView, type ViewHandlers } from '../../src/interactive/view.js';
 import { fakeClock } from '../../src/testing.js';
@@ -22,8 +23,6 @@ import { fakeClock } from '../../src/testing.js';
  * compacting, with events that arrive late. In the end every word that was typed stands in exactly one place: in the
  * conversation (or what a summary replaced), in the queue, or in the line.
  */
-
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 /** What comes of itself in each state; what users do is pressed. */
 const WORLD: Partial<Record<State['name'], RegExp>> = {

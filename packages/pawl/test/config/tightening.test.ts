@@ -9,12 +9,13 @@ import {
   presetRules,
   type WrittenRule,
 } from '@pawl/agent/policy/presets';
+import { countCases } from '../../../../test/tier.js';
 import { stricterRules } from '../../src/settings/configuration.js';
 
 // Whatever a project's file says: nothing is allowed that the user's own files do not allow.
-// PAWL_RULE_PAIRS=1000000 looks at so many pairs; PAWL_RULE_SEED makes other ones.
+// PAWL_COUNT=1000000 looks at so many pairs; PAWL_RULE_SEED makes other ones.
 
-const PAIRS = Number(process.env.PAWL_RULE_PAIRS ?? 20_000);
+const PAIRS = countCases(20_000);
 const SEED = Number(process.env.PAWL_RULE_SEED ?? 20_261_122);
 
 const createRandom = (seed: number) => {

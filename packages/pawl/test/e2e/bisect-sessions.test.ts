@@ -3,16 +3,16 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, sessionOf } from './pawl.js';
 
 /**
  * Generated sessions with one planted call: `pawl bisect` names it. PAWL_SEED chooses the sessions,
- * PAWL_BISECTS their number.
+ * PAWL_COUNT their number.
  */
 
-const SESSIONS = Number(process.env.PAWL_BISECTS ?? 4);
-const SEED = Number(process.env.PAWL_SEED ?? 1);
+const SESSIONS = countCases(4);
 
 type Random = (below: number) => number;
 

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { randomFrom } from '../../../../test/kit/agent/mutations.js';
 import type { ServerReply, WireBody } from '../../../../test/servers/anthropic.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { killSession, type LiveRow, listLive, untilListed } from './detached-stage.js';
 import { expectCode, makeServed, type Place, runPawl, startPawl } from './pawl.js';
 import { openWindow } from './window.js';
@@ -13,12 +14,12 @@ import { call, message, text } from './wire-words.js';
 
 /**
  * Kills of whatever belongs to detached sessions: a process, all of them, attached terminals,
- * launchers, and the machine. PAWL_DETACHED_KILLS and PAWL_DETACHED_SESSIONS make it longer;
- * PAWL_SEED repeats a run.
+ * launchers, and the machine. PAWL_COUNT sets how many; PAWL_SEED repeats a
+ * run.
  */
 
-const SESSIONS = Number(process.env.PAWL_DETACHED_SESSIONS ?? 3);
-const KILLS = Number(process.env.PAWL_DETACHED_KILLS ?? 12);
+const SESSIONS = 3;
+const KILLS = countCases(12);
 const CALL_SECONDS = Math.max(0.2, KILLS / 100);
 
 /** One after the other. */
@@ -112,9 +113,8 @@ const killTold = async (
 };
 
 test('kills of processes, terminals and launchers lose no session and double no effect', async (context) => {
-  const seed = Number(process.env.PAWL_SEED ?? Date.now() % 1_000_000);
-  context.diagnostic(`PAWL_SEED=${seed}`);
-  const random = randomFrom(seed);
+  context.diagnostic(`PAWL_SEED=${SEED}`);
+  const random = randomFrom(SEED);
   const below = (count: number): number => Math.floor(random() * count);
   let areKillsOver = false;
   const place = await makeServed(

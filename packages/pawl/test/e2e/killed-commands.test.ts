@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WireBody } from '../../../../test/servers/anthropic.js';
+import { countCases } from '../../../../test/tier.js';
 import { processesOf } from './command-processes.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, expectValid, makeServed, type Place, startPawl, until } from './pawl.js';
@@ -14,10 +15,10 @@ import { call, done, last, message } from './wire-words.js';
  * whose output it does not see. Each command takes effect exactly once, the model sees its real output, and nothing is
  * left at the end.
  *
- * PAWL_KILLS_RUNS sets how often (3 if not set), with two kills each time. Every third run is without the sandbox.
+ * PAWL_COUNT sets how often (3 if not set), with two kills each time. Every third run is without the sandbox.
  */
 
-const RUNS = Number(process.env.PAWL_KILLS_RUNS ?? 3);
+const RUNS = countCases(3);
 const COMMANDS = 6;
 const KILLS = 2;
 

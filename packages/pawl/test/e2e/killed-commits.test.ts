@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { WireBody } from '../../../../test/servers/anthropic.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
 import { compileKiller, type KillOrder, killVariables, pointsIn } from './kill-points.js';
 import { type Ended, expectCode, expectValid, makeServed, runPawl } from './pawl.js';
@@ -13,11 +14,10 @@ import { call, done, last, message, text } from './wire-words.js';
  * The program is killed at each change that it makes in the git folder while it commits, and resumed: the commit is made
  * once or not at all, no lock is left, and the user's next commit loses nothing.
  *
- * PAWL_COMMIT_KILL_RUNS sets how many points are tried (4 if not set, 160 are all).
+ * PAWL_COUNT sets how many points are tried (4 if not set, 160 are all).
  */
 
-const RUNS = Number(process.env.PAWL_COMMIT_KILL_RUNS ?? 4);
-const SEED = Number(process.env.PAWL_SEED ?? 1);
+const RUNS = countCases(4);
 
 /** 16 points of 5 shapes, each in 2 ways. */
 const ALL = 160;

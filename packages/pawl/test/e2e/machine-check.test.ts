@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { isDeep } from '../../../../test/tier.js';
 import { bin, expectCode, makePlace, type Place, runPawl } from './pawl.js';
 
 /** Explores for as long as it takes: the whole file has a limit. */
@@ -23,10 +24,8 @@ const runWhole = (
     child.on('error', reject).on('close', (code) => resolve({ code, stdout }));
   });
 
-/** `npm test` explores within small bounds, PAWL_EXPLORE_ALL=1 (as GitHub's workflow) within the default ones. */
-const isWhole = process.env.PAWL_EXPLORE_ALL === '1';
-
-const testWhole = isWhole ? test : (): void => undefined;
+/** `npm test` explores within small bounds, the deep tier within the default ones. */
+const testWhole = isDeep ? test : (): void => undefined;
 
 testWhole(
   'machine --check at the default bounds: complete, nothing broken, every arrow reached or explained',

@@ -17,11 +17,12 @@ import {
   type UsageForm,
 } from '../../../../test/servers/hostile-usage.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { isDeep } from '../../../../test/tier.js';
 import { createExploreTool } from '../../src/sessions/explore-tool.js';
 
 /**
  * A limit holds whatever a server says of its usage: never above it in dollars, by what was truly
- * charged, and by one reply at most in tokens. PAWL_HOSTILE=all runs every combination.
+ * charged, and by one reply at most in tokens. The deep tier runs every combination.
  */
 
 const LIMITS = { usd: { usd: 0.05 }, tokens: { tokens: 12_000 } } as const;
@@ -127,7 +128,7 @@ const isNamed = (wire: WireName, form: UsageForm, requests: number): boolean => 
 
 /** All forms on all wires with rounds; the other ways with the forms that fell. */
 const isChosen = (form: UsageForm, way: Way, wire: WireName): boolean => {
-  if (process.env.PAWL_HOSTILE === 'all' || way === 'rounds') return true;
+  if (isDeep || way === 'rounds') return true;
   const turn = WAYS.indexOf(way) + USAGE_FORMS.indexOf(form);
   const forms = way === 'ask' ? ['missing'] : ['honest', 'missing', 'half']; // its program is slow
   return forms.includes(form) && wires[turn % 4]?.name === wire;

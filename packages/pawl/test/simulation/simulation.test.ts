@@ -3,11 +3,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { planted } from '../../../../scripts/simulation/build.js';
+import { countCases } from '../../../../test/tier.js';
 import { simulate } from '../../src/testing.js';
 import { plantedFaults } from './planted-faults.js';
 
-/** How many sessions are simulated: `PAWL_SIMULATION_RUNS` makes it many. */
-const SESSIONS = Number(process.env.PAWL_SIMULATION_RUNS ?? 150);
+/** How many sessions are simulated: `PAWL_COUNT` makes it many. */
+const SESSIONS = countCases(150);
 /** Fixed, so that a run of all tests never depends on luck: `npm run simulate` looks for new sessions. */
 const SEED = 1;
 

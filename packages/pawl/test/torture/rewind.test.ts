@@ -9,6 +9,7 @@ import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { tree } from '../../../../test/kit/workspace-tree.js';
 import { moveSecret } from '../../../../test/move-secret.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { bin, makeServed, type Place, runPawl, start } from '../e2e/pawl.js';
 import { buildKillPoints, type KillPoint, killEnvironment, readSteps } from './kill-points.js';
 import { randomFrom } from './run-trials.js';
@@ -18,11 +19,11 @@ import { idOf, newestSession } from './stage.js';
  * The real program is killed at steps of a checkpoint, a rewind and a redo: no file is ever half
  * old, none is lost, and the next start finishes what was begun and says so.
  *
- * PAWL_REWIND_KILLS: how many kills of each (2 if not set), or `all` steps, before and after each
- * and in the middle of each write. PAWL_SEED chooses.
+ * PAWL_COUNT: how many kills of each, before and after a step or in the middle of a write.
+ * PAWL_SEED chooses.
  */
 
-const { PAWL_REWIND_KILLS = '2', PAWL_SEED = '31' } = process.env;
+const KILLS = countCases(2);
 
 const PREPARE = `
 git init -q && git config user.name Ada && git config user.email a@b.c
@@ -195,23 +196,20 @@ const live = async (stage: Stage, life: Life, point: KillPoint | null) => {
 };
 
 for (const life of LIVES)
-  test(`${life.name}, killed at ${PAWL_REWIND_KILLS} steps`, async (context) => {
+  test(`${life.name}, killed at ${KILLS} steps`, async (context) => {
     const stage = await begin(context);
     const steps = await live(stage, life, null);
-    const random = randomFrom(Number(PAWL_SEED));
+    const random = randomFrom(SEED);
     const points = steps.flatMap(({ number: at, name }): KillPoint[] =>
       (name === 'write'
         ? (['before', 'half', 'after'] as const)
         : (['before', 'after'] as const)
       ).map((when) => ({ ending: 'kill', at, when })),
     );
-    const chosen =
-      PAWL_REWIND_KILLS === 'all'
-        ? points
-        : Array.from(
-            { length: Number(PAWL_REWIND_KILLS) },
-            () => points[Math.floor(random() * points.length)] ?? assert.fail('no steps'),
-          );
+    const chosen = Array.from(
+      { length: KILLS },
+      () => points[Math.floor(random() * points.length)] ?? assert.fail('no steps'),
+    );
     let reached = 0;
     let cut = 0;
     for (const point of chosen) {

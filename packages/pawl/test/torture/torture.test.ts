@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { buildKillPoints, type Ending } from './kill-points.js';
 import {
   describeTrial,
@@ -20,12 +21,10 @@ import { PLAIN } from './stage.js';
 /**
  * The program is ended at steps of real sessions, and goes on: a sample of `npm run torture`.
  *
- * PAWL_TORTURE_RUNS sets how often (3 if not set, always the same ones), PAWL_SEED then chooses.
+ * PAWL_COUNT sets how often, PAWL_SEED chooses.
  */
 
-const { PAWL_TORTURE_RUNS, PAWL_SEED } = process.env;
-const RUNS = Number(PAWL_TORTURE_RUNS ?? 3);
-const SEED = PAWL_TORTURE_RUNS === undefined ? 29 : Number(PAWL_SEED ?? 29);
+const RUNS = countCases(3);
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pawl-torture-'));
 after(() => removeFolderSync(folder));

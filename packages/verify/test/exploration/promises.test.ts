@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { agent } from '@pawl/agent/machine/machine';
+import { TIER } from '../../../../test/tier.js';
 import { createConfigurations } from '../../src/exploration/configurations.js';
 import { exploreOne } from '../../src/exploration/explore.js';
 import { projections } from '../../src/projections/all-projections.js';
@@ -20,7 +21,7 @@ const LARGE: readonly string[] = [
   'rules change',
   'previews',
 ];
-const isMutation = process.env.PAWL_WALKS === 'few';
+const isMutation = TIER === 'quick';
 
 const configurations = createConfigurations(least);
 

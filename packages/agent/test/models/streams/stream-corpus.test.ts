@@ -6,15 +6,15 @@ import '../../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pick, type Random, randomFrom } from '../../../../../test/kit/agent/mutations.js';
+import { countCases, SEED } from '../../../../../test/tier.js';
 import { play } from './replay-stream.js';
 import { streamBodies } from './stream-bodies.js';
 
 type Outcome = Awaited<ReturnType<typeof play>>;
 type StreamBody = Awaited<ReturnType<typeof streamBodies>>[number];
 
-const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 /** Inputs for each of the random tests. */
-const RUNS = Number(process.env.PAWL_STREAM_RUNS ?? 30);
+const RUNS = countCases(30);
 
 const bodies = await streamBodies();
 const whole = new Map<StreamBody, Outcome>();

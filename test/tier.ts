@@ -1,0 +1,54 @@
+/**
+ * How much of its cases a test runs.
+ *
+ * `npm run check` is quick: few random cases. `npm test` is daily: every behaviour once, and of each
+ * matrix of kills or traps the rows that the seed chooses. `npm run test:deep` runs all rows and ten
+ * times as many random cases.
+ *
+ * PAWL_SEED repeats a run. PAWL_COUNT sets the number of random cases of a file that runs alone.
+ */
+
+type Tier = 'quick' | 'daily' | 'deep';
+
+const { PAWL_TIER, PAWL_SEED, PAWL_COUNT } = process.env;
+
+export const TIER: Tier = PAWL_TIER === 'quick' || PAWL_TIER === 'deep' ? PAWL_TIER : 'daily';
+
+export const isDeep = TIER === 'deep';
+
+/** One for all files of a run: `npm test` prints it. */
+export const SEED = Number(PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+const DEEP_FACTOR = 10;
+
+/** How many random cases to try, where `daily` of them are enough for each change. */
+export const countCases = (daily: number): number =>
+  PAWL_COUNT === undefined ? daily * (isDeep ? DEEP_FACTOR : 1) : Number(PAWL_COUNT);
+
+/** A well-spread number for a text (FNV-1a), so that classes do not all take their first row. */
+const hash = (text: string): number => {
+  let value = 0x811c9dc5;
+  for (const character of text)
+    value = Math.imul(value ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0;
+  return value;
+};
+
+/**
+ * The rows to run now: of each class `count` rows, which the seed chooses; in the deep tier all.
+ * Rows keep their order.
+ */
+export const chooseRows = <Row>(
+  rows: readonly Row[],
+  classOf: (row: Row) => string = () => '',
+  count = 1,
+): readonly Row[] => {
+  if (isDeep) return rows;
+  const chosen = new Set<Row>();
+  for (const name of new Set(rows.map(classOf))) {
+    const ofClass = rows.filter((row) => classOf(row) === name);
+    const first = hash(`${SEED} ${name}`) % ofClass.length;
+    for (const row of [...ofClass.slice(first), ...ofClass.slice(0, first)].slice(0, count))
+      chosen.add(row);
+  }
+  return rows.filter((row) => chosen.has(row));
+};
