@@ -14,8 +14,8 @@ const documents = [
     existsSync(path.join(root, file)),
   ),
   ...readdirSync(path.join(root, 'packages'))
-    .flatMap((name) => [`packages/${name}/README.md`, `packages/${name}/src/README.md`])
-    .filter((file) => file !== 'packages/pawl/README.md' && existsSync(path.join(root, file))),
+    .map((name) => `packages/${name}/README.md`)
+    .filter((file) => existsSync(path.join(root, file))),
   ...readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
     .map((file) => `docs/${file}`),
