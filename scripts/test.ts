@@ -62,6 +62,8 @@ const cleanEnvironment = (): void => {
   for (const name of Object.keys(process.env))
     if (FOREIGN.test(name) || ofProviders.has(name)) delete process.env[name];
   keepCertificatesForNpm();
+  // What is learned once holds for all tests: compiled code, and whether bubblewrap works.
+  process.env.XDG_CACHE_HOME = path.join(root, 'node_modules', '.cache', 'pawl-code');
   // Whatever repository lies around the temporary files, tests are not in it.
   process.env.GIT_CEILING_DIRECTORIES = realpathSync(tmpdir());
 };

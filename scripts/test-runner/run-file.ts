@@ -2,6 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import type { CompiledTests } from './compile.js';
 import type { OutcomeLine, TestOutcome } from './outcome.js';
 import { nameSources } from './source-lines.js';
@@ -74,6 +75,8 @@ export const faultOf = (
   return code === 0 || failed ? null : `all its tests passed, but its process ended with ${code}`;
 };
 
+const WITHOUT_ASYNC_HOOK = fileURLToPath(new URL('without-async-hook.cjs', import.meta.url));
+
 const running = new Set<ChildProcess>();
 
 /** Ends the files that run, when the whole run is interrupted. */
@@ -121,7 +124,11 @@ export const runProgram = async (
   const startedAtMs = performance.now();
   const outcomes = `${program}.outcomes`;
   rmSync(outcomes, { force: true });
-  const flags = [`--test-reporter=${reporter}`, `--test-reporter-destination=${outcomes}`];
+  const flags = [
+    `--require=${WITHOUT_ASYNC_HOOK}`,
+    `--test-reporter=${reporter}`,
+    `--test-reporter-destination=${outcomes}`,
+  ];
   // With this variable node would report to the test process that started this one.
   const { NODE_TEST_CONTEXT: _context, ...environment } = process.env;
   const child = spawn(process.execPath, [...flags, program], {

@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { stateFolder } from '../platform/environment.js';
+import { cacheFolder, stateFolder } from '../platform/environment.js';
 import type { SentCalls } from '../ports/tool.js';
 import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
 import type { CommandSandbox, CommandSandboxOptions } from './command-sandbox.js';
@@ -84,7 +84,7 @@ const createOptions = (
     passEnvironment,
     viewHost,
     sessionFolder: path.join(state, 'sandbox', name),
-    cacheFolder: state,
+    cacheFolder: cacheFolder(environment),
     userPlaces,
     sessionId,
     outlives: sessionId !== undefined,
@@ -205,8 +205,7 @@ const probeNow = async (
 ): Promise<SandboxProbe> => {
   const { probeWorkspace } = await import('./workspace-probe.js');
   const options = createOptions({ environment }, workspace);
-  const cacheFolder = answer === 'kept' ? options.cacheFolder : null;
-  return probeWorkspace({ ...options, cacheFolder });
+  return probeWorkspace(answer === 'kept' ? options : { ...options, cacheFolder: null });
 };
 
 /**

@@ -47,8 +47,8 @@ export const dataFolder = (environment: ProcessEnvironment): string =>
   pawlFolder(environment, 'XDG_DATA_HOME', ['.local', 'share']);
 
 /**
- * Folder of compiled code, which is trusted like the program itself: `$XDG_CACHE_HOME/pawl`,
- * otherwise `~/.cache/pawl`.
+ * Folder of compiled code and of what this machine can do, which are trusted like the program
+ * itself: `$XDG_CACHE_HOME/pawl`, otherwise `~/.cache/pawl`.
  */
 export const cacheFolder = (environment: ProcessEnvironment): string =>
   pawlFolder(environment, 'XDG_CACHE_HOME', ['.cache']);
