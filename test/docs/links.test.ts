@@ -148,6 +148,35 @@ describe('documents', () => {
   }
 });
 
+/** `a["words"] --> b & c["words"]` of a drawing: each arrow as a pair of names. */
+const arrowsIn = (drawing: string): readonly (readonly [string, string])[] =>
+  [...drawing.replace(/\["[^"]*"\]/g, '').matchAll(/^ *(\w+) --> (.+)$/gm)].flatMap(
+    ([, from = '', to = '']) => to.split(' & ').map((name) => [from, name] as const),
+  );
+
+it('the drawing of the packages has an arrow, or a way, for each import that a package names', () => {
+  const arrows = arrowsIn(read('docs/design/architecture.md'));
+  const below = (name: string): readonly string[] =>
+    arrows.filter(([from]) => from === name).flatMap(([, to]) => [to, ...below(to)]);
+  for (const name of readdirSync(path.join(root, 'packages'))) {
+    const { dependencies, devDependencies } = JSON.parse(read(`packages/${name}/package.json`));
+    const imported = Object.keys({ ...dependencies, ...devDependencies })
+      .filter((one) => one.startsWith('@pawl/'))
+      .map((one) => one.slice('@pawl/'.length));
+    assert.deepEqual(
+      imported.filter((one) => !below(name).includes(one)),
+      [],
+      `${name}: no arrow leads there`,
+    );
+    const drawn = arrows.filter(([from]) => from === name).map(([, to]) => to);
+    assert.deepEqual(
+      drawn.filter((one) => !imported.includes(one)),
+      [],
+      `${name}: an arrow that is no import`,
+    );
+  }
+});
+
 describe('the check of documents', () => {
   const rows = [
     { text: 'See [it](nowhere.md).', fault: /nowhere\.md leads nowhere/ },
