@@ -2,8 +2,8 @@
  * How much of its cases a test runs.
  *
  * `npm run check` is quick: few random cases. `npm test` is daily: every behaviour once, and of each
- * matrix of kills or traps the rows that the seed chooses. `npm run test:deep` runs all rows and ten
- * times as many random cases.
+ * matrix of kills or traps the rows that the seed chooses. `npm run test:deep` runs all rows and
+ * thirty times as many random cases.
  *
  * PAWL_SEED repeats a run. PAWL_COUNT sets the number of random cases of a file that runs alone.
  */
@@ -19,11 +19,11 @@ export const isDeep = TIER === 'deep';
 /** One for all files of a run: `npm test` prints it. */
 export const SEED = Number(PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
-const DEEP_FACTOR = 10;
+const SHARE: Readonly<Record<Tier, number>> = { quick: 1 / 6, daily: 1 / 3, deep: 10 };
 
-/** How many random cases to try, where `daily` of them are enough for each change. */
-export const countCases = (daily: number): number =>
-  PAWL_COUNT === undefined ? daily * (isDeep ? DEEP_FACTOR : 1) : Number(PAWL_COUNT);
+/** How many random cases to try now, where `enough` of them find nearly every fault. */
+export const countCases = (enough: number): number =>
+  PAWL_COUNT === undefined ? Math.ceil(enough * SHARE[TIER]) : Number(PAWL_COUNT);
 
 /** A well-spread number for a text (FNV-1a), so that classes do not all take their first row. */
 const hash = (text: string): number => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { countCases } from '../../../test/tier.js';
 import { parseReply } from '../src/run/parse-reply.js';
 import { digestTexts } from '../src/run/text-hash.js';
 
@@ -209,7 +210,7 @@ test('no reply is too odd to be read', () => {
       const { blocks } = parseReply(parts.join(''), ours);
       assert.ok(blocks.length <= parts.length);
     }),
-    { numRuns: 500 },
+    { numRuns: countCases(500) },
   );
 });
 
@@ -243,7 +244,7 @@ test('a digest tells lists of texts apart', () => {
         JSON.stringify(one) === JSON.stringify(other),
       );
     }),
-    { numRuns: 2_000 },
+    { numRuns: countCases(2_000) },
   );
   for (const [one, other] of [
     [['ab'], ['a', 'b']],

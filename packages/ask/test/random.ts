@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
-import { SEED } from '../../../test/tier.js';
+import { countCases, SEED } from '../../../test/tier.js';
 import type { TreeEvent } from '../src/run/event.js';
 import type { CodeState } from '../src/run/state.js';
 import type { Tree } from '../src/tree/tree-state.js';
@@ -186,7 +186,7 @@ export const forAll = (
   seed: number = SEED,
 ): void => {
   t.diagnostic(`PAWL_SEED=${seed}`);
-  fc.assert(fc.property(walks, promise), { seed, numRuns });
+  fc.assert(fc.property(walks, promise), { seed, numRuns: countCases(numRuns) });
 };
 
 /** Rolls alone, for tests that bring their own world. */
@@ -201,5 +201,5 @@ export const forRolls = (
     fc.noBias(fc.integer({ min: 0, max: 99_999 })).map((roll) => roll / 100_000),
     { minLength: 1, maxLength, size: 'max' },
   );
-  fc.assert(fc.property(rolls, promise), { seed: SEED, numRuns });
+  fc.assert(fc.property(rolls, promise), { seed: SEED, numRuns: countCases(numRuns) });
 };

@@ -347,5 +347,5 @@ test('however often the window changes, an open question stands on the screen on
       assert.equal(shown.match(/^some output$/gm)?.length, 1, shown);
     }
   };
-  await fc.assert(fc.asyncProperty(anyWindows, run), { seed: SEED, numRuns: 200 });
+  await fc.assert(fc.asyncProperty(anyWindows, run), { seed: SEED, numRuns: countCases(200) });
 });

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { fakeClock } from '../../../test/fake-clock.js';
 import { createEmulator } from '../../../test/kit/terminal/screen.js';
+import { countCases } from '../../../test/tier.js';
 import { createLiveArea, detectReflow, type Frame, type Reflow } from '../src/live-area.js';
 import { countColumns, wrapText } from '../src/paint.js';
 import { keepStyles } from '../src/safe-text.js';
@@ -274,7 +275,9 @@ test('however often the window changes, the area is found again wherever its cur
     cursorAt: fc.nat(20),
     windows: anyWindows,
   });
-  await fc.assert(fc.asyncProperty(fc.array(anyChange, { maxLength: 4 }), run), { numRuns: 200 });
+  await fc.assert(fc.asyncProperty(fc.array(anyChange, { maxLength: 4 }), run), {
+    numRuns: countCases(200),
+  });
 });
 
 test('variables tell how a terminal rewraps long rows', () => {
@@ -323,5 +326,7 @@ test('after random output the screen shows all printed lines in order, then the 
     assert.equal(await screen.text(), shown);
     assert.doesNotMatch(screen.written(), WIPES);
   };
-  await fc.assert(fc.asyncProperty(fc.array(anyStep, { maxLength: 25 }), run), { numRuns: 200 });
+  await fc.assert(fc.asyncProperty(fc.array(anyStep, { maxLength: 25 }), run), {
+    numRuns: countCases(200),
+  });
 });

@@ -10,6 +10,7 @@ import {
   type StageOptions,
   stream,
 } from '../../../test/kit/terminal/stage.js';
+import { countCases } from '../../../test/tier.js';
 import { loadMarkdown, renderMarkdown } from '../src/markdown.js';
 
 before(loadMarkdown);
@@ -318,7 +319,7 @@ test('at any widths, while an answer streams, nothing is lost and nothing stands
   };
   const anyWindows = fc.array(fc.integer({ min: 20, max: 120 }), { minLength: 1, maxLength: 6 });
   const anySize = fc.integer({ min: 1, max: 40 });
-  await fc.assert(fc.asyncProperty(anyWindows, anySize, run), { numRuns: 200 });
+  await fc.assert(fc.asyncProperty(anyWindows, anySize, run), { numRuns: countCases(200) });
 });
 
 const anyBlock = fc.constantFrom(
@@ -348,5 +349,7 @@ test('however an answer is cut into deltas, the screen shows it once, as if it h
   // Two lists in a row are one.
   const apart = (blocks: readonly string[]): boolean =>
     !blocks.some((block, at) => block[0] === '-' && blocks[at + 1]?.[0] === '-');
-  await fc.assert(fc.asyncProperty(given[0].filter(apart), given[1], run), { numRuns: 60 });
+  await fc.assert(fc.asyncProperty(given[0].filter(apart), given[1], run), {
+    numRuns: countCases(60),
+  });
 });

@@ -4,7 +4,7 @@ import type { Event } from '../../../packages/agent/src/machine/event.js';
 import { initialState } from '../../../packages/agent/src/machine/machine.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
 import { presetRules } from '../../../packages/agent/src/policy/presets.js';
-import { SEED, TIER } from '../../tier.js';
+import { countCases, SEED, TIER } from '../../tier.js';
 import * as g from './given.js';
 import { labels } from './pairs.js';
 import { type SettingsPatch, settingsOf } from './settings.js';
@@ -128,8 +128,9 @@ export const forAll = (
   seed: number = SEED,
 ): void => {
   t.diagnostic(`PAWL_SEED=${seed}`);
-  fc.assert(
-    fc.property(walks, promise),
-    isQuick ? { seed, numRuns: Math.ceil(numRuns / 6), endOnFailure: true } : { seed, numRuns },
-  );
+  fc.assert(fc.property(walks, promise), {
+    seed,
+    numRuns: countCases(numRuns),
+    endOnFailure: isQuick,
+  });
 };

@@ -14,6 +14,7 @@ import {
   tell,
   tellFrom,
 } from '../../../../test/kit/journal/story.js';
+import { countCases } from '../../../../test/tier.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { JournalError } from '../../src/journal/journal-error.js';
 import { verifyStored } from '../../src/journal/transfer.js';
@@ -73,7 +74,7 @@ test('cut at any byte, a journal keeps every whole entry and reports the rest as
     await again.journal.close();
   };
   await fc.assert(fc.asyncProperty(fc.integer({ min: headerEnd, max: good.length }), cut), {
-    numRuns: 60,
+    numRuns: countCases(60),
   });
   const last = good.lastIndexOf(0x0a, good.length - 2);
   for (const size of [headerEnd, headerEnd + 1, headerEnd + 2, last, last + 1, good.length - 1])
@@ -121,7 +122,7 @@ test('any changed byte is damage at its line, and everything before it can still
   await fc.assert(
     fc.asyncProperty(fc.nat(good.length - 1), fc.integer({ min: 1, max: 255 }), change),
     {
-      numRuns: 80,
+      numRuns: countCases(80),
     },
   );
   await change(good.length - 1, 0x20); // the last line feed

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { countCases } from '../../../../test/tier.js';
 import { estimateTokens } from '../../src/machine/conversation.js';
 import type { AssistantPart, Message } from '../../src/machine/message.js';
 import { fitMessages } from '../../src/session/compaction.js';
@@ -83,7 +84,7 @@ test('whatever the conversation, it fits, pairs stay whole, and the first messag
         assert.deepEqual(fitted.at(-1)?.role, talk.at(-1)?.role);
       },
     ),
-    { numRuns: 150 },
+    { numRuns: countCases(150) },
   );
 });
 

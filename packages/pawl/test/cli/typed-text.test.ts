@@ -13,7 +13,7 @@ import * as g from '../../../../test/kit/agent/given.js';
 import { labels } from '../../../../test/kit/agent/pairs.js';
 import { settingsOf } from '../../../../test/kit/agent/settings.js';
 import { keyOf } from '../../../../test/kit/terminal/typing.js';
-import { SEED } from '../../../../test/tier.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { ShellOutputs } from '../../src/interactive/run-sessions.js';
 import { InteractiveView, type ViewHandlers } from '../../src/interactive/view.js';
 import { fakeClock } from '../../src/testing.js';
@@ -205,7 +205,7 @@ test('every word that was typed stands in exactly one place in the end', (contex
         assert.equal(count, 1, `${word} stands in ${count} places: ${JSON.stringify(places)}`);
       }
     }),
-    { seed: SEED, numRuns: 400, includeErrorInReport: true },
+    { seed: SEED, numRuns: countCases(400), includeErrorInReport: true },
   );
   for (const name of ['CallingLlm', 'Error', 'ExecutingTools', 'Compacting', 'WaitingForUserInput'])
     assert.ok(seen.has(name), `no walk came to ${name}`);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { parse } from 'smol-toml';
+import { countCases } from '../../../../test/tier.js';
 import { parseConfig } from '../../src/settings/configuration.js';
 import { findLines } from '../../src/settings/toml-keys.js';
 
@@ -108,7 +109,7 @@ test('every key is found on the line on which it stands first', () => {
         compared += 1;
       }
     }),
-    { numRuns: 300 },
+    { numRuns: countCases(300) },
   );
   assert.ok(compared > 500, `${compared} keys`);
 });
