@@ -7,7 +7,7 @@ import { isTest } from './walls.js';
 
 const EXAMPLE_LINES_MAX = 46;
 /**
- * The agent's table must be readable from top to bottom: docs/decisions/0027-one-row-a-state.md.
+ * The agent's table must be readable from top to bottom: docs/decisions/0001-one-table.md.
  */
 const TABLE_LINES_MAX = 525;
 const FUNCTION_LINES_MAX = 70;

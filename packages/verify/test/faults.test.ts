@@ -38,11 +38,11 @@ describe('the list', () => {
       assert.ok(catchers.some((catcher) => catcher.kind === kind)));
   }
 
-  test('is counted in docs/exploration.md', () => {
+  test('is counted in docs/proof/exploration.md', () => {
     const count = (kind: Catcher['kind']): number =>
       faults.filter(({ caughtBy }) => caughtBy.kind === kind).length;
     const page = readFileSync(
-      new URL('../../../docs/exploration.md', import.meta.url),
+      new URL('../../../docs/proof/exploration.md', import.meta.url),
       'utf8',
     ).replaceAll('\n', ' ');
     const counts = `${faults.length} faults, ${count('walks')} by random walks, ${count('explorer')} by the explorer, ${count('case')} by a case with a name`;
