@@ -19,12 +19,13 @@ import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { keyVariables, providers } from '../packages/agent/src/models/provider-table.js';
+import { killProcessesWith } from '../test/kit/tools/processes.js';
 import { missingNeeds } from './needs.js';
 import { BUILDS, CHECKS, type Check, runCheck } from './test-runner/check.js';
 import { allTests, chooseTests } from './test-runner/choose.js';
 import { type CompiledTests, compileTests } from './test-runner/compile.js';
 import { spentCpuMs } from './test-runner/cpu-time.js';
-import { runInMemory } from './test-runner/memory-folder.js';
+import { withOwnFolder } from './test-runner/own-folder.js';
 import { countPrograms } from './test-runner/programs.js';
 import { describeCosts, describeEnd, describeFile, describeUnits } from './test-runner/report.js';
 import { type Rerun, rerunFailed } from './test-runner/rerun.js';
@@ -174,9 +175,10 @@ const runTests = async (
 };
 
 const endOnSignal = (compiled: CompiledTests): void => {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => {
       killRunning();
+      killProcessesWith(tmpdir());
       compiled.remove();
       process.exit(1);
     });
@@ -266,7 +268,5 @@ const main = async (words: readonly string[]): Promise<void> => {
   if (passed) process.exitCode = 0;
 };
 
-// starts this program again with its temporary files in memory; null where that can't be
-const code = await runInMemory();
-if (code === null) await main(process.argv.slice(2));
-else process.exitCode = code;
+const code = await withOwnFolder(() => main(process.argv.slice(2)));
+if (code !== null) process.exitCode = code;
