@@ -59,7 +59,7 @@ const connectUnix = (address: string): string =>
   );
 
 const readsFile = (title: string, file: string): Case =>
-  attack(`reads ${title}`, ({ home }) => `cat ${home}/${file}`);
+  attack(`reads ${title} of the home`, ({ home }) => `cat ${home}/${file}`);
 
 const socketAt = (title: string, place: (all: Place) => string): Case => {
   const where = `'$SOCKET'`;
