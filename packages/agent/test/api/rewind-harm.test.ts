@@ -7,13 +7,16 @@ import { setTimeout as wait } from 'node:timers/promises';
 import '../../../../test/own-process.js';
 import { callTools, rawCall, say, testModel } from '../../../../test/kit/runtime/stage.js';
 import { tree } from '../../../../test/kit/workspace-tree.js';
+import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { createAgent, type Session } from '../../src/session/create-agent.js';
 
 /** Commands that have cost people their work: each is taken back whole, and done again. */
 
-const FORMATTED = 2_000;
+/** So many that one program a file would be felt. */
+const FORMATTED = 500;
 
 const git = (folder: string, ...words: readonly string[]): void => {
   const who = ['-c', 'user.name=a', '-c', 'user.email=a@example.com'];
@@ -56,7 +59,7 @@ const open = async (
   const [workspace, state] = [path.join(folder, 'work'), path.join(folder, 'state')];
   mkdirSync(workspace);
   process.env.XDG_STATE_HOME = state;
-  makeRepository(workspace);
+  fillFolder(workspace, 'a repository', makeRepository);
   prepare(workspace);
   await wait(50); // longer than a tick of the times of files
   const calls = commands.map((command, index) =>
@@ -73,7 +76,12 @@ const open = async (
   return { session, workspace };
 };
 
-type Harm = { readonly command: string; prepare?(workspace: string): void };
+type Harm = {
+  /** What does the harm. */
+  readonly by: 'git' | 'shell' | 'program' | 'formatter';
+  readonly command: string;
+  prepare?(workspace: string): void;
+};
 
 const makeSources = (workspace: string): void => {
   mkdirSync(path.join(workspace, 'many'));
@@ -91,18 +99,18 @@ const PYTHON =
   ' os.chmod("notes.txt", 0o600); os.symlink("nowhere", "made"); open("new.txt", "w").write("n")\'';
 
 const HARMS: readonly Harm[] = [
-  { command: 'rm -rf src precious.txt' },
-  { command: 'git checkout -- .' },
-  { command: 'git reset --hard' },
-  { command: 'git clean -fd' },
-  { command: FORMATTER, prepare: makeSources },
-  { command: 'npm run clean' },
-  { command: 'mv precious.txt draft src/' },
-  { command: "sed -i 's/let/const/; s/\\r$//' src/*.ts" },
-  { command: PYTHON },
+  { by: 'shell', command: 'rm -rf src precious.txt' },
+  { by: 'git', command: 'git checkout -- .' },
+  { by: 'git', command: 'git reset --hard' },
+  { by: 'git', command: 'git clean -fd' },
+  { by: 'formatter', command: FORMATTER, prepare: makeSources },
+  { by: 'program', command: 'npm run clean' },
+  { by: 'shell', command: 'mv precious.txt draft src/' },
+  { by: 'shell', command: "sed -i 's/let/const/; s/\\r$//' src/*.ts" },
+  { by: 'program', command: PYTHON },
 ];
 
-for (const { command, prepare } of HARMS)
+for (const { command, prepare } of chooseRows(HARMS, ({ by }) => by))
   test(`${command.slice(0, 40)} is taken back`, async (context) => {
     const { session, workspace } = await open(context, [command], prepare);
     const before = tree(workspace);

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { decide } from '../../src/policy/decide.js';
 import { presetRules } from '../../src/policy/presets.js';
@@ -25,12 +26,14 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 
 const createRepository = (t: TestContext): string => {
   const folder = realpathSync(temporaryFolder(t, 'discarded'));
-  mkdirSync(path.join(folder, 'src/deep'), { recursive: true });
-  for (const name of ['src/a.ts', 'src/deep/b.ts', 'other.ts'])
-    writeFileSync(path.join(folder, name), COMMITTED);
-  git(folder, 'init', '-q');
-  git(folder, 'add', '-A');
-  git(folder, 'commit', '-qm', 'first');
+  fillFolder(folder, 'a repository', (made) => {
+    mkdirSync(path.join(made, 'src/deep'), { recursive: true });
+    for (const name of ['src/a.ts', 'src/deep/b.ts', 'other.ts'])
+      writeFileSync(path.join(made, name), COMMITTED);
+    git(made, 'init', '-q');
+    git(made, 'add', '-A');
+    git(made, 'commit', '-qm', 'first');
+  });
   return folder;
 };
 

@@ -469,6 +469,7 @@ for (const [title, work] of keeping)
 
 test('control: nothing is said of text that the session wrote itself', async (t) => {
   const folder = makeFolder(t, { 'src/a': 'one\n' });
+  await folder.rest();
   const session = folder.session('one');
   await session.bash('echo agent >> src/a', () => folder.write('src/a', 'one\nagent\n'));
   await session.end();
