@@ -6,6 +6,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { decide } from '../../src/policy/decide.js';
 import { presetRules } from '../../src/policy/presets.js';
 import { shellFacts } from '../../src/policy/shell/shell-facts.js';
@@ -107,7 +108,14 @@ const NAMING = [
   'git undo src/a.ts',
 ];
 
-for (const form of NAMING)
+/** What a form says of the files, and how: words that are read in one way. */
+const kindOf = (form: string): string =>
+  [
+    /git(?: -C \S+| --no-pager)? (\w+)/.exec(form)?.[1],
+    ...(/ (?:-C|--no-pager|--|HEAD|-[fs]|--source|\.|-rf)(?= |=|$)|[*;&]/g.exec(form) ?? []),
+  ].join(' ');
+
+for (const form of chooseRows(NAMING, kindOf))
   test(`a file is no branch: ${form} asks about a change of the user, and about none of the session`, async (t) => {
     const folder = createRepository(t);
     git(folder, 'config', 'alias.co', 'checkout');
@@ -173,7 +181,7 @@ for (const command of [
     assert.match(await decisionOn(folder, command), /^ask: /);
   });
 
-for (const form of FORMS) {
+for (const form of chooseRows(FORMS, kindOf)) {
   test(`after rm -rf src: ${form} is allowed`, async (t) => {
     const folder = createRepository(t);
     rmSync(path.join(folder, 'src'), { recursive: true });
