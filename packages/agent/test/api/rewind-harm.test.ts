@@ -9,7 +9,6 @@ import { callTools, rawCall, say, testModel } from '../../../../test/kit/runtime
 import { tree } from '../../../../test/kit/workspace-tree.js';
 import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { chooseRows } from '../../../../test/tier.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { createAgent, type Session } from '../../src/session/create-agent.js';
 
@@ -76,12 +75,7 @@ const open = async (
   return { session, workspace };
 };
 
-type Harm = {
-  /** What does the harm. */
-  readonly by: 'git' | 'shell' | 'program' | 'formatter';
-  readonly command: string;
-  prepare?(workspace: string): void;
-};
+type Harm = { readonly command: string; prepare?(workspace: string): void };
 
 const makeSources = (workspace: string): void => {
   mkdirSync(path.join(workspace, 'many'));
@@ -99,18 +93,16 @@ const PYTHON =
   ' os.chmod("notes.txt", 0o600); os.symlink("nowhere", "made"); open("new.txt", "w").write("n")\'';
 
 const HARMS: readonly Harm[] = [
-  { by: 'shell', command: 'rm -rf src precious.txt' },
-  { by: 'git', command: 'git checkout -- .' },
-  { by: 'git', command: 'git reset --hard' },
-  { by: 'git', command: 'git clean -fd' },
-  { by: 'formatter', command: FORMATTER, prepare: makeSources },
-  { by: 'program', command: 'npm run clean' },
-  { by: 'shell', command: 'mv precious.txt draft src/' },
-  { by: 'shell', command: "sed -i 's/let/const/; s/\\r$//' src/*.ts" },
-  { by: 'program', command: PYTHON },
+  { command: 'git reset --hard' },
+  { command: 'git clean -fd' },
+  { command: FORMATTER, prepare: makeSources },
+  { command: 'npm run clean' },
+  { command: 'mv precious.txt draft src/' },
+  { command: "sed -i 's/let/const/; s/\\r$//' src/*.ts" },
+  { command: PYTHON },
 ];
 
-for (const { command, prepare } of chooseRows(HARMS, ({ by }) => by))
+for (const { command, prepare } of HARMS)
   test(`${command.slice(0, 40)} is taken back`, async (context) => {
     const { session, workspace } = await open(context, [command], prepare);
     const before = tree(workspace);

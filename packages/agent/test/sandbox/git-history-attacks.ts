@@ -84,7 +84,6 @@ export const ATTACKS: readonly Attack[] = [
     script:
       'git stash clear; git branch -D side loose; git tag -d light heavy; git reflog expire --expire=now --expire-unreachable=now --all; git -c gc.reflogExpire=now gc -q --prune=now',
   },
-  { name: 'drops a stash', kind: 'reflogs', script: 'git stash drop; git stash drop' },
   {
     name: 'truncates packs and loose objects in place',
     kind: 'content of objects',
@@ -107,24 +106,13 @@ for f in glob.glob(os.environ['G'] + '/objects/??/*'):
     kind: 'content of refs',
     script: 'git pack-refs --all; echo garbage > $G/packed-refs; rm -rf $G/logs',
   },
-  {
-    name: 'lets all packed refs name a commit that is not there',
-    kind: 'content of refs',
-    script: `git pack-refs --all; sed -i -E 's/^[0-9a-f]{40} /${'1'.repeat(40)} /' $G/packed-refs; rm -rf $G/logs`,
-  },
   { name: 'writes garbage into HEAD', kind: 'content of refs', script: 'echo garbage > $G/HEAD' },
-  {
-    name: 'writes garbage into a branch',
-    kind: 'content of refs',
-    script: 'echo garbage > $G/refs/heads/main; rm -rf $G/logs',
-  },
   {
     name: 'adds a branch to a commit that is not there',
     kind: 'content of refs',
     script: `echo ${'2'.repeat(40)} > $G/refs/heads/new`,
   },
-  { name: 'writes garbage into the index', kind: 'the index', script: 'echo garbage > $G/index' },
-  { name: 'deletes the index', kind: 'the index', script: 'rm -f $G/index' },
+  { name: 'writes garbage into the index', script: 'echo garbage > $G/index' },
   {
     name: 'moves .git elsewhere',
     kind: 'all of it',
@@ -139,11 +127,6 @@ for f in glob.glob(os.environ['G'] + '/objects/??/*'):
     name: 'puts links in place of folders of objects',
     kind: 'folders of objects',
     script: 'for d in $G/objects/??; do rm -rf $d; ln -s /tmp $d; done',
-  },
-  {
-    name: 'renames the folder of objects',
-    kind: 'folders of objects',
-    script: 'mv $G/objects $G/old; mkdir $G/objects; for d in $G/objects/??; do mv $d ./; done',
   },
   {
     name: 'hides history by replacements, grafts and a shallow border',

@@ -111,15 +111,6 @@ export const rows: readonly Row[] = [
     warning: notCommitted('b', DIRTY),
   },
   {
-    title: "a new file of the user's that the agent edits is left alone",
-    kind: 'dirty before',
-    given: 'echo user > new',
-    when: [[{ edit: 'new', text: 'x' }]],
-    status: ['?? new'],
-    note: notCommitted('new', DIRTY),
-    warning: notCommitted('new', DIRTY),
-  },
-  {
     title: 'what is left alone is said once',
     kind: 'edits in turn',
     given: 'echo user >> b',
@@ -150,12 +141,6 @@ export const rows: readonly Row[] = [
     given: 'git rev-parse HEAD > .git/MERGE_HEAD',
     when: [[{ edit: 'a', text: 'x' }], 'rm .git/MERGE_HEAD', [{ edit: 'b', text: 'y' }]],
     committed: ['M\ta', 'M\tb'],
-  },
-  {
-    title: 'several edits of one file are one change',
-    kind: 'edits in turn',
-    when: [[{ edit: 'a', text: 'x' }, { edit: 'a', text: 'y' }, { command: 'echo z >> a' }]],
-    committed: ['M\ta'],
   },
   {
     title: 'what a call has changed that the phases are not told of is committed, too',
@@ -201,15 +186,6 @@ export const rows: readonly Row[] = [
     given: 'echo x >> a; git commit -qam more',
     when: [[{ command: 'git reset -q --soft HEAD~1' }]],
     status: ['M  a'],
-  },
-  {
-    title: 'nor is one whose files the agent leaves in the tree',
-    kind: 'taken back',
-    given: 'echo x >> a; git commit -qam more',
-    when: [[{ command: 'git reset -q HEAD~1' }]],
-    status: [' M a'],
-    note: notCommitted('a', 'it came with a switch of branches, a stash or an undone commit'),
-    warning: notCommitted('a', 'it came with a switch'),
   },
   {
     title:

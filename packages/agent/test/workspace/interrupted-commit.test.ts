@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { chooseRows } from '../../../../test/tier.js';
 import { createHooks } from '../../src/workspace/after-tool-hooks.js';
 import { CommitClaim, newClaimName } from '../../src/workspace/commit-claim.js';
 import { createLateHooks } from '../../src/workspace/late-hooks.js';
@@ -77,8 +76,6 @@ for (const moment of MOMENTS) {
 
 type Row = {
   readonly title: string;
-  /** Rows of one kind stand for each other. Default: it stands alone. */
-  readonly kind?: string;
   readonly moment: Moment;
   /** What the user does between the kill and the resumed session. */
   readonly meanwhile: string;
@@ -89,18 +86,9 @@ type Row = {
 const rows: readonly Row[] = [
   {
     title: 'the user has committed something else',
-    kind: 'commits',
     moment: 'prepared',
     meanwhile: 'echo user > b; git commit -qm theirs b',
     after: 'theirs\nfirst\n M a\n?? new\n',
-    told: /was not made: the branch has been moved since/,
-  },
-  {
-    title: 'the user has committed the files',
-    kind: 'commits',
-    moment: 'prepared',
-    meanwhile: 'git add -A; git commit -qm theirs',
-    after: 'theirs\nfirst\n',
     told: /was not made: the branch has been moved since/,
   },
   {
@@ -119,34 +107,16 @@ const rows: readonly Row[] = [
   },
   {
     title: 'the user removed our lock and committed on top of it',
-    kind: 'removes the lock',
     moment: 'moved',
     meanwhile: 'rm .git/index.lock; git add -A; echo user > b; git commit -qm theirs b',
     after: 'theirs\nfeat: cut off\nfirst\n',
     told: /Your changes were committed/,
   },
   {
-    title: 'the user removed our lock',
-    kind: 'removes the lock',
-    moment: 'moved',
-    meanwhile: 'rm .git/index.lock',
-    after: 'feat: cut off\nfirst\n',
-    told: /Your changes were committed/,
-  },
-  {
     title: 'the user has staged something else',
-    kind: 'goes on',
     moment: 'prepared',
     meanwhile: 'echo user > b; git add b',
     after: 'feat: cut off\nfirst\nM  b\n',
-    told: /Your changes were committed/,
-  },
-  {
-    title: 'the user has edited a file again',
-    kind: 'goes on',
-    moment: 'prepared',
-    meanwhile: 'echo user >> a',
-    after: 'feat: cut off\nfirst\n M a\n',
     told: /Your changes were committed/,
   },
   {
@@ -165,8 +135,7 @@ const rows: readonly Row[] = [
   },
 ];
 
-const chosen = chooseRows(rows, ({ kind, title }) => kind ?? title);
-for (const { title, moment, meanwhile, after, told } of chosen) {
+for (const { title, moment, meanwhile, after, told } of rows) {
   test(`an interrupted commit is settled where ${title}`, async (t) => {
     const place = await makeRepository(t);
     const effect = await interruptCommit(place, moment);

@@ -3,7 +3,6 @@ import { mkdirSync, renameSync, statSync, utimesSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import '../../../../test/own-process.js';
-import { chooseRows } from '../../../../test/tier.js';
 import { acquireLock } from '../../src/journal/lock.js';
 import { lockPath } from '../../src/journal/state-folder.js';
 import { type Folder, makeFolder, type WatchedSession } from './whose-changes.js';
@@ -243,7 +242,7 @@ const attributes: readonly (readonly [where: string, config: string | null])[] =
   ['d/.gitattributes', null],
 ];
 
-for (const [where, config] of chooseRows(attributes))
+for (const [where, config] of attributes)
   test(`a file that git stores in other bytes by ${where} comes back with its own`, async (t) => {
     const folder = makeFolder(t, { 'd/a': 'one $Id$\n', '.gitignore': '.gitattributes\n' });
     folder.write(where, '* ident\n');
@@ -407,8 +406,6 @@ const DIRTY = 'one\ntwo\nmine\n';
 /** Commands after which a text of the user is gone, in whatever words. */
 const losing: readonly (readonly [command: string, work: (folder: Folder) => void])[] = [
   ['git checkout src/a', ({ git }) => git('checkout', 'src/a')],
-  ['git checkout -q .', ({ git }) => git('checkout', '-q', '.')],
-  ['git stash', ({ git }) => git('stash')],
   ['git reset --hard', ({ git }) => git('reset', '-q', '--hard')],
   ['rm src/a', ({ remove }) => remove('src/a')],
   ['sed -i s/mine/yours/ src/a', ({ write }) => write('src/a', 'one\ntwo\nyours\n')],
@@ -421,8 +418,7 @@ const losing: readonly (readonly [command: string, work: (folder: Folder) => voi
   ],
 ];
 
-const losingWays = chooseRows(losing, ([text]) => text.split(' ')[0] ?? '');
-for (const [text, work] of losingWays)
+for (const [text, work] of losing)
   test(`that uncommitted text is gone is said after ${text}, with the way back`, async (t) => {
     const folder = makeFolder(t, { 'src/a': 'one\ntwo\n' });
     folder.write('src/a', DIRTY);
