@@ -14,6 +14,7 @@ import { hashBytes } from '@pawl/agent/journal/state-folder';
 import { type CarriedFiles, exportSession } from '@pawl/agent/journal/transfer';
 import { scriptedModel } from '@pawl/agent/models/scripted-model';
 import { openSession } from '@pawl/agent/session/create-agent';
+import { chooseRows } from '../../../../test/tier.js';
 import { type Forgery, plant } from './forged-journal.js';
 import { runInProcess } from './in-process.js';
 import { type Ended, makePlace, type Place } from './pawl.js';
@@ -75,6 +76,15 @@ type Outcome =
 
 type Row = {
   readonly name: string;
+  /** Of rows that the same line of code judges. Default: the row alone. */
+  readonly kind?:
+    | 'folder of the user'
+    | 'plain'
+    | 'disguised'
+    | 'link'
+    | 'link to a protected path'
+    | 'too many paths'
+    | 'id';
   readonly changes: readonly Change[];
   readonly outcome: Outcome;
   /** The folder that the journal names. Default: where the user stands. */
@@ -124,6 +134,7 @@ const taken = (checkpoint: string, changes: Summary, more: object = {}): object 
 
 const homes: readonly Row[] = [
   {
+    kind: 'folder of the user',
     name: 'a home, from another folder',
     changes: [made('.profile')],
     workspace: home,
@@ -131,12 +142,14 @@ const homes: readonly Row[] = [
     outcome: HOME,
   },
   {
+    kind: 'folder of the user',
     name: 'a home, where the user stands',
     changes: [made('.bash_profile')],
     workspace: home,
     outcome: HOME,
   },
   {
+    kind: 'folder of the user',
     name: 'a file of the home without a dot',
     changes: [made('bin/git', fileOf(EVIL, 0o755))],
     workspace: home,
@@ -149,12 +162,14 @@ const homes: readonly Row[] = [
     outcome: HOME,
   },
   {
+    kind: 'folder of the user',
     name: '~/.config',
     changes: [made('nvim/init.lua')],
     workspace: inHome('.config'),
     outcome: HOME,
   },
   {
+    kind: 'folder of the user',
     name: '~/.local/bin',
     changes: [made('git', fileOf(EVIL, 0o755))],
     workspace: inHome('.local/bin'),
@@ -196,6 +211,7 @@ const protectedNames: readonly string[] = [
 const places: readonly Row[] = [
   ...protectedNames.map(
     (name): Row => ({
+      kind: /^[a-zA-Z./-]+$/.test(name) && !name.includes('ENVRC') ? 'plain' : 'disguised',
       name: `a protected path, ${JSON.stringify(name)}`,
       changes: [made(name)],
       outcome: LEFT,
@@ -219,22 +235,31 @@ const places: readonly Row[] = [
 
 const links: readonly Row[] = [
   {
+    kind: 'link',
     name: 'a link to an absolute path',
     changes: [made('notes', link('/etc/passwd'))],
     outcome: LEFT,
   },
-  { name: 'a link above', changes: [made('notes', link('../home/.bashrc'))], outcome: LEFT },
   {
+    kind: 'link',
+    name: 'a link above',
+    changes: [made('notes', link('../home/.bashrc'))],
+    outcome: LEFT,
+  },
+  {
+    kind: 'link',
     name: 'a link above through a name',
     changes: [made('notes', link('src/../../home'))],
     outcome: LEFT,
   },
   {
+    kind: 'link to a protected path',
     name: 'a link to a protected path',
     changes: [made('notes', link('.git/config'))],
     outcome: LEFT,
   },
   {
+    kind: 'link to a protected path',
     name: 'a link where a protected path begins',
     changes: [made('.github', link('src'))],
     outcome: LEFT,
@@ -293,29 +318,34 @@ const forms: readonly Row[] = [
   { name: 'a place above', changes: [made('../home/.profile')], outcome: NO_PLACE },
   { name: 'a place above with a blank', changes: [made('.. /x')], outcome: NO_PLACE },
   {
+    kind: 'id',
     name: 'an id that is a device',
     changes: [made('b.js')],
     id: 'con',
     outcome: refused(/no valid id/),
   },
   {
+    kind: 'id',
     name: 'an id that names a lock',
     changes: [made('b.js')],
     id: 'ok.lock',
     outcome: refused(/no valid id/),
   },
   {
+    kind: 'id',
     name: 'an id that names the scan of another session',
     changes: [made('b.js')],
     id: 'own.scan',
     outcome: refused(/no valid id/),
   },
   {
+    kind: 'too many paths',
     name: 'a manifest of more than 20,000 paths',
     changes: Array.from({ length: 20_001 }, (_, index) => made(`f/${index}`)),
     outcome: refused(/a checkpoint names 2\d+ paths, and an import takes at most 20000/),
   },
   {
+    kind: 'too many paths',
     name: 'more than 100,000 paths in all its checkpoints',
     changes: [made('b.js')],
     outcome: refused(/its checkpoints name 1\d+ paths, and an import takes at most 100000/),
@@ -464,7 +494,7 @@ const expectNamed = (row: Row, ended: Ended, where: string): void => {
 
 const OK_FILE = 'ok.txt fine\n';
 
-for (const row of rows)
+for (const row of chooseRows(rows, ({ kind, name }) => kind ?? name))
   test(`a forged export with ${row.name} writes nothing of its own`, async (context) => {
     const { place, workspace, id, imported, run, written } = await openStage(context, row);
     const { outcome } = row;
@@ -495,7 +525,8 @@ for (const row of rows)
       listTree(path.join(place.folder, 'trees'), []).filter((line) => line.includes('PWNED')),
       [],
     );
-    await expectLive(place, workspace, id, written);
+    if (chooseRows(['commands', 'session'], () => row.name).includes('session'))
+      await expectLive(place, workspace, id, written);
   });
 
 /** The same in an open session, as terminal and editors have it, also once a prompt made it the user's. */
@@ -582,8 +613,4 @@ test('the dry run of a session from here names each file, too', async (context) 
   await runInProcess(place, ['-p', 'go', ...model]);
   const dry = await runInProcess(place, ['rewind', '', '--at', '0', '--dry-run']);
   assert.match(dry.stdout, /^ {2}new\.txt deleted$/m, text(dry));
-});
-
-test('there are forty forged exports and more', () => {
-  assert.ok(rows.length >= 40, String(rows.length));
 });
