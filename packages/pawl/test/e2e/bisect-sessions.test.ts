@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { countCases, SEED } from '../../../../test/tier.js';
+import { countCases, isDeep, SEED } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, sessionOf } from './pawl.js';
 
@@ -12,7 +12,7 @@ import { expectCode, makePlace, sessionOf } from './pawl.js';
  * PAWL_COUNT their number.
  */
 
-const SESSIONS = countCases(4);
+const SESSIONS = countCases(3);
 
 type Random = (below: number) => number;
 
@@ -57,7 +57,9 @@ type Generated = Plant & { readonly commands: readonly string[] };
 const generate = (random: Random): Generated => {
   const plant = PLANTS[random(PLANTS.length)] ?? PLANTS[0];
   assert.ok(plant);
-  const commands = Array.from({ length: 3 + random(10) }, (_, index) => noise(random, index));
+  const commands = Array.from({ length: 3 + random(isDeep ? 10 : 4) }, (_, index) =>
+    noise(random, index),
+  );
   const at = random(commands.length + 1);
   return { ...plant, commands: [...commands.slice(0, at), plant.breaks, ...commands.slice(at)] };
 };
