@@ -1,16 +1,10 @@
 /**
- * What checkpoints cost: rounds with them against rounds without (`checkpoints = off`), the first
- * one, and going back. A checkpoint keeps the files of the workspace; a heat is one run of Pawl
- * (contest.ts).
+ * What checkpoints cost: rounds with them against rounds without (`checkpoints = off`). A
+ * checkpoint keeps the files of the workspace; a heat is one run of Pawl (contest.ts).
  */
 
-import { fileURLToPath } from 'node:url';
-import type { Times } from './checkpoint-cost.js';
 import { type Contestant, type Heat, openArena, type Task } from './contest.js';
 import { median } from './figures.js';
-import { inOwnProcess } from './own-process.js';
-
-// ---- Rounds that change nothing ----
 
 /** It changes no file, but its text can't show that. */
 const command = (round: number): string => `sh -c true step-${round}`;
@@ -35,7 +29,8 @@ const off = (place: Contestant['place']): Contestant => ({
 const gaps = (heats: readonly Heat[]): number =>
   median(heats.flatMap(({ gapsMs }) => gapsMs.slice(3)));
 
-const rounds = async (): Promise<string> => {
+/** `npm run bench -- checkpoints` */
+export const benchCheckpoints = async (): Promise<string> => {
   const arena = await openArena();
   const lines: string[] = [];
   try {
@@ -70,23 +65,5 @@ const rounds = async (): Promise<string> => {
     '| ms a round without changes | off | on | more | ratio | goal |',
     '|---|--:|--:|--:|--:|--:|',
     ...lines,
-  ].join('\n');
-};
-
-/** `npm run bench -- checkpoints` */
-export const benchCheckpoints = async (): Promise<string> => {
-  const runs: Times[] = [];
-  const file = fileURLToPath(new URL('checkpoint-cost.ts', import.meta.url));
-  for (let run = 0; run < 3; run++) runs.push(await inOwnProcess<Times>(file));
-  const row = (name: string, figure: (times: Times) => number, goal: string): string =>
-    `| ${name} | ${median(runs.map(figure)).toFixed(0)} | ${goal} |`;
-  return [
-    await rounds(),
-    '',
-    '| ms, in a process of its own | pawl | goal |',
-    '|---|--:|--:|',
-    row('the first checkpoint, 10,000 clean files of git', ({ firstMs }) => firstMs[0], '≤ 1000'),
-    row('the first checkpoint, 10,000 untracked files', ({ firstMs }) => firstMs[1], '≤ 1000'),
-    row('going back by 100 files', ({ rewindMs }) => rewindMs, '≤ 300'),
   ].join('\n');
 };

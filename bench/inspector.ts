@@ -15,7 +15,6 @@ import {
 } from '../test/kit/inspector/browser.js';
 import { StoredSession } from '../test/kit/inspector/stored-session.js';
 import { median } from './figures.js';
-import { costRows } from './inspector-cost.js';
 import { longEvents, SETTINGS } from './long-session.js';
 
 const EVENTS = 10_000;
@@ -91,8 +90,6 @@ export const benchInspector = async (): Promise<string> => {
       `| ${EVENTS.toLocaleString('en-US')} events | ms, median | goal |`,
       '|---|--:|--:|',
       ...(await pageRows(folder)),
-      '',
-      ...(await costRows()),
     ].join('\n');
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -4,15 +4,11 @@
  * are.
  */
 
-import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:net';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { fileJournals } from '../packages/agent/src/journal/file-store.js';
 import { scriptedModel } from '../packages/agent/src/models/scripted-model.js';
-import { identifyProcess } from '../packages/agent/src/platform/start-program.js';
 import { createAgent, type Session } from '../packages/agent/src/session/create-agent.js';
 import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';
@@ -92,77 +88,6 @@ const rowOf = (count: number, runs: readonly Run[]): string => {
   )} | ${each(middle((run) => run.heapMegabytes) * 1_000, 1)} | ${middle((run) => run.residentMegabytes).toFixed(1)} |`;
 };
 
-const LIVE = 50;
-const LIVE_TIMES = 11;
-
-/**
- * Records of detached sessions, each with a socket that answers, as `pawl sessions --live` finds
- * them.
- */
-const writeLive = async (stateFolder: string): Promise<readonly Server[]> => {
-  const folder = path.join(stateFolder, 'pawl', 'detached');
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const now = Date.now();
-  const activity = {
-    kind: 'resting',
-    words: 'has answered',
-    sinceMs: now,
-    questions: [],
-    costUsd: 0.1,
-    rounds: 3,
-  };
-  const place = { workspace: folder, cwd: folder, title: 'make the tests pass', flags: {} };
-  const common = {
-    ...place,
-    version: 1,
-    startedAtMs: now,
-    process: identifyProcess(),
-    activity,
-    end: null,
-  };
-  return Promise.all(
-    Array.from({ length: LIVE }, async (_, index) => {
-      const file = path.join(folder, `20260101-000000-${index}`);
-      const record = { ...common, sessionId: path.basename(file) };
-      await writeFile(`${file}.json`, JSON.stringify(record), { mode: 0o600 });
-      const server = createServer((socket) => socket.destroy());
-      await new Promise<void>((resolve) => server.listen(`${file}.sock`, resolve));
-      return server;
-    }),
-  );
-};
-
-/** `pawl sessions --live` with many rows against the same without any, in alternation. */
-const benchLiveList = async (): Promise<string> => {
-  const folder = await mkdtemp(path.join(tmpdir(), 'pawl-live-'));
-  const [full, empty] = [path.join(folder, 'full'), path.join(folder, 'empty')];
-  const servers = await writeLive(full);
-  try {
-    const timed = async (state: string, rows: number): Promise<number> => {
-      const startedAt = performance.now();
-      const words = [path.resolve('packages/pawl/bin/pawl.js'), 'sessions', '--live'];
-      const env = { ...process.env, XDG_STATE_HOME: state };
-      const { stdout } = await promisify(execFile)(process.execPath, words, { env });
-      if (stdout.split('\n').length - 1 !== rows) throw new Error(`listed: ${stdout}`);
-      return performance.now() - startedAt;
-    };
-    const times: Readonly<Record<'none' | 'many', number[]>> = { none: [], many: [] };
-    for (let time = 0; time < LIVE_TIMES; time += 1) {
-      times.none.push(await timed(empty, 0));
-      times.many.push(await timed(full, LIVE));
-    }
-    const [none, many] = [median(times.none), median(times.many)];
-    return [
-      '| `pawl sessions --live`, wall, ms | no session | 50 sessions | for the 50 |',
-      '|---|--:|--:|--:|',
-      `| median of ${LIVE_TIMES} | ${none.toFixed(0)} | ${many.toFixed(0)} | ${(many - none).toFixed(0)} |`,
-    ].join('\n');
-  } finally {
-    for (const server of servers) server.close();
-    await rm(folder, { recursive: true, force: true });
-  }
-};
-
 export const benchSessions = async (): Promise<string> => {
   const rows: string[] = [];
   for (const count of COUNTS) {
@@ -177,8 +102,6 @@ export const benchSessions = async (): Promise<string> => {
     ...rows,
     '',
     `Median of ${TIMES} runs; two requests to the scripted model, one file read, one journal on the disk each. All sessions are open and idle when memory is looked at.`,
-    '',
-    await benchLiveList(),
   ].join('\n');
 };
 

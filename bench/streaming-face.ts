@@ -12,8 +12,7 @@ import {
   statusRow,
 } from '../packages/terminal/src/live-area.js';
 import { loadMarkdown } from '../packages/terminal/src/markdown.js';
-import { wrapText } from '../packages/terminal/src/paint.js';
-import { makeSafe, safe } from '../packages/terminal/src/safe-text.js';
+import { safe } from '../packages/terminal/src/safe-text.js';
 import { Transcript } from '../packages/terminal/src/transcript.js';
 import { sections } from './streaming-text.js';
 
@@ -47,30 +46,6 @@ const plain = (): Face => ({
   take: (token) => write(token.replaceAll('\n', '\r\n')),
   end: () => undefined,
 });
-
-/** As log-update does it: each picture erases the unfinished text and writes it again, plain. */
-const rewriting = (): Face => {
-  let tail = '';
-  let drawn = 0;
-  let time = 0;
-  const draw = (): void => {
-    const cut = tail.lastIndexOf('\n\n') + 2;
-    const done = cut > 1 ? tail.slice(0, cut) : '';
-    tail = tail.slice(done.length);
-    const rows = [...wrapText(makeSafe(tail), COLUMNS), 'answering', '> '];
-    const erase = drawn > 1 ? `\u001b[${drawn - 1}A` : '';
-    write(`${erase}\r\u001b[J${done.replaceAll('\n', '\r\n')}${rows.join('\r\n')}`);
-    drawn = rows.length;
-  };
-  return {
-    take(token) {
-      tail += token;
-      time += TOKEN_MS;
-      if (time % 33 === 0) draw();
-    },
-    end: draw,
-  };
-};
 
 /** The product's: Markdown, highlighted code, status, a live area. */
 const pawl = (): Face => {
@@ -118,7 +93,7 @@ const pawl = (): Face => {
   };
 };
 
-const faces: Readonly<Record<string, () => Face>> = { plain, rewriting, pawl };
+const faces: Readonly<Record<string, () => Face>> = { plain, pawl };
 
 const run = async (): Promise<void> => {
   const makeFace = faces[face];

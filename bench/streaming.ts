@@ -1,5 +1,5 @@
 /**
- * What streaming a reply costs in a terminal: CPU and bytes of three faces (streaming-face.ts),
+ * What streaming a reply costs in a terminal: CPU and bytes of two faces (streaming-face.ts),
  * and the time from a key to its letter on the screen while a reply streams.
  */
 
@@ -11,7 +11,7 @@ import { spawn } from '@lydell/node-pty';
 import { build } from 'esbuild';
 import { median } from './figures.js';
 
-const FACES = ['plain', 'rewriting', 'pawl'] as const;
+const FACES = ['plain', 'pawl'] as const;
 
 type Cost = {
   readonly tokens: number;

@@ -299,7 +299,7 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
   for (const folder of ['environments', 'shell'])
     removeAllStale(path.join(root, DIST, folder), kept);
   replaceFile(
-    path.join(root, 'THIRD-PARTY.md'),
+    path.join(root, 'packages/pawl/THIRD-PARTY.md'),
     thirdParty(root, [
       ...Object.keys(metafile.inputs),
       ...program.flatMap(({ metafile: { inputs } }) => Object.keys(inputs)),

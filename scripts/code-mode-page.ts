@@ -1,6 +1,6 @@
 /**
  * The page of the code mode of seed 004 (a published text that describes an agent as a state
- * machine): its chart from its table, our arrows from ours. The rest is written by hand.
+ * machine): its chart and its arrows from its table. The rest is written by hand.
  */
 
 import { type SeedEdge, seedEdges } from '../packages/ask/src/run/seed-projection.js';
@@ -26,16 +26,11 @@ const edgeOf = ({ from, event, when, to, action }: SeedEdge) =>
 const seedMachine: MachineDescription = { ...codeMode, edges: seedEdges.map(edgeOf), ignored: [] };
 
 /**
- * The page with everything that comes from the tables put in anew. Throws when it has no place for
- * it.
+ * The page with everything that comes from the table put in anew. Throws when it has no place for it.
  */
 export const fillCodeModePage = (text: string): string =>
   splice(
-    splice(
-      splice(text, 'diagram', fenced(mermaid(seedMachine))),
-      'words',
-      markdownTable(seedMachine),
-    ),
-    'table',
-    markdownTable(codeMode),
+    splice(text, 'diagram', fenced(mermaid(seedMachine))),
+    'words',
+    markdownTable(seedMachine),
   );

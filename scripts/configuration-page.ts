@@ -1,4 +1,4 @@
-/** The table of settings in docs/configuration.md. */
+/** The table of settings in docs/set-up/configuration.md. */
 
 import {
   flagName,
@@ -8,7 +8,7 @@ import {
 } from '../packages/pawl/src/settings/setting-table.js';
 import { splice } from './diagram.js';
 
-export const configurationPage = 'docs/configuration.md';
+export const configurationPage = 'docs/set-up/configuration.md';
 
 const projectMay: Readonly<Record<ProjectMay, string>> = {
   no: 'nothing',

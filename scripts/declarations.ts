@@ -25,7 +25,13 @@ const withPaths = (file: string, text: string): string =>
  */
 export const emitDeclarations = (folder: string): void => {
   const compiler = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const words = [compiler, '-p', path.join(root, 'tsconfig.types.json'), '--outDir', folder];
+  const words = [
+    compiler,
+    '-p',
+    path.join(root, 'packages/pawl/tsconfig.types.json'),
+    '--outDir',
+    folder,
+  ];
   const { status, stdout } = spawnSync(process.execPath, words, { cwd: root, encoding: 'utf8' });
   if (status !== 0) throw new Error(`the declarations can't be emitted:\n${stdout}`);
   for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {

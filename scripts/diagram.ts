@@ -1,6 +1,6 @@
 /**
  * Puts generated content into documents, between markers such as `<!-- table:begin -->`. Below
- * that: the blocks of docs/machine.md.
+ * that: the blocks of docs/design/machine.md.
  */
 
 import { answersTo } from '../packages/agent/src/machine/action.js';
@@ -53,12 +53,12 @@ export const splice = (text: string, part: Part, content: string): string => {
 /** A diagram as GitHub draws it. */
 export const fenced = (mermaid: string): string => `\`\`\`mermaid\n${mermaid.trim()}\n\`\`\``;
 
-/** The example that docs/machine.md shows. */
+/** The example that docs/design/machine.md shows. */
 export const DRIVE_EXAMPLE = 'examples/16-drive-the-machine.ts';
 
 export const exampleOf = (text: string): string => `\`\`\`ts\n${text.trim()}\n\`\`\``;
 
-/** docs/machine.md as it starts, before anything is put into it. */
+/** docs/design/machine.md as it starts, before anything is put into it. */
 export const emptyMachineDocument = [
   '# The machine',
   '',

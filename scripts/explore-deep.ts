@@ -1,6 +1,6 @@
 /**
  * `npm run explore`: explores the machine within larger bounds, and writes the figures with
- * their date into docs/exploration.md. Takes long.
+ * their date into docs/proof/exploration.md. Takes long.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -18,7 +18,7 @@ import {
 import { projections } from '../packages/verify/src/projections/all-projections.js';
 import { splice } from './diagram.js';
 
-const DOCUMENT = path.join(fileURLToPath(import.meta.url), '../../docs/exploration.md');
+const DOCUMENT = path.join(fileURLToPath(import.meta.url), '../../docs/proof/exploration.md');
 const STATES_MAX = 20_000_000;
 const STATES_WANTED = 1_000_000;
 

@@ -1,14 +1,6 @@
-/**
- * docs/json-stream.schema.json from packages/pawl/src/headless/record-schema.ts; `npm run update`
- * writes it.
- */
-import { fileURLToPath } from 'node:url';
+/** docs/json-stream.schema.json of the package, from packages/pawl/src/headless/record-schema.ts. */
 import { toJsonSchema } from '@valibot/to-json-schema';
 import { recordSchema } from '../packages/pawl/src/headless/record-schema.js';
-
-export const schemaFile = fileURLToPath(
-  new URL('../docs/json-stream.schema.json', import.meta.url),
-);
 
 /** Our tests are strict; readers must not be: fields may be added within a version. */
 const withoutClosedObjects = (name: string, value: unknown): unknown =>

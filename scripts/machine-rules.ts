@@ -1,10 +1,10 @@
-/** The rules of the machine as docs/rules.md, which is written by hand, has them. */
+/** The rules of the machine as docs/design/rules.md, which is written by hand, has them. */
 
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { MachineRule } from '../packages/inspector/src/model/explain-state-and-arrow.js';
 
-export const RULES_PAGE = 'docs/rules.md';
+export const RULES_PAGE = 'docs/design/rules.md';
 
 export type DocumentedRule = MachineRule & {
   /** Titles of tests, by file. A title that is built from parts is named by its fixed part. */
@@ -13,7 +13,7 @@ export type DocumentedRule = MachineRule & {
 
 const ENTRY =
   /^(?<anchor>\S+)\n\n(?<text>.+)\n\n- States: (?<states>.+)\n(?:- Events: (?<events>.+)\n)?- Tests: (?<tests>.+)$/;
-const TEST = /\[([^\]]+)\]\(\.\.\/([^)]+)\)/g;
+const TEST = /\[([^\]]+)\]\(\.\.\/\.\.\/([^)]+)\)/g;
 
 const readNames = (list: string): readonly string[] | 'every' =>
   list.startsWith('every ') ? 'every' : [...list.matchAll(/`(\w+)`/g)].map(([, name = '']) => name);

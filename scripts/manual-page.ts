@@ -1,6 +1,4 @@
-/**
- * packages/pawl/man/pawl.1, from the parser's commands and flags, the settings, and the exit codes.
- */
+/** man/pawl.1 of the package, from the parser's commands and flags, the settings, and exit codes. */
 
 import { providers } from '../packages/agent/src/models/provider-table.js';
 import { buildProgram } from '../packages/pawl/src/commands/command-line.js';
@@ -10,8 +8,6 @@ import {
 } from '../packages/pawl/src/commands/shell-completion.js';
 import { exitCodes } from '../packages/pawl/src/process/exit-codes.js';
 import { settings } from '../packages/pawl/src/settings/setting-table.js';
-
-export const manualPage = 'packages/pawl/man/pawl.1';
 
 /**
  * A line that begins with a dot or a quote would be an order; a hyphen is one that can be copied.
@@ -72,7 +68,7 @@ export const manualText = (): string => {
   const { help, flags, commands } = describeProgram(buildProgram(() => undefined)); // none is run
   const known = new Set(flags.map(({ written, help: text }) => `${written} ${text}`));
   return [
-    '.\\" Made by npm run update; do not edit.',
+    '.\\" Made from the sources of Pawl; do not edit.',
     '.TH PAWL 1',
     '.SH NAME',
     `pawl \\- ${escapeText(help)}`,
@@ -112,7 +108,7 @@ export const manualText = (): string => {
       ([name, code]) => item(String(code), meanings[name as keyof typeof exitCodes]), // a name in `exitCodes`
     ),
     '.SH SEE ALSO',
-    'The folder docs of the package: configuration.md, headless.md, models.md, permissions.md.',
+    'The folder docs of the package, which begins with README.md.',
     '',
   ].join('\n');
 };

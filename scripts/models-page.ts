@@ -1,4 +1,4 @@
-/** The table of providers in docs/models.md. */
+/** The table of providers in docs/set-up/models.md. */
 
 import {
   type Provider,
@@ -7,7 +7,7 @@ import {
 } from '../packages/agent/src/models/provider-table.js';
 import { splice } from './diagram.js';
 
-export const modelsPage = 'docs/models.md';
+export const modelsPage = 'docs/set-up/models.md';
 
 const code = (text: string): string => `\`${text}\``;
 
@@ -42,7 +42,7 @@ const table = [
   '| model | API | key | address |',
   '|---|---|---|---|',
   ...providers.map(row),
-  `| ${code('scripted/FILE')} | a JSON file: [scripted model](scripted-model.md) | none | |`,
+  `| ${code('scripted/FILE')} | a JSON file: [scripted model](../build/scripted-model.md) | none | |`,
 ].join('\n');
 
 export const fillModelsPage = (page: string): string => splice(page, 'providers', table);

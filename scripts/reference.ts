@@ -1,13 +1,11 @@
 /**
  * The reference of the library: every export of the package's three faces (entry points) with its
- * comment and its declaration, read off the declarations that users get. `npm run update` writes
- * it.
+ * comment and its declaration, read off the declarations that users get. scripts/papers.ts puts it
+ * into the package.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseSync } from 'oxc-parser';
-import { emitDeclarations } from './declarations.js';
 import { isNode, type Node, nameOf } from './tidy/source.js';
 
 type Face = { readonly name: string; readonly entry: string; readonly page: string };
@@ -235,7 +233,7 @@ const pageOf = (
   return [
     `# Reference: \`${name}\``,
     '',
-    `Made from the declarations by \`npm run update\`. [The library](../library.md) says how things are used.`,
+    `Made from the declarations. [The library](../build/library.md) says how things are used.`,
     '',
     `${linksTo(values)}`,
     '',
@@ -247,19 +245,13 @@ const pageOf = (
   ].join('\n');
 };
 
-/** The pages by file. Emits the declarations into a temporary folder. */
-export const referencePages = (): ReadonlyMap<string, string> => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'pawl-declarations-'));
-  try {
-    emitDeclarations(folder);
-    const machine = exportsOf(folder, 'pawl/src/machine.d.ts');
-    return new Map(
-      faces.map((face) => {
-        const isMachine = face.entry === 'pawl/src/machine.d.ts';
-        return [face.page, pageOf(face, exportsOf(folder, face.entry), isMachine ? [] : machine)];
-      }),
-    );
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+/** The pages by file. `folder` has the declarations of `emitDeclarations`. */
+export const referencePages = (folder: string): ReadonlyMap<string, string> => {
+  const machine = exportsOf(folder, 'pawl/src/machine.d.ts');
+  return new Map(
+    faces.map((face) => {
+      const isMachine = face.entry === 'pawl/src/machine.d.ts';
+      return [face.page, pageOf(face, exportsOf(folder, face.entry), isMachine ? [] : machine)];
+    }),
+  );
 };

@@ -13,8 +13,8 @@ const { values } = parseArgs({
   options: { tag: { type: 'string' }, publish: { type: 'boolean', default: false } },
 });
 
-/** What is published. */
-const PACKAGE = 'packages/pawl';
+/** What is published; `npm run pack` has made it. */
+const PACKAGE = 'dist/package';
 
 const run = (program: string, words: readonly string[], cwd = '.'): string => {
   const { status, stdout, stderr } = spawnSync(program, words, {

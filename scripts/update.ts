@@ -1,9 +1,9 @@
 /**
  * `npm run update`: rewrites everything that is generated. The diff is the review. The charts of
- * the inspector and the pictures in docs/pictures, the diagram in docs/machine.md, the pages of
- * docs/seeds, THIRD-PARTY.md, docs/json-stream.schema.json, the tables of docs/configuration.md and
- * docs/models.md, packages/pawl/man/pawl.1, docs/reference; golden traces, the worlds of the
- * exploration, and what the examples print (their tests write them when UPDATE=1).
+ * the inspector and the pictures in docs/pictures, the diagram in docs/design/machine.md, the pages of
+ * docs/seeds, the tables of docs/set-up/configuration.md and docs/set-up/models.md; golden traces, the worlds of
+ * the exploration, and what the examples print (their tests write them when UPDATE=1). What only the
+ * package holds is made by `npm run pack`.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -25,14 +25,11 @@ import {
   fenced,
   splice,
 } from './diagram.js';
-import { schemaText } from './json-schema.js';
 import { MACHINE_SHAPES, machineShapesText } from './machine-shapes.js';
-import { manualPage, manualText } from './manual-page.js';
 import { fillModelsPage, modelsPage } from './models-page.js';
 import { chartsText, layOutAll } from './pictures/charts.js';
 import { machinePictures } from './pictures/machine.js';
 import { readmePicture } from './pictures/session.js';
-import { referencePages } from './reference.js';
 import { fillSeedPage, seedPage } from './seed-pages.js';
 import { allTests } from './test-runner/choose.js';
 
@@ -47,8 +44,8 @@ const rewrite = (file: string, fresh: string): void => {
 
 const updateDiagrams = (): void => {
   const diagram = fenced(mermaid(agent));
-  const document = existsSync(inRoot('docs/machine.md'))
-    ? readFileSync(inRoot('docs/machine.md'), 'utf8')
+  const document = existsSync(inRoot('docs/design/machine.md'))
+    ? readFileSync(inRoot('docs/design/machine.md'), 'utf8')
     : emptyMachineDocument;
   const example = exampleOf(readFileSync(inRoot(DRIVE_EXAMPLE), 'utf8'));
   const parts = [
@@ -58,7 +55,7 @@ const updateDiagrams = (): void => {
     ['example', example],
   ] as const;
   rewrite(
-    'docs/machine.md',
+    'docs/design/machine.md',
     parts.reduce((text, [part, content]) => splice(text, part, content), document),
   );
 };
@@ -108,9 +105,6 @@ rewrite(MACHINE_SHAPES, machineShapesText());
 updateDiagrams();
 await updatePictures();
 updateSeedPages();
-rewrite('docs/json-stream.schema.json', schemaText());
 rewrite(configurationPage, fillConfigurationPage(readFileSync(inRoot(configurationPage), 'utf8')));
 rewrite(modelsPage, fillModelsPage(readFileSync(inRoot(modelsPage), 'utf8')));
-rewrite(manualPage, manualText());
-for (const [page, text] of referencePages()) rewrite(page, text);
 process.exitCode = updateByTests() ? 0 : 1;

@@ -34,7 +34,6 @@ const NAMES = [
     'picomatch',
     'knip',
     'zod',
-    'xstate',
     'publint',
     'tsx',
   ],

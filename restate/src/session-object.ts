@@ -274,7 +274,7 @@ const ended = async (ctx: Context, parts: SessionObjectParts, arrival: Arrival):
  *    recorded results: a call that is repeated on another node asks for the same.
  * 3. Entries are durable before anybody sees them and before the work they start.
  *
- * Names and options of the engine: docs/many-machines.md says why each is as it is.
+ * Names and options of the engine: docs/build/many-machines.md says why each is as it is.
  */
 export const sessionObject = (parts: SessionObjectParts) =>
   restate.object({

@@ -5,9 +5,11 @@
  */
 
 import xterm from '@xterm/headless';
-import { coloursOf, palettes } from '../screens/picture.js';
-import { type Cell, type Output, type Shot, screenOf } from '../screens/window.js';
+import { type Cell, coloursOf, palettes, screenRows } from './cells.js';
 import { escapeXml, type Theme } from './svg.js';
+
+/** Output of a program, with the time in seconds since its start. */
+export type Output = readonly [seconds: number, text: string];
 
 type Recording = {
   readonly columns: number;
@@ -45,13 +47,6 @@ const PAUSE_SECONDS = 1.2;
 /** The last frame can be read before the picture begins again. */
 const LAST_SECONDS = 6;
 
-const withCursor = ({ rows, cursor }: Shot): readonly (readonly Cell[])[] =>
-  rows.map((row, index) =>
-    row.map((cell, column) =>
-      cursor?.row === index && cursor.column === column ? { ...cell, inverse: true } : cell,
-    ),
-  );
-
 /** The screens of a recording, each for as long as it was there. */
 const play = async ({ columns, rows, outputs }: Recording): Promise<readonly Frame[]> => {
   const terminal = new xterm.Terminal({
@@ -66,7 +61,7 @@ const play = async ({ columns, rows, outputs }: Recording): Promise<readonly Fra
     const next = outputs[index + 1]?.[0] ?? null;
     const lasts = next === null ? LAST_SECONDS : next - seconds;
     if (lasts < FRAME_SECONDS) continue;
-    const shown = { rows: withCursor(screenOf(terminal)), seconds: lasts };
+    const shown = { rows: screenRows(terminal), seconds: lasts };
     frames.push({ ...shown, seconds: next === null ? lasts : Math.min(lasts, PAUSE_SECONDS) });
   }
   terminal.dispose();

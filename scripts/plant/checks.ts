@@ -1,4 +1,4 @@
-/** Checks of a whole machine, bundled with each faulty copy. A finding is a sentence. */
+/** Checks of a whole machine, bundled with each copy that has a fault. A finding is a sentence. */
 
 import { AssertionError } from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -46,9 +46,6 @@ export const walk = (): string | null =>
     forAll(quietContext as unknown as TestContext, WALKS, (walked) => void roam(walked), SEED);
     return null;
   });
-
-export const configurations = (): readonly string[] =>
-  createConfigurations(bounds).map(({ name }) => name);
 
 /** The finding of the explorer in a configuration; null if there is none. */
 export const explore = (name: string, statesMax: number): string | null => {

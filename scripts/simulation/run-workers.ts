@@ -1,12 +1,14 @@
-/**
- * Runs simulated sessions in several threads, in parts, and adds up their reports.
- */
+/** Runs simulated sessions in several threads, in parts, and adds up their reports. */
 
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import { build } from 'esbuild';
 import type { SimulationReport } from '../../packages/verify/src/simulation/report-types.js';
-import { buildWorker, type PlantedFault } from './build.js';
+import { type Fault, plantFault } from '../plant/fault.js';
+import { workspacePackages } from '../workspace-packages.js';
 
 /**
  * Sessions that a thread runs at once, and until it is replaced: what ended processes leave in
@@ -21,7 +23,8 @@ export type RunOptions = {
   readonly threads: number;
   /** Whether a session that fails is made as short as possible. Default: yes. */
   readonly isShrunk?: boolean;
-  readonly fault?: PlantedFault | null;
+  /** What is planted in the sources. */
+  readonly fault?: Fault | null;
   /** Told after each part. */
   onPart?(done: SimulationReport): void;
 };
@@ -80,10 +83,30 @@ const sum = (one: SimulationReport, other: SimulationReport): SimulationReport =
   };
 };
 
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Writes the program of a thread (worker.ts); returns its path. */
+const buildWorker = async (fault: Fault | null): Promise<string> => {
+  const outfile = path.join(root, `node_modules/.cache/pawl-simulation/${process.pid}.mjs`);
+  await build({
+    absWorkingDir: root,
+    entryPoints: ['scripts/simulation/worker.ts'],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    packages: 'external',
+    logLevel: 'silent',
+    plugins: [workspacePackages(root), plantFault(fault)],
+  });
+  return outfile;
+};
+
 /** Runs sessions in several threads; no part begins after one has failed. */
 export const runWorkers = async (options: RunOptions): Promise<SimulationReport> => {
   const { seed, sessions, threads, isShrunk = true, fault = null, onPart } = options;
-  const program = await buildWorker(fault === null ? 'plain' : 'planted', fault);
+  const program = await buildWorker(fault);
   let next = 0;
   let total: SimulationReport = { sessions: 0, events: 0, situations: {}, failure: null };
   const work = async (): Promise<void> => {

@@ -24,7 +24,7 @@ const OWN_PROCESS = 'test/own-process.ts';
 
 /**
  * Unit tests that `npm run check` leaves to `npm test`, where each has a process of its own: all
- * but one of those that compute for more than 2 s. The one is about docs/rules.md, which changes
+ * but one of those that compute for more than 2 s. The one is about docs/design/rules.md, which changes
  * often.
  */
 export const LONG_UNIT_TESTS: readonly string[] = [

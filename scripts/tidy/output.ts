@@ -1,6 +1,6 @@
 /**
  * Nothing writes to a terminal but packages/terminal/src/write.ts, which makes texts safe. This
- * file finds the ways around it.
+ * file finds the ways around it; `console` and `fork` are found by Biome.
  */
 
 import {
@@ -102,13 +102,6 @@ const propertyFault = (node: Node): string | null => {
     : null;
 };
 
-const forkFault = (node: Node): string | null =>
-  node.type === 'ImportDeclaration' &&
-  stringOf(node.source) === 'node:child_process' &&
-  childrenOf(node).some((child) => nameOf(child.imported) === 'fork')
-    ? 'fork, whose child inherits'
-    : null;
-
 const textIn = (node: Node): string => {
   if (node.type !== 'TemplateElement') return stringOf(node) ?? '';
   const { value } = node;
@@ -122,16 +115,11 @@ const sequenceFault = (node: Node): string | null =>
     ? 'a control sequence: those that are sent stand in packages/terminal/src/paint.ts'
     : null;
 
-const consoleFault = (node: Node, parent: Node | null, field: string): string | null =>
-  nameOf(node) === 'console' && parent !== null && field !== 'property' && field !== 'key'
-    ? 'console'
-    : null;
-
 /** All ways around the writer in a source of a package. */
 export const outputFaults = (source: Source): readonly Fault[] => {
   const { file } = source;
   const faults: Fault[] = [];
-  walk(source.program, (node, parent, field) => {
+  walk(source.program, (node, parent) => {
     const add = (text: string): void =>
       void faults.push({ file, line: source.lineOf(node.start), text });
     const sequence = COMPOSERS.has(file) ? null : sequenceFault(node);
@@ -141,9 +129,7 @@ export const outputFaults = (source: Source): readonly Fault[] => {
       streamFault(node, parent) ??
       boundFault(node, parent) ??
       callFault(node) ??
-      propertyFault(node) ??
-      forkFault(node) ??
-      consoleFault(node, parent, field);
+      propertyFault(node);
     if (found !== null) add(`${found}: ${ADVICE}`);
   });
   return faults;

@@ -12,6 +12,8 @@ export type Node = { readonly type: string; readonly start: number; readonly end
   readonly [field: string]: unknown;
 };
 
+type Range = { readonly start: number; readonly end: number };
+
 export type Import = { readonly specifier: string; readonly start: number };
 
 /** A parsed file. `file` is relative to the root, with slashes. */
@@ -19,6 +21,8 @@ export type Source = {
   readonly file: string;
   readonly text: string;
   readonly program: Node;
+  /** The text with blanks in place of comments and of what stands in strings. */
+  readonly code: string;
   readonly imports: readonly Import[];
   readonly comments: readonly { readonly value: string; readonly start: number }[];
   readonly lineOf: (offset: number) => number;
@@ -109,6 +113,26 @@ const importsOf = (program: Node): readonly Import[] => {
   return found;
 };
 
+const isText = (node: Node): boolean =>
+  node.type === 'TemplateElement' || (node.type === 'Literal' && typeof node.value === 'string');
+
+/** The text with blanks in place of comments and of what stands in strings. */
+const blank = (text: string, program: Node, comments: readonly Range[]): string => {
+  const ranges: Range[] = [...comments];
+  walk(program, (node) => {
+    if (isText(node) && node.end - node.start > 2)
+      ranges.push({ start: node.start + 1, end: node.end - 1 });
+  });
+  const pieces: string[] = [];
+  let end = 0;
+  for (const range of ranges.toSorted((one, other) => one.start - other.start)) {
+    const hidden = text.slice(range.start, range.end).replace(/[^\n]/g, ' ');
+    pieces.push(text.slice(end, range.start), hidden);
+    end = range.end;
+  }
+  return [...pieces, text.slice(end)].join('');
+};
+
 /** Throws where the file does not parse. */
 export const parse = (file: string, text: string): Source => {
   const { program, comments, errors } = parseSync(file, text);
@@ -121,6 +145,7 @@ export const parse = (file: string, text: string): Source => {
     file,
     text,
     program: tree,
+    code: blank(text, tree, comments),
     imports: importsOf(tree),
     comments,
     lineOf: lineFinder(text),

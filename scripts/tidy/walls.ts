@@ -1,6 +1,6 @@
 /**
- * The walls between packages: a package imports another one through its `exports`, and only if its
- * package.json names it. Packages, folders beside each other and files have no circle; type imports
+ * The walls between packages: a package imports another one by its name, and only if its
+ * package.json says so. Packages, folders beside each other and files have no circle; type imports
  * count. Tests of a package import what the package may import, its own files by their paths, and
  * what all tests share: test/ and scripts/. What they share knows no tests of a package.
  */
@@ -9,7 +9,7 @@ import path from 'node:path';
 import type { Fault, Source } from './source.js';
 
 /** What a package.json says about the package in whose folder it lies. */
-export type Manifest = {
+type Manifest = {
   readonly name: string;
   /** All that it may import. */
   readonly dependencies: ReadonlySet<string>;
@@ -18,33 +18,21 @@ export type Manifest = {
 /** By folder: `agent` of packages/agent. */
 export type Manifests = ReadonlyMap<string, Manifest>;
 
-const DEPENDENCY_FIELDS = ['dependencies', 'devDependencies', 'peerDependencies'];
-
-const isTable = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;
-
 /** Throws where the text is no JSON. */
 export const readManifest = (text: string): Manifest => {
-  const manifest: unknown = JSON.parse(text);
-  if (!isTable(manifest)) return { name: '', dependencies: new Set() };
-  const lists = DEPENDENCY_FIELDS.map((field) => manifest[field]).filter(isTable);
-  return { name: String(manifest.name), dependencies: new Set(lists.flatMap(Object.keys)) };
+  const manifest = JSON.parse(text) as Readonly<Record<string, unknown>>; // of our own package.json
+  const names = ['dependencies', 'devDependencies', 'peerDependencies'].flatMap((field) =>
+    Object.keys(manifest[field] ?? {}),
+  );
+  return { name: String(manifest.name), dependencies: new Set(names) };
 };
 
-const SOURCE = /^packages\/([^/]+)\/src\//;
+const PLACE = /^packages\/([^/]+)\/(src|test)\//;
 
 /** A file of a package's sources. */
-export const isPackageSource = (file: string): boolean => SOURCE.test(file);
+export const isPackageSource = (file: string): boolean => PLACE.exec(file)?.[2] === 'src';
 
-const TEST = /^packages\/([^/]+)\/test\//;
-
-/** A test of a package, or what helps one. */
-const isPackageTest = (file: string): boolean => TEST.test(file);
-
-/** A test, or what helps one. */
-export const isTest = (file: string): boolean => file.startsWith('test/') || isPackageTest(file);
-
-const packageOf = (file: string): string => SOURCE.exec(file)?.[1] ?? '';
+const packageOf = (file: string): string => PLACE.exec(file)?.[1] ?? '';
 
 /** Parts that are pure, and know nothing but themselves and what is named here. */
 const PURE_PARTS: readonly { readonly part: RegExp; readonly knows: RegExp }[] = [
@@ -55,51 +43,56 @@ const PURE_PARTS: readonly { readonly part: RegExp; readonly knows: RegExp }[] =
   },
 ];
 
-/** `@pawl/agent/journal` is a package's name and a path inside it. */
-const splitSpecifier = (specifier: string): { readonly name: string; readonly inside: string } => {
-  const parts = specifier.split('/');
-  const count = specifier.startsWith('@') ? 2 : 1;
-  return { name: parts.slice(0, count).join('/'), inside: parts.slice(count).join('/') };
-};
-
 /** The file of the workspace that an import names; null for anything else. */
 const resolve = (file: string, specifier: string, manifests: Manifests): string | null => {
   if (specifier.startsWith('.'))
     return path.posix.join(path.posix.dirname(file), specifier).replace(/\.js$/, '.ts');
-  const { name, inside } = splitSpecifier(specifier);
-  const folder = [...manifests].find(([, manifest]) => manifest.name === name)?.[0];
-  return folder === undefined
-    ? null
-    : `packages/${folder}/src/${inside === '' ? 'index' : inside}.ts`;
+  const [folder, { name }] = [...manifests].find(
+    ([, manifest]) => specifier === manifest.name || specifier.startsWith(`${manifest.name}/`),
+  ) ?? ['', { name: '' }];
+  if (folder === '') return null;
+  return `packages/${folder}/src/${specifier.slice(name.length + 1) || 'index'}.ts`;
 };
 
 const importFault = (file: string, specifier: string, manifests: Manifests): string | null => {
-  const here = packageOf(file);
-  const manifest = manifests.get(here);
-  if (manifest === undefined) return `packages/${here} has no package.json`;
   const target = resolve(file, specifier, manifests);
+  const [, here = '', room] = PLACE.exec(file) ?? [];
+  if (here === '')
+    return file.startsWith('test/') && !file.endsWith('.test.ts') && /\/test\//.test(target ?? '')
+      ? `what all tests share imports no tests of a package ('${specifier}')`
+      : null;
   const pure = PURE_PARTS.find(({ part }) => part.test(file));
   if (pure !== undefined && (target === null || !pure.knows.test(target)))
     return `a pure part imports only pure parts ('${specifier}')`;
+  const tops =
+    room === 'src' ? [`packages/${here}/src/`] : [`packages/${here}/`, 'test/', 'scripts/'];
   if (specifier.startsWith('.'))
-    return packageOf(target ?? '') === here
+    return tops.some((top) => target?.startsWith(top))
       ? null
-      : `another package is imported by its name, and nothing outside packages ('${specifier}')`;
-  const { name } = splitSpecifier(specifier);
-  if (name.startsWith('node:')) return null;
-  if (name === manifest.name) return `a package never imports itself by its name ('${specifier}')`;
-  return manifest.dependencies.has(name)
+      : `another package is imported by its name, and its tests by none ('${specifier}')`;
+  const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
+  const manifest = manifests.get(here);
+  if (name === manifest?.name) return `a package never imports itself by its name ('${specifier}')`;
+  const isFree = name.startsWith('node:') || (room === 'test' && target === null);
+  return isFree || manifest?.dependencies.has(name)
     ? null
     : `packages/${here}/package.json does not name ${name}`;
 };
+
+/** For the sources and the tests of packages, and what the tests share. */
+export const importFaults = (source: Source, manifests: Manifests): readonly Fault[] =>
+  source.imports.flatMap(({ specifier, start }) => {
+    const text = importFault(source.file, specifier, manifests);
+    return text === null ? [] : [{ file: source.file, line: source.lineOf(start), text }];
+  });
+
+type Edges = ReadonlyMap<string, ReadonlySet<string>>;
 
 /**
  * Groups of nodes that reach each other, each in the order in which its nodes were met: strongly
  * connected components, by Tarjan's algorithm.
  */
-const findCircles = (
-  edges: ReadonlyMap<string, ReadonlySet<string>>,
-): readonly (readonly string[])[] => {
+const findCircles = (edges: Edges): readonly (readonly string[])[] => {
   const low = new Map<string, number>();
   const index = new Map<string, number>();
   const waiting: string[] = [];
@@ -121,140 +114,92 @@ const findCircles = (
   return found;
 };
 
-/** Edges between groups of files: of packages, or of files themselves. */
-const edgesBetween = (
-  sources: readonly Source[],
-  manifests: Manifests,
-  groupOf: (file: string) => string | null,
-): ReadonlyMap<string, ReadonlySet<string>> => {
-  const edges = new Map<string, Set<string>>();
+/** By file the files of packages that it imports. */
+const importedFiles = (sources: readonly Source[], manifests: Manifests): Edges => {
   const known = new Set(sources.map(({ file }) => file));
-  for (const { file, imports } of sources) {
+  return new Map(
+    sources.map(({ file, imports }) => {
+      const targets = imports.map(({ specifier }) => resolve(file, specifier, manifests) ?? '');
+      return [file, new Set(targets.filter((target) => known.has(target)))] as const;
+    }),
+  );
+};
+
+/** The same edges between groups of files; a file whose group is null counts for nothing. */
+const groupEdges = (files: Edges, groupOf: (file: string) => string | null): Edges => {
+  const edges = new Map<string, Set<string>>();
+  for (const [file, targets] of files) {
     const from = groupOf(file);
     if (from === null) continue;
-    const targets = edges.get(from) ?? new Set();
-    edges.set(from, targets);
-    for (const { specifier } of imports) {
-      const target = resolve(file, specifier, manifests);
-      const to = target !== null && known.has(target) ? groupOf(target) : null;
-      if (to !== null && to !== from) targets.add(to);
+    const reached = edges.get(from) ?? new Set();
+    edges.set(from, reached);
+    for (const target of targets) {
+      const to = groupOf(target);
+      if (to !== null && to !== from) reached.add(to);
     }
   }
   return edges;
 };
 
-const PACKAGE_FOLDER = /^packages\/[^/]+\/src(\/|$)/;
-
-/** `packages/agent/src/models` and what is above it, down from `packages/agent/src`. */
-const foldersAbove = (file: string): readonly string[] => {
-  const folder = path.posix.dirname(file);
-  return PACKAGE_FOLDER.test(folder) ? [...foldersAbove(folder), folder] : [];
-};
-
-/** All folders of sources. */
-const parentFolders = (sources: readonly Source[]): readonly string[] => [
-  ...new Set(sources.flatMap(({ file }) => foldersAbove(file))),
+/** All folders of the sources of packages. */
+const foldersOf = (files: Edges): readonly string[] => [
+  ...new Set(
+    [...files.keys()].flatMap((file) =>
+      [...file.matchAll(/\//g)].map(({ index }) => file.slice(0, index)).slice(2),
+    ),
+  ),
 ];
 
-/**
- * Of files below `parent` the folder in it; null of a file that lies in `parent` itself, or
- * elsewhere.
- */
+/** The folder in `parent` in which a file lies; null of a file that lies elsewhere or right in it. */
 const folderWithin =
   (parent: string) =>
   (file: string): string | null => {
-    if (!file.startsWith(`${parent}/`)) return null;
-    const [folder = '', ...rest] = file.slice(parent.length + 1).split('/');
-    return rest.length === 0 ? null : `${parent}/${folder}`;
+    const end = file.startsWith(`${parent}/`) ? file.indexOf('/', parent.length + 1) : -1;
+    return end < 0 ? null : file.slice(0, end);
   };
 
-const circleFaults = (sources: readonly Source[], manifests: Manifests): readonly Fault[] => {
-  const faultOf = (what: string, circle: readonly string[], file: string): Fault => ({
-    file,
+/** Circles of files, of folders beside each other, and of packages. */
+export const circleFaults = (
+  sources: readonly Source[],
+  manifests: Manifests,
+): readonly Fault[] => {
+  const files = importedFiles(sources, manifests);
+  const folders = foldersOf(files).map((parent) => groupEdges(files, folderWithin(parent)));
+  const all = [
+    ...findCircles(files).map((circle) => ['files', circle] as const),
+    ...folders.flatMap(findCircles).map((circle) => ['folders', circle] as const),
+    ...findCircles(groupEdges(files, packageOf)).map((circle) => ['packages', circle] as const),
+  ];
+  return all.map(([what, circle]) => ({
+    file: what === 'packages' ? `packages/${circle[0]}/package.json` : (circle[0] ?? ''),
     line: 1,
     text: `circle of ${what}: ${circle.join(', ')}`,
-  });
-  return [
-    ...findCircles(edgesBetween(sources, manifests, (file) => file)).map((circle) =>
-      faultOf('files', circle, circle[0] ?? ''),
-    ),
-    ...parentFolders(sources)
-      .flatMap((parent) => findCircles(edgesBetween(sources, manifests, folderWithin(parent))))
-      .map((circle) => faultOf('folders', circle, circle[0] ?? '')),
-    ...findCircles(edgesBetween(sources, manifests, packageOf)).map((circle) =>
-      faultOf('packages', circle, `packages/${circle[0]}/package.json`),
-    ),
-  ];
+  }));
 };
 
 const SMALL_LINES = 60;
-
-/** Whether an import loads its file only when it is reached. */
-const isLate = (source: Source, start: number): boolean => source.text.startsWith('import(', start);
 
 /**
  * A small file that one other file imports belongs below its user there. What is loaded late stands
  * apart, and so do faces and programs, which nobody imports.
  */
-const smallFileFaults = (sources: readonly Source[], manifests: Manifests): readonly Fault[] => {
+export const smallFileFaults = (
+  sources: readonly Source[],
+  manifests: Manifests,
+): readonly Fault[] => {
   const importers = new Map<string, Set<string>>();
   const loadedLate = new Set<string>();
-  for (const source of sources)
-    for (const { specifier, start } of source.imports) {
-      const target = resolve(source.file, specifier, manifests) ?? '';
-      if (isLate(source, start)) loadedLate.add(target);
-      importers.set(target, (importers.get(target) ?? new Set()).add(source.file));
+  for (const { file, text, imports } of sources)
+    for (const { specifier, start } of imports) {
+      const target = resolve(file, specifier, manifests) ?? '';
+      if (text.startsWith('import(', start)) loadedLate.add(target);
+      importers.set(target, (importers.get(target) ?? new Set()).add(file));
     }
   return sources.flatMap(({ file, text }) => {
     const [importer, ...others] = importers.get(file) ?? [];
-    const isSmall = text.split('\n').length <= SMALL_LINES;
-    const isFace = path.posix.basename(file) === 'index.ts';
-    if (!isSmall || isFace || importer === undefined || others.length > 0 || loadedLate.has(file))
-      return [];
-    return [{ file, line: 1, text: `a small file that only ${importer} imports: put it there` }];
+    const isSmall = text.split('\n').length <= SMALL_LINES && !file.endsWith('/index.ts');
+    return isSmall && importer !== undefined && others.length === 0 && !loadedLate.has(file)
+      ? [{ file, line: 1, text: `a small file that only ${importer} imports: put it there` }]
+      : [];
   });
 };
-
-/** For the sources of packages. */
-export const wallFaults = (sources: readonly Source[], manifests: Manifests): readonly Fault[] => [
-  ...sources.flatMap(({ file, imports, lineOf }) =>
-    imports.flatMap(({ specifier, start }) => {
-      const text = importFault(file, specifier, manifests);
-      return text === null ? [] : [{ file, line: lineOf(start), text }];
-    }),
-  ),
-  ...circleFaults(sources, manifests),
-  ...smallFileFaults(sources, manifests),
-];
-
-const testImportFault = (file: string, specifier: string, manifests: Manifests): string | null => {
-  const target = resolve(file, specifier, manifests);
-  const here = TEST.exec(file)?.[1];
-  if (here === undefined)
-    return target !== null && isPackageTest(target) && !file.endsWith('.test.ts')
-      ? `what all tests share imports no tests of a package ('${specifier}')`
-      : null;
-  if (specifier.startsWith('.'))
-    return target !== null &&
-      [`packages/${here}/`, 'test/', 'scripts/'].some((top) => target.startsWith(top))
-      ? null
-      : `a test imports another package by its name, and no tests of another one ('${specifier}')`;
-  const manifest = manifests.get(here);
-  const { name } = splitSpecifier(specifier);
-  if (target === null || manifest?.dependencies.has(name) === true) return null;
-  return name === manifest?.name
-    ? `a package never imports itself by its name ('${specifier}')`
-    : `packages/${here}/package.json does not name ${name}`;
-};
-
-/** For tests and what helps them. */
-export const testWallFaults = (
-  sources: readonly Source[],
-  manifests: Manifests,
-): readonly Fault[] =>
-  sources.flatMap(({ file, imports, lineOf }) =>
-    imports.flatMap(({ specifier, start }) => {
-      const text = testImportFault(file, specifier, manifests);
-      return text === null ? [] : [{ file, line: lineOf(start), text }];
-    }),
-  );

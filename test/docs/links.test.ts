@@ -5,7 +5,6 @@ import path from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { buildProgram } from '../../packages/pawl/src/commands/command-line.js';
-import { exitCodes } from '../../packages/pawl/src/process/exit-codes.js';
 
 /** What the documents name is there: files, headings, commands, flags, exit codes. */
 
@@ -15,8 +14,8 @@ const documents = [
     existsSync(path.join(root, file)),
   ),
   ...readdirSync(path.join(root, 'packages'))
-    .flatMap((name) => [`packages/${name}/README.md`, `packages/${name}/src/README.md`])
-    .filter((file) => file !== 'packages/pawl/README.md' && existsSync(path.join(root, file))),
+    .map((name) => `packages/${name}/README.md`)
+    .filter((file) => existsSync(path.join(root, file))),
   ...readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
     .map((file) => `docs/${file}`),
@@ -129,9 +128,6 @@ const flagFaults = (document: string, text: string): readonly string[] =>
     .filter((flag) => !allFlags.has(flag) && !FOREIGN_FLAGS.has(flag))
     .map((flag) => `${document}: no command has the flag ${flag}`);
 
-const codesIn = (file: string): readonly number[] =>
-  [...read(file).matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
-
 describe('documents', () => {
   it('are found, and so are the commands that they may name', () => {
     assert.ok(documents.length > 5);
@@ -150,16 +146,41 @@ describe('documents', () => {
       assert.deepEqual([...commandFaults(document, text), ...flagFaults(document, text)], []);
     });
   }
+});
 
-  it('docs/headless.md lists exactly the exit codes there are', () => {
-    assert.deepEqual(codesIn('docs/headless.md'), Object.values(exitCodes));
-  });
+/** `a["words"] --> b & c["words"]` of a drawing: each arrow as a pair of names. */
+const arrowsIn = (drawing: string): readonly (readonly [string, string])[] =>
+  [...drawing.replace(/\["[^"]*"\]/g, '').matchAll(/^ *(\w+) --> (.+)$/gm)].flatMap(
+    ([, from = '', to = '']) => to.split(' & ').map((name) => [from, name] as const),
+  );
+
+it('the drawing of the packages has an arrow, or a way, for each import that a package names', () => {
+  const arrows = arrowsIn(read('docs/design/architecture.md'));
+  const below = (name: string): readonly string[] =>
+    arrows.filter(([from]) => from === name).flatMap(([, to]) => [to, ...below(to)]);
+  for (const name of readdirSync(path.join(root, 'packages'))) {
+    const { dependencies, devDependencies } = JSON.parse(read(`packages/${name}/package.json`));
+    const imported = Object.keys({ ...dependencies, ...devDependencies })
+      .filter((one) => one.startsWith('@pawl/'))
+      .map((one) => one.slice('@pawl/'.length));
+    assert.deepEqual(
+      imported.filter((one) => !below(name).includes(one)),
+      [],
+      `${name}: no arrow leads there`,
+    );
+    const drawn = arrows.filter(([from]) => from === name).map(([, to]) => to);
+    assert.deepEqual(
+      drawn.filter((one) => !imported.includes(one)),
+      [],
+      `${name}: an arrow that is no import`,
+    );
+  }
 });
 
 describe('the check of documents', () => {
   const rows = [
     { text: 'See [it](nowhere.md).', fault: /nowhere\.md leads nowhere/ },
-    { text: 'See [it](docs/journal.md#nothing).', fault: /no heading #nothing/ },
+    { text: 'See [it](docs/design/journal.md#nothing).', fault: /no heading #nothing/ },
     { text: 'In `packages/agent/tabel.ts` it is.', fault: /no packages\/agent\/tabel\.ts/ },
     { text: '```sh\npawl sesions\n```\n', fault: /no command 'pawl sesions'/ },
     { text: '```sh\ngit diff | pawl -p - --pre plan\n```\n', fault: /no flag --pre$/ },

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { agent } from '../../packages/agent/src/machine/machine.js';
 import { type DocumentedRule, RULES_PAGE, readRules } from '../../scripts/machine-rules.js';
 
-/** docs/rules.md: of one form, complete, kept by tests that exist, and cited only where it has the rule. */
+/** docs/design/rules.md: of one form, complete, kept by tests that exist, and cited only where it has the rule. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
@@ -112,7 +112,7 @@ test('no anchor stands twice, and anchors are words', () => {
 
 test('an entry without a text, states or tests, or with more than these, is named', () => {
   const entry =
-    '### it-holds\n\nIt holds.\n\n- States: every state\n- Tests: [it](../test/it.test.ts)';
+    '### it-holds\n\nIt holds.\n\n- States: every state\n- Tests: [it](../../test/it.test.ts)';
   assert.deepEqual(readRules(`# Rules\n\n## A subject\n\n${entry}\n`), [
     {
       anchor: 'it-holds',
@@ -125,7 +125,7 @@ test('an entry without a text, states or tests, or with more than these, is name
   for (const line of [
     'It holds.\n\n',
     '- States: every state\n',
-    '- Tests: [it](../test/it.test.ts)',
+    '- Tests: [it](../../test/it.test.ts)',
   ])
     assert.throws(() => readRules(entry.replace(line, '')), /this entry is no rule:\nit-holds/);
   assert.throws(() => readRules(`${entry}\n- More: this`), /this entry is no rule/);
@@ -139,7 +139,7 @@ const citingFiles = [
   ...['packages', 'test', 'scripts', 'bench', 'docs', 'examples'].flatMap((folder) =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter(
-        (file) => CITING.test(file) && !/node_modules|^pawl\/(dist|docs|[A-Z]+\.md)/.test(file),
+        (file) => CITING.test(file) && !/node_modules|^pawl\/(dist|THIRD-PARTY\.md)/.test(file),
       )
       .map((file) => path.join(folder, file)),
   ),
@@ -174,7 +174,7 @@ test('no citation of a rule leads nowhere, and none is a number', () => {
 
 test('a citation that leads nowhere, or is a number, is named', () => {
   const text = [
-    '/** See docs/rules.md#limit-before-request and docs/rules.md#no-such-rule. */',
+    '/** See rules.md#limit-before-request and rules.md#no-such-rule. */',
     '// As in R12 and R83c, but not R100 (retry, 2.7), in Node 22.2 (case 3).',
     "test('case 7: it holds')",
     "type RuleName =\n  | 'one-request'\n  | 'no-such-promise';",

@@ -103,7 +103,7 @@ describe('the bundle', () => {
         for (const file of ['cli.cjs', 'index.js']) {
           assert.equal(runNode(root, `await import('./packages/pawl/dist/${file}');`), 'b\n', file);
         }
-        const notice = readFileSync(path.join(root, 'THIRD-PARTY.md'), 'utf8');
+        const notice = readFileSync(path.join(root, 'packages/pawl/THIRD-PARTY.md'), 'utf8');
         assert.match(notice, /## old 1\.2\.3 \(MIT\)\n\n```text\nDo what you like\.\n```/);
       },
     ));

@@ -7,7 +7,7 @@ import { cutOut } from '../../scripts/diagram.js';
 
 const page = readFileSync(new URL(`../../${codeModePage}`, import.meta.url), 'utf8');
 
-test(`${codeModePage} shows both tables (if not: npm run update)`, () => {
+test(`${codeModePage} shows the table (if not: npm run update)`, () => {
   assert.equal(fillCodeModePage(page), page);
 });
 

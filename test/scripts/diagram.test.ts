@@ -37,27 +37,30 @@ describe('documents show what the table says', () => {
     assert.equal(cutOut('text', 'diagram'), null);
   });
 
-  it('starts docs/machine.md with a place for both', () => {
+  it('starts docs/design/machine.md with a place for both', () => {
     assert.equal(cutOut(emptyMachineDocument, 'diagram'), '');
     assert.equal(cutOut(emptyMachineDocument, 'table'), '');
   });
 
-  it('docs/machine.md shows the diagram of the table (if not: npm run update)', () => {
-    assert.equal(cutOut(textOf('docs/machine.md'), 'diagram'), fenced(mermaid(agent)));
+  it('docs/design/machine.md shows the diagram of the table (if not: npm run update)', () => {
+    assert.equal(cutOut(textOf('docs/design/machine.md'), 'diagram'), fenced(mermaid(agent)));
   });
 
-  it('docs/machine.md shows the answers to actions and the example (if not: npm run update)', () => {
-    assert.equal(cutOut(textOf('docs/machine.md'), 'answers'), answersTable());
-    assert.equal(cutOut(textOf('docs/machine.md'), 'example'), exampleOf(textOf(DRIVE_EXAMPLE)));
+  it('docs/design/machine.md shows the answers to actions and the example (if not: npm run update)', () => {
+    assert.equal(cutOut(textOf('docs/design/machine.md'), 'answers'), answersTable());
+    assert.equal(
+      cutOut(textOf('docs/design/machine.md'), 'example'),
+      exampleOf(textOf(DRIVE_EXAMPLE)),
+    );
   });
 
   it('the actions of each arrow are those of the traces (if not: npm run update)', () => {
     assert.equal(textOf(ASKED_ACTIONS), askedActionsText());
   });
 
-  it('docs/machine.md shows the table (if not: npm run update)', () => {
+  it('docs/design/machine.md shows the table (if not: npm run update)', () => {
     assert.equal(
-      cutOut(textOf('docs/machine.md'), 'table'),
+      cutOut(textOf('docs/design/machine.md'), 'table'),
       markdownTable(agent, askedActions).trim(),
     );
   });

@@ -80,7 +80,7 @@ describe('a release', () => {
     const folder = mkdtempSync(path.join(tmpdir(), 'pawl-release-'));
     try {
       mkdirSync(path.join(folder, 'scripts'));
-      mkdirSync(path.join(folder, 'packages/pawl'), { recursive: true });
+      mkdirSync(path.join(folder, 'dist/package'), { recursive: true });
       writeFileSync(path.join(folder, 'package.json'), '{ "type": "module" }');
       cpSync(path.join(root, 'scripts', 'release.ts'), path.join(folder, 'scripts', 'release.ts'));
       cpSync(path.join(root, 'scripts', 'release'), path.join(folder, 'scripts', 'release'), {
@@ -89,7 +89,7 @@ describe('a release', () => {
       symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'));
       const write = (manifest: object): void =>
         writeFileSync(
-          path.join(folder, 'packages/pawl/package.json'),
+          path.join(folder, 'dist/package/package.json'),
           JSON.stringify({ ...manifest, type: 'module' }),
         );
       writeFileSync(path.join(folder, 'CHANGELOG.md'), CHANGELOG);

@@ -14,9 +14,9 @@ test('the three agents and the later program of 000 have a page, and the page of
   const names = written.map(({ name }) => name);
   for (const name of ['minimal', 'minimal-head', 'loom', 'sketch'] as const)
     assert.ok(names.includes(name), name);
-  const machine = readFileSync(fileOf('docs/machine.md'), 'utf8');
+  const machine = readFileSync(fileOf('docs/design/machine.md'), 'utf8');
   for (const file of readdirSync(fileOf('docs/seeds')))
-    assert.ok(machine.includes(`(seeds/${file})`), file);
+    assert.ok(machine.includes(`(../seeds/${file})`), file);
 });
 
 for (const view of written) {

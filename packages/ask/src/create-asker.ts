@@ -422,7 +422,7 @@ const most = (models: readonly Model[], read: (model: Model) => number | undefin
 
 /**
  * What calls cost at most under a limit in dollars, for the most expensive of the models. The same
- * counts as in the agent's machine (docs/rules.md#reserve-before-request).
+ * counts as in the agent's machine (rules.md#reserve-before-request).
  */
 const boundCalls = (
   models: readonly Model[],

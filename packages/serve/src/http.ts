@@ -284,7 +284,7 @@ const findRoute = (method: string, requestPath: string): RouteMatch => {
     ? new ApiFault('wrongMethod', `This address takes ${methods.join(' or ')}.`)
     : new ApiFault(
         'notFound',
-        'There is nothing at this address. docs/serve.md lists the requests.',
+        'There is nothing at this address. docs/build/serve.md lists the requests.',
       );
 };
 
@@ -336,7 +336,7 @@ const readBody = async ({ incoming, outgoing, key }: ApiExchange): Promise<unkno
     parsed.why === 'tooDeep' ? `it nests deeper than ${DEPTH_MAX} levels` : 'it is not JSON';
   throw new ApiFault(
     'badRequest',
-    `The body can't be read: ${why}. docs/serve.md has an example of each request.`,
+    `The body can't be read: ${why}. docs/build/serve.md has an example of each request.`,
   );
 };
 

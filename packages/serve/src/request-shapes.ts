@@ -64,7 +64,7 @@ const readWith = <S extends v.GenericSchema>(schema: S, body: unknown): v.InferO
     : issue.message;
   throw new ApiFault(
     'badRequest',
-    `${field}: ${why}. docs/serve.md has an example of each request.`,
+    `${field}: ${why}. docs/build/serve.md has an example of each request.`,
   );
 };
 

@@ -304,7 +304,7 @@ export class ServedSessions {
     await this.#record(key, sessionId);
     const { own } = this.#runtime;
     if (key.isOwner !== 'yes' || own === undefined)
-      throw new ApiFault('notFound', 'There is no such request. docs/serve.md lists them.');
+      throw new ApiFault('notFound', 'There is no such request. docs/build/serve.md lists them.');
     return own(sessionId, body);
   }
 

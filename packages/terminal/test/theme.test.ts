@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { coloursOf } from '../../../scripts/screens/picture.js';
+import { coloursOf } from '../../../scripts/pictures/cells.js';
 import { newKeyReader, readKeys } from '../src/keys.js';
 import {
   type Background,

@@ -9,7 +9,7 @@ import { bring, type Place, type Walker } from './walker.js';
 
 /** Given, when, then. What is left out is not looked at; `does` lists all actions that are not for display. */
 export type Row = {
-  /** The rule that the row is about: docs/rules.md. test/docs/rules.test.ts holds that it is there. */
+  /** The rule that the row is about: docs/design/rules.md. test/docs/rules.test.ts holds that it is there. */
   readonly rule: string;
   readonly title: string;
   readonly given: Place | (() => Walker);

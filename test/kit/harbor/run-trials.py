@@ -1,6 +1,6 @@
 """Plays Harbor's part for the installed agent: reads trials as JSON, runs them, and prints what came of each.
 
-`integrations/harbor` and the stand-ins are on PYTHONPATH. A trial has a folder, a home and a user of its own; `/logs/agent`
+`bench/harbor` and the stand-ins are on PYTHONPATH. A trial has a folder, a home and a user of its own; `/logs/agent`
 of the container is a folder of the machine here.
 """
 

@@ -1,4 +1,4 @@
-# A shell that starts commands, one after the other, so that the agent never forks (docs/reliability.md).
+# A shell that starts commands, one after the other, so that the agent never forks (docs/proof/reliability.md).
 # It outlives the agent if the agent is killed. Any POSIX shell works.
 #
 #   launcher.sh DD FIRST MORE (keep|end) ALIVE

@@ -1,6 +1,6 @@
 /**
  * The actions of the agent's machine: what it asks the runtime to do. session/perform.ts performs
- * each; the event that answers it is listed below, and docs/machine.md comes from its list.
+ * each; the event that answers it is listed below, and docs/design/machine.md comes from its list.
  */
 
 import type { ApprovalRequest } from '../policy/approval-question.js';
@@ -136,8 +136,8 @@ export type NoticeKind =
 export type ActionType = Action['type'];
 
 /**
- * Which events answer an action. The table in docs/machine.md is made from this, and a test walks
- * every arrow of the machine and sees each of them.
+ * Which events answer an action. The table in docs/design/machine.md is made from this, and a test
+ * walks every arrow of the machine and sees each of them.
  *
  * `last`: exactly one of them ends what the action began, unless it was aborted; of ExecuteTools
  * and CancelTools, one for each call. `before`: any number of them may come before it. `late`: may

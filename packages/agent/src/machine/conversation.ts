@@ -140,7 +140,7 @@ export const estimateTokens = (messages: readonly Message[]): number => {
  * The messages of a request: the first `length` of the conversation.
  *
  * Reasoning goes back only to the model that made it, and never from a cut reply
- * (docs/rules.md#reasoning). A summary has a frame that says whose text it is.
+ * (rules.md#reasoning). A summary has a frame that says whose text it is.
  */
 export const requestMessages = (
   conversation: Conversation,

@@ -1,6 +1,6 @@
 /**
- * Rules of docs/rules.md as checks of one step of the machine. Each check returns its faults: a
- * sentence for each broken rule, beginning with the rule's anchor in that document.
+ * Rules of docs/design/rules.md as checks of one step of the machine. Each check returns its
+ * faults: a sentence for each broken rule, beginning with the rule's anchor in that document.
  *
  * From top to bottom: rules for a state; rules for a step, each below its anchor; steps that must
  * lead to a request; work in flight (requests, calls, hooks, timers that have not ended), which the
@@ -284,7 +284,7 @@ const silenceFaults = (
   ];
 };
 
-/** Only these replace what was answered: docs/rules.md#append-only. */
+/** Only these replace what was answered: rules.md#append-only. */
 const REPLACES = new Set<Event['type']>(['CompactionCompleted', 'RewindRequested', 'Rewound']);
 
 /** An answered message never changes, unless the event may replace it. */
@@ -311,7 +311,7 @@ export const stepFaults = (before: State, event: Event, step: AgentStep): readon
   ...flightFaults(before, event, step),
 ];
 
-// ---- docs/rules.md#stale-events ----
+// ---- rules.md#stale-events ----
 
 /** Whether an event answers no work in flight. */
 const isStale = (before: State, event: Event): boolean => {
@@ -365,7 +365,7 @@ const staleFaults = (
     : faults;
 };
 
-// ---- docs/rules.md#usage-counts-once ----
+// ---- rules.md#usage-counts-once ----
 
 /** The usage in an event and the id under which it counts. */
 export const usageIn = (
@@ -422,7 +422,7 @@ const usageFaults = (before: State, event: Event, { session }: State): readonly 
       ];
 };
 
-// ---- docs/rules.md#reserve-before-request ----
+// ---- rules.md#reserve-before-request ----
 
 /** What is spent and what is set aside. */
 const committedUsd = (session: SessionData): number => session.usage.costUsd + reservedUsd(session);
@@ -445,7 +445,7 @@ const reserveFaults = (before: State, event: Event, { session }: State): readonl
   return [brokenRule('reserve-before-request', what)];
 };
 
-// ---- docs/rules.md#back-to-the-user ----
+// ---- rules.md#back-to-the-user ----
 
 /** A rest asks the user once, and says why; an end says Shutdown. */
 const restFaults = (before: State, event: Event, step: AgentStep): readonly string[] => {
@@ -547,7 +547,7 @@ const expectedStopCause = (before: State, event: Event, stop: Edge | undefined):
   return stop?.from === 'ExecutingTools' && !asked ? 'approval' : 'user';
 };
 
-// ---- docs/rules.md#call-order ----
+// ---- rules.md#call-order ----
 
 /** Calls start in call order: no started call comes after a waiting one. */
 const orderFaults = ({ state, actions }: AgentStep): readonly string[] => {
@@ -563,7 +563,7 @@ const orderFaults = ({ state, actions }: AgentStep): readonly string[] => {
     );
 };
 
-// ---- docs/rules.md#hook-veto, docs/rules.md#grace-period ----
+// ---- rules.md#hook-veto, rules.md#grace-period ----
 
 /** A stopped turn starts no hook and no further round. */
 const stoppedTurnFaults = (before: State, event: Event, { path }: AgentStep): readonly string[] => {
@@ -580,7 +580,7 @@ const stoppedTurnFaults = (before: State, event: Event, { path }: AgentStep): re
     : [];
 };
 
-// ---- docs/rules.md#limit-before-request, docs/rules.md#limit-before-call ----
+// ---- rules.md#limit-before-request, rules.md#limit-before-call ----
 
 /** At a session limit no request, compaction or call starts. A spending call runs alone. */
 const budgetFaults = (before: State, { state, actions }: AgentStep): readonly string[] => {
@@ -802,7 +802,7 @@ const leftByCrash = (before: State, named: readonly string[]): readonly string[]
 
 /**
  * Differences between the work in flight and the work that the state names
- * (docs/rules.md#in-flight-is-named).
+ * (rules.md#in-flight-is-named).
  *
  * 1. The next state names the work that a step starts. All work that it names was started and has
  *    not ended.
@@ -834,8 +834,8 @@ export const flightFaults = (before: State, event: Event, step: AgentStep): read
 // ---- Broken rules ----
 
 /**
- * The rules of docs/rules.md that are checked here and while exploring; test/docs/rules.test.ts
- * looks them up.
+ * The rules of docs/design/rules.md that are checked here and while exploring;
+ * test/docs/rules.test.ts looks them up.
  */
 type RuleName =
   | 'append-only'
@@ -861,5 +861,5 @@ type RuleName =
   | 'stale-events'
   | 'usage-counts-once';
 
-/** Describes a broken rule, beginning with its anchor in docs/rules.md. */
+/** Describes a broken rule, beginning with its anchor in docs/design/rules.md. */
 export const brokenRule = (rule: RuleName, what: string): string => `${rule}: ${what}`;

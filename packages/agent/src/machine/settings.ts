@@ -103,7 +103,7 @@ export const readLimits = (partial: Partial<Limits>): Limits => {
 
 /**
  * Frozen at session start; changed only by SettingsChanged and ApproveBudget
- * (docs/rules.md#settings-change).
+ * (rules.md#settings-change).
  */
 export type Settings = {
   /** `provider/name`. */

@@ -56,7 +56,7 @@ type TurnProgress = {
   readonly objections?: number;
 };
 
-/** Dollars set aside for work whose usage has not come (docs/rules.md#reserve-before-request). */
+/** Dollars set aside for work whose usage has not come (rules.md#reserve-before-request). */
 export type Reservation = {
   /** The id under which the usage comes. */
   readonly id: string;
@@ -85,18 +85,18 @@ export type SessionData = {
   readonly grants: readonly Grant[];
   readonly usage: UsageTotals;
   /**
-   * Ids of requests, compactions and hooks without usage so far (docs/rules.md#usage-counts-once).
+   * Ids of requests, compactions and hooks without usage so far (rules.md#usage-counts-once).
    */
   readonly unaccounted: readonly string[];
   /** Tokens of the conversation: the model's last count plus an estimate of later messages. */
   readonly contextTokens: number;
   /** The amounts that `autoRearm` adds to a limit: the limits as they were first set. */
   readonly slices: { readonly usd: Limit; readonly tokens: Limit };
-  /** Consecutive empty replies (docs/rules.md#empty-reply). */
+  /** Consecutive empty replies (rules.md#empty-reply). */
   readonly emptyReplies: number;
   /**
    * `no` from the start of an automatic compaction to the next reply or input
-   * (docs/rules.md#one-compaction-between-replies).
+   * (rules.md#one-compaction-between-replies).
    */
   readonly mayCompact: 'yes' | 'no';
   /** Notes for the model, sent with the next user message. */
@@ -136,8 +136,8 @@ export type WaitReason =
 
 /**
  * What follows when nothing else happens. `rest`: wait for the user. `sendQueue`: send the queue.
- * `sendAgain`: send the same conversation again (docs/rules.md#nothing-to-wait-for,
- * docs/rules.md#begin-turn).
+ * `sendAgain`: send the same conversation again (rules.md#nothing-to-wait-for,
+ * rules.md#begin-turn).
  */
 type NextTurn = 'rest' | 'sendQueue' | 'sendAgain';
 

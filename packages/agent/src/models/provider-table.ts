@@ -1,6 +1,6 @@
 /**
  * The table of model providers. Models, settings, flags, completion, doctor, the manual page,
- * docs/models.md and the filter of secrets read it; nothing else knows a provider by name.
+ * docs/set-up/models.md and the filter of secrets read it; nothing else knows a provider by name.
  *
  * A new provider is a row here and its models in `packages/agent/src/models/catalogue.ts`. Only if
  * it speaks a wire of its own, it also needs an adapter and its line in

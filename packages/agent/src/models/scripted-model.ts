@@ -1,5 +1,5 @@
 /**
- * A model that answers from a script: docs/scripted-model.md.
+ * A model that answers from a script: docs/build/scripted-model.md.
  *
  * 1. Nothing is random, and only `delayMs` takes time.
  * 2. A request that the script does not foresee gets a failed reply that says so, never an invented
@@ -164,7 +164,7 @@ export const scriptedModel = (script: Script, options: ScriptedOptions = {}): Mo
   return { id, facts: { ...facts, ...script.facts }, canAbort: 'yes', stream };
 };
 
-// ---- The form of a script; docs/scripted-model.md explains each field ----
+// ---- The form of a script; docs/build/scripted-model.md explains each field ----
 
 /**
  * `contains`: each of these texts. `matches`: a regular expression. `lacks`: none of these texts.

@@ -142,7 +142,7 @@ export const createTimers = (clock: Clock, fired: (timerId: string) => void): Ti
 export const isSoonAfter = (earlierAt: number, now: number, withinMs: number): boolean =>
   now >= earlierAt && now - earlierAt < withinMs;
 
-/** Text is emitted at most 25 times a second (docs/rules.md#merged-text). */
+/** Text is emitted at most 25 times a second (rules.md#merged-text). */
 const EVERY_MS = 40;
 
 export type Joiner = {

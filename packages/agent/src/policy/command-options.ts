@@ -825,7 +825,7 @@ export const reads = (command: ParsedCommand, workspace: string): boolean => {
 
 /**
  * Whether the commands of a text only read, by their words. In the sandbox the kernel keeps that:
- * such a command gets a workspace that is read-only (docs/decisions/0076).
+ * such a command gets a workspace that is read-only (docs/decisions/0028).
  */
 export const onlyReads = (
   { commands, unclear, indirect }: ShellFacts,

@@ -161,7 +161,7 @@ export type CallVerdict =
   | { readonly kind: 'invalid'; readonly field: string; readonly why: string };
 
 /**
- * A tool call with everything the machine needs to decide about it (docs/rules.md#judged-calls).
+ * A tool call with everything the machine needs to decide about it (rules.md#judged-calls).
  */
 export type JudgedCall = {
   readonly callId: string;

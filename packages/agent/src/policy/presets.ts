@@ -65,7 +65,7 @@ export type WrittenRule = RuleSubject & {
 
 /**
  * `full`: no sandbox, and no question or denial but by the user's own rules and hooks. For
- * containers and virtual machines (docs/permissions.md).
+ * containers and virtual machines (docs/set-up/permissions.md).
  */
 export type Preset = 'plan' | 'careful' | 'auto' | 'ci' | 'full';
 

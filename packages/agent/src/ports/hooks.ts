@@ -10,7 +10,7 @@ import type { Settings } from '../machine/settings.js';
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { FileMemory } from './tool.js';
 
-/** The moments at which the user's hooks run (docs/user-hooks.md). */
+/** The moments at which the user's hooks run (docs/extend/user-hooks.md). */
 export const HOOK_MOMENTS = [
   'session-start',
   'session-end',

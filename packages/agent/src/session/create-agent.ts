@@ -74,7 +74,7 @@ export type AgentOptions = {
    * Sessions that the tool `task` starts don't get them. Default: none.
    */
   readonly lateTools?: LateTools | null;
-  /** Hooks at named moments: functions or commands (docs/user-hooks.md). Default: none. */
+  /** Hooks at named moments: functions or commands (docs/extend/user-hooks.md). Default: none. */
   readonly hooks?: readonly SessionHook[];
   /**
    * Gives the model the tool `task`: other agents that only read, in separate sessions. Default:
@@ -118,8 +118,8 @@ export type SessionOptions = {
    */
   readonly sandbox?: SandboxLevel;
   /**
-   * Patterns of hosts that tools may reach without asking (docs/permissions.md). Default: none. Not
-   * taken from the journal: pass them again when you resume.
+   * Patterns of hosts that tools may reach without asking (docs/set-up/permissions.md). Default:
+   * none. Not taken from the journal: pass them again when you resume.
    */
   readonly hosts?: readonly string[];
   /** Settings to change. Absent limits have their defaults. */

@@ -134,7 +134,8 @@ export const instructionsFor = (facts: InstructionFacts): string =>
  * root, nearest first.
  *
  * 1. A folder without AGENTS.md may have CLAUDE.md instead, and any folder also CLAUDE.local.md.
- * 2. A file that imports others (`@docs/rules.md`) is followed by them. They are documents of the
+ * 2. A file that imports others (`@docs/rules.md`) is followed by them. They are documents
+ * of the
  *    repository: no link leads out, none is hidden, named like secrets, or a file that the user's
  *    rules forbid to read.
  * 3. Each file counts once, and all of them together have a limit.

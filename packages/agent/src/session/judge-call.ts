@@ -34,7 +34,7 @@ import {
 /**
  * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted`
  * carries it: what it touches, or why it can't be made. It is judged before the reply is journaled
- * (docs/rules.md#judged-calls), and text that is not a JSON object is never repaired. `tools` by
+ * (rules.md#judged-calls), and text that is not a JSON object is never repaired. `tools` by
  * their names; `workspace` is a real absolute path. `userPlaces`: places that count wherever
  * they lie. `sandbox`: that of the session; without one no command counts as one that only reads.
  * Exported for other runtimes, too.

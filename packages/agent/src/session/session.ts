@@ -47,7 +47,7 @@ const isVolatile = (event: Event): boolean =>
 
 /**
  * Merges the text of one reply at a time. Between two requests there is always another event
- * (docs/rules.md#merged-text).
+ * (rules.md#merged-text).
  */
 const mergeText = (pending: Event | null, event: Event): Event | null => {
   if (event.type !== 'TextDelta') return pending;

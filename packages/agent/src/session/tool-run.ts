@@ -696,7 +696,7 @@ const observeAfter = async (
 // ---- Calls that were interrupted ----
 
 /**
- * Settles calls that were running when a session was interrupted (docs/rules.md#resume-calls).
+ * Settles calls that were running when a session was interrupted (rules.md#resume-calls).
  *
  * 1. In every class the answer is one ordinary ToolCompleted. If a call may have run, its result
  *    says so.

@@ -1,6 +1,6 @@
 /**
  * Commands that an earlier process of the session started before it was killed
- * (docs/reliability.md). From top to bottom: the texts; the result of a command that is found
+ * (docs/proof/reliability.md). From top to bottom: the texts; the result of a command that is found
  * again; `findCommand`, for one interrupted call; and `settleEarlier`, for all other commands.
  *
  * A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe

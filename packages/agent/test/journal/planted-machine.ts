@@ -31,7 +31,10 @@ const root = fileURLToPath(new URL('../../../..', import.meta.url));
 const edited = (file: string, edits: readonly Edit[]): string =>
   edits
     .filter((edit) => path.join(root, 'packages', edit.file) === file)
-    .reduce((text, edit) => replaceSource(text, edit, file), readFileSync(file, 'utf8'));
+    .reduce(
+      (text, { from, to }) => replaceSource(text, [[from, to]], file),
+      readFileSync(file, 'utf8'),
+    );
 
 const plant = (edits: readonly Edit[]): Plugin => ({
   name: 'plant',

@@ -14,7 +14,7 @@ import {
   turnRuns,
 } from '../../src/machine/state.js';
 
-// docs/rules.md#in-flight-is-named, each way of breaking it by hand: work that nobody waits for, and waiting for work
+// rules.md#in-flight-is-named, each way of breaking it by hand: work that nobody waits for, and waiting for work
 // that nobody does.
 
 const { batch, endedCall, failed, llm, PROMPT, queued, running, session, waiting } = hand;

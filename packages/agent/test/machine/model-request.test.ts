@@ -8,7 +8,7 @@ import {
 } from '../../src/machine/conversation.js';
 import type { AssistantMessage } from '../../src/machine/message.js';
 
-// docs/rules.md#reasoning: what the model is sent of a conversation that other models took part in.
+// rules.md#reasoning: what the model is sent of a conversation that other models took part in.
 
 const OWN = 'test/model';
 const reply = (change: Partial<AssistantMessage> = {}): AssistantMessage => ({

@@ -4,7 +4,7 @@ import { check } from '../../../../test/kit/agent/rows.js';
 import { a, bad, good, note, u, use } from '../../../../test/kit/agent/shown.js';
 import type { Walker } from '../../../../test/kit/agent/walker.js';
 
-// docs/rules.md#answer-at-limit: at a limit of rounds or of a stopping policy the model is asked once for its answer.
+// rules.md#answer-at-limit: at a limit of rounds or of a stopping policy the model is asked once for its answer.
 
 const { edit, grep } = g;
 const FINISH = { atLimit: 'finish', limits: { rounds: 1 } } as const;

@@ -4,7 +4,7 @@ import { check } from '../../../../test/kit/agent/rows.js';
 import type { Walker } from '../../../../test/kit/agent/walker.js';
 import type { Limits } from '../../src/machine/settings.js';
 
-// docs/rules.md#limit-raises-itself: a limit in dollars or tokens raises itself when it stops the turn; by what it was
+// rules.md#limit-raises-itself: a limit in dollars or tokens raises itself when it stops the turn; by what it was
 // set to.
 
 const { grep } = g;

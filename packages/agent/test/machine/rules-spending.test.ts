@@ -8,7 +8,7 @@ import { spendingIn } from '../../src/machine/moves/tool-batch.js';
 import type { Usage } from '../../src/machine/settings.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 
-// docs/rules.md#usage-counts-once for tools that make model calls of their own: what they spent counts once, however
+// rules.md#usage-counts-once for tools that make model calls of their own: what they spent counts once, however
 // they ended.
 
 const explore = (callId: string): JudgedCall => {

@@ -5,7 +5,7 @@ import { bring, type Walker } from '../../../../test/kit/agent/walker.js';
 import type { Usage } from '../../src/machine/settings.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 
-// docs/rules.md#limit-before-request, docs/rules.md#limit-before-call: nothing is bought at a limit of the session,
+// rules.md#limit-before-request, rules.md#limit-before-call: nothing is bought at a limit of the session,
 // whatever leads to it. Each row has a control below it.
 
 const ONE_DOLLAR = { autoRearm: 'off', limits: { usd: 1 } } as const;

@@ -3,7 +3,7 @@ import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import type { Walker } from '../../../../test/kit/agent/walker.js';
 
-// docs/rules.md#limit-warning: which limits the user is warned about, and how often.
+// rules.md#limit-warning: which limits the user is warned about, and how often.
 
 const { grep } = g;
 /** A call whose reply costs so much, and its result. */

@@ -27,7 +27,7 @@ import type { Event } from '../../src/machine/event.js';
 import { requiredRequestFaults } from '../../src/machine/invariants.js';
 import type { State, WaitReason } from '../../src/machine/state.js';
 
-// docs/rules.md#back-to-the-user, each way of breaking it by hand: how the machine comes to wait for the user, and what
+// rules.md#back-to-the-user, each way of breaking it by hand: how the machine comes to wait for the user, and what
 // it says of that.
 
 const ERROR: Action = { type: 'DisplayError', text: 'broken', origin: 'tool' };
@@ -298,7 +298,7 @@ test('never-stuck: at a limit no request is due, nor where the limit was raised 
   assert.notEqual(missed({ ...text, after: llm() }), '');
 });
 
-// ---- docs/rules.md#reserve-before-request ----
+// ---- rules.md#reserve-before-request ----
 
 const spentOf = (costUsd: number, reservedUsd = 0, outputUsd = 0): State => {
   const own = session({}, { limits: { usd: 1 } });

@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parseScript } from '../../src/models/script-format.js';
 
-const docs = readFileSync(new URL('../../../../docs/scripted-model.md', import.meta.url), 'utf8');
+const docs = readFileSync(
+  new URL('../../../../docs/build/scripted-model.md', import.meta.url),
+  'utf8',
+);
 
 test('every example of the documentation is a valid script', () => {
   const examples = [...docs.matchAll(/```json\n([\s\S]*?)```/g)].map(([, json = '']) => json);

@@ -148,7 +148,7 @@ const assertPromises = (on: Play): void => {
 const compactions = (on: Play) =>
   on.steps.filter(({ actions }) => actions.some(({ type }) => type === 'StartCompaction'));
 
-/** docs/rules.md#one-compaction-between-replies: never one compaction after the other. */
+/** rules.md#one-compaction-between-replies: never one compaction after the other. */
 const assertNoLoop = (on: Play): void => {
   let replies = 1;
   for (const { event, actions } of on.steps) {

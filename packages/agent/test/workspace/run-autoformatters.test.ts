@@ -5,7 +5,7 @@ import { hashBytes } from '../../src/tools/files.js';
 import { type Deed, installOwn, installProgram, makeFormatting } from './formatting.js';
 import { makePlace, makeRepository } from './place.js';
 
-// RunningAutoformatters (docs/rules.md#format-changes) with Prettier and Biome as they are.
+// RunningAutoformatters (rules.md#format-changes) with Prettier and Biome as they are.
 
 const GOOD = 'export const a = { b: 1 };\n';
 const ROUGH = 'export const a = {b:2}\n';

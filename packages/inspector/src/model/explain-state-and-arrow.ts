@@ -1,5 +1,5 @@
 /**
- * Explains a state or an arrow of a chart, in the words of the table and of docs/rules.md. A
+ * Explains a state or an arrow of a chart, in the words of the table and of docs/design/rules.md. A
  * projection shows the session in the states of another published machine: its own words are used.
  */
 
@@ -15,7 +15,7 @@ export type Explanation = {
   readonly rules: readonly { readonly anchor: string; readonly text: string }[];
 };
 
-/** A rule of docs/rules.md. The build puts them into the page. */
+/** A rule of docs/design/rules.md. The build puts them into the page. */
 export type MachineRule = {
   readonly anchor: string;
   readonly text: string;

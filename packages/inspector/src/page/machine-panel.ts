@@ -35,7 +35,7 @@ import type { PageState, Panel } from './page-state.js';
 // Safe: a test holds the file to the type.
 const allCharts = charts as unknown as Readonly<Record<ChartName, Chart>>;
 
-/** The build writes them from docs/rules.md into the page. */
+/** The build writes them from docs/design/rules.md into the page. */
 const machineRules: readonly MachineRule[] = JSON.parse(
   document.getElementById('rules')?.textContent ?? '[]',
 );
@@ -73,7 +73,7 @@ const explanationView = (
       branches.map((branch) => make('code', {}, branch)),
     ),
     drawList(
-      'Rules (docs/rules.md)',
+      'Rules (docs/design/rules.md)',
       rules.map(({ anchor, text }) => make('span', {}, make('code', {}, anchor), ` ${text}`)),
     ),
   ];

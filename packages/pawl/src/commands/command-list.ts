@@ -137,7 +137,7 @@ const ask: PawlCommand<AskFlags> = {
 const acp: PawlCommand<RunFlags> = {
   name: 'acp',
   words: '',
-  summary: 'be the agent of an editor that speaks the Agent Client Protocol (docs/editors.md)',
+  summary: 'be the agent of an editor that speaks the Agent Client Protocol (docs/use/editors.md)',
   flags: acpFlags,
   run: async ({ flags }) => (await import('../editor/acp-command.js')).runAcp(flags),
 };
@@ -164,7 +164,7 @@ const fork: PawlCommand<RunFlags & { readonly at: string; readonly worktree?: st
 const serve: PawlCommand<ServeFlags> = {
   name: 'serve',
   words: '',
-  summary: 'run sessions for other programs, over HTTP with a token (docs/serve.md)',
+  summary: 'run sessions for other programs, over HTTP with a token (docs/build/serve.md)',
   flags: [
     ...singleFlags,
     ...repeatedFlags.map(([form, help]): Flag => [form, help, 'repeated']),
@@ -179,7 +179,7 @@ const sessions: PawlCommand<SessionsFlags> = {
   summary:
     'list the sessions, newest first (list); delete one with the tasks that it started (delete ID)',
   flags: [
-    ['--live', 'the detached sessions, and what each does (docs/detached.md)'],
+    ['--live', 'the detached sessions, and what each does (docs/use/detached.md)'],
     ['--stats', 'sums over all sessions: by model, tool and day'],
     ['--json', 'as JSON lines; with --stats as one JSON object'],
     ['--yes', 'delete without a question'],
@@ -304,7 +304,7 @@ const rewind: PawlCommand<RewindFlags> = {
   name: 'rewind',
   words: '[id]',
   summary:
-    'take back what a session did, in its conversation and its files (docs/rewind.md); without --at ' +
+    'take back what a session did, in its conversation and its files (docs/use/rewind.md); without --at ' +
     'list where it can go back to',
   flags: [
     ['--at <seq>', 'go back to this line of the journal'],
@@ -361,7 +361,7 @@ const inspect: PawlCommand = {
   name: 'inspect',
   words: '[id]',
   summary:
-    'show a session in a browser while it runs or later, or the list of all (docs/inspector.md)',
+    'show a session in a browser while it runs or later, or the list of all (docs/use/inspector.md)',
   flags: [],
   run: async ({ words: [id] }) => (await import('./inspect.js')).inspectSessions(id),
 };

@@ -108,7 +108,7 @@ const report = ({ files, faults }: Consulted): number => {
   if (faults.length > 0) return exitCodes.configuration;
   if (files.length === 0)
     writeError(
-      safe`There is no configuration file. docs/configuration.md names the possible places.\n`,
+      safe`There is no configuration file. docs/set-up/configuration.md names the possible places.\n`,
     );
   return exitCodes.done;
 };

@@ -400,7 +400,7 @@ const folderChecks: readonly Check[] = [
       return top !== null && top.code !== 0 && /not a git repository/i.test(top.text);
     },
     'the workspace is in no git repository: only pawl rewind takes changes of the agent back, ' +
-      'within limits (docs/rewind.md)',
+      'within limits (docs/use/rewind.md)',
     'git init && git add -A && git commit -m "Before the agent"',
   ),
   fault(
@@ -436,7 +436,7 @@ const settingChecks: readonly Check[] = [
     async (world) =>
       joinOrNull((await configuration(world)).faults.map(({ where, text }) => `${where}: ${text}`)),
     (lines) => lines,
-    'Correct the named lines. pawl config lists every setting; docs/configuration.md explains them',
+    'Correct the named lines. pawl config lists every setting; docs/set-up/configuration.md explains them',
   ),
   note(
     'folderAboveForeign',
@@ -583,7 +583,7 @@ const modelChecks: readonly Check[] = [
     },
     (model) =>
       `${model} is not in the catalogue: its window and limits are assumed, its price is unknown`,
-    'Check the name: docs/models.md lists the known models',
+    'Check the name: docs/set-up/models.md lists the known models',
   ),
   fault(
     'priceUnknown',

@@ -44,6 +44,6 @@ export const runHooks = async (what = 'list', flags: HooksFlags): Promise<number
     print(hookLine(hook, `project, ${hook.enabled ? state : 'not enabled'}`, 'workspace'));
   }
   if (userHooks.length + projectHooks.length === 0)
-    writeError(safe`No hooks. docs/user-hooks.md says how to set one up.\n`);
+    writeError(safe`No hooks. docs/extend/user-hooks.md says how to set one up.\n`);
   return exitCodes.done;
 };

@@ -3,7 +3,7 @@
  *
  * A node is a process that runs sessions for others. A durable engine is a server outside of Pawl
  * (Restate) that keeps the events, timers and running work of sessions: when a node dies, it calls
- * another one. docs/many-machines.md draws the parts.
+ * another one. docs/build/many-machines.md draws the parts.
  *
  * From top to bottom: the flags; `engineSessions`, which starts the node; the agent of a node,
  * which prepares new sessions and equips those that the engine gives it; and the engine's package,
@@ -104,7 +104,7 @@ const readNodeAddress = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFla
   throw usageStop(
     `--node-address ${nodeAddress} lets other computers reach the node, and whoever does ` +
       'could run commands here. Give the public key of the engine: --engine-key publickeyv1_… ' +
-      '(docs/many-machines.md).',
+      '(docs/build/many-machines.md).',
   );
 };
 

@@ -201,7 +201,7 @@ const keysOrFault = (what: string, read: ReadKeys): readonly ServeKey[] => {
 const readKeyFile = (file: string): string => {
   const loaded = readRegularSync(file, FILE_BYTES_MAX);
   if (loaded.kind === 'absent')
-    throw keysFault(`There is no file of keys ${file}. docs/serve.md has an example.`);
+    throw keysFault(`There is no file of keys ${file}. docs/build/serve.md has an example.`);
   if (loaded.kind !== 'file')
     throw keysFault(`${file} is not a file of keys: it is not a regular file.`);
   const { status, bytes } = loaded;

@@ -1,7 +1,7 @@
 /**
  * The flags of `pawl serve`, which starts a node: a process that runs sessions for others. Some are
  * for the node itself, some only for a node on a durable engine (a server outside of Pawl that
- * keeps the sessions, docs/many-machines.md), and some are settings of its sessions.
+ * keeps the sessions, docs/build/many-machines.md), and some are settings of its sessions.
  * serve-node.ts reads them.
  */
 
@@ -52,7 +52,7 @@ export const singleFlags: readonly (readonly [string, string])[] = [
   ],
   [
     '--keys <file>',
-    'a file, readable by you alone, with the keys of the clients and their limits (docs/serve.md)',
+    'a file, readable by you alone, with the keys of the clients and their limits (docs/build/serve.md)',
   ],
   [
     '--drain-seconds <number>',
@@ -60,7 +60,7 @@ export const singleFlags: readonly (readonly [string, string])[] = [
   ],
   [
     '--engine <url>',
-    'run the sessions on a durable engine, restate://HOST:PORT (docs/many-machines.md)',
+    'run the sessions on a durable engine, restate://HOST:PORT (docs/build/many-machines.md)',
   ],
   ['--engine-admin <url>', "the engine's admin address (default: port 9070 of the same host)"],
   [
@@ -79,7 +79,7 @@ export const singleFlags: readonly (readonly [string, string])[] = [
   [
     '--blobs <place>',
     'with --engine: where all nodes keep long texts, a folder or s3://BUCKET/PREFIX ' +
-      '(docs/many-machines.md)',
+      '(docs/build/many-machines.md)',
   ],
 ];
 

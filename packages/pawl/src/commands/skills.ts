@@ -36,7 +36,9 @@ const list = async (flags: SkillsFlags): Promise<number> => {
   for (const fault of faults)
     writeError(safe`${oneLine(faultText(fault), Number.POSITIVE_INFINITY)}\n`);
   if (files.length === 0 && faults.length === 0)
-    writeError(safe`No skills and no commands here. docs/skills.md says where they belong.\n`);
+    writeError(
+      safe`No skills and no commands here. docs/extend/skills.md says where they belong.\n`,
+    );
   return exitCodes.done;
 };
 

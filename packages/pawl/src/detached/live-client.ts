@@ -11,7 +11,7 @@ import { livePaths, openLiveFolder } from './live-records.js';
 /** The process has ended, or ends. */
 export class NotReached extends Error {}
 
-/** The process refused a request; `code` is that of docs/serve.md. */
+/** The process refused a request; `code` is that of docs/build/serve.md. */
 export class Refused extends Stop {
   readonly code: string;
 

@@ -62,7 +62,7 @@ export const runAcp = async (allFlags: RunFlags): Promise<number> => {
   refuseBadFlags(flags); // throws a usage error
   if (process.stdin.isTTY)
     writeError(
-      safe`pawl acp is started by an editor and speaks with it over stdin and stdout. docs/editors.md says how to set it up. Ctrl-D ends it.\n`,
+      safe`pawl acp is started by an editor and speaks with it over stdin and stdout. docs/use/editors.md says how to set it up. Ctrl-D ends it.\n`,
     );
   const output = await reserveStdout();
   // Node's own type of the same stream

@@ -85,7 +85,7 @@ const closeAll = async (running: ReadonlySet<Session>): Promise<void> => {
 export const serveMcp = async (flags: RunFlags): Promise<number> => {
   if (process.stdin.isTTY)
     writeError(
-      safe`pawl mcp serve is started by another agent and speaks with it over stdin and stdout: docs/mcp.md. Ctrl-D ends it.\n`,
+      safe`pawl mcp serve is started by another agent and speaks with it over stdin and stdout: docs/extend/mcp.md. Ctrl-D ends it.\n`,
     );
   // From now on whatever else is printed goes to stderr.
   const writer = (await reserveStdout()).getWriter();

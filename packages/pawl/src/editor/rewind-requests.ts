@@ -1,6 +1,6 @@
 /**
  * Requests of an editor that take back what was done: an extension of the protocol, which is
- * announced as `_meta.pawl.rewind` among the capabilities (docs/editors.md).
+ * announced as `_meta.pawl.rewind` among the capabilities (docs/use/editors.md).
  */
 
 import { RequestError } from '@agentclientprotocol/sdk';

@@ -98,7 +98,7 @@ export const recordSchema = variant('type', [
      * ask`.
      */
     sandbox: exactOptional(picklist(['workspace', 'workspace+net', 'read-only', 'off', 'missing'])),
-    /** What decides about its calls (docs/permissions.md). Absent in `pawl ask`. */
+    /** What decides about its calls (docs/set-up/permissions.md). Absent in `pawl ask`. */
     preset: exactOptional(picklist(['plan', 'careful', 'auto', 'ci', 'full'])),
     /** Unfinished last line that was cut off the journal when it was resumed. */
     tornTail: nullable(strictObject({ bytes: count, keptAs: string() })),

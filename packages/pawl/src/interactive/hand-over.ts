@@ -5,7 +5,7 @@
  * 2. This process ends at a moment at which nothing is lost by it, in one step: no event comes
  *    between the look and the end.
  * 3. It ends as a crash would end it, so commands go on. The other process finds them as after a
- *    crash (docs/reliability.md).
+ *    crash (docs/proof/reliability.md).
  */
 
 import { conversationLength, messagesOf } from '@pawl/agent/machine/conversation';

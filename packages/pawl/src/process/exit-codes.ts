@@ -10,7 +10,7 @@ import type { Dimension } from '@pawl/agent/machine/settings';
 import type { In, State, StopCause, WaitReason } from '@pawl/agent/machine/state';
 import { reasonText } from '@pawl/agent/session/session';
 
-/** All exit codes of the program. docs/headless.md explains them to users. */
+/** All exit codes of the program. docs/use/headless.md explains them to users. */
 export const exitCodes = {
   done: 0,
   taskFailed: 1,

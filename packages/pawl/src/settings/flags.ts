@@ -90,7 +90,7 @@ export const runFlags: readonly (readonly [string, string])[] = [
   [
     '--detach',
     'with -p: the session runs in a process of its own, without a terminal, and its id is printed ' +
-      '(docs/detached.md)',
+      '(docs/use/detached.md)',
   ],
   [
     '--same-folder',

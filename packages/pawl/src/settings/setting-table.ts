@@ -1,6 +1,6 @@
 /**
  * The table of settings. Config files, environment, flags, help, completion, the man page and
- * docs/configuration.md are made from it.
+ * docs/set-up/configuration.md are made from it.
  *
  * 1. A project's file affects the user's money, files and endpoints, so it may only make those
  *    settings stricter. `project` says which value is stricter.
@@ -181,7 +181,7 @@ const commonSettings: readonly Setting[] = [
     kind: { type: 'model' },
     project: 'sameProvider',
     flag: '--model <provider/name>',
-    builtIn: 'see docs/models.md',
+    builtIn: 'see docs/set-up/models.md',
     help: `the model to use, for example ${DEFAULT_MODEL} or scripted/FILE`,
   }),
   row({

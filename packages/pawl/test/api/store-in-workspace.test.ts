@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { builtinTools, fileJournals, judgeCall } from '../../src/index.js';
 import { scriptedModel } from '../../src/testing.js';
 
-/** A library session that keeps its journal in its workspace, as the first example of docs/library.md does. */
+/** A library session that keeps its journal in its workspace, as the first example of docs/build/library.md does. */
 
 test("the session's own store is left out of searches, finds and lists, and of git", async (context) => {
   const workspace = temporaryFolder(context, 'store');

@@ -4,16 +4,16 @@ import { test } from 'node:test';
 import { exitCodes } from '../../src/process/exit-codes.js';
 
 const read = (name: string): string =>
-  readFileSync(new URL(`../../../../docs/${name}`, import.meta.url), 'utf8');
+  readFileSync(new URL(`../../../../docs/use/${name}`, import.meta.url), 'utf8');
 
-test('docs/headless.md lists exactly the exit codes there are, in their order', () => {
+test('docs/use/headless.md lists exactly the exit codes there are, in their order', () => {
   const text = read('headless.md');
   const section = text.slice(text.indexOf('## Exit codes'), text.indexOf('## Limits'));
   const listed = [...section.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
   assert.deepEqual(listed, Object.values(exitCodes));
 });
 
-test('docs/command-line.md leads there and has no list of its own', () => {
+test('docs/use/command-line.md leads there and has no list of its own', () => {
   const text = read('command-line.md');
   assert.match(text, /\(headless\.md#exit-codes\)/);
   assert.doesNotMatch(text, /^\| \d+ \|/m);

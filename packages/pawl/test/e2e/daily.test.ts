@@ -123,9 +123,9 @@ test('a terminal that reports no size gets the usual one', async (context) => {
 });
 
 test('the manual page is a list in package.json: newer npm installs no other', () => {
-  const { man, scripts } = JSON.parse(
+  const { man, scripts = {} } = JSON.parse(
     readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
   );
   assert.deepEqual(man, ['man/pawl.1']);
-  assert.ok(!('prepare' in scripts), 'npm warns of it where the package is installed');
+  assert.deepEqual(scripts, {}, 'npm warns of some where the package is installed');
 });

@@ -34,7 +34,7 @@ import {
 import { expectCode, makeServed, type Place, readRecords, startPawl, until } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
-/** Each row of the recovery table in docs/reliability.md: the program is killed while a command runs, and resumed. */
+/** Each row of the recovery table in docs/proof/reliability.md: the program is killed while a command runs, and resumed. */
 
 const NOTE = /\n\[Pawl was interrupted while this ran, and went on: this is the real result\]/;
 

@@ -19,7 +19,7 @@ import {
 } from './pawl.js';
 import { call, done, message, text } from './wire-words.js';
 
-// `pawl serve` as operators start it, and the examples of docs/serve.md.
+// `pawl serve` as operators start it, and the examples of docs/build/serve.md.
 
 const TOKEN = 'the-token-of-this-test';
 
@@ -64,9 +64,9 @@ const serve = async (place: Place, repository: string) => {
   return { running, client: new NodeClient(address, TOKEN) };
 };
 
-/** The commands of docs/serve.md for clients, in their order. */
+/** The commands of docs/build/serve.md for clients, in their order. */
 const exampleScript = (address: string): string => {
-  const page = readFileSync(join(root, 'docs', 'serve.md'), 'utf8');
+  const page = readFileSync(join(root, 'docs/build/serve.md'), 'utf8');
   const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
   assert.equal(blocks.length, 2);
   // A stream has no end of its own: it is read until the turn is over.

@@ -7,9 +7,9 @@ import { makeServed } from './pawl.js';
 import { openReady, openWindow } from './window.js';
 import { call, done, message } from './wire-words.js';
 
-/** The table of ten jobs in docs/terminal.md: its keys are pressed, and do what it says. */
+/** The table of ten jobs in docs/use/terminal.md: its keys are pressed, and do what it says. */
 
-const page = readFileSync(join(import.meta.dirname, '../../../../docs/terminal.md'), 'utf8');
+const page = readFileSync(join(import.meta.dirname, '../../../../docs/use/terminal.md'), 'utf8');
 const [, table = ''] = /\n## Ten jobs and their keys\n([\s\S]*?)\nThe same jobs /.exec(page) ?? [];
 const rows = [...table.matchAll(/^\| ([^|]+) \| ([^|]+) \| (\d+) \|/gm)].map(
   ([, job = '', keys = '', count = '']) => ({ job, keys, count: Number(count) }),

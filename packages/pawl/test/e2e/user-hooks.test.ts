@@ -5,16 +5,16 @@ import { test } from 'node:test';
 import { expectCode, makePlace, makeServed, root, runPawl, until } from './pawl.js';
 import { openTerminal } from './pty.js';
 
-// Hooks in the real program: the examples of docs/user-hooks.md, and a project's hook.
+// Hooks in the real program: the examples of docs/extend/user-hooks.md, and a project's hook.
 
-const document = readFileSync(path.join(root, 'docs/user-hooks.md'), 'utf8');
+const document = readFileSync(path.join(root, 'docs/extend/user-hooks.md'), 'utf8');
 
 /** The example with this name, as readers copy it. */
 const example = (name: string): string => {
   const found = [...document.matchAll(/^```toml\n([\s\S]*?)^```$/gm)].find(([, text]) =>
     text?.startsWith(`[hook.${name}]`),
   );
-  assert.ok(found?.[1] !== undefined, `docs/user-hooks.md has the example ${name}`);
+  assert.ok(found?.[1] !== undefined, `docs/extend/user-hooks.md has the example ${name}`);
   return found[1];
 };
 

@@ -53,11 +53,11 @@ const chosen = chooseRows(trials, kindOf);
 
 const MODEL = 'anthropic/claude-sonnet-5-5';
 const kit = path.join(root, 'test/kit/harbor');
-const entry = JSON.parse(readFileSync(path.join(root, 'integrations/harbor/pawl.json'), 'utf8'));
+const entry = JSON.parse(readFileSync(path.join(root, 'bench/harbor/pawl.json'), 'utf8'));
 
 const PYTHON = {
   PYTHONDONTWRITEBYTECODE: '1',
-  PYTHONPATH: `${path.join(root, 'integrations/harbor')}:${path.join(kit, 'stand-ins')}`,
+  PYTHONPATH: `${path.join(root, 'bench/harbor')}:${path.join(kit, 'stand-ins')}`,
 };
 
 const made = makeAccounts();
@@ -442,7 +442,7 @@ print(json.dumps([
 });
 
 test('both ways trust the agent alike', () => {
-  const source = readFileSync(path.join(root, 'integrations/harbor/pawl_agent.py'), 'utf8');
+  const source = readFileSync(path.join(root, 'bench/harbor/pawl_agent.py'), 'utf8');
   const [, flags] = /^FULL_TRUST = "(.*)"$/m.exec(source) ?? [];
   assert.equal(`acp ${flags}`, entry.distribution.npx.args.join(' '));
   const { version } = JSON.parse(

@@ -88,23 +88,21 @@ describe('the packed tarball, installed into an empty folder', () => {
   const globally = path.join(scratch, 'global');
   let installed: Output;
   let tarball = '';
-  const { version, scripts } = JSON.parse(
-    readFileSync(path.join(root, 'packages/pawl/package.json'), 'utf8'),
-  );
+  const readManifest = (file: string) => JSON.parse(readFileSync(path.join(root, file), 'utf8'));
+  const { version } = readManifest('packages/pawl/package.json');
+  const { scripts } = readManifest('package.json');
 
   before(async () => {
     mkdirSync(path.join(home, 'tmp'), { recursive: true });
     mkdirSync(folder);
-    // What `prepack` builds has just been built, unless this file runs alone.
-    const built = existsSync(path.join(root, 'packages/pawl/dist/types/pawl/src/index.d.ts'))
-      ? ['--ignore-scripts']
-      : [];
+    // The whole run of the tests has just put it together; this file alone does it here.
+    if (!existsSync(path.join(root, 'packages/pawl/dist/types')))
+      assertOk(await runIn(root, home, 'npm', ['run', 'pack']));
     assertOk(
-      await runIn(path.join(root, 'packages/pawl'), home, 'npm', [
+      await runIn(path.join(root, 'dist/package'), home, 'npm', [
         'pack',
         '--pack-destination',
         scratch,
-        ...built,
       ]),
     );
     tarball = path.join(scratch, `pawl-${version}.tgz`);
@@ -124,10 +122,8 @@ describe('the packed tarball, installed into an empty folder', () => {
   it('is built before by what the tests build', () => {
     const nameOf = (program: string): string =>
       program === process.execPath ? 'node' : path.basename(program);
-    const commands = BUILDS.map(({ program, words }) =>
-      [nameOf(program), ...words].join(' ').replace('scripts/', '../../scripts/'),
-    );
-    assert.equal(scripts.prepack, commands.join(' && '));
+    const commands = BUILDS.map(({ program, words }) => [nameOf(program), ...words].join(' '));
+    assert.equal(scripts.pack, commands.join(' && '));
   });
 
   it('keeps the rules of packages', async () => {
@@ -176,6 +172,19 @@ describe('the packed tarball, installed into an empty folder', () => {
     for (const name of ['src', 'test', 'scripts', 'tsconfig.json', '.ci']) {
       assert.ok(!names.includes(name), `${name} is in the package`);
     }
+  });
+
+  it('has the documents that are made from its sources', () => {
+    const read = (name: string): string =>
+      readFileSync(path.join(folder, 'node_modules', 'pawl', name), 'utf8');
+    assert.match(read('docs/reference/pawl.md'), /^### createAgent$/m);
+    assert.match(read('docs/reference/machine.md'), /^### step$/m);
+    assert.match(read('docs/reference/testing.md'), /^### scriptedModel$/m);
+    assert.match(read('THIRD-PARTY.md'), /^## commander /m);
+    assert.match(
+      JSON.parse(read('docs/json-stream.schema.json')).title,
+      /^One line of pawl --json/,
+    );
   });
 
   it('answers --version with the version of its package', async () => {

@@ -212,7 +212,10 @@ test('its settings, help, completion, manual page and document are made', async 
   assert.match(await run(['--help']), /First steps:[\s\S]*MOON_TICKET/);
   assert.match(await run(['completion', 'bash']), /moon\//);
   assert.match(probe.manualText(), /MOON_TICKET\n/);
-  assert.match(probe.fillModelsPage(read('docs/models.md')), /^\| `moon\/NAME` \| \[Moonlight\]/m);
+  assert.match(
+    probe.fillModelsPage(read('docs/set-up/models.md')),
+    /^\| `moon\/NAME` \| \[Moonlight\]/m,
+  );
 });
 
 test('its key is a secret, whatever its variable is called', () => {

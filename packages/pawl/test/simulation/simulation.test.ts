@@ -1,11 +1,8 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { planted } from '../../../../scripts/simulation/build.js';
 import { countCases } from '../../../../test/tier.js';
 import { simulate } from '../../src/testing.js';
-import { plantedFaults } from './planted-faults.js';
 
 /** How many sessions are simulated: `PAWL_COUNT` makes it many. */
 const SESSIONS = countCases(150);
@@ -26,10 +23,4 @@ test('a seed gives the same sessions again', async () => {
   const one = await simulate({ seed: 7, sessions: 10 });
   const other = await simulate({ seed: 7, sessions: 10 });
   assert.deepEqual(one, other);
-});
-
-test('every planted fault still fits the file that it is planted in', () => {
-  const root = new URL('../../../../', import.meta.url);
-  for (const fault of plantedFaults)
-    assert.ok(planted(readFileSync(new URL(fault.file, root), 'utf8'), fault));
 });

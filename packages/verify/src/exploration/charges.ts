@@ -5,7 +5,7 @@
  * All amounts are whole dollars, so that there are few of them: 1 for the input of a request, 1 for
  * its reply. A request is charged when it leaves, whatever becomes of its reply. At every moment
  * what was charged has to be spent or set aside (reserved). Both together stay below the limit
- * (docs/rules.md#reserve-before-request), so no session is charged more than its limit.
+ * (rules.md#reserve-before-request), so no session is charged more than its limit.
  *
  * From top to bottom: amounts; responses to work in flight, and late reports; the charges after a
  * step, and the rules that it breaks; and their part of the key of a node (state-key.ts).

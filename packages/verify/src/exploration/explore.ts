@@ -64,8 +64,8 @@ type CheckViolation = {
   readonly configuration: string;
   readonly faults: readonly string[];
   /**
-   * `view`: a projected step is illegal in the seed's table. `promise`: a rule of docs/rules.md is
-   * broken.
+   * `view`: a projected step is illegal in the seed's table. `promise`: a rule of
+   * docs/design/rules.md is broken.
    */
   readonly kind: 'promise' | 'view';
   readonly events: number;

@@ -191,7 +191,7 @@ const versionIn = (journal: Buffer): number =>
  * refused, and the file must stay as it is. Then the damage is undone.
  *
  * Zeros not while the mark is old after a power cut: then nobody knows what was acknowledged
- * (docs/journal.md).
+ * (docs/design/journal.md).
  */
 export const checkDamage = async (world: World, folder: string): Promise<void> => {
   const part = acknowledgedPart(world);

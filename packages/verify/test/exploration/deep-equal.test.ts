@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import { deepEqual } from '../../src/exploration/exploration-model.js';
 
-// Whether two answers of the machine are one: docs/rules.md#deterministic stands on it.
+// Whether two answers of the machine are one: rules.md#deterministic stands on it.
 
 const rows: readonly [title: string, one: unknown, other: unknown, same: boolean][] = [
   ['a value and itself', 'x', 'x', true],

@@ -576,8 +576,8 @@ class GitCopies {
     } catch (error) {
       // Without copies the command is refused.
       if (error instanceof Error && 'code' in error && FULL.has(error.code)) throw error;
-      // gone meanwhile, closed to us, or a link to another file system: docs/security.md names this
-      // limit
+      // gone meanwhile, closed to us, or a link to another file system: docs/proof/security.md
+      // names this limit
       return null;
     }
   }

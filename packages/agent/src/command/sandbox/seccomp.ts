@@ -8,7 +8,7 @@
  * - Only sockets of the internet and local families and those of `ip` and `ss`.
  * - No injection of input into a terminal, and no setuid files.
  * - Writes to stdout and stderr wait until there is room: whoever makes them non-blocking, as Node
- *   does, loses what still waits when it exits (docs/decisions/0051).
+ *   does, loses what still waits when it exits (docs/decisions/0033).
  *
  * `programFilter` is for the interpreter of programs that a model writes in `pawl ask`:
  * - It can start threads but no processes. So its memory limit covers everything, and there is no

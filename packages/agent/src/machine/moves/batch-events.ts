@@ -101,7 +101,7 @@ export const isRunningCall = (state: ToolBatch, event: CallReference): boolean =
 export const showProgress = (state: ToolBatch): Same => go(state);
 export const ignoreProgress = (state: ToolBatch): Same => ignore(state, 'no such call is running');
 
-/** Records the outcome of a call; the first report wins (docs/rules.md#first-outcome-wins). */
+/** Records the outcome of a call; the first report wins (rules.md#first-outcome-wins). */
 export const recordOutcome = (state: ToolBatch, event: On<'ToolCompleted'>): Same => {
   const call = findCall(state, event);
   if (call === undefined || !isRunning(call)) return ignoreOutcome(state, event);
@@ -228,7 +228,7 @@ export const acceptPlan = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
 
 /**
  * Gives the user's words to the call that asked for them. It then runs, and reports them
- * (docs/rules.md#answered-question).
+ * (rules.md#answered-question).
  */
 export const takeReply = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same => {
   const call = findCall(state, event);
@@ -245,7 +245,7 @@ export const takeReply = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same
 
 /**
  * Takes the user's answer. Its scope becomes a grant, which may allow other waiting calls
- * (docs/rules.md#answered-approval).
+ * (rules.md#answered-approval).
  */
 export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same => {
   const call = findCall(state, event);
@@ -287,7 +287,7 @@ export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
   return go(started.state, ...withdrawn, ...started.actions);
 };
 
-// ---- Cancelling one call (docs/rules.md#cancel-one-call) ----
+// ---- Cancelling one call (rules.md#cancel-one-call) ----
 
 const isNotCancelling = (state: ToolBatch): boolean => state.phase.mode !== 'cancelling';
 export const cancelsWaiting = (state: ToolBatch, event: CallReference): boolean => {
@@ -372,7 +372,7 @@ export const stopBatch = (state: ToolBatch, event: Event): Same => {
     neverRan(call.judged, call.requestedAt, at, 'cancelled', notRunText(cause)),
   );
   const shown = ended.map((call) => displayResult(state.batchId, call));
-  // The grace period of the batch replaces those of single calls (docs/rules.md#cancel-one-call).
+  // The grace period of the batch replaces those of single calls (rules.md#cancel-one-call).
   const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
   const rest = replaceCalls(
     state,
@@ -448,7 +448,7 @@ export const settleStopped = (
   session: appendTexts(settledSession(state.session, state.calls), 'note', [stopNote(cause)]),
   actions: [],
 });
-/** No user could be asked: no hook and no model call follow (docs/rules.md#ask-before-call). */
+/** No user could be asked: no hook and no model call follow (rules.md#ask-before-call). */
 export const settleUnapproved = (state: ToolBatch): MoveTo<'Cancelled'> =>
   go({
     name: 'Cancelled',
@@ -521,7 +521,7 @@ export const isOtherBatch = (state: ToolBatch, event: On<'ToolsFailed'>): boolea
 
 /**
  * ToolsFailed: the runtime can't continue the batch; unfinished calls get error results
- * (docs/rules.md#tools-failed).
+ * (rules.md#tools-failed).
  */
 export const failBatch = (state: ToolBatch, event: On<'ToolsFailed'>): MoveTo<'Failed'> => {
   const { session, actions } = settleUnfinished(state, event.at, {
@@ -560,7 +560,7 @@ const endAtShutdown = (
   });
 };
 
-/** Ends the open calls at shutdown (docs/rules.md#shutdown). */
+/** Ends the open calls at shutdown (rules.md#shutdown). */
 export const settleForShutdown = (
   state: ToolBatch,
   { at, outcomes = [] }: On<'ShutdownRequested'>,

@@ -53,7 +53,7 @@ import { appendTexts } from './request.js';
 
 // ---- Limits ----
 
-/** The counted dimensions, in the order of their check (docs/rules.md#limit-after-round). */
+/** The counted dimensions, in the order of their check (rules.md#limit-after-round). */
 const countedLimits = [
   'usd',
   'tokens',
@@ -111,7 +111,7 @@ export const hasSessionLimit = ({ settings: { limits } }: SessionData): boolean 
 
 /**
  * Whether a session limit is reached: the guard before every model call
- * (docs/rules.md#limit-before-request).
+ * (rules.md#limit-before-request).
  */
 export const sessionIsSpent = ({ session }: State): boolean => sessionLimit(session) !== null;
 
@@ -243,7 +243,7 @@ export const exceedBudget = (state: In<'CheckingBudget'>): MoveTo<'BudgetExceede
   return go({ name: 'BudgetExceeded', session: state.session, dimension });
 };
 
-/** Warns once per limit above the warn ratio (docs/rules.md#limit-warning). */
+/** Warns once per limit above the warn ratio (rules.md#limit-warning). */
 export const warnOfBudget = (
   state: In<'CheckingBudget'>,
   event: Event,
@@ -270,7 +270,7 @@ export const warnOfBudget = (
   return go({ name: 'GatheringAdditionalMessages', session: warned }, ...warnings);
 };
 
-/** BudgetExceeded -> WaitingForUserInput; the queue stays held (docs/rules.md#queue-after-stop). */
+/** BudgetExceeded -> WaitingForUserInput; the queue stays held (rules.md#queue-after-stop). */
 export const stopForBudget = (
   state: In<'BudgetExceeded'>,
   event: Event,
@@ -307,7 +307,7 @@ export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>
   });
 };
 
-// ---- Usage: it counts once per id (docs/rules.md#usage-counts-once) ----
+// ---- Usage: it counts once per id (rules.md#usage-counts-once) ----
 
 /** Totals with the usage of one more call. */
 export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
@@ -462,7 +462,7 @@ const countEvent = (session: SessionData, event: Event): SessionData => {
   }
 };
 
-/** A stale event changes nothing but usage (docs/rules.md#stale-events). */
+/** A stale event changes nothing but usage (rules.md#stale-events). */
 export const countStale = <S extends State>(state: S, event: Event): Stay<S> => {
   const session = countEvent(state.session, event);
   const why = `stale: ${event.type} answers nothing that is open`;
@@ -500,7 +500,7 @@ export const silentText = (model: string): string =>
   'length of its requests and replies, and under a limit in dollars each request counts as the ' +
   'most that it can cost';
 
-// ---- Money is set aside before a request is sent (docs/rules.md#reserve-before-request) ----
+// ---- Money is set aside before a request is sent (rules.md#reserve-before-request) ----
 
 /*
  * The worst case: each byte of its text is a token, each image IMAGE_TOKENS_MAX, all of it is
@@ -720,7 +720,7 @@ export const settleLost = (session: SessionData, current: readonly string[]): Se
   return { session: settled, actions: [{ type: 'DisplayNotice', kind: 'budget', text }] };
 };
 
-// ---- The time limit of a turn: a timer that runs as long as it (docs/rules.md#time-limit) ----
+// ---- The time limit of a turn: a timer that runs as long as it (rules.md#time-limit) ----
 
 const cancelClock = (session: SessionData): readonly Action[] =>
   session.turn.timeLimit === null
@@ -767,7 +767,7 @@ export const resetClock = (
 
 /**
  * Continues the time of the turn in a resumed session: the time limit with the rest of its delay.
- * The time in which nobody ran does not count (docs/rules.md#time-while-stopped).
+ * The time in which nobody ran does not count (rules.md#time-while-stopped).
  */
 export const resumeClock = (
   before: SessionData,

@@ -39,7 +39,7 @@ type Compacting = In<'Compacting'>;
 export const enoughToCompact = (session: SessionData): boolean =>
   compactableLength(session.conversation) >= 2;
 
-/** Whether an automatic compaction may start now (docs/rules.md#one-compaction-between-replies). */
+/** Whether an automatic compaction may start now (rules.md#one-compaction-between-replies). */
 export const mayCompact = (session: SessionData): boolean =>
   session.mayCompact === 'yes' && enoughToCompact(session);
 
@@ -78,7 +78,7 @@ export const startCompaction = (state: Compacting): MoveTo<'Compacting'> => {
   );
 };
 
-/** CompactRequested: compacts, and sends nothing afterwards (docs/rules.md#compact-on-request). */
+/** CompactRequested: compacts, and sends nothing afterwards (rules.md#compact-on-request). */
 export const compactNow = (
   state: In<'WaitingForUserInput'>,
   event: On<'CompactRequested'>,
@@ -123,7 +123,7 @@ const showSummary = (state: Compacting, event: On<'CompactionCompleted'>): reado
 
 /**
  * Idle compaction completed: back to waiting; inputs queued meanwhile are sent
- * (docs/rules.md#summary-keeps-unanswered, docs/rules.md#compact-on-request).
+ * (rules.md#summary-keeps-unanswered, rules.md#compact-on-request).
  */
 export const returnCompacted = (
   state: Compacting,
@@ -141,7 +141,7 @@ export const returnCompacted = (
 
 /**
  * Mid or overflow compaction completed: sends the waiting call
- * (docs/rules.md#request-after-compaction).
+ * (rules.md#request-after-compaction).
  */
 export const sendCompacted = (
   state: Compacting,
@@ -167,7 +167,7 @@ const showFailure = (event: On<'CompactionFailed'>): readonly Action[] => [
 
 /**
  * Idle compaction failed with input waiting: the turn begins anyway
- * (docs/rules.md#compaction-failed).
+ * (rules.md#compaction-failed).
  */
 export const goOnUncompacted = (
   state: Compacting,
@@ -186,7 +186,7 @@ export const goOnUncompacted = (
 
 /**
  * Mid compaction failed, and the window still fits: sends the results
- * (docs/rules.md#compaction-failed).
+ * (rules.md#compaction-failed).
  */
 export const sendUncompacted = (
   state: Compacting,
@@ -208,7 +208,7 @@ export const failCompaction = (
 // ---- GatheringAdditionalMessages ----
 
 /**
- * Entry: appends steering messages to the results, in order (docs/rules.md#steering-joins-results).
+ * Entry: appends steering messages to the results, in order (rules.md#steering-joins-results).
  */
 export const gatherSteers = (
   state: In<'GatheringAdditionalMessages'>,

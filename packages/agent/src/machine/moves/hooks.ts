@@ -97,7 +97,7 @@ export const ignorePrepared = (state: Hook): Stay<Hook> =>
   ignore(state, 'stale: it belongs to an old hook');
 /**
  * Keeps the effect, so that a resumed phase can look whether it was had
- * (docs/rules.md#hook-effects).
+ * (rules.md#hook-effects).
  */
 export const recordPrepared = (state: Hook, { effect }: Prepared): Stay<Hook> =>
   go({ ...state, prepared: [...(state.prepared ?? []), effect] });
@@ -165,7 +165,7 @@ export const finishHooks = (state: Hook, event: Completed): MoveTo<'CheckingBudg
   return go({ name: 'CheckingBudget', session }, ...actions);
 };
 
-/** A hook stops the turn; the results stay (docs/rules.md#hook-veto). */
+/** A hook stops the turn; the results stay (rules.md#hook-veto). */
 export const stopForVeto = (state: Hook, event: Completed): MoveTo<'Cancelled'> => {
   const { session, actions } = finishPhase(state, event);
   return go({ name: 'Cancelled', session, cause: 'veto', text: cancelledText('veto') }, ...actions);
@@ -240,7 +240,7 @@ const addTexts = (state: State, event: Ran): SessionData => {
     : changeSession(session, { notes: [...session.notes, ...texts] });
 };
 
-/** Records what hooks said (docs/rules.md#user-hooks-report). */
+/** Records what hooks said (rules.md#user-hooks-report). */
 export const hearHooks = <S extends State>(state: S, event: Ran): Stay<S> => {
   const session = addTexts(state, event);
   const shown = showObjections(event.verdicts);

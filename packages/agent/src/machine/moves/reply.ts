@@ -45,7 +45,7 @@ export const isStaleReply = (state: Calling, event: { readonly requestId: string
 
 /**
  * Text of the stream is shown at once and kept until the reply is complete
- * (docs/rules.md#streamed-text).
+ * (rules.md#streamed-text).
  */
 export const showDelta = (state: Calling, event: On<'TextDelta'>): MoveTo<'CallingLlm'> =>
   go(changeCalling(state, { partial: state.partial + event.text }), {
@@ -55,7 +55,7 @@ export const showDelta = (state: Calling, event: On<'TextDelta'>): MoveTo<'Calli
 
 /**
  * Watchers display reasoning and partial calls; the machine keeps nothing of them
- * (docs/rules.md#display-only).
+ * (rules.md#display-only).
  */
 export const showOnly = (state: Calling): MoveTo<'CallingLlm'> => go(state);
 export const ignoreOldReply = (state: Calling): MoveTo<'CallingLlm'> =>
@@ -152,7 +152,7 @@ const showRest = (reply: PendingReply): readonly Action[] => {
   return rest === '' ? [] : [{ type: 'DisplayText', text: rest }];
 };
 
-/** The reply of a cancelled call: its text is kept, the turn ends (docs/rules.md#draining). */
+/** The reply of a cancelled call: its text is kept, the turn ends (rules.md#draining). */
 export const keepDrained = (state: Calling, event: Completed): SessionUpdate => {
   const session = countReply(state, event);
   const reply = pendingReply(state, event);
@@ -191,7 +191,7 @@ const stoppedShort = ({ stopReason }: PendingReply): boolean =>
 
 /**
  * A cancelled reply with calls takes the path of the calls, so that each is answered
- * (docs/rules.md#cancelled-reply-runs-no-call).
+ * (rules.md#cancelled-reply-runs-no-call).
  */
 export const hasCalls = (state: Processing): boolean =>
   state.reply.calls.length > 0 && (!stoppedShort(state.reply) || state.reply.draining !== null);
@@ -199,7 +199,7 @@ export const refusedWithCalls = (state: Processing): boolean => state.reply.call
 export const saidNothing = (state: Processing): boolean => isEmpty(state.reply);
 
 /**
- * Stores a reply that asks for tools, whether or not its calls run (docs/rules.md#calls-decide).
+ * Stores a reply that asks for tools, whether or not its calls run (rules.md#calls-decide).
  */
 export const storeCalls = (state: Processing): MoveTo<'ToolUseRequested'> => {
   const { reply, session } = state;
@@ -254,7 +254,7 @@ const missingCall = (reply: PendingReply): { readonly late?: string } =>
     ? { late: 'the model said that it would call a tool, and called none' }
     : {};
 
-/** An empty reply is never stored (docs/rules.md#empty-reply). */
+/** An empty reply is never stored (rules.md#empty-reply). */
 export const endEmpty = (state: Processing): MoveTo<'EndOfTurn'> => {
   const { reply } = state;
   const ended = {
@@ -284,7 +284,7 @@ const OBJECTIONS_MAX = 3;
 
 /**
  * What hooks say about the end of the turn. An objection (`someHookObjects`) begins another turn
- * with its reason (docs/rules.md#hook-objects-to-end). A turn that was to end at a limit ends. The
+ * with its reason (rules.md#hook-objects-to-end). A turn that was to end at a limit ends. The
  * model reads the notes of hooks, or their remarks: notes and objections.
  */
 const judgeEnd = (
@@ -308,7 +308,7 @@ const judgeEnd = (
 };
 
 /**
- * A refusal with calls: none runs, each is answered, the turn ends (docs/rules.md#refused-reply).
+ * A refusal with calls: none runs, each is answered, the turn ends (rules.md#refused-reply).
  */
 export const endRefused = (state: Processing): MoveTo<'EndOfTurn'> => {
   const ended = endWithText(state);
@@ -328,7 +328,7 @@ export const passOn = (state: In<'ToolUseRequested'>): MoveTo<'CheckingForCancel
 
 /**
  * The turn was cancelled while the reply came: every call is answered, none runs
- * (docs/rules.md#cancelled-reply-runs-no-call).
+ * (rules.md#cancelled-reply-runs-no-call).
  */
 export const answerStopped = (
   state: Checking,

@@ -64,7 +64,7 @@ export const sendCall = (state: In<'CallingLlm'>): MoveTo<'CallingLlm'> => {
   });
 };
 
-/** Retracts the streamed text of a reply that is not stored (docs/rules.md#streamed-text). */
+/** Retracts the streamed text of a reply that is not stored (rules.md#streamed-text). */
 export const retractPartial = (requestId: string, shown: string): readonly Action[] =>
   shown === '' ? [] : [{ type: 'RetractPartial', requestId }];
 

@@ -94,7 +94,7 @@ export const mayCutResults = ({ session, purpose }: Calling, event: Failure): bo
   );
 
 /**
- * Second overflow: the last results are cut and sent again (docs/rules.md#overflow-cuts-results).
+ * Second overflow: the last results are cut and sent again (rules.md#overflow-cuts-results).
  */
 export const sendCutResults = (state: Calling, event: Failure): MoveTo<'CallingLlm'> => {
   const session = countFailure(state.session, event);
@@ -124,7 +124,7 @@ export const inputOverflowed = (state: Calling, event: Failure): boolean =>
 
 /**
  * Final overflow: the user's text goes back to the editor, so that the next input does not fail in
- * the same way (docs/rules.md#overflow-gives-input-back).
+ * the same way (rules.md#overflow-gives-input-back).
  */
 export const giveBackInput = (state: Calling, event: Failure): MoveTo<'Failed'> => {
   const session = countFailure(state.session, event);
@@ -146,7 +146,7 @@ const withinCap = ({ retryAfterCapMs }: RetrySettings, { error }: FailedCall): b
   (error.retryAfterMs ?? 0) <= retryAfterCapMs;
 
 /**
- * Errors for which a retry can't help, even if the error says `retryable` (docs/rules.md#give-up).
+ * Errors for which a retry can't help, even if the error says `retryable` (rules.md#give-up).
  */
 const neverRetried: ReadonlySet<ModelErrorKind> = new Set([
   'auth',
@@ -208,7 +208,7 @@ export const waitToRetry = (state: Calling, event: Failure): MoveTo<'Error'> => 
 
 /**
  * No retry: the error is not retryable, the attempts are used up, or the wait is too long
- * (docs/rules.md#give-up).
+ * (rules.md#give-up).
  */
 export const giveUp = (state: Calling, event: Failure): MoveTo<'Failed'> => {
   const session = countFailure(state.session, event);
@@ -218,7 +218,7 @@ export const giveUp = (state: Calling, event: Failure): MoveTo<'Failed'> => {
 
 /**
  * Retries an empty reply, as often as `emptyRetries` allows, counted apart from attempts
- * (docs/rules.md#empty-reply).
+ * (rules.md#empty-reply).
  */
 export const waitAfterEmpty = (state: Calling, event: On<'LlmCompleted'>): MoveTo<'Error'> => {
   const counted = countUsage(state.session, event.requestId, event.usage);
@@ -249,7 +249,7 @@ export const waitAfterEmpty = (state: Calling, event: On<'LlmCompleted'>): MoveT
 export const isRetryTimer = (state: In<'Error'>, event: On<'TimerFired'>): boolean =>
   event.timerId === state.timerId;
 
-/** The same messages under a new request id (docs/rules.md#send-again). */
+/** The same messages under a new request id (rules.md#send-again). */
 export const tryAgain = (state: In<'Error'>): MoveTo<'CallingLlm'> =>
   go(
     newCallingLlm(

@@ -101,7 +101,7 @@ export const refuseRewind = (state: Waiting): Stay<Waiting> => ({
 export const changesFiles = (_state: Waiting, { files }: On<'RewindRequested'>): boolean =>
   files !== undefined;
 
-/** The plan is in the journal before the first file changes (docs/rules.md#rewind). */
+/** The plan is in the journal before the first file changes (rules.md#rewind). */
 export const beginRewind = (
   { session }: Waiting,
   { rewindId, to, files, conversation }: On<'RewindRequested'>,

@@ -107,7 +107,7 @@ export const shutDown = (
 export const sayGoodbye = (state: In<'ShuttingDown'>): MoveTo<'ShuttingDown'> =>
   go(state, { type: 'Shutdown' });
 
-/** Keeps input after the end for the next opening (docs/rules.md#after-shutdown). */
+/** Keeps input after the end for the next opening (rules.md#after-shutdown). */
 export const keepInput = (
   state: In<'ShuttingDown'>,
   event: On<'UserInput'>,
@@ -165,7 +165,7 @@ export const isOldEpoch = (state: RestingState, event: On<'Resumed'>): boolean =
 export const ignoreEpoch = <S extends RestingState>(state: S): Stay<S> =>
   ignore(state, 'stale: the session was opened since');
 
-/** Default: the state stays and its work restarts (docs/rules.md#resume-rest). */
+/** Default: the state stays and its work restarts (rules.md#resume-rest). */
 export const goOn = <S extends RestingState>(state: S, event: On<'Resumed'>): Stay<S> => {
   if (isOldEpoch(state, event)) return ignoreEpoch(state);
   const { session, actions } = openAnew(state, event);
@@ -188,7 +188,7 @@ export const goOnWaiting = (
   return go(withSession(state, session), ...actions, { type: 'PromptForInput' });
 };
 
-/** Opens a session that was closed cleanly (docs/rules.md#open-again). */
+/** Opens a session that was closed cleanly (rules.md#open-again). */
 export const openAgain = (
   state: In<'ShuttingDown'>,
   event: On<'Resumed'>,
@@ -198,7 +198,7 @@ export const openAgain = (
   return go({ name: 'WaitingForUserInput', session, reason, next: 'rest' }, ...actions);
 };
 
-// ---- CallingLlm (docs/rules.md#resume-request) ----
+// ---- CallingLlm (rules.md#resume-request) ----
 
 /** Sends the same request under the same id. */
 export const sendSame = (state: In<'CallingLlm'>, event: On<'Resumed'>): MoveTo<'CallingLlm'> => {
@@ -232,7 +232,7 @@ export const rewindSame = (state: In<'Rewinding'>, event: On<'Resumed'>): MoveTo
   return go({ ...state, session }, ...actions);
 };
 
-// ---- ExecutingTools (docs/rules.md#resume-calls) ----
+// ---- ExecutingTools (rules.md#resume-calls) ----
 
 /** The batch was being cancelled: ends it as if the grace period were over, and starts nothing. */
 export const endBatch = (batch: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> => {

@@ -113,7 +113,7 @@ export const ignoreSecondLimit = <S extends State>(state: S) =>
 
 /**
  * Keeps partial text as the model's message, with a note for the next one; retracts blank text
- * (docs/rules.md#cancel-request).
+ * (rules.md#cancel-request).
  */
 export const keepPartial = (state: Calling, cause: CancelCause | 'shutdown'): SessionUpdate => {
   const { partial, requestId, session } = state;
@@ -138,7 +138,7 @@ export const mustDrain = (state: Calling): boolean =>
 
 /**
  * The provider can't abort: waits for the reply and runs none of its calls
- * (docs/rules.md#draining).
+ * (rules.md#draining).
  */
 export const drain = (state: Calling, event: Event): MoveTo<'CallingLlm'> =>
   go(changeCalling(state, { call: { mode: 'draining', cause: getStopCause(state, event) } }));
@@ -151,7 +151,7 @@ export const stopReply = (state: Calling, _event: Event, cause: CancelCause): Se
   };
 };
 
-/** A cancelled call failed: no retry, the received text is kept (docs/rules.md#draining). */
+/** A cancelled call failed: no retry, the received text is kept (rules.md#draining). */
 export const keepFailedDrain = (
   state: Calling,
   event: On<'LlmFailed'>,

@@ -178,7 +178,7 @@ const withCalls = (calls: readonly Call[], changed: readonly Call[]): readonly C
   return copy;
 };
 
-// ---- Result texts: one for each way in which a call ends (docs/rules.md#truthful-results) ----
+// ---- Result texts: one for each way in which a call ends (rules.md#truthful-results) ----
 
 export type EndedCall = Extract<Call, { readonly completedAt: number }>;
 
@@ -370,7 +370,7 @@ const isExclusive = (call: JudgedCall): boolean =>
 
 /**
  * CheckingForCancellation -> ExecutingTools: makes the batch and starts every call that may start
- * (docs/rules.md#calls-that-never-run, docs/rules.md#call-order).
+ * (rules.md#calls-that-never-run, rules.md#call-order).
  */
 export const startBatch = (
   state: In<'CheckingForCancellation'>,
@@ -442,7 +442,7 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
   }
   const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
   if (starting.length === 0) return go(changeBatch(batch, { calls, phase }), ...shown, ...asks);
-  // Calls that spend keep their ids open until their outcome (docs/rules.md#usage-counts-once).
+  // Calls that spend keep their ids open until their outcome (rules.md#usage-counts-once).
   const spending = starting
     .filter(isSpending)
     .map(({ callId }) => spendingId(batch.batchId, callId));
@@ -483,7 +483,7 @@ export const closeUnstarted = (batch: ToolBatch): ToolBatch => {
 
 /**
  * Resumes a batch: calls that have not run are decided again, since the rules may have changed and
- * the user may be gone (docs/rules.md#resume-calls). Calls that were starting never ran: they start
+ * the user may be gone (rules.md#resume-calls). Calls that were starting never ran: they start
  * again if they still may.
  */
 export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
@@ -647,7 +647,7 @@ const openSpendings = (batchId: string, calls: readonly Call[]): readonly string
 
 /**
  * Why the budget does not allow a call, or null. Checked when the call enters the batch and when it
- * starts (docs/rules.md#limit-before-call). An abandoned call may still spend its whole budget
+ * starts (rules.md#limit-before-call). An abandoned call may still spend its whole budget
  * until it reports its usage.
  */
 const whyUnpaid = (
@@ -713,7 +713,7 @@ export const endInvalid = (
 
 /**
  * Admits a requested call to the batch. Precedence: invalid call, cut reply, budget, policy
- * (docs/rules.md#cut-reply, docs/rules.md#calls-that-never-run).
+ * (rules.md#cut-reply, rules.md#calls-that-never-run).
  */
 const admitRequested = (
   context: CallContext,

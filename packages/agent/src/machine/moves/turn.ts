@@ -52,7 +52,7 @@ export const startSession = (state: In<'Ready'>): MoveTo<'WaitingForUserInput'> 
 
 /**
  * UserInput while waiting: sends the held queue and then the text as one message
- * (docs/rules.md#input-starts-turn).
+ * (rules.md#input-starts-turn).
  */
 export const releaseInput = (
   state: In<'Ready'> | Waiting,
@@ -71,7 +71,7 @@ export const nothingToCancel = (state: Waiting): MoveTo<'WaitingForUserInput'> =
 
 export const lastIsUsers = (state: Waiting): boolean => state.session.conversation.open !== null;
 
-/** RetryLast: sends the same conversation again, nothing is appended (docs/rules.md#retry-last). */
+/** RetryLast: sends the same conversation again, nothing is appended (rules.md#retry-last). */
 export const releaseAgain = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
   go({ ...state, next: 'sendAgain' });
 
@@ -90,7 +90,7 @@ export const nothingToCompact = (state: Waiting): MoveTo<'WaitingForUserInput'> 
 export const failInput = (state: Waiting, event: On<'InputFailed'>): MoveTo<'Failed'> =>
   go({ name: 'Failed', session: state.session, error: 'input', message: event.message });
 
-// ---- ApproveBudget while waiting (docs/rules.md#raised-limit) ----
+// ---- ApproveBudget while waiting (rules.md#raised-limit) ----
 
 export const isNoLimit = (_state: Waiting, event: On<'ApproveBudget'>): boolean =>
   !isLimit(event.limit);
@@ -132,7 +132,7 @@ export const approveLimit = (
   event: On<'ApproveBudget'>,
 ): MoveTo<'WaitingForUserInput'> => raiseLimit(state, event);
 
-// ---- Begin turn: what WaitingForUserInput does without an event (docs/rules.md#begin-turn) ----
+// ---- Begin turn: what WaitingForUserInput does without an event (rules.md#begin-turn) ----
 
 /** Whether something is to be sent: the queue, or the same conversation again. */
 const released = (state: Waiting): boolean =>
@@ -205,8 +205,8 @@ export const promptForInput = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
 
 /**
  * A queue follows the turn, or the objection of a hook: WaitingForUserInput sends it, or holds it
- * at a limit (docs/rules.md#queued-turn, docs/rules.md#hook-objects-to-end,
- * docs/rules.md#limit-at-end-of-turn).
+ * at a limit (rules.md#queued-turn, rules.md#hook-objects-to-end,
+ * rules.md#limit-at-end-of-turn).
  */
 export const nextTurnWaits = (state: In<'EndOfTurn'>): boolean =>
   state.session.queue.length > 0 || state.objected === 'yes';
@@ -227,7 +227,7 @@ export const endTurnAndBeginNext = (state: In<'EndOfTurn'>): MoveTo<'WaitingForU
 
 /**
  * The turn ended normally at a session limit: shows a notice, and sends nothing by itself
- * (docs/rules.md#limit-at-end-of-turn).
+ * (rules.md#limit-at-end-of-turn).
  */
 export const endTurnAtLimit = (
   state: In<'EndOfTurn'>,
@@ -258,7 +258,7 @@ export const enqueue = (session: SessionData, event: On<'UserInput'>): SessionDa
   return changeCounter(changeSession(session, { queue: [...session.queue, item] }), 'input', input);
 };
 
-/** UserInput in a busy state is queued, never dropped (docs/rules.md#queue-input). */
+/** UserInput in a busy state is queued, never dropped (rules.md#queue-input). */
 export const queueInput = <S extends State>(state: S, event: On<'UserInput'>): Stay<S> => {
   if (isBlank(state, event)) return ignore(state, 'the input was blank');
   const session = enqueue(state.session, event);
@@ -267,7 +267,7 @@ export const queueInput = <S extends State>(state: S, event: On<'UserInput'>): S
 };
 
 /**
- * EditQueue: items keep their ids; unknown and repeated ids are ignored (docs/rules.md#edit-queue).
+ * EditQueue: items keep their ids; unknown and repeated ids are ignored (rules.md#edit-queue).
  */
 export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): Stay<S> => {
   const known = new Map(state.session.queue.map((item) => [item.inputId, item]));

@@ -14,5 +14,5 @@ export const EVERYDAY_TEXT = readFileSync(path.join(import.meta.dirname, 'comman
 
 /** 1,000 commands that agents are told to run, fixed before the rules were written (SOURCES.md). */
 export const EVERYDAY: Everyday =
-  // Written by scripts/everyday-commands.ts in this shape; everyday.test.ts checks each field.
+  // The file has this shape; everyday.test.ts checks each field.
   JSON.parse(EVERYDAY_TEXT) as Everyday;

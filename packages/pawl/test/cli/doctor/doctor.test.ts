@@ -172,7 +172,7 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
     }),
     /ollama serve/,
   ],
-  modelUnknown: [set({ PAWL_MODEL: 'anthropic/claude-nobody' }), /docs\/models\.md/],
+  modelUnknown: [set({ PAWL_MODEL: 'anthropic/claude-nobody' }), /docs\/set-up\/models\.md/],
   priceUnknown: [set({ PAWL_MODEL: 'anthropic/claude-nobody', PAWL_MAX_USD: '1' }), /max_tokens/],
   clockWrong: [({ world }) => ({ ...world, now: Date.UTC(2020, 0, 1) }), /timedatectl/],
   unreachable: [
