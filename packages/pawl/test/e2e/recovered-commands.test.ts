@@ -42,7 +42,8 @@ testAtALevel(
   'a command that ended meanwhile: its real result, as it is told live',
   async (context, words) => {
     const secret = 'sk-ant-4711-secret-of-the-user';
-    const big = `head -c ${isDeep ? 120_000_000 : 1_000} /dev/zero | tr "\\0" x; echo; seq 1000`;
+    const isBig = isDeep && words.includes('workspace');
+    const big = `head -c ${isBig ? 120_000_000 : 10} /dev/zero | tr "\\0" x; echo; seq 1000`;
     const command = `${WAITING}; echo ${secret}; ${big}; exit 3`;
     const live = await makeServed(context, [message(call('c1', 'bash', { command })), done], {
       ANTHROPIC_API_KEY: secret,
