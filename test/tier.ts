@@ -8,6 +8,8 @@
  * PAWL_SEED repeats a run. PAWL_COUNT sets the number of random cases of a file that runs alone.
  */
 
+import { type TestContext, test } from 'node:test';
+
 type Tier = 'quick' | 'daily' | 'deep';
 
 const { PAWL_TIER, PAWL_SEED, PAWL_COUNT } = process.env;
@@ -18,6 +20,14 @@ export const isDeep = TIER === 'deep';
 
 /** One for all files of a run: `npm test` prints it. */
 export const SEED = Number(PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+/** A test of what no user meets every day: only the deep tier runs it. */
+export const testDeep = (
+  title: string,
+  run: (context: TestContext) => void | Promise<void>,
+): void => {
+  if (isDeep) void test(title, run);
+};
 
 const SHARE: Readonly<Record<Tier, number>> = { quick: 1 / 6, daily: 1 / 3, deep: 10 };
 

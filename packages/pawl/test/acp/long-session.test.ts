@@ -6,11 +6,12 @@ import { test } from 'node:test';
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
 import { agent } from '@pawl/agent/machine/machine';
+import { isDeep } from '../../../../test/tier.js';
 import { openFromFlags } from '../../src/sessions/open-session.js';
 import { makeStage } from './acp-stage.js';
 
 const warn = (): void => undefined;
-const TURNS = 20;
+const TURNS = isDeep ? 20 : 5;
 const CALLS = 50;
 
 /** Two replies a turn: calls, then a text that names the turn. */
@@ -26,7 +27,7 @@ const replies = Array.from({ length: 2 * (TURNS + 1) }, (_, index) =>
     : { text: `Turn ${(index + 1) / 2} ends.` },
 );
 
-test('a terminal session of 2,000 events loads whole, and its journal is folded once', async (context) => {
+test('a long terminal session loads whole, and its journal is folded once', async (context) => {
   const { client, workspace, model, folder } = await makeStage(context, replies);
   writeFileSync(path.join(workspace, 'a.txt'), 'line\n'.repeat(CALLS));
   const { session } = await openFromFlags({ model, workspace, preset: 'auto' }, 'terminal', {
@@ -38,7 +39,7 @@ test('a terminal session of 2,000 events loads whole, and its journal is folded 
   const { seq } = await fileJournals({ folder: path.join(folder, 'state', 'pawl') }).peek(
     session.id,
   );
-  assert.ok(seq >= 2_000, `${seq} events`);
+  assert.ok(seq >= 100 * TURNS, `${seq} events`);
 
   let folded = 0;
   context.mock.method(agentMachine, 'step', (...given: Parameters<typeof agent.stepUnchecked>) => {
@@ -65,6 +66,7 @@ test('a terminal session of 2,000 events loads whole, and its journal is folded 
   assert.equal(client.updatesOf(session.id, 'session_info_update').at(0)?.title, 'turn 1');
   assert.equal(await client.prompt(session.id, 'go on'), 'end_turn');
   client.expectNoFault();
+  if (!isDeep) return; // a short session has no snapshot
 
   await client.request('session/close', { sessionId: session.id });
   folded = 0;

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { parse, stringify } from 'smol-toml';
+import { bundleProgram } from '../../../../test/bundled-program.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { loadConfig } from '../../src/settings/configuration.js';
 import { changeConfigFile, type EditedConfig } from '../../src/settings/edit-config.js';
@@ -197,29 +199,18 @@ test('processes that write at once lose no rule', { timeout: 300_000 }, async (c
   const home = temporaryFolder(context, 'rules');
   const file = path.join(home, 'config.toml');
   writeFileSync(file, WRITTEN);
-  const face = (name: string): string => path.join(import.meta.dirname, '../../src/settings', name);
-  const program = (name: string): string => `
-    import { changeConfigFile } from ${JSON.stringify(face('edit-config.ts'))};
-    import { addFolderRule } from ${JSON.stringify(face('edit-rules.ts'))};
+  const code = `
+    import { changeConfigFile } from './packages/pawl/src/settings/edit-config.ts';
+    import { addFolderRule } from './packages/pawl/src/settings/edit-rules.ts';
+    const [, , file, name] = process.argv;
     for (let index = 0; index < 8; index++) {
-      const rule = { folder: '/me/p', list: ['allow'], text: '${name} ' + index };
-      const edited = await changeConfigFile(process.argv[1], (text, format) => addFolderRule(text, rule, format));
+      const rule = { folder: '/me/p', list: ['allow'], text: name + ' ' + index };
+      const edited = await changeConfigFile(file, (text, format) => addFolderRule(text, rule, format));
       if (edited.kind !== 'edited') throw new Error(edited.why);
     }`;
-  await Promise.all(
-    ['a', 'b', 'c'].map(
-      (name) =>
-        new Promise<void>((resolve, reject) => {
-          const words = ['--import', 'tsx', '--input-type=module', '-e', program(name), file];
-          const child = spawn(process.execPath, words, { stdio: ['ignore', 'ignore', 'pipe'] });
-          let errors = '';
-          child.stderr.on('data', (text) => {
-            errors += text;
-          });
-          child.once('close', (code) => (code === 0 ? resolve() : reject(new Error(errors))));
-        }),
-    ),
-  );
+  const program = await bundleProgram(context, { code });
+  const run = promisify(execFile);
+  await Promise.all(['a', 'b', 'c'].map((name) => run(process.execPath, [program, file, name])));
   const table = JSON.parse(JSON.stringify(parse(readFileSync(file, 'utf8'))));
   assert.equal(table.folder['/me/p'].rules.allow.length, 24);
   assert.deepEqual(readdirSync(home), ['config.toml']);

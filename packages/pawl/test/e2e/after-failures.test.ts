@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { chooseRows } from '../../../../test/tier.js';
 import { makeRepository } from './after-tools.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, expectValid } from './pawl.js';
@@ -17,7 +18,7 @@ const endings: readonly (readonly [title: string, ending: string, timeoutMs?: nu
   ['ran into its time limit', 'sleep 600', 5_000],
 ];
 
-for (const [title, ending, timeoutMs] of endings) {
+for (const [title, ending, timeoutMs] of chooseRows(endings, () => 'files'))
   test(`files of a command that ${title} are formatted and committed as the agent's`, async (context) => {
     const command = `echo '${ROUGH}' | tee a.ts > new.ts; ${ending}`;
     const limit = timeoutMs === undefined ? {} : { timeoutMs };
@@ -42,6 +43,7 @@ for (const [title, ending, timeoutMs] of endings) {
     assert.doesNotMatch(ended.stderr, /Not committed/);
   });
 
+for (const [title, ending, timeoutMs] of chooseRows(endings, () => 'commit'))
   test(`a commit of a command that ${title} is noticed in that round, by default`, async (context) => {
     const command = `echo x > new.txt; git add new.txt; git commit -qm "Add new"; ${ending}`;
     const limit = timeoutMs === undefined ? {} : { timeoutMs };
@@ -53,7 +55,6 @@ for (const [title, ending, timeoutMs] of endings) {
     expectCode(ended, 0);
     assert.match(ended.stderr, /^· new commit [0-9a-f]{8} Add new \(1 file, \+1 -0\)$/m);
   });
-}
 
 test('where only calls that end well count, a command that failed is not looked at', async (context) => {
   const command = `echo '${ROUGH}' > new.ts; exit 3`;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { chooseRows, testDeep } from '../../../../test/tier.js';
 import { GOOD, makeRepository, type Repository, shadow } from './after-tools.js';
 import { runInProcess } from './in-process.js';
 import {
@@ -146,7 +147,7 @@ test("auto-commit commits the agent's changes with the model's words, and leaves
 });
 
 test('auto-commit works in an empty home, without a name, and without words of the model', async (context) => {
-  for (const more of [{}, { HOME: '/nonexistent' }, { HOME: undefined }]) {
+  for (const more of chooseRows([{}, { HOME: '/nonexistent' }, { HOME: undefined }])) {
     const place = await makeRepository(context, [
       readFirst,
       rewrite,
@@ -222,45 +223,48 @@ test('SIGINT while a formatter runs ends it and settles the turn', async (contex
   assert.match(notes(place, 1).join('\n'), /files may have been changed by an interrupted hook/);
 });
 
-test('after kill -9 in a formatter the phase is run again, and the next edit fits', async (context) => {
-  const mark = uniqueSleep(context);
-  const edit = { path: 'a.go', edits: [{ oldText: 'smooth', newText: 'fine' }] };
-  const place = await makeRepository(context, [
-    message(call('r', 'read', { path: 'a.go' })),
-    message(call('w', 'write', { path: 'a.go', content: 'rough\n' })),
-    message(call('e', 'edit', edit)),
-    done,
-    done,
-  ]);
-  place.write('go.mod', 'module x\n');
-  place.write('a.go', 'good\n');
-  place.git('add', '.');
-  place.git('commit', '-qm', 'go');
-  // where git does not look, and the sandbox does
-  const slow = join(place.workspace, 'node_modules', 'slow');
-  writeFileSync(slow, '');
-  const environment = shadow(
-    place,
-    'gofmt',
-    `[[ -e ${slow} ]] && sleep ${mark}; sed s/rough/smooth/`,
-  );
-  const running = startPawl({ ...place, environment }, ['-p', 'go']);
-  await until('the formatter', () => processesWith(`sleep ${mark}`).length > 0);
-  running.child.kill('SIGKILL');
-  await running.ended;
-  rmSync(slow);
-  assert.equal(read(place, 'a.go'), 'rough\n');
-  const ended = await runInProcess({ ...place, environment }, ['--continue', '-p', 'and now?']);
-  expectCode(ended, 0);
-  expectValid(place.server);
-  assert.match(ended.stderr, /^· formatted a\.go$/m);
-  assert.match(notes(place, 2).join('\n'), /\[formatters\] [\s\S]*a\.go \(gofmt\)/);
-  assert.match(resultsOf(place, 3).join(), /Edited a\.go/);
-  assert.equal(read(place, 'a.go'), 'fine\n');
-  expectCode(await runInProcess(place, ['replay', sessionOf(place)]), 0);
-});
+testDeep(
+  'after kill -9 in a formatter the phase is run again, and the next edit fits',
+  async (context) => {
+    const mark = uniqueSleep(context);
+    const edit = { path: 'a.go', edits: [{ oldText: 'smooth', newText: 'fine' }] };
+    const place = await makeRepository(context, [
+      message(call('r', 'read', { path: 'a.go' })),
+      message(call('w', 'write', { path: 'a.go', content: 'rough\n' })),
+      message(call('e', 'edit', edit)),
+      done,
+      done,
+    ]);
+    place.write('go.mod', 'module x\n');
+    place.write('a.go', 'good\n');
+    place.git('add', '.');
+    place.git('commit', '-qm', 'go');
+    // where git does not look, and the sandbox does
+    const slow = join(place.workspace, 'node_modules', 'slow');
+    writeFileSync(slow, '');
+    const environment = shadow(
+      place,
+      'gofmt',
+      `[[ -e ${slow} ]] && sleep ${mark}; sed s/rough/smooth/`,
+    );
+    const running = startPawl({ ...place, environment }, ['-p', 'go']);
+    await until('the formatter', () => processesWith(`sleep ${mark}`).length > 0);
+    running.child.kill('SIGKILL');
+    await running.ended;
+    rmSync(slow);
+    assert.equal(read(place, 'a.go'), 'rough\n');
+    const ended = await runInProcess({ ...place, environment }, ['--continue', '-p', 'and now?']);
+    expectCode(ended, 0);
+    expectValid(place.server);
+    assert.match(ended.stderr, /^· formatted a\.go$/m);
+    assert.match(notes(place, 2).join('\n'), /\[formatters\] [\s\S]*a\.go \(gofmt\)/);
+    assert.match(resultsOf(place, 3).join(), /Edited a\.go/);
+    assert.equal(read(place, 'a.go'), 'fine\n');
+    expectCode(await runInProcess(place, ['replay', sessionOf(place)]), 0);
+  },
+);
 
-test('files formatted before a crash are remembered as they are after it', async (context) => {
+testDeep('files formatted before a crash are remembered as they are after it', async (context) => {
   const edit = { path: 'a.ts', edits: [{ oldText: '{ b: 2 }', newText: '{ b: 3 }' }] };
   const place = await makeRepository(context, [
     readFirst,

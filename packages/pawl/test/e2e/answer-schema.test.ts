@@ -32,35 +32,15 @@ const makePlaceWith = async (
 
 const RUN = ['-p', 'how many?', '--json-schema', 'schema.json'];
 
-const accepted: readonly (readonly [title: string, answer: string, json: string])[] = [
-  ['alone', '{"count": 3}', '{"count": 3}'],
-  ['with blanks around it', '\n {"count": 3}\n\n', '{"count": 3}'],
-  ['in a fence', '```json\n{"count": 3}\n```', '{"count": 3}'],
-  ['in a fence without a tag', '```\n{"count": 3}\n```', '{"count": 3}'],
-  ['in a fence of tildes', '~~~json\n{"count": 3}\n~~~', '{"count": 3}'],
-  ['in a fence between words', 'So:\n\n```json\r\n{"count": 3}\r\n```\nDone.', '{"count": 3}'],
-  [
-    'beside a block of another language',
-    '```sh\nls\n```\n```json\n{"count": 3}\n```',
-    '{"count": 3}',
-  ],
-  ['in a longer fence', '````json\n{"count": 3}\n````', '{"count": 3}'],
-  ['of several lines', '{\n  "count": 3\n}', '{\n  "count": 3\n}'],
-  [
-    'with a large number as written',
-    '{"count": 12345678901234567890}',
-    '{"count": 12345678901234567890}',
-  ],
-];
-for (const [title, answer, json] of accepted)
-  test(`JSON ${title} is the answer, and stdout is that JSON alone`, async (context) => {
-    const place = await makePlaceWith(context, [says(answer)]);
-    const ended = await runInProcess(place, RUN);
-    expectCode(ended, 0);
-    assert.equal(ended.stdout, `${json}\n`);
-    assert.equal(place.server.requests.length, 1);
-    expectValid(place.server);
-  });
+test('JSON in a fence between words is the answer, and stdout is that JSON alone', async (context) => {
+  const answer = 'So:\n\n```json\r\n{"count": 3}\r\n```\nDone.';
+  const place = await makePlaceWith(context, [says(answer)]);
+  const ended = await runInProcess(place, RUN);
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, '{"count": 3}\n');
+  assert.equal(place.server.requests.length, 1);
+  expectValid(place.server);
+});
 
 test('the model is told at the beginning of the prompt, and the session keeps its title', async (context) => {
   const place = await makePlaceWith(context, [says('{"count": 3}')]);
@@ -74,61 +54,21 @@ test('the model is told at the beginning of the prompt, and the session keeps it
   assert.doesNotMatch(listed.stdout, /answer-format/);
 });
 
-const refused: readonly (readonly [title: string, answer: string, fault: RegExp])[] = [
-  ['no JSON', 'Three.', /it is not JSON/],
-  ['two blocks', '```json\n{"count": 1}\n```\n```json\n{"count": 2}\n```', /it is not JSON/],
-  ['a wrong type', '{"count": "3"}', /data\/count must be integer/],
-  ['a field too many', '{"count": 3, "more": 1}', /must NOT have additional properties/],
-  ['a field too few', '{}', /must have required property 'count'/],
-  ['another value', '{"count": 3, "colour": "green"}', /data\/colour must be equal to one of/],
-];
-for (const [title, answer, fault] of refused)
-  test(`an answer with ${title} is asked for once more, with its faults`, async (context) => {
-    const place = await makePlaceWith(context, [says(answer), says('{"count": 4}')]);
-    const ended = await runInProcess(place, RUN);
-    expectCode(ended, 0);
-    assert.equal(ended.stdout, '{"count": 4}\n');
-    assert.match(ended.stderr, fault);
-    assert.equal(place.server.requests.length, 2);
-    const [first, second] = place.server.requests;
-    assert.match(JSON.stringify(last(second?.body)), /does not satisfy the JSON Schema/);
-    assert.equal(
-      JSON.stringify(second?.body.messages.slice(0, 1)).replace(/,"cache_control":\{[^}]*\}/g, ''),
-      JSON.stringify(first?.body.messages).replace(/,"cache_control":\{[^}]*\}/g, ''),
-    );
-    expectValid(place.server);
-  });
-
-test('a pattern that backtracks for ever on an answer is stopped, and said', async (context) => {
-  const schema = JSON.stringify({ type: 'string', pattern: '^(a+)+$' });
-  const hostile = JSON.stringify(`${'a'.repeat(36)}!`);
-  const good = JSON.stringify('a'.repeat(36));
-  const twice = await makePlaceWith(context, [says(hostile), says(hostile)], schema);
-  const ended = await runInProcess(twice, RUN);
-  expectCode(ended, 1);
-  assert.equal(ended.stdout, '');
-  const why = /the check did not end within 2 s: a pattern of the schema takes too long/;
-  assert.match(JSON.stringify(last(twice.server.requests[1]?.body)), why);
-  assert.match(ended.stderr, why);
-  const once = await makePlaceWith(context, [says(hostile), says(good)], schema);
-  const answered = await runInProcess(once, RUN);
-  expectCode(answered, 0);
-  assert.equal(answered.stdout, `${good}\n`, 'control: the next answer is checked as ever');
-});
-
-test('faults without end, and fences that never close, cost no more than a part of them', async (context) => {
-  const schema = JSON.stringify({ type: 'array', items: { type: 'integer' } });
-  const wrong = JSON.stringify(Array.from({ length: 10_000 }, () => 'x'));
-  const place = await makePlaceWith(
-    context,
-    [says(wrong), says('~~~json\n'.repeat(100_000))],
-    schema,
-  );
+test('an answer that does not fit is asked for once more, with its faults', async (context) => {
+  const replies = [says('{"count": "3"}'), says('{"count": 4}')];
+  const place = await makePlaceWith(context, replies);
   const ended = await runInProcess(place, RUN);
-  expectCode(ended, 1);
-  const asked = JSON.stringify(last(place.server.requests[1]?.body));
-  assert.ok(asked.length < 3_000, `${asked.length} characters`);
-  assert.match(asked, /data\/0 must be integer.* … and more/);
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, '{"count": 4}\n');
+  assert.match(ended.stderr, /data\/count must be integer/);
+  assert.equal(place.server.requests.length, 2);
+  const [first, second] = place.server.requests;
+  assert.match(JSON.stringify(last(second?.body)), /does not satisfy the JSON Schema/);
+  assert.equal(
+    JSON.stringify(second?.body.messages.slice(0, 1)).replace(/,"cache_control":\{[^}]*\}/g, ''),
+    JSON.stringify(first?.body.messages).replace(/,"cache_control":\{[^}]*\}/g, ''),
+  );
+  expectValid(place.server);
 });
 
 test('an answer that does not fit twice ends with 1: the faults on stderr, nothing on stdout', async (context) => {
@@ -158,23 +98,16 @@ test('with --json the last record has the value', async (context) => {
   assert.deepEqual(result.structuredOutput, { count: 3 });
 });
 
-const usage: readonly (readonly [title: string, schema: string | null, said: RegExp])[] = [
-  ['is not there', null, /schema\.json can't be used: it does not exist/],
-  ['is no JSON', '{"type":', /it is not JSON/],
-  ['is no object', '["object"]', /a JSON Schema is an object/],
-  ['is no schema', '{"type":"strng"}', /it is no JSON Schema: data\/type must be/],
-  ['is of another draft', '{"$schema":"http://json-schema.org/draft-07/schema#"}', /draft-07/],
-  ['refers to the network', '{"$ref":"https://example.invalid/x"}', /can't resolve reference/],
-  ['has a bad pattern', '{"pattern":"("}', /data\/pattern must match format "regex"/],
-  ['is too large', `{"title":"${'x'.repeat(200_001)}"}`, /more than 200000 bytes/],
-];
-for (const [title, schema, said] of usage)
-  test(`a schema that ${title} is wrong usage, and nothing is sent`, async (context) => {
+for (const schema of ['', null])
+  test(`a schema that is ${schema === null ? 'not there' : 'no JSON'} is wrong usage, and nothing is sent`, async (context) => {
     const place = await makePlaceWith(context, [done], schema ?? '');
     if (schema === null) execFileSync('rm', [path.join(place.workspace, 'schema.json')]);
     const ended = await runInProcess(place, RUN);
     expectCode(ended, 2);
-    assert.match(ended.stderr, said);
+    assert.match(
+      ended.stderr,
+      schema === null ? /schema\.json can't be used: it does not exist/ : /it is not JSON/,
+    );
     assert.equal(ended.stdout, '');
     assert.equal(place.server.requests.length, 0);
     assert.match((await runInProcess(place, ['sessions'])).stderr, /No sessions yet/);

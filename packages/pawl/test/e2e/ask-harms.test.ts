@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Script } from '@pawl/agent/models/scripted-model';
-import { ENVIRONMENTS, type Environment, prepareAsk, program, startAsk, submit } from './asking.js';
+import { type Environment, prepareAsk, program, startAsk, submit, TRIED } from './asking.js';
 import { expectCode, makePlace, processesWith, readRecords, until } from './pawl.js';
 
 /** Programs that would do harm: each hurts nothing, the model is told of it, and the run goes on to its answer. */
@@ -59,9 +59,9 @@ const scriptOf = (environment: Environment, harms: Harms): Script => {
   };
 };
 
-for (const environment of ENVIRONMENTS) {
+for (const environment of TRIED) {
   test(`${environment}: programs that loop, hoard, read files, connect or exit hurt nothing and are reported`, async (context) => {
-    const place = makePlace(context, { PAWL_CELL_MS: '4000' });
+    const place = makePlace(context, { PAWL_CELL_MS: '1500' });
     const secret = join(place.workspace, 'secret.txt');
     writeFileSync(secret, SECRET);
     let connections = 0;

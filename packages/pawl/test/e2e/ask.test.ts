@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Script } from '@pawl/agent/models/scripted-model';
-import { ENVIRONMENTS, type Environment, prepareAsk, program, runAsk, submit } from './asking.js';
+import { type Environment, prepareAsk, program, runAsk, submit, TRIED } from './asking.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, readRecords, sessionOf } from './pawl.js';
 
@@ -68,7 +68,7 @@ const searching = (environment: Environment, characters: number): Script => {
   };
 };
 
-for (const environment of ENVIRONMENTS) {
+for (const environment of TRIED) {
   test(`${environment}: a question about 50 MB is answered, and no model sees more than a little of it`, async (context) => {
     const place = makePlace(context);
     const words = prepareAsk(place, searching(environment, HAYSTACK.length), {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Script } from '@pawl/agent/models/scripted-model';
 import type { TreeEvent } from '@pawl/ask/run/event';
+import { isDeep } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
 import {
   type Ended,
@@ -22,6 +23,8 @@ import {
 
 export type Environment = 'javascript' | 'quickjs' | 'python';
 export const ENVIRONMENTS: readonly Environment[] = ['javascript', 'quickjs', 'python'];
+/** What the command line is tried with: all keep the same contract, which other tests hold. */
+export const TRIED = isDeep ? ENVIRONMENTS : (['quickjs'] as const);
 
 export const program = (...lines: readonly string[]): string =>
   `\`\`\`repl\n${lines.join('\n')}\n\`\`\``;

@@ -3,13 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { countCases, SEED } from '../../../../test/tier.js';
+import { countCases, SEED, testDeep } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, sessionOf } from './pawl.js';
 
 /**
  * Generated sessions with one planted call: `pawl bisect` names it. PAWL_SEED chooses the sessions,
- * PAWL_COUNT their number.
+ * PAWL_COUNT their number. Daily two that are written down.
  */
 
 const SESSIONS = countCases(4);
@@ -63,7 +63,7 @@ const generate = (random: Random): Generated => {
 };
 
 for (let index = 0; index < SESSIONS; index += 1)
-  test(`bisect finds the planted call of generated session ${index + 1}`, async (context) => {
+  testDeep(`bisect finds the planted call of generated session ${index + 1}`, async (context) => {
     const random = createRandom(SEED + index * 7919);
     const { commands, breaks, check } = generate(random);
     const place = makePlace(context);

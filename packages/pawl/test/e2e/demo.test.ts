@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
+import { testDeep } from '../../../../test/tier.js';
 import {
   type Ended,
   expectCode,
@@ -63,26 +64,29 @@ test('the demo ends with a green test and a commit, and its path is the one that
 });
 
 for (const sandbox of ['workspace', 'off']) {
-  test(`the demo of a crash: the command goes on, and its result is found (sandbox ${sandbox})`, async (context) => {
-    const place = makePlace(context, { PAWL_SANDBOX: sandbox, PAWL_PRESET: 'plan' });
-    const demo = await runPawl(place, ['demo', '--crash']);
-    const folder = /^project +(.*)$/m.exec(demo.stdout)?.[1] ?? '';
-    context.after(() => removeFolderSync(folder));
-    expectCode(demo, 0);
-    assert.equal(demo.stderr, '');
-    assert.match(demo.stdout, sandbox === 'off' ? /run without a sandbox/ : /run in a sandbox/);
-    const [, first = '', alone = '', resumed = ''] = demo.stdout.split(/^\d\. /m);
-    assert.doesNotMatch(first, /step 8/, 'it is killed in the middle of the command');
-    assert.match(alone, /goes on.*\n( +step \d of 8\n)+/);
-    assert.match(resumed, /it still runs|it has ended meanwhile/);
-    assert.match(
-      resumed,
-      /step 1 of 8\n[\s\S]*step 8 of 8\n[\s\S]*exit code 0.*\n.*this is the real result/,
-    );
-    assert.equal(readFileSync(join(folder, 'starts.txt'), 'utf8'), 'started\n');
-    const replay = await runPawl(place, ['replay', sessionOf(place)]);
-    expectCode(replay, 0);
-  });
+  testDeep(
+    `the demo of a crash: the command goes on, and its result is found (sandbox ${sandbox})`,
+    async (context) => {
+      const place = makePlace(context, { PAWL_SANDBOX: sandbox, PAWL_PRESET: 'plan' });
+      const demo = await runPawl(place, ['demo', '--crash']);
+      const folder = /^project +(.*)$/m.exec(demo.stdout)?.[1] ?? '';
+      context.after(() => removeFolderSync(folder));
+      expectCode(demo, 0);
+      assert.equal(demo.stderr, '');
+      assert.match(demo.stdout, sandbox === 'off' ? /run without a sandbox/ : /run in a sandbox/);
+      const [, first = '', alone = '', resumed = ''] = demo.stdout.split(/^\d\. /m);
+      assert.doesNotMatch(first, /step 8/, 'it is killed in the middle of the command');
+      assert.match(alone, /goes on.*\n( +step \d of 8\n)+/);
+      assert.match(resumed, /it still runs|it has ended meanwhile/);
+      assert.match(
+        resumed,
+        /step 1 of 8\n[\s\S]*step 8 of 8\n[\s\S]*exit code 0.*\n.*this is the real result/,
+      );
+      assert.equal(readFileSync(join(folder, 'starts.txt'), 'utf8'), 'started\n');
+      const replay = await runPawl(place, ['replay', sessionOf(place)]);
+      expectCode(replay, 0);
+    },
+  );
 }
 
 test('the demo says so where git does not work', async (context) => {
@@ -96,7 +100,7 @@ test('the demo says so where git does not work', async (context) => {
   assert.match(ended.stderr, /git is broken/);
 });
 
-test('in a terminal the demo is a session, with -p a log', async (context) => {
+testDeep('in a terminal the demo is a session, with -p a log', async (context) => {
   const place = makePlace(context);
   const window = openWindow(context, place, { words: ['demo'], rows: 50 });
   await window.sees('> The tests fail. Find out why');

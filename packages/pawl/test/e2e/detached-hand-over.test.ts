@@ -19,7 +19,8 @@ import {
   makeAsking,
   untilState,
 } from './detached-stage.js';
-import { expectCode, type Place, runPawl, sessionOf, until } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, type Place, sessionOf, until } from './pawl.js';
 import { openReady, openWindow } from './window.js';
 import { call, done, message, text } from './wire-words.js';
 
@@ -56,7 +57,7 @@ test('a session at rest leaves its terminal, and comes back with attach, where /
   again.press('/detach\r');
   assert.equal(await again.ended, 0);
   await untilState(place, id, /runs: has answered/);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
   assert.deepEqual(await listLive(place), []);
 });
 
@@ -82,7 +83,7 @@ test('a command that runs goes on through /detach, once, and a text that waits i
   assert.match(sent, /also the rest/);
   assert.doesNotMatch(sent, /unknown|was killed|cancelled/);
   assert.equal(place.server.requests.length, 2);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
 });
 
 test('while the model answers, /detach waits for the answer, and a question in it waits for any face', async (context) => {
@@ -102,7 +103,7 @@ test('while the model answers, /detach waits for the answer, and a question in i
   await untilState(place, id, /runs: has answered/);
   assert.equal(ended(place), 'published\n');
   assert.equal(place.server.requests.length, 2);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
 });
 
 test('after a request that Escape ended without usage, /detach leaves, and what was set aside counts as spent', async (context) => {
@@ -122,7 +123,7 @@ test('after a request that Escape ended without usage, /detach leaves, and what 
   await again.sees(/the most that it can be, counts as\s+spent/);
   again.press('/quit\r');
   assert.equal(await again.ended, 0);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
 });
 
 test('a terminal that is killed while /detach waits has left; a process that can not start leaves nothing changed', async (context) => {
@@ -154,5 +155,5 @@ test('a terminal that is killed while /detach waits has left; a process that can
   await window.sees(/leaves this window once[\s\S]*leaves this window once/);
   process.kill(window.pid, 'SIGKILL');
   await untilState(place, id, /runs: has answered/);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
 });

@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { openPage, startBrowser, waitUntil } from '../../../../test/kit/inspector/browser.js';
+import { testDeep } from '../../../../test/tier.js';
 import { detach, makeAsking, untilState } from './detached-stage.js';
-import { expectCode, runPawl, startPawl, until } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, startPawl, until } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /** The inspector lists detached sessions, and answers their questions once they were read. */
@@ -77,10 +79,10 @@ test('a question of the model and its plan are answered in the inspector with it
   }
   await untilState(place, id, /runs: has answered/);
   assert.deepEqual(faults, []);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
 });
 
-test('a second answer in the inspector is refused, and says so', async (context) => {
+testDeep('a second answer in the inspector is refused, and says so', async (context) => {
   const asks = message(call('q1', 'ask_user', { question: 'Which parser?', choices: ['a', 'b'] }));
   const place = await makeAsking(context, [asks, done]);
   const id = await detach(context, place, ['make it']);
@@ -108,10 +110,10 @@ test('a second answer in the inspector is refused, and says so', async (context)
   assert.equal(place.server.requests.length, 2);
   const answer = JSON.stringify(place.server.requests[1]?.body.messages.at(-1));
   assert.match(answer, /The user answered: b/);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
 });
 
-test('a list that is out of date says so, and one that was never there', async (context) => {
+testDeep('a list that is out of date says so, and one that was never there', async (context) => {
   const asks = message(call('c1', 'bash', { command: 'echo one' }));
   const place = await makeAsking(context, [asks, done]);
   const id = await detach(context, place, ['do it']);
@@ -126,11 +128,11 @@ test('a list that is out of date says so, and one that was never there', async (
   assert.doesNotMatch(said ?? '', /was known|can not be listed/, 'control: nothing is said');
   inspector.child.kill('SIGKILL');
   await waitUntil(page, `/was known \\d+.* ago/.test(document.querySelector('.live').textContent)`);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
 });
 
 test('a question of a detached session is shown whole in the inspector, and answered there once it was read', async (context) => {
-  const lines = Array.from({ length: 120 }, (_, index) => `echo ${index} >> out.txt`);
+  const lines = Array.from({ length: 40 }, (_, index) => `echo ${index} >> out.txt`);
   const asks = message(call('c1', 'bash', { command: lines.join('\n') }));
   const place = await makeAsking(context, [asks, done]);
   const id = await detach(context, place, ['publish it']);
@@ -160,6 +162,6 @@ test('a question of a detached session is shown whole in the inspector, and answ
   assert.equal(ran.length, lines.length);
   await waitUntil(page, `/has answered/.test(document.querySelector('.live').textContent)`);
   assert.deepEqual(faults, []);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
   await waitUntil(page, `document.querySelector('.live').hidden`);
 });

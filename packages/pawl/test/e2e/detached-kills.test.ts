@@ -8,7 +8,8 @@ import type { ServerReply, WireBody } from '../../../../test/servers/anthropic.j
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { countCases, SEED } from '../../../../test/tier.js';
 import { killSession, type LiveRow, listLive, untilListed } from './detached-stage.js';
-import { expectCode, makeServed, type Place, runPawl, startPawl } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makeServed, type Place, startPawl } from './pawl.js';
 import { openWindow } from './window.js';
 import { call, message, text } from './wire-words.js';
 
@@ -19,13 +20,13 @@ import { call, message, text } from './wire-words.js';
  */
 
 const SESSIONS = 3;
-const KILLS = countCases(12);
+const KILLS = countCases(15);
 const CALL_SECONDS = Math.max(0.2, KILLS / 100);
 
-/** One after the other. */
+/** One after the other: first each of them once. */
 const KINDS = [
-  ...['process', 'launcher', 'process', 'terminal', 'process', 'all', 'process', 'terminal'],
-  ...['process', 'process', 'terminal', 'machine'],
+  ...['process', 'launcher', 'terminal', 'all', 'machine'],
+  ...['process', 'terminal', 'process', 'terminal', 'process', 'process', 'process'],
 ];
 
 const textsIn = (body: WireBody): string => JSON.stringify(body.messages);
@@ -146,13 +147,13 @@ test('kills of processes, terminals and launchers lose no session and double no 
       const change = (): void => (kind === 'machine' ? changeBoot(place) : undefined);
       toldMs.push(await killTold(place, killed, change));
       if (killed === all || below(2) === 0)
-        expectCode(await runPawl(place, ['resume', '--all']), 0);
+        expectCode(await runInProcess(place, ['resume', '--all']), 0);
     }
   }
   areKillsOver = true;
   const longest = Math.round(Math.max(...toldMs));
   context.diagnostic(`${JSON.stringify(kinds)}; the slowest death was told after ${longest} ms`);
-  expectCode(await runPawl(place, ['resume', '--all']), 0);
+  expectCode(await runInProcess(place, ['resume', '--all']), 0);
   const rows = await untilListed(place, 'all are over', (all) => all.every(isOver) && all);
   const ids = rows.map(({ sessionId }) => sessionId);
   for (const id of names) assert.ok(ids.includes(id), `${id} is lost`);
@@ -162,6 +163,6 @@ test('kills of processes, terminals and launchers lose no session and double no 
   assert.deepEqual(seen, [...new Set(seen)], 'an effect was doubled');
   for (const id of ids) {
     assert.equal(journalOf(place, id).match(/"type":"UserInput"/g)?.length, 1, id);
-    expectCode(await runPawl(place, ['verify', id]), 0);
+    expectCode(await runInProcess(place, ['verify', id]), 0);
   }
 });

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Replies } from '../../../../test/servers/anthropic.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { startPatience } from '../../../../test/until.js';
 import type { WaitingCall } from '../../src/detached/waiting-questions.js';
-import { expectCode, makeServed, type Place, runPawl } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makeServed, type Place } from './pawl.js';
 
 /** Detached sessions in tests: they are started, listed, waited for, and gone after the test. */
 
@@ -20,7 +22,7 @@ export type LiveRow = {
 };
 
 export const listLive = async (place: Place): Promise<readonly LiveRow[]> => {
-  const ended = await runPawl(place, ['sessions', '--live', '--json']);
+  const ended = await runInProcess(place, ['sessions', '--live', '--json']);
   expectCode(ended, 0);
   return ended.stdout
     .split('\n')
@@ -40,6 +42,7 @@ export const untilListed = async <T>(
     const found = find(rows);
     if (found !== undefined && found !== false) return found;
     assert.ok(!isOver(), `${what} is not in ${JSON.stringify(rows)}`);
+    await delay(20);
   }
 };
 
@@ -62,7 +65,8 @@ export const answerShown = async (
   place: Place,
   id: string,
   ...words: readonly string[]
-): ReturnType<typeof runPawl> => runPawl(place, ['answer', id, await codeOf(place, id), ...words]);
+): ReturnType<typeof runInProcess> =>
+  runInProcess(place, ['answer', id, await codeOf(place, id), ...words]);
 
 export const liveFile = (place: Place, id: string, end: string): string =>
   join(place.state, 'pawl', 'detached', `${id}.${end}`);
@@ -83,7 +87,7 @@ export const detach = async (
   place: Place,
   words: readonly string[],
 ): Promise<string> => {
-  const ended = await runPawl(place, ['-p', '--detach', ...words]);
+  const ended = await runInProcess(place, ['-p', '--detach', ...words]);
   expectCode(ended, 0);
   const id = ended.stdout.trim();
   assert.match(id, /^\d{8}-\d{6}-\w+$/);

@@ -16,6 +16,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { atEnd } from '../../../../test/temporary-folder.js';
+import { isDeep, testDeep } from '../../../../test/tier.js';
 import type { WaitingCall } from '../../src/detached/waiting-questions.js';
 import {
   answerShown,
@@ -27,6 +28,7 @@ import {
   untilListed,
   untilState,
 } from './detached-stage.js';
+import { runInProcess } from './in-process.js';
 import {
   bin,
   expectCode,
@@ -59,48 +61,54 @@ test('a detached session waits for an answer, which lands once, goes on, and is 
   const [first = '', second = ''] = (await window.text()).split('\n');
   assert.match(first, new RegExp(`^${id}  waits for your answer: echo published`));
   assert.match(second, /^ {5}publish it {2}\S+ {2}1 round {2}since \d+ s {2}…\S*\/work$/);
-  expectCode(await runPawl(place, ['answer', id, 'yes']), 65);
+  expectCode(await runInProcess(place, ['answer', id, 'yes']), 65);
   const answered = await answerShown(place, id, 'yes');
   expectCode(answered, 0);
   assert.equal(answered.stderr, 'Allowed: echo published >> out.txt\n');
   await untilState(place, id, /runs: has answered/);
   assert.equal(published(place), 'published\n');
-  expectCode(await runPawl(place, ['answer', id, 'yes']), 65);
+  expectCode(await runInProcess(place, ['answer', id, 'yes']), 65);
   // Each line of the log is one of its own, below the reply too.
-  const log = await runPawl(place, ['logs', id]);
+  const log = await runInProcess(place, ['logs', id]);
   assert.match(log.stdout, /^> publish it\n[\s\S]*\nDone\.\n$/);
-  expectCode(await runPawl(place, ['stop', id]), 0);
-  assert.match((await runPawl(place, ['stop', id])).stderr, /or was ended by pawl stop/);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
+  assert.match((await runInProcess(place, ['stop', id])).stderr, /or was ended by pawl stop/);
   assert.deepEqual(await listLive(place), []);
-  assert.match((await runPawl(place, ['show', id])).stdout, /publish it/);
+  assert.match((await runInProcess(place, ['show', id])).stdout, /publish it/);
 });
 
-test('a session that another process ended in order while a command ran is not listed as died, however much the command had printed', async (context) => {
-  const mark = uniqueSleep(context);
-  const prints = call('c2', 'bash', { command: `seq 1 9000; sleep ${mark}` });
-  const place = await makeAsking(context, [asks, message(prints), done]);
-  const id = await detach(context, place, ['publish it']);
-  await untilState(place, id, /waits for your answer/);
-  killSession(place, id);
-  await untilState(place, id, /died/);
-  const resumed = startPawl(place, ['-p', 'print', '--resume', id, '--preset', 'full']);
-  const sleeps = (line: string): boolean => line === `sleep ${mark}`; // all is printed by then
-  await until('the command runs', () => processesWith(mark).some(sleeps));
-  resumed.child.kill('SIGTERM');
-  expectCode(await resumed.ended, 143);
-  const entries = readFileSync(join(place.state, 'pawl', 'sessions', `${id}.jsonl`), 'utf8');
-  const afterEnd = entries.length - entries.lastIndexOf('"type":"ShutdownRequested"');
-  assert.ok(afterEnd > 16_000, 'control: the output is in the journal after the end');
-  assert.deepEqual(await listLive(place), []);
-});
+testDeep(
+  'a session that another process ended in order while a command ran is not listed as died, however much the command had printed',
+  async (context) => {
+    const mark = uniqueSleep(context);
+    const prints = call('c2', 'bash', { command: `seq 1 9000; sleep ${mark}` });
+    const place = await makeAsking(context, [asks, message(prints), done]);
+    const id = await detach(context, place, ['publish it']);
+    await untilState(place, id, /waits for your answer/);
+    killSession(place, id);
+    await untilState(place, id, /died/);
+    const resumed = startPawl(place, ['-p', 'print', '--resume', id, '--preset', 'full']);
+    const sleeps = (line: string): boolean => line === `sleep ${mark}`; // all is printed by then
+    await until('the command runs', () => processesWith(mark).some(sleeps));
+    resumed.child.kill('SIGTERM');
+    expectCode(await resumed.ended, 143);
+    const entries = readFileSync(join(place.state, 'pawl', 'sessions', `${id}.jsonl`), 'utf8');
+    const afterEnd = entries.length - entries.lastIndexOf('"type":"ShutdownRequested"');
+    assert.ok(afterEnd > 16_000, 'control: the output is in the journal after the end');
+    assert.deepEqual(await listLive(place), []);
+  },
+);
 
 test('a question that nobody answers within the limit is refused, with the reason', async (context) => {
   const place = await makeAsking(context, [asks, done], { PAWL_ANSWER_MINUTES: '0.01' });
   const id = await detach(context, place, ['publish it']);
   await untilState(place, id, /runs: has answered/);
   assert.equal(existsSync(join(place.workspace, 'out.txt')), false);
-  assert.match((await runPawl(place, ['show', id])).stdout, /nobody answered within 0\.01 minutes/);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  assert.match(
+    (await runInProcess(place, ['show', id])).stdout,
+    /nobody answered within 0\.01 minutes/,
+  );
+  expectCode(await runInProcess(place, ['stop', id]), 0);
 });
 
 test('a terminal shows a session of another process, answers, types, leaves it running, and comes back', async (context) => {
@@ -132,7 +140,7 @@ test('a terminal shows a session of another process, answers, types, leaves it r
   await first.sees(/goes on without this window/);
   process.kill(second.pid, 'SIGKILL');
   await untilState(place, id, /runs: has answered/);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
 });
 
 test('a session whose process was killed is told, and brought back by resume and by attach, also after a restart', async (context) => {
@@ -141,8 +149,8 @@ test('a session whose process was killed is told, and brought back by resume and
   await untilState(place, id, /waits for your answer/);
   killSession(place, id);
   await untilState(place, id, /died: died .*pawl attach brings it back/);
-  expectCode(await runPawl(place, ['answer', id, 'yes']), 65);
-  const all = await runPawl(place, ['resume', '--all']);
+  expectCode(await runInProcess(place, ['answer', id, 'yes']), 65);
+  const all = await runInProcess(place, ['resume', '--all']);
   expectCode(all, 0);
   assert.equal(all.stdout, `${id}\n`);
   await untilState(place, id, /runs: waits for your answer/);
@@ -155,10 +163,10 @@ test('a session whose process was killed is told, and brought back by resume and
   await untilState(place, id, /died: died/);
   const window = openWindow(context, place, { words: ['attach'] });
   await window.sees(/yes, once/i);
-  expectCode(await runPawl(place, ['answer', id, 'no', 'not', 'today']), 0);
+  expectCode(await runInProcess(place, ['answer', id, 'no', 'not', 'today']), 0);
   await window.sees('Done.');
   assert.ok(!existsSync(join(place.workspace, 'out.txt')));
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
   assert.equal(await window.ended, 0);
 });
 
@@ -202,16 +210,16 @@ test('the worktree of a session goes with it if nothing in it would be lost, and
   // its process is started again before it ends: the worktree is still known as its own
   killSession(place, clean);
   await untilState(place, clean, /died/);
-  expectCode(await runPawl(place, ['resume', clean]), 0);
-  const stopped = await runPawl(place, ['stop', clean]);
+  expectCode(await runInProcess(place, ['resume', clean]), 0);
+  const stopped = await runInProcess(place, ['stop', clean]);
   expectCode(stopped, 0);
   assert.ok(!existsSync(cleanFolder));
   assert.match(stopped.stderr, /held nothing that the repository lacks, and was removed/);
   const again = ['-p', 'again', '--resume', clean, '--workspace', place.workspace];
-  expectCode(await runPawl(place, again), 0);
+  expectCode(await runInProcess(place, again), 0);
   expectCode(await answerShown(place, changed, 'yes'), 0);
   await untilState(place, changed, /runs: has answered/);
-  const kept = await runPawl(place, ['stop', changed]);
+  const kept = await runInProcess(place, ['stop', changed]);
   expectCode(kept, 0);
   assert.match(kept.stderr, /is kept: not committed: out\.txt\. To remove it .*: git -C /);
   assert.equal(readFileSync(join(changedFolder, 'out.txt'), 'utf8'), 'published\n');
@@ -226,7 +234,7 @@ test('a start that fails leaves no worktree', async (context) => {
   await makeRepository(place);
   await detach(context, place, ['one']);
   const keyless = { ...place, environment: { ...place.environment, ANTHROPIC_API_KEY: '' } };
-  const refused = await runPawl(keyless, ['-p', 'two', '--detach']);
+  const refused = await runInProcess(keyless, ['-p', 'two', '--detach']);
   assert.notEqual(refused.code, 0);
   assert.match(refused.stderr, /works in a worktree of its own/);
   assert.deepEqual(readdirSync(join(place.home, '.local', 'share', 'pawl', 'worktrees')), []);
@@ -238,7 +246,7 @@ test('nobody else can put a folder, a socket or a token in the place of ours', a
   mkdirSync(join(place.state, 'pawl'), { mode: 0o700 });
   mkdirSync(join(place.folder, 'elsewhere'), { mode: 0o700 });
   symlinkSync(join(place.folder, 'elsewhere'), folder);
-  const refused = await runPawl(place, ['-p', 'publish it', '--detach']);
+  const refused = await runInProcess(place, ['-p', 'publish it', '--detach']);
   expectCode(refused, 78);
   assert.match(refused.stderr, /not a folder/);
   assert.deepEqual(readdirSync(join(place.folder, 'elsewhere')), []);
@@ -246,22 +254,24 @@ test('nobody else can put a folder, a socket or a token in the place of ours', a
   mkdirSync(folder, { mode: 0o777 });
   // a folder that others may use
   chmodSync(folder, 0o770);
-  expectCode(await runPawl(place, ['-p', 'publish it', '--detach']), 78);
+  expectCode(await runInProcess(place, ['-p', 'publish it', '--detach']), 78);
   rmSync(folder, { recursive: true });
   const id = await detach(context, place, ['publish it']);
   await untilState(place, id, /waits for your answer/);
   writeFileSync(liveFile(place, id, 'token'), 'guessed-guessed-guessed');
-  const wrong = await runPawl(place, ['answer', id, 'yes']);
+  const wrong = await runInProcess(place, ['answer', id, 'yes']);
   assert.notEqual(wrong.code, 0);
   assert.match(wrong.stderr, /token is missing or wrong/);
 });
 
-test('a full disk leaves no session, or one that goes on when there is room again', async (context) => {
-  const place = await makeAsking(context, () => asks);
-  // all processes end with the namespace
-  const user = process.getuid?.() === 0 ? [] : ['--map-root-user'];
-  const namespace = [...user, '--mount', '--pid', '--fork', '--mount-proc', '--kill-child'];
-  const script = `mount -t tmpfs -o size=$SIZE,mode=700 none "$0" && "$@" -p 'publish it' --detach
+testDeep(
+  'a full disk leaves no session, or one that goes on when there is room again',
+  async (context) => {
+    const place = await makeAsking(context, () => asks);
+    // all processes end with the namespace
+    const user = process.getuid?.() === 0 ? [] : ['--map-root-user'];
+    const namespace = [...user, '--mount', '--pid', '--fork', '--mount-proc', '--kill-child'];
+    const script = `mount -t tmpfs -o size=$SIZE,mode=700 none "$0" && "$@" -p 'publish it' --detach
     code=$?
     if [ $code = 0 ]; then
       mount -o remount,size=8m "$0"
@@ -273,23 +283,24 @@ test('a full disk leaves no session, or one that goes on when there is room agai
       "$@" sessions --live --json
     fi
     exit $code`;
-  const startOn = async (kilobytes: number): Promise<boolean> => {
-    const environment = { ...place.environment, SIZE: `${kilobytes}k` };
-    const words = [...namespace, 'sh', '-c', script, place.state, process.execPath, bin];
-    const ended = await start({ ...place, environment }, 'unshare', words).ended;
-    if (ended.code === 0) {
-      assert.match(ended.stdout, /^(\S+)\n\{"sessionId":"\1","status":"runs"/);
-      return true;
-    }
-    expectCode(ended, 74);
-    assert.match(ended.stderr, /Cannot write \S+: ENOSPC.* The disk is full: free some space/);
-    assert.equal(ended.stdout, '');
-    return false;
-  };
-  let kilobytes = 8;
-  while (!(await startOn(kilobytes))) kilobytes += 8;
-  assert.ok(kilobytes > 8);
-});
+    const startOn = async (kilobytes: number): Promise<boolean> => {
+      const environment = { ...place.environment, SIZE: `${kilobytes}k` };
+      const words = [...namespace, 'sh', '-c', script, place.state, process.execPath, bin];
+      const ended = await start({ ...place, environment }, 'unshare', words).ended;
+      if (ended.code === 0) {
+        assert.match(ended.stdout, /^(\S+)\n\{"sessionId":"\1","status":"runs"/);
+        return true;
+      }
+      expectCode(ended, 74);
+      assert.match(ended.stderr, /Cannot write \S+: ENOSPC.* The disk is full: free some space/);
+      assert.equal(ended.stdout, '');
+      return false;
+    };
+    let kilobytes = 8;
+    while (!(await startOn(kilobytes))) kilobytes += 8;
+    assert.ok(kilobytes > 8);
+  },
+);
 
 /** Connects to a socket, and says what came of it. */
 const CONNECT = `require('node:net').connect(process.argv[1])
@@ -326,12 +337,12 @@ test('another user of the machine reaches no socket and no token, and the owner 
   chmodSync(folder, 0o700);
   for (const path of [socket, token, folder]) {
     chownSync(path, 54_321, 54_321);
-    const refused = await runPawl(place, ['answer', id, 'yes']);
+    const refused = await runInProcess(place, ['answer', id, 'yes']);
     expectCode(refused, 78);
     assert.match(refused.stderr, /not yours alone|belongs to another user/);
     chownSync(path, 0, 0);
   }
-  expectCode(await runPawl(place, ['answer', id, 'no']), 0);
+  expectCode(await runInProcess(place, ['answer', id, 'no']), 0);
 });
 
 test('what is planted in the folder gets no token and no session', async (context) => {
@@ -361,13 +372,13 @@ test('what is planted in the folder gets no token and no session', async (contex
     ['answer', id, 'yes'],
     ['stop', id],
   ]) {
-    const refused = await runPawl(place, words);
+    const refused = await runInProcess(place, words);
     expectCode(refused, 78);
     assert.match(refused.stderr, /not yours alone, so it is not used: .*Remove it/);
   }
   assert.equal(said, '');
   rmSync(liveFile(place, id, 'sock'));
-  expectCode(await runPawl(place, ['resume', '--all']), 0);
+  expectCode(await runInProcess(place, ['resume', '--all']), 0);
   await untilState(place, id, /runs: waits for your answer/);
 });
 
@@ -379,33 +390,36 @@ Server.prototype.listen = function (...words) {
   return listen.apply(this, words);
 };`;
 
-test('a process that is killed before it listens leaves nothing unsaid, and no session lost', async (context) => {
-  const place = await makeAsking(context, () => asks);
-  const preload = join(place.folder, 'killed-before.cjs');
-  writeFileSync(preload, KILLED_BEFORE);
-  const environment = { ...place.environment, NODE_OPTIONS: `--require ${preload}` };
-  const killed = { ...place, environment };
-  const first = await runPawl(killed, ['-p', 'publish it', '--detach']);
-  expectCode(first, 70);
-  assert.equal(first.stdout, '');
-  assert.match(first.stderr, /ended before it had confirmed your input\. pawl sessions --live/);
-  assert.match((await listLive(place))[0]?.status ?? '', /died/);
-  // nothing was asked in it
-  expectCode(await runPawl(place, ['resume', '--all']), 0);
-  assert.deepEqual(await listLive(place), []);
-  const id = await detach(context, place, ['publish it']);
-  await untilState(place, id, /waits for your answer/);
-  killSession(place, id);
-  await untilState(place, id, /died/);
-  const again = await runPawl(killed, ['resume', id]);
-  assert.notEqual(again.code, 0);
-  assert.match(again.stderr, /can't go on: The process of the session ended before/);
-  await untilState(place, id, /died/);
-  expectCode(await runPawl(place, ['resume', '--all']), 0);
-  await untilState(place, id, /runs: waits for your answer/);
-});
+testDeep(
+  'a process that is killed before it listens leaves nothing unsaid, and no session lost',
+  async (context) => {
+    const place = await makeAsking(context, () => asks);
+    const preload = join(place.folder, 'killed-before.cjs');
+    writeFileSync(preload, KILLED_BEFORE);
+    const environment = { ...place.environment, NODE_OPTIONS: `--require ${preload}` };
+    const killed = { ...place, environment };
+    const first = await runPawl(killed, ['-p', 'publish it', '--detach']);
+    expectCode(first, 70);
+    assert.equal(first.stdout, '');
+    assert.match(first.stderr, /ended before it had confirmed your input\. pawl sessions --live/);
+    assert.match((await listLive(place))[0]?.status ?? '', /died/);
+    // nothing was asked in it
+    expectCode(await runInProcess(place, ['resume', '--all']), 0);
+    assert.deepEqual(await listLive(place), []);
+    const id = await detach(context, place, ['publish it']);
+    await untilState(place, id, /waits for your answer/);
+    killSession(place, id);
+    await untilState(place, id, /died/);
+    const again = await runPawl(killed, ['resume', id]);
+    assert.notEqual(again.code, 0);
+    assert.match(again.stderr, /can't go on: The process of the session ended before/);
+    await untilState(place, id, /died/);
+    expectCode(await runInProcess(place, ['resume', '--all']), 0);
+    await untilState(place, id, /runs: waits for your answer/);
+  },
+);
 
-test('a state folder whose path is too long for a socket serves as well', async (context) => {
+testDeep('a state folder whose path is too long for a socket serves as well', async (context) => {
   const short = await makeAsking(context, [asks, done]);
   const state = join(short.state, 'a'.repeat(100), 'b'.repeat(100));
   mkdirSync(state, { recursive: true });
@@ -416,52 +430,56 @@ test('a state folder whose path is too long for a socket serves as well', async 
   await untilState(place, id, /runs: waits for your answer/);
   expectCode(await answerShown(place, id, 'yes'), 0);
   await untilState(place, id, /runs: has answered/);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
   assert.deepEqual(readdirSync(join(state, 'pawl', 'detached')), []);
 });
 
-test('a launcher that is killed leaves a whole session or none, and two starts of one session are one', async (context) => {
-  const place = await makeAsking(
-    context,
-    Array.from({ length: 40 }, () => asks),
-  );
-  const launchers = Array.from({ length: 6 }, () =>
-    startPawl(place, ['-p', 'publish it', '--detach', '--same-folder']),
-  );
-  for (const [index, { child }] of launchers.entries())
-    setTimeout(() => child.kill('SIGKILL'), 150 + index * 150);
-  await Promise.all(launchers.map(({ ended }) => ended));
-  // each process that was started comes to its question, or was never told what to do
-  const rows = await untilListed(
-    place,
-    'no session that starts',
-    (all) => all.every(({ state }) => /waits for your answer/.test(state)) && all,
-  );
-  // A process that a killed launcher started last may be listed only later.
-  atEnd(context, () => {
-    for (const name of readdirSync(join(place.state, 'pawl', 'detached')))
-      if (name.endsWith('.json')) killSession(place, name.slice(0, -'.json'.length));
-  });
-  const id = rows[0]?.sessionId ?? (await detach(context, place, ['publish it', '--same-folder']));
-  await untilState(place, id, /waits for your answer/);
-  killSession(place, id);
-  await untilState(place, id, /died/);
-  const starts = [0, 1].map(() => runPawl(place, ['resume', id]));
-  const codes = (await Promise.all(starts)).map(({ code }) => code);
-  assert.ok(codes.includes(0), String(codes));
-  await untilState(place, id, /runs: waits for your answer/);
-  atEnd(context, () => killSession(place, id));
-  // a launcher that was killed in its first moments may leave a log; the list removes an old one
-  const folder = join(place.state, 'pawl', 'detached');
-  const startLogs = () => readdirSync(folder).filter((name) => name.startsWith('start-'));
-  writeFileSync(join(folder, 'start-old.log'), '');
-  writeFileSync(join(folder, 'start-new.log'), '');
-  const hourAgo = Date.now() / 1_000 - 3_600;
-  for (const name of startLogs())
-    if (name !== 'start-new.log') utimesSync(join(folder, name), hourAgo, hourAgo);
-  await listLive(place);
-  assert.deepEqual(startLogs(), ['start-new.log']);
-});
+testDeep(
+  'a launcher that is killed leaves a whole session or none, and two starts of one session are one',
+  async (context) => {
+    const place = await makeAsking(
+      context,
+      Array.from({ length: 40 }, () => asks),
+    );
+    const launchers = Array.from({ length: 6 }, () =>
+      startPawl(place, ['-p', 'publish it', '--detach', '--same-folder']),
+    );
+    for (const [index, { child }] of launchers.entries())
+      setTimeout(() => child.kill('SIGKILL'), 150 + index * 150);
+    await Promise.all(launchers.map(({ ended }) => ended));
+    // each process that was started comes to its question, or was never told what to do
+    const rows = await untilListed(
+      place,
+      'no session that starts',
+      (all) => all.every(({ state }) => /waits for your answer/.test(state)) && all,
+    );
+    // A process that a killed launcher started last may be listed only later.
+    atEnd(context, () => {
+      for (const name of readdirSync(join(place.state, 'pawl', 'detached')))
+        if (name.endsWith('.json')) killSession(place, name.slice(0, -'.json'.length));
+    });
+    const id =
+      rows[0]?.sessionId ?? (await detach(context, place, ['publish it', '--same-folder']));
+    await untilState(place, id, /waits for your answer/);
+    killSession(place, id);
+    await untilState(place, id, /died/);
+    const starts = [0, 1].map(() => runPawl(place, ['resume', id]));
+    const codes = (await Promise.all(starts)).map(({ code }) => code);
+    assert.ok(codes.includes(0), String(codes));
+    await untilState(place, id, /runs: waits for your answer/);
+    atEnd(context, () => killSession(place, id));
+    // a launcher that was killed in its first moments may leave a log; the list removes an old one
+    const folder = join(place.state, 'pawl', 'detached');
+    const startLogs = () => readdirSync(folder).filter((name) => name.startsWith('start-'));
+    writeFileSync(join(folder, 'start-old.log'), '');
+    writeFileSync(join(folder, 'start-new.log'), '');
+    const hourAgo = Date.now() / 1_000 - 3_600;
+    for (const name of startLogs())
+      if (name !== 'start-new.log') utimesSync(join(folder, name), hourAgo, hourAgo);
+    await listLive(place);
+    assert.deepEqual(startLogs(), ['start-new.log']);
+  },
+);
 
 type Face = {
   readonly name: string;
@@ -542,8 +560,8 @@ const race = async (
   return winner;
 };
 
-test('of answers to one question from all faces exactly one lands, a hundred times', async (context) => {
-  const count = 100;
+test('of answers to one question from all faces exactly one lands', async (context) => {
+  const count = isDeep ? 100 : 10;
   const calls = Array.from({ length: count }, (_, index) =>
     call(`c${index}`, 'bash', { command: `echo number${index} >> out.txt` }),
   );
@@ -588,33 +606,36 @@ test('of answers to one question from all faces exactly one lands, a hundred tim
     ? published(place).trim().split('\n')
     : [];
   assert.deepEqual(ran.toSorted(), allowed.toSorted());
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
 });
 
-test('whichever face answers first, its answer lands and the others are told', async (context) => {
-  const count = 4;
-  const asked = Array.from({ length: count }, (_, index) =>
-    message(call(`c${index}`, 'bash', { command: `echo ran-${index} >> out.txt` })),
-  );
-  const place = await makeAsking(context, [...asked, done]);
-  const id = await detach(context, place, ['publish all']);
-  const window = openWindow(context, place, { words: ['attach', id] });
-  const faces = [
-    windowFace(window, 'yes', 'y'),
-    commandFace(place, id),
-    ...(await inspectorFaces(context, place, id)),
-  ];
-  for (const [index, first] of faces.entries()) {
-    const { questions } = await untilState(place, id, new RegExp(`your answer: .*ran-${index} `));
-    const [question] = questions;
-    assert.ok(question !== undefined);
-    await window.sees(new RegExp(`ran-${index} [\\s\\S]*y a s n · Escape`));
-    const winner = await race([first], { place, id, question });
-    assert.equal(winner, first.name);
-    const late = faces.filter((face) => face !== first && face.name !== 'yes');
-    assert.equal(await race(late, { place, id, question }), winner);
-  }
-  await untilState(place, id, /runs: has answered/);
-  assert.equal(published(place), 'ran-0\n');
-  expectCode(await runPawl(place, ['stop', id]), 0);
-});
+testDeep(
+  'whichever face answers first, its answer lands and the others are told',
+  async (context) => {
+    const count = 4;
+    const asked = Array.from({ length: count }, (_, index) =>
+      message(call(`c${index}`, 'bash', { command: `echo ran-${index} >> out.txt` })),
+    );
+    const place = await makeAsking(context, [...asked, done]);
+    const id = await detach(context, place, ['publish all']);
+    const window = openWindow(context, place, { words: ['attach', id] });
+    const faces = [
+      windowFace(window, 'yes', 'y'),
+      commandFace(place, id),
+      ...(await inspectorFaces(context, place, id)),
+    ];
+    for (const [index, first] of faces.entries()) {
+      const { questions } = await untilState(place, id, new RegExp(`your answer: .*ran-${index} `));
+      const [question] = questions;
+      assert.ok(question !== undefined);
+      await window.sees(new RegExp(`ran-${index} [\\s\\S]*y a s n · Escape`));
+      const winner = await race([first], { place, id, question });
+      assert.equal(winner, first.name);
+      const late = faces.filter((face) => face !== first && face.name !== 'yes');
+      assert.equal(await race(late, { place, id, question }), winner);
+    }
+    await untilState(place, id, /runs: has answered/);
+    assert.equal(published(place), 'ran-0\n');
+    expectCode(await runInProcess(place, ['stop', id]), 0);
+  },
+);

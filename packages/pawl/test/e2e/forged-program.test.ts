@@ -17,6 +17,7 @@ import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import { settingsOf } from '../../../../test/kit/mcp/test-servers.js';
 import { type Account, makeAccounts } from '../../../../test/kit/sandbox/fence.js';
 import { atEnd, removeFolderSync } from '../../../../test/temporary-folder.js';
+import { chooseRows, isDeep } from '../../../../test/tier.js';
 import { type Forgery, plant } from './forged-journal.js';
 import { bin, makeServed, type Place } from './pawl.js';
 import { openTerminal } from './pty.js';
@@ -34,7 +35,7 @@ const outside = (place: Pick<Place, 'folder'>): Forgery => ({
   ],
 });
 
-for (const until of ['requested', 'running', 'calling'] as const)
+for (const until of chooseRows(['requested', 'running', 'calling'] as const))
   test(`a foreign session in a terminal in which nothing is typed does nothing: ${until}`, async (context) => {
     const place = await makeServed(context, [done]);
     const forgery: Forgery = { ...outside(place), until, settings: { preset: 'plan' } };
@@ -122,8 +123,8 @@ const runAs = async (account: Account, origin: 'own' | 'foreign', rules: string)
 const ALLOWED = '[rules]\nallow_outside = ["touch"]\n';
 
 test('a foreign session leaves the sandbox neither as root nor as an ordinary user; one of the user does by a rule', async () => {
-  for (const account of made.accounts) {
-    for (const rules of ['', ALLOWED]) {
+  for (const account of chooseRows(made.accounts)) {
+    for (const rules of isDeep ? ['', ALLOWED] : [ALLOWED]) {
       const foreign = await runAs(account, 'foreign', rules);
       assert.deepEqual(
         [foreign.code, foreign.fired],

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { AnthropicServer } from '../../../../test/servers/anthropic.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { processesOf } from './command-processes.js';
 import { runInProcess } from './in-process.js';
 import {
@@ -96,3 +97,12 @@ export const keptIn = ({ state }: Place): string =>
     .filter((entry) => entry.isFile())
     .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
     .join('\n');
+
+/** With the fence or without it; in the deep tier with both. */
+export const testAtALevel = (
+  title: string,
+  run: (context: TestContext, words: readonly string[]) => Promise<void>,
+): void => {
+  for (const level of chooseRows(['workspace', 'off'], () => title))
+    test(`${title} (${level})`, (context) => run(context, ['--sandbox', level]));
+};

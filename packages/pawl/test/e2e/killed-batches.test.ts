@@ -3,6 +3,7 @@ import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { WireBody } from '../../../../test/servers/anthropic.js';
+import { testDeep } from '../../../../test/tier.js';
 import { makeRepository } from './after-tools.js';
 import { processesOf } from './command-processes.js';
 import { killed, resumed, touch, untilItRuns } from './interrupted-command.js';
@@ -79,18 +80,21 @@ test('auto-commit after a kill: no part of a batch is committed, and each file i
   assert.doesNotMatch(ended.stderr, /could not be read/);
 });
 
-test('auto-commit after a kill: without its record no part of a batch is committed either', async (context) => {
-  const place = await killInBatch(context, 'echo x > two.txt');
-  const sessions = join(place.state, 'pawl', 'sessions');
-  const records = readdirSync(sessions).filter((name) => name.endsWith('.commits'));
-  assert.equal(records.length, 1);
-  for (const name of records) rmSync(join(sessions, name));
-  await letItEnd(place);
-  const ended = await resumed(place, '--auto-commit');
-  expectCode(ended, 0);
-  assert.equal(place.git('log', '--format=%s'), 'first\n');
-  assert.match(
-    ended.stderr,
-    /Not committed: one\.txt, two\.txt: Pawl was killed between the calls of the agent/,
-  );
-});
+testDeep(
+  'auto-commit after a kill: without its record no part of a batch is committed either',
+  async (context) => {
+    const place = await killInBatch(context, 'echo x > two.txt');
+    const sessions = join(place.state, 'pawl', 'sessions');
+    const records = readdirSync(sessions).filter((name) => name.endsWith('.commits'));
+    assert.equal(records.length, 1);
+    for (const name of records) rmSync(join(sessions, name));
+    await letItEnd(place);
+    const ended = await resumed(place, '--auto-commit');
+    expectCode(ended, 0);
+    assert.equal(place.git('log', '--format=%s'), 'first\n');
+    assert.match(
+      ended.stderr,
+      /Not committed: one\.txt, two\.txt: Pawl was killed between the calls of the agent/,
+    );
+  },
+);

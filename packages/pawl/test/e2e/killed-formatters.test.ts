@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { WireBody } from '../../../../test/servers/anthropic.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
 import { compileKiller, killVariables, pointsIn } from './kill-points.js';
 import { expectCode, expectValid, makeServed, runPawl } from './pawl.js';
@@ -51,12 +52,13 @@ const makeGround = async (context: TestContext) => {
 /** The write tool opens and renames a temporary file, and so does the formatter's phase after it. */
 const POINTS = ['unlink', 'open', 'rename', 'unlink', 'open', 'rename'];
 
-for (const [at, after] of [
+const kills = [
   [3, false],
   [5, true],
   [6, false],
   [6, true],
-] as const) {
+] as const;
+for (const [at, after] of chooseRows(kills, ([at, after]) => `${at > 3} ${at === 6 && after}`)) {
   const [what, by] = [POINTS[at - 1] ?? '', at > 3 ? 'the formatters' : 'the write tool'];
   const title = `killed ${after ? 'after' : 'before'} the ${what} by ${by}, a file is whole in the resumed session`;
   test(title, async (context) => {

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { plainScript } from '../../../../test/kit/mcp/test-servers.js';
+import { chooseRows } from '../../../../test/tier.js';
 import {
   expectCode,
   expectValid,
@@ -104,7 +105,7 @@ const callsIn = ({ workspace }: Place): string => {
   return existsSync(file) ? readFileSync(file, 'utf8') : '';
 };
 
-for (const row of [
+const rows = [
   { tool: 'act', isSent: false, calls: 'act\n', result: /did act/ },
   {
     tool: 'act',
@@ -113,7 +114,8 @@ for (const row of [
     result: /unknown after a crash.*was being sent to the MCP server odd/,
   },
   { tool: 'look', isSent: true, calls: 'look\nlook\n', result: /did look/ },
-])
+];
+for (const row of chooseRows(rows, ({ isSent }) => String(isSent)))
   test(`a call of ${row.tool} that was ${row.isSent ? 'sent' : 'not sent'} when Pawl was killed`, async (context) => {
     const place = await makeServed(context, [
       done,

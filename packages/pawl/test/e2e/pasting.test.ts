@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { startChatServer } from '../../../../test/servers/chat.js';
 import type { WireReply } from '../../../../test/servers/reply.js';
 import { makePng } from '../../../../test/servers/sample-pictures.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
 import {
   expectCode,
@@ -89,10 +90,11 @@ test('a picture that is dragged into the window is named, and goes along; undo b
   );
 });
 
-for (const [title, keys] of [
+const waysToPaste = [
   ['Ctrl-V', CONTROL_V],
   ['/paste', '/paste\r'],
-] as const) {
+] as const;
+for (const [title, keys] of chooseRows(waysToPaste)) {
   test(`${title} takes the picture from the clipboard: a file of the session that nobody else reads, named in the line, sent to the byte`, async (context) => {
     const place = await makeServed(context, [done]);
     const window = await openWith(context, place, 'exec cat clip.png');
@@ -146,7 +148,7 @@ test('leaving while the clipboard is read leaves no program behind', async (cont
   await until('its end', () => processesWith(seconds).length === 0);
 });
 
-for (const [title, script, said] of [
+const failures = [
   ['no program is installed', null, /can't be read without xclip, which is not\s+installed/],
   [
     'there is text in the clipboard',
@@ -163,7 +165,8 @@ for (const [title, script, said] of [
     'head -c 60 clip.png',
     /can't be shown to a model: it breaks off before its\s+end/,
   ],
-] as const) {
+] as const;
+for (const [title, script, said] of chooseRows(failures, ([, script]) => String(script === null))) {
   test(`${title}: a line says so and what to do, and nothing is kept`, async (context) => {
     const place = await makeServed(context, []);
     const window = await openWith(context, place, script);
@@ -190,7 +193,7 @@ test('in a plain terminal /paste says how the picture is named', async (context)
 
 const answer: WireReply = { type: 'message', parts: [{ type: 'text', text: 'seen' }] };
 
-for (const [title, words, listed, shown] of [
+const settings = [
   ['a model of which nobody knows is shown none', [], {}, 0],
   ['--pictures yes: it is shown them', ['--pictures', 'yes'], {}, 1],
   [
@@ -211,7 +214,11 @@ for (const [title, words, listed, shown] of [
     { architecture: { input_modalities: ['text'] } },
     1,
   ],
-] as const) {
+] as const;
+for (const [title, words, listed, shown] of chooseRows(
+  settings,
+  ([, [, word]]) => word ?? 'none',
+)) {
   test(`${title}; so does the next process that sets it`, async (context) => {
     const server = await startChatServer([answer, answer], {
       listed: [{ id: 'local', ...listed }],

@@ -9,6 +9,7 @@ import { startGoogleServer } from '../../../../test/servers/google.js';
 import { startOpenAiServer } from '../../../../test/servers/openai.js';
 import type { WireReply } from '../../../../test/servers/reply.js';
 import { makePng } from '../../../../test/servers/sample-pictures.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
 import {
   bin,
@@ -79,7 +80,7 @@ const put = (place: Place, files: Readonly<Record<string, string | Buffer>>): vo
 const counts = (text: string | undefined, ...parts: readonly string[]): readonly number[] =>
   parts.map((part) => (text ?? '').split(part).length - 1);
 
-for (const [name, wire] of Object.entries(served)) {
+for (const [name, wire] of chooseRows(Object.entries(served))) {
   test(`${name}: a picture that the user names and one that the model reads are sent, and again by the next process`, async (context) => {
     const server = await wire.start([
       reading('pictures/other.png'),

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { chooseRows } from '../../../../test/tier.js';
 import { prepareAsk, submit } from './asking.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, type Place, runPawl } from './pawl.js';
@@ -88,7 +89,7 @@ const useAll = async (place: Planted, run: typeof runPawl): Promise<void> => {
   expectCode(session, 0);
 };
 
-for (const entry of ['relative', 'absolute', 'empty'] as const) {
+for (const entry of chooseRows(['relative', 'absolute', 'empty'] as const)) {
   test(`programs of a repository are not run where its folder is in the PATH (${entry})`, async (t) => {
     const place = plant(t, entry);
     await useAll(place, entry === 'relative' ? runPawl : runInProcess);

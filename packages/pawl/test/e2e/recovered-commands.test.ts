@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { isDeep, testDeep } from '../../../../test/tier.js';
 import { killLaunchers, launcherLeaders, processesOf } from './command-processes.js';
 import { runInProcess } from './in-process.js';
 import {
@@ -25,6 +26,7 @@ import {
   resume,
   resumed,
   type Served,
+  testAtALevel,
   touch,
   untilItRuns,
   WAITING,
@@ -36,12 +38,11 @@ import { call, done, message } from './wire-words.js';
 
 const NOTE = /\n\[Pawl was interrupted while this ran, and went on: this is the real result\]/;
 
-for (const level of ['workspace', 'off']) {
-  const words = ['--sandbox', level];
-
-  test(`a command that ended meanwhile: its real result, as it is told live (${level})`, async (context) => {
+testAtALevel(
+  'a command that ended meanwhile: its real result, as it is told live',
+  async (context, words) => {
     const secret = 'sk-ant-4711-secret-of-the-user';
-    const isBig = level === 'workspace';
+    const isBig = isDeep && words.includes('workspace');
     const big = `head -c ${isBig ? 120_000_000 : 10} /dev/zero | tr "\\0" x; echo; seq 1000`;
     const command = `${WAITING}; echo ${secret}; ${big}; exit 3`;
     const live = await makeServed(context, [message(call('c1', 'bash', { command })), done], {
@@ -78,9 +79,12 @@ for (const level of ['workspace', 'off']) {
     assert.match(ended.stderr, /this is the real result/);
     onceIn(place);
     await expectEnd(place, ended);
-  });
+  },
+);
 
-  test(`a command that still runs: it is waited for, and its output comes live (${level})`, async (context) => {
+testAtALevel(
+  'a command that still runs: it is waited for, and its output comes live',
+  async (context, words) => {
     const place = await interrupted(context, { command: WAITING }, words);
     const running = resume(place, '--json');
     await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
@@ -96,21 +100,24 @@ for (const level of ['workspace', 'off']) {
     assert.ok(told?.type === 'toolResult' && told.status === 'ok', ended.stdout);
     onceIn(place);
     await expectEnd(place, ended);
-  });
+  },
+);
 
-  test(`a kill during the recovery changes nothing (${level})`, async (context) => {
-    const place = await interrupted(context, { command: WAITING }, words);
-    const running = resume(place, '--json');
-    await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
-    await killed(running);
-    touch(place, 'go');
-    const ended = await resumed(place);
-    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);
-    onceIn(place);
-    await expectEnd(place, ended);
-  });
+testAtALevel('a kill during the recovery changes nothing', async (context, words) => {
+  const place = await interrupted(context, { command: WAITING }, words);
+  const running = resume(place, '--json');
+  await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
+  await killed(running);
+  touch(place, 'go');
+  const ended = await resumed(place);
+  assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);
+  onceIn(place);
+  await expectEnd(place, ended);
+});
 
-  test(`the deadline is kept while nobody lives, and by a resumed session (${level})`, async (context) => {
+testAtALevel(
+  'the deadline is kept while nobody lives, and by a resumed session',
+  async (context, words) => {
     const command = `${WAITING} & ${WAITING}`;
     const expectDeadline = async (place: Served): Promise<void> => {
       const ended = await resume(place).ended;
@@ -128,27 +135,27 @@ for (const level of ['workspace', 'off']) {
     const later = async (): Promise<void> =>
       expectDeadline(await interrupted(context, { command, timeoutMs: 8_000 }, words));
     await Promise.all([alone(), later()]);
-  });
+  },
+);
 
-  test(`launcher and program killed together: unknown, and said (${level})`, async (context) => {
-    const job = call('c0', 'bash', { command: 'echo up; sleep 1000', background: true });
-    const list = call('c2', 'bash', { jobAction: 'list' });
-    const replies = [message(job, call('c1', 'bash', { command: WAITING })), message(list), done];
-    const place = await makeServed(context, replies);
-    const running = startPawl(place, ['-p', 'work', ...words]);
-    await untilItRuns(place, running);
-    // A program between the command and its file may be killed before it has written.
-    await until('its output is kept', () => /^first$/m.test(keptIn(place)));
-    running.child.kill('SIGKILL');
-    killLaunchers(place, 'killed');
-    await running.ended;
-    const ended = await resumed(place);
-    assert.match(resultIn(place), /outcome unknown after a crash\nfirst\n\[it was killed/);
-    assert.match(ended.stderr, /outcome unknown after a crash/);
-    assert.match(resultOf(place, 2, 'c2'), /^job-1: ended by SIGKILL/);
-    await expectEnd(place, ended);
-  });
-}
+testAtALevel('launcher and program killed together: unknown, and said', async (context, words) => {
+  const job = call('c0', 'bash', { command: 'echo up; sleep 1000', background: true });
+  const list = call('c2', 'bash', { jobAction: 'list' });
+  const replies = [message(job, call('c1', 'bash', { command: WAITING })), message(list), done];
+  const place = await makeServed(context, replies);
+  const running = startPawl(place, ['-p', 'work', ...words]);
+  await untilItRuns(place, running);
+  // A program between the command and its file may be killed before it has written.
+  await until('its output is kept', () => /^first$/m.test(keptIn(place)));
+  running.child.kill('SIGKILL');
+  killLaunchers(place, 'killed');
+  await running.ended;
+  const ended = await resumed(place);
+  assert.match(resultIn(place), /outcome unknown after a crash\nfirst\n\[it was killed/);
+  assert.match(ended.stderr, /outcome unknown after a crash/);
+  assert.match(resultOf(place, 2, 'c2'), /^job-1: ended by SIGKILL/);
+  await expectEnd(place, ended);
+});
 
 test('a launcher that was killed alone: the command still tells its real end', async (context) => {
   const place = await interrupted(context, { command: WAITING });
@@ -170,14 +177,17 @@ test('a cancel ends a command that was attached again', async (context) => {
   assert.match(running.stdout(), /"status":"(cancelled|interrupted)"/);
 });
 
-test('a time limit that is given with the resume holds for the turn that goes on', async (context) => {
-  const place = await interrupted(context, { command: WAITING }, ['--max-minutes', '60']);
-  const ended = await resumed(place, '--max-minutes', '0.03');
-  assert.equal(ended.code, 124, ended.stderr);
-  assert.match(ended.stderr, /stopped: 2 of 2 s used/);
-  assert.equal(place.server.requests.length, 1, 'no request after it');
-  await until('nothing runs', () => processesOf(place).length === 0);
-});
+testDeep(
+  'a time limit that is given with the resume holds for the turn that goes on',
+  async (context) => {
+    const place = await interrupted(context, { command: WAITING }, ['--max-minutes', '60']);
+    const ended = await resumed(place, '--max-minutes', '0.03');
+    assert.equal(ended.code, 124, ended.stderr);
+    assert.match(ended.stderr, /stopped: 2 of 2 s used/);
+    assert.equal(place.server.requests.length, 1, 'no request after it');
+    await until('nothing runs', () => processesOf(place).length === 0);
+  },
+);
 
 /** The file that names the session and the machine. */
 const recordOf = ({ state }: Place): string => {
@@ -241,19 +251,22 @@ test('the machine was restarted: unknown, and said to the model and the user; jo
   assert.deepEqual(left, files, 'what may be another machine’s is not touched');
 });
 
-test('no files of the command, though its session is recorded: it never began, and starts', async (context) => {
-  const place = await interrupted(context, { command: WAITING });
-  killLaunchers(place, 'killed');
-  rmSync(join(recordOf(place), '..', 'commands'), { recursive: true });
-  rmSync(join(place.workspace, 'log'));
-  touch(place, 'go');
-  const ended = await resumed(place);
-  assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]$/);
-  onceIn(place);
-  await expectEnd(place, ended);
-});
+testDeep(
+  'no files of the command, though its session is recorded: it never began, and starts',
+  async (context) => {
+    const place = await interrupted(context, { command: WAITING });
+    killLaunchers(place, 'killed');
+    rmSync(join(recordOf(place), '..', 'commands'), { recursive: true });
+    rmSync(join(place.workspace, 'log'));
+    touch(place, 'go');
+    const ended = await resumed(place);
+    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]$/);
+    onceIn(place);
+    await expectEnd(place, ended);
+  },
+);
 
-test('the record of the session is gone, too: unknown', async (context) => {
+testDeep('the record of the session is gone, too: unknown', async (context) => {
   const place = await interrupted(context, { command: WAITING });
   killLaunchers(place, 'killed');
   rmSync(join(place.state, 'pawl', 'sandbox'), { recursive: true });
@@ -263,21 +276,24 @@ test('the record of the session is gone, too: unknown', async (context) => {
   onceIn(place);
 });
 
-test('a workspace that was replaced: the real result, and where it came from', async (context) => {
-  const place = await interrupted(context, { command: WAITING });
-  const old = `${place.workspace}-old`;
-  renameSync(place.workspace, old);
-  mkdirSync(place.workspace);
-  writeFileSync(join(old, 'go'), '');
-  const ended = await resumed(place);
-  assert.match(
-    resultIn(place),
-    /^first\nsecond\n\[exit code 0.*\n\[the workspace folder was replaced/,
-  );
-  await expectEnd(place, ended);
-});
+testDeep(
+  'a workspace that was replaced: the real result, and where it came from',
+  async (context) => {
+    const place = await interrupted(context, { command: WAITING });
+    const old = `${place.workspace}-old`;
+    renameSync(place.workspace, old);
+    mkdirSync(place.workspace);
+    writeFileSync(join(old, 'go'), '');
+    const ended = await resumed(place);
+    assert.match(
+      resultIn(place),
+      /^first\nsecond\n\[exit code 0.*\n\[the workspace folder was replaced/,
+    );
+    await expectEnd(place, ended);
+  },
+);
 
-test('another session leaves the files of an interrupted one alone', async (context) => {
+testDeep('another session leaves the files of an interrupted one alone', async (context) => {
   const place = await interrupted(context, { command: WAITING });
   const echo = (id: string) => message(call(id, 'bash', { command: 'echo x' }));
   const other = await makeServed(context, [echo('c1'), done, echo('c2'), done]);
@@ -378,33 +394,42 @@ test('history that an interrupted command has deleted: put back and told when th
   await expectEnd(place, ended);
 });
 
-test('history that an interrupted command has deleted: put back by the next session, of whatever folder', async (context) => {
-  const place = await interruptedDeletion(context);
-  const other = await makeServed(context, [
-    message(call('c1', 'bash', { command: 'echo x' })),
-    done,
-  ]);
-  const shared = { ...other, environment: { ...other.environment, XDG_STATE_HOME: place.state } };
-  expectCode(await runInProcess(shared, ['-p', 'work']), 0);
-  assert.deepEqual(commitsIn(place), place.commits);
-});
+testDeep(
+  'history that an interrupted command has deleted: put back by the next session, of whatever folder',
+  async (context) => {
+    const place = await interruptedDeletion(context);
+    const other = await makeServed(context, [
+      message(call('c1', 'bash', { command: 'echo x' })),
+      done,
+    ]);
+    const shared = { ...other, environment: { ...other.environment, XDG_STATE_HOME: place.state } };
+    expectCode(await runInProcess(shared, ['-p', 'work']), 0);
+    assert.deepEqual(commitsIn(place), place.commits);
+  },
+);
 
 const PLANTING = `echo x >.envrc; ${WAITING}; mkdir -p build/x && git init -q build/x && git -C build/x config core.fsmonitor ./x`;
 
 const isPlanted = (place: Place): boolean => has(place, '.envrc') || has(place, 'build/x/.git');
 
-test('protected paths that a command makes while Pawl is dead are set aside when its session is resumed', async (context) => {
-  const place = await interrupted(context, { command: PLANTING });
-  touch(place, 'go');
-  await until('it has ended', () => processesOf(place).length === 0);
-  assert.ok(has(place, '.envrc') && has(place, 'build/x/.git'), 'control: nobody has judged them');
-  expectCode(await resumed(place), 0);
-  assert.match(
-    resultIn(place),
-    /\.envrc is protected \(.*\); what appeared there while a command ran was moved to/,
-  );
-  assert.equal(isPlanted(place), false);
-});
+testDeep(
+  'protected paths that a command makes while Pawl is dead are set aside when its session is resumed',
+  async (context) => {
+    const place = await interrupted(context, { command: PLANTING });
+    touch(place, 'go');
+    await until('it has ended', () => processesOf(place).length === 0);
+    assert.ok(
+      has(place, '.envrc') && has(place, 'build/x/.git'),
+      'control: nobody has judged them',
+    );
+    expectCode(await resumed(place), 0);
+    assert.match(
+      resultIn(place),
+      /\.envrc is protected \(.*\); what appeared there while a command ran was moved to/,
+    );
+    assert.equal(isPlanted(place), false);
+  },
+);
 
 test('they are set aside by another session in the folder, too', async (context) => {
   const place = await interrupted(context, { command: PLANTING });

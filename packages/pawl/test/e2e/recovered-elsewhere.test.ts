@@ -11,6 +11,7 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { moveSecret } from '../../../../test/move-secret.js';
+import { testDeep } from '../../../../test/tier.js';
 import { killLaunchers, processesOf } from './command-processes.js';
 import { runInProcess } from './in-process.js';
 import {
@@ -23,6 +24,7 @@ import {
   resume,
   resumed,
   type Served,
+  testAtALevel,
   touch,
   untilItRuns,
   WAITING,
@@ -85,10 +87,9 @@ const containedInterrupted = async (
   return { place, container };
 };
 
-for (const level of ['workspace', 'off']) {
-  const words = ['--sandbox', level];
-
-  test(`started on the host, resumed in another pid namespace: waited for, its real result (${level})`, async (context) => {
+testAtALevel(
+  'started on the host, resumed in another pid namespace: waited for, its real result',
+  async (context, words) => {
     const place = await interrupted(context, { command: WAITING }, words);
     const running = startContained(place, ['--continue', '-p', 'and now?', '--json'], false);
     await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
@@ -101,9 +102,12 @@ for (const level of ['workspace', 'off']) {
     );
     onceIn(place);
     await expectEnd(place, ended);
-  });
+  },
+);
 
-  test(`started in a pid namespace, resumed on the host: waited for, its real result (${level})`, async (context) => {
+testAtALevel(
+  'started in a pid namespace, resumed on the host: waited for, its real result',
+  async (context, words) => {
     const { place, container } = await containedInterrupted(context, words);
     const running = resume(place, '--json');
     await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
@@ -118,10 +122,10 @@ for (const level of ['workspace', 'off']) {
     touch(place, 'over');
     await container.ended;
     await expectEnd(place, ended);
-  });
-}
+  },
+);
 
-test('a cancel from another pid namespace ends the command', async (context) => {
+testDeep('a cancel from another pid namespace ends the command', async (context) => {
   const place = await interrupted(context, { command: WAITING });
   const running = startContained(
     place,
@@ -147,48 +151,54 @@ test('the namespace of the command ended with it: unknown, and that it was kille
 
 const sandboxFolder = ({ state }: Place): string => join(state, 'pawl', 'sandbox');
 
-test('without the pipe that shows whether it lives: the result says that nothing shows it', async (context) => {
-  const place = await interrupted(context, { command: WAITING });
-  for (const file of readdirSync(sandboxFolder(place), { recursive: true, encoding: 'utf8' })) {
-    if (!file.endsWith('/status')) continue;
-    const path = join(sandboxFolder(place), file);
-    writeFileSync(path, readFileSync(path, 'latin1').replace(/^alive .*$/m, 'nothing'));
-  }
-  const ended = await startContained(place, ['--continue', '-p', 'and now?'], false).ended;
-  expectCode(ended, 0);
-  assert.match(resultIn(place), /nothing shows from here whether it still runs/);
-  assert.doesNotMatch(resultIn(place), /another machine|restarted/);
-  assert.equal(has(place, 'go'), false);
-  killLaunchers(place, 'killed');
-  await until('nothing runs', () => processesOf(place).length === 0);
-});
+testDeep(
+  'without the pipe that shows whether it lives: the result says that nothing shows it',
+  async (context) => {
+    const place = await interrupted(context, { command: WAITING });
+    for (const file of readdirSync(sandboxFolder(place), { recursive: true, encoding: 'utf8' })) {
+      if (!file.endsWith('/status')) continue;
+      const path = join(sandboxFolder(place), file);
+      writeFileSync(path, readFileSync(path, 'latin1').replace(/^alive .*$/m, 'nothing'));
+    }
+    const ended = await startContained(place, ['--continue', '-p', 'and now?'], false).ended;
+    expectCode(ended, 0);
+    assert.match(resultIn(place), /nothing shows from here whether it still runs/);
+    assert.doesNotMatch(resultIn(place), /another machine|restarted/);
+    assert.equal(has(place, 'go'), false);
+    killLaunchers(place, 'killed');
+    await until('nothing runs', () => processesOf(place).length === 0);
+  },
+);
 
-test('a copy of the state folder, made while the command was about to begin, runs nothing twice', async (context) => {
-  const place = await makeServed(context, [
-    message(call('c1', 'bash', { command: WAITING })),
-    done,
-    done,
-  ]);
-  const running = start(place, process.execPath, [bin, '-p', 'work']);
-  await untilItRuns(place, running);
-  const state = join(place.folder, 'copy');
-  cpSync(place.state, state, {
-    recursive: true,
-    filter: (name) => !/\/(alive-\w+|claim|home|tmp|.*\.lock.*)$/.test(name),
-  });
-  moveSecret(join(state, 'pawl'));
-  const copy = { ...place, state, environment: { ...place.environment, XDG_STATE_HOME: state } };
-  const ended = await runInProcess(copy, ['--continue', '-p', 'and now?']);
-  expectCode(ended, 0);
-  assert.match(
-    resultIn(place),
-    /outcome unknown after a crash\nthis is a copy of the files of the session/,
-  );
-  onceIn(place);
-  touch(place, 'go');
-  await running.ended;
-  onceIn(place);
-});
+testDeep(
+  'a copy of the state folder, made while the command was about to begin, runs nothing twice',
+  async (context) => {
+    const place = await makeServed(context, [
+      message(call('c1', 'bash', { command: WAITING })),
+      done,
+      done,
+    ]);
+    const running = start(place, process.execPath, [bin, '-p', 'work']);
+    await untilItRuns(place, running);
+    const state = join(place.folder, 'copy');
+    cpSync(place.state, state, {
+      recursive: true,
+      filter: (name) => !/\/(alive-\w+|claim|home|tmp|.*\.lock.*)$/.test(name),
+    });
+    moveSecret(join(state, 'pawl'));
+    const copy = { ...place, state, environment: { ...place.environment, XDG_STATE_HOME: state } };
+    const ended = await runInProcess(copy, ['--continue', '-p', 'and now?']);
+    expectCode(ended, 0);
+    assert.match(
+      resultIn(place),
+      /outcome unknown after a crash\nthis is a copy of the files of the session/,
+    );
+    onceIn(place);
+    touch(place, 'go');
+    await running.ended;
+    onceIn(place);
+  },
+);
 
 test('a call that never began is started, though another session ran a command meanwhile', async (context) => {
   const place = await interrupted(context, { command: WAITING });

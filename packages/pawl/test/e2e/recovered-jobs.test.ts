@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { testDeep } from '../../../../test/tier.js';
 import { processesOf } from './command-processes.js';
 import {
   expectEnd,
@@ -125,76 +126,84 @@ test('a job with the network that outlives the program gives it to no command of
   await expectEnd(place, ended);
 });
 
-test('no room for the output, or nobody who writes it: the exit code, and what is missing', async (context) => {
-  const silent = job('j1', `echo up; ${waitFor('go')}; exit 4`);
-  const loud = call('c1', 'bash', { command: `touch runs; ${waitFor('go')}; seq 10000; exit 3` });
-  const place = await makeServed(context, [
-    message(silent, loud),
-    jobAction('s', 'show', 'job-1'),
-    done,
-  ]);
-  const running = startPawl(place, ['-p', 'work']);
-  await untilItRuns(place, running);
-  await killed(running);
-  await until('the output of the job is kept', () => /^up$/m.test(keptIn(place)));
-  for (const pid of [parentOf(writerOf(place, 1)), writerOf(place, 1)])
-    process.kill(pid, 'SIGKILL');
-  execFileSync('prlimit', ['--pid', String(writerOf(place, 2)), '--fsize=20000']);
-  touch(place, 'go');
-  await until('both ended', () => processesOf(place).length === 0);
-  const ended = await resume(place).ended;
-  assert.match(
-    resultOf(place, 1, 'c1'),
-    /^failed: 1\n2\n.*\n\[the disk is full: from here on output is missing\]\n\[exit code 3, .*\n\[Pawl was interrupted/s,
-  );
-  assert.match(
-    resultOf(place, 2, 's'),
-    /^up\n\n?\[the end of the output is missing: what writes it was killed\]\n\[job-1: exit code 4, /,
-  );
-  await expectEnd(place, ended);
-});
+testDeep(
+  'no room for the output, or nobody who writes it: the exit code, and what is missing',
+  async (context) => {
+    const silent = job('j1', `echo up; ${waitFor('go')}; exit 4`);
+    const loud = call('c1', 'bash', { command: `touch runs; ${waitFor('go')}; seq 10000; exit 3` });
+    const place = await makeServed(context, [
+      message(silent, loud),
+      jobAction('s', 'show', 'job-1'),
+      done,
+    ]);
+    const running = startPawl(place, ['-p', 'work']);
+    await untilItRuns(place, running);
+    await killed(running);
+    await until('the output of the job is kept', () => /^up$/m.test(keptIn(place)));
+    for (const pid of [parentOf(writerOf(place, 1)), writerOf(place, 1)])
+      process.kill(pid, 'SIGKILL');
+    execFileSync('prlimit', ['--pid', String(writerOf(place, 2)), '--fsize=20000']);
+    touch(place, 'go');
+    await until('both ended', () => processesOf(place).length === 0);
+    const ended = await resume(place).ended;
+    assert.match(
+      resultOf(place, 1, 'c1'),
+      /^failed: 1\n2\n.*\n\[the disk is full: from here on output is missing\]\n\[exit code 3, .*\n\[Pawl was interrupted/s,
+    );
+    assert.match(
+      resultOf(place, 2, 's'),
+      /^up\n\n?\[the end of the output is missing: what writes it was killed\]\n\[job-1: exit code 4, /,
+    );
+    await expectEnd(place, ended);
+  },
+);
 
-test('a command that had not begun is claimed by the resumed session: it begins once, there', async (context) => {
-  const commands = (place: Place): string => {
-    const folder = join(place.state, 'pawl', 'sandbox');
-    return join(folder, readdirSync(folder)[0] ?? '', 'commands');
-  };
-  let stopped: readonly number[] = [];
-  const isParked = (place: Place): boolean => {
-    const file = join(commands(place), '2', 'status');
-    return existsSync(file) && /^run /m.test(readFileSync(file, 'latin1'));
-  };
-  const place = await makeServed(context, (_, index) => {
-    if (index === 0) return message(call('c0', 'bash', { command: 'echo ready >ready' }));
-    if (index > 1) return done;
-    // Now the launcher gets the order to start the next command, and can do nothing.
-    while (!isParked(place)) execFileSync('sleep', ['0.01']);
-    stopped = processesOf(place)
-      .filter(({ line }) => line.includes('pawl-launcher'))
-      .map(({ pid }) => pid);
-    for (const pid of stopped) process.kill(pid, 'SIGSTOP');
-    return message(
-      call('c1', 'bash', { command: `echo begin >>log; touch runs; ${waitFor('go')}; echo told` }),
+testDeep(
+  'a command that had not begun is claimed by the resumed session: it begins once, there',
+  async (context) => {
+    const commands = (place: Place): string => {
+      const folder = join(place.state, 'pawl', 'sandbox');
+      return join(folder, readdirSync(folder)[0] ?? '', 'commands');
+    };
+    let stopped: readonly number[] = [];
+    const isParked = (place: Place): boolean => {
+      const file = join(commands(place), '2', 'status');
+      return existsSync(file) && /^run /m.test(readFileSync(file, 'latin1'));
+    };
+    const place = await makeServed(context, (_, index) => {
+      if (index === 0) return message(call('c0', 'bash', { command: 'echo ready >ready' }));
+      if (index > 1) return done;
+      // Now the launcher gets the order to start the next command, and can do nothing.
+      while (!isParked(place)) execFileSync('sleep', ['0.01']);
+      stopped = processesOf(place)
+        .filter(({ line }) => line.includes('pawl-launcher'))
+        .map(({ pid }) => pid);
+      for (const pid of stopped) process.kill(pid, 'SIGSTOP');
+      return message(
+        call('c1', 'bash', {
+          command: `echo begin >>log; touch runs; ${waitFor('go')}; echo told`,
+        }),
+      );
+    });
+    const running = startPawl(place, ['-p', 'work']);
+    await until('the command is ordered', () => {
+      const order = join(place.state, 'pawl', 'sandbox');
+      return (
+        stopped.length > 0 && existsSync(order) && existsSync(join(commands(place), '2', 'order'))
+      );
+    });
+    await killed(running);
+    assert.equal(has(place, 'runs'), false);
+    const resumed = resume(place);
+    await untilItRuns(place, resumed);
+    for (const pid of stopped) process.kill(pid, 'SIGCONT');
+    await until('the first launcher is gone', () =>
+      stopped.every((pid) => !existsSync(`/proc/${pid}`)),
     );
-  });
-  const running = startPawl(place, ['-p', 'work']);
-  await until('the command is ordered', () => {
-    const order = join(place.state, 'pawl', 'sandbox');
-    return (
-      stopped.length > 0 && existsSync(order) && existsSync(join(commands(place), '2', 'order'))
-    );
-  });
-  await killed(running);
-  assert.equal(has(place, 'runs'), false);
-  const resumed = resume(place);
-  await untilItRuns(place, resumed);
-  for (const pid of stopped) process.kill(pid, 'SIGCONT');
-  await until('the first launcher is gone', () =>
-    stopped.every((pid) => !existsSync(`/proc/${pid}`)),
-  );
-  touch(place, 'go');
-  const ended = await resumed.ended;
-  assert.match(resultOf(place, 2, 'c1'), /^told\n\[exit code 0, [\d.]+ s\]$/);
-  onceIn(place);
-  await expectEnd(place, ended);
-});
+    touch(place, 'go');
+    const ended = await resumed.ended;
+    assert.match(resultOf(place, 2, 'c1'), /^told\n\[exit code 0, [\d.]+ s\]$/);
+    onceIn(place);
+    await expectEnd(place, ended);
+  },
+);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { chooseRows } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makeServed, type Place, startPawl, until } from './pawl.js';
 import { openReady, openWindow, type Window } from './window.js';
@@ -58,7 +59,7 @@ const work = async (window: Window, { workspace }: Place): Promise<void> => {
   await window.sees(REST);
 };
 
-for (const columns of [70, 110]) {
+for (const columns of chooseRows([70, 110])) {
   test(`a resumed session looks as it looked live, at ${columns} columns`, async (context) => {
     const slow = { ...replies[6], delayMs: 50 };
     const place = await makeServed(context, [...replies.slice(0, 6), slow]);
@@ -212,7 +213,7 @@ test('the head of a session fits 80 columns, the id in one piece', async (contex
     'deep',
   );
   mkdirSync(folder, { recursive: true });
-  for (const columns of [40, 60, 80]) {
+  for (const columns of chooseRows([40, 60, 80])) {
     const window = await openReady(context, place, { words: ['--workspace', folder], columns });
     const head = (await window.text()).split('\n').slice(0, 4).join('\n');
     assert.match(head, /^pawl · anthropic\/\S+/);

@@ -11,8 +11,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { after, before, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { chooseRows, testDeep } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
 import {
   type Ended,
@@ -67,9 +68,10 @@ const lines = (ended: Ended): readonly Record<string, unknown>[] =>
 
 const THIRD = bash('echo three >> src/a.ts');
 
+type Story = Place & { readonly id: string };
+
 /** A repository with a session of two turns: a file is written, then `src` is deleted. */
-const makeStory = async (context: TestContext): Promise<Place & { readonly id: string }> => {
-  const place = makePlace(context);
+const writeStory = async (place: Place): Promise<Story> => {
   mkdirSync(join(place.workspace, 'src'));
   writeFileSync(join(place.workspace, 'src/a.ts'), 'one\ntwo\n');
   writeFileSync(join(place.workspace, 'src/b.ts'), 'b\n');
@@ -81,6 +83,15 @@ const makeStory = async (context: TestContext): Promise<Place & { readonly id: s
   await runTurn(place, 'Clean up', bash('rm -rf src precious.txt && echo x > left.txt'), [THIRD]);
   return { ...place, id: sessionOf(place) };
 };
+
+const makeStory = (context: TestContext): Promise<Story> => writeStory(makePlace(context));
+
+/** One for all tests that change nothing in it. */
+const kept = makePlace({ after });
+let story: Story;
+before(async () => {
+  story = await writeStory(kept);
+});
 
 /** A file that only this session's checkpoint knows, and programs of the repository that overwrite it. */
 const makePrecious = (context: TestContext): Place => {
@@ -98,12 +109,13 @@ const makePrecious = (context: TestContext): Place => {
   return { ...place, environment: { ...place.environment, PATH: `./bin:${process.env.PATH}` } };
 };
 
-for (const command of [
+const overwriting = [
   './bin/cat a',
   'cat a',
   'git log --output=notes',
   './bin/other a', // control: a name that nobody takes for that of a program that reads
-])
+];
+for (const command of chooseRows(overwriting))
   test(`what a command that seems to read has overwritten is taken back: ${command}`, async (context) => {
     const place = makePrecious(context);
     await runTurn(place, 'Look', bash(command));
@@ -184,8 +196,8 @@ test('pawl rewind takes back files or the conversation alone, and leaves what so
   assert.doesNotMatch((await runInProcess(place, ['show', place.id])).stdout, /Clean up/);
 });
 
-test('bad input of rewind, redo, diff, bisect and fork is refused in words that say what to do', async (context) => {
-  const place = await makeStory(context);
+test('bad input of rewind, redo, diff, bisect and fork is refused in words that say what to do', async () => {
+  const place = story;
   const { id } = place;
   const rows: readonly (readonly [number, RegExp, readonly string[]])[] = [
     [65, /pawl sessions lists them/, ['rewind', 'nobody']],
@@ -216,8 +228,8 @@ test('bad input of rewind, redo, diff, bisect and fork is refused in words that 
   }
 });
 
-test('pawl diff --at shows the files between two entries', async (context) => {
-  const place = await makeStory(context);
+test('pawl diff --at shows the files between two entries', async () => {
+  const place = story;
   const points = lines(await runInProcess(place, ['rewind', place.id, '--json']));
   const [first, second] = points.filter(({ kind }) => kind === 'turn').map(({ seq }) => seq);
   const one = await runInProcess(place, ['diff', place.id, '--at', `${first}..${second}`]);
@@ -400,39 +412,45 @@ test('pawl rewind --refs moves the branch back, and pawl redo forward', async (c
   expectCode(refused, 2);
 });
 
-test('a session whose folder can be no workspace, or is gone, is refused in words by each command that works there', async (context) => {
-  const place = await makeStory(context);
-  const [point] = lines(await runInProcess(place, ['rewind', place.id, '--json'])).toReversed();
-  const at = ['--at', String(point?.seq)];
-  const [aside, secrets] = [`${place.workspace}-aside`, join(place.home, '.ssh')];
-  mkdirSync(secrets, { recursive: true });
-  const elsewhere = { ...place, workspace: place.home };
-  const commands = [
-    ['rewind', place.id, ...at, '--dry-run'],
-    ['rewind', place.id, ...at],
-    ['redo', place.id],
-  ];
-  const refuseAll = async (code: number, why: RegExp): Promise<void> => {
-    for (const words of commands) {
-      const refused = await runInProcess(elsewhere, words);
-      expectCode(refused, code);
-      assert.match(refused.stderr, why, words.join(' '));
-    }
-  };
-  renameSync(place.workspace, aside);
-  const next = `Put the folder back, or go on elsewhere: pawl --resume ${place.id} --workspace`;
-  await refuseAll(65, new RegExp(`can't be opened: it does not exist\\. ${next}`));
-  symlinkSync(secrets, place.workspace);
-  await refuseAll(2, new RegExp(`can't be the workspace, since secrets are kept there\\. ${next}`));
-  rmSync(place.workspace);
-  renameSync(aside, place.workspace);
-  const worktree = ['fork', place.id, ...at, '--worktree', join(secrets, 'fork')];
-  const refused = await runInProcess(place, worktree);
-  expectCode(refused, 2);
-  assert.match(refused.stderr, /secrets are kept there\. Name another folder\./);
-  assert.equal(existsSync(join(secrets, 'fork')), false);
-  for (const words of commands) expectCode(await runInProcess(place, words), 0);
-});
+testDeep(
+  'a session whose folder can be no workspace, or is gone, is refused in words by each command that works there',
+  async (context) => {
+    const place = await makeStory(context);
+    const [point] = lines(await runInProcess(place, ['rewind', place.id, '--json'])).toReversed();
+    const at = ['--at', String(point?.seq)];
+    const [aside, secrets] = [`${place.workspace}-aside`, join(place.home, '.ssh')];
+    mkdirSync(secrets, { recursive: true });
+    const elsewhere = { ...place, workspace: place.home };
+    const commands = [
+      ['rewind', place.id, ...at, '--dry-run'],
+      ['rewind', place.id, ...at],
+      ['redo', place.id],
+    ];
+    const refuseAll = async (code: number, why: RegExp): Promise<void> => {
+      for (const words of commands) {
+        const refused = await runInProcess(elsewhere, words);
+        expectCode(refused, code);
+        assert.match(refused.stderr, why, words.join(' '));
+      }
+    };
+    renameSync(place.workspace, aside);
+    const next = `Put the folder back, or go on elsewhere: pawl --resume ${place.id} --workspace`;
+    await refuseAll(65, new RegExp(`can't be opened: it does not exist\\. ${next}`));
+    symlinkSync(secrets, place.workspace);
+    await refuseAll(
+      2,
+      new RegExp(`can't be the workspace, since secrets are kept there\\. ${next}`),
+    );
+    rmSync(place.workspace);
+    renameSync(aside, place.workspace);
+    const worktree = ['fork', place.id, ...at, '--worktree', join(secrets, 'fork')];
+    const refused = await runInProcess(place, worktree);
+    expectCode(refused, 2);
+    assert.match(refused.stderr, /secrets are kept there\. Name another folder\./);
+    assert.equal(existsSync(join(secrets, 'fork')), false);
+    for (const words of commands) expectCode(await runInProcess(place, words), 0);
+  },
+);
 
 test('what a rewind replaced or removed comes back at any later time, and the files of tools go alone', async (context) => {
   const place = await makeStory(context);

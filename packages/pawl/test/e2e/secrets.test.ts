@@ -3,13 +3,14 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { isDeep } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, expectValid, makeServed, runPawl } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /** Secrets of the environment that stand in files and outputs go nowhere. */
 
-const COUNT = 500;
+const COUNT = isDeep ? 500 : 100;
 const KINDS = ['TOKEN', 'SECRET', 'PASSWORD', 'API_KEY', 'PRIVATE_KEY'];
 
 const secretOf = (index: number): string =>

@@ -3,6 +3,7 @@ import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
+import { chooseRows, testDeep } from '../../../../test/tier.js';
 import {
   expectCode,
   expectValid,
@@ -50,11 +51,12 @@ const hasOpen = (pid: number | undefined, file: string): boolean =>
     }
   });
 
-for (const [signal, code] of [
+const signals = [
   ['SIGINT', 130],
   ['SIGTERM', 143],
   ['SIGQUIT', 143],
-] as const) {
+] as const;
+for (const [signal, code] of chooseRows(signals, ([, one]) => String(one))) {
   test(`${signal} before there is a session ends at once with ${code} and without a word`, async (context) => {
     const place = await makeServed(context, []);
     const running = startPawl(place, ['-p', '-'], null);
@@ -131,7 +133,7 @@ test('SIGINT during a command ends it with its grandchildren', async (context) =
   assert.match(JSON.stringify(last(place.server.requests.at(-1)?.body)), /tool_result/);
 });
 
-test('SIGQUIT during a command ends it with its grandchildren', async (context) => {
+testDeep('SIGQUIT during a command ends it with its grandchildren', async (context) => {
   const mark = uniqueSleep(context);
   const place = await makeServed(context, [
     message(call('a', 'bash', { command: family(mark) })),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { chooseRows } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
 import { bin, type Ended, expectCode, makePlace, makeServed, type Place, start } from './pawl.js';
 import { done, last } from './wire-words.js';
@@ -33,6 +34,10 @@ const rows: readonly (readonly [string, string, string])[] = [
   ['neither does a stdin that is closed', 'pawl -p explain <&-', 'explain'],
 ];
 
+/** Of those that add nothing one is enough. */
+const kindOf = ([title, , prompt]: (typeof rows)[number]): string =>
+  prompt === 'explain' ? 'nothing' : title;
+
 const prompted = async (context: TestContext, line: string) => {
   const place = await makeServed(context, [done]);
   writeFileSync(join(place.workspace, 'list.txt'), 'one\ntwo\n');
@@ -44,7 +49,7 @@ const prompted = async (context: TestContext, line: string) => {
   };
 };
 
-for (const [title, line, prompt] of rows) {
+for (const [title, line, prompt] of chooseRows(rows, kindOf)) {
   test(title, async (context) => {
     const { ended, said } = await prompted(context, line);
     assert.deepEqual(said, [prompt]);

@@ -1,6 +1,7 @@
 import type { CommandHook } from '@pawl/agent/extensions/hooks/session-hooks';
 import type { Preset } from '@pawl/agent/policy/presets';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
+import { chooseRows } from '../../../../test/tier.js';
 
 /** The table of calls and of what each preset decides about them. It holds for every face of the program. */
 
@@ -134,5 +135,11 @@ const wrong: readonly GateCase[] = [
 ];
 
 export const gateCases: readonly GateCase[] = [...reading, ...changing, ...commands, ...wrong];
+
+/** What each face is tried with: daily one call of each tool and each line of decisions. */
+export const triedCases = chooseRows(
+  gateCases,
+  ({ tool, decisions }) => tool + Object.values(decisions).join(),
+);
 
 export const gatePresets: readonly Preset[] = ['plan', 'careful', 'auto', 'ci', 'full'];

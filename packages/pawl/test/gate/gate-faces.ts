@@ -12,13 +12,15 @@ import { openSession } from '@pawl/agent/session/create-agent';
 import { openFromFlags } from '../../src/sessions/open-session.js';
 import { splitLines } from '../acp/split-lines.js';
 import { StrictClient, select } from '../acp/strict-client.js';
-import { expectCode, makePlace, type Place, runPawl, startPawl } from '../e2e/pawl.js';
+import { runInProcess } from '../e2e/in-process.js';
+import { expectCode, makePlace, type Place, startPawl } from '../e2e/pawl.js';
 import {
   GATE_HOOK,
   type GateCase,
   type GateDecision,
   type GatePlace,
   gateCases,
+  triedCases,
 } from './gate-cases.js';
 
 /** The faces of the program: each runs the calls of the table in a session with a preset. */
@@ -34,7 +36,7 @@ export type Face = {
 
 export type Stage = {
   readonly place: Place;
-  /** The script of a model that makes all calls of the table in one reply. */
+  /** The script of a model that makes the calls in one reply. */
   readonly model: string;
   /** The script of a model that starts a task. */
   readonly modelWithTask: string;
@@ -42,8 +44,8 @@ export type Stage = {
 
 const NO = { deny: 'not now' } as const;
 
-/** A workspace, and a model that makes all calls of the table in one reply. */
-export const makeStage = (t: TestContext): Stage => {
+/** A workspace, and a model that makes the calls in one reply. */
+export const makeStage = (t: TestContext, cases = triedCases): Stage => {
   const place = makePlace(t);
   const outside = path.join(place.folder, 'outside');
   mkdirSync(outside);
@@ -61,7 +63,7 @@ export const makeStage = (t: TestContext): Stage => {
     ([key, value]) => `${key} = ${JSON.stringify(value)}`,
   );
   writeFileSync(path.join(config, 'config.toml'), [`[hook.${hookName}]`, ...lines].join('\n'));
-  const calls = gateCases.map(({ name, tool, input }) => ({
+  const calls = cases.map(({ name, tool, input }) => ({
     callId: name,
     tool,
     input: input(gate),
@@ -165,14 +167,13 @@ const terminal: Face = {
     }),
 };
 
+export const GO = ['-p', 'go', '--on-ask', 'deny'] as const;
+
 const headless: Face = {
   name: 'headless',
   asks: false,
   run: async ({ place, model }, preset) =>
-    expectCode(
-      await runPawl(place, ['-p', 'go', '--on-ask', 'deny', '--preset', preset, '--model', model]),
-      0,
-    ),
+    expectCode(await runInProcess(place, [...GO, '--preset', preset, '--model', model]), 0),
 };
 
 /** The agent of editors, in a program of its own, and a client that denies what is asked. */

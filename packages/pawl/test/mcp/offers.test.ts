@@ -17,6 +17,7 @@ import {
 } from '../../../../test/kit/mcp/test-servers.js';
 import { until } from '../../../../test/kit/tools/processes.js';
 import type { TestScope } from '../../../../test/temporary-folder.js';
+import { chooseRows } from '../../../../test/tier.js';
 import {
   NO_PROMPTS,
   type SessionPrompts,
@@ -69,7 +70,7 @@ const openKnowing = async (
   return promptsOf(await openSession(scope, place, [server], { answerMs }));
 };
 
-for (const protocol of ['legacy', '2026-07-28'] as const)
+for (const protocol of chooseRows(['legacy', '2026-07-28'] as const))
   test(`prompts and resources are listed from the cache and asked for when sent, with ${protocol}`, async (t) => {
     const prompts = await openKnowing(t, offering(t, { protocol }));
     assert.equal(prompts.choices[0]?.text, 'mcp__docs__review');

@@ -15,6 +15,7 @@ import { fileURLToPath } from 'node:url';
 import { loadMarkdown } from '@pawl/terminal/markdown';
 import { safe } from '@pawl/terminal/safe-text';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
+import { countCases } from '../../../../test/tier.js';
 import { buildProgram } from '../../src/commands/command-line.js';
 import { commandChoices } from '../../src/sessions/typed-input.js';
 import { captureOutput } from './surfaces/capture.js';
@@ -28,10 +29,10 @@ import { watchTerminal } from './surfaces/watched-terminal.js';
 /**
  * Hostile text on every surface that shows foreign text, into an emulated terminal.
  *
- * TERMINAL_FUZZ_BYTES is how much each surface gets (by default a sample), TERMINAL_FUZZ_ONLY a part of the names of
+ * TERMINAL_FUZZ_BYTES is how much each surface gets (by default some), TERMINAL_FUZZ_ONLY a part of the names of
  * those that are meant.
  */
-const BYTES = Number(process.env.TERMINAL_FUZZ_BYTES ?? 12_000);
+const BYTES = Number(process.env.TERMINAL_FUZZ_BYTES ?? countCases(12_000));
 const ONLY = process.env.TERMINAL_FUZZ_ONLY ?? '';
 /** At most so much at once: an answer, a file, a message. */
 const SIZE = Math.min(BYTES / 2, 60_000);

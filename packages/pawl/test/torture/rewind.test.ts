@@ -11,7 +11,8 @@ import { moveSecret } from '../../../../test/move-secret.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { countCases, SEED } from '../../../../test/tier.js';
 import { startPatience } from '../../../../test/until.js';
-import { bin, makeServed, type Place, runPawl, start } from '../e2e/pawl.js';
+import { runInProcess } from '../e2e/in-process.js';
+import { bin, makeServed, type Place, start } from '../e2e/pawl.js';
 import { buildKillPoints, type KillPoint, killEnvironment, readSteps } from './kill-points.js';
 import { randomFrom } from './run-trials.js';
 import { idOf, newestSession } from './stage.js';
@@ -60,12 +61,12 @@ const begin = async (context: TestContext): Promise<Stage> => {
   );
   bash(place, `cd work\n${PREPARE}\ncd ..; mkdir kept-0 && cp -a work state kept-0`);
   const before = tree(place.workspace);
-  const { code, stderr } = await runPawl(place, TURN);
+  const { code, stderr } = await runInProcess(place, TURN);
   assert.equal(code, 0, stderr);
   const id = idOf(newestSession(place) ?? '');
   bash(place, 'mkdir kept-1 && cp -a work state kept-1');
   const after = tree(place.workspace);
-  assert.equal((await runPawl(place, ['rewind', id, '--at', '0'])).code, 0);
+  assert.equal((await runInProcess(place, ['rewind', id, '--at', '0'])).code, 0);
   assert.equal(tree(place.workspace), before);
   bash(place, 'mkdir kept-2 && cp -a work state kept-2');
   return { ...place, id, trees: [before, after] };
@@ -105,7 +106,7 @@ type Life = {
 };
 
 const run = async (stage: Stage, ...words: readonly string[]): Promise<string> => {
-  const { code, stdout, stderr } = await runPawl(stage, words);
+  const { code, stdout, stderr } = await runInProcess(stage, words);
   assert.equal(code, 0, `pawl ${words.join(' ')}\n${stdout}${stderr}`);
   return stdout + stderr;
 };
@@ -164,7 +165,7 @@ const LIVES: readonly Life[] = [
     finish: async (stage) => {
       const isCut = isCutIn(stage);
       // the next start finishes it if it was begun: then there is nothing to go forward to
-      const { stdout, stderr } = await runPawl(stage, ['redo', stage.id]);
+      const { stdout, stderr } = await runInProcess(stage, ['redo', stage.id]);
       expectTold(isCut, stdout + stderr);
       expectNoDrafts(stage);
       assert.equal(tree(stage.workspace), stage.trees[1]);

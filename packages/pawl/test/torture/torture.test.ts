@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
-import { countCases, SEED } from '../../../../test/tier.js';
+import { chooseRows, countCases, SEED } from '../../../../test/tier.js';
 import { buildKillPoints, type Ending } from './kill-points.js';
 import {
   describeTrial,
@@ -39,7 +39,7 @@ const shown = ({ trial, end }: Outcome): string =>
 const expectNone = (outcomes: readonly Outcome[]): void =>
   assert.equal(outcomes.map(shown).filter(Boolean).join('\n\n'), '');
 
-const sampled = ['an edit, torn', 'a call of a server', 'a command of 0.3 s'];
+const sampled = chooseRows(['an edit, torn', 'a call of a server', 'a command of 0.3 s']);
 const endings: readonly Ending[] = [
   'kill',
   'kill',

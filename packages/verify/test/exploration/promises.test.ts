@@ -12,7 +12,7 @@ const least = { ...smallBounds, steers: 0, crashes: 0, late: 0, duplicates: 0 };
 
 /**
  * Nearly all of the work. `pawl machine --check` explores every configuration within larger bounds, and
- * packages/pawl/test/e2e/machine-check.test.ts runs it: here only mutation testing explores these too.
+ * packages/pawl/test/e2e/machine-check.deep.test.ts runs it: here only mutation testing explores these too.
  */
 const LARGE: readonly string[] = [
   'everything',
