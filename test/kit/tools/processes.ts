@@ -18,10 +18,10 @@ const workingFolder = (name: string): string => {
   }
 };
 
-export type LivingProcess = { readonly pid: number; readonly line: string };
+type LivingProcess = { readonly pid: number; readonly line: string };
 
 /** The living processes whose command line, environment or folder holds `text`, this one excepted. */
-export const livingWith = (text: string): readonly LivingProcess[] =>
+const livingWith = (text: string): readonly LivingProcess[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .map((name) => ({ name, line: readProc(`${name}/cmdline`).replaceAll('\0', ' ') }))
