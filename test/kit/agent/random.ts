@@ -85,7 +85,7 @@ const mark = (event: Event, index: number): Event => {
 };
 
 type Walked = { readonly settings: SettingsPatch; readonly rolls: readonly number[] };
-const walks: fc.Arbitrary<Walked> = fc.record({
+export const walks: fc.Arbitrary<Walked> = fc.record({
   settings: fc.constantFrom(...VARIANTS),
   rolls: fc.array(
     fc.noBias(fc.integer({ min: 0, max: 99_999 })).map((roll) => roll / 100_000),
