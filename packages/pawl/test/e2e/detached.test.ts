@@ -608,34 +608,3 @@ test('of answers to one question from all faces exactly one lands', async (conte
   assert.deepEqual(ran.toSorted(), allowed.toSorted());
   expectCode(await runInProcess(place, ['stop', id]), 0);
 });
-
-testDeep(
-  'whichever face answers first, its answer lands and the others are told',
-  async (context) => {
-    const count = 4;
-    const asked = Array.from({ length: count }, (_, index) =>
-      message(call(`c${index}`, 'bash', { command: `echo ran-${index} >> out.txt` })),
-    );
-    const place = await makeAsking(context, [...asked, done]);
-    const id = await detach(context, place, ['publish all']);
-    const window = openWindow(context, place, { words: ['attach', id] });
-    const faces = [
-      windowFace(window, 'yes', 'y'),
-      commandFace(place, id),
-      ...(await inspectorFaces(context, place, id)),
-    ];
-    for (const [index, first] of faces.entries()) {
-      const { questions } = await untilState(place, id, new RegExp(`your answer: .*ran-${index} `));
-      const [question] = questions;
-      assert.ok(question !== undefined);
-      await window.sees(new RegExp(`ran-${index} [\\s\\S]*y a s n · Escape`));
-      const winner = await race([first], { place, id, question });
-      assert.equal(winner, first.name);
-      const late = faces.filter((face) => face !== first && face.name !== 'yes');
-      assert.equal(await race(late, { place, id, question }), winner);
-    }
-    await untilState(place, id, /runs: has answered/);
-    assert.equal(published(place), 'ran-0\n');
-    expectCode(await runInProcess(place, ['stop', id]), 0);
-  },
-);
