@@ -229,7 +229,7 @@ test('the worktree of a session goes with it if nothing in it would be lost, and
   assert.ok(!existsSync(changedFolder));
 });
 
-test('a start that fails leaves no worktree', async (context) => {
+testDeep('a start that fails leaves no worktree', async (context) => {
   const place = await makeAsking(context, [asks]);
   await makeRepository(place);
   await detach(context, place, ['one']);
@@ -345,7 +345,7 @@ test('another user of the machine reaches no socket and no token, and the owner 
   expectCode(await runInProcess(place, ['answer', id, 'no']), 0);
 });
 
-test('what is planted in the folder gets no token and no session', async (context) => {
+testDeep('what is planted in the folder gets no token and no session', async (context) => {
   const place = await makeAsking(context, () => asks);
   const id = await detach(context, place, ['publish it']);
   await untilState(place, id, /waits for your answer/);
