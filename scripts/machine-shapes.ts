@@ -5,10 +5,11 @@
  * A number with limits has a type of its own (`Count`, `Share`), which stands for the shape of
  * that name. A type that the script does not understand stops it.
  *
- * From top to bottom: names of files and shapes; code as text, laid out as the formatter does;
- * types, read from the sources; and `ShapeWriter`.
+ * From top to bottom: names of files and shapes; texts; types, read from the sources; and
+ * `ShapeWriter`.
  */
 
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,28 +27,12 @@ const FILES = [
 ];
 const KERNEL = '@pawl/machine/kernel/shape';
 /** The types whose shapes other files use. */
-const EXPORTED = new Set([
-  ...[
-    'AssistantMessage',
-    'AssistantPart',
-    'CallFacts',
-    'CallOutcome',
-    'CallPreview',
-    'CallTraits',
-    'CallVerdict',
-  ],
-  ...[
-    'Event',
-    'JsonObject',
-    'Limits',
-    'Message',
-    'ModelError',
-    'Prices',
-    'RequestedLimit',
-    'Settings',
-  ],
-  ...['StopReason', 'Usage', 'UserEvent'],
-]);
+const EXPORTED = new Set(
+  (
+    'AssistantMessage AssistantPart CallFacts CallOutcome CallPreview CallTraits CallVerdict Event ' +
+    'JsonObject Limits Message ModelError Prices RequestedLimit Settings StopReason Usage UserEvent'
+  ).split(' '),
+);
 /** Shapes with another name than their type. */
 const SHAPE_NAMES: Readonly<Record<string, string>> = {
   AssistantMessage: 'assistantShape',
@@ -103,69 +88,21 @@ const SPECIAL_SHAPES: Readonly<Record<string, SpecialShape>> = {
 
 // ---- Text ----
 
-/** TypeScript that may need several lines. */
-type Code =
-  | string
-  | { readonly callee: string; readonly args: readonly Code[] }
-  | { readonly fields: readonly (readonly [key: string, value: Code])[] };
-
-const lineWidth = (): number => {
-  const settings: unknown = JSON.parse(readFileSync(path.join(root, 'biome.json'), 'utf8'));
-  return (settings as { readonly formatter: { readonly lineWidth: number } }).formatter.lineWidth; // it is configured
-};
-const LINE_MAX = lineWidth();
-
-const fieldHead = (key: string, value: Code): string => {
-  if (key === value) return ''; // shorthand
-  return `${/^[A-Za-z_$][\w$]*$/.test(key) ? key : `'${key}'`}: `;
+/** The text with its imports sorted and its lines broken as the rest of the sources. */
+const format = (text: string): string => {
+  const words = ['check', '--write', `--stdin-file-path=${MACHINE_SHAPES}`];
+  const biome = path.join(root, 'node_modules/.bin/biome');
+  const { stdout, stderr } = spawnSync(biome, words, { cwd: root, input: text, encoding: 'utf8' });
+  if (stdout === '') throw new Error(`the shapes can't be formatted:\n${stderr}`);
+  return stdout;
 };
 
-const oneLine = (code: Code): string => {
-  if (typeof code === 'string') return code;
-  if ('callee' in code) return `${code.callee}(${code.args.map(oneLine).join(', ')})`;
-  const fields = code.fields.map(([key, value]) => `${fieldHead(key, value)}${oneLine(value)}`);
-  return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
-};
+const importText = (kind: string, names: Iterable<string>, from: string): string =>
+  `${kind} { ${[...names].join(', ')} } from '${from}';`;
 
-/** The code as the formatter leaves it, behind `used` characters of its first line. */
-const layOut = (code: Code, indent: number, used: number): string => {
-  const line = oneLine(code);
-  if (typeof code === 'string' || used + line.length < LINE_MAX) return line;
-  const [inner, outer] = [' '.repeat(indent + 2), ' '.repeat(indent)];
-  if ('fields' in code) {
-    const lines = code.fields.map(([key, value]) => {
-      const head = `${inner}${fieldHead(key, value)}`;
-      return `${head}${layOut(value, indent + 2, head.length)},\n`;
-    });
-    return `{\n${lines.join('')}${outer}}`;
-  }
-  const last = code.args.at(-1);
-  if (typeof last === 'object' && 'fields' in last) {
-    // LINE_MAX as used: the last argument is broken into lines
-    const others = code.args.slice(0, -1).map((one) => `${oneLine(one)}, `);
-    return `${code.callee}(${others.join('')}${layOut(last, indent, LINE_MAX)})`;
-  }
-  const lines = code.args.map((one) => `${inner}${layOut(one, indent + 2, indent + 2)},\n`);
-  return `${code.callee}(\n${lines.join('')}${outer})`;
-};
-
-/** Names in the order of the formatter: whatever their case. */
-const sortNames = (names: Iterable<string>): readonly string[] => {
-  const withoutType = (name: string): string => name.replace(/^type /, '');
-  const key = (name: string): string => `${withoutType(name).toLowerCase()} ${withoutType(name)}`;
-  return [...names].sort((one, other) => (key(one) < key(other) ? -1 : 1));
-};
-
-const importText = (
-  kind: 'import' | 'import type',
-  names: Iterable<string>,
-  from: string,
-): string => {
-  const sorted = sortNames(names);
-  const line = `${kind} { ${sorted.join(', ')} } from '${from}';`;
-  if (line.length <= LINE_MAX) return line;
-  return `${kind} {\n${sorted.map((name) => `  ${name},\n`).join('')}} from '${from}';`;
-};
+/** Fields of an object, of which a value may be what its key is. */
+const objectText = (fields: readonly (readonly [key: string, value: string])[]): string =>
+  `{ ${fields.map(([key, value]) => (key === value ? key : `'${key}': ${value}`)).join(', ')} }`;
 
 // ---- Types ----
 
@@ -237,9 +174,7 @@ class ShapeWriter {
       const from = path.posix.relative('machine', file);
       return importText('import type', names, `${from.startsWith('.') ? from : `./${from}`}.js`);
     });
-    const order = (line: string): string =>
-      (/'(.*)'/.exec(line)?.[1] ?? '').replace(/^\.\.\//, ' ');
-    return [
+    const lines = [
       '/**',
       ' * Shapes of events and settings: checks that unknown JSON, such as a line of a journal, has a type.',
       ' * `npm run update` makes each shape from the type of its name. The parts of a shape come first. In',
@@ -247,11 +182,11 @@ class ShapeWriter {
       ' */',
       '',
       importText('import', this.#kernel, KERNEL),
-      ...imports.sort((one, other) => (order(one) < order(other) ? -1 : 1)),
+      ...imports,
       '',
       ...this.#written.values(),
-      '',
-    ].join('\n');
+    ];
+    return format(lines.join('\n'));
   }
 
   /** Writes the shape of a type, after those that it needs. Returns the name of its constant. */
@@ -270,20 +205,20 @@ class ShapeWriter {
     const declared = this.#types.get(name);
     if (declared === undefined) throw new Error(`no file of the machine's types declares ${name}`);
     const shape = name === 'Event' ? this.#eventShape() : this.#shape(declared.type, name);
-    this.#written.set(name, `${head} = ${layOut(shape, 0, head.length + 3)};`);
+    this.#written.set(name, `${head} = ${shape};`);
     return constant;
   }
 
   /** The events of users are cases of their own: their shapes are used without the time, too. */
-  #eventShape(): Code {
+  #eventShape(): string {
     const { users, others } = this.#eventMembers();
     const head = declarationHead('UserEvent');
-    const cases = this.#cases(users, 'type');
-    this.#written.set('UserEvent', `${head} = ${layOut(cases, 0, head.length + 3)};`);
-    const rest = this.#cases(others, 'type').fields;
-    return this.#call(`variant<${this.#import('Event')}, 'type'>`, "'type'", {
-      fields: [['...userEventCases', '...userEventCases'], ...rest],
-    });
+    this.#written.set('UserEvent', `${head} = ${objectText(this.#cases(users, 'type'))};`);
+    const cases = [
+      ['...userEventCases', '...userEventCases'] as const,
+      ...this.#cases(others, 'type'),
+    ];
+    return this.#call(`variant<${this.#import('Event')}, 'type'>`, "'type'", objectText(cases));
   }
 
   #eventMembers(): {
@@ -311,12 +246,12 @@ class ShapeWriter {
     return name;
   }
 
-  #call(callee: string, ...args: readonly Code[]): Code {
-    return { callee: this.#use(callee), args };
+  #call(callee: string, ...args: readonly string[]): string {
+    return `${this.#use(callee)}(${args.join(', ')})`;
   }
 
   /** `name`: of the declared type, which the shape is checked against. */
-  #shape(given: Node, name: string | null): Code {
+  #shape(given: Node, name: string | null): string {
     const type = unwrap(given);
     switch (type.type) {
       case 'TSStringKeyword':
@@ -341,7 +276,7 @@ class ShapeWriter {
     }
   }
 
-  #reference(type: Node): Code {
+  #reference(type: Node): string {
     const name = referenceName(type) ?? '';
     const kernel = KERNEL_SHAPES[name];
     if (kernel !== undefined) return this.#use(kernel);
@@ -352,7 +287,7 @@ class ShapeWriter {
     return this.#call(`object<Partial<${this.#import(wholeName)}>>`, fields);
   }
 
-  #union(type: Node, name: string | null): Code {
+  #union(type: Node, name: string | null): string {
     const parts = getChildren(type, 'types');
     const others = parts.filter((part) => part.type !== 'TSNullKeyword');
     const [first] = others;
@@ -368,9 +303,10 @@ class ShapeWriter {
     return this.#call('either', this.#shape(other, null), this.#oneOf(literals, null));
   }
 
-  #oneOf(texts: readonly string[], name: string | null): Code {
+  #oneOf(texts: readonly string[], name: string | null): string {
     const fields = [...new Set(texts)].map((text) => [text, '1'] as const);
-    return this.#call(name === null ? 'oneOf' : `oneOf<${this.#import(name)}>`, { fields });
+    const callee = name === null ? 'oneOf' : `oneOf<${this.#import(name)}>`;
+    return this.#call(callee, objectText(fields));
   }
 
   /** The texts that a type allows; null if it allows anything else. */
@@ -385,20 +321,20 @@ class ShapeWriter {
   }
 
   /** An object, or a union of objects with a discriminant. */
-  #object(type: Node, name: string | null): Code {
+  #object(type: Node, name: string | null): string {
     const members = this.#members(type);
     const [only] = members ?? [];
     if (members === null || only === undefined) throw new Error(`a ${type.type} is not understood`);
     if (members.length === 1) {
       const callee = name === null ? 'object' : `object<${this.#import(name)}>`;
-      return this.#call(callee, { fields: only.map((field) => this.#field(field)) });
+      return this.#call(callee, objectText(only.map((field) => this.#field(field))));
     }
     const tag = only.find(({ name: field }) =>
       members.every((one) => this.#tagValue(one, field) !== undefined),
     );
     if (tag === undefined) throw new Error('a union of objects without a discriminant');
     const callee = name === null ? 'variant' : `variant<${this.#import(name)}, '${tag.name}'>`;
-    return this.#call(callee, `'${tag.name}'`, this.#cases(members, tag.name));
+    return this.#call(callee, `'${tag.name}'`, objectText(this.#cases(members, tag.name)));
   }
 
   #tagValue(fields: readonly Field[], tag: string): string | undefined {
@@ -406,17 +342,18 @@ class ShapeWriter {
     return field && getLiteral(field.type);
   }
 
-  #cases(members: readonly (readonly Field[])[], tag: string) {
-    return {
-      fields: members.map((fields) => {
-        const others = fields.filter(({ name }) => name !== tag);
-        const value: Code = { fields: others.map((field) => this.#field(field)) };
-        return [this.#tagValue(fields, tag) ?? '', value] as const;
-      }),
-    };
+  #cases(
+    members: readonly (readonly Field[])[],
+    tag: string,
+  ): readonly (readonly [value: string, shape: string])[] {
+    return members.map((fields) => {
+      const others = fields.filter(({ name }) => name !== tag);
+      const shape = objectText(others.map((field) => this.#field(field)));
+      return [this.#tagValue(fields, tag) ?? '', shape] as const;
+    });
   }
 
-  #field({ name, isOptional, type }: Field): readonly [string, Code] {
+  #field({ name, isOptional, type }: Field): readonly [string, string] {
     const shape = this.#shape(type, null);
     return [name, isOptional ? this.#call('optional', shape) : shape];
   }
@@ -462,5 +399,5 @@ const fieldOfMember = (member: Node): Field => ({
   type: getChild(getChild(member, 'typeAnnotation'), 'typeAnnotation'),
 });
 
-/** The text of the file, as the formatter leaves it. */
+/** The text of the file. */
 export const machineShapesText = (): string => new ShapeWriter().text();

@@ -19,12 +19,13 @@ import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { keyVariables, providers } from '../packages/agent/src/models/provider-table.js';
+import { killProcessesWith } from '../test/kit/tools/processes.js';
 import { missingNeeds } from './needs.js';
 import { BUILDS, CHECKS, type Check, runCheck } from './test-runner/check.js';
 import { allTests, chooseTests } from './test-runner/choose.js';
 import { type CompiledTests, compileTests } from './test-runner/compile.js';
 import { spentCpuMs } from './test-runner/cpu-time.js';
-import { runInMemory } from './test-runner/memory-folder.js';
+import { withOwnFolder } from './test-runner/own-folder.js';
 import { countPrograms } from './test-runner/programs.js';
 import { describeCosts, describeEnd, describeFile, describeUnits } from './test-runner/report.js';
 import { type Rerun, rerunFailed } from './test-runner/rerun.js';
@@ -112,18 +113,19 @@ type Plan = {
 };
 
 /**
- * `all`: with the checks and every test; `fast`: what needs no build; `chosen`: only the files that
- * were named.
+ * `daily` and `deep`: with the checks and every test of the tier; `fast`: what needs no build;
+ * `chosen`: only the files that were named.
  */
-type Extent = 'all' | 'fast' | 'chosen';
+type Extent = 'daily' | 'deep' | 'fast' | 'chosen';
 
 const planOf = (extent: Extent, files: readonly string[], unitTests: readonly string[]): Plan => {
   const units = unitTests.filter((file) => !LONG_UNIT_TESTS.includes(file));
-  const builds = BUILDS.slice(0, 1); // the bundle, which the tests start; the others are papers
+  // the tests start the bundle; packing, which the deep tier tries, needs the others too
+  const builds = extent === 'deep' ? BUILDS : BUILDS.slice(0, 1);
   if (extent === 'chosen') return { builds, checks: [], units: [], files };
   if (extent === 'fast') return { builds: [], checks: CHECKS, units, files: [] };
   const others = files.filter((file) => !units.includes(file));
-  return { builds: BUILDS, checks: CHECKS, units, files: others };
+  return { builds, checks: CHECKS, units, files: others };
 };
 
 const runUnitsOf = async (
@@ -174,9 +176,10 @@ const runTests = async (
 };
 
 const endOnSignal = (compiled: CompiledTests): void => {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => {
       killRunning();
+      killProcessesWith(tmpdir());
       compiled.remove();
       process.exit(1);
     });
@@ -224,7 +227,7 @@ const run = async (
     console.log(
       `✖ ${left} of ${plan.files.length} test files were not started: a check had failed`,
     );
-  if (extent === 'all')
+  if (extent === 'daily' || extent === 'deep')
     console.log('ℹ restate/ has tests of its own: cd restate && npm ci && npm test');
   process.stdout.write(describeEnd(ran, failedChecks, spentSince(startedAtMs)));
   return failedChecks.length === 0 && !ran.results.some(hasFailed);
@@ -258,15 +261,13 @@ const main = async (words: readonly string[]): Promise<void> => {
   shareSeed();
   console.log(`ℹ temporary files in ${tmpdir()}`);
   const isDeep = flags.includes('--deep');
-  const whole: Extent = flags.includes('--fast') ? 'fast' : 'all';
-  process.env.PAWL_TIER = whole === 'fast' ? 'quick' : isDeep ? 'deep' : 'daily';
+  const whole = flags.includes('--fast') ? 'fast' : isDeep ? 'deep' : 'daily';
+  process.env.PAWL_TIER = whole === 'fast' ? 'quick' : whole;
   const extent = paths.length === 0 ? whole : 'chosen';
   const files = paths.length === 0 ? allTests(root, isDeep) : chosen.files;
   const passed = await run(files, extent, flags.includes('--report'));
   if (passed) process.exitCode = 0;
 };
 
-// starts this program again with its temporary files in memory; null where that can't be
-const code = await runInMemory();
-if (code === null) await main(process.argv.slice(2));
-else process.exitCode = code;
+const code = await withOwnFolder(() => main(process.argv.slice(2)));
+if (code !== null) process.exitCode = code;

@@ -14,10 +14,10 @@ import {
   vagueWordFaults,
   wordFaults,
 } from './tidy/code.js';
-import { oneOfEachFaults } from './tidy/one-of-each.js';
 import { outputFaults } from './tidy/output.js';
 import { type Fault, parse } from './tidy/source.js';
 import { codeInStringFaults, fileNameFaults, textFaults } from './tidy/texts.js';
+import { toolNameFaults } from './tidy/tool-names.js';
 import {
   circleFaults,
   importFaults,
@@ -74,7 +74,7 @@ export const tidy = (texts: ReadonlyMap<string, string>): readonly Fault[] => {
     ...sources.flatMap((source) => importFaults(source, manifests)),
     ...circleFaults(inPackages, manifests),
     ...smallFileFaults(inPackages, manifests),
-    ...inPackages.flatMap(oneOfEachFaults),
+    ...inPackages.flatMap(toolNameFaults),
     ...inPackages.flatMap(outputFaults),
     ...inPackages.flatMap(castFaults),
     ...sources.flatMap(wordFaults),

@@ -114,24 +114,21 @@ export type ProgramResult = {
   readonly processId: number | null;
 };
 
-/** Runs a compiled program of tests. */
+/** Runs a compiled program of tests; `flags` are node's. */
 export const runProgram = async (
   root: string,
   program: string,
   reporter: string,
   timeMaxMs: number,
+  flags: readonly string[] = [],
 ): Promise<ProgramResult> => {
   const startedAtMs = performance.now();
   const outcomes = `${program}.outcomes`;
   rmSync(outcomes, { force: true });
-  const flags = [
-    `--require=${WITHOUT_ASYNC_HOOK}`,
-    `--test-reporter=${reporter}`,
-    `--test-reporter-destination=${outcomes}`,
-  ];
+  const reporting = [`--test-reporter=${reporter}`, `--test-reporter-destination=${outcomes}`];
   // With this variable node would report to the test process that started this one.
   const { NODE_TEST_CONTEXT: _context, ...environment } = process.env;
-  const child = spawn(process.execPath, [...flags, program], {
+  const child = spawn(process.execPath, [...flags, ...reporting, program], {
     cwd: root,
     env: environment,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -163,7 +160,13 @@ export const runFile = async (
   timeMaxMs = FILE_TIME_MAX_MS,
 ): Promise<FileResult> => {
   const program = compiled.programOf(file);
-  const { lines, ending, ...rest } = await runProgram(root, program, compiled.reporter, timeMaxMs);
+  const { lines, ending, ...rest } = await runProgram(
+    root,
+    program,
+    compiled.reporter,
+    timeMaxMs,
+    [`--require=${WITHOUT_ASYNC_HOOK}`], // files that share a process are suites, which need it
+  );
   return {
     file,
     tests: lines.filter(isTest),

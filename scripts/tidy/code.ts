@@ -17,6 +17,8 @@ type WordRule = {
 const PURE =
   /^packages\/(machine\/src|agent\/src\/(machine|policy(?!\/shell))|ask\/src\/(run|tree)|verify\/src\/(exploration|projections))\//;
 const PACKAGES = /^packages\/[^/]+\/src\//;
+/** The machine's own retry is in the pure parts. */
+const IMPURE = new RegExp(`^(?!${PURE.source.slice(1)})packages/[^/]+/src/`);
 const TESTS = /^(test|packages\/[^/]+\/test)\//;
 
 /** The parts of the machine kit that drive a machine. */
@@ -82,6 +84,25 @@ const RULES: readonly WordRule[] = [
     found:
       /(?:\bnew Date\(\)|(?<!\bnew |\binstanceof |[:|] |(?<!globalThis)\.)\bDate\b(?!\.(?:parse|UTC)\b|:)|[:|] Date\.now\b|\bTemporal\b)/,
     text: 'asks for the time of day, which may jump: use performance.now(), or the clock you are given',
+  },
+  {
+    // A tool gives its title, summary and preview itself, so that nobody else reads its input.
+    files: /^packages\/(?!agent\/src\/tools\/)[^/]+\/src\//,
+    found:
+      /\binput\??\.(?:path|edits|content|oldText|newText|glob|pattern|url|items|command|timeoutMs|background|jobAction|jobId)\b/,
+    text: 'a field of a tool: ask the tool for a title, a summary, a preview or a fact',
+  },
+  {
+    // The edges to the world, where trying again would be easy.
+    files:
+      /^packages\/agent\/src\/(?:models|tools|journal|session\/prompt|command\/sandbox|workspace)\//,
+    found: /\b(?!\w*retryAfter)\w*retr(?:y|ies)\w*\??\.?\(/i,
+    text: 'nobody retries but the machine',
+  },
+  {
+    files: IMPURE,
+    found: /\bmax_?retries: (?!0\b)/i,
+    text: 'nobody retries but the machine: maxRetries is 0',
   },
   {
     files: TESTS,

@@ -59,23 +59,8 @@ const visit = (node: Node, look: Look, parent: Node | null, field: string): void
   }
 };
 
-type Visited = { readonly node: Node; readonly parent: Node | null; readonly field: string };
-
-/** The nodes of whole files: each rule walks over all of them. */
-const visited = new WeakMap<Node, readonly Visited[]>();
-
-const listNodes = (top: Node): readonly Visited[] => {
-  const nodes: Visited[] = [];
-  visit(top, (node, parent, field) => nodes.push({ node, parent, field }), null, '');
-  if (top.type === 'Program') visited.set(top, nodes);
-  return nodes;
-};
-
 /** Shows every node once, parents first. */
-export const walk = (top: Node, look: Look): void => {
-  for (const { node, parent, field } of visited.get(top) ?? listNodes(top))
-    look(node, parent, field);
-};
+export const walk = (top: Node, look: Look): void => visit(top, look, null, '');
 
 /** The text of an identifier, or of a key that is one; undefined of anything else. */
 export const nameOf = (value: unknown): string | undefined =>

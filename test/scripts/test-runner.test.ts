@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { allTests, chooseTests } from '../../scripts/test-runner/choose.js';
 import { type CompiledTests, compileTests } from '../../scripts/test-runner/compile.js';
 import { addCounts, describeEnd, describeFile } from '../../scripts/test-runner/report.js';
 import { rerunFailed } from '../../scripts/test-runner/rerun.js';
 import { type FileResult, runFile } from '../../scripts/test-runner/run-file.js';
+import { processesWith } from '../kit/tools/processes.js';
 import { removeFolderSync } from '../temporary-folder.js';
 
 /** Real test files, compiled and run as `npm test` does it. */
@@ -238,6 +242,31 @@ describe('test files that npm test runs', () => {
       faults.map((fault: string) => fault.replace(root, '')),
       ['there is no test file in /test/empty', 'there is no /test/gone'],
     );
+  });
+
+  it('a run that a signal ends leaves no process behind', async () => {
+    const file = path.join(root, 'run.mts');
+    const OWN_FOLDER = fileURLToPath(
+      new URL('../../scripts/test-runner/own-folder.ts', import.meta.url),
+    );
+    writeFileSync(
+      file,
+      `import { spawn } from 'node:child_process';
+import { withOwnFolder } from ${JSON.stringify(OWN_FOLDER)};
+process.exitCode = (await withOwnFolder(async () => {
+  process.once('SIGTERM', () => process.exit(1));
+  spawn('sleep', ['1000.${process.pid}'], { detached: true, stdio: 'ignore' });
+  console.log('started');
+  await new Promise((resolve) => setTimeout(resolve, 1e6));
+})) ?? 0;
+`,
+    );
+    const run = spawn(process.execPath, ['--import', 'tsx', file]);
+    await once(run.stdout, 'data');
+    assert.equal(processesWith(`1000.${process.pid}`).length, 1, 'control');
+    run.kill('SIGTERM');
+    await once(run, 'exit');
+    assert.deepEqual(processesWith(`1000.${process.pid}`), []);
   });
 
   it('a file that does not compile is named', async () => {

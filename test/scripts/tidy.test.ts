@@ -322,7 +322,7 @@ testRows('one of each', [
       'packages/pawl/src/b.ts':
         'export const c = (program: { command: string }) => program.command;\n',
     },
-    then: ["packages/pawl/src/a.ts:1 'input.command'", "packages/pawl/src/a.ts:2 'input.path'"],
+    then: [1, 2].map((line) => `packages/pawl/src/a.ts:${line} a field of a tool`),
   },
   {
     title: "a tool's name may be a word of everyday life elsewhere",
@@ -340,7 +340,7 @@ testRows('one of each', [
       'packages/agent/src/machine/b.ts': 'export const b = mayRetry(1);\n',
     },
     then: [
-      "packages/agent/src/models/a.ts:1 'withRetries': nobody retries",
+      'packages/agent/src/models/a.ts:1 nobody retries',
       'packages/agent/src/models/a.ts:3 nobody retries',
     ],
   },

@@ -18,8 +18,10 @@ const workingFolder = (name: string): string => {
   }
 };
 
-/** Command lines of the living processes whose command line, environment or folder holds `text`, this one excepted. */
-export const processesWith = (text: string): string[] =>
+type LivingProcess = { readonly pid: number; readonly line: string };
+
+/** The living processes whose command line, environment or folder holds `text`, this one excepted. */
+const livingWith = (text: string): readonly LivingProcess[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .map((name) => ({ name, line: readProc(`${name}/cmdline`).replaceAll('\0', ' ') }))
@@ -31,4 +33,23 @@ export const processesWith = (text: string): string[] =>
           readProc(`${name}/environ`).includes(text) ||
           workingFolder(name).includes(text)),
     )
-    .map(({ line }) => line);
+    .map(({ name, line }) => ({ pid: Number(name), line: line.trim() }));
+
+/** Their command lines. */
+export const processesWith = (text: string): readonly string[] =>
+  livingWith(text).map(({ line }) => line);
+
+/** Kills them and what they start meanwhile. Gives the command lines of those that lived. */
+export const killProcessesWith = (text: string): readonly string[] => {
+  const lines: string[] = [];
+  for (let living = livingWith(text); living.length > 0; living = livingWith(text))
+    for (const { pid, line } of living) {
+      if (!lines.includes(line)) lines.push(line);
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // it has ended since it was listed
+      }
+    }
+  return lines;
+};

@@ -85,6 +85,7 @@ const pairFaults = (previous: Message | undefined, message: Message): readonly s
     faults.push(brokenRule('every-call-answered', `calls [${calls}] are answered by [${results}]`));
   const firstText = message.parts.findIndex((part) => part.type === 'text');
   const lastResult = message.parts.map((part) => part.type).lastIndexOf('result');
+  // Stryker disable next-line EqualityOperator: the two places are never one
   if (firstText >= 0 && firstText < lastResult)
     faults.push(brokenRule('every-call-answered', 'text stands before a result'));
   return faults;
@@ -175,6 +176,7 @@ const boundFaults = (before: State, state: State): readonly string[] => {
   const { settings, turn } = state.session;
   const faults: string[] = [];
   if (
+    // Stryker disable next-line ConditionalExpression: asked for the compiler
     (state.name === 'CallingLlm' || state.name === 'Error') &&
     state.attempt > Math.max(promisedAttempt(before), settings.maxRetries + 1)
   ) {
@@ -231,7 +233,9 @@ const lostInputs = (
 ): readonly string[] => {
   const typed = event.type === 'UserInput' && event.text.trim() !== '' ? [event.text] : [];
   const { queue, conversation } = state.session;
+  // Stryker disable next-line ConditionalExpression: a shortcut
   const isSame = queue === before.session.queue && conversation === before.session.conversation;
+  // Stryker disable next-line ConditionalExpression: a shortcut
   if (event.type === 'EditQueue' || (isSame && typed.length === 0)) return [];
   const isRewind = event.type === 'RewindRequested' || event.type === 'Rewound';
   const missing = [
@@ -241,6 +245,7 @@ const lostInputs = (
     ...typed,
   ];
   const restored = actions.flatMap((action) =>
+    // Stryker disable next-line ConditionalExpression: asked for the compiler
     action.type === 'RestoreQueue' ? action.texts : [],
   );
   const { messages } = newPart(before.session.conversation, conversation);
@@ -319,6 +324,7 @@ const isStale = (before: State, event: Event): boolean => {
     case 'TextDelta':
     case 'ReasoningDelta':
     case 'ToolCallDelta':
+      // Stryker disable next-line ConditionalExpression: asked for the compiler
       return before.name !== 'CallingLlm' || before.requestId !== event.requestId;
     case 'ToolStarted':
       return callStatus(before, event) !== 'starting';
@@ -440,6 +446,7 @@ const reserveFaults = (before: State, event: Event, { session }: State): readonl
   const earlier = committedUsd(before.session) + surplus;
   const committed = committedUsd(session);
   // Sums of prices are not exact.
+  // Stryker disable next-line EqualityOperator: no sum of prices is so near
   if (limit === 'unlimited' || committed <= Math.max(limit, earlier) + 1e-9) return [];
   const what = `${event.type} leads to $${committed} spent and reserved of $${limit}`;
   return [brokenRule('reserve-before-request', what)];
@@ -629,6 +636,7 @@ const requestReason = (before: State, event: Event, { path }: AgentStep): string
       if (mode.kind !== 'idle') return 'a summary in a turn';
       return mode.resume === 'sendAgain' || queue.length > 0 ? 'a summary before a turn' : null;
     }
+    // Stryker disable next-line ConditionalExpression: nothing comes after the last case
     default:
       break;
   }
@@ -784,6 +792,7 @@ const applyToWork = (going: Set<string>, action: Action): void => {
     case 'CancelTimer':
       going.delete(inTimer(action.timerId));
       break;
+    // Stryker disable next-line ConditionalExpression: nothing comes after the last case
     default:
       break;
   }

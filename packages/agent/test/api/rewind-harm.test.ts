@@ -7,13 +7,15 @@ import { setTimeout as wait } from 'node:timers/promises';
 import '../../../../test/own-process.js';
 import { callTools, rawCall, say, testModel } from '../../../../test/kit/runtime/stage.js';
 import { tree } from '../../../../test/kit/workspace-tree.js';
+import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { createAgent, type Session } from '../../src/session/create-agent.js';
 
 /** Commands that have cost people their work: each is taken back whole, and done again. */
 
-const FORMATTED = 2_000;
+/** So many that one program a file would be felt. */
+const FORMATTED = 500;
 
 const git = (folder: string, ...words: readonly string[]): void => {
   const who = ['-c', 'user.name=a', '-c', 'user.email=a@example.com'];
@@ -56,7 +58,7 @@ const open = async (
   const [workspace, state] = [path.join(folder, 'work'), path.join(folder, 'state')];
   mkdirSync(workspace);
   process.env.XDG_STATE_HOME = state;
-  makeRepository(workspace);
+  fillFolder(workspace, 'a repository', makeRepository);
   prepare(workspace);
   await wait(50); // longer than a tick of the times of files
   const calls = commands.map((command, index) =>
@@ -91,8 +93,6 @@ const PYTHON =
   ' os.chmod("notes.txt", 0o600); os.symlink("nowhere", "made"); open("new.txt", "w").write("n")\'';
 
 const HARMS: readonly Harm[] = [
-  { command: 'rm -rf src precious.txt' },
-  { command: 'git checkout -- .' },
   { command: 'git reset --hard' },
   { command: 'git clean -fd' },
   { command: FORMATTER, prepare: makeSources },

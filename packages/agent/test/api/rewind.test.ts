@@ -15,6 +15,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import '../../../../test/own-process.js';
 import { callTools, hang, rawCall, say, testModel } from '../../../../test/kit/runtime/stage.js';
+import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { messagesOf } from '../../src/machine/conversation.js';
@@ -66,7 +67,7 @@ const openWith = async (
   const [workspace, state] = [path.join(folder, 'work'), path.join(folder, 'state')];
   mkdirSync(workspace);
   process.env.XDG_STATE_HOME = state;
-  makeRepository(workspace);
+  fillFolder(workspace, 'a repository', makeRepository);
   await wait(50); // longer than a tick of the times of files
   const agent = createAgent({
     model: testModel(...answers),

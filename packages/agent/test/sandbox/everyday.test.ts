@@ -13,7 +13,7 @@ import { filesOf, withoutNoise } from './everyday/compare.js';
 import { makeProject, type ProjectKind } from './everyday/projects.js';
 
 /**
- * Everyday commands in small real repositories do the same inside the sandbox as outside. Every sixth one runs, or
+ * Everyday commands in small real repositories do the same inside the sandbox as outside. Every tenth one runs, or
  * PAWL_COUNT of them, evenly spread.
  */
 
@@ -22,7 +22,7 @@ const SAME_SHARE_MIN = 0.98;
 const AT_ONCE = 2;
 
 const ALL = everydayCommands.length;
-const COUNT = Math.min(ALL, countCases(Math.ceil(ALL / 6)));
+const COUNT = Math.min(ALL, countCases(Math.ceil(ALL / 10)));
 const numberUpTo = (index: number): number => Math.floor((index * COUNT) / ALL);
 const chosen = everydayCommands.filter((_, index) => numberUpTo(index + 1) > numberUpTo(index));
 

@@ -40,6 +40,8 @@ const JUDGE = [
 
 export type Attack = {
   readonly name: string;
+  /** What it attacks, where others attack it too. */
+  readonly kind?: string;
   /** A script in the workspace. `$G` is the git folder. */
   readonly script: string;
   /** Instead of the usual one. It sets up the folder `REPO`. */
@@ -54,31 +56,43 @@ export type Attack = {
 const python = (text: string): string => `python3 - <<'X'\n${text}\nX`;
 
 export const ATTACKS: readonly Attack[] = [
-  { name: 'deletes .git', script: 'rm -rf $G; rm -rf $G/*' },
-  { name: 'deletes all objects', script: 'rm -rf $G/objects; rm -rf $G/objects/*' },
+  { name: 'deletes .git', kind: 'all of it', script: 'rm -rf $G; rm -rf $G/*' },
+  {
+    name: 'deletes all objects',
+    kind: 'folders of objects',
+    script: 'rm -rf $G/objects; rm -rf $G/objects/*',
+  },
   {
     name: 'deletes all refs',
+    kind: 'refs',
     script: 'rm -rf $G/refs $G/packed-refs; rm -rf $G/refs/*; rm -rf $G/logs',
   },
-  { name: 'deletes reflogs and a stash', script: 'rm -rf $G/logs $G/logs/* $G/refs/stash' },
+  {
+    name: 'deletes reflogs and a stash',
+    kind: 'reflogs',
+    script: 'rm -rf $G/logs $G/logs/* $G/refs/stash',
+  },
   {
     name: 'deletes refs with update-ref',
+    kind: 'refs',
     script:
       'git for-each-ref --format="%(refname)" | while read r; do git update-ref -d $r; done; git reflog expire --expire=now --all',
   },
   {
     name: 'expires reflogs and collects garbage',
+    kind: 'reflogs',
     script:
       'git stash clear; git branch -D side loose; git tag -d light heavy; git reflog expire --expire=now --expire-unreachable=now --all; git -c gc.reflogExpire=now gc -q --prune=now',
   },
-  { name: 'drops a stash', script: 'git stash drop; git stash drop' },
   {
     name: 'truncates packs and loose objects in place',
+    kind: 'content of objects',
     script:
       'find $G/objects -type f -exec chmod u+w {} +; find $G/objects -type f -exec truncate -s 0 {} +',
   },
   {
     name: 'overwrites loose objects and puts their times back',
+    kind: 'content of objects',
     script: python(
       `import os, glob
 for f in glob.glob(os.environ['G'] + '/objects/??/*'):
@@ -89,38 +103,30 @@ for f in glob.glob(os.environ['G'] + '/objects/??/*'):
   },
   {
     name: 'overwrites packed-refs with garbage',
+    kind: 'content of refs',
     script: 'git pack-refs --all; echo garbage > $G/packed-refs; rm -rf $G/logs',
   },
-  {
-    name: 'lets all packed refs name a commit that is not there',
-    script: `git pack-refs --all; sed -i -E 's/^[0-9a-f]{40} /${'1'.repeat(40)} /' $G/packed-refs; rm -rf $G/logs`,
-  },
-  { name: 'writes garbage into HEAD', script: 'echo garbage > $G/HEAD' },
-  {
-    name: 'writes garbage into a branch',
-    script: 'echo garbage > $G/refs/heads/main; rm -rf $G/logs',
-  },
+  { name: 'writes garbage into HEAD', kind: 'content of refs', script: 'echo garbage > $G/HEAD' },
   {
     name: 'adds a branch to a commit that is not there',
+    kind: 'content of refs',
     script: `echo ${'2'.repeat(40)} > $G/refs/heads/new`,
   },
   { name: 'writes garbage into the index', script: 'echo garbage > $G/index' },
-  { name: 'deletes the index', script: 'rm -f $G/index' },
   {
     name: 'moves .git elsewhere',
+    kind: 'all of it',
     script: 'mv $G /tmp/elsewhere; mv $G ./elsewhere; mv $G/objects $G/refs .',
   },
   {
     name: 'puts a link in place of .git',
+    kind: 'all of it',
     script: 'rm -rf $G; ln -s /tmp $G; rm -rf $G/refs/heads; ln -s /tmp $G/refs/heads',
   },
   {
     name: 'puts links in place of folders of objects',
+    kind: 'folders of objects',
     script: 'for d in $G/objects/??; do rm -rf $d; ln -s /tmp $d; done',
-  },
-  {
-    name: 'renames the folder of objects',
-    script: 'mv $G/objects $G/old; mkdir $G/objects; for d in $G/objects/??; do mv $d ./; done',
   },
   {
     name: 'hides history by replacements, grafts and a shallow border',
@@ -129,10 +135,15 @@ for f in glob.glob(os.environ['G'] + '/objects/??/*'):
   },
   {
     name: 'damages the files that git derives from objects',
+    kind: 'content of objects',
     script:
       'chmod -R u+w $G/objects; git multi-pack-index write; rm -f $G/objects/info/commit-graph; echo x > $G/objects/info/commit-graph; echo x > $G/objects/pack/multi-pack-index; mkdir -p /tmp/none; echo /tmp/none > $G/objects/info/alternates',
   },
-  { name: 'deletes everything', script: 'find . -delete 2>/dev/null; find .git -delete' },
+  {
+    name: 'deletes everything',
+    kind: 'all of it',
+    script: 'find . -delete 2>/dev/null; find .git -delete',
+  },
   {
     name: 'is killed after it has deleted refs and objects',
     script:
@@ -196,8 +207,10 @@ const WORDS: Readonly<Record<RepositoryAccess, string>> = {
 
 export const ACCESSES: readonly RepositoryAccess[] = ['read', 'write', 'writePacks', 'approved'];
 
-/** One scenario: the attack with each access, each on a fresh copy, each judged. */
-/** `fixture`: a folder with the usual history, which each case copies. */
+/**
+ * One scenario: the attack with each access, each on a fresh copy, each judged. `fixture`: a folder
+ * with the usual history, which each case copies.
+ */
 export const caseOf = (attack: Attack, fixture: string): Case => ({
   name: attack.name,
   setup: [

@@ -11,7 +11,9 @@ import {
   say,
   testModel,
 } from '../../../../test/kit/runtime/stage.js';
+import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { messagesOf } from '../../src/machine/conversation.js';
 import type { ApprovalQuestion, OnApproval } from '../../src/session/approvals.js';
@@ -43,7 +45,6 @@ const writeAll = (folder: string, text: string): void => {
 
 /** `main`; `feature`, which changes the protected files and adds one; `plain`, which changes none. */
 const makeRepository = (folder: string): void => {
-  mkdirSync(folder);
   writeAll(folder, 'main');
   writeFileSync(path.join(folder, 'a.txt'), 'a\n');
   shell(
@@ -106,6 +107,8 @@ const runIn = async (
 };
 
 type Row = {
+  /** What moves the files. */
+  readonly by: 'a branch' | 'a history' | 'a stash' | 'named files';
   readonly command: string;
   /** What the user did before. */
   readonly before?: string;
@@ -113,28 +116,32 @@ type Row = {
 
 const dirty = PROTECTED.map((name) => `echo mine >> ${name}`).join(' && ');
 const rows: readonly Row[] = [
-  { command: 'git switch -q feature' },
-  { command: 'git switch -q -', before: 'git switch -q feature && git switch -q main' },
-  { command: 'git checkout -q feature' },
-  { command: 'git checkout -q feature -- .' },
-  { command: 'git merge -q -m merged feature' },
-  { command: 'git pull -q --no-rebase --no-edit ./remote.git feature' },
-  { command: 'git cherry-pick feature' },
-  { command: 'git rebase -q feature' },
-  { command: 'git revert --no-edit HEAD', before: 'git switch -q feature' },
-  { command: 'git reset -q --hard feature' },
-  { command: 'git stash -q', before: dirty },
-  { command: 'git stash pop -q', before: `${dirty} && git stash -q` },
-  { command: 'git restore --source=feature .' },
+  { by: 'a branch', command: 'git switch -q feature' },
+  {
+    by: 'a branch',
+    command: 'git switch -q -',
+    before: 'git switch -q feature && git switch -q main',
+  },
+  { by: 'a branch', command: 'git checkout -q feature' },
+  { by: 'named files', command: 'git checkout -q feature -- .' },
+  { by: 'a history', command: 'git merge -q -m merged feature' },
+  { by: 'a history', command: 'git pull -q --no-rebase --no-edit ./remote.git feature' },
+  { by: 'a history', command: 'git cherry-pick feature' },
+  { by: 'a history', command: 'git rebase -q feature' },
+  { by: 'a history', command: 'git revert --no-edit HEAD', before: 'git switch -q feature' },
+  { by: 'a branch', command: 'git reset -q --hard feature' },
+  { by: 'a stash', command: 'git stash -q', before: dirty },
+  { by: 'a stash', command: 'git stash pop -q', before: `${dirty} && git stash -q` },
+  { by: 'named files', command: 'git restore --source=feature .' },
 ];
 
-for (const { command, before = 'true' } of rows) {
+for (const { command, before = 'true' } of chooseRows(rows, ({ by }) => by)) {
   test(`${command}: the user is asked by the names of protected files, and git does all or nothing`, async (context) => {
     const folder = realpathSync(temporaryFolder(context, 'git-moves'));
     const [outside, allowed, refused] = ['outside', 'allowed', 'refused'].map((name) =>
       path.join(folder, name),
     ) as [string, string, string];
-    makeRepository(outside);
+    fillFolder(outside, 'a repository', makeRepository);
     shell(outside, before);
     for (const copy of [allowed, refused]) cpSync(outside, copy, { recursive: true });
     const untouched = lookAt(refused);
@@ -158,7 +165,7 @@ for (const { command, before = 'true' } of rows) {
 
 test('a branch that changes no protected file is switched to without a question', async (context) => {
   const folder = path.join(realpathSync(temporaryFolder(context, 'git-moves')), 'work');
-  makeRepository(folder);
+  fillFolder(folder, 'a repository', makeRepository);
   const [result = ''] = await runIn(context, folder, [
     ['git switch -q plain && git merge -q main -m m'],
   ]);
@@ -173,7 +180,7 @@ for (const [title, commands] of [
 ] as const) {
   test(`a script that leaves protected files behind is told of, and no commit ${title} takes the branch back`, async (context) => {
     const folder = path.join(realpathSync(temporaryFolder(context, 'git-moves')), 'work');
-    makeRepository(folder);
+    fillFolder(folder, 'a repository', makeRepository);
     writeFileSync(path.join(folder, 'switch-branch.sh'), 'git switch -q feature\n');
     const [moved = '', committed = ''] = await runIn(context, folder, commands);
     for (const name of PROTECTED) assert.ok(moved.includes(name), moved);
@@ -185,7 +192,7 @@ for (const [title, commands] of [
 
 test('what the user did to a protected file is not taken for a move', async (context) => {
   const folder = path.join(realpathSync(temporaryFolder(context, 'git-moves')), 'work');
-  makeRepository(folder);
+  fillFolder(folder, 'a repository', makeRepository);
   shell(folder, 'git restore --source=feature AGENTS.md && echo own >> .npmrc && echo b >> a.txt');
   const [result = ''] = await runIn(context, folder, [['git add a.txt && git commit -qm fix']]);
   assert.doesNotMatch(result, /still ha|denied/);

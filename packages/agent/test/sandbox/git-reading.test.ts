@@ -7,6 +7,7 @@ import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import {
   configEntries,
   createIndexReader,
+  createNamedPlaces,
   findRepository,
 } from '../../src/command/sandbox/git-folders.js';
 
@@ -87,4 +88,53 @@ test('an empty .git above the workspace is no repository, and a real one further
   const found = findRepository(workspace);
   assert.equal(found.kind === 'found' && found.repository.top, folder);
   assert.equal(git(workspace, 'rev-parse', '--show-toplevel').trim(), folder, 'as git says');
+});
+
+/** Settings by which git runs or obeys `tools/x`. user-traps.ts walks into some of them. */
+const NAMING = [
+  ...'core.fsmonitor core.askPass core.sshCommand core.gitProxy core.editor core.pager'.split(' '),
+  ...'core.hooksPath core.attributesFile init.templateDir sequence.editor diff.external'.split(' '),
+  ...'interactive.diffFilter uploadpack.packObjectsHook filter.f.clean filter.f.smudge'.split(' '),
+  ...'filter.f.process diff.t.command diff.t.textconv merge.m.driver mergetool.m.cmd'.split(' '),
+  ...'difftool.m.path browser.b.cmd man.m.path gpg.program gpg.ssh.program pager.log'.split(' '),
+  ...'gpg.ssh.defaultKeyCommand credential.helper credential.https://x.helper'.split(' '),
+  ...'remote.o.uploadpack remote.o.receivepack submodule.s.update trailer.t.command'.split(' '),
+  ...'trailer.t.cmd tar.t.command gc.recentObjectsHook web.browser'.split(' '),
+  ...'core.alternateRefsCommand hook.h.command sendemail.smtpServer'.split(' '),
+];
+
+/** The same with a value of its own. */
+const NAMING_BY_VALUE = [
+  ['alias.st', '!tools/x'],
+  ['remote.o.url', 'ext::tools/x'],
+  ['remote.o.pushurl', 'ext::tools/x %S'],
+  ['include.path', '../tools/x'],
+  ['includeIf.gitdir:/**.path', '../tools/x'],
+  ['filter.f.clean', 'sh "tools/x" --flag %f'],
+  ['core.editor', 'EDITOR=1 tools/x; true'],
+] as const;
+
+const namedBy = (t: TestContext, key: string, value: string): readonly string[] => {
+  const folder = makeRepository(t);
+  git(folder, 'config', key, value);
+  const environment = { HOME: folder, GIT_CONFIG_SYSTEM: '/dev/null' };
+  return createNamedPlaces(folder, environment)().map(({ path: at }) => path.relative(folder, at));
+};
+
+test('a file that the configuration of git names is known by each key', (t) => {
+  const values = NAMING.map((key) => [key, 'tools/x'] as const);
+  for (const [key, value] of [...values, ...NAMING_BY_VALUE])
+    assert.deepEqual(namedBy(t, key, value), ['tools/x'], `${key} = ${value}`);
+});
+
+test('what is no program of the workspace is not named', (t) => {
+  for (const [key, value] of [
+    ['core.fsmonitor', 'true'],
+    ['alias.st', 'status tools/x'],
+    ['remote.o.url', 'tools/x'],
+    ['core.editor', 'vi'],
+    ['user.name', 'tools/x'],
+    ['core.hooksPath', '/etc/hooks'],
+  ] as const)
+    assert.deepEqual(namedBy(t, key, value), [], `${key} = ${value}`);
 });

@@ -11,6 +11,7 @@ import {
   runCases,
 } from '../../../../test/kit/sandbox/fence.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { ACCESSES, ATTACKS, caseOf, HISTORY } from './git-history-attacks.js';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pawl-history-runner-'));
@@ -28,15 +29,18 @@ mkdirSync(fixture);
 const made = spawnSync('/bin/bash', ['-ec', HISTORY], { cwd: fixture, encoding: 'utf8' });
 assert.equal(made.status, 0, made.stderr);
 
-const CASES = ATTACKS.map((attack) => caseOf(attack, fixture));
+const CHOSEN = chooseRows(ATTACKS, ({ kind, name }) => kind ?? name);
 
 for (const account of accounts) {
   describe(`history can't be deleted, as ${account.who}`, () => {
+    // little differs for the first account
+    const attacks = account === accounts.at(-1) ? CHOSEN : chooseRows(CHOSEN);
+    const cases = attacks.map((attack) => caseOf(attack, fixture));
     let ran: Ran;
     before(() => {
-      ran = runCases(runner, { cases: CASES, level: 'workspace', account });
+      ran = runCases(runner, { cases, level: 'workspace', account });
     });
-    for (const { name } of ATTACKS) {
+    for (const { name } of attacks) {
       test(`a script that ${name}`, () => {
         const ends = ran.ends.get(name) ?? [];
         for (const [index, access] of ACCESSES.entries()) {

@@ -59,7 +59,7 @@ const connectUnix = (address: string): string =>
   );
 
 const readsFile = (title: string, file: string): Case =>
-  attack(`reads ${title}`, ({ home }) => `cat ${home}/${file}`);
+  attack(`reads ${title} of the home`, ({ home }) => `cat ${home}/${file}`);
 
 const socketAt = (title: string, place: (all: Place) => string): Case => {
   const where = `'$SOCKET'`;
@@ -87,17 +87,8 @@ const reads: readonly Case[] = [
   readsFile('cloud credentials', '.aws/credentials'),
   readsFile('passwords of hosts', '.netrc'),
   readsFile('the token of a registry', '.npmrc'),
-  readsFile('stored passwords of git', '.git-credentials'),
-  readsFile('the login of a forge', '.config/gh/hosts.yml'),
-  readsFile('the login of a container registry', '.docker/config.json'),
-  readsFile('the keys of a cluster', '.kube/config'),
   readsFile('a secret key of gpg', '.gnupg/private-keys-v1.d/key'),
   readsFile('passwords of the browser', '.mozilla/firefox/logins.json'),
-  readsFile('a key ring', '.local/share/keyrings/login.keyring'),
-  readsFile('a token beside a toolchain', '.cargo/credentials.toml'),
-  readsFile('passwords of a build tool', '.m2/settings.xml'),
-  readsFile("the agent's sessions", '.local/state/pawl/session'),
-  readsFile('what was typed before', '.bash_history'),
   readsFile('a document', 'Documents/diary'),
   attack('reads a key by ~', ({ home }) => `HOME=${home}; cat ~/.ssh/id_ed25519`),
   attack(

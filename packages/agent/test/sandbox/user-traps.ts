@@ -9,6 +9,8 @@ import type { CommandLevel } from '../../src/policy/decide.js';
 
 export type Trap = {
   readonly name: string;
+  /** Of traps of one kind one is tried each day. Default: it is the only one of its kind. */
+  readonly kind?: string;
   /** By the user, before the session. */
   readonly setup?: string;
   /** Through the sandbox, one after the other. `holds`: it goes on until the end. */
@@ -40,93 +42,86 @@ const MANY = 'mkdir -p many/{0..29}/{0..39}';
 const SUBMODULE = `git init -q ../lib; git -C ../lib commit -q --allow-empty -m x; git -c protocol.file.allow=always submodule --quiet add "$PWD/../lib" sub; git commit -qm sub`;
 const NESTED = `${harmless('sub')}; git -C sub config custom.key value`;
 
-const SKIPPED: readonly Trap[] = [
-  ...[
-    'build',
-    'dist',
-    'out',
-    'target',
-    'vendor',
-    'node_modules',
-    '.venv',
-    'coverage',
-    '.next',
-    '.cache',
-    'site-packages',
-  ],
-].map((folder) => ({
+const SKIPPED: readonly Trap[] = 'build out node_modules .venv .next'.split(' ').map((folder) => ({
   name: `a gitlink to a repository in ${folder}`,
+  kind: 'a gitlink in results',
   commands: [linked(`${folder}/x`)],
 }));
 
 const FOLDERS: readonly Trap[] = [
   {
     name: 'a repository in build that the user enters',
+    kind: 'a repository in results',
     commands: [evil('build/x')],
     enters: ['build/x'],
   },
   {
-    name: 'a repository in node_modules',
-    commands: [evil('node_modules/@a/p')],
-    enters: ['node_modules/@a/p'],
-  },
-  {
     name: 'a hook of a repository in vendor',
+    kind: 'a repository in results',
     commands: [`${harmless('vendor/x')}; ${runsTrap('vendor/x/.git/hooks/post-commit')}`],
     enters: ['vendor/x'],
   },
-  { name: 'a gitlink ten folders deep', commands: [linked(`${DEEP}/x`)] },
-  { name: 'a repository ten folders deep', commands: [evil(`${DEEP}/x`)], enters: [`${DEEP}/x`] },
-  { name: 'a gitlink behind a thousand folders', setup: MANY, commands: [linked('many/29/39/x')] },
+  {
+    name: 'a gitlink ten folders deep',
+    kind: 'a gitlink far away',
+    commands: [linked(`${DEEP}/x`)],
+  },
+  {
+    name: 'a repository ten folders deep',
+    kind: 'deep',
+    commands: [evil(`${DEEP}/x`)],
+    enters: [`${DEEP}/x`],
+  },
+  {
+    name: 'a gitlink behind a thousand folders',
+    kind: 'a gitlink far away',
+    setup: MANY,
+    commands: [linked('many/29/39/x')],
+  },
   {
     name: 'a repository behind a thousand folders',
+    kind: 'many folders',
     setup: MANY,
     commands: [evil('many/29/39/x')],
     enters: ['many/29/39/x'],
   },
   {
-    name: 'a repository behind a thousand folders that the command makes',
-    commands: [`${MANY}; ${evil('many/29/39/x')}`],
-    enters: ['many/29/39/x'],
-  },
-  {
     name: 'a repository in a folder that was renamed to one of results',
+    kind: 'a repository that comes into results',
     commands: ['mkdir -p r/x; mv r build', evil('build/x')],
     enters: ['build/x'],
   },
   {
     name: 'a repository that was made elsewhere and moved into results',
+    kind: 'a repository that comes into results',
     commands: [`${harmless('r/x')}; mkdir build`, `${monitor('r/x/.git/config')}; mv r/x build/x`],
     enters: ['build/x'],
   },
   {
     name: 'what runs when build is entered',
+    kind: 'a file in results',
     commands: ['mkdir build; echo "$T" > build/.envrc'],
     enters: ['build'],
   },
   {
     name: 'what runs when a package is entered',
+    kind: 'a file in results',
     commands: ['mkdir -p node_modules/p; echo "$T" > node_modules/p/.envrc'],
     enters: ['node_modules/p'],
   },
-  { name: 'editor tasks in dist', commands: [task('dist/x')], enters: ['dist/x'] },
-  { name: 'editor tasks ten folders deep', commands: [task(DEEP)], enters: [DEEP] },
+  { name: 'editor tasks ten folders deep', kind: 'deep', commands: [task(DEEP)], enters: [DEEP] },
   {
     name: 'editor tasks behind a thousand folders',
+    kind: 'many folders',
     setup: MANY,
     commands: [task('many/29/39')],
     enters: ['many/29/39'],
   },
   {
     name: 'the last of a hundred files that run when a folder is entered',
+    kind: 'a hundred',
     setup: 'for i in {10..99}; do mkdir -p p/$i; echo : > p/$i/.envrc; done',
     commands: ['for i in {10..99}; do echo "$T" > p/$i/.envrc; done'],
-    enters: ['p/10', 'p/99'],
-  },
-  {
-    name: 'the last of a hundred folders of editor tasks',
-    setup: 'for i in {10..99}; do mkdir -p p/$i/.vscode; done',
-    commands: [`for i in {10..99}; do ${task('p/$i')}; done`],
     enters: ['p/10', 'p/99'],
   },
 ];
@@ -134,15 +129,11 @@ const FOLDERS: readonly Trap[] = [
 const GIT_FILES: readonly Trap[] = [
   {
     name: 'a .git file whose folder in build is changed later',
+    kind: 'behind a .git file',
     commands: [
       'mkdir build pk; git init -q --separate-git-dir build/g pk/x',
       monitor('build/g/config'),
     ],
-    enters: ['pk/x'],
-  },
-  {
-    name: 'a .git file whose folder is changed later',
-    commands: ['mkdir pk; git init -q --separate-git-dir g pk/x', monitor('g/config')],
     enters: ['pk/x'],
   },
   {
@@ -155,6 +146,7 @@ const GIT_FILES: readonly Trap[] = [
   },
   {
     name: 'a .git file that is written anew',
+    kind: 'another .git file',
     commands: [
       'mkdir pk; git init -q --separate-git-dir g pk/x',
       `mkdir build; git init -q --separate-git-dir build/h pk/y; ${monitor('build/h/config')}; cp pk/y/.git pk/x/.git; rm -r pk/y`,
@@ -171,6 +163,7 @@ const GIT_FILES: readonly Trap[] = [
   },
   {
     name: 'a .git file that names a hook later',
+    kind: 'behind a .git file',
     commands: [
       'mkdir build pk; git init -q --separate-git-dir build/g pk/x',
       `mkdir -p build/g/hooks; ${runsTrap('build/g/hooks/post-commit')}`,
@@ -189,6 +182,7 @@ const GIT_FILES: readonly Trap[] = [
   },
   {
     name: 'a .git file over the one of a worktree',
+    kind: 'another .git file',
     setup: 'git worktree add -q wt',
     commands: [
       `mkdir build; git init -q --separate-git-dir build/g pk; ${monitor('build/g/config')}; cp pk/.git wt/.git`,
@@ -220,11 +214,13 @@ const GIT_FILES: readonly Trap[] = [
 const REPOSITORIES: readonly Trap[] = [
   {
     name: 'the configuration of a submodule',
+    kind: 'a submodule',
     setup: SUBMODULE,
     commands: [monitor('.git/modules/sub/config')],
   },
   {
     name: 'a hook of a submodule',
+    kind: 'a submodule',
     setup: SUBMODULE,
     commands: [
       `mkdir -p .git/modules/sub/hooks; ${runsTrap('.git/modules/sub/hooks/post-checkout')}`,
@@ -233,44 +229,39 @@ const REPOSITORIES: readonly Trap[] = [
   },
   {
     name: 'a repository in place of a submodule',
+    kind: 'in place of a repository',
     setup: SUBMODULE,
     commands: [`rm sub/.git; mv sub old; ${evil('sub')}`],
     enters: ['sub'],
   },
   {
     name: 'a hook in a repository of an earlier command',
+    kind: 'of an earlier command',
     commands: [harmless('sub'), runsTrap('sub/.git/hooks/post-commit')],
     enters: ['sub'],
   },
   {
-    name: 'the configuration of a repository of an earlier command',
-    commands: [harmless('sub'), monitor('sub/.git/config')],
-    enters: ['sub'],
-  },
-  {
     name: 'a common folder in a repository of an earlier command',
+    kind: 'of an earlier command',
     commands: [harmless('sub'), `${evil('build/x')}; echo ../../build/x/.git > sub/.git/commondir`],
     enters: ['sub'],
   },
   {
     name: 'a repository that is made under another name',
+    kind: 'under another name',
     commands: [`${evil('x')}; mv x/.git x/g`, 'mv x/g x/.git'],
     enters: ['x'],
   },
   {
     name: 'a repository that lies in the repository under another name',
+    kind: 'under another name',
     setup: `T=$PWD/t.sh; ${evil('fixtures/x')}; mv fixtures/x/.git fixtures/x/g`,
     commands: ['mv fixtures/x/g fixtures/x/.git'],
     enters: ['fixtures/x'],
   },
   {
-    name: 'a copy in place of a repository whose folder was renamed',
-    setup: NESTED,
-    commands: [`mv sub old; cp -r old sub; ${monitor('sub/.git/config')}`],
-    enters: ['sub'],
-  },
-  {
     name: 'a new repository in place of one whose folder was renamed',
+    kind: 'in place of a repository',
     setup: NESTED,
     commands: [`mv sub old; ${evil('sub')}`],
     enters: ['sub'],
@@ -285,12 +276,14 @@ const REPOSITORIES: readonly Trap[] = [
   },
   {
     name: 'the last of seventy repositories',
+    kind: 'a hundred',
     setup: `git init -q r; mkdir r/.git/hooks -p; for i in {10..79}; do cp -r r p$i; done`,
     commands: [`for i in {10..79}; do ${runsTrap('p$i/.git/hooks/post-commit')}; done`],
     enters: ['p10', 'p79'],
   },
   {
     name: 'a bare repository in build',
+    kind: 'a bare repository',
     commands: [
       `git init -q --bare build/b; git -C build/b config core.bare false; git -C build/b config core.worktree .; ${monitor('build/b/config')}`,
     ],
@@ -298,6 +291,7 @@ const REPOSITORIES: readonly Trap[] = [
   },
   {
     name: 'a bare repository ten folders deep',
+    kind: 'deep',
     commands: [
       `git init -q --bare ${DEEP}/b; git -C ${DEEP}/b config core.bare false; git -C ${DEEP}/b config core.worktree .; ${monitor(`${DEEP}/b/config`)}`,
     ],
@@ -308,10 +302,12 @@ const REPOSITORIES: readonly Trap[] = [
     commands: [
       `${harmless('build/x')}; git -C build/x remote add o "$PWD"; ${runsTrap('build/x/.git/hooks/reference-transaction')}; mkdir b; cp build/x/.git/HEAD b; echo ../build/x/.git > b/commondir`,
     ],
+    user: 'git -C b fetch --all',
     enters: ['b'],
   },
   {
     name: 'a bare repository that turns into one with a worktree later',
+    kind: 'a bare repository',
     commands: [
       'git init -q --bare build/b',
       `git -C build/b config core.bare false; git -C build/b config core.worktree .; ${monitor('build/b/config')}`,
@@ -320,13 +316,16 @@ const REPOSITORIES: readonly Trap[] = [
   },
   {
     name: 'an address that runs a program',
+    kind: 'a new configuration',
     commands: [
       `${harmless('build/x')}; git -C build/x remote add o "ext::$T"; git -C build/x config protocol.ext.allow always`,
     ],
+    user: 'git -C build/x fetch --all',
     enters: ['build/x'],
   },
   {
     name: 'an included file of a repository in build',
+    kind: 'a new configuration',
     commands: [
       `${harmless('build/x')}; git -C build/x config include.path ../../../conf; ${monitor('conf')}`,
     ],
@@ -344,13 +343,9 @@ const REPOSITORIES: readonly Trap[] = [
 const CONFIGURED: readonly Trap[] = [
   {
     name: 'a hook in a folder that core.hooksPath names',
+    kind: 'a folder of hooks',
     setup: `git config core.hooksPath tools/hooks; ${script('tools/hooks/pre-commit')}`,
     commands: [overwrite('tools/hooks/pre-commit')],
-  },
-  {
-    name: 'another hook in a folder that core.hooksPath names',
-    setup: `git config core.hooksPath tools/hooks; ${script('tools/hooks/pre-commit')}`,
-    commands: [overwrite('tools/hooks/post-checkout')],
   },
   {
     name: 'a folder that core.hooksPath names before it exists',
@@ -363,111 +358,62 @@ const CONFIGURED: readonly Trap[] = [
     commands: [`mv tools old; ${overwrite('tools/hooks/pre-commit')}`],
   },
   {
-    name: 'a folder behind a link that core.hooksPath names',
-    setup: `git config core.hooksPath hooks; ${script('tools/hooks/pre-commit')}; ln -s tools/hooks hooks`,
-    commands: [overwrite('tools/hooks/pre-commit')],
-  },
-  {
     name: 'a link that core.hooksPath names',
     setup: `git config core.hooksPath hooks; ${script('tools/hooks/pre-commit')}; ln -s tools/hooks hooks`,
     commands: [`rm hooks; ${overwrite('x/pre-commit')}; ln -s x hooks`],
   },
   {
     name: "a folder that the user's own core.hooksPath names in every repository",
+    kind: "the user's own configuration",
     setup: 'git config --global core.hooksPath ghooks',
     commands: [overwrite('ghooks/pre-commit')],
   },
   {
     name: 'hooks of a linked worktree',
+    kind: 'a folder of hooks',
     setup: `git config core.hooksPath tools/hooks; git worktree add -q wt`,
     commands: [overwrite('wt/tools/hooks/pre-commit')],
     enters: ['wt'],
   },
   {
     name: 'a file that include.path names',
+    kind: 'an included file',
     setup: 'git config include.path ../gitconf; : > gitconf',
     commands: [monitor('gitconf')],
   },
   {
-    name: 'a file that include.path names before it exists',
-    setup: 'git config include.path ../gitconf',
-    commands: [monitor('gitconf')],
-  },
-  {
     name: 'a file that an included file includes',
+    kind: 'an included file',
     setup: 'git config include.path ../one; git config -f one include.path two',
     commands: [monitor('two')],
   },
   {
     name: 'a file that includeIf names',
+    kind: 'an included file',
     setup: 'git config "includeIf.gitdir:/**.path" ../conf/own',
     commands: [`mkdir conf; ${monitor('conf/own')}`],
   },
   {
-    name: "a file that the user's own include names",
-    setup: 'git config --global include.path "$PWD/conf"',
-    commands: [monitor('conf')],
-  },
-  {
     name: 'a program that core.fsmonitor names',
+    kind: 'a program',
     setup: `${script('tools/monitor')}; git config core.fsmonitor tools/monitor`,
     commands: [overwrite('tools/monitor')],
   },
   {
     name: 'a filter',
+    kind: 'a program',
     setup: `${script('tools/clean.sh')}; git config filter.f.clean tools/clean.sh; echo "*.x filter=f" > .gitattributes`,
     commands: [`${overwrite('tools/clean.sh')}; echo 1 > a.x`],
   },
   {
     name: 'a filter by an interpreter',
+    kind: 'a program',
     setup: `${script('tools/clean.sh')}; git config filter.f.clean "sh tools/clean.sh %f"; echo "*.x filter=f" > .gitattributes`,
     commands: [`${overwrite('tools/clean.sh')}; echo 1 > a.x`],
   },
   {
-    name: 'a filter that does not exist yet',
-    setup: `git config filter.f.clean "sh clean.sh"; echo "*.x filter=f" > .gitattributes`,
-    commands: [`${overwrite('clean.sh')}; echo 1 > a.x`],
-  },
-  {
-    name: 'a program that shows differences',
-    setup: `${script('tools/show')}; git config diff.external tools/show`,
-    commands: [`${overwrite('tools/show')}; echo 2 >> a`],
-  },
-  {
-    name: 'a program that turns files into text',
-    setup: `${script('tools/text')}; git config diff.t.textconv tools/text; echo "a diff=t" > .gitattributes`,
-    commands: [`${overwrite('tools/text')}; echo 2 >> a`],
-  },
-  {
-    name: 'a program that merges',
-    setup: `${script('tools/merge')}; git config merge.m.driver "tools/merge %A"; echo "a merge=m" > .gitattributes; git add .gitattributes; git commit -qm m; git checkout -qb m1; echo 1 >> a; git commit -qam 1; git checkout -q -; echo 2 >> a; git commit -qam 2`,
-    commands: [overwrite('tools/merge')],
-    user: 'git merge m1',
-  },
-  {
-    name: 'a program for ssh',
-    setup: `${script('tools/ssh')}; git config core.sshCommand tools/ssh; git remote add s ssh://localhost/x`,
-    commands: [overwrite('tools/ssh')],
-  },
-  {
-    name: 'a program for signatures',
-    setup: `${script('tools/gpg')}; git config gpg.program ./tools/gpg; git config commit.gpgSign true`,
-    commands: [overwrite('tools/gpg')],
-  },
-  {
-    name: 'an alias',
-    setup: `${script('tools/st')}; git config alias.st "!tools/st"`,
-    commands: [overwrite('tools/st')],
-    user: 'git st',
-  },
-  {
-    name: 'an editor',
-    setup: `${script('tools/edit')}; git config core.editor tools/edit`,
-    commands: [overwrite('tools/edit')],
-    user: 'git commit --allow-empty',
-  },
-  {
     name: 'a template of new repositories',
+    kind: "the user's own configuration",
     setup: `${script('tools/template/hooks/post-commit')}; git config --global init.templateDir "$PWD/tools/template"`,
     commands: [overwrite('tools/template/hooks/post-commit')],
     user: 'git init -q ../new; git -C ../new commit -q --allow-empty -m x',
@@ -477,18 +423,14 @@ const CONFIGURED: readonly Trap[] = [
 const SUBFOLDERS: readonly Trap[] = [
   {
     name: 'a file beside a new repository, later',
+    kind: 'beside a new repository, later',
     commands: ['mkdir sub; git init -q sub', 'echo "$T" > sub/.envrc'],
     enters: ['sub'],
   },
   {
     name: 'editor tasks beside a new repository, later',
+    kind: 'beside a new repository, later',
     commands: ['git init -q sub', task('sub')],
-    enters: ['sub'],
-  },
-  {
-    name: 'a file beside a new repository in a folder that was there',
-    setup: 'mkdir sub',
-    commands: ['git init -q sub; echo "$T" > sub/.envrc; git -C sub add .envrc'],
     enters: ['sub'],
   },
   {
@@ -518,43 +460,34 @@ const spelled = (name: string): string => `for f in ${name}; do [ -f "$f" ] && s
 const gitAt = (folder: string): string => `git --git-dir=${folder} --work-tree=. status`;
 
 const SPELLINGS: readonly Trap[] = [
-  ...[
-    '.GIT',
-    '.Git',
-    'git~1',
-    '".git::\\$INDEX_ALLOCATION"',
-    "$'.g\\u200cit'",
-    '.git.',
-    '".git "',
-  ].map((name) => ({
+  ...['.GIT', 'git~1', "$'.g\\u200cit'", '".git "'].map((name) => ({
     name: `a repository named ${name}`,
+    kind: 'another spelling of .git',
     commands: [`${evil('x')}; mkdir y; cp -r x/.git y/${name}; rm -rf x`],
     user: `cd y; ${gitAt(name)}`,
   })),
-  { name: '.EnvRC', commands: ['echo "$T" > .EnvRC'], user: spelled('.EnvRC') },
+  {
+    name: '.EnvRC',
+    kind: 'another spelling',
+    commands: ['echo "$T" > .EnvRC'],
+    user: spelled('.EnvRC'),
+  },
   {
     name: '.VSCode',
+    kind: 'another spelling',
     commands: ['mkdir .VSCode; echo "$T" > .VSCode/tasks.json'],
     user: spelled('.VSCode/tasks.json'),
   },
 ];
 
 /** Files that a program runs when it is started in their folder; sh stands for the program. */
-const RUN_FILES: readonly string[] = [
-  ...[
-    '.hg/hgrc',
-    '.jj/repo/config.toml',
-    '.gdbearlyinit',
-    '.Rprofile',
-    '.irbrc',
-    '.bundle/config',
-    '.pnp.cjs',
-  ],
-  ...['.yarn/sdks/x', 'rust-toolchain.toml', 'gradle/wrapper/gradle-wrapper.properties'],
-];
+const RUN_FILES = '.hg/hgrc .gdbearlyinit .pnp.cjs gradle/wrapper/gradle-wrapper.properties'.split(
+  ' ',
+);
 
 const RUN: readonly Trap[] = RUN_FILES.map((file) => ({
   name: `${file} of a program`,
+  kind: 'a file that a program runs',
   commands: [`mkdir -p $(dirname ${file}); echo "$T" > ${file}`],
   user: `[ -f ${file} ] && sh ${file}`,
 }));
@@ -596,7 +529,7 @@ export const TRAPS: readonly Trap[] = [
 export const FIXTURE = `git init -q -b main . && echo 1 > a
 printf '#!/bin/sh\\necho ESCAPED >> "$(dirname "$0")/../../outside/fired"\\n' > t.sh; chmod +x t.sh
 printf '/build\\n/dist\\n/out\\n/node_modules\\n' > .gitignore
-git add . && git -c user.name=Ada -c user.email=a@example.org commit -qm first && git remote add origin .`;
+git add . && git -c user.name=Ada -c user.email=a@example.org commit -qm first`;
 
 /** A day of the user: enters the folder, with direnv; opens it in an editor that runs tasks; works with git. */
 const DAY = `day() { (
@@ -605,7 +538,7 @@ const DAY = `day() { (
   t=.vscode/tasks.json
   [ -f $t ] && grep -q folderOpen $t && sh -c "$(sed -n 's/.*"command": *"\\([^"]*\\)".*/\\1/p' $t)"
   echo x >> user.txt
-  git status; git diff; git add -A; git commit -qm x; git fetch --all; git checkout -qB other; git checkout -q -
+  git status; git add -A; git commit -qm x; git checkout -qB other
 ) >/dev/null 2>&1 </dev/null; }`;
 
 const dayAfter = ({ enters = [], user }: Trap): string =>

@@ -3,6 +3,8 @@ import type { Deed } from './place.js';
 /** What the agent and the user do, and what is committed then. */
 export type Row = {
   readonly title: string;
+  /** Rows of one kind stand for each other. Default: it stands alone. */
+  readonly kind?: string;
   readonly given?: string;
   /** Batches; after each the phases run. A text is what the user does between them. */
   readonly when: readonly (readonly Deed[] | string)[];
@@ -50,12 +52,14 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'a file becomes a folder and a folder a file',
+    kind: 'a file becomes a folder',
     given: 'mkdir d; echo x > d/in; git add .; git commit -qm more',
     when: [[{ command: 'rm a; mkdir a; echo x > a/in; rm -r d; echo y > d' }]],
     committed: ['D\ta', 'R100\td/in\ta/in', 'A\td'],
   },
   {
     title: 'the same, staged',
+    kind: 'a file becomes a folder',
     given: 'mkdir d; echo x > d/in; git add .; git commit -qm more',
     when: [[{ command: 'rm a; mkdir a; echo x > a/in; rm -r d; echo y > d; git add -A' }]],
     committed: ['D\ta', 'R100\td/in\ta/in', 'A\td'],
@@ -84,6 +88,7 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'a file that was dirty before the agent edited it is left alone, and that is said',
+    kind: 'dirty before',
     given: 'echo user >> b',
     when: [
       [
@@ -98,6 +103,7 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'a file that was dirty before a command changed it is left alone',
+    kind: 'dirty before',
     given: 'echo user >> b',
     when: [[{ command: 'echo x >> b' }]],
     status: [' M b'],
@@ -105,21 +111,15 @@ export const rows: readonly Row[] = [
     warning: notCommitted('b', DIRTY),
   },
   {
-    title: "a new file of the user's that the agent edits is left alone",
-    given: 'echo user > new',
-    when: [[{ edit: 'new', text: 'x' }]],
-    status: ['?? new'],
-    note: notCommitted('new', DIRTY),
-    warning: notCommitted('new', DIRTY),
-  },
-  {
     title: 'what is left alone is said once',
+    kind: 'edits in turn',
     given: 'echo user >> b',
     when: [[{ edit: 'b', text: 'x' }], [{ edit: 'b', text: 'y' }]],
     status: [' M b'],
   },
   {
     title: 'when the user has committed it, the file is like any other',
+    kind: 'edits in turn',
     given: 'echo user >> b',
     when: [[{ edit: 'b', text: 'x' }], 'git commit -qam theirs', [{ edit: 'b', text: 'y' }]],
     committed: ['M\tb'],
@@ -143,12 +143,8 @@ export const rows: readonly Row[] = [
     committed: ['M\ta', 'M\tb'],
   },
   {
-    title: 'several edits of one file are one change',
-    when: [[{ edit: 'a', text: 'x' }, { edit: 'a', text: 'y' }, { command: 'echo z >> a' }]],
-    committed: ['M\ta'],
-  },
-  {
     title: 'what a call has changed that the phases are not told of is committed, too',
+    kind: 'unasked',
     when: [
       [
         { command: 'echo x >> a', unasked: true },
@@ -159,6 +155,7 @@ export const rows: readonly Row[] = [
   },
   {
     title: "a file that the agent made and a failed call changed further is still the agent's",
+    kind: 'unasked',
     when: [
       [
         { edit: 'new', text: 'x' },
@@ -169,10 +166,12 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'what the agent committed itself is not committed again',
+    kind: 'commits of the agent',
     when: [[{ edit: 'a', text: 'x' }, { command: 'git commit -qam own' }]],
   },
   {
     title: 'what the agent left of its own commit is committed',
+    kind: 'commits of the agent',
     when: [[{ command: 'echo x >> a; git commit -qam own; echo y >> b' }]],
     committed: ['M\tb'],
   },
@@ -183,17 +182,10 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'a commit that the agent takes back is not made again',
+    kind: 'taken back',
     given: 'echo x >> a; git commit -qam more',
     when: [[{ command: 'git reset -q --soft HEAD~1' }]],
     status: ['M  a'],
-  },
-  {
-    title: 'nor is one whose files the agent leaves in the tree',
-    given: 'echo x >> a; git commit -qam more',
-    when: [[{ command: 'git reset -q HEAD~1' }]],
-    status: [' M a'],
-    note: notCommitted('a', 'it came with a switch of branches, a stash or an undone commit'),
-    warning: notCommitted('a', 'it came with a switch'),
   },
   {
     title:
@@ -204,6 +196,7 @@ export const rows: readonly Row[] = [
   },
   {
     title: "a stash of the user's that the agent pops is not committed",
+    kind: 'taken back',
     given: 'echo user >> b; git stash -q',
     when: [[{ command: 'git stash pop -q' }]],
     status: [' M b'],
@@ -223,6 +216,7 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'a file for which a filter would have to run is left alone, and that is said',
+    kind: 'a filter',
     given:
       "echo '*.bin filter=lfs' > .gitattributes; git add .; git commit -qm more; git config filter.lfs.clean 'echo clean'",
     when: [
@@ -238,6 +232,7 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'a file that the agent puts under a filter in the same batch',
+    kind: 'a filter',
     given: "git config filter.lfs.clean 'echo clean'",
     when: [
       [
@@ -252,6 +247,7 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'a very large file is left alone, and that is said',
+    kind: 'too much',
     when: [[{ command: 'truncate -s 21M core' }, { edit: 'a', text: 'x' }]],
     committed: ['M\ta'],
     status: ['?? core'],
@@ -260,12 +256,14 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'very many new files are not committed, and that is said',
+    kind: 'too much',
     when: [[{ command: 'mkdir many; touch many/{1..1001}' }]],
     status: ['?? many/'],
     warning: /1001 files are too many for an automatic commit\. Commit them, or ignore them/,
   },
   {
     title: 'files of a submodule are left alone, and that is said',
+    kind: 'inside',
     given:
       'git clone -q . ../other; git -c protocol.file.allow=always submodule --quiet add ../other sub; git commit -qm sub',
     when: [
@@ -283,6 +281,7 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'a repository that the agent makes inside is left alone',
+    kind: 'inside',
     when: [[{ command: 'git init -q inner; echo x > inner/a; echo x >> a' }]],
     committed: ['M\ta'],
     status: ['?? inner/'],
@@ -290,6 +289,7 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'the first commit of a branch without commits',
+    kind: 'a first commit',
     given:
       'git checkout -q --orphan fresh; git rm -rqf .; git branch -qD main; git symbolic-ref HEAD refs/heads/main',
     when: [[{ edit: 'new', text: 'x' }]],
@@ -297,6 +297,7 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'the first commit while other files are staged',
+    kind: 'a first commit',
     given:
       'git checkout -q --orphan fresh; git branch -qD main; git symbolic-ref HEAD refs/heads/main',
     when: [[{ edit: 'new', text: 'x' }]],

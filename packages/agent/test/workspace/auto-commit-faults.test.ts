@@ -4,6 +4,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { chooseRows } from '../../../../test/tier.js';
 import { commitTouched } from '../../src/workspace/auto-commit.js';
 import { commitA } from './committing.js';
 import { makeRepository, makeSession, type Place, wrapGit } from './place.js';
@@ -127,7 +128,8 @@ const states: readonly (readonly [what: string, given: string])[] = [
   ['a bisect', 'git bisect start > /dev/null'],
 ];
 
-for (const [what, given] of states) {
+const isSeenByRef = (given: string): boolean => /update-ref|bisect/.test(given);
+for (const [what, given] of chooseRows(states, (row) => (isSeenByRef(row[1]) ? 'ref' : row[0]))) {
   test(`auto-commit: during ${what} nothing is committed, which is said once`, async (t) => {
     const place = await makeRepository(t);
     await place.shell(

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
+import { tree } from '../../../../test/kit/workspace-tree.js';
+import { chooseRows } from '../../../../test/tier.js';
 import type { HookReport } from '../../src/ports/hooks.js';
 import { commitTouched } from '../../src/workspace/auto-commit.js';
 import { COMMITTED, rows } from './auto-commit-cases.js';
@@ -11,9 +13,7 @@ import { makeRepository, makeSession, type Place } from './place.js';
 /** What must stay as it is: the index without the committed files, the files, the configuration. */
 const belongings = async (place: Place, without: readonly string[]): Promise<readonly string[]> => {
   const index = (await place.shell('git ls-files --stage -v -z')).split('\0');
-  const files = await place.shell(
-    'find . -name .git -prune -o -type f -print0 | sort -z | xargs -0 sha256sum',
-  );
+  const files = tree(place.workspace);
   const config = await place.read('.git/config');
   const home = await readFile(path.join(place.root, 'home/.gitconfig'), 'utf8').catch(() => 'none');
   const names = new Set(
@@ -39,7 +39,7 @@ const changesOf = async (place: Place): Promise<readonly string[]> => {
   return changes;
 };
 
-for (const row of [...rows, ...rowsOfTurns]) {
+for (const row of chooseRows([...rows, ...rowsOfTurns], ({ kind, title }) => kind ?? title)) {
   test(`auto-commit: ${row.title}`, async (t) => {
     const place = await makeRepository(t);
     await place.shell(`git config core.quotePath false; ${row.given ?? ''}`);

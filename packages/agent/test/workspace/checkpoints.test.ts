@@ -32,9 +32,9 @@ import { createCheckpoints } from '../../src/workspace/checkpoints/session-check
 
 /** Random worlds: what commands changed is taken back to any point, and brought forward again. */
 
-const WORLDS = countCases(8);
+const WORLDS = countCases(4);
 
-const RIVALS = countCases(4);
+const RIVALS = countCases(2);
 
 const command = (text: string) => toolCall({ callId: '1', tool: 'bash', input: { command: text } });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Deed, installOwn, makeFormatting } from './formatting.js';
+import { type Deed, installStandIn, makeFormatting } from './formatting.js';
 import { makeRepository } from './place.js';
 
 // What a turn wrote that was cancelled is formatted with the next batch.
@@ -33,7 +33,7 @@ const rows: readonly {
 for (const { title, when, then } of rows) {
   test(`formatters: after a cancelled turn: ${title}`, async (t) => {
     const place = await makeRepository(t);
-    installOwn(place);
+    installStandIn(place);
     await place.write('.gitignore', 'node_modules\n');
     await place.write('.prettierrc', '{}\n');
     for (const name of ['a.ts', 'b.ts']) await place.write(name, GOOD);

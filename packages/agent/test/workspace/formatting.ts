@@ -124,6 +124,16 @@ const ownModules = fileURLToPath(new URL('../../../../node_modules', import.meta
 export const installOwn = (place: Place): void =>
   symlinkSync(ownModules, place.path('node_modules'));
 
+/** Stands in for Prettier: it knows `{b:1}` and `const x=1`. */
+const STAND_IN =
+  "#!/bin/sh\nsed -E 's/\\{b:([0-9]+)\\}$/{ b: \\1 };/; s/^const ([a-z]+)=([0-9]+)$/const \\1 = \\2;/'\n";
+
+/** Gives a place a line of sed in place of Prettier, which costs a start of Node. */
+export const installStandIn = (place: Place): void => {
+  mkdirSync(place.path('node_modules/.bin'), { recursive: true });
+  writeFileSync(place.path('node_modules/.bin/prettier'), STAND_IN, { mode: 0o755 });
+};
+
 /** A program in a folder outside the workspace, which is returned: for the PATH. It is a script of bash. */
 export const installProgram = (
   place: Place,

@@ -24,7 +24,7 @@ import { answerOfGit, lossesBeside, lossesByGit } from '../../src/workspace/unco
 // A file that git could not give back, and that the words of a command name, is copied before the
 // command runs, or asked about under `careful`. PAWL_COUNT=300 for more, PAWL_SEED repeats.
 
-const COUNT = countCases(40);
+const COUNT = countCases(20);
 
 const PRECIOUS = ['.env', 'data/table', 'data/deep/rows', 'sub/.env', 'my notes.ign'];
 

@@ -1,8 +1,9 @@
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
+import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { defaultSettings, type Settings } from '../../src/machine/settings.js';
 import { findProgram } from '../../src/platform/find-program.js';
@@ -33,6 +34,13 @@ export type Place = {
   read(name: string): Promise<string>;
 };
 
+const AUTHOR = {
+  GIT_AUTHOR_NAME: 'Ada',
+  GIT_AUTHOR_EMAIL: 'ada@example.org',
+  GIT_COMMITTER_NAME: 'Ada',
+  GIT_COMMITTER_EMAIL: 'ada@example.org',
+};
+
 export const makePlace = async (test: TestContext, extra: Environment = {}): Promise<Place> => {
   const root = temporaryFolder(test, 'workspace');
   const workspace = path.join(root, 'work');
@@ -47,13 +55,7 @@ export const makePlace = async (test: TestContext, extra: Environment = {}): Pro
     GIT_CEILING_DIRECTORIES: process.env.GIT_CEILING_DIRECTORIES,
     ...extra,
   };
-  const named = { GIT_AUTHOR_NAME: 'Ada', GIT_AUTHOR_EMAIL: 'ada@example.org' };
-  const naive = {
-    GIT_COMMITTER_NAME: 'Ada',
-    GIT_COMMITTER_EMAIL: 'ada@example.org',
-    ...named,
-    ...environment,
-  };
+  const naive = { ...AUTHOR, ...environment };
   const shell = async (command: string): Promise<string> => {
     // whatever asks for input gets none
     const words = ['-c', `exec </dev/null; ${command}`];
@@ -82,9 +84,12 @@ export const makeRepository = async (
   extra: Environment = {},
 ): Promise<Place> => {
   const place = await makePlace(test, extra);
-  await place.shell(
-    'git init -q -b main && echo one > a && echo one > b && git add . && git commit -qm first',
-  );
+  fillFolder(place.workspace, 'a repository', (folder) => {
+    const script =
+      'git init -q -b main && echo one > a && echo one > b && git add . && git commit -qm first';
+    const env = { ...AUTHOR, ...place.environment };
+    execFileSync('bash', ['-c', script], { cwd: folder, env });
+  });
   return place;
 };
 

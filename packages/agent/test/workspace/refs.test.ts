@@ -151,7 +151,7 @@ const STEPS = [
   ],
 ];
 /** PAWL_COUNT=1000 for more. */
-const COUNT = countCases(12);
+const COUNT = countCases(8);
 
 const walk = async (t: TestContext, seed: number): Promise<void> => {
   const place = await makeRepository(t);

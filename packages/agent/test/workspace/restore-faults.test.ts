@@ -5,6 +5,7 @@ import path from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import '../../../../test/own-process.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { chooseRows } from '../../../../test/tier.js';
 import type { FileState, PathChange } from '../../src/workspace/checkpoints/manifest.js';
 import { performPlan, readState } from '../../src/workspace/checkpoints/restore.js';
 import { CheckpointStore } from '../../src/workspace/checkpoints/store.js';
@@ -262,8 +263,10 @@ for (const rival of RIVALS)
       await atEachCall(async (rivalAt) => {
         await run(rivalAt, Number.POSITIVE_INFINITY);
         const calls = number;
-        for (let killAt = rivalAt + 1; rival.kills && killAt < calls; killAt++)
-          await run(rivalAt, killAt);
+        const kills = Array.from({ length: calls }, (_, at) => at).slice(rivalAt + 1);
+        const classOf = (at: number): string => `${rivalAt} ${Math.floor(at / 4)}`;
+        if (rival.kills)
+          for (const killAt of chooseRows(kills, classOf)) await run(rivalAt, killAt);
         number = calls;
       });
     });

@@ -2,10 +2,17 @@ import assert from 'node:assert/strict';
 import { chmod, stat, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { hashBytes } from '../../src/tools/files.js';
-import { type Deed, installOwn, installProgram, makeFormatting } from './formatting.js';
+import {
+  type Deed,
+  installOwn,
+  installProgram,
+  installStandIn,
+  makeFormatting,
+} from './formatting.js';
 import { makePlace, makeRepository } from './place.js';
 
-// RunningAutoformatters (rules.md#format-changes) with Prettier and Biome as they are.
+// RunningAutoformatters (rules.md#format-changes). Prettier and Biome as they are run where
+// what they do themselves counts; else a line of sed stands in for Prettier.
 
 const GOOD = 'export const a = { b: 1 };\n';
 const ROUGH = 'export const a = {b:2}\n';
@@ -17,6 +24,8 @@ type Row = {
   readonly given: Readonly<Record<string, string>>;
   /** What is committed of them. */
   readonly committed?: true;
+  /** With the formatters of this project. */
+  readonly real?: true;
   readonly when: readonly Deed[];
   /** Files after it. */
   readonly then: Readonly<Record<string, string>>;
@@ -65,6 +74,7 @@ const rows: readonly Row[] = [
   },
   {
     title: 'what the ignore file of a folder above names is left alone',
+    real: true,
     given: { '.prettierignore': 'p/made/\n', '.gitignore': 'p/built/\n', 'p/.prettierrc': '{}\n' },
     when: [edit('p/made/a.ts', ROUGH), edit('p/built/a.ts', ROUGH), edit('p/a.ts', ROUGH)],
     then: { 'p/made/a.ts': ROUGH, 'p/built/a.ts': ROUGH, 'p/a.ts': SMOOTH },
@@ -77,24 +87,28 @@ const rows: readonly Row[] = [
   },
   {
     title: 'Windows line endings stay, and are no reason to leave a file alone',
+    real: true,
     given: { ...PRETTIER, 'a.ts': GOOD.replace('\n', '\r\n') },
     when: [edit('a.ts', `${ROUGH}${ROUGH.replace('a', 'c')}`.replaceAll('\n', '\r\n'))],
     then: { 'a.ts': `${SMOOTH}${SMOOTH.replace('a', 'c')}`.replaceAll('\n', '\r\n') },
   },
   {
     title: 'a byte order mark stays',
+    real: true,
     given: { ...PRETTIER, 'a.ts': `\ufeff${GOOD}` },
     when: [edit('a.ts', `\ufeff${ROUGH}`)],
     then: { 'a.ts': `\ufeff${SMOOTH}` },
   },
   {
     title: 'a file that Prettier has no parser for is left alone',
+    real: true,
     given: { '.prettierrc': '{}\n', 'a.svelte': '<p>one</p>\n' },
     when: [edit('a.svelte', '<p>  two</p>\n')],
     then: { 'a.svelte': '<p>  two</p>\n' },
   },
   {
     title: 'settings in package.json are a sign',
+    real: true,
     given: { 'package.json': '{ "prettier": {} }\n' },
     when: [edit('a.ts', ROUGH)],
     then: { 'a.ts': SMOOTH },
@@ -115,12 +129,14 @@ const rows: readonly Row[] = [
   },
   {
     title: 'Biome formats what it governs',
+    real: true,
     given: { ...BIOME, 'a.ts': GOOD },
     when: [edit('a.ts', ROUGH), edit('new.ts', ROUGH)],
     then: { 'a.ts': SMOOTH, 'new.ts': SMOOTH },
   },
   {
     title: 'what the settings of Biome leave out is left alone',
+    real: true,
     given: {
       'biome.json': '{"files":{"includes":["**","!made"]},"formatter":{"indentStyle":"space"}}',
       'made/a.ts': GOOD,
@@ -130,24 +146,28 @@ const rows: readonly Row[] = [
   },
   {
     title: 'what the formatter of Biome alone leaves out is left alone, too',
+    real: true,
     given: { 'biome.json': '{"formatter":{"includes":["**","!made/**"]}}' },
     when: [edit('made/a.ts', ROUGH)],
     then: { 'made/a.ts': ROUGH },
   },
   {
     title: 'Biome with its formatter turned off formats nothing',
+    real: true,
     given: { 'biome.json': '{"formatter":{"enabled":false}}', 'a.ts': GOOD },
     when: [edit('a.ts', ROUGH)],
     then: { 'a.ts': ROUGH },
   },
   {
     title: 'the nearest folder with a sign decides which formatter it is',
+    real: true,
     given: { ...PRETTIER, 'packages/p/biome.json': '{"formatter":{"indentStyle":"tab"}}' },
     when: [edit('packages/p/a.ts', 'if (a) {b()}\n'), edit('b.ts', 'if (a) {b()}\n')],
     then: { 'packages/p/a.ts': 'if (a) {\n\tb();\n}\n', 'b.ts': 'if (a) {\n  b();\n}\n' },
   },
   {
     title: 'of two formatters in one folder the one is meant that the file satisfied',
+    real: true,
     given: {
       ...PRETTIER,
       'biome.json': '{}',
@@ -181,10 +201,11 @@ const rows: readonly Row[] = [
   },
 ];
 
-for (const { title, given, committed, when, then } of rows) {
+for (const { title, given, committed, real, when, then } of rows) {
   test(title, async (t) => {
     const place = await (committed === true ? makeRepository(t) : makePlace(t));
-    installOwn(place);
+    if (real === true) installOwn(place);
+    else installStandIn(place);
     for (const [name, text] of Object.entries(given)) await place.write(name, text);
     if (committed === true) await place.shell('git add -A; git commit -qm given');
     const report = await makeFormatting(place).batch(...when);
@@ -205,7 +226,7 @@ for (const { title, given, committed, when, then } of rows) {
 
 test("a user's own uncommitted change is not formatted, whatever a command does to the file", async (t) => {
   const place = await makeRepository(t);
-  installOwn(place);
+  installStandIn(place);
   await place.write('.prettierrc', '{}\n');
   await place.write('a.ts', GOOD);
   await place.shell('git add -A; git commit -qm given');
@@ -240,7 +261,7 @@ test('the model is shown what has changed, and what the edit tool remembers is k
 
 test('a file that the model has not seen as it was is not taken for seen after formatting', async (t) => {
   const place = await makeRepository(t);
-  installOwn(place);
+  installStandIn(place);
   await place.write('.prettierrc', '{}\n');
   await place.write('a.ts', GOOD);
   await place.shell('git add -A; git commit -qm given');
@@ -253,7 +274,7 @@ test('a file that the model has not seen as it was is not taken for seen after f
 
 test("a file's mode stays", async (t) => {
   const place = await makePlace(t);
-  installOwn(place);
+  installStandIn(place);
   await place.write('.prettierrc', '{}\n');
   await place.write('a.mjs', GOOD);
   await chmod(place.path('a.mjs'), 0o751);
@@ -307,7 +328,7 @@ test('a file that somebody changes while it is formatted stays as they left it',
 
 test('a file that is a link, or lies behind one, is not followed', async (t) => {
   const place = await makePlace(t);
-  installOwn(place);
+  installStandIn(place);
   await place.write('.prettierrc', '{}\n');
   await writeFile(`${place.root}/outside.ts`, ROUGH);
   await place.shell('ln -s ../outside.ts link.ts');

@@ -236,11 +236,7 @@ const environments: readonly Trap[] = [
   },
 ];
 
-export const traps: readonly Trap[] = [
-  ...filters,
-  ...differences,
-  ...programs,
-  ...hooks,
-  ...remotes,
-  ...environments,
-];
+/** By the part of git that walks into them. */
+export const kindsOfTraps = { filters, differences, programs, hooks, remotes, environments };
+
+export const traps: readonly Trap[] = Object.values(kindsOfTraps).flat();

@@ -406,8 +406,6 @@ const DIRTY = 'one\ntwo\nmine\n';
 /** Commands after which a text of the user is gone, in whatever words. */
 const losing: readonly (readonly [command: string, work: (folder: Folder) => void])[] = [
   ['git checkout src/a', ({ git }) => git('checkout', 'src/a')],
-  ['git checkout -q .', ({ git }) => git('checkout', '-q', '.')],
-  ['git stash', ({ git }) => git('stash')],
   ['git reset --hard', ({ git }) => git('reset', '-q', '--hard')],
   ['rm src/a', ({ remove }) => remove('src/a')],
   ['sed -i s/mine/yours/ src/a', ({ write }) => write('src/a', 'one\ntwo\nyours\n')],
@@ -469,6 +467,7 @@ for (const [title, work] of keeping)
 
 test('control: nothing is said of text that the session wrote itself', async (t) => {
   const folder = makeFolder(t, { 'src/a': 'one\n' });
+  await folder.rest();
   const session = folder.session('one');
   await session.bash('echo agent >> src/a', () => folder.write('src/a', 'one\nagent\n'));
   await session.end();

@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync 
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { toolCall } from '../../src/machine/event.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
@@ -92,6 +93,25 @@ const openSession = (
   };
 };
 
+const writeAll = (folder: string, files: Readonly<Record<string, string>>): void => {
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+    writeFileSync(path.join(folder, name), text);
+  }
+};
+
+const runGit = (folder: string, ...words: readonly string[]): void => {
+  const who = ['-c', 'user.name=a', '-c', 'user.email=a@example.com'];
+  execFileSync('git', [...who, ...words], { cwd: folder, stdio: 'ignore' });
+};
+
+const makeCommit = (folder: string, files: Readonly<Record<string, string>>): void => {
+  writeAll(folder, files);
+  runGit(folder, 'init', '-q');
+  runGit(folder, 'add', '-A');
+  runGit(folder, 'commit', '-qm', 'begin');
+};
+
 export const makeFolder = (
   test: TestContext,
   files: Readonly<Record<string, string>>,
@@ -99,21 +119,11 @@ export const makeFolder = (
 ): Folder => {
   const root = realpathSync(temporaryFolder(test, 'whose'));
   const [workspace, stateFolder] = [path.join(root, 'work'), path.join(root, 'state')];
-  const write = (name: string, text: string): void => {
-    mkdirSync(path.dirname(path.join(workspace, name)), { recursive: true });
-    writeFileSync(path.join(workspace, name), text);
-  };
-  const git = (...words: readonly string[]): void => {
-    const who = ['-c', 'user.name=a', '-c', 'user.email=a@example.com'];
-    execFileSync('git', [...who, ...words], { cwd: workspace, stdio: 'ignore' });
-  };
+  const write = (name: string, text: string): void => writeAll(workspace, { [name]: text });
+  const git = (...words: readonly string[]): void => runGit(workspace, ...words);
   mkdirSync(workspace);
-  for (const [name, text] of Object.entries(files)) write(name, text);
-  if (isRepository) {
-    git('init', '-q');
-    git('add', '-A');
-    git('commit', '-qm', 'begin');
-  }
+  if (isRepository) fillFolder(workspace, JSON.stringify(files), (made) => makeCommit(made, files));
+  else writeAll(workspace, files);
   return {
     workspace,
     stateFolder,

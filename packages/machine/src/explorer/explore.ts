@@ -127,6 +127,7 @@ class Search<N, L> {
       const target = this.#number(step.node, index, place);
       const faults = target === count ? findFaults(step.node, node, label) : NONE;
       if (faults.length > 0) return { faults, path: [...this.#pathTo(index), label] };
+      // Stryker disable next-line ConditionalExpression: a matter of memory
       if (target !== index)
         this.#arcs.add(
           target,
@@ -304,6 +305,7 @@ export class FingerprintSet {
   add(text: string): number {
     let low = 0x811c9dc5;
     let high = 0x1b873593;
+    // Stryker disable next-line EqualityOperator: any number may stand for a text
     for (let index = 0; index < text.length; index++) {
       const code = text.charCodeAt(index);
       low = Math.imul(low ^ code, 0x85ebca6b);
@@ -311,6 +313,7 @@ export class FingerprintSet {
       high = Math.imul(high ^ code, 0xc2b2ae35);
       high = (high << 17) | (high >>> 15);
     }
+    // Stryker disable next-line ArithmeticOperator: any number may stand for a text
     return this.#place(mix(low ^ text.length), mix(high + low));
   }
 
@@ -324,6 +327,7 @@ export class FingerprintSet {
     this.#low[slot] = low;
     this.#high[slot] = high;
     this.#numbers[slot] = ++this.#size;
+    // Stryker disable next-line EqualityOperator: an even and an odd number differ
     if (this.#size * 2 > mask) this.#grow();
     return this.#size - 1;
   }
@@ -334,8 +338,10 @@ export class FingerprintSet {
     this.#low = new Uint32Array(length);
     this.#high = new Uint32Array(length);
     this.#numbers = new Uint32Array(length);
+    // Stryker disable next-line EqualityOperator: beyond the end the slots are empty
     for (let old = 0; old < numbers.length; old++) {
       const number = numbers[old] ?? 0;
+      // Stryker disable next-line ConditionalExpression: a matter of speed
       if (number === 0) continue;
       const [oldLow, oldHigh] = [low[old] ?? 0, high[old] ?? 0];
       let slot = (oldLow ^ oldHigh) & (length - 1);

@@ -150,6 +150,7 @@ const callKey = (call: Call, settings: Settings): string => {
 
 /** A character has at most 4 bytes, so most texts need not be counted. */
 const isLong = (text: string, bytes: number): boolean =>
+  // Stryker disable next-line ConditionalExpression,EqualityOperator: a shortcut
   text.length * 4 > bytes && utf8Bytes(text) > bytes;
 
 // ---- The session ----
@@ -283,6 +284,7 @@ const currentBill = (state: State): string => {
       return state.hookId;
     case 'Compacting':
       return state.compactionId;
+    // Stryker disable next-line ConditionalExpression: every request has an id
     default:
       return '';
   }

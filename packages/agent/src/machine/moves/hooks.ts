@@ -223,6 +223,7 @@ const modelTexts = ({ moment, verdicts }: Ran): readonly string[] => {
 const isNoted = ({ notes, conversation }: SessionData, text: string): boolean =>
   notes.includes(text) ||
   openParts(conversation).some(
+    // Stryker disable next-line ConditionalExpression: asked for the compiler
     (part) => part.type === 'text' && part.origin === 'note' && part.text === text,
   );
 
@@ -234,6 +235,7 @@ const addTexts = (state: State, event: Ran): SessionData => {
   const { session } = state;
   const texts = modelTexts(event).filter((text) => !isNoted(session, text));
   if (texts.length === 0) return session;
+  // Stryker disable next-line ConditionalExpression: asked for the compiler
   const waits = state.name === 'CallingLlm' && state.requestId === event.requestId;
   return waits
     ? appendTexts(session, 'note', texts)
@@ -262,6 +264,7 @@ const showVerdict = ({ hook, note, fault }: HookVerdict): readonly Action[] => [
 
 /** For the user: the failures of hooks, and their notes. */
 export const showHooks = (verdicts: HookVerdicts): readonly Action[] =>
+  // Stryker disable next-line ConditionalExpression: a shortcut
   verdicts.length === 0 ? [] : verdicts.flatMap(showVerdict);
 
 /** Likewise, with their objections. The objection to a call stands in its result already. */

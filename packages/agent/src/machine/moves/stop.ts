@@ -47,6 +47,7 @@ const findStoredCause = (state: State): CancelCause | null => {
       return state.phase.mode === 'cancelling' ? state.phase.cause : null;
     case 'CheckingForCancellation':
       return state.reply.draining;
+    // Stryker disable next-line ConditionalExpression: nothing comes after the last case
     default:
       return null;
   }
@@ -82,6 +83,7 @@ export const cancelled = <S extends State, E extends Event>(leave: LeaveState<S,
     const { session, actions } = leave(state, event, stop);
     const { ends } = stopCauseFacts(stop);
     // A branch of the table has chosen this move by the same cause, so it always ends in Cancelled.
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: the row has one cause
     const cause = ends.state === 'Cancelled' ? ends.cause : 'user';
     return go({ name: 'Cancelled', session, cause, text: cancelledText(cause) }, ...actions);
   });
@@ -93,6 +95,7 @@ export const exceeded = <S extends State, E extends Event>(leave: LeaveState<S, 
     const { session, actions } = leave(state, event, stop);
     const { ends } = stopCauseFacts(stop);
     // As above: the cause always ends in BudgetExceeded.
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: the row has one cause
     const dimension = ends.state === 'BudgetExceeded' ? ends.dimension : 'time';
     return go({ name: 'BudgetExceeded', session, dimension }, ...actions);
   });

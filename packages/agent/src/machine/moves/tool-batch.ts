@@ -151,12 +151,14 @@ const indexPositions = (calls: readonly Call[]): ReadonlyMap<string, number> => 
 
 /** The position of the call; -1 if the batch has no such call. */
 const findPosition = (calls: readonly Call[], callId: string): number =>
+  // Stryker disable next-line ConditionalExpression,EqualityOperator: a shortcut
   calls.length <= SEARCHED_MAX
     ? calls.findIndex(({ judged }) => judged.callId === callId)
     : (indexPositions(calls).get(callId) ?? -1);
 
 export const callWithId = (calls: readonly Call[], callId: string): Call | undefined => {
   const position = findPosition(calls, callId);
+  // Stryker disable next-line ConditionalExpression: beyond the batch there is no call
   return position < 0 ? undefined : calls[position];
 };
 
@@ -173,6 +175,7 @@ const withCalls = (calls: readonly Call[], changed: readonly Call[]): readonly C
   const copy = copyCalls(calls);
   for (const call of changed) {
     const position = findPosition(calls, call.judged.callId);
+    // Stryker disable next-line ConditionalExpression: beyond the batch there is no call
     if (position >= 0) copy[position] = call;
   }
   return copy;
@@ -319,6 +322,7 @@ export const refusedResult = (judged: JudgedCall, stopReason: StopReason): Resul
 /** FNV-1a over UTF-16 units, 32 bits: a fingerprint, not a cryptographic hash. */
 const fingerprint = (text: string): string => {
   let hash = 0x81_1c_9d_c5;
+  // Stryker disable next-line EqualityOperator: any number may stand for a text
   for (let index = 0; index < text.length; index += 1) {
     hash = Math.imul(hash ^ text.charCodeAt(index), 0x01_00_01_93);
   }
@@ -403,6 +407,7 @@ export const startBatch = (
  */
 export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
   // calls start in order, so the last one tells soonest
+  // Stryker disable next-line ConditionalExpression: a shortcut
   if (batch.calls.findLast(isWaiting) === undefined) return go(batch);
   const calls = copyCalls(batch.calls);
   const starting: JudgedCall[] = [];
@@ -411,8 +416,10 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
   let running = calls.filter(isRunning);
   let stops = false;
   // an iterator takes several times as long in a large batch, most of whose calls have ended
+  // Stryker disable next-line EqualityOperator: beyond the batch there is no call
   for (let index = 0; index < calls.length; index++) {
     const waiting = calls[index];
+    // Stryker disable next-line ConditionalExpression: beyond the batch there is no call
     if (waiting === undefined || !isWaiting(waiting)) continue;
     if (isAsked(waiting)) break;
     if (!hasRoom(batch.session, running, waiting.judged)) break;
@@ -426,6 +433,7 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
       at,
     );
     // It ended, the user or its tool is asked, or it must be asked for later.
+    // Stryker disable next-line ConditionalExpression: no other is looked at meanwhile
     if (call.status !== 'queued' || call.allowed === 'notYet') {
       calls[index] = call;
       stops ||= stopsHere;
@@ -447,6 +455,7 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
     .filter(isSpending)
     .map(({ callId }) => spendingId(batch.batchId, callId));
   const { unaccounted } = batch.session;
+  // Stryker disable next-line MethodExpression: a call starts once
   const fresh = spending.filter((id) => !unaccounted.includes(id));
   const opened = changeSession(batch.session, { unaccounted: [...unaccounted, ...fresh] });
   const session = reserveForCalls(opened, fresh);
@@ -527,6 +536,7 @@ const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCal
   // A spending call may spend all that is left of a limit, so a second one waits for its end.
   const spendsAlone = isSpending(next) && hasSessionLimit(session);
   if (spendsAlone && running.some(({ judged }) => isSpending(judged))) return false;
+  // Stryker disable next-line MethodExpression: such a call runs alone
   if (isExclusive(next) || running.some(({ judged }) => isExclusive(judged))) return false;
   return running.length < session.settings.maxParallel;
 };
@@ -559,6 +569,7 @@ export const decideCall = (session: SessionData, judged: JudgedCall): PolicyDeci
 
 /** The call with the rights that it is known to need; calls of older journals name none. */
 const expectNeeds = ({ settings, grants }: SessionData, judged: JudgedCall): JudgedCall =>
+  // Stryker disable next-line ConditionalExpression: a shortcut
   judged.facts.expects === undefined ? judged : withExpectedNeeds(settings, grants, judged);
 
 /**
@@ -594,7 +605,9 @@ const isMutating = ({ judged: { traits } }: Call): boolean => traits.mutating;
  */
 const withoutStaleLookups = (judged: JudgedCall, before: readonly Call[]): JudgedCall => {
   const { unrecoverable, discarded, ...facts } = judged.facts;
+  // Stryker disable next-line ConditionalExpression: a shortcut
   const isOld = unrecoverable !== undefined && before.some(mayChangeFiles);
+  // Stryker disable next-line ConditionalExpression: a shortcut
   const isOldForGit = discarded !== undefined && before.some(isMutating);
   if (!isOld && !isOldForGit) return judged;
   return {

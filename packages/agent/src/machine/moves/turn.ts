@@ -104,6 +104,7 @@ const raiseReleases = (
   { reason, session }: Waiting,
   { dimension, limit }: On<'ApproveBudget'>,
 ): boolean =>
+  // Stryker disable next-line ConditionalExpression: asked for the compiler
   reason.kind === 'budget' &&
   reason.dimension === dimension &&
   sessionLimit(setLimit(session, dimension, readLimit(limit))) === null;
@@ -187,6 +188,7 @@ export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> =>
       (dimension) => dimension === 'usd' || dimension === 'tokens',
     ),
     // A turn for an objection goes on counting; input of the user begins anew.
+    // Stryker disable next-line ConditionalExpression: asked before
     ...(state.next === 'sendAgain' && objections !== undefined ? { objections } : {}),
   };
   const rest = state.next === 'sendQueue' ? [] : numbered.queue;
@@ -279,6 +281,7 @@ export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): St
         known.has(item.inputId) && isFirstOfId(item, index) && item.text.trim() !== '',
     )
     .map(({ inputId, text, mode }): QueuedInput => {
+      // Stryker disable next-line OptionalChaining: asked before
       const images = known.get(inputId)?.images; // an edited input keeps them
       return { inputId, text, mode, ...(images === undefined ? {} : { images }) };
     });
@@ -286,6 +289,7 @@ export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): St
     queue.length === state.session.queue.length &&
     queue.every((item, index) => {
       const old = state.session.queue[index];
+      // Stryker disable next-line OptionalChaining: asked before
       return old?.inputId === item.inputId && old.text === item.text && old.mode === item.mode;
     });
   return same

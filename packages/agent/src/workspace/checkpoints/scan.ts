@@ -308,6 +308,15 @@ const readGit = async (repository: Repository, words: readonly string[]): Promis
   return output;
 };
 
+/**
+ * The name in the workspace of one that git lists from its top; null: it lies outside. `prefix`:
+ * the workspace from there.
+ */
+const nameInside = (prefix: string, name: string): string | null => {
+  if (prefix === '') return name;
+  return name.startsWith(`${prefix}/`) ? name.slice(prefix.length + 1) : null;
+};
+
 /** A listing of git, and the stamps of all folders and files on which it depends. */
 type StampedListing = {
   readonly listing: Listing;
@@ -438,30 +447,36 @@ export class WorkspaceLister {
     return found;
   }
 
-  /** The content of a file in HEAD, empty if it has none; null: there is no commit. */
-  async readCommitted(name: string): Promise<Buffer | null> {
+  /** The contents of those files that HEAD has; null: there is no commit. */
+  async readCommitted(names: readonly string[]): Promise<ReadonlyMap<string, Buffer> | null> {
+    const asked = new Set(names);
+    const blobs = new Map<string, string>();
     try {
-      return await useRepository(this.#place, async (repository) => {
-        if ((await repository.tryAsk(['rev-parse', '--verify', '--quiet', 'HEAD'])) === null)
-          return null;
-        const prefix = path.relative(repository.top, this.#place.workspace);
-        const words = ['cat-file', 'blob', `HEAD:${path.join(prefix, showName(name))}`];
-        const { code, output } = await repository.run(words, OPTIONS);
-        return code === 0 ? output : Buffer.alloc(0);
+      await useRepository(this.#place, async (repository) => {
+        const prefix = toName(path.relative(repository.top, this.#place.workspace));
+        const words = ['ls-tree', '-r', '-z', '--full-tree', 'HEAD'];
+        for (const line of split(await readGit(repository, words))) {
+          const [, blob = '', listed = ''] = /^\d+ blob ([0-9a-f]+)\t([\s\S]+)$/.exec(line) ?? [];
+          const name = nameInside(prefix, listed);
+          if (name !== null && asked.has(name)) blobs.set(name, blob);
+        }
       });
     } catch (error) {
       if (error instanceof ProgramFailure) return null;
       throw error;
     }
+    const contents = await this.readBlobs([...blobs.values()]);
+    const committed = new Map<string, Buffer>();
+    for (const [name, blob] of blobs) {
+      const bytes = contents.get(blob);
+      if (bytes !== undefined) committed.set(name, bytes);
+    }
+    return committed;
   }
 
   async #listByGit(repository: Repository, wantsClean: boolean): Promise<Listing> {
     const prefix = toName(path.relative(repository.top, this.#place.workspace));
-    /** The name in the workspace of one that git lists from its top; null: it lies outside. */
-    const inside = (name: string): string | null => {
-      if (prefix === '') return name;
-      return name.startsWith(`${prefix}/`) ? name.slice(prefix.length + 1) : null;
-    };
+    const inside = (name: string): string | null => nameInside(prefix, name);
     const scope = [
       '--',
       prefix === '' ? '.' : path.relative(repository.top, this.#place.workspace),

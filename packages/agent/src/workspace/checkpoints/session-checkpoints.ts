@@ -349,33 +349,39 @@ class SessionCheckpoints implements Checkpoints {
     const reported = (await this.#looks.reported()) ?? [...this.#known.keys()];
     const names = reported.filter((name) => this.#known.get(name)?.isUsers === true);
     const entries = await lookAtAll(this.#place.workspace, names);
-    const lost: string[] = [];
+    const gone = new Map<string, readonly string[]>();
     for (const name of names)
-      if (entries.get(name)?.stamp !== this.#known.get(name)?.entry.stamp)
-        if (await this.#hasLostText(name)) lost.push(name);
+      if (entries.get(name)?.stamp !== this.#known.get(name)?.entry.stamp) {
+        const lines = await this.#goneLines(name);
+        if (lines.length > 0) gone.set(name, lines);
+      }
+    if (gone.size === 0) return [];
+    const committed = await this.#lister.readCommitted([...gone.keys()]);
+    if (committed === null) return []; // there is no commit to compare with
+    const lost: string[] = [];
+    for (const [name, lines] of gone) {
+      const kept = new Set(committed.get(name)?.toString('latin1').split('\n'));
+      if (lines.every((line) => kept.has(line))) continue;
+      const before = this.#stateBefore(name);
+      if (before.kind === 'file') this.#lost.add(`${name} ${before.sha256}`);
+      lost.push(name);
+    }
     return lost;
   }
 
-  /** Whether lines that the file held and no commit has are gone since the last look. */
-  async #hasLostText(name: string): Promise<boolean> {
+  /** Lines that the file held and that are gone since the last look, if not said before. */
+  async #goneLines(name: string): Promise<readonly string[]> {
     const before = this.#stateBefore(name);
-    if (before.kind !== 'file' || this.#lost.has(`${name} ${before.sha256}`)) return false;
+    if (before.kind !== 'file' || this.#lost.has(`${name} ${before.sha256}`)) return [];
     let now = '';
     const state = await readState(this.#place.workspace, name, (bytes) => {
       now = bytes.toString('latin1');
       return hashBytes(bytes);
     });
-    if (isSameState(state, before) || state.kind === 'notKept') return false;
+    if (isSameState(state, before) || state.kind === 'notKept') return [];
     const text = (await this.#store.get(before.sha256))?.toString('latin1') ?? '';
     const present = new Set(now.split('\n'));
-    const gone = text.split('\n').filter((line) => line.trim() !== '' && !present.has(line));
-    if (gone.length === 0) return false;
-    const committed = await this.#lister.readCommitted(name);
-    if (committed === null) return false; // there is no commit to compare with
-    const lines = new Set(committed.toString('latin1').split('\n'));
-    const isLost = gone.some((line) => !lines.has(line));
-    if (isLost) this.#lost.add(`${name} ${before.sha256}`);
-    return isLost;
+    return text.split('\n').filter((line) => line.trim() !== '' && !present.has(line));
   }
 
   take({ by, calls, since }: Parameters<Checkpoints['take']>[0]): Promise<TakenCheckpoint | null> {
