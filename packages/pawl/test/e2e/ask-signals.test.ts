@@ -72,13 +72,3 @@ test('if the reader of stdout leaves, the run stops and can be resumed', async (
   await nothingIsLeft(place);
   await goOn(place);
 });
-
-test('flags that would change the fixed settings of a run are refused', async (context) => {
-  const { place, running } = await begin(context);
-  expectCode(await running.ended, 0);
-  for (const more of [['--max-depth', '2'], ['--environment', 'python'], ['another question']]) {
-    const ended = await runPawl(place, ['ask', '--continue', ...more]);
-    expectCode(ended, 2);
-    assert.match(ended.stderr, /start a new run/);
-  }
-});

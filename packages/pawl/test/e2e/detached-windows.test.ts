@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { serverScript } from '../../../../test/kit/mcp/test-servers.js';
-import { chooseRows, isDeep } from '../../../../test/tier.js';
+import { chooseRows, testDeep } from '../../../../test/tier.js';
 import { answerShown, detach, makeAsking, untilState } from './detached-stage.js';
 import { runInProcess } from './in-process.js';
 import { expectCode } from './pawl.js';
@@ -63,41 +63,46 @@ for (const [columns, rows] of chooseRows(sizes))
     expectCode(await runInProcess(place, ['stop', id]), 0);
   });
 
-test('a burst of pieces comes whole, also when one window is killed and one is resized in it', async (context) => {
-  const count = isDeep ? 1_000 : 200;
-  // words of nine letters; a list, so that each has a line of its own at any width
-  const words = Array.from(
-    { length: count },
-    (_, index) => `- piece${String(index).padStart(4, '0')}\n`,
-  );
-  const place = await makeAsking(context, [
-    asks,
-    { type: 'message', parts: [text(words.join(''))], delayMs: 1 },
-  ]);
-  const id = await detach(context, place, ['publish it']);
-  await untilState(place, id, /waits for your answer/);
-  const [stays, killed, resized] = [0, 1, 2].map(() =>
-    openWindow(context, place, { words: ['attach', id], rows: 40 }),
-  );
-  assert.ok(stays !== undefined && killed !== undefined && resized !== undefined);
-  for (const window of [stays, killed, resized]) await window.sees(/y a s n · Escape/);
-  expectCode(await answerShown(place, id, 'yes'), 0);
-  await killed.sees('piece0100');
-  process.kill(killed.pid, 'SIGKILL');
-  await resized.resize(70, 24);
-  await untilState(place, id, /runs: has answered/);
-  for (const window of [stays, resized]) {
-    await window.sees(new RegExp(`piece0*${count - 1}[\\s\\S]*ready`)); // all is printed by then
-    const shown = [...(await window.text()).matchAll(/piece(\d{4})/g)].map(([, at]) => Number(at));
-    assert.deepEqual(
-      shown,
-      Array.from({ length: count }, (_, index) => index),
+testDeep(
+  'a burst of 1,000 pieces comes whole, also when one window is killed and one is resized in it',
+  async (context) => {
+    const count = 1_000;
+    // words of nine letters; a list, so that each has a line of its own at any width
+    const words = Array.from(
+      { length: count },
+      (_, index) => `- piece${String(index).padStart(4, '0')}\n`,
     );
-  }
-  stays.press('/quit\r');
-  assert.equal(await stays.ended, 0);
-  expectCode(await runInProcess(place, ['stop', id]), 0);
-});
+    const place = await makeAsking(context, [
+      asks,
+      { type: 'message', parts: [text(words.join(''))], delayMs: 1 },
+    ]);
+    const id = await detach(context, place, ['publish it']);
+    await untilState(place, id, /waits for your answer/);
+    const [stays, killed, resized] = [0, 1, 2].map(() =>
+      openWindow(context, place, { words: ['attach', id], rows: 40 }),
+    );
+    assert.ok(stays !== undefined && killed !== undefined && resized !== undefined);
+    for (const window of [stays, killed, resized]) await window.sees(/y a s n · Escape/);
+    expectCode(await answerShown(place, id, 'yes'), 0);
+    await killed.sees('piece0100');
+    process.kill(killed.pid, 'SIGKILL');
+    await resized.resize(70, 24);
+    await untilState(place, id, /runs: has answered/);
+    for (const window of [stays, resized]) {
+      await window.sees(new RegExp(`piece0${count - 1}[\\s\\S]*ready`)); // all is printed by then
+      const shown = [...(await window.text()).matchAll(/piece(\d{4})/g)].map(([, at]) =>
+        Number(at),
+      );
+      assert.deepEqual(
+        shown,
+        Array.from({ length: count }, (_, index) => index),
+      );
+    }
+    stays.press('/quit\r');
+    assert.equal(await stays.ended, 0);
+    expectCode(await runInProcess(place, ['stop', id]), 0);
+  },
+);
 
 test('an attached window shows the MCP servers of the session, and connects them again', async (context) => {
   const script = serverScript(
@@ -194,10 +199,13 @@ test("a server's question waits for its user, who answers it once from any windo
   expectCode(await runInProcess(place, ['stop', id]), 0);
 });
 
-test("a server's question that nobody answers ends with the user's time limit for answers", async (context) => {
-  const place = await makeAskedByServer(context, 'answer_minutes = 0.02\n');
-  const id = await detach(context, place, ['publish it']);
-  await untilState(place, id, /has answered/);
-  assert.match(toldToModel(place), /\["cancel",null\] \["cancel",null\] \["cancel",null\]/);
-  expectCode(await runInProcess(place, ['stop', id]), 0);
-});
+testDeep(
+  "a server's question that nobody answers ends with the user's time limit for answers",
+  async (context) => {
+    const place = await makeAskedByServer(context, 'answer_minutes = 0.02\n');
+    const id = await detach(context, place, ['publish it']);
+    await untilState(place, id, /has answered/);
+    assert.match(toldToModel(place), /\["cancel",null\] \["cancel",null\] \["cancel",null\]/);
+    expectCode(await runInProcess(place, ['stop', id]), 0);
+  },
+);

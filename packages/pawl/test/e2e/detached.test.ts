@@ -229,7 +229,7 @@ test('the worktree of a session goes with it if nothing in it would be lost, and
   assert.ok(!existsSync(changedFolder));
 });
 
-test('a start that fails leaves no worktree', async (context) => {
+testDeep('a start that fails leaves no worktree', async (context) => {
   const place = await makeAsking(context, [asks]);
   await makeRepository(place);
   await detach(context, place, ['one']);
@@ -345,7 +345,7 @@ test('another user of the machine reaches no socket and no token, and the owner 
   expectCode(await runInProcess(place, ['answer', id, 'no']), 0);
 });
 
-test('what is planted in the folder gets no token and no session', async (context) => {
+testDeep('what is planted in the folder gets no token and no session', async (context) => {
   const place = await makeAsking(context, () => asks);
   const id = await detach(context, place, ['publish it']);
   await untilState(place, id, /waits for your answer/);
@@ -608,34 +608,3 @@ test('of answers to one question from all faces exactly one lands', async (conte
   assert.deepEqual(ran.toSorted(), allowed.toSorted());
   expectCode(await runInProcess(place, ['stop', id]), 0);
 });
-
-testDeep(
-  'whichever face answers first, its answer lands and the others are told',
-  async (context) => {
-    const count = 4;
-    const asked = Array.from({ length: count }, (_, index) =>
-      message(call(`c${index}`, 'bash', { command: `echo ran-${index} >> out.txt` })),
-    );
-    const place = await makeAsking(context, [...asked, done]);
-    const id = await detach(context, place, ['publish all']);
-    const window = openWindow(context, place, { words: ['attach', id] });
-    const faces = [
-      windowFace(window, 'yes', 'y'),
-      commandFace(place, id),
-      ...(await inspectorFaces(context, place, id)),
-    ];
-    for (const [index, first] of faces.entries()) {
-      const { questions } = await untilState(place, id, new RegExp(`your answer: .*ran-${index} `));
-      const [question] = questions;
-      assert.ok(question !== undefined);
-      await window.sees(new RegExp(`ran-${index} [\\s\\S]*y a s n · Escape`));
-      const winner = await race([first], { place, id, question });
-      assert.equal(winner, first.name);
-      const late = faces.filter((face) => face !== first && face.name !== 'yes');
-      assert.equal(await race(late, { place, id, question }), winner);
-    }
-    await untilState(place, id, /runs: has answered/);
-    assert.equal(published(place), 'ran-0\n');
-    expectCode(await runInProcess(place, ['stop', id]), 0);
-  },
-);

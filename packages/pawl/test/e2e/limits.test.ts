@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { runInProcess } from './in-process.js';
 import { expectCode, expectValid, makeServed, readRecords, sessionOf } from './pawl.js';
-import { call, done, last, message } from './wire-words.js';
+import { call, done, message } from './wire-words.js';
 
 /** Approvals without a terminal, and what may be spent. */
 
@@ -22,47 +22,6 @@ test('a call that needs approval is denied, the turn ends: exit 77', async (cont
   for (const way of ['--preset auto', '--on-ask deny', `pawl --resume ${sessionOf(place)}`]) {
     assert.ok(ended.stderr.includes(way), way);
   }
-});
-
-test('the JSON result names the call that needed approval, too', async (context) => {
-  const place = await makeServed(context, [write, done]);
-  const ended = await runInProcess(place, ['-p', 'write', '--preset', 'careful', '--json']);
-  expectCode(ended, 77);
-  const result = readRecords(ended.stdout).at(-1);
-  assert.ok(result?.type === 'result' && /approve write x\.txt/.test(result.message), ended.stdout);
-  assert.equal(ended.stderr, '');
-});
-
-test('with --on-ask deny the model reads the denial and goes on', async (context) => {
-  const place = await makeServed(context, [write, done]);
-  const ended = await runInProcess(place, [
-    '-p',
-    'write',
-    '--preset',
-    'careful',
-    '--on-ask',
-    'deny',
-  ]);
-  expectCode(ended, 0);
-  assert.ok(!existsSync(join(place.workspace, 'x.txt')));
-  expectValid(place.server);
-  assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /"is_error":true/);
-});
-
-for (const preset of ['plan', 'ci'] as const) {
-  test(`the preset ${preset} never asks`, async (context) => {
-    const place = await makeServed(context, [write, done]);
-    expectCode(await runInProcess(place, ['-p', 'write', '--preset', preset]), 0);
-    assert.equal(existsSync(join(place.workspace, 'x.txt')), preset === 'ci');
-  });
-}
-
-test('nothing outside the workspace is written, whatever the preset', async (context) => {
-  const outside = message(call('a', 'write', { path: '../outside.txt', content: 'x' }));
-  const place = await makeServed(context, [outside, done]);
-  expectCode(await runInProcess(place, ['-p', 'write']), 77);
-  assert.ok(!existsSync(join(place.folder, 'outside.txt')));
-  assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /outside the workspace/);
 });
 
 test('a call that policy denies is seen, by people and by programs', async (context) => {

@@ -61,7 +61,7 @@ export const makePlace = (context: TestScope, more: NodeJS.ProcessEnv = {}): Pla
 
 /** A place whose provider is a strict local server. */
 export const makeServed = async (
-  context: TestContext,
+  context: TestScope,
   replies: Replies,
   more: NodeJS.ProcessEnv = {},
 ): Promise<Place & { readonly server: AnthropicServer }> => {

@@ -103,8 +103,8 @@ testAtALevel(
   },
 );
 
-testAtALevel('a kill during the recovery changes nothing', async (context, words) => {
-  const place = await interrupted(context, { command: WAITING }, words);
+testDeep('a kill during the recovery changes nothing', async (context) => {
+  const place = await interrupted(context, { command: WAITING });
   const running = resume(place, '--json');
   await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
   await killed(running);
@@ -167,7 +167,7 @@ test('a launcher that was killed alone: the command still tells its real end', a
   await expectEnd(place, ended);
 });
 
-test('a cancel ends a command that was attached again', async (context) => {
+testDeep('a cancel ends a command that was attached again', async (context) => {
   const place = await interrupted(context, { command: WAITING });
   const running = resume(place, '--json');
   await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, type TestContext, test } from 'node:test';
+import { after, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { tree } from '../../../../test/kit/workspace-tree.js';
@@ -50,8 +50,8 @@ const bash = (place: Place, command: string): void => {
 const TURN = ['-p', 'Clean up.', '--sandbox', 'off'] as const;
 
 /** A workspace as the session finds it, and as it leaves it. Both are kept in copies. */
-const begin = async (context: TestContext): Promise<Stage> => {
-  const place = await makeServed(context, ({ messages }) =>
+const begin = async (): Promise<Stage> => {
+  const place = await makeServed({ after }, ({ messages }) =>
     JSON.stringify(messages).includes('tool_result')
       ? { type: 'message', parts: [{ type: 'text', text: 'Done.' }] }
       : {
@@ -65,11 +65,11 @@ const begin = async (context: TestContext): Promise<Stage> => {
   assert.equal(code, 0, stderr);
   const id = idOf(newestSession(place) ?? '');
   bash(place, 'mkdir kept-1 && cp -a work state kept-1');
-  const after = tree(place.workspace);
+  const changed = tree(place.workspace);
   assert.equal((await runInProcess(place, ['rewind', id, '--at', '0'])).code, 0);
   assert.equal(tree(place.workspace), before);
   bash(place, 'mkdir kept-2 && cp -a work state kept-2');
-  return { ...place, id, trees: [before, after] };
+  return { ...place, id, trees: [before, changed] };
 };
 
 /** Each line is one file: all have to be as before, or as after. */
@@ -197,9 +197,10 @@ const live = async (stage: Stage, life: Life, point: KillPoint | null) => {
   return readSteps(log);
 };
 
+const stage = await begin();
+
 for (const life of LIVES)
   test(`${life.name}, killed at ${KILLS} steps`, async (context) => {
-    const stage = await begin(context);
     const steps = await live(stage, life, null);
     const random = randomFrom(SEED);
     const points = steps.flatMap(({ number: at, name }): KillPoint[] =>
