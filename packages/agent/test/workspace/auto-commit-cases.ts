@@ -247,7 +247,6 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'a very large file is left alone, and that is said',
-    kind: 'too much',
     when: [[{ command: 'truncate -s 21M core' }, { edit: 'a', text: 'x' }]],
     committed: ['M\ta'],
     status: ['?? core'],
@@ -256,14 +255,12 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'very many new files are not committed, and that is said',
-    kind: 'too much',
     when: [[{ command: 'mkdir many; touch many/{1..1001}' }]],
     status: ['?? many/'],
     warning: /1001 files are too many for an automatic commit\. Commit them, or ignore them/,
   },
   {
     title: 'files of a submodule are left alone, and that is said',
-    kind: 'inside',
     given:
       'git clone -q . ../other; git -c protocol.file.allow=always submodule --quiet add ../other sub; git commit -qm sub',
     when: [
@@ -281,7 +278,6 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'a repository that the agent makes inside is left alone',
-    kind: 'inside',
     when: [[{ command: 'git init -q inner; echo x > inner/a; echo x >> a' }]],
     committed: ['M\ta'],
     status: ['?? inner/'],
