@@ -1,7 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
-export { until } from '../../until.js';
-
 const readProc = (name: string): string => {
   try {
     return readFileSync(`/proc/${name}`, 'latin1');

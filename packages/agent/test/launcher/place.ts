@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import { processesWith, until } from '../../../../test/kit/tools/processes.js';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { atEnd, temporaryFolder } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
 import type { LaunchedEnd } from '../../src/command/launched-command.js';
 import {
   type CommandFence,

@@ -6,8 +6,8 @@ import { test } from 'node:test';
 import { openKnown, openSession, placeIn, run } from '../../../../test/kit/mcp/open-servers.js';
 import { plainScript, settingsOf, stdioServer } from '../../../../test/kit/mcp/test-servers.js';
 import { testContext } from '../../../../test/kit/mcp/tool-context.js';
-import { until } from '../../../../test/kit/tools/processes.js';
 import type { TestScope } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
 import type { McpServer } from '../../src/extensions/mcp/server-config.js';
 import { readTools } from '../../src/extensions/mcp/tool.js';
 

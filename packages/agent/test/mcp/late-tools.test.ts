@@ -20,8 +20,8 @@ import {
   type TestModel,
   testModel,
 } from '../../../../test/kit/runtime/stage.js';
-import { until } from '../../../../test/kit/tools/processes.js';
 import { atEnd, type TestScope } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
 import type { McpServer } from '../../src/extensions/mcp/server-config.js';
 import type { SessionServers } from '../../src/extensions/mcp/session-servers.js';
 import { readTools } from '../../src/extensions/mcp/tool.js';

@@ -4,8 +4,9 @@ import { after, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { bundleProgram } from '../../../../test/bundled-program.js';
-import { processesWith, until } from '../../../../test/kit/tools/processes.js';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { countCases } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 
 /**
  * Bubblewrap makes its inner process before it binds its life to the outer one: a kill in between left it waiting for

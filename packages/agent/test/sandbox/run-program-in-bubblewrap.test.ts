@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { until } from '../../../../test/kit/tools/processes.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
 import { startSandboxed } from '../../src/command/sandbox/run-program.js';
 import { MEGABYTE, nodeOrder, runNode } from './sandboxed.js';
 

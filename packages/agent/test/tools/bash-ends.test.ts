@@ -5,7 +5,8 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { bundleProgram } from '../../../../test/bundled-program.js';
-import { processesWith, until } from '../../../../test/kit/tools/processes.js';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
+import { until } from '../../../../test/until.js';
 import { makePlace, type Place } from './context.js';
 
 /** Commands of which some part does not want to die. `ready` is written when all of it runs. */

@@ -5,8 +5,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { processesWith, until } from '../../../../test/kit/tools/processes.js';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
 import type { CommandLevel } from '../../src/policy/decide.js';
 import { makePlace, type Place } from './context.js';
 

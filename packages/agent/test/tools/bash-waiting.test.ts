@@ -10,8 +10,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { type TestContext, test } from 'node:test';
-import { processesWith, until } from '../../../../test/kit/tools/processes.js';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
 import { makePlace, type Place } from './context.js';
 
 /** A command waits behind its fence while the user changes things: the next command finds them as they are now. */

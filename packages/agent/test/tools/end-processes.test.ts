@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { until } from '../../../../test/kit/tools/processes.js';
+import { until } from '../../../../test/until.js';
 import { askToEnd, endTree } from '../../src/command/end-processes.js';
 import { readProcessStat } from '../../src/platform/start-program.js';
 

@@ -1,7 +1,8 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { processesWith, until } from '../../../../test/kit/tools/processes.js';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
+import { until } from '../../../../test/until.js';
 import { makePlace } from './context.js';
 
 test('jobs: a job is listed, shown and killed with all its processes', async (t) => {

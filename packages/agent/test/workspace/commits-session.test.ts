@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { until } from '../../../../test/kit/tools/processes.js';
+import { until } from '../../../../test/until.js';
 import { commitTouched } from '../../src/workspace/auto-commit.js';
 import {
   anHourLater,

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { after, describe, it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { bundleProgram } from '../../../../test/bundled-program.js';
-import { until } from '../../../../test/kit/tools/processes.js';
+import { until } from '../../../../test/until.js';
 import { python } from '../../src/environments/python.js';
 import { javascript } from '../../src/environments/sandboxed-node.js';
 import { runCell, withEnvironment } from './conformance.js';

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import { until } from '../../../../test/kit/tools/processes.js';
 import { atEnd, temporaryFolder } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
 import { type AcpConnection, serveClient } from '../../src/editor/acp-agent.js';
 import { createHost } from '../../src/editor/acp-command.js';
 import type { RunFlags } from '../../src/settings/flags.js';

@@ -3,6 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { atEnd } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
 import {
   expectCode,
   makePlace,
@@ -11,7 +12,6 @@ import {
   type Running,
   startPawl,
   uniqueSleep,
-  until,
 } from '../e2e/pawl.js';
 import { splitLines } from './split-lines.js';
 import { StrictClient } from './strict-client.js';

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { chooseRows, testDeep } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { GOOD, makeRepository, type Repository, shadow } from './after-tools.js';
 import { runInProcess } from './in-process.js';
 import {
@@ -13,7 +14,6 @@ import {
   sessionOf,
   startPawl,
   uniqueSleep,
-  until,
 } from './pawl.js';
 import { call, done, last, message, text } from './wire-words.js';
 

@@ -4,8 +4,9 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Script } from '@pawl/agent/models/scripted-model';
+import { until } from '../../../../test/until.js';
 import { type Environment, prepareAsk, program, startAsk, submit, TRIED } from './asking.js';
-import { expectCode, makePlace, processesWith, readRecords, until } from './pawl.js';
+import { expectCode, makePlace, processesWith, readRecords } from './pawl.js';
 
 /** Programs that would do harm: each hurts nothing, the model is told of it, and the run goes on to its answer. */
 

@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { WireBody } from '../../../../test/servers/anthropic.js';
+import { until } from '../../../../test/until.js';
 import { answerShown, detach, makeAsking, untilState } from './detached-stage.js';
-import { expectCode, makeServed, runPawl, sessionOf, until } from './pawl.js';
+import { expectCode, makeServed, runPawl, sessionOf } from './pawl.js';
 import { openReady, openWindow } from './window.js';
 import { call, done, last, message } from './wire-words.js';
 

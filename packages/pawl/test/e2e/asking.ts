@@ -5,6 +5,7 @@ import type { TestContext } from 'node:test';
 import type { Script } from '@pawl/agent/models/scripted-model';
 import type { TreeEvent } from '@pawl/ask/run/event';
 import { isDeep } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
 import {
   type Ended,
@@ -16,7 +17,6 @@ import {
   readRecords,
   sessionOf,
   startPawl,
-  until,
 } from './pawl.js';
 
 /** Runs `pawl ask` as a user does, with a scripted model. */

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, makePlace, makeServed, type Place, startPawl, until } from './pawl.js';
+import { expectCode, makePlace, makeServed, type Place, startPawl } from './pawl.js';
 
 const write = (file: string, text: string): string => {
   mkdirSync(path.dirname(file), { recursive: true });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
 import {
   bin,
@@ -11,7 +12,6 @@ import {
   readRecords,
   sessionOf,
   startPawl,
-  until,
 } from './pawl.js';
 import { openWindow } from './window.js';
 import { call, done, message, text } from './wire-words.js';

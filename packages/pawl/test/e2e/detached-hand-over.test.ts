@@ -11,6 +11,7 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { atEnd } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
 import {
   answerShown,
   killSession,
@@ -20,7 +21,7 @@ import {
   untilState,
 } from './detached-stage.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, type Place, sessionOf, until } from './pawl.js';
+import { expectCode, type Place, sessionOf } from './pawl.js';
 import { openReady, openWindow } from './window.js';
 import { call, done, message, text } from './wire-words.js';
 

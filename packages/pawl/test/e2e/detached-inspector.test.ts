@@ -5,9 +5,10 @@ import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { openPage, startBrowser, waitUntil } from '../../../../test/kit/inspector/browser.js';
 import { testDeep } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { detach, makeAsking, untilState } from './detached-stage.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, startPawl, until } from './pawl.js';
+import { expectCode, startPawl } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /** The inspector lists detached sessions, and answers their questions once they were read. */

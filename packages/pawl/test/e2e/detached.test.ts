@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { isDeep, testDeep } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import type { WaitingCall } from '../../src/detached/waiting-questions.js';
 import {
   answerShown,
@@ -39,7 +40,6 @@ import {
   start,
   startPawl,
   uniqueSleep,
-  until,
 } from './pawl.js';
 import { openWindow, type Window } from './window.js';
 import { call, done, message, text } from './wire-words.js';

@@ -5,8 +5,9 @@ import { test } from 'node:test';
 import type { Trajectory } from '@pawl/inspector/atif-trajectory';
 import { trajectoryFaults } from '../../../../test/kit/atif/trajectory-faults.js';
 import { makePng } from '../../../../test/servers/sample-pictures.js';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, makeServed, type Place, sessionOf, startPawl, until } from './pawl.js';
+import { expectCode, makeServed, type Place, sessionOf, startPawl } from './pawl.js';
 import { call, done, message, overloaded, text } from './wire-words.js';
 
 /** `pawl export ID --atif`: trajectories of real sessions. */

@@ -10,6 +10,7 @@ import {
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { chooseRows } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
 import {
   bin,
@@ -21,7 +22,6 @@ import {
   sessionOf,
   start,
   startPawl,
-  until,
 } from './pawl.js';
 import { call, done, message, text } from './wire-words.js';
 

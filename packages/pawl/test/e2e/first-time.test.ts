@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, makeServed, until } from './pawl.js';
+import { expectCode, makeServed } from './pawl.js';
 import { openReady } from './window.js';
 import { call, done, message } from './wire-words.js';
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { AnthropicServer } from '../../../../test/servers/anthropic.js';
 import { chooseRows } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { processesOf } from './command-processes.js';
 import { runInProcess } from './in-process.js';
 import {
@@ -14,7 +15,6 @@ import {
   type Place,
   type Running,
   startPawl,
-  until,
 } from './pawl.js';
 import { call, done, last, message } from './wire-words.js';
 

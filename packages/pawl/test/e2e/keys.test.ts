@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { makeServed, processesWith, uniqueSleep, until } from './pawl.js';
+import { until } from '../../../../test/until.js';
+import { makeServed, processesWith, uniqueSleep } from './pawl.js';
 import { openReady } from './window.js';
 import { call, done, last, message } from './wire-words.js';
 

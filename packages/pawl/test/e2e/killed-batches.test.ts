@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { WireBody } from '../../../../test/servers/anthropic.js';
 import { testDeep } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { makeRepository } from './after-tools.js';
 import { processesOf } from './command-processes.js';
 import { killed, resumed, touch, untilItRuns } from './interrupted-command.js';
-import { expectCode, startPawl, until } from './pawl.js';
+import { expectCode, startPawl } from './pawl.js';
 import { call, done, last, message, text } from './wire-words.js';
 
 /**

@@ -5,9 +5,10 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WireBody } from '../../../../test/servers/anthropic.js';
 import { countCases } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { processesOf } from './command-processes.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, expectValid, makeServed, type Place, startPawl, until } from './pawl.js';
+import { expectCode, expectValid, makeServed, type Place, startPawl } from './pawl.js';
 import { call, done, last, message } from './wire-words.js';
 
 /**

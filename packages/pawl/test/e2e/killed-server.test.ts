@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { plainScript } from '../../../../test/kit/mcp/test-servers.js';
 import { chooseRows } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import {
   expectCode,
   expectValid,
@@ -13,7 +14,6 @@ import {
   runPawl,
   startPawl,
   uniqueSleep,
-  until,
 } from './pawl.js';
 import { openReady } from './window.js';
 import { call, done, last, message } from './wire-words.js';

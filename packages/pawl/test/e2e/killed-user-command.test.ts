@@ -1,5 +1,6 @@
 import { test } from 'node:test';
-import { makeServed, processesWith, uniqueSleep, until } from './pawl.js';
+import { until } from '../../../../test/until.js';
+import { makeServed, processesWith, uniqueSleep } from './pawl.js';
 import { openReady } from './window.js';
 
 /** A command that users type themselves (`!command`) is theirs, as in a terminal: it ends with Pawl. */

@@ -9,6 +9,7 @@ import { type Connection, createConnection } from '@pawl/agent/extensions/mcp/co
 import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import { settingsOf } from '../../../../test/kit/mcp/test-servers.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
 import {
   bin,
@@ -18,7 +19,6 @@ import {
   processesWith,
   readRecords,
   uniqueSleep,
-  until,
 } from './pawl.js';
 import { call, done, message, text } from './wire-words.js';
 

@@ -8,6 +8,7 @@ import {
   plainScript,
   serverScript,
 } from '../../../../test/kit/mcp/test-servers.js';
+import { until } from '../../../../test/until.js';
 import {
   expectCode,
   expectValid,
@@ -16,7 +17,6 @@ import {
   runPawl,
   sessionOf,
   startPawl,
-  until,
 } from './pawl.js';
 import { openTerminal } from './pty.js';
 import { call, done, last, message } from './wire-words.js';

@@ -2,16 +2,9 @@ import assert from 'node:assert/strict';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
-import {
-  expectCode,
-  makePlace,
-  type Place,
-  readRecords,
-  sessionOf,
-  startPawl,
-  until,
-} from './pawl.js';
+import { expectCode, makePlace, type Place, readRecords, sessionOf, startPawl } from './pawl.js';
 
 /** A session that no longer writes to its own journal stops with exit code 74, and says what happened. */
 

@@ -6,6 +6,7 @@ import { startChatServer } from '../../../../test/servers/chat.js';
 import type { WireReply } from '../../../../test/servers/reply.js';
 import { makePng } from '../../../../test/servers/sample-pictures.js';
 import { chooseRows } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
 import {
   expectCode,
@@ -16,7 +17,6 @@ import {
   processesWith,
   sessionOf,
   uniqueSleep,
-  until,
 } from './pawl.js';
 import { openWindow, type Window } from './window.js';
 import { done, last } from './wire-words.js';

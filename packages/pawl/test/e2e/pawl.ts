@@ -13,8 +13,6 @@ import {
 import { type TestScope, temporaryFolder } from '../../../../test/temporary-folder.js';
 import { type JsonRecord, recordSchema } from '../../src/headless/record-schema.js';
 
-export { until } from '../../../../test/until.js';
-
 /** Starts the program as a user does: the built bin, in a folder and a home of its own. */
 
 export const root = fileURLToPath(new URL('../../../..', import.meta.url));

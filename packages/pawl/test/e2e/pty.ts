@@ -1,7 +1,8 @@
 import { spawn } from '@lydell/node-pty';
 import { createEmulator } from '../../../../test/kit/terminal/screen.js';
 import type { TestScope } from '../../../../test/temporary-folder.js';
-import { bin, type Place, until } from './pawl.js';
+import { until } from '../../../../test/until.js';
+import { bin, type Place } from './pawl.js';
 
 /** The program in a real terminal. */
 export type Terminal = {

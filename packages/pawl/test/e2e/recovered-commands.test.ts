@@ -12,6 +12,7 @@ import {
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { isDeep, testDeep } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { killLaunchers, launcherLeaders, processesOf } from './command-processes.js';
 import { runInProcess } from './in-process.js';
 import {
@@ -31,7 +32,7 @@ import {
   untilItRuns,
   WAITING,
 } from './interrupted-command.js';
-import { expectCode, makeServed, type Place, readRecords, startPawl, until } from './pawl.js';
+import { expectCode, makeServed, type Place, readRecords, startPawl } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /** Each row of the recovery table in docs/proof/reliability.md: the program is killed while a command runs, and resumed. */

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { moveSecret } from '../../../../test/move-secret.js';
 import { testDeep } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { killLaunchers, processesOf } from './command-processes.js';
 import { runInProcess } from './in-process.js';
 import {
@@ -29,7 +30,7 @@ import {
   untilItRuns,
   WAITING,
 } from './interrupted-command.js';
-import { bin, expectCode, makeServed, type Place, type Running, start, until } from './pawl.js';
+import { bin, expectCode, makeServed, type Place, type Running, start } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /**

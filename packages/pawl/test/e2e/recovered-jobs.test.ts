@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { testDeep } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { processesOf } from './command-processes.js';
 import {
   expectEnd,
@@ -16,7 +17,7 @@ import {
   touch,
   untilItRuns,
 } from './interrupted-command.js';
-import { makeServed, type Place, startPawl, until } from './pawl.js';
+import { makeServed, type Place, startPawl } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /** Rows of the recovery table about background jobs, several commands, and output that could not be written. */

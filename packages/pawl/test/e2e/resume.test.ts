@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { until } from '../../../../test/until.js';
 import { killLaunchers } from './command-processes.js';
 import { runInProcess } from './in-process.js';
 import {
@@ -14,7 +15,6 @@ import {
   sessionOf,
   startPawl,
   uniqueSleep,
-  until,
 } from './pawl.js';
 import { call, done, message, text } from './wire-words.js';
 

@@ -3,8 +3,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { chooseRows } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, makeServed, type Place, startPawl, until } from './pawl.js';
+import { expectCode, makeServed, type Place, startPawl } from './pawl.js';
 import { openReady, openWindow, type Window } from './window.js';
 import { call, done, last, message, overloaded, text } from './wire-words.js';
 

@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { chooseRows, testDeep } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
 import {
   type Ended,
@@ -23,7 +24,6 @@ import {
   sessionOf,
   startPawl,
   uniqueSleep,
-  until,
 } from './pawl.js';
 
 /** Commands that take back what a stored session did, without a key and without a network. */

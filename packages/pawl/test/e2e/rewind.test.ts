@@ -4,8 +4,9 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
+import { until } from '../../../../test/until.js';
 import { plantCheckpoint } from './forged-journal.js';
-import { makeServed, sessionOf, uniqueSleep, until } from './pawl.js';
+import { makeServed, sessionOf, uniqueSleep } from './pawl.js';
 import { openWindow, type WindowOptions } from './window.js';
 import { call, message, text } from './wire-words.js';
 

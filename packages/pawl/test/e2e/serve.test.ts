@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { isEntry, NodeClient } from '../../../../test/kit/serve/node-client.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
 import {
   expectCode,
   makeServed,
@@ -15,7 +16,6 @@ import {
   start,
   startPawl,
   uniqueSleep,
-  until,
 } from './pawl.js';
 import { call, done, message, text } from './wire-words.js';
 

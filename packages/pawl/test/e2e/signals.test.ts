@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
 import { chooseRows, testDeep } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import {
   expectCode,
   expectValid,
@@ -16,7 +17,6 @@ import {
   start,
   startPawl,
   uniqueSleep,
-  until,
 } from './pawl.js';
 import { call, done, last, message, overloaded, text } from './wire-words.js';
 

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { until } from '../../../../test/until.js';
 import { launchPrompt, startSuccessor } from '../../src/detached/launch.js';
 import { listLive } from '../../src/detached/live-records.js';
 import { Stop } from '../../src/process/exit-codes.js';
 import { WORKER_WORD } from '../../src/settings/flags.js';
-import { makePlace, type Place, until } from './pawl.js';
+import { makePlace, type Place } from './pawl.js';
 
 // A process of a detached session that neither speaks nor ends. The launcher is this process.
 

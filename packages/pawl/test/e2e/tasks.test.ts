@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, expectValid, makeServed, startPawl, until } from './pawl.js';
+import { expectCode, expectValid, makeServed, startPawl } from './pawl.js';
 import { call, done, message, text } from './wire-words.js';
 
 /** Tasks: sessions that a session starts, as users meet them. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { bin, makeServed, until } from './pawl.js';
+import { until } from '../../../../test/until.js';
+import { bin, makeServed } from './pawl.js';
 import { openProgram } from './pty.js';
 import { message, text } from './wire-words.js';
 

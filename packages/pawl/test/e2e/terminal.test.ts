@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
+import { until } from '../../../../test/until.js';
 import {
   expectCode,
   expectValid,
@@ -10,7 +11,6 @@ import {
   processesWith,
   runPawl,
   uniqueSleep,
-  until,
 } from './pawl.js';
 import { openTerminal } from './pty.js';
 import { call, done, last, message, overloaded, text } from './wire-words.js';

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, makeServed, type Place, until } from './pawl.js';
+import { expectCode, makeServed, type Place } from './pawl.js';
 import { openTerminal } from './pty.js';
 
 /** A server that a project names in .mcp.json, in the real program. */

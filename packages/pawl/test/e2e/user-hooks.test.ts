@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { expectCode, makePlace, makeServed, root, runPawl, until } from './pawl.js';
+import { until } from '../../../../test/until.js';
+import { expectCode, makePlace, makeServed, root, runPawl } from './pawl.js';
 import { openTerminal } from './pty.js';
 
 // Hooks in the real program: the examples of docs/extend/user-hooks.md, and a project's hook.

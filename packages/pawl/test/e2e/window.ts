@@ -1,7 +1,8 @@
 import type { TestContext } from 'node:test';
 import { spawn } from '@lydell/node-pty';
 import { createEmulator } from '../../../../test/kit/terminal/screen.js';
-import { bin, type Place, until } from './pawl.js';
+import { until } from '../../../../test/until.js';
+import { bin, type Place } from './pawl.js';
 
 /** The program in a real pseudo-terminal, with a screen to look at: what a person would see. */
 export type Window = {

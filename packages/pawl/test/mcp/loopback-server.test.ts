@@ -4,8 +4,8 @@ import { type TestContext, test } from 'node:test';
 import { McpServer } from '@modelcontextprotocol/server';
 import { createConnection } from '@pawl/agent/extensions/mcp/connection';
 import { anyInput, settingsOf } from '../../../../test/kit/mcp/test-servers.js';
-import { until } from '../../../../test/kit/tools/processes.js';
 import { atEnd, temporaryFolder } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
 import { openLoopbackServer } from '../../src/editor/mcp-server.js';
 
 // An MCP server over HTTP on loopback: both eras, and everything that is refused.

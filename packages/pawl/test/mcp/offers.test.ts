@@ -15,9 +15,9 @@ import {
   settingsOf,
   stdioServer,
 } from '../../../../test/kit/mcp/test-servers.js';
-import { until } from '../../../../test/kit/tools/processes.js';
 import type { TestScope } from '../../../../test/temporary-folder.js';
 import { chooseRows } from '../../../../test/tier.js';
+import { until } from '../../../../test/until.js';
 import {
   NO_PROMPTS,
   type SessionPrompts,
