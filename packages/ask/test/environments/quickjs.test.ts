@@ -1,7 +1,9 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { chooseRows } from '../../../../test/tier.js';
 import { quickjs } from '../../src/environments/quickjs/quickjs.js';
+import type { Environment } from '../../src/ports.js';
 import { conforms, runCell, withEnvironment } from './conformance.js';
 
 conforms(quickjs);
@@ -25,22 +27,33 @@ describe('quickjs alone', () => {
       );
     }));
 
-  it('is replaced where the code makes the report of its own cell endless', () =>
-    withEnvironment(quickjs, [], async (environment) => {
-      const report = await runCell(
-        environment,
-        'answer = { get content() { for (;;); }, ready: true }',
-      );
-      assert.deepEqual([report.status, report.variablesLost, report.answer], ['died', 'yes', null]);
-      assert.equal((await runCell(environment, 'print(answer.ready)')).stdout, 'false\n');
-    }));
-
-  it('has no text of a variable that never ends to become one', () =>
-    withEnvironment(quickjs, [], async (environment) => {
-      await runCell(environment, 'endless = { toJSON() { for (;;); } }; kept = 1');
-      assert.equal(await environment.read('endless'), null);
-      assert.equal(await environment.read('kept'), '1');
-    }));
+  /** Each runs a core until the environment gives up. */
+  const endless: readonly (readonly [string, (environment: Environment) => Promise<void>])[] = [
+    [
+      'is replaced where the code makes the report of its own cell endless',
+      async (environment) => {
+        const report = await runCell(
+          environment,
+          'answer = { get content() { for (;;); }, ready: true }',
+        );
+        assert.deepEqual(
+          [report.status, report.variablesLost, report.answer],
+          ['died', 'yes', null],
+        );
+        assert.equal((await runCell(environment, 'print(answer.ready)')).stdout, 'false\n');
+      },
+    ],
+    [
+      'has no text of a variable that never ends to become one',
+      async (environment) => {
+        await runCell(environment, 'endless = { toJSON() { for (;;); } }; kept = 1');
+        assert.equal(await environment.read('endless'), null);
+        assert.equal(await environment.read('kept'), '1');
+      },
+    ],
+  ];
+  for (const [title, look] of chooseRows(endless))
+    it(title, () => withEnvironment(quickjs, [], look));
 
   it('makes no call for code that runs while its report is written', () =>
     withEnvironment(quickjs, [], async (environment) => {
