@@ -84,9 +84,10 @@ const runAll = async (jobs: readonly (() => Promise<void>)[]): Promise<void> => 
   await Promise.all(Array.from({ length: AT_ONCE }, work));
 };
 
-const runChecks = async (checks: readonly Check[]): Promise<readonly string[]> => {
-  const passed = await Promise.all(checks.map((check) => runCheck(root, check)));
-  return checks.filter((_, index) => !passed[index]).map(({ title }) => title);
+/** One after the other: the papers are made of the declarations. Gives the title of one that failed. */
+const runBuilds = async (builds: readonly Check[]): Promise<readonly string[]> => {
+  for (const build of builds) if (!(await runCheck(root, build))) return [build.title];
+  return [];
 };
 
 const compile = async (files: readonly string[]): Promise<CompiledTests | null> => {
@@ -205,7 +206,7 @@ const run = async (
     rmSync(path.join(root, 'packages/pawl/dist/types'), { recursive: true, force: true });
   const [compiled, failedBuilds] = await Promise.all([
     compile(files),
-    runChecks(planOf(extent, files, []).builds),
+    runBuilds(planOf(extent, files, []).builds),
   ]);
   if (compiled === null || failedBuilds.length > 0) {
     compiled?.remove();
