@@ -42,13 +42,20 @@ test('the list is counted in docs/proof/exploration.md', () => {
 
 /** Sessions in which the simulator finds those that `npm test` may choose. */
 const SESSIONS = 300;
-/** These are found within SESSIONS sessions; the deep tier plants all. */
+/** These are found within SESSIONS sessions; the deep tier plants all but the rare ones. */
 const SOON = [
   'a command that was running when the process was killed runs again',
   'a session with a damaged header is left out of the list',
 ];
+/** 8,000 sessions do not show these: only scripts/plant.ts plants them, for longer. */
+const RARE = [
+  'a spending call with nothing left has no limit',
+  'the name of a journal that a killed process has made is not made durable',
+  'an automatic commit does not look for the one that was prepared',
+  'a commit that was prepared is not journaled',
+];
 const candidates = isDeep
-  ? plantedFaults
+  ? plantedFaults.filter(({ harm }) => !RARE.includes(harm))
   : plantedFaults.filter(
       ({ catcher, harm }) => catcher.kind !== 'simulator' || SOON.includes(harm),
     );
