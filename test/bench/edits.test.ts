@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import { measureEdits } from '../../bench/edits/measure.js';
 
 /**
- * Edits with the mistakes of models, over real packages: PAWL_EDIT_COUNT of each of the twelve kinds, always the same ones
- * unless PAWL_EDIT_SEED is set. Known: with seed 1879114216 one edit of three short lines (`}`, `i++;`, `}`), from which a
+ * Edits with the mistakes of models, over real packages: PAWL_COUNT of each of the twelve kinds, always the same ones
+ * so that the shares below can be compared. Known: with seed 1879114216 one edit of three short lines (`}`, `i++;`, `}`), from which a
  * line was left out, fits another place of the file at another depth, and goes there.
  */
 
-const COUNT = Number(process.env.PAWL_EDIT_COUNT ?? 20);
-const SEED = Number(process.env.PAWL_EDIT_SEED ?? 11);
+const COUNT = Number(process.env.PAWL_COUNT ?? 20);
+const SEED = 11;
 
 test('edits with mistakes: none in a wrong place, most right at once, nearly all after one refusal', () => {
   const tried = measureEdits(COUNT, Math.ceil(COUNT / 5), SEED);

@@ -290,7 +290,8 @@ const findLibrary = (line: string): readonly string[] => {
   return library === undefined ? [] : [library];
 };
 
-const askLibraries = async (program: string): Promise<readonly string[]> => {
+/** Null: there is no ldd, it fails, or the program is linked statically. */
+const askLibraries = async (program: string): Promise<readonly string[] | null> => {
   const programs = ownPrograms();
   const ldd = programs.find('ldd');
   const environment = { ...process.env, LC_ALL: 'C' };
@@ -298,15 +299,13 @@ const askLibraries = async (program: string): Promise<readonly string[]> => {
     ldd === null
       ? null
       : await askProgram(ldd, [program], { environment, searchPath: programs.folders });
-  // There is no ldd, or the program is linked statically and may still load files from these
-  // folders.
-  if (answer === null || answer.code !== 0)
-    return LIBRARY_FOLDERS.filter((folder) => existsSync(folder));
-  return answer.output.split('\n').flatMap(findLibrary);
+  return answer === null || answer.code !== 0
+    ? null
+    : answer.output.split('\n').flatMap(findLibrary);
 };
 
 /** By the program and its version on disk. */
-const knownLibraries = new Map<string, Promise<readonly string[]>>();
+const knownLibraries = new Map<string, readonly string[]>();
 
 /**
  * Paths of a program's libraries, asked once while its file stays as it is. The program must be
@@ -315,7 +314,9 @@ const knownLibraries = new Map<string, Promise<readonly string[]>>();
 export const listLibraries = async (program: string): Promise<readonly string[]> => {
   const { size, mtimeMs } = await stat(program);
   const key = `${size} ${mtimeMs} ${program}`;
-  const libraries = knownLibraries.get(key) ?? askLibraries(program);
+  const libraries = knownLibraries.get(key) ?? (await askLibraries(program));
+  // a static program may still load files from these folders
+  if (libraries === null) return LIBRARY_FOLDERS.filter((folder) => existsSync(folder));
   knownLibraries.set(key, libraries);
   return libraries;
 };

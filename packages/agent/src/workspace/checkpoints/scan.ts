@@ -447,12 +447,19 @@ export class WorkspaceLister {
     return found;
   }
 
-  /** The contents of those files that HEAD has; null: there is no commit. */
+  /**
+   * The contents of those files that HEAD has; null: there is no commit. Where git can't say, none
+   * has any.
+   */
   async readCommitted(names: readonly string[]): Promise<ReadonlyMap<string, Buffer> | null> {
     const asked = new Set(names);
     const blobs = new Map<string, string>();
+    let hasCommit = false;
     try {
       await useRepository(this.#place, async (repository) => {
+        const head = await repository.tryAsk(['rev-parse', '--verify', '--quiet', 'HEAD']);
+        hasCommit = head !== null;
+        if (!hasCommit) return;
         const prefix = toName(path.relative(repository.top, this.#place.workspace));
         const words = ['ls-tree', '-r', '-z', '--full-tree', 'HEAD'];
         for (const line of split(await readGit(repository, words))) {
@@ -462,9 +469,9 @@ export class WorkspaceLister {
         }
       });
     } catch (error) {
-      if (error instanceof ProgramFailure) return null;
-      throw error;
+      if (!(error instanceof ProgramFailure)) throw error;
     }
+    if (!hasCommit) return null;
     const contents = await this.readBlobs([...blobs.values()]);
     const committed = new Map<string, Buffer>();
     for (const [name, blob] of blobs) {
