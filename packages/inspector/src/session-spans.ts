@@ -19,6 +19,7 @@ import type { Message } from '@pawl/agent/machine/message';
 import type { Usage, UsageTotals } from '@pawl/agent/machine/settings';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
 import { VERSION } from '@pawl/agent/platform/environment';
+import { cut } from '@pawl/agent/platform/text';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { type Activity, findActivities } from './figures/session-figures.js';
 
@@ -335,7 +336,7 @@ type Redact = (text: string) => string;
  */
 const shownText = (text: string, redact: Redact): string => {
   const clean = redact(text);
-  return clean.length <= CHARACTERS_MAX ? clean : `${clean.slice(0, CHARACTERS_MAX)}…`;
+  return cut(clean, CHARACTERS_MAX);
 };
 
 const toSpanPart = (part: Message['parts'][number]): object => {

@@ -12,6 +12,7 @@ import { collectPastFiles, type PastFiles } from '@pawl/agent/machine/carried-se
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { ProcessEnvironment } from '@pawl/agent/platform/environment';
 import { isWithin, openRegular } from '@pawl/agent/platform/files';
+import { cut } from '@pawl/agent/platform/text';
 import type { Entry } from '@pawl/agent/ports/journal';
 import {
   addWorktree,
@@ -304,7 +305,7 @@ const TEXT_MAX = 200;
 
 const inOneLine = (text: string): string => {
   const quoted = JSON.stringify(text).slice(1, -1);
-  return quoted.length > TEXT_MAX ? `${quoted.slice(0, TEXT_MAX)}…` : quoted;
+  return cut(quoted, TEXT_MAX);
 };
 
 /** One line a text. Of many the last ones are listed, which matter most. */

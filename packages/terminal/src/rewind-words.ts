@@ -9,7 +9,7 @@
 import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { ChangedPath, ChangeSummary, FileLeft } from '@pawl/agent/machine/event';
 import type { State } from '@pawl/agent/machine/state';
-import { plural } from '@pawl/agent/platform/text';
+import { cut, plural } from '@pawl/agent/platform/text';
 import type { Stepped } from '@pawl/agent/ports/session';
 
 /** Files that are named; more are counted. */
@@ -109,7 +109,7 @@ const shortTitle = (title: string): string => {
     .replace(/\s+/g, ' ')
     .trim()
     .replace(/^bash /, '');
-  return line.length <= TITLE_MAX ? line : `${line.slice(0, TITLE_MAX - 1)}…`;
+  return cut(line, TITLE_MAX);
 };
 
 /** The title of the only calls of a turn that changed files; undefined if several did. */

@@ -35,10 +35,12 @@ export type CommandOutput = {
   add(bytes: Buffer): void;
   /** So many bytes are missing here: between those that were added and those that will be. */
   skip(count: number): void;
-  /** The stored output, without terminal escapes, and with a note in place of binary bytes. */
+  /** The stored output as a terminal shows it, with a note in place of binary bytes. */
   text(): string;
   /** Bytes that were dropped. */
   droppedBytes(): number;
+  /** All bytes of the output, with those that were dropped. */
+  totalBytes(): number;
   /** Reports the last progress. Nothing is reported afterwards. Bytes can still be added. */
   finish(): void;
 };
@@ -89,16 +91,57 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
     text() {
       const first = Buffer.concat(head);
       const last = Buffer.concat(tail);
-      const whole =
+      return asShown(
         droppedBytes === 0
           ? decodeText(Buffer.concat([first, last]))
           : `${toWord(decodeText(trimCut(first, 'end')))}\n[${droppedBytes} bytes of ` +
-            `output were dropped here]\n${fromWord(decodeText(trimCut(last, 'start')))}`;
-      return whole.includes('\u001b') ? stripVTControlCharacters(whole) : whole;
+              `output were dropped here]\n${fromWord(decodeText(trimCut(last, 'start')))}`,
+      );
     },
     droppedBytes: () => droppedBytes,
+    totalBytes: () => headBytes + tailBytes + droppedBytes,
     finish: () => progress.finish(),
   };
+};
+
+/** Moves within a line: a return that no line break follows, and a backspace. */
+const MOVES_BACK = /\r(?!\n|$)|[\b]/;
+/** Erases the line to its end (0), to its start (1) or whole (2). */
+const ERASES = /\u001b\[([012]?)K/g;
+/** Characters that no text has stand for the three while the other escapes are removed. */
+const ERASED: readonly string[] = ['\ufdd0', '\ufdd1', '\ufdd2'];
+
+const CHANGES_LINE = new RegExp(`${MOVES_BACK.source}|[${ERASED.join('')}]`);
+
+/** The text as a terminal shows it: without escapes, and of each line what was not overwritten. */
+const asShown = (text: string): string => {
+  if (!MOVES_BACK.test(text)) return withoutEscapes(text);
+  const marked = text.replace(ERASES, (_, which: string) => ERASED[Number(which)] ?? '');
+  return withoutEscapes(marked).split('\n').map(lineAsShown).join('\n');
+};
+
+const withoutEscapes = (text: string): string =>
+  text.includes('\u001b') ? stripVTControlCharacters(text) : text;
+
+/** A progress bar returns to the start of its line and writes over it: its last state stays. */
+const lineAsShown = (line: string): string => {
+  if (!CHANGES_LINE.test(line)) return line;
+  const shown: string[] = [];
+  let column = 0;
+  for (const character of line) {
+    if (character === '\r') column = 0;
+    else if (character === '\b') column = Math.max(0, column - 1);
+    else if (character === ERASED[0]) shown.length = Math.min(column, shown.length);
+    else if (character === ERASED[1]) shown.fill(' ', 0, column + 1);
+    else if (character === ERASED[2]) shown.fill(' ');
+    else {
+      while (shown.length < column) shown.push(' ');
+      shown[column] = character;
+      column += 1;
+    }
+  }
+  const end = line.endsWith('\r') ? '\r' : '';
+  return `${shown.join('').trimEnd()}${end}`;
 };
 
 const isContinuation = (byte: number | undefined): boolean =>

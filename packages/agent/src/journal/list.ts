@@ -9,6 +9,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errorCode, withRegular } from '../platform/files.js';
+import { cut } from '../platform/text.js';
 import type { Header, MachineTypes, SessionInfo } from '../ports/journal.js';
 import type { Recorded } from './codec.js';
 import { cannotRead, JournalError } from './journal-error.js';
@@ -69,7 +70,7 @@ const ANSWER_FORMAT = /^<answer-format>\n[\s\S]*?\n<\/answer-format>\s*/;
 export const titleFrom = (text: string): string => {
   const [typed = ''] = text.trim().replace(ANSWER_FORMAT, '').split(EXPANDED, 1);
   const words = typed.replace(/\s+/g, ' ');
-  return words.length > TITLE_LENGTH_MAX ? `${words.slice(0, TITLE_LENGTH_MAX - 1)}…` : words;
+  return cut(words, TITLE_LENGTH_MAX);
 };
 
 /**

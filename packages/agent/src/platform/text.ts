@@ -1,7 +1,7 @@
 /**
  * Small functions for texts that people and models read. Pure, since pages in a browser use them
- * too. From top to bottom: numbers; the nearest name; errors of paths; and the code blocks of a
- * Markdown text.
+ * too. From top to bottom: numbers; a cut text; the nearest name; errors of paths; and the code
+ * blocks of a Markdown text.
  */
 
 /** `1 line`, `2 lines`; `2 entries` with a plural of its own. */
@@ -14,6 +14,35 @@ export const plural = (count: number, one: string, many = `${one}s`): string =>
  */
 export const groupDigits = (count: number): string =>
   String(count).replace(/\B(?=(?:\d{3})+$)/g, ',');
+
+/** What belongs to the character before it: accents, joiners, variations, tones of skin. */
+const CONTINUES = /^(?:\p{M}|\u200d|[\u{1f3fb}-\u{1f3ff}])/u;
+const JOINER = '\u200d';
+/** No character is longer than so many UTF-16 units: whoever stacks more accents sees fewer. */
+const CHARACTER_UNITS_MAX = 32;
+
+/** Whether the place stands between two UTF-16 units of one code point. */
+const isInCodePoint = (text: string, at: number): boolean =>
+  /^[\udc00-\udfff]$/.test(text.charAt(at)) && /^[\ud800-\udbff]$/.test(text.charAt(at - 1));
+
+/** Whether the place stands within what a person sees as one character. */
+const isInCharacter = (text: string, at: number): boolean =>
+  isInCodePoint(text, at) ||
+  text.charAt(at - 1) === JOINER ||
+  CONTINUES.test(text.slice(at, at + 2));
+
+/** The text's start, at most `most` UTF-16 units long. It ends with a whole character. */
+export const firstCharacters = (text: string, most: number): string => {
+  if (text.length <= most) return text;
+  let end = most;
+  while (end > 0 && most - end < CHARACTER_UNITS_MAX && isInCharacter(text, end)) end -= 1;
+  if (isInCharacter(text, end)) end = isInCodePoint(text, most) ? most - 1 : most;
+  return text.slice(0, end);
+};
+
+/** The text, at most `most` UTF-16 units long: `mark`, which counts, stands for the missing end. */
+export const cut = (text: string, most: number, mark = '…'): string =>
+  text.length <= most ? text : `${firstCharacters(text, most - mark.length)}${mark}`;
 
 /** A Markdown code block whose fence is longer than any run of backticks in the text. */
 export const codeFence = (text: string, language = ''): string => {

@@ -9,6 +9,7 @@
  */
 
 import type { Count, JsonObject } from '@pawl/machine/kernel/shape';
+import { cut } from '../platform/text.js';
 
 /**
  * After an interruption a `pure` call may run again, a `probeable` one can be checked, an `opaque`
@@ -185,11 +186,8 @@ export type JudgedCall = {
 /** Characters of a title in the journal: more than a row of any screen has. */
 const TITLE_CHARACTERS_MAX = 300;
 
-/** A title as it is journaled: shortened, without half a surrogate pair at its end. */
-export const shortTitle = (title: string): string =>
-  title.length <= TITLE_CHARACTERS_MAX
-    ? title
-    : `${title.slice(0, TITLE_CHARACTERS_MAX - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+/** A title as it is journaled. */
+export const shortTitle = (title: string): string => cut(title, TITLE_CHARACTERS_MAX);
 
 /**
  * For a tool that gives no title, and for calls of older journals: the command, or the first text

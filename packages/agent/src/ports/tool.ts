@@ -210,6 +210,8 @@ export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen' | 'hooks'> & {
   readonly droppedBytes?: number;
   /** `text` is the output of a command: of a long one the end matters most, and what went wrong. */
   readonly isLog?: boolean;
+  /** The command of a log ended well: its text is not searched for errors. */
+  readonly endedWell?: boolean;
   /**
    * The tool bounds its text itself, to so many bytes: up to there it is not cut, unless the
    * session's limit is lower than usual or the batch is full.

@@ -11,6 +11,7 @@ import path from 'node:path';
 import type { Settings } from '../machine/settings.js';
 import { isWithin, openRegular, readUpTo, systemFault } from '../platform/files.js';
 import { foreignFolder, isOfOtherUser, repositoryFolders } from '../platform/repository-folders.js';
+import { firstCharacters } from '../platform/text.js';
 import type { Preset } from '../policy/presets.js';
 
 export type InstructionFacts = {
@@ -363,7 +364,7 @@ const WISHES_MAX = 4_000;
 const cutUserText = (wishes: string): string =>
   wishes.length <= WISHES_MAX
     ? wishes
-    : `${wishes.slice(0, WISHES_MAX)}\n[${wishes.length - WISHES_MAX} more characters were ` +
+    : `${firstCharacters(wishes, WISHES_MAX)}\n[${wishes.length - WISHES_MAX} more characters were ` +
       'left out]';
 
 /**

@@ -188,6 +188,7 @@ const outcomeShape: Shape<OutcomeWithoutUsage> = object<OutcomeWithoutUsage>({
   ...otherFields,
   droppedBytes: optional(count),
   isLog: optional(bool),
+  endedWell: optional(bool),
   cutBytes: optional(count),
 });
 

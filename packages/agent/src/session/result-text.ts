@@ -11,7 +11,7 @@ import type { CallOutcome, CallPreview } from '../machine/call.js';
 import { defaultSettings } from '../machine/settings.js';
 import { attempt } from '../platform/attempt.js';
 import type { Joiner } from '../platform/clock.js';
-import { groupDigits } from '../platform/text.js';
+import { firstCharacters, groupDigits } from '../platform/text.js';
 import type { HookReport } from '../ports/hooks.js';
 import type { Blobs } from '../ports/journal.js';
 import type { Job, Jobs, Judgement, ToolOutcome } from '../ports/tool.js';
@@ -217,23 +217,38 @@ const PLACE = /[\w)\]-]\.[a-z]\w{0,5}(?::\d|\(\d|", line \d)/i;
 /** In code that is not the project's. */
 const FOREIGN_PLACE = /\bnode:|node_modules|site-packages/;
 /**
- * Below a line that looks like an error: how many lines are searched for places, and how many
- * places are shown.
+ * Below a line that looks like an error: how many lines are searched; how many of the first ones
+ * are shown, since they have the message, and how many places.
  */
-const PLACE_LINES = 12;
+const SEARCHED_LINES = 12;
+const MESSAGE_LINES = 2;
 const PLACES_MAX = 2;
 
 type Between = {
   /** Number of its first line, and of the first one after it. */
   readonly firstLine: number;
   readonly tailLine: number;
-  /** Those that look like errors, and the places below them, with their numbers. */
+  /** Those that look like errors, and what is below them, with their numbers. */
   readonly errors: readonly string[];
   /** How many other lines look like errors: there was no room for them. */
   readonly moreErrors: number;
 };
 
-/** Lines that look like errors, the first ones, with places below them, in at most `limitBytes`. */
+/** What may still be shown below the last error, and the line at which the search ends. */
+type Below = { readonly messages: number; readonly places: number; readonly end: number };
+
+const NOTHING_BELOW: Below = { messages: 0, places: 0, end: 0 };
+
+/** What is left after a line below an error; null if the line is not shown. */
+const takeBelow = (line: string, below: Below): Below | null => {
+  if (line.trim() === '' || FOREIGN_PLACE.test(line)) return null;
+  const isPlace = PLACE.test(line);
+  if (below.messages === 0 && !(isPlace && below.places > 0)) return null;
+  const messages = Math.max(0, below.messages - 1);
+  return { ...below, messages, places: Math.max(0, below.places - (isPlace ? 1 : 0)) };
+};
+
+/** Lines that look like errors, the first ones, with lines below them, in at most `limitBytes`. */
 const findErrors = (
   lines: readonly string[],
   firstLine: number,
@@ -243,8 +258,7 @@ const findErrors = (
   const alike = new Map<string, number>();
   let bytes = 0;
   let moreErrors = 0;
-  /** How many places of the last error may still be shown, and the line at which its places end. */
-  let places = { remaining: 0, end: 0 };
+  let below = NOTHING_BELOW;
   const show = (line: string, start: string, index: number): boolean => {
     const shown = `${firstLine + index}: ${start}${start.length < line.length ? '…' : ''}`;
     const size = Buffer.byteLength(shown) + 1;
@@ -254,12 +268,12 @@ const findErrors = (
     return true;
   };
   for (const [index, line] of lines.entries()) {
-    const start = line.slice(0, ERROR_LINE_CHARACTERS);
+    const start = firstCharacters(line, ERROR_LINE_CHARACTERS);
     if (!looksLikeError(start)) {
-      if (places.remaining === 0 || index >= places.end) continue;
-      if (SUCCESS.test(start)) places = { ...places, remaining: 0 };
-      else if (PLACE.test(start) && !FOREIGN_PLACE.test(start) && show(line, start, index))
-        places = { ...places, remaining: places.remaining - 1 };
+      if (index >= below.end) continue;
+      if (SUCCESS.test(start)) below = NOTHING_BELOW;
+      const after = takeBelow(start, below);
+      if (after !== null && show(line, start, index)) below = after;
       continue;
     }
     const shape = start.replace(/\d+/g, '0');
@@ -267,7 +281,9 @@ const findErrors = (
     alike.set(shape, times);
     const isShown = times <= ALIKE_MAX && show(line, start, index);
     if (!isShown) moreErrors += 1;
-    places = { remaining: isShown ? PLACES_MAX : 0, end: index + 1 + PLACE_LINES };
+    below = isShown
+      ? { messages: MESSAGE_LINES, places: PLACES_MAX, end: index + 1 + SEARCHED_LINES }
+      : NOTHING_BELOW;
   }
   return { errors, moreErrors };
 };
@@ -275,11 +291,14 @@ const findErrors = (
 /** A cut moves by so many characters at most to stand between two lines. */
 const LINE_CUT_MAX = 2_000;
 
+/** In the output of a command that ended well, such lines are text like any other. */
+const NO_ERRORS_SOUGHT = { errors: [], moreErrors: 0 } as const;
+
 /**
  * Cuts the output of a command: more of its end than of its beginning, and between them the lines
- * that look like errors. It cuts between lines, unless they are long.
+ * that look like errors, unless it ended well. It cuts between lines, unless they are long.
  */
-const cutLog = (text: string, limitBytes: number): Cut | null => {
+const cutLog = (text: string, limitBytes: number, endedWell: boolean): Cut | null => {
   if (isWithin(text, limitBytes)) return null;
   const ends = cutEnds(text, limitBytes * LOG_HEAD_SHARE, limitBytes * LOG_TAIL_SHARE);
   // Both cuts move to a line break; 0: there is none near, since the line is long.
@@ -297,7 +316,7 @@ const cutLog = (text: string, limitBytes: number): Cut | null => {
     between: {
       firstLine,
       tailLine: firstLine + countLines(missing) - 1,
-      ...findErrors(missing.split('\n'), firstLine, roomBytes),
+      ...(endedWell ? NO_ERRORS_SOUGHT : findErrors(missing.split('\n'), firstLine, roomBytes)),
     },
   };
 };
@@ -314,7 +333,7 @@ const showCut = ({ head, tail, leftOutBytes, between }: Cut, stored: string): st
   if (errors.length === 0) return `${head}\n… ${count} …\n${tail}`;
   const more = moreErrors === 0 ? '' : `${groupDigits(moreErrors)} more lines look like errors; `;
   return [
-    `${head}\n… ${count}; these of them look like errors:`,
+    `${head}\n… ${count}; lines that look like errors:`,
     ...errors,
     `… ${more}the end, from line ${tailLine} on:`,
     tail,
@@ -369,14 +388,16 @@ export class BatchRoom {
  * it.
  */
 export const cutOutcome = async (
-  { droppedBytes, isLog = false, cutBytes: _, ...outcome }: ToolOutcome,
+  { droppedBytes, isLog = false, endedWell = false, cutBytes: _, ...outcome }: ToolOutcome,
   limitBytes: number,
   blobs: Blobs,
   why = '',
 ): Promise<CallOutcome> => {
   const diffCut = outcome.diff === undefined ? null : cutText(outcome.diff, limitBytes);
   const diff = diffCut === null ? {} : { diff: showCut(diffCut, 'this is for display only') };
-  const cut = (isLog ? cutLog : cutText)(outcome.text, limitBytes);
+  const cut = isLog
+    ? cutLog(outcome.text, limitBytes, endedWell)
+    : cutText(outcome.text, limitBytes);
   if (cut === null) return { ...outcome, ...diff };
   const stored = await attempt(() => blobs.put(outcome.text));
   if (stored.kind === 'fault') {

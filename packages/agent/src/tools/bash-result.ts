@@ -79,7 +79,8 @@ export const commandOutcome = (
   const text = show(describeEnd(end), endLines(output, end, place));
   if (how.kind !== 'exited' || how.code !== 0) return { ...failed(text), ...common };
   // no summary without output, since the text says so
-  return { status: 'ok', text, ...common, ...(shown === NO_OUTPUT ? { summary: '' } : {}) };
+  const summary = shown === NO_OUTPUT ? { summary: '' } : {};
+  return { status: 'ok', text, ...common, endedWell: true, ...summary };
 };
 
 const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
@@ -144,7 +145,7 @@ export const FILTERED_ARCHITECTURES: readonly string[] = ['x64', 'arm64'];
 /** Whether the output may lack its end, as MAY_LACK_ITS_END says: never if the filter is on. */
 const mayLackItsEnd = (output: CommandOutput, level: CommandLevel): boolean =>
   (level === 'off' || !FILTERED_ARCHITECTURES.includes(process.arch)) &&
-  output.text().length + output.droppedBytes() > PIPE_BYTES;
+  output.totalBytes() > PIPE_BYTES;
 
 const hintLines = (hint: string | null): readonly string[] => (hint === null ? [] : [`[${hint}]`]);
 

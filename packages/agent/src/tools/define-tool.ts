@@ -16,6 +16,7 @@ import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema';
 import * as v from 'valibot';
 import { type BaseIssue, type GenericSchema, type InferOutput, safeParse } from 'valibot';
 import type { CallPreview } from '../machine/call.js';
+import { cut } from '../platform/text.js';
 import { type JsonLimits, parseBounded } from '../platform/untrusted-input.js';
 import type { CallTraits } from '../policy/judged-call.js';
 import type {
@@ -123,8 +124,7 @@ const findFaults = (
   return [...byField.values()];
 };
 
-const shortField = (field: string): string =>
-  field.length <= FIELD_CHARACTERS_MAX ? field : `${field.slice(0, FIELD_CHARACTERS_MAX)}…`;
+const shortField = (field: string): string => cut(field, FIELD_CHARACTERS_MAX);
 
 /** One message with all faults and the fields that there are. */
 const refuseInput = (

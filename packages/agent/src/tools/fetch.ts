@@ -10,6 +10,7 @@
 
 import * as v from 'valibot';
 import type { ProcessEnvironment } from '../platform/environment.js';
+import { firstCharacters } from '../platform/text.js';
 import type { CallFacts } from '../policy/judged-call.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { defineTool } from './define-tool.js';
@@ -161,7 +162,7 @@ const describe = async ({ answer, url }: Page): Promise<ToolOutcome> => {
   const head = `[${url.href}: ${statusLine}, ${kind || 'no type'}${remark}${form}${end}]`;
   const body = read.text.trim() === '' ? '[no text]' : read.text.trim();
   if (isGood) return { status: 'ok', text: `${head}\n${body}` };
-  return failed(`${head}\n${body.slice(0, ERROR_PAGE_CHARACTERS_MAX)}`);
+  return failed(`${head}\n${firstCharacters(body, ERROR_PAGE_CHARACTERS_MAX)}`);
 };
 
 const stopped = (signal: AbortSignal): ToolOutcome => {

@@ -17,6 +17,7 @@ import type { CallPreview } from '../machine/call.js';
 import { createSeenFiles, joinLines, missingLines, wholeFile } from '../machine/carried-session.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
+import { firstCharacters } from '../platform/text.js';
 import { protectionInWorkspace, type UserPlaces } from '../policy/paths.js';
 import type {
   FileHashes,
@@ -276,7 +277,7 @@ const shortenPatch = (patch: string | undefined, shown: string, { before }: File
       `be shown)\n`
     );
   if (patch.length <= DIFF_CHARACTERS_MAX) return patch;
-  return `${patch.slice(0, DIFF_CHARACTERS_MAX)}\n(the rest of the change is not shown)\n`;
+  return `${firstCharacters(patch, DIFF_CHARACTERS_MAX)}\n(the rest of the change is not shown)\n`;
 };
 
 // ---- The memory of files ----

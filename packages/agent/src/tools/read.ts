@@ -12,7 +12,7 @@ import * as v from 'valibot';
 import type { ShownLines } from '../machine/call.js';
 import { wholeFile } from '../machine/carried-session.js';
 import { holdFolder } from '../platform/files.js';
-import { plural } from '../platform/text.js';
+import { firstCharacters, plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
   type Aliases,
@@ -159,7 +159,7 @@ const showLine = (line: string, number: number): string => {
   const text = line.endsWith('\r') ? line.slice(0, -1) : line;
   if (text.length <= LINE_CHARACTERS_MAX) return `${number}\t${text}`;
   const rest = text.length - LINE_CHARACTERS_MAX;
-  return `${number}\t${text.slice(0, LINE_CHARACTERS_MAX)} … ${rest} more characters in this line`;
+  return `${number}\t${firstCharacters(text, LINE_CHARACTERS_MAX)} … ${rest} more characters in this line`;
 };
 
 /** A result with the lines that it shows in full. */

@@ -19,7 +19,7 @@ import { findProgram, findRepositoryProgram, type ProgramPath } from '../platfor
 import { repositoryFolders } from '../platform/repository-folders.js';
 import { type ProgramEnd, ProgramFailure, runProgram, settleAll } from '../platform/run-program.js';
 import { SYSTEM_SHELL } from '../platform/start-program.js';
-import { plural } from '../platform/text.js';
+import { firstCharacters, plural } from '../platform/text.js';
 import { levelOfCall } from '../policy/decide.js';
 import { namesItsFiles } from '../policy/judged-call.js';
 import type { HookContext, HookReport } from '../ports/hooks.js';
@@ -384,7 +384,7 @@ const formatText = async (
       return { kind: 'broken', why: `${chosen.program} can't be started` };
     if (code !== 0) {
       const lines = errors.split('\n').filter((line) => line.trim() !== '');
-      const why = lines.slice(0, WHY_LINES).join('\n').slice(0, WHY_CHARACTERS);
+      const why = firstCharacters(lines.slice(0, WHY_LINES).join('\n'), WHY_CHARACTERS);
       return { kind: 'refuses', why: why === '' ? 'it did not say why' : why };
     }
     const printed = editableText(decodeFile(output));
@@ -499,7 +499,7 @@ const reportOutcomes = async (
 const WARNING_CHARACTERS_MAX = 200;
 
 const firstLine = (why: string): string =>
-  (why.split('\n')[0] ?? '').slice(0, WARNING_CHARACTERS_MAX);
+  firstCharacters(why.split('\n')[0] ?? '', WARNING_CHARACTERS_MAX);
 
 const DIFF_CHARACTERS_MAX = 3_000;
 const DIFFS_CHARACTERS_MAX = 8_000;

@@ -62,6 +62,7 @@ import {
   type ProcessIdentity,
   startProgram,
 } from '../platform/start-program.js';
+import { cut } from '../platform/text.js';
 
 export type GitPlace = {
   /** Real absolute path. */
@@ -1116,6 +1117,5 @@ export const oneLine = (text: string): string => {
     .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
     .replace(/\p{Cf}/gu, '')
     .trim();
-  const characters = [...line];
-  return characters.length <= SHOWN_MAX ? line : `${characters.slice(0, SHOWN_MAX).join('')}…`;
+  return cut(line, SHOWN_MAX);
 };

@@ -57,7 +57,16 @@ const testLog = (more: Readonly<Record<number, string>>): string =>
   ).join('\n');
 
 const cutLog = async (text: string, limitBytes = 30_720): Promise<string> =>
-  (await cutOutcome({ status: 'ok', text, isLog: true }, limitBytes, noBlobs)).text;
+  (await cutOutcome({ status: 'failed', text, isLog: true }, limitBytes, noBlobs)).text;
+
+test('the output of a command that ended well is not searched for errors', async () => {
+  const text = testLog({ 1500: '+displays usage errors for problems' });
+  const outcome: ToolOutcome = { status: 'ok', text, isLog: true };
+  const shown = async (one: ToolOutcome): Promise<string> =>
+    (await cutOutcome(one, 30_720, noBlobs)).text;
+  assert.match(await shown(outcome), /1500: \+displays/, 'the control: a job that runs');
+  assert.doesNotMatch(await shown({ ...outcome, endedWell: true }), /displays|look like errors/);
+});
 
 test('of a long log the model sees 4 kB of its head, 20 kB of its tail, and lines between that look like errors', async () => {
   const text = testLog({
@@ -69,7 +78,7 @@ test('of a long log the model sees 4 kB of its head, 20 kB of its tail, and line
   });
   const shown = await cutLog(text);
   const parts =
-    /^(.*)\n… ([\d,]+) bytes left out \(from line (\d+) to line (\d+)\); read or search blob:f00 for the whole output; these of them look like errors:\n(.*)\n… the end, from line (\d+) on:\n(.*)$/s.exec(
+    /^(.*)\n… ([\d,]+) bytes left out \(from line (\d+) to line (\d+)\); read or search blob:f00 for the whole output; lines that look like errors:\n(.*)\n… the end, from line (\d+) on:\n(.*)$/s.exec(
       shown,
     ) ?? assert.fail(shown);
   const [, head = '', leftOut = '', first = '', last = '', errors = '', next = '', tail = ''] =
@@ -89,7 +98,7 @@ test('of a long log the model sees 4 kB of its head, 20 kB of its tail, and line
   ]);
 });
 
-test('below a line that looks like an error, two places of the own source are shown', async () => {
+test('below a line that looks like an error, its message and two places of the own source are shown', async () => {
   const shown = await cutLog(
     testLog({
       1500: 'not ok 1500 - adds',
@@ -97,24 +106,34 @@ test('below a line that looks like an error, two places of the own source are sh
       1502: '  at run (/src/node_modules/tape/index.js:3:4)',
       1503: '  at Test.<anonymous> (/src/test/add.test.cjs:14:3)',
       1504: '  expected: 7',
-      1505: '  at /src/add.cjs:3',
-      1506: '  at /src/main.cjs:9',
+      1505: '  actual: 8',
+      1506: '  at /src/add.cjs:3',
+      1507: '  at /src/main.cjs:9',
       2000: '  at /src/elsewhere.cjs:1',
       2500: 'Traceback (most recent call last):',
       2501: '  File "/src/add.py", line 12, in add',
       3000: "thread 'main' panicked",
       3001: 'ok 3001 - names src/main.rs:3',
       3002: '  --> src/later.rs:3:5',
+      3500: 'ERROR in ./src/m1700.ts:14:7',
+      3501: '',
+      3502: "TS2322: Type 'string' is not assignable to type 'number'.",
+      3503: '  const size: number = name;',
+      3504: '  ^^^^',
     }),
   );
   const [, errors = ''] = /look like errors:\n(.*)\n… the end/s.exec(shown) ?? assert.fail(shown);
   assert.deepEqual(errors.split('\n'), [
     '1500: not ok 1500 - adds',
     '1503:   at Test.<anonymous> (/src/test/add.test.cjs:14:3)',
-    '1505:   at /src/add.cjs:3',
+    '1504:   expected: 7',
+    '1506:   at /src/add.cjs:3',
     '2500: Traceback (most recent call last):',
     '2501:   File "/src/add.py", line 12, in add',
     "3000: thread 'main' panicked",
+    '3500: ERROR in ./src/m1700.ts:14:7',
+    "3502: TS2322: Type 'string' is not assignable to type 'number'.",
+    '3503:   const size: number = name;',
   ]);
 });
 

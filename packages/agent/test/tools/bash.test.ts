@@ -164,6 +164,26 @@ test('bash: huge output keeps its beginning and its end and counts the rest', as
   assert.ok(place.progress.every((text) => text.length < 10_000));
 });
 
+test('of a line that a program wrote over, the model reads what a terminal would show', () => {
+  const shown = (written: string): string => {
+    const output = createCommandOutput(() => undefined);
+    output.add(Buffer.from(written));
+    return output.text();
+  };
+  const bar = Array.from({ length: 3_000 }, (_, at) => `\r\u001b[K${at / 30}% building`).join('');
+  const rows: readonly (readonly [written: string, read: string])[] = [
+    [`start\n${bar}\rdone\u001b[K\nend\n`, 'start\ndone\nend\n'],
+    ['100% ready\r 20%\n', ' 20% ready\n'],
+    ['one\b\b\u001b[32mX\u001b[0m\n', 'oXe\n'],
+    ['one two\u001b[3D\u001b[1K\rA\n', 'A\n'],
+    ['a\u001b]0;title\u0007b\rc\n', 'cb\n'],
+    ['\u{1f980} crab\r\u{1f41d}\n', '\u{1f41d} crab\n'],
+    ['windows\r\nlines\r\n', 'windows\r\nlines\r\n'],
+    ['half a line\r', 'half a line\r'],
+  ];
+  for (const [written, read] of rows) assert.equal(shown(written), read);
+});
+
 test('the beginning of a huge output ends with a whole character, and with each that is whole', () => {
   const beginning = (text: string): string => {
     const output = createCommandOutput(() => undefined);

@@ -3,6 +3,7 @@
  * sub-calls; before them, how numbers and cuts look. `…Words` make sentences.
  */
 
+import { firstCharacters } from '@pawl/agent/platform/text';
 import type { CellReport, CellVariable } from './cell-types.js';
 import type { InputFacts } from './settings.js';
 import type { FinishedCell, Outcome, Run } from './state.js';
@@ -26,8 +27,6 @@ const isSplit = (text: string, at: number): boolean => {
   const code = text.charCodeAt(at);
   return code >= 0xdc00 && code <= 0xdfff;
 };
-const cutHead = (text: string, length: number): string =>
-  text.slice(0, isSplit(text, length) ? length - 1 : length);
 const cutTail = (text: string, length: number): string => {
   const from = text.length - length;
   return text.slice(isSplit(text, from) ? from + 1 : from);
@@ -41,7 +40,7 @@ export const cutCharacters = (text: string, most: number): string => {
   if (text.length <= most) return text;
   const half = Math.floor(most / 2);
   const missing = counted(text.length - 2 * half, 'character');
-  return `${cutHead(text, half)}\n[… ${missing} left out …]\n${cutTail(text, half)}`;
+  return `${firstCharacters(text, half)}\n[… ${missing} left out …]\n${cutTail(text, half)}`;
 };
 
 // ---- The task ----
@@ -93,7 +92,7 @@ const inputWords = (inputs: readonly InputFacts[]): string => {
 const promptWords = (prompt: string): string =>
   prompt.length <= promptShownMax
     ? `${prompt}\n\nThe variable \`context\` holds this text, too.`
-    : `${cutHead(prompt, promptShownMax)}\n\n[This is the beginning. The variable \`context\` ` +
+    : `${firstCharacters(prompt, promptShownMax)}\n\n[This is the beginning. The variable \`context\` ` +
       `holds the whole text: ${counted(prompt.length, 'character')}.]`;
 
 const iterationWords = (iteration: number, most: number): string =>

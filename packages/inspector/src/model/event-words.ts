@@ -3,6 +3,7 @@
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
+import { cut } from '@pawl/agent/platform/text';
 import { durationText, moneyText, plural } from './figure-text.js';
 import { callName, type SessionIndex } from './session-index.js';
 
@@ -17,7 +18,7 @@ const shortText = (text: string): string => {
     .slice(0, 4 * TEXT_MAX)
     .replace(/\s+/g, ' ')
     .trim();
-  return line.length > TEXT_MAX ? `${line.slice(0, TEXT_MAX - 1)}…` : line;
+  return cut(line, TEXT_MAX);
 };
 
 const replyWords = ({ parts }: Pick<Message, 'parts'>): string => {

@@ -8,6 +8,7 @@
 
 import type { Usage } from '@pawl/agent/machine/settings';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
+import { cut } from '@pawl/agent/platform/text';
 import {
   getCacheShare,
   type RequestFigures,
@@ -75,8 +76,7 @@ const lastWords = ({ steps }: SessionHistory): readonly Highlight[] => {
     .replace(/[`*#]+/g, '')
     .replace(/\s+/g, ' ')
     .trim();
-  const shown =
-    plainText.length > LAST_WORDS_MAX ? `${plainText.slice(0, LAST_WORDS_MAX)}…` : plainText;
+  const shown = cut(plainText, LAST_WORDS_MAX);
   return [{ question: 'happened', seq: reply.seq, answer: [shown] }];
 };
 

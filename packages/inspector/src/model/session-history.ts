@@ -7,6 +7,7 @@
 import { type JournalStep, stepEntry } from '@pawl/agent/journal/steps';
 import { agent, initialState } from '@pawl/agent/machine/machine';
 import type { State } from '@pawl/agent/machine/state';
+import { cut } from '@pawl/agent/platform/text';
 import type { Entry, Header } from '@pawl/agent/ports/journal';
 import { FigureCollector } from '../figures/collect-figures.js';
 import type { SessionFigures } from '../figures/session-figures.js';
@@ -118,7 +119,7 @@ type StepMarker = Omit<Marker, 'seq'>;
 
 const oneLine = (text: string): string => {
   const line = text.replace(/\s+/g, ' ').trim();
-  return line.length > 140 ? `${line.slice(0, 139)}…` : line;
+  return cut(line, 140);
 };
 
 const eventMarkers = ({ event, before }: JournalStep): readonly StepMarker[] => {

@@ -6,6 +6,7 @@
  * part; commands to copy; and the rows in sight of a long list.
  */
 
+import { firstCharacters } from '@pawl/agent/platform/text';
 import { clockText, dayText } from '../model/figure-text.js';
 
 type Child = Node | string | null;
@@ -156,7 +157,7 @@ const LEAF_MAX = 20_000;
 const leafText = (value: unknown): string => {
   if (typeof value !== 'string' || value.length <= LEAF_MAX)
     return JSON.stringify(value) ?? 'undefined';
-  return `${JSON.stringify(value.slice(0, LEAF_MAX))} and ${value.length - LEAF_MAX} characters more`;
+  return `${JSON.stringify(firstCharacters(value, LEAF_MAX))} and ${value.length - LEAF_MAX} characters more`;
 };
 
 const leaf = (value: unknown): HTMLElement =>

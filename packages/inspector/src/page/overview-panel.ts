@@ -3,7 +3,7 @@
  * the story of each crash, and its turns.
  */
 
-import { groupDigits } from '@pawl/agent/platform/text';
+import { cut, groupDigits } from '@pawl/agent/platform/text';
 import { getCacheShare, type SessionFigures } from '../figures/session-figures.js';
 import { crashStories } from '../model/crash-story.js';
 import {
@@ -42,7 +42,7 @@ export const sessionTitle = (history: SessionHistory): string => {
     .replace(/\s+/g, ' ')
     .trim();
   if (line === '') return history.header.sessionId;
-  return line.length > TITLE_MAX ? `${line.slice(0, TITLE_MAX - 1)}…` : line;
+  return cut(line, TITLE_MAX);
 };
 
 const figuresTable = (

@@ -3,7 +3,7 @@
  * the beginning that is equal in the request before it: that is shown apart from the rest.
  */
 
-import { groupDigits } from '@pawl/agent/platform/text';
+import { firstCharacters, groupDigits } from '@pawl/agent/platform/text';
 import { moneyText, percentText } from '../model/figure-text.js';
 import {
   type RequestPart,
@@ -23,7 +23,7 @@ const CHARACTERS_MAX = 100_000;
 const shortened = (text: string): string =>
   text.length <= CHARACTERS_MAX
     ? text
-    : `${text.slice(0, CHARACTERS_MAX)}\n… ${groupDigits(text.length - CHARACTERS_MAX)} characters more`;
+    : `${firstCharacters(text, CHARACTERS_MAX)}\n… ${groupDigits(text.length - CHARACTERS_MAX)} characters more`;
 
 /** A part of the request: closed if it is as in the request before. */
 const partView = (

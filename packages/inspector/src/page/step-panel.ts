@@ -4,6 +4,7 @@
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
+import { cut } from '@pawl/agent/platform/text';
 import type { Edge } from '@pawl/machine/kernel/table';
 import { clockText, dayText, plural } from '../model/figure-text.js';
 import { type ValueDifference, valueDifferences } from '../model/session-history.js';
@@ -121,7 +122,7 @@ const VALUE_CHARACTERS = 400;
 const valueText = (value: unknown): string => {
   if (value === undefined) return '–';
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return text.length > VALUE_CHARACTERS ? `${text.slice(0, VALUE_CHARACTERS)}…` : text;
+  return cut(text, VALUE_CHARACTERS);
 };
 
 const differenceRow = ({ path, before, after }: ValueDifference): HTMLElement =>

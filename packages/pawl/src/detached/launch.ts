@@ -21,6 +21,7 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import { dataFolder } from '@pawl/agent/platform/environment';
 import { isWithin, readTextOrEmptySync } from '@pawl/agent/platform/files';
 import { NODE_PROGRAM, startProgram } from '@pawl/agent/platform/start-program';
+import { firstCharacters } from '@pawl/agent/platform/text';
 import { oneLine, warningText } from '@pawl/terminal/paint';
 import { safe } from '@pawl/terminal/safe-text';
 import { writeError } from '@pawl/terminal/write';
@@ -311,7 +312,7 @@ export const launchPrompt = (
 ): Promise<Launched> =>
   oneAtATime(async () => {
     const { flags: chosen, ...more } = await chooseFolder(flags);
-    const title = prompt.typed.slice(0, TITLE_MAX);
+    const title = firstCharacters(prompt.typed, TITLE_MAX);
     const own = storableFlags(chosen);
     const request = { flags: own, prompt, resume: null, title, begins: 'now', ...more } as const;
     return launch(request, process.cwd(), limitMs);
@@ -347,7 +348,11 @@ export const startSuccessor = async (
 ): Promise<Successor> => {
   const log = newLog();
   const request = { prompt: null, resume: sessionId, begins: 'afterLauncher', log } as const;
-  const whole = { ...request, flags: storableFlags(flags), title: title.slice(0, TITLE_MAX) };
+  const whole = {
+    ...request,
+    flags: storableFlags(flags),
+    title: firstCharacters(title, TITLE_MAX),
+  };
   const { child, first } = await start(whole, process.cwd(), limitMs);
   const cancel = async (): Promise<void> => {
     child.kill('SIGKILL');

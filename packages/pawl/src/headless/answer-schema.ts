@@ -11,7 +11,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { createContext, Script } from 'node:vm';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
 import { attemptNow } from '@pawl/agent/platform/attempt';
-import { findFences, pathErrorText } from '@pawl/agent/platform/text';
+import { cut, findFences, pathErrorText } from '@pawl/agent/platform/text';
 import { usageStop } from '../settings/flags.js';
 
 /** The JSON of an answer as text and value, or what is wrong with the answer. */
@@ -77,7 +77,7 @@ const WHY_MAX = 2_000;
 
 const faulty = (why: string): CheckedAnswer => ({
   kind: 'faulty',
-  why: why.length > WHY_MAX ? `${why.slice(0, WHY_MAX)} … and more` : why,
+  why: cut(why, WHY_MAX, ' … and more'),
 });
 
 const CHECK_MS = 2_000;

@@ -21,7 +21,7 @@ import {
 } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
 import { catalogueFacts, knownModels, modelsLike } from '@pawl/agent/models/catalogue';
-import { plural } from '@pawl/agent/platform/text';
+import { firstCharacters, plural } from '@pawl/agent/platform/text';
 import type { ApprovalRequest } from '@pawl/agent/policy/approval-question';
 import type { Preset, RuleSubject } from '@pawl/agent/policy/presets';
 import type { ModelFacts } from '@pawl/agent/ports/model';
@@ -93,7 +93,8 @@ const helpRows = (look: Look, prompts: readonly Choice[]): readonly Safe[] => [
           look,
           safe`Skills and commands of your own`,
           prompts.map(
-            ({ text, about }) => [`/${text}`, about.slice(0, SKILL_ABOUT_CHARACTERS_MAX)] as const,
+            ({ text, about }) =>
+              [`/${text}`, firstCharacters(about, SKILL_ABOUT_CHARACTERS_MAX)] as const,
           ),
         ),
         safe``,

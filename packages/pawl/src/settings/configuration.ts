@@ -24,7 +24,7 @@ import {
 import { configFolder, type ProcessEnvironment } from '@pawl/agent/platform/environment';
 import { isWithin, readRegular, readRegularSync } from '@pawl/agent/platform/files';
 import { isOfOtherUser, repositoryFolders } from '@pawl/agent/platform/repository-folders';
-import { nearestWord, plural } from '@pawl/agent/platform/text';
+import { cut, nearestWord, plural } from '@pawl/agent/platform/text';
 import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
 import type { WrittenRule } from '@pawl/agent/policy/presets';
 import { describeRule } from '@pawl/agent/policy/rules';
@@ -698,8 +698,7 @@ const NAME_MAX = 60;
 /** Faults to show. Further ones are counted. */
 const FAULTS_MAX = 10;
 
-const shorten = (key: string): string =>
-  key.length > NAME_MAX ? `${key.slice(0, NAME_MAX)}…` : key;
+const shorten = (key: string): string => cut(key, NAME_MAX);
 
 const unknownKey = (key: string): string => {
   const name = key.split('.').at(-1) ?? key;

@@ -24,6 +24,7 @@ import {
 } from '../../platform/find-program.js';
 import { type ProgramEnd, ProgramFailure, runProgram } from '../../platform/run-program.js';
 import { SYSTEM_SHELL } from '../../platform/start-program.js';
+import { cut, firstCharacters } from '../../platform/text.js';
 import { parseBounded } from '../../platform/untrusted-input.js';
 import type { SandboxLevel } from '../../policy/decide.js';
 import type { HookDecision, HookVerdict } from '../../policy/judged-call.js';
@@ -391,9 +392,9 @@ const DECISIONS: Readonly<Record<string, HookDecision>> = {
 };
 
 /** Without half characters (lone surrogates), since providers refuse requests that have one. */
-const cut = (text: string): string => {
+const cutOutput = (text: string): string => {
   const trimmed = text.trim();
-  const limited = trimmed.length > TEXT_MAX ? `${trimmed.slice(0, TEXT_MAX)}…` : trimmed;
+  const limited = cut(trimmed, TEXT_MAX);
   return limited.replace(/\p{Surrogate}/gu, '\ufffd');
 };
 
@@ -401,7 +402,7 @@ const answerText = (answer: object, key: string): string | null => {
   const text: unknown = Reflect.get(answer, key);
   if (text === undefined || text === null) return null;
   if (typeof text !== 'string') throw new HookFault(`its ${key} is no text`);
-  return cut(text) === '' ? null : cut(text);
+  return cutOutput(text) === '' ? null : cutOutput(text);
 };
 
 /** The answer in an object. Fields that we don't know are ignored. */
@@ -421,7 +422,7 @@ const parseAnswer = (answer: object, moment: HookMoment): HookAnswer => {
 };
 
 const firstLine = (text: string): string =>
-  cut((text.trim().split('\n')[0] ?? '').slice(0, FAULT_LINE_MAX));
+  cutOutput(firstCharacters(text.trim().split('\n')[0] ?? '', FAULT_LINE_MAX));
 
 /** The answer of a program. Output that is no JSON object says nothing. Throws a HookFault. */
 const programAnswer = (
@@ -433,7 +434,7 @@ const programAnswer = (
   moment: HookMoment,
 ): HookAnswer => {
   if (code === DENIED) {
-    const reason = cut(errors);
+    const reason = cutOutput(errors);
     return { decision: 'deny', ...(reason === '' ? {} : { reason }) };
   }
   if (code !== 0) {

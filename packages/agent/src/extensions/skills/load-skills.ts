@@ -8,6 +8,7 @@
 
 import path from 'node:path';
 import { realPath } from '../../platform/files.js';
+import { cut } from '../../platform/text.js';
 import {
   inOneLine,
   type PromptFault,
@@ -96,9 +97,6 @@ const fieldText = (fields: Fields['fields'], name: string): string => {
   const value = fields.get(name);
   return typeof value === 'string' ? inOneLine(value) : '';
 };
-
-const cut = (text: string, most: number): string =>
-  text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
 /** A file that is not used, with the reason. */
 const skipped = (file: string, line: number | null, text: string): LoadedFile => ({

@@ -8,6 +8,7 @@
  * 3. A text that can make commands known by itself (functions, `source`, `PATH=`) is not looked at.
  */
 
+import { firstCharacters } from '../../platform/text.js';
 import { isBuiltin } from './command-meanings.js';
 import { readCommands } from './read-statements.js';
 import type { QuotedSubstitution, SimpleCommand, Word } from './read-words.js';
@@ -54,7 +55,7 @@ export const messageFault = (text: string, find: FindProgram): string | null => 
 const showQuoted = (text: string, quote: number): string => {
   const quoted = /^"(?:[^"\\]|\\[\s\S])*"/.exec(text.slice(quote))?.[0] ?? text.slice(quote);
   const isLong = quoted.length > TEXT_CHARACTERS_MAX;
-  return isLong ? `${quoted.slice(0, TEXT_CHARACTERS_MAX)}…` : quoted;
+  return isLong ? `${firstCharacters(quoted, TEXT_CHARACTERS_MAX)}…` : quoted;
 };
 
 /** What to tell the model. */

@@ -29,7 +29,7 @@ import type { FileLeft } from '../../machine/event.js';
 import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin } from '../../platform/files.js';
-import { plural } from '../../platform/text.js';
+import { cut, plural } from '../../platform/text.js';
 import { callTitle, type JudgedCall, namesItsFiles } from '../../policy/judged-call.js';
 import { namedFiles } from '../../policy/shell/unrecoverable-files.js';
 import type {
@@ -160,8 +160,7 @@ const withFolders = (names: readonly string[]): readonly string[] => [
 
 const TITLE_MAX = 60;
 
-const cutTitle = (title: string): string =>
-  title.length <= TITLE_MAX ? title : `${title.slice(0, TITLE_MAX - 1)}…`;
+const cutTitle = (title: string): string => cut(title, TITLE_MAX);
 
 /** Why a file can't be as a checkpoint has it; null: it can. */
 const whyNotBack = (version: FileState | undefined, now: FileState): string | null => {
