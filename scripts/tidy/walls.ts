@@ -39,8 +39,10 @@ const PURE_PARTS: readonly { readonly part: RegExp; readonly knows: RegExp }[] =
   { part: /^packages\/machine\/src\//, knows: /^packages\/machine\/src\// },
   {
     part: /^packages\/agent\/src\/(machine|policy(?!\/shell))\//,
-    knows: /^packages\/(agent\/src\/(machine|policy)|machine\/src)\//,
+    knows: /^packages\/(agent\/src\/(machine\/|policy\/|platform\/text\.ts$)|machine\/src\/)/,
   },
+  // pages in a browser use it too
+  { part: /^packages\/agent\/src\/platform\/text\.ts$/, knows: /^$/ },
 ];
 
 /** The file of the workspace that an import names; null for anything else. */

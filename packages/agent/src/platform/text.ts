@@ -70,16 +70,18 @@ const editDistance = (left: string, right: string): number => {
   return at(left.length, right.length);
 };
 
-/** The name that was probably meant; undefined if none is similar. */
-export const nearestWord = (word: string, names: readonly string[]): string | undefined => {
-  const ranked = names
+/** Names like the word, the nearest first. */
+export const nearestWords = (word: string, names: readonly string[]): readonly string[] =>
+  names
+    .filter((name) => Math.abs(name.length - word.length) <= Math.max(1, name.length / 3))
     .map((name) => ({ name, far: editDistance(word, name) }))
-    .sort((one, other) => one.far - other.far);
-  const [best] = ranked;
-  return best !== undefined && best.far <= Math.max(1, Math.floor(best.name.length / 3))
-    ? best.name
-    : undefined;
-};
+    .filter(({ name, far }) => far <= Math.max(1, Math.floor(name.length / 3)))
+    .sort((one, other) => one.far - other.far)
+    .map(({ name }) => name);
+
+/** The name that was probably meant; undefined if none is similar. */
+export const nearestWord = (word: string, names: readonly string[]): string | undefined =>
+  nearestWords(word, names)[0];
 
 /** Plain words for the errors of paths that users cause most often. */
 const PATH_ERRORS: Readonly<Record<string, string>> = {

@@ -41,6 +41,7 @@ import {
   loadFile,
   replaceFile,
 } from './files.js';
+import { findLookAlikes, suggestNames } from './similar-names.js';
 
 export type FileChange = {
   readonly real: string;
@@ -194,6 +195,7 @@ const planSeen = async (
   const loaded = await loadFile(real);
   const seen = context.files.get(real);
   // where no file is, nothing was to be read: `plan` creates one or refuses
+  if (loaded.kind === 'absent') return planMissing(plan, real, shown);
   if (loaded.kind !== 'file') return plan.plan(loaded, real, shown);
   if (seen === loaded.sha256) {
     const unseen = plan.rebase === undefined ? findUnseen(context, real, loaded) : '';
@@ -223,6 +225,25 @@ const planSeen = async (
       : `${shown} has changed since it was last read. Read it again and adapt. Nothing was ` +
           'changed.',
   );
+};
+
+/** Plans a change where no file is. A file whose name looks like another's is not made. */
+const planMissing = async (
+  plan: PlanChange,
+  real: string,
+  shown: string,
+): Promise<PlannedChange> => {
+  const planned = plan.plan({ kind: 'absent' }, real, shown);
+  if (planned.kind === 'refused') return refuseChange(`${planned.why}${await suggestNames(real)}`);
+  const { same, capitals } = await findLookAlikes(real);
+  if (same.length > 0)
+    return refuseChange(
+      `${shown} would look like ${same.join(', ')}, which is there. Give that very name, or make ` +
+        'a file of this name with a shell command. Nothing was changed.',
+    );
+  if (capitals.length === 0) return planned;
+  const text = `${planned.change.text} Its folder also has ${capitals.join(', ')}.`;
+  return { ...planned, change: { ...planned.change, text } };
 };
 
 /** The lines of the file that the conversation does not show; empty if the file is known whole. */

@@ -22,6 +22,7 @@ import {
 import type { CallFacts } from '../policy/judged-call.js';
 import type { InvalidInput, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { showPath } from './define-tool.js';
+import { findAlike, quoteName } from './similar-names.js';
 
 // ---- Paths ----
 
@@ -60,8 +61,20 @@ const makeAbsolute = (name: string, workspace: string): string => {
 const findRealPath = (name: string, workspace: string): Promise<string> =>
   follow(makeAbsolute(name, workspace), 0);
 
+/** The real path of what looks like it, where nothing is; null if that can't be followed. */
+const findAlikePath = async (real: string): Promise<string | null> => {
+  const other = await findAlike(real);
+  return other === real ? real : follow(other, 0).catch(() => null);
+};
+
 type Allowed =
-  | { readonly kind: 'allowed'; readonly real: string; readonly shown: string }
+  | {
+      readonly kind: 'allowed';
+      readonly real: string;
+      readonly shown: string;
+      /** Says that another name was given, which looks like this one; mostly empty. */
+      readonly note: string;
+    }
   | { readonly kind: 'elsewhere'; readonly why: string };
 
 /**
@@ -74,8 +87,13 @@ export const findAllowed = async (
 ): Promise<Allowed> => {
   // null: it can't be followed any more
   const real = await findRealPath(name, workspace).catch(() => null);
-  if (real !== null && paths.includes(real)) {
-    return { kind: 'allowed', real, shown: showPath(real, workspace) };
+  const shown = (place: string): string => showPath(place, workspace);
+  if (real !== null && paths.includes(real))
+    return { kind: 'allowed', real, shown: shown(real), note: '' };
+  const other = real === null ? null : await findAlikePath(real);
+  if (real !== null && other !== null && paths.includes(other)) {
+    const note = `[there is no "${shown(real)}"; this is ${quoteName(shown(other))}]`;
+    return { kind: 'allowed', real: other, shown: shown(other), note };
   }
   return {
     kind: 'elsewhere',
@@ -87,16 +105,17 @@ type FileFacts = { readonly kind: 'ok'; readonly facts: CallFacts };
 
 /**
  * Facts for the policy about a call with one path. `shape` is the key of an answer that is kept for
- * equal calls.
+ * equal calls. `alike`: where nothing has this name, a name that looks like it counts.
  */
 export const judgePath = async (
   name: string,
   workspace: string,
-  field = 'path',
+  { field = 'path', match = 'alike' }: { field?: string; match?: 'alike' | 'exact' } = {},
 ): Promise<FileFacts | InvalidInput> => {
   if (name.includes('\0')) return { kind: 'invalid', field, why: 'holds a NUL character' };
   try {
-    const real = await findRealPath(name, workspace);
+    const exact = await findRealPath(name, workspace);
+    const real = match === 'exact' ? exact : ((await findAlikePath(exact)) ?? exact);
     return { kind: 'ok', facts: { argv: [], paths: [real], hosts: [], shape: real } };
   } catch (error) {
     const why = errorCode(error) || (error instanceof Error ? error.message : String(error));

@@ -13,6 +13,7 @@ import { defineTool, FOLDER_NAMES, type ForeignFields, wholeNumber } from './def
 import { failed } from './file-change.js';
 import { listFiles, type RipgrepEnd, readGlob, withFolder } from './file-search.js';
 import { findAllowed, judgePath, titleWithin } from './files.js';
+import { noFolder } from './similar-names.js';
 
 const SHOWN_DEFAULT = 100;
 const SHOWN_MAX = 1_000;
@@ -133,7 +134,7 @@ const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   const glob = await readGlob(input.glob);
   if (glob.kind === 'invalid') return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
   const result = await withFolder(real, (folder) => findIn(folder, glob.fits, context.signal));
-  if (result === null) return failed(`${shown} is no folder. Give the folder to look in.`);
+  if (result === null) return failed(await noFolder(real, shown, 'Give the folder to look in.'));
   const { names, end } = result;
   if (context.signal.aborted) {
     const timedOut = context.signal.reason === 'timedOut';

@@ -15,6 +15,7 @@ import { defineTool, FOLDER_NAMES, type ForeignFields, wholeNumber } from './def
 import { failed } from './file-change.js';
 import { listFiles, withFolder } from './file-search.js';
 import { findAllowed, judgePath } from './files.js';
+import { noFolder } from './similar-names.js';
 
 const DEPTH_DEFAULT = 3;
 const DEPTH_MAX = 10;
@@ -175,7 +176,7 @@ const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   const { real, shown } = allowed;
   const counts = await withFolder(real, (folder) => countFiles(folder, context.signal));
   if (counts === null)
-    return failed(`${shown} is no folder. Read it, or list the folder that it is in.`);
+    return failed(await noFolder(real, shown, 'Read it, or list the folder that it is in.'));
   if (context.signal.aborted) {
     const timedOut = context.signal.reason === 'timedOut';
     return {

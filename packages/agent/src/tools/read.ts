@@ -37,6 +37,7 @@ import {
   noBlob,
 } from './files.js';
 import { keepPicture } from './picture.js';
+import { suggestNames } from './similar-names.js';
 
 /** What one call shows of a file. The runtime does not cut it, so that shown text has no gap. */
 const SHOWN_BYTES = 50_000;
@@ -280,11 +281,11 @@ const showBinary = async (
 const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const allowed = await findAllowed(input.path, context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
-  const { real, shown } = allowed;
+  const { real, shown, note } = allowed;
   const loaded = await loadFile(real);
   switch (loaded.kind) {
     case 'absent':
-      return failed(`${shown} does not exist.`);
+      return failed(`${shown} does not exist.${await suggestNames(real)}`);
     case 'unreadable': {
       // advice only if it is too large: a command would wait for a pipe or a device, and may not
       // read what Pawl may not
@@ -296,7 +297,8 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
     case 'file': {
       const decoded = decodeFile(loaded.bytes);
       if (decoded.kind === 'binary') return showBinary(shown, loaded.bytes, context);
-      const remark = remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);
+      const aboutText = remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);
+      const remark = [note, aboutText].filter(Boolean).join('\n');
       const { outcome, lines } = showLines(decoded.text, remark, input, context.callId);
       // remembered as read, so that `edit` may change it, and `write` once all lines were shown
       if (outcome.status === 'ok')

@@ -44,6 +44,7 @@ import {
   noBlob,
   titleWithin,
 } from './files.js';
+import { suggestNames } from './similar-names.js';
 
 const LINES_DEFAULT = 200;
 const LINES_MAX = 2_000;
@@ -465,7 +466,8 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
   const { real, shown: name } = allowed;
   const { workspace, signal } = context;
   const status = await stat(real).catch(() => null); // null: missing or not accessible
-  if (status === null) return failed(`${name} can't be searched: there is no such file or folder.`);
+  if (status === null)
+    return failed(`${name} can't be searched: it does not exist.${await suggestNames(real)}`);
   if (!status.isFile() && !status.isDirectory()) {
     // reading a pipe would wait forever
     return failed(`${name} can't be searched: it is not a regular file.`);

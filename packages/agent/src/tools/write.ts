@@ -113,7 +113,7 @@ export const writeTool: Tool = defineTool({
     deadlineMs: 30_000,
     group: 'fileChanges',
   },
-  judge: (input, workspace) => judgePath(input.path, workspace),
+  judge: (input, workspace) => judgePath(input.path, workspace, { match: 'exact' }),
   title: ({ path }, [shown = path]) => shown,
   preview: (input, context) => previewChange(input.path, planWrite(input), context),
   before: (input, context) => hashChange(input.path, planWrite(input), context),

@@ -119,7 +119,7 @@ const rows: readonly Row[] = [
   {
     title: 'a folder that is missing fails with its name',
     input: { pattern: 'x', path: 'none' },
-    text: /^none can.t be searched: there is no such file or folder/,
+    text: /^none can.t be searched: it does not exist/,
     status: 'failed',
   },
 ];

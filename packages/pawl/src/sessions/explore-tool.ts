@@ -31,7 +31,7 @@ type Paths = { readonly kind: 'ok'; readonly facts: CallFacts };
 const judgePaths = async ({ paths, question }: ExploreInput, workspace: string) => {
   const real: string[] = [];
   for (const path of paths) {
-    const judged = await judgePath(path, workspace, 'paths');
+    const judged = await judgePath(path, workspace, { field: 'paths' });
     if (judged.kind === 'invalid') return judged;
     real.push(...judged.facts.paths);
   }
