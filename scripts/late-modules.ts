@@ -42,6 +42,7 @@ export const lateBuiltins: Plugin = {
 /** Packages that only modules use which are loaded late. They get a file of their own. */
 export const LATE_PACKAGES = [
   '@agentclientprotocol/sdk',
+  '@babel/parser',
   '@modelcontextprotocol/client',
   '@modelcontextprotocol/server',
   '@modelcontextprotocol/server/stdio',

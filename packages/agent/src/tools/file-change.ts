@@ -29,7 +29,7 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../ports/tool.js';
-import { showPath } from './define-tool.js';
+import { showPath, withParts } from './define-tool.js';
 import { describeRanges, fileLines } from './edit/lines.js';
 import {
   ABSENT,
@@ -400,13 +400,7 @@ export const withAllowedWrites = (
     }
     return tool.run(input, context);
   };
-  // a spread would evaluate the schema, which is created on first use
-  const parts = {
-    ...Object.getOwnPropertyDescriptors(tool),
-    judge: { value: judge, enumerable: true },
-    run: { value: run, enumerable: true },
-  };
-  return Object.defineProperties({}, parts) as Tool; // the descriptors are those of a Tool
+  return withParts(tool, { judge, run });
 };
 
 /** Whether git's configuration names a path of the workspace, or a folder above it. */

@@ -1,4 +1,4 @@
-/// <reference path="./js-yaml.d.ts" />
+/// <reference path="../../platform/js-yaml.d.ts" />
 
 /**
  * Finds and reads the files of skills and commands, and makes the text that the model gets.

@@ -1,0 +1,258 @@
+/**
+ * Checks the syntax of a file that a tool has written, so that the model hears of a slip at once.
+ *
+ * 1. The text is parsed, never run: data and JavaScript by libraries here, Python by the user's own
+ *    Python in the sandbox.
+ * 2. Nothing is said of a file that is fine, that was not readable before in the same way (a
+ *    template, a dialect), or that can't be checked: a call never fails by it.
+ *
+ * From top to bottom: the checks by the ending of a name; data; JavaScript and TypeScript; Python;
+ * and `withSyntaxCheck`, which adds the finding to the result of a call.
+ */
+
+import path from 'node:path';
+import type { ParserOptions, ParserPlugin } from '@babel/parser';
+import type { SessionSandbox } from '../command/session-sandbox.js';
+import type { ProcessEnvironment } from '../platform/environment.js';
+import { findProgram, type ProgramPath } from '../platform/find-program.js';
+import { runProgram } from '../platform/run-program.js';
+import { cut } from '../platform/text.js';
+import type { Tool, ToolContext } from '../ports/tool.js';
+import { showPath, withParts } from './define-tool.js';
+import { decodeFile, editableText, loadFile } from './files.js';
+
+/** What is wrong with a text, in one line; null if nothing is. Rejects if that can't be said. */
+type Check = (text: string, file: string) => Promise<string | null>;
+
+/** Larger files are not checked: most of them are generated, and each check takes time. */
+const CHARACTERS_MAX = 500_000;
+const FINDING_CHARACTERS_MAX = 300;
+
+/** An error's message in one line. */
+const messageOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).replace(/\s+/g, ' ').trim();
+
+// ---- Data ----
+
+/** Files with comments and commas at ends, whatever their name says. */
+const IS_LOOSE_JSON =
+  /(?:^|\/)(?:\.vscode\/|\.devcontainer\/|(?:ts|js)config|devcontainer|\.eslintrc|\.babelrc|\.swcrc)|\.(?:jsonc|json5)$/i;
+
+const checkJson: Check = async (text, file) => {
+  try {
+    JSON.parse(text);
+    return null;
+  } catch (error) {
+    if (IS_LOOSE_JSON.test(file)) return checkExpression(text, file);
+    // the message quotes the place or has an offset
+    const message = messageOf(error);
+    const offset = /at position (\d+)/.exec(message)?.[1];
+    if (offset === undefined) return message;
+    const line = text.slice(0, Number(offset)).split('\n').length;
+    return `${message.replace(/ in JSON at position.*/, '')}, in line ${line}`;
+  }
+};
+
+const checkExpression: Check = async (text) => {
+  const { parseExpression } = await import('@babel/parser');
+  return faultOf(() => parseExpression(text));
+};
+
+const checkYaml: Check = async (text) => {
+  const { DEFAULT_SCHEMA, loadAll, Type, YAMLException } = await import('js-yaml');
+  const kinds = ['scalar', 'sequence', 'mapping'] as const;
+  const anyTag = kinds.map((kind) => new Type('!', { kind, multi: true }));
+  try {
+    loadAll(text, () => undefined, { schema: DEFAULT_SCHEMA.extend(anyTag) });
+    return null;
+  } catch (error) {
+    if (!(error instanceof YAMLException)) throw error;
+    return `${error.reason}, in line ${(error.mark?.line ?? 0) + 1}`;
+  }
+};
+
+const checkToml: Check = async (text) => {
+  const { parse, TomlError } = await import('smol-toml');
+  try {
+    parse(text);
+    return null;
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    const reason = (error.message.split('\n')[0] ?? '').replace(/^Invalid TOML document: /, '');
+    return `${reason}, in line ${error.line}`;
+  }
+};
+
+// ---- JavaScript and TypeScript ----
+
+/** Babel's error: it says where. */
+type PlacedError = { readonly message: string; readonly loc: { readonly line: number } };
+
+const isPlaced = (error: unknown): error is PlacedError =>
+  error instanceof SyntaxError && 'loc' in error && typeof error.loc === 'object';
+
+const faultOf = (parse: () => unknown): string | null => {
+  try {
+    parse();
+    return null;
+  } catch (error) {
+    if (!isPlaced(error)) throw error;
+    const reason = messageOf(error).replace(/\s*\(\d+:\d+\)$/, '');
+    return `${reason.replace(/\.$/, '')}, in line ${error.loc.line}`;
+  }
+};
+
+const LENIENT: ParserOptions = {
+  sourceType: 'unambiguous',
+  allowReturnOutsideFunction: true,
+  allowAwaitOutsideFunction: true,
+  allowSuperOutsideMethod: true,
+  allowUndeclaredExports: true,
+};
+
+const dialectOf = (text: string, file: string): readonly ParserPlugin[] => {
+  if (/\.[cm]?ts$/.test(file)) return [['typescript', { dts: /\.d\.[cm]?ts$/.test(file) }]];
+  if (file.endsWith('.tsx')) return ['typescript', 'jsx'];
+  return /@flow\b/.test(text.slice(0, 1_000)) ? ['flow', 'jsx'] : ['jsx'];
+};
+
+/** Both forms of decorators are in use; a text is fine if one of them can be read. */
+const checkScript: Check = async (text, file) => {
+  const { parse } = await import('@babel/parser');
+  const dialect = dialectOf(text, file);
+  const read = (decorators: 'decorators' | 'decorators-legacy'): string | null => {
+    const plugins: ParserPlugin[] = [...dialect, decorators, 'decoratorAutoAccessors'];
+    return faultOf(() => parse(text, { ...LENIENT, plugins }));
+  };
+  const fault = read('decorators-legacy');
+  return fault === null || !text.includes('@') ? fault : read('decorators') === null ? null : fault;
+};
+
+// ---- Python ----
+
+/** Prints the first fault of the text on its standard input. */
+const PYTHON_PROGRAM = [
+  'import ast, sys',
+  'try: ast.parse(sys.stdin.buffer.read())',
+  'except SyntaxError as e: print(f"{e.msg}, in line {e.lineno}")',
+].join('\n');
+const PYTHON_BYTES_MAX = 4_096;
+
+export type SyntaxCheckOptions = {
+  readonly sandbox: SessionSandbox;
+  readonly environment: ProcessEnvironment;
+  /** A slower program says nothing; in ms. Default: 300. */
+  readonly deadlineMs?: number;
+};
+
+type CheckContext = Pick<ToolContext, 'workspace' | 'sandbox' | 'signal'>;
+
+/** A check by the Python of the machine, which sees the text alone (`-I`). */
+const pythonCheck =
+  ({ sandbox, environment, deadlineMs = 300 }: SyntaxCheckOptions, context: CheckContext): Check =>
+  async (text) => {
+    const { workspace, signal } = context;
+    const python = findProgram('python3', { environment, workspace });
+    if (python === null) return null;
+    const commands = await sandbox.of(workspace);
+    const prepared = await commands.prepare({
+      level: context.sandbox === 'off' ? 'off' : 'read-only',
+      environment: {},
+      canBeGuarded: true,
+      program: python,
+      words: ['-I', '-c', PYTHON_PROGRAM],
+    });
+    const running = runProgram({
+      ...prepared,
+      program: prepared.program as ProgramPath, // bubblewrap or Python, both from find-program.ts
+      title: 'python3',
+      input: text,
+      bytesMax: PYTHON_BYTES_MAX,
+      atMax: 'cut',
+      deadlineMs,
+      signal,
+    });
+    prepared.started(); // closes our copies of `descriptors`, which the program has inherited
+    try {
+      const { output } = await running;
+      return output.toString('utf8').trim() || null;
+    } finally {
+      await prepared.finish();
+    }
+  };
+
+// ---- The finding in the result ----
+
+const checkFor = (
+  file: string,
+  options: SyntaxCheckOptions,
+  context: CheckContext,
+): Check | null => {
+  switch (path.extname(file).toLowerCase()) {
+    case '.json':
+    case '.json5':
+    case '.jsonc':
+    case '.webmanifest':
+      return checkJson;
+    case '.yaml':
+    case '.yml':
+      return checkYaml;
+    case '.toml':
+      return checkToml;
+    case '.js':
+    case '.mjs':
+    case '.cjs':
+    case '.jsx':
+    case '.ts':
+    case '.mts':
+    case '.cts':
+    case '.tsx':
+      return checkScript;
+    case '.py':
+    case '.pyi':
+      return pythonCheck(options, context);
+    default:
+      return null;
+  }
+};
+
+/** The words of a finding without its place. */
+const wordsOf = (finding: string): string => finding.replace(/\d+/g, '0');
+
+/**
+ * What is wrong with a file that the session wrote; null if nothing is, or if it was as wrong
+ * before the session changed it.
+ */
+const findFault = async (
+  real: string,
+  options: SyntaxCheckOptions,
+  context: ToolContext,
+): Promise<string | null> => {
+  const check = checkFor(real, options, context);
+  const write = context.files.ownWrite?.(real);
+  if (check === null || write === undefined) return null;
+  const loaded = await loadFile(real);
+  if (loaded.kind !== 'file' || loaded.sha256 !== write.after) return null;
+  const text = editableText(decodeFile(loaded.bytes));
+  if (text === undefined || text.length > CHARACTERS_MAX) return null;
+  const finding = await check(text, real);
+  if (finding === null || write.text === undefined) return finding;
+  const earlier = await check(write.text, real);
+  return earlier !== null && wordsOf(earlier) === wordsOf(finding) ? null : finding;
+};
+
+/** Adds to a tool that writes files what is wrong with the syntax of what it wrote. */
+export const withSyntaxCheck = (tool: Tool, options: SyntaxCheckOptions): Tool =>
+  withParts(tool, {
+    async run(input, context) {
+      const outcome = await tool.run(input, context);
+      const [real] = context.paths;
+      if (outcome.status !== 'ok' || real === undefined) return outcome;
+      // a check that can't be made says nothing: the file is written
+      const finding = await findFault(real, options, context).catch(() => null);
+      if (finding === null) return outcome;
+      const shown = showPath(real, context.workspace);
+      const line = `[${shown} has a syntax error: ${cut(finding, FINDING_CHARACTERS_MAX)}]`;
+      return { ...outcome, text: `${outcome.text}\n${line}` };
+    },
+  });
