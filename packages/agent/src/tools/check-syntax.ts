@@ -6,12 +6,11 @@
  * 2. Nothing is said of a file that is fine, that was not readable before in the same way (a
  *    template, a dialect), or that can't be checked: a call never fails by it.
  *
- * From top to bottom: the checks by the ending of a name; data; JavaScript and TypeScript; Python;
- * and `withSyntaxCheck`, which adds the finding to the result of a call.
+ * From top to bottom: data; Python; and `withSyntaxCheck`, which adds the finding to the result of a
+ * call. JavaScript is in script-syntax.ts.
  */
 
 import path from 'node:path';
-import type { ParserOptions, ParserPlugin } from '@babel/parser';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { findProgram, type ProgramPath } from '../platform/find-program.js';
@@ -32,6 +31,9 @@ const FINDING_CHARACTERS_MAX = 300;
 const messageOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replace(/\s+/g, ' ').trim();
 
+/** Loaded with the first script: the parser is large. */
+const scripts = () => import('./script-syntax.js');
+
 // ---- Data ----
 
 /** Files with comments and commas at ends, whatever their name says. */
@@ -43,7 +45,7 @@ const checkJson: Check = async (text, file) => {
     JSON.parse(text);
     return null;
   } catch (error) {
-    if (IS_LOOSE_JSON.test(file)) return checkExpression(text, file);
+    if (IS_LOOSE_JSON.test(file)) return (await scripts()).checkExpression(text);
     // the message quotes the place or has an offset
     const message = messageOf(error);
     const offset = /at position (\d+)/.exec(message)?.[1];
@@ -51,11 +53,6 @@ const checkJson: Check = async (text, file) => {
     const line = text.slice(0, Number(offset)).split('\n').length;
     return `${message.replace(/ in JSON at position.*/, '')}, in line ${line}`;
   }
-};
-
-const checkExpression: Check = async (text) => {
-  const { parseExpression } = await import('@babel/parser');
-  return faultOf(() => parseExpression(text));
 };
 
 const checkYaml: Check = async (text) => {
@@ -81,51 +78,6 @@ const checkToml: Check = async (text) => {
     const reason = (error.message.split('\n')[0] ?? '').replace(/^Invalid TOML document: /, '');
     return `${reason}, in line ${error.line}`;
   }
-};
-
-// ---- JavaScript and TypeScript ----
-
-/** Babel's error: it says where. */
-type PlacedError = { readonly message: string; readonly loc: { readonly line: number } };
-
-const isPlaced = (error: unknown): error is PlacedError =>
-  error instanceof SyntaxError && 'loc' in error && typeof error.loc === 'object';
-
-const faultOf = (parse: () => unknown): string | null => {
-  try {
-    parse();
-    return null;
-  } catch (error) {
-    if (!isPlaced(error)) throw error;
-    const reason = messageOf(error).replace(/\s*\(\d+:\d+\)$/, '');
-    return `${reason.replace(/\.$/, '')}, in line ${error.loc.line}`;
-  }
-};
-
-const LENIENT: ParserOptions = {
-  sourceType: 'unambiguous',
-  allowReturnOutsideFunction: true,
-  allowAwaitOutsideFunction: true,
-  allowSuperOutsideMethod: true,
-  allowUndeclaredExports: true,
-};
-
-const dialectOf = (text: string, file: string): readonly ParserPlugin[] => {
-  if (/\.[cm]?ts$/.test(file)) return [['typescript', { dts: /\.d\.[cm]?ts$/.test(file) }]];
-  if (file.endsWith('.tsx')) return ['typescript', 'jsx'];
-  return /@flow\b/.test(text.slice(0, 1_000)) ? ['flow', 'jsx'] : ['jsx'];
-};
-
-/** Both forms of decorators are in use; a text is fine if one of them can be read. */
-const checkScript: Check = async (text, file) => {
-  const { parse } = await import('@babel/parser');
-  const dialect = dialectOf(text, file);
-  const read = (decorators: 'decorators' | 'decorators-legacy'): string | null => {
-    const plugins: ParserPlugin[] = [...dialect, decorators, 'decoratorAutoAccessors'];
-    return faultOf(() => parse(text, { ...LENIENT, plugins }));
-  };
-  const fault = read('decorators-legacy');
-  return fault === null || !text.includes('@') ? fault : read('decorators') === null ? null : fault;
 };
 
 // ---- Python ----
@@ -207,7 +159,7 @@ const checkFor = (
     case '.mts':
     case '.cts':
     case '.tsx':
-      return checkScript;
+      return async (text, file) => (await scripts()).checkScript(text, file);
     case '.py':
     case '.pyi':
       return pythonCheck(options, context);
