@@ -1,13 +1,13 @@
 /**
- * Checks the syntax of a file that a tool has written, so that the model hears of a slip at once.
+ * Checks the syntax of a file that a tool has written, so that the model hears of a slip early.
  *
  * 1. The text is parsed, never run: data and JavaScript by libraries here, Python by the user's own
  *    Python in the sandbox.
  * 2. Nothing is said of a file that is fine, that was not readable before in the same way (a
  *    template, a dialect), or that can't be checked: a call never fails by it.
  *
- * From top to bottom: data; Python; and `withSyntaxCheck`, which adds the finding to the result of a
- * call. JavaScript is in script-syntax.ts.
+ * From top to bottom: data; Python; and `withSyntaxCheck`, which adds the finding to the result of
+ * a call. JavaScript is in script-syntax.ts.
  */
 
 import path from 'node:path';

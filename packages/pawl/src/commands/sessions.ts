@@ -2,7 +2,10 @@
  * `pawl sessions`, from top to bottom: a session's standing (state and cost); the list; deleting.
  */
 
-import { knownCostUsd, type State } from '@pawl/agent/machine/state';
+import { isLocked } from '@pawl/agent/journal/lock';
+import { lockPath } from '@pawl/agent/journal/state-folder';
+import { isBusy, knownCostUsd, type State } from '@pawl/agent/machine/state';
+import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import { formatCost, formatWhen, oneLine } from '@pawl/terminal/paint';
@@ -48,24 +51,43 @@ const ENDINGS: Partial<Record<Waiting['reason']['kind'], string>> = {
   budget: 'limit',
 };
 
-/** How a session stands, from its journal. Whether a process runs it now is not looked at. */
-const standingWord = (state: State): string => {
-  if (state.name === 'Ready') return 'new';
-  return state.name === 'WaitingForUserInput'
-    ? (ENDINGS[state.reason.kind] ?? 'done')
-    : 'in a turn';
+/** Entries at the end of a journal in which the end of the last turn is looked for. */
+const LAST_ENTRIES = 64;
+
+/** A session at rest that tells how its last turn ended, unlike one that was only opened again. */
+const tellsEnd = (state: State): boolean => {
+  if (state.name !== 'WaitingForUserInput') return state.name !== 'ShuttingDown';
+  const { kind } = state.reason;
+  return kind !== 'resumed' && kind !== 'compacted' && kind !== 'rewound';
 };
 
 /**
- * State and cost of a session. Reads its whole journal, so only the first lines of a list have
- * them.
+ * How a session stands. `last`: its last state that tells how a turn ended. `isOpen`: whether a
+ * program has it open.
  */
+const standingWord = (now: State, last: State | null, isOpen: boolean): string => {
+  if (isBusy(now)) return isOpen ? 'in a turn' : 'cut off';
+  if (last === null) return 'done';
+  if (last.name === 'Ready') return 'new';
+  // it was closed in the middle of a turn
+  if (last.name !== 'WaitingForUserInput') return 'stopped';
+  return ENDINGS[last.reason.kind] ?? 'done';
+};
+
+/** State and cost of a session, from the end of its journal. Only the first lines have them. */
 const readStanding = async ({ sessionId, kind }: SessionInfo): Promise<readonly Safe[]> => {
   if (kind !== 'agent') return [safe`         `, safe`      `];
   try {
-    const { state } = await storedJournals().peek(sessionId);
+    let last: State | null = null;
+    const visit = ({ state }: { readonly state: State }): void => {
+      if (tellsEnd(state)) last = state;
+    };
+    const options = { visit, visitLast: LAST_ENTRIES };
+    const { state, damage } = await storedJournals().replay(sessionId, options);
+    if (damage !== null) throw damage;
+    const isOpen = await isLocked(lockPath(stateFolder(process.env), sessionId));
     const cost = formatCost(knownCostUsd(state));
-    return [makeSafe(standingWord(state)).padEnd(9), cost.padStart(6)];
+    return [makeSafe(standingWord(state, last, isOpen)).padEnd(9), cost.padStart(6)];
   } catch {
     return [safe`unreadable`.padEnd(9), safe`      `]; // verify says why
   }
