@@ -10,7 +10,7 @@
 import type { ChildProcessByStdio } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { ProgramPath } from './find-program.js';
-import { atExit, guardPipe, startProgram } from './start-program.js';
+import { atExit, guardPipe, noteRunning, startProgram } from './start-program.js';
 
 /**
  * `missing`: it can't be started. `stopped`: the caller's signal. `late`: the deadline passed.
@@ -144,6 +144,7 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
       return;
     }
     const child = start(request);
+    noteRunning(child, title);
     const guard = guardPipe(child, {
       isGuarded: request.isGuarded === true,
       descriptors: request.descriptors ?? [],

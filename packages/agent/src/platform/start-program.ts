@@ -75,6 +75,19 @@ const withStreams = (child: ChildProcess, { stdio }: Omit<SpawnOptions, 'shell'>
   return Object.assign(child, { stdio: streams, stdin, stdout, stderr });
 };
 
+/** The programs that run now, for words about what Pawl waits for. */
+const running = new Map<ChildProcess, string>();
+
+/** `name`: for people, who know no shell that only starts another program. */
+export const noteRunning = (child: ChildProcess, name: string): void => {
+  running.set(child, name);
+  const forget = (): void => void running.delete(child);
+  child.once('exit', forget).once('error', forget);
+};
+
+/** Names of the programs that this one has started and that run, the last started first. */
+export const runningPrograms = (): readonly string[] => [...running.values()].reverse();
+
 /**
  * Like `spawn` of node:child_process, but every failure to start is an `error` event of the child.
  */
@@ -82,13 +95,12 @@ export const startProgram: StartProgram = (
   program: ProgramPath,
   words: readonly string[],
   options: Omit<SpawnOptions, 'shell'>,
-) =>
+) => {
+  const child = withStreams(spawn(program, words, { ...options, shell: false }), options);
+  noteRunning(child, path.basename(program));
   // The streams depend on `options`, as the overloads above declare.
-  withStreams(spawn(program, words, { ...options, shell: false }), options) as ChildProcessByStdio<
-    null,
-    Readable,
-    Readable
-  >;
+  return child as ChildProcessByStdio<null, Readable, Readable>;
+};
 
 // ---- A question to a program ----
 
@@ -99,6 +111,8 @@ type AskProgramOptions = {
   readonly folder?: string;
   /** In milliseconds. Default: no limit. */
   readonly timeoutMs?: number;
+  /** Its name for people. Default: that of the program. */
+  readonly title?: string;
 };
 
 type ProgramAnswer = {
@@ -119,12 +133,18 @@ const withPath = (
 
 /**
  * Runs a program to its end and returns its output, which must be small. Null if it can't be
- * started. Never rejects.
+ * started. Never rejects. The program ends when Pawl exits.
  */
 export const askProgram = (
   program: ProgramPath,
   words: readonly string[],
-  { environment, searchPath, folder, timeoutMs = 0 }: AskProgramOptions,
+  {
+    environment,
+    searchPath,
+    folder,
+    timeoutMs = 0,
+    title = path.basename(program),
+  }: AskProgramOptions,
 ): Promise<ProgramAnswer | null> =>
   new Promise((resolve) => {
     const options = {
@@ -133,12 +153,15 @@ export const askProgram = (
       timeout: timeoutMs,
       ...(folder === undefined ? {} : { cwd: folder }),
     };
-    execFile(program, words, options, (error, output, errors) => {
+    const child = execFile(program, words, options, (error, output, errors) => {
+      release();
       if (error === null) return resolve({ code: 0, output, errors, fault: null });
       if (typeof error.code === 'string' && NOT_STARTED.has(error.code)) return resolve(null);
       const code = typeof error.code === 'number' ? error.code : 1;
       resolve({ code, output, errors, fault: error.message });
     });
+    const release = atExit(() => void child.kill('SIGKILL')); // it changes nothing
+    noteRunning(child, title);
   });
 
 /** Like `askProgram`, but blocks until the program has ended. */

@@ -222,12 +222,13 @@ const answer: PawlCommand<{ readonly json?: true }> = {
     (await import('./detached.js')).answerDetached(id, words, json === true),
 };
 
-const stop: PawlCommand = {
+const stop: PawlCommand<{ readonly kill?: true }> = {
   name: 'stop',
   words: '<id>',
   summary: 'end a detached session in order: its turn is cancelled first',
-  flags: [],
-  run: async ({ words: [id = ''] }) => (await import('./detached.js')).stopDetached(id),
+  flags: [['--kill', 'kill its process, which does not answer; the session can be brought back']],
+  run: async ({ ownFlags: { kill }, words: [id = ''] }) =>
+    (await import('./detached.js')).stopDetached(id, kill === true),
 };
 
 const resume: PawlCommand<{ readonly all?: true }> = {

@@ -18,6 +18,7 @@ import {
 import type { ApprovalAnswer } from '@pawl/agent/machine/event';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
+import { hasEnded } from '@pawl/agent/platform/start-program';
 import { plural } from '@pawl/agent/platform/text';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { isQuestionCode } from '@pawl/serve/question-code';
@@ -26,7 +27,7 @@ import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { endWorktree, launchPrompt, relaunch } from '../detached/launch.js';
-import { LiveClient, NotReached } from '../detached/live-client.js';
+import { LiveClient, NotReached, Silent } from '../detached/live-client.js';
 import {
   findLive,
   formatAge,
@@ -160,10 +161,11 @@ const END_WAIT_MS = 30_000;
 const LOOK_MS = 50;
 
 /**
- * `pawl stop ID`: cancels the turn, then closes the session in order. `endWorktree` removes a git
+ * `pawl stop ID`: cancels the turn, then closes the session in order. `kill`: ends its process at
+ * once, for one that does not answer. `endWorktree` removes a git
  * worktree that was made for it, unless work would be lost, and tells how to go on.
  */
-export const stopDetached = async (prefix: string): Promise<number> => {
+export const stopDetached = async (prefix: string, kill: boolean): Promise<number> => {
   const { record, status } = refuseElsewhere(await findDetached(prefix), 'End it there');
   const { sessionId } = record;
   if (status !== 'runs' && status !== 'starting') {
@@ -176,16 +178,12 @@ export const stopDetached = async (prefix: string): Promise<number> => {
     );
     return exitCodes.done;
   }
-  const client = connectLive(sessionId);
-  // nothing to cancel is as good
-  await attempt(() => client.send({ type: 'CancelTurn' }));
-  const closed = await attempt(() => client.close());
-  // an error of a session that ends just now is looked at below
-  if (closed.kind === 'fault' && !(closed.fault instanceof NotReached)) throw closed.fault;
+  if (kill) killProcess(record);
+  else await closeInOrder(connectLive(sessionId));
   const endsAt = performance.now() + END_WAIT_MS;
   for (;;) {
     const now = await findLive(sessionId);
-    if (now === null || (now.status !== 'runs' && now.status !== 'starting')) break;
+    if (!isAlive(now)) break;
     if (performance.now() > endsAt)
       throw new Stop(
         exitCodes.tryAgain,
@@ -194,8 +192,31 @@ export const stopDetached = async (prefix: string): Promise<number> => {
       );
     await pause(LOOK_MS);
   }
+  if (kill) {
+    writeError(
+      makeSafe(
+        `Killed: ${sessionId}, as by a crash: a command that ran may still run. ` +
+          `pawl attach ${sessionId} brings the session back and says what became of it.\n`,
+      ),
+    );
+    return exitCodes.done;
+  }
   writeError(makeSafe(`Ended: ${sessionId}. ${await endWorktree(record)}`));
   return exitCodes.done;
+};
+
+const closeInOrder = async (client: LiveClient): Promise<void> => {
+  // nothing to cancel is as good
+  const cancelled = await attempt(() => client.send({ type: 'CancelTurn' }));
+  if (cancelled.kind === 'fault' && cancelled.fault instanceof Silent) throw cancelled.fault;
+  const closed = await attempt(() => client.close());
+  // an error of a session that ends just now is looked at by who waits for its end
+  if (closed.kind === 'fault' && !(closed.fault instanceof NotReached)) throw closed.fault;
+};
+
+/** Only a process that is certainly the session's is killed. */
+const killProcess = ({ process: known }: LiveSession['record']): void => {
+  if (!hasEnded(known)) process.kill(known.pid, 'SIGKILL');
 };
 
 const notRunning = (sessionId: string): Stop =>

@@ -1,12 +1,13 @@
 /** A client of the process of a detached session: the HTTP of `pawl serve`, over its socket. */
 
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { socketAddress } from '@pawl/agent/journal/lock';
 import type { ApprovalAnswer } from '@pawl/agent/machine/event';
 import { entryStatus, readRegularSync } from '@pawl/agent/platform/files';
 import type { Input } from '@pawl/agent/ports/session';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { livePaths, openLiveFolder } from './live-records.js';
+import { livePaths, openLiveFolder, processState, readRecord } from './live-records.js';
 
 /** The process has ended, or ends. */
 export class NotReached extends Error {}
@@ -18,6 +19,32 @@ export class Refused extends Stop {
   constructor(code: string, message: string) {
     super(exitCodes.badInput, code, message);
     this.code = code;
+  }
+}
+
+/**
+ * How often the process of a request without an answer is looked at, in ms; after how many looks it
+ * is asked whether it lives, which it has to answer within ANSWER_MS; and how often it is asked
+ * again while it is seen to work.
+ */
+const LOOK_MS = 500;
+const LOOKS_TO_ASK = 10;
+const ANSWER_MS = 5_000;
+const ASKED_WHILE_BUSY = 12;
+
+/** The process is there and does not answer. */
+export class Silent extends Stop {
+  constructor(sessionId: string, state: ReturnType<typeof processState>, pid = 0) {
+    const what =
+      state === 'stopped'
+        ? `is stopped by a signal: kill -CONT ${pid} lets it go on`
+        : `(${pid}) does not answer`;
+    super(
+      exitCodes.tryAgain,
+      'silent',
+      `The process of ${sessionId} ${what}. To end it: pawl stop ${sessionId} --kill. What it has ` +
+        `acknowledged is in its journal; pawl attach ${sessionId} brings it back then.`,
+    );
   }
 }
 
@@ -137,10 +164,59 @@ export class LiveClient {
     }).finally(release);
   }
 
-  /** Rejects with Refused or NotReached. */
+  /** Whether the process answers at all. */
+  async #answers(): Promise<boolean> {
+    const late = AbortSignal.timeout(ANSWER_MS);
+    try {
+      (await this.#start('GET', '', null, late)).resume();
+      return true;
+    } catch {
+      return !late.aborted; // without a connection the request that waits fails by itself
+    }
+  }
+
+  /**
+   * Waits for an answer as long as the process lives: it may take its time for one request, while
+   * it answers another. Rejects with Silent otherwise.
+   */
+  async #awaitAnswer<T>(
+    start: (signal: AbortSignal) => Promise<T>,
+    leave?: AbortSignal,
+  ): Promise<T> {
+    const stop = new AbortController();
+    const answered = new AbortController();
+    const work = start(leave === undefined ? stop.signal : AbortSignal.any([stop.signal, leave]));
+    const watch = async (): Promise<never> => {
+      let asked = 0;
+      for (let looked = 1; ; looked += 1) {
+        await pause(LOOK_MS, undefined, { signal: answered.signal });
+        const record = await readRecord(this.sessionId);
+        const state = record === null ? 'other' : processState(record);
+        if (state !== 'stopped' && (looked % LOOKS_TO_ASK > 0 || (await this.#answers()))) continue;
+        asked += 1;
+        if (state === 'working' && asked <= ASKED_WHILE_BUSY) continue;
+        throw new Silent(this.sessionId, state, record?.process.pid);
+      }
+    };
+    const watched = watch();
+    watched.catch(() => undefined); // ends with the answer
+    try {
+      return await Promise.race([work, watched]);
+    } catch (fault) {
+      work.catch(() => undefined); // it ends with this
+      stop.abort();
+      throw fault;
+    } finally {
+      answered.abort();
+    }
+  }
+
+  /** Rejects with Refused, NotReached or Silent. */
   async ask(method: 'GET' | 'POST', path: string, body: object | null = null): Promise<Answer> {
-    const incoming = await this.#start(method, path, body);
-    const text = await readBody(incoming);
+    const { incoming, text } = await this.#awaitAnswer(async (signal) => {
+      const incoming = await this.#start(method, path, body, signal);
+      return { incoming, text: await readBody(incoming) };
+    });
     if ((incoming.statusCode ?? 500) >= 300) throw readRefusal(text);
     const answer: unknown = JSON.parse(text);
     return typeof answer === 'object' && answer !== null ? { ...answer } : {};
@@ -183,7 +259,10 @@ export class LiveClient {
     see: (event: StreamEvent) => void,
     signal?: AbortSignal,
   ): Promise<void> {
-    const incoming = await this.#start('GET', `/events?after=${after}`, null, signal);
+    const incoming = await this.#awaitAnswer(
+      (stop) => this.#start('GET', `/events?after=${after}`, null, stop),
+      signal ?? new AbortController().signal,
+    );
     if (incoming.statusCode !== 200) throw readRefusal(await readBody(incoming));
     await readEvents(incoming, see);
   }

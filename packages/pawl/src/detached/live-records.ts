@@ -27,7 +27,7 @@ import {
   withRegular,
   writePrivate,
 } from '@pawl/agent/platform/files';
-import { bootId, hasEnded } from '@pawl/agent/platform/start-program';
+import { bootId, hasEnded, readProcessStat } from '@pawl/agent/platform/start-program';
 import { plural } from '@pawl/agent/platform/text';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import { reasonText } from '@pawl/agent/session/session';
@@ -243,7 +243,7 @@ const parseRecord = (text: string, sessionId: string): LiveRecord | null => {
 };
 
 /** null without a readable record. */
-const readRecord = async (sessionId: string): Promise<LiveRecord | null> =>
+export const readRecord = async (sessionId: string): Promise<LiveRecord | null> =>
   parseRecord(await readTextOrEmpty(livePaths(sessionId).record, RECORD_BYTES_MAX), sessionId);
 
 /** Writes a file of the folder durably. Rejects with `cannotWrite`, which says what to do. */
@@ -311,6 +311,14 @@ const isClosed = async (sessionId: string): Promise<boolean> => {
   }
 };
 
+/** What the process of a session is seen to do. */
+export const processState = ({ process: known }: LiveRecord): 'stopped' | 'working' | 'other' => {
+  if (hasEnded(known)) return 'other';
+  const { state } = readProcessStat(known.pid); // empty where there is no /proc
+  if (state === 'T' || state === 't') return 'stopped';
+  return state === 'R' || state === 'D' ? 'working' : 'other';
+};
+
 const checkStatus = async (record: LiveRecord): Promise<LiveStatus> => {
   const { sessionId, end } = record;
   const isThisBoot = record.process.bootId === bootId();
@@ -370,7 +378,9 @@ export const statusWords = ({ record, status }: LiveSession, nowMs: number): str
   const { activity, end } = record;
   switch (status) {
     case 'runs':
-      return `${activity.words} ${formatAge(nowMs - activity.sinceMs)}`;
+      return processState(record) === 'stopped'
+        ? `is stopped by a signal: kill -CONT ${record.process.pid} lets it go on`
+        : `${activity.words} ${formatAge(nowMs - activity.sinceMs)}`;
     case 'starting':
       return 'starts, or ends just now';
     case 'elsewhere':

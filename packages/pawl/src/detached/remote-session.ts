@@ -39,7 +39,7 @@ import { openAllPrompts } from '../sessions/typed-input.js';
 import { keysIn, withConfig } from '../settings/configuration.js';
 import type { Warn } from '../settings/connect-model.js';
 import type { RunFlags } from '../settings/flags.js';
-import { LiveClient, NotReached, Refused, type StreamEvent } from './live-client.js';
+import { LiveClient, NotReached, Refused, Silent, type StreamEvent } from './live-client.js';
 import type { ServerQuestionNow } from './own-requests.js';
 
 /** What a terminal uses of a session, which runs in this process or in another one. */
@@ -191,6 +191,7 @@ export const followStream = async (
     const read = await attempt(() => client.events(steps.seq, see, signal));
     if (signal.aborted) return null;
     if (end === 'closed' || end === 'failed') return end;
+    if (read.kind === 'fault' && read.fault instanceof Silent) throw read.fault;
     tries += 1;
     // refused: an entry is on disk a moment before its process says so
     const isLasting = read.kind === 'fault' && !(read.fault instanceof Refused);

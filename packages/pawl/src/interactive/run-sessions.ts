@@ -60,6 +60,7 @@ import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
 import { hasProjectFile, mcpJsonFiles } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
+import { hearEarlyKeys } from './early-keys.js';
 import type { NextSession, SlashCommandContext } from './slash-command.js';
 import { openTerminalSession, type TerminalSession, UserWork } from './terminal-session.js';
 import { grantText, InteractiveView, type ViewHandlers } from './view.js';
@@ -94,6 +95,7 @@ const openNextSession = async (
   flags: RunFlags,
   { resume, rights, notice, text = '' }: NextSession,
   configured: boolean,
+  waitFor: (what: string | null) => void = () => undefined,
 ): Promise<StartedSession> => {
   const steps: StartedSession['steps'] = createEventBuffer();
   const warnings: StartedSession['warnings'] = createEventBuffer();
@@ -101,6 +103,7 @@ const openNextSession = async (
   const live = resume === null ? null : await findRunning(resume);
   if (live !== null) {
     const { openRemote } = await import('../detached/remote-session.js');
+    waitFor(`the process of ${live}`);
     const opened = await openRemote(live, flags, buffers);
     return { opened, steps, warnings, notice, draft: text, first: null };
   }
@@ -153,16 +156,16 @@ export const runTerminal = async (
   const screen = createScreen(plain);
   // Draw something first: opening the session takes time.
   screen.area.draw(STARTING);
-  const begin = async (): Promise<StartedSession> => {
-    await askAboutProject(screen, plain, chosen);
+  const begin = async (waitFor: (what: string | null) => void): Promise<StartedSession> => {
     const resume = typeof chosen.resume === 'string' ? await findSession(chosen.resume) : null;
-    const opened = await openNextSession(chosen, { resume, notice: '' }, configured);
+    const opened = await openNextSession(chosen, { resume, notice: '' }, configured, waitFor);
     return { ...opened, first };
   };
-  let started = await begin().catch((error: unknown) => {
-    screen.area.clear();
-    throw error;
-  });
+  await askAboutProject(screen, plain, chosen).catch(clearFirst(screen));
+  const keys = plain ? null : hearEarlyKeys(process.stdin, screen, () => leaveEarly(screen));
+  let started = await begin((what) => keys?.waitFor(what))
+    .finally(() => keys?.end())
+    .catch(clearFirst(screen));
   const terminal = openTerminalSession(screen, plain, started.opened.settings.workspace);
   try {
     for (;;) {
@@ -178,6 +181,20 @@ export const runTerminal = async (
     terminal.close();
     writeWindow(safe`\n${paint(terminal.look, 'dim', farewell(started.opened, terminal.look))}\n`);
   }
+};
+
+/** Passes an error on, after the rows that were drawn. */
+const clearFirst =
+  (screen: Screen) =>
+  (error: unknown): never => {
+    screen.area.clear();
+    throw error;
+  };
+
+/** Nothing is open yet, so the program ends as a signal would end it. */
+const leaveEarly = (screen: Screen): never => {
+  screen.area.clear();
+  process.exit(exitCodes.interrupted);
 };
 
 /** How to come back. A session of its own process goes on unless it has ended. */

@@ -456,6 +456,7 @@ const runProbe = async (options: ProbeOptions, filterFile: string): Promise<Sand
       searchPath: ['/usr/bin', '/bin'],
       folder: '/',
       timeoutMs: TIMEOUT_MS,
+      title: 'bwrap',
     });
     if (answer?.code === 0) return { kind: 'works', features };
     // The last attempt asks for the least, so its failure is the one to repair.
