@@ -180,7 +180,8 @@ const collectingView = (state: () => State): { readonly view: CommandView; print
       pickPoint: async () => null,
       withLists: (work) => work(),
       editAgain: (text) => print(safe`  You wrote: ${makeSafe(text)}`),
-      redraw: () => undefined,
+      setLeaving: () => undefined,
+    redraw: () => undefined,
     },
     printed: () => joinSafe(rows, safe`\n`),
   };

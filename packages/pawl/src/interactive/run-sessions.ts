@@ -356,6 +356,9 @@ const createViewHandlers = (
           ? `!${command.command}`
           : `/${command.name} ${command.words}`.trim(),
       );
+      // at once: the next line may be typed before the command is loaded
+      if (command.kind === 'command' && command.name === 'detach' && command.words === '')
+        context.view.setLeaving(true);
       if (command.kind === 'shell') void userCommands.run(command.command);
       else
         void commands().then(({ runCommand }) => runCommand(context, command.name, command.words));
@@ -603,8 +606,15 @@ const detachSession = async (
     process.removeAllListeners('exit');
     process.exit(exitCodes.done);
   };
-  const say = (what: keyof typeof HAND_OVER_TEXTS): void => view.print(HAND_OVER_TEXTS[what]);
-  await handOver({ session, flags, view, work, say, leave });
+  const say = (what: keyof typeof HAND_OVER_TEXTS): void => {
+    if (what === 'stays') view.setLeaving(false);
+    view.print(HAND_OVER_TEXTS[what]);
+  };
+  view.setLeaving(true);
+  await handOver({ session, flags, view, work, say, leave }).catch((error: unknown) => {
+    view.setLeaving(false);
+    throw error;
+  });
 };
 
 /** Runs a session in the terminal until the user leaves it. */

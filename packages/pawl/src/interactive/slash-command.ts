@@ -24,7 +24,7 @@ export type NextSession = {
 /** What commands use of a view. */
 export type CommandView = Pick<
   InteractiveView,
-  'state' | 'print' | 'pick' | 'pickPoint' | 'withLists' | 'editAgain' | 'redraw'
+  'state' | 'print' | 'pick' | 'pickPoint' | 'withLists' | 'editAgain' | 'setLeaving' | 'redraw'
 >;
 
 /** The session, the view and the operations that a slash command can use. */

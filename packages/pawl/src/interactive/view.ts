@@ -136,6 +136,7 @@ export class InteractiveView {
    * before it.
    */
   #sent: readonly Safe[] = [];
+  #isLeaving = false;
   #interruptedAt = Number.NEGATIVE_INFINITY;
   #escapedAt = Number.NEGATIVE_INFINITY;
 
@@ -392,6 +393,11 @@ export class InteractiveView {
     if (composed.kind === 'preset') this.#handlers.nextPreset();
     if (composed.kind === 'list') this.#handlers.openList(composed.command);
     if (composed.kind !== 'submit') return;
+    // what is typed now is meant for the shell, or for whoever comes back
+    if (this.#isLeaving) {
+      this.takeBack([composed.text]);
+      return;
+    }
     // The line may be an answer to an MCP server.
     if (this.serverForms.take(composed.text)) return;
     // `steer` joins the running turn, `followUp` begins a turn after it.
@@ -411,6 +417,12 @@ export class InteractiveView {
     }
     this.#warn('A command is not run from the command line. Press Enter to run it.');
     this.takeBack([text]);
+    this.redraw();
+  }
+
+  /** While the session leaves this window, Enter sends nothing: the text stays in the line. */
+  setLeaving(isLeaving: boolean): void {
+    this.#isLeaving = isLeaving;
     this.redraw();
   }
 
@@ -478,7 +490,9 @@ export class InteractiveView {
       servers: isBusy(this.#state) ? this.#servers() : [],
       coldUsd: this.#coldUsd(this.#state, now),
     };
-    const status = paint(this.#look, 'dim', statusRow(this.#state, columns, now, seen));
+    const does = statusRow(this.#state, columns, now, seen);
+    const leaves = oneLine('leaving, to go on in the background · Enter sends nothing', columns);
+    const status = paint(this.#look, 'dim', this.#isLeaving ? leaves : does);
     const { row } = this.serverForms;
     const above = [...this.#transcript.rows(columns, now), status, ...(row === null ? [] : [row])];
     if (this.#picking === null && this.#questions.current !== null) {

@@ -47,10 +47,12 @@ test('a session at rest leaves its terminal, and comes back with attach, where /
   window.press('do it\r');
   await window.sees('Done.');
   const id = idOf(context, place);
-  window.press('/detach\r');
+  // what is typed behind it is not for the model
+  window.press('/detach\rls -la\r');
   assert.equal(await window.ended, 0);
   await window.sees(`To come back: pawl attach ${id}`);
   await untilState(place, id, /runs: has answered/);
+  assert.equal(place.server.requests.length, 1);
   const again = openWindow(context, place, { words: ['attach', id] });
   await again.sees('Done.');
   again.press('and now?\r');
