@@ -65,6 +65,8 @@ const cleanEnvironment = (): void => {
   keepCertificatesForNpm();
   // What is learned once holds for all tests: compiled code, and whether bubblewrap works.
   process.env.XDG_CACHE_HOME = path.join(root, 'node_modules', '.cache', 'pawl-code');
+  // Sessions that name no other folder keep their state here, and not where that of the user is.
+  process.env.XDG_STATE_HOME = path.join(tmpdir(), 'state');
   // Whatever repository lies around the temporary files, tests are not in it.
   process.env.GIT_CEILING_DIRECTORIES = realpathSync(tmpdir());
 };

@@ -33,14 +33,6 @@ const foundByWalks: readonly Fault[] = [
     '  event.timerId === state.timerId;',
     "  event.timerId !== '';",
   ]),
-  walks('a late reply to an old request is taken', 'moves/reply.ts', [
-    '  event.requestId !== state.requestId;',
-    "  event.requestId === '';",
-  ]),
-  walks('a failed call costs nothing', 'moves/retry.ts', [
-    "nextId(countFailure(state.session, event), 'timer')",
-    "nextId(state.session, 'timer')",
-  ]),
   walks('a bill that comes twice is paid twice', 'moves/budget.ts', [
     'if (usage === null || !session.unaccounted.includes(id)) return session;',
     'if (usage === null) return session;',
@@ -48,18 +40,6 @@ const foundByWalks: readonly Fault[] = [
   walks('a reply that names a call twice is taken', 'moves/reply.ts', [
     '.size !== reply.calls.length;',
     '.size > reply.calls.length;',
-  ]),
-  walks('an empty reply is stored', 'moves/reply.ts', [
-    '(state: Processing): boolean => isEmpty(state.reply);',
-    '(state: Processing): boolean => state.reply.message === null;',
-  ]),
-  walks('nobody to ask, and the turn goes on', 'moves/batch-events.ts', [
-    "state.phase.mode === 'stopping';",
-    "state.phase.mode === 'stopping' && state.calls.length === 0;",
-  ]),
-  walks('a call that was cancelled is killed at once', 'moves/batch-events.ts', [
-    'return go(stopped, ...cancelCalls(state, [call], false)',
-    'return go(stopped, ...cancelCalls(state, [call], true)',
   ]),
   walks(
     'a second outcome overwrites the first',
@@ -81,51 +61,15 @@ const foundByWalks: readonly Fault[] = [
     'const ended = calls.filter(isEnded);',
     'const ended = calls.filter(isEnded).toSorted((one, other) => one.completedAt - other.completedAt);',
   ]),
-  walks('what the user says stands before the results', 'conversation.ts', [
-    'parts: [...openParts(conversation), ...parts]',
-    'parts: [...parts, ...openParts(conversation)]',
-  ]),
-  walks('a second question loses the queue', 'moves/turn.ts', [
-    "state.next === 'sendQueue' ? [] : numbered.queue;",
-    '[];',
-  ]),
   walks('text typed while the machine works is dropped', 'moves/turn.ts', [
     `  const session = enqueue(state.session, event);
   const text`,
     `  const { session } = state;
   const text`,
   ]),
-  walks('whatever stopped a turn is said to be the user', 'moves/stop.ts', [
-    "reason: { kind: 'cancelled', cause: state.cause }",
-    "reason: { kind: 'cancelled', cause: 'user' }",
-  ]),
-  walks('the budget is looked at after the tools only', 'moves/tool-batch.ts', [
-    'if (sessionLimit(session) !== null) return skippedText;',
-    '',
-  ]),
-  walks('the time limit outlives its turn', 'moves/budget.ts', [
-    '  return go({ ...state, session }, ...cancelClock(state.session));',
-    '  return go({ ...state, session });',
-  ]),
-  walks('a cancelled request goes on', 'moves/stop.ts', [
-    "actions: [{ type: 'AbortLlmRequest', requestId: state.requestId }, ...actions]",
-    "actions: [{ type: 'CancelTimer', timerId: state.requestId }, ...actions]",
-  ]),
   walks('a cancel loses the queue', 'moves/stop.ts', [
     'notice(state), restore(state.session.queue)',
     'notice(state)',
-  ]),
-  walks('a batch that was cancelled goes on to the model', 'moves/batch-events.ts', [
-    'allEnded(state) && isStopping(state);',
-    'allEnded(state) && isStopping(state) && state.calls.length === 0;',
-  ]),
-  walks('a second cancel kills nothing', 'moves/batch-events.ts', [
-    '...cancelCalls(state, open, true),',
-    '...cancelCalls(state, open, false),',
-  ]),
-  walks('shutdown leaves tools running', 'moves/batch-events.ts', [
-    'cancelCalls(state, state.calls.filter(isRunning), true)',
-    'cancelCalls(state, state.calls.filter(isRunning), false)',
   ]),
   walks('shutdown leaves calls unanswered', 'moves/shutdown-and-resume.ts', [
     '      return settleForShutdown(state, event);',
@@ -139,14 +83,6 @@ const foundByWalks: readonly Fault[] = [
     `      rest: sendCall,
 `,
     '',
-  ]),
-  walks('an old hook is taken for the current one', 'moves/hooks.ts', [
-    '  event.hookId !== state.hookId;',
-    "  event.hookId === '';",
-  ]),
-  walks('a summary splits calls from their results', 'conversation.ts', [
-    'conversation.closed.length - (holdsResults(conversation) ? 1 : 0)',
-    'conversation.closed.length',
   ]),
   walks('a summary swallows the question', 'conversation.ts', [
     'parts: [first, ...openParts(conversation)]',
@@ -167,10 +103,6 @@ const foundByExplorer: readonly Fault[] = [
     'if (isExclusive(next) || running.some(({ judged }) => isExclusive(judged))) return false;',
     'if (isExclusive(next)) return false;',
   ]),
-  explorer('rules change')('a call overtakes one that waits for an answer', 'moves/tool-batch.ts', [
-    'if (isAsked(waiting)) break;',
-    'if (isAsked(waiting)) continue;',
-  ]),
   explorer('policies')('rounds are not counted', 'moves/budget.ts', [
     'rounds: session.turn.rounds + 1',
     'rounds: session.turn.rounds',
@@ -180,85 +112,27 @@ const foundByExplorer: readonly Fault[] = [
       rest: sendCall,`,
     '      rest: sendCall,',
   ]),
-  explorer('everything')('a summary is made although the session may not spend', 'table.ts', [
-    `      alwaysOnEntry: [{ when: budget.sessionIsSpent, to: 'BudgetExceeded', then: budget.stopBeforeCall }],
-      rest: compaction.startCompaction,`,
-    '      rest: compaction.startCompaction,',
-  ]),
   explorer('tools that spend')('two calls are handed the same budget', 'moves/tool-batch.ts', [
     `  if (spendsAlone && running.some(({ judged }) => isSpending(judged))) return false;
 `,
     '',
   ]),
-  explorer('everything')('a queue that is released is not sent', 'moves/turn.ts', [
-    "queue.length > 0 ? 'sendQueue' : 'sendAgain'",
-    "queue.length > 0 ? 'rest' : 'sendAgain'",
-  ]),
   explorer('time')('shutdown leaves a hook running', 'moves/shutdown-and-resume.ts', [
     "actions: [{ type: 'AbortHook', hookId: state.hookId }]",
     'actions: []',
   ]),
-  explorer('everything')(
-    'a cancel leaves calls unanswered that had not begun',
-    'moves/batch-events.ts',
-    ['replaceCalls(state, ...ended, ...open.map(', 'put(state, ...open.map('],
-  ),
-  explorer('drain')('calls of a cancelled reply are not answered', 'moves/reply.ts', [
-    'state.reply.calls.map((call) => cancelledResult(call, cause)),',
-    '[],',
-  ]),
-  explorer('everything')(
-    'an old timer kills a batch that is being cancelled',
-    'moves/batch-events.ts',
-    [
-      "state.phase.mode === 'cancelling' && state.phase.graceTimerId === event.timerId;",
-      "state.phase.mode === 'cancelling' && state.phase.graceTimerId !== null;",
-    ],
-  ),
   explorer('hooks')('a hook that says stop is not heard', 'moves/hooks.ts', [
     'boolean => !event.proceed;',
     "boolean => event.hookId === '';",
   ]),
-  explorer('everything')(
-    'a session that was opened since is opened again',
-    'moves/shutdown-and-resume.ts',
-    ['event.epoch <= state.session.epoch', 'event.epoch < 0'],
-  ),
   explorer('reserves')('money that is set aside counts as free', 'moves/budget.ts', [
     'limit * (1 - ROUNDING) - session.usage.costUsd - reservedUsd(session);',
     'limit * (1 - ROUNDING) - session.usage.costUsd;',
-  ]),
-  explorer('reserves')('a broken request without usage costs nothing', 'moves/budget.ts', [
-    "(error.sent === 'no' || refusals.has(error.kind))",
-    "(error.sent !== 'no' || refusals.has(error.kind))",
-  ]),
-  explorer('reserves')('a crash forgets what was set aside', 'moves/budget.ts', [
-    'usage: { ...session.usage, costUsd: session.usage.costUsd + usd },',
-    'usage: { ...session.usage, costUsd: session.usage.costUsd },',
-  ]),
-  explorer('reserves')('the usage of a request counts twice', 'moves/budget.ts', [
-    `unaccounted: session.unaccounted.filter((open) => open !== id),
-          reserved: withoutReservations(session, [id]),
-          usage: addUsage(session.usage, counted),`,
-    `reserved: withoutReservations(session, [id]),
-          usage: addUsage(session.usage, counted),`,
-  ]),
-  explorer('reserves')('usage that can’t be counted costs nothing', 'moves/budget.ts', [
-    'if (usage.costUsd === null) return { ...usage, costUsd: held.usd };',
-    'if (usage.costUsd === null) return usage;',
   ]),
   explorer('reserves of tools', 1500)(
     'the second request of a hook takes the place of the first',
     'moves/budget.ts',
     ['usd: (before?.usd ?? 0) + inputUsd + outputUsd,', 'usd: inputUsd + outputUsd,'],
-  ),
-  explorer('reserves of tools', 1500)(
-    'a call that was stopped gives back what it may have spent',
-    'moves/budget.ts',
-    [
-      'return mayCost && findReservation(session, id) !== undefined',
-      'return mayCost && findReservation(session, id) === undefined',
-    ],
   ),
 ];
 

@@ -7,7 +7,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import '../../../../test/own-process.js';
 import { callTools, rawCall, say, testModel } from '../../../../test/kit/runtime/stage.js';
 import { tree } from '../../../../test/kit/workspace-tree.js';
-import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { createAgent, type Session } from '../../src/session/create-agent.js';
@@ -15,7 +14,7 @@ import { createAgent, type Session } from '../../src/session/create-agent.js';
 /** Commands that have cost people their work: each is taken back whole, and done again. */
 
 /** So many that one program a file would be felt. */
-const FORMATTED = 500;
+const FORMATTED = 150;
 
 const git = (folder: string, ...words: readonly string[]): void => {
   const who = ['-c', 'user.name=a', '-c', 'user.email=a@example.com'];
@@ -49,23 +48,19 @@ const makeRepository = (folder: string): void => {
 
 type Stage = { readonly session: Session; readonly workspace: string };
 
-const open = async (
-  context: TestContext,
-  commands: readonly string[],
-  prepare: (workspace: string) => void = () => undefined,
-): Promise<Stage> => {
+const open = async (context: TestContext, commands: readonly string[]): Promise<Stage> => {
   const folder = realpathSync(temporaryFolder(context, 'harm'));
   const [workspace, state] = [path.join(folder, 'work'), path.join(folder, 'state')];
   mkdirSync(workspace);
   process.env.XDG_STATE_HOME = state;
-  fillFolder(workspace, 'a repository', makeRepository);
-  prepare(workspace);
+  makeRepository(workspace);
   await wait(50); // longer than a tick of the times of files
-  const calls = commands.map((command, index) =>
+  const answers = commands.flatMap((command, index) => [
     callTools(rawCall(`${index}`, 'bash', { command })),
-  );
+    say('done'),
+  ]);
   const agent = createAgent({
-    model: testModel(...calls, say('done')),
+    model: testModel(...answers),
     journals: fileJournals({ folder: path.join(state, 'pawl') }),
   });
   const onApproval = (): 'allow' => 'allow';
@@ -74,8 +69,6 @@ const open = async (
   context.after(() => session.close().catch(() => undefined)); // its folder is gone by then
   return { session, workspace };
 };
-
-type Harm = { readonly command: string; prepare?(workspace: string): void };
 
 const makeSources = (workspace: string): void => {
   mkdirSync(path.join(workspace, 'many'));
@@ -92,37 +85,41 @@ const PYTHON =
   'python3 -c \'import os, shutil; shutil.rmtree("src"); os.remove("precious.txt");' +
   ' os.chmod("notes.txt", 0o600); os.symlink("nowhere", "made"); open("new.txt", "w").write("n")\'';
 
-const HARMS: readonly Harm[] = [
-  { command: 'git reset --hard' },
-  { command: 'git clean -fd' },
-  { command: FORMATTER, prepare: makeSources },
-  { command: 'npm run clean' },
-  { command: 'mv precious.txt draft src/' },
-  { command: "sed -i 's/let/const/; s/\\r$//' src/*.ts" },
-  { command: PYTHON },
+const HARMS: readonly string[] = [
+  'git reset --hard',
+  'git clean -fd',
+  'npm run clean',
+  'mv precious.txt draft src/',
+  "sed -i 's/let/const/; s/\\r$//' src/*.ts",
+  PYTHON,
+  FORMATTER,
 ];
 
-for (const { command, prepare } of HARMS)
-  test(`${command.slice(0, 40)} is taken back`, async (context) => {
-    const { session, workspace } = await open(context, [command], prepare);
+test('each command is taken back whole, and done again', async (context) => {
+  const { session, workspace } = await open(context, [...HARMS, 'git clean -fdx']);
+  const begins: number[] = [];
+  const runNext = async (command: string): Promise<{ before: string; after: string }> => {
+    if (command === FORMATTER) makeSources(workspace);
     const before = tree(workspace);
     await session.prompt('clean up');
-    const after = tree(workspace);
-    assert.notEqual(after, before, 'the command has done harm');
-    assert.deepEqual((await session.rewind({ at: 0 })).left, []);
-    assert.equal(tree(workspace), before);
+    begins.push((await session.timeline()).findLast(({ kind }) => kind === 'turn')?.seq ?? 0);
+    return { before, after: tree(workspace) };
+  };
+  const back = () => session.rewind({ at: begins.at(-1) ?? 0 });
+  for (const command of HARMS) {
+    const { before, after } = await runNext(command);
+    assert.notEqual(after, before, `${command} has done harm`);
+    assert.deepEqual((await back()).left, [], command);
+    assert.equal(tree(workspace), before, command);
     await session.redo();
-    assert.equal(tree(workspace), after);
-    await session.rewind({ at: 0 });
-    assert.equal(tree(workspace), before);
-  });
-
-test('git clean -fdx: what git ignores does not come back, everything else does', async (context) => {
-  const { session, workspace } = await open(context, ['git clean -fdx']);
-  const before = tree(workspace);
-  await session.prompt('clean up');
+    assert.equal(tree(workspace), after, command);
+    await back();
+    assert.equal(tree(workspace), before, command);
+  }
+  // what git ignores does not come back, everything else does
+  const { before } = await runNext('git clean -fdx');
   assert.equal(existsSync(path.join(workspace, 'secret.env')), false);
-  await session.rewind({ at: 0 });
+  await back();
   const lost = before.split('\n').filter((line) => !line.startsWith('/secret.env '));
   assert.equal(tree(workspace), lost.join('\n'));
 });

@@ -16,6 +16,7 @@ import {
 } from '../../../../test/kit/agent/given.js';
 import { play } from '../../../../test/kit/agent/trace-player.js';
 import { headerOf, linesOf, makeFolder, plain, tell } from '../../../../test/kit/journal/story.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { collectPastFiles } from '../../src/machine/carried-session.js';
 import { initialState, step } from '../../src/machine/machine.js';
 import type { EntryDraft, Header } from '../../src/ports/journal.js';
@@ -35,7 +36,8 @@ const TRACES = new URL('../../../../test/traces/', import.meta.url);
 /** Entries that are written at once, and followed by a snapshot. */
 const GROUP = 3;
 
-for (const file of readdirSync(TRACES).filter((name) => name.endsWith('.trace'))) {
+const traces = readdirSync(TRACES).filter((name) => name.endsWith('.trace'));
+for (const file of chooseRows(traces, undefined, 20)) {
   test(`a snapshot leads to the states of: ${file.replace('.trace', '').replaceAll('-', ' ')}`, async (context) => {
     const folder = await makeFolder(context);
     const { steps } = play(readFileSync(new URL(file, TRACES), 'utf8'));

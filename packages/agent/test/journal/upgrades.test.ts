@@ -242,9 +242,8 @@ const takeOvers = Object.entries(stages).flatMap(([situation, write]) =>
   Object.entries(machines).map(([change, edits]) => ({ situation, write, change, edits })),
 );
 
-for (const { situation, write, change, edits } of chooseRows(
-  takeOvers,
-  ({ situation }) => situation,
+for (const { situation, write, change, edits } of chooseRows(takeOvers, ({ situation }) =>
+  situation.includes('at rest') ? 'at rest' : 'at work',
 )) {
   test(`${change}: a session that was ${situation} opens, reads, exports, verifies, forks and goes on`, async (context) => {
     const { written, expected } = await write(context);

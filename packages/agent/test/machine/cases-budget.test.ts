@@ -18,12 +18,6 @@ const nearLimit = (patch: SettingsPatch = {}) => {
   return walker;
 };
 const twoCalls = g.completed({ calls: [grep('1'), grep('2')], usage: g.usage(0.2) });
-/** Stopped by the budget with both calls answered. */
-const stopped = (patch: SettingsPatch = {}) => {
-  const walker = nearLimit(patch);
-  walker.send(twoCalls);
-  return walker;
-};
 const before = [u('hi'), a('yo'), u('more')];
 const skipped = [
   bad('1', /skipped.*budget|budget.*skipped/i),
@@ -60,37 +54,6 @@ check([
     talk: [...before, a(use('1'), use('2')), u(...skipped)],
   },
   {
-    rule: 'limit-raises-itself',
-    title: 'input after an armed limit goes on with the results',
-    given: stopped,
-    send: [g.input('go on')],
-    state: 'C[u]',
-    does: ['SendLlmRequest'],
-    talk: [...before, a(use('1'), use('2')), u(...skipped, 'go on')],
-  },
-  {
-    rule: 'raised-limit',
-    title: 'without arming the text is held until the user raises the limit',
-    given: () => stopped({ autoRearm: 'off' }),
-    send: [g.input('go on')],
-    state: 'W(budget usd)',
-    does: [],
-    shows: [/^DisplayNotice (approveBudget|budget)/, 'PromptForInput'],
-    talk: [...before, a(use('1'), use('2')), u(...skipped)],
-    queue: ['go on'],
-  },
-  {
-    rule: 'raised-limit',
-    title: 'ApproveBudget releases what was held',
-    given: () => stopped({ autoRearm: 'off' }),
-    send: [g.input('go on'), g.approve('usd', 5)],
-    state: 'C[u]',
-    does: ['SendLlmRequest'],
-    talk: [...before, a(use('1'), use('2')), u(...skipped, 'go on')],
-    queue: [],
-    also: (walker) => assert.equal(usdLimit(walker), 5),
-  },
-  {
     rule: 'limit-after-round',
     title: 'a limit of 0 is no limit',
     given: 'C[u]',
@@ -100,19 +63,6 @@ check([
     does: ['SendLlmRequest'],
     hides: ['DisplayNotice', 'DisplayWarning'],
     also: (walker) => assert.equal(spentBy(walker), 1_000),
-  },
-  {
-    rule: 'usage-counts-once',
-    title: 'the cost of a stale completion counts once',
-    given: 'C[u]',
-    send: [
-      g.cancel,
-      g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.4) }),
-      g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.4) }),
-    ],
-    state: 'W(cancelled user)',
-    quiet: true,
-    also: (walker) => assert.equal(spentBy(walker), 0.4),
   },
   {
     rule: 'queued-turn',
@@ -126,32 +76,12 @@ check([
     queue: [],
   },
   {
-    rule: 'steering-joins-results',
-    title: 'a follow-up does not join the results',
-    given: 'C[u]',
-    send: [g.followUp('later'), g.wants(grep('1')), g.ended('1')],
-    state: 'C[t]',
-    talk: [u('hi'), a(use('1')), u(good('1'))],
-    queue: ['later'],
-  },
-  {
     rule: 'queued-turn',
     title: 'a follow-up opens the next turn',
     given: 'C[u]',
     send: [g.followUp('later'), g.wants(grep('1')), g.ended('1'), g.says('yo')],
     state: 'C[u]',
     talk: [u('hi'), a(use('1')), u(good('1')), a('yo'), u('later')],
-    queue: [],
-  },
-  {
-    rule: 'edit-queue',
-    title: 'a text that was removed from the queue is nowhere',
-    given: 'C[u]',
-    send: [g.input('nonsense'), g.unqueue('nonsense'), g.says('yo')],
-    state: 'W(endOfTurn answer)',
-    does: [],
-    shows: ['PromptForInput'],
-    talk: [u('hi'), a('yo')],
     queue: [],
   },
   {
@@ -163,17 +93,6 @@ check([
     does: ['StartCompaction'],
     path: 'W K',
     queue: ['x'],
-  },
-  {
-    rule: 'summary-keeps-unanswered',
-    title: 'after the compaction the summary and the text are one message',
-    given: 'K[i]',
-    send: [g.compacts()],
-    state: 'C[u]',
-    does: ['SendLlmRequest'],
-    path: 'K W C',
-    talk: [u(summary(), 'x')],
-    queue: [],
   },
   {
     rule: 'compaction-failed',
@@ -208,35 +127,6 @@ check([
     state: 'C[t]',
     does: ['SendLlmRequest'],
     talk: [u(summary()), a(use('1')), u(good('1'))],
-  },
-  {
-    rule: 'queue-input',
-    title: 'input during a compaction is queued',
-    given: 'K[i]',
-    send: [g.input('y')],
-    state: 'K[i]',
-    does: [],
-    shows: ['DisplayNotice queued'],
-    queue: ['x', 'y'],
-  },
-  {
-    rule: 'stale-events',
-    title: 'a completion of another compaction is stale',
-    given: 'K[i]',
-    send: [g.compacts(g.usage(), 'compaction-9')],
-    state: 'K[i]',
-    quiet: true,
-  },
-  {
-    rule: 'usage-counts-once',
-    title: 'a compaction does not reset what was spent',
-    given: () => {
-      const walker = bring('W long');
-      walker.send(g.input('dear'), g.says('yes', g.usage(5)), g.compact, g.compacts(g.usage(0)));
-      return walker;
-    },
-    state: 'W(compacted)',
-    also: (walker) => assert.equal(spentBy(walker), 5),
   },
   {
     rule: 'compact-on-request',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { timerOf } from '../../../../test/kit/agent/flight.js';
 import type { Given } from '../../../../test/kit/agent/given.js';
 import * as g from '../../../../test/kit/agent/given.js';
-import { check, countOf, spentBy } from '../../../../test/kit/agent/rows.js';
+import { check, countOf } from '../../../../test/kit/agent/rows.js';
 import { a, good, nameOf, summary, u, use } from '../../../../test/kit/agent/shown.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
 
@@ -14,12 +14,6 @@ const seed = { maxRetries: 3, retrySchedule: { kind: 'linear', stepMs: 1_000 } }
 /** So many failures, each followed by its timer. */
 const failures = (count: number): readonly Given[] =>
   Array.from({ length: count }, () => [g.fails(), g.rings()]).flat();
-const waits = (walker: ReturnType<typeof bring>): readonly number[] =>
-  walker
-    .steps()
-    .flatMap(({ actions }) =>
-      actions.flatMap((action) => (action.type === 'ScheduleTimer' ? [action.dueAt - g.NOW] : [])),
-    );
 const hours = (count: number): number => count * 3_600_000;
 
 check([
@@ -58,15 +52,6 @@ check([
     does: ['ScheduleTimer 2000'],
   },
   {
-    rule: 'retry-schedule',
-    settings: seed,
-    title: 'the third failure waits 3,000 ms',
-    given: 'C[u]',
-    send: [...failures(2), g.fails()],
-    state: 'Er',
-    does: ['ScheduleTimer 3000'],
-  },
-  {
     rule: 'give-up',
     settings: seed,
     title: 'the fourth failure ends the turn and keeps the user text',
@@ -80,31 +65,11 @@ check([
   },
   {
     rule: 'retry-schedule',
-    settings: seed,
-    title: 'a turn that fails four times makes exactly 4 requests and sets 3 timers',
-    given: 'C[u]',
-    send: [...failures(3), g.fails()],
-    state: 'W(error overloaded)',
-    also: (walker) => {
-      assert.equal(countOf(walker, 'SendLlmRequest'), 4);
-      assert.deepEqual(waits(walker), [1_000, 2_000, 3_000]);
-    },
-  },
-  {
-    rule: 'retry-schedule',
     title: 'a longer retry-after wins over the schedule',
     given: 'C[u]',
     send: [g.fails({ retryAfterMs: 4_000 })],
     state: 'Er',
     does: ['ScheduleTimer 4000'],
-  },
-  {
-    rule: 'retry-schedule',
-    title: 'a shorter retry-after gives way to the schedule',
-    given: 'C[u]',
-    send: [g.fails({ retryAfterMs: 400 })],
-    state: 'Er',
-    does: ['ScheduleTimer 1000'],
   },
   {
     rule: 'retry-schedule',
@@ -137,26 +102,6 @@ check([
     talk: [u('hi')],
   },
   {
-    rule: 'streamed-text',
-    settings: seed,
-    title: 'text streamed before the last failure is retracted, too',
-    given: 'C[u]',
-    send: [...failures(3), g.delta('yo'), g.fails()],
-    state: 'W(error overloaded)',
-    does: ['RetractPartial'],
-    shows: ['DisplayError'],
-    talk: [u('hi')],
-  },
-  {
-    rule: 'streamed-text',
-    title: 'half a call is neither executed nor stored',
-    given: 'C[u]',
-    send: [g.halfCall, g.fails()],
-    state: 'Er',
-    does: ['ScheduleTimer 1000'],
-    talk: [u('hi')],
-  },
-  {
     rule: 'send-again',
     title: 'RetryNow does not wait for the timer',
     given: 'Er',
@@ -179,16 +124,6 @@ check([
     also: (walker) => assert.equal(countOf(walker, 'SendLlmRequest'), 2),
   },
   {
-    rule: 'usage-counts-once',
-    title: 'the late completion of a failed request is no answer, but its usage counts',
-    given: 'Er',
-    send: [g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.5) })],
-    state: 'Er',
-    quiet: true,
-    talk: [u('hi')],
-    also: (walker) => assert.equal(spentBy(walker), 0.5),
-  },
-  {
     rule: 'cancel-retry',
     title: 'cancelling the wait for a retry keeps the user text',
     given: 'Er',
@@ -198,59 +133,6 @@ check([
     shows: ['DisplayNotice cancelled', 'PromptForInput'],
     path: 'Er Cancelled W',
     talk: [u('hi')],
-  },
-  {
-    rule: 'give-up',
-    settings: seed,
-    title: 'results stay when the request with them fails for good',
-    given: 'C[t]',
-    send: [...failures(3), g.fails()],
-    state: 'W(error overloaded)',
-    does: [],
-    shows: [/^DisplayError .*after 3 retries/],
-    talk: [u('hi'), a(use('1')), u(good('1'))],
-  },
-  {
-    rule: 'input-starts-turn',
-    settings: seed,
-    title: 'the next input joins results that were not answered',
-    given: 'C[t]',
-    send: [...failures(3), g.fails(), g.input('continue')],
-    state: 'C[u]',
-    does: ['SendLlmRequest'],
-    talk: [u('hi'), a(use('1')), u(good('1'), 'continue')],
-  },
-  {
-    rule: 'malformed-reply',
-    title: 'a reply with two calls of one id is not stored and not executed',
-    given: 'C[u]',
-    send: [g.wants(g.grep('1'), g.grep('1'))],
-    state: 'W(error malformed)',
-    does: [],
-    shows: ['DisplayError'],
-    path: 'C Processing Failed W',
-    talk: [u('hi')],
-  },
-  {
-    rule: 'stale-events',
-    title: 'a piece of an old request is not shown',
-    given: 'C[u]',
-    send: [g.fails(), g.rings(), g.delta('old', 'req-1')],
-    state: 'C[u] 2',
-    quiet: true,
-  },
-  {
-    rule: 'usage-counts-once',
-    title: 'the second completion of a request is stale and its usage counts once',
-    given: 'C[u]',
-    send: [
-      g.says('yo', g.usage(0.25)),
-      g.completed({ text: 'yo', requestId: 'req-1', usage: g.usage(0.25) }),
-    ],
-    state: 'W(endOfTurn answer)',
-    quiet: true,
-    talk: [u('hi'), a('yo')],
-    also: (walker) => assert.equal(spentBy(walker), 0.25),
   },
   {
     rule: 'overflow-compacts',

@@ -1,6 +1,6 @@
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
-import { a, bad, good, note, u, use } from '../../../../test/kit/agent/shown.js';
+import { a, good, note, u, use } from '../../../../test/kit/agent/shown.js';
 
 // Hooks after tools.
 
@@ -20,16 +20,6 @@ check([
   },
   {
     rule: 'hooks-look-after-changes',
-    title: 'an edit that failed wants no hook, where only calls that ended ok count',
-    given: 'C[u]',
-    settings: { hooks: 'mutatingOk' },
-    send: [g.wants(edit('1')), g.started('1'), g.ended('1', 'failed')],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    path: ROUND,
-  },
-  {
-    rule: 'hooks-look-after-changes',
     title: 'the setting never runs no hook',
     given: 'C[u]',
     settings: { hooks: 'never' },
@@ -37,26 +27,6 @@ check([
     state: 'C[t]',
     does: ['SendLlmRequest'],
     path: ROUND,
-  },
-  {
-    rule: 'hooks-look-after-changes',
-    title: 'the hook is told the edits that succeeded, where only these count',
-    given: 'C[u]',
-    settings: { hooks: 'mutatingOk' },
-    send: [
-      g.wants(edit('1'), grep('2'), edit('3')),
-      g.ended('1'),
-      g.ended('2', 'failed'),
-      g.ended('3', 'failed'),
-    ],
-    state: 'H[c]',
-    does: ['RunHook CheckingGitCommits 1'],
-    path: 'X H',
-    talk: [
-      u('hi'),
-      a(use('1'), use('2'), use('3')),
-      u(good('1'), bad('2', /output of 2/), bad('3', /output of 3/)),
-    ],
   },
   {
     rule: 'next-round',
@@ -68,16 +38,6 @@ check([
     path: 'H CheckingBudget Gathering C',
   },
   {
-    rule: 'auto-commit',
-    title:
-      'three commits are not formatted under the rule of exactly one, a dirty tree is committed',
-    given: 'H[c]',
-    settings: { formatter: 'onOneCommit' },
-    send: [g.hookDone({ commits: g.commits(3), dirty: true })],
-    state: 'H[a]',
-    does: ['RunHook AutoCommitting 1'],
-  },
-  {
     rule: 'format-changes',
     title: 'one commit is formatted under the rule of exactly one',
     given: 'H[c]',
@@ -86,33 +46,6 @@ check([
     state: 'H[f]',
     does: ['RunHook RunningAutoformatters 1'],
     shows: ['DisplayNotice commits'],
-  },
-  {
-    rule: 'format-changes',
-    title: 'new commits are shown and the turn continues',
-    given: 'H[a]',
-    send: [g.hookDone({ commits: g.commits(1) })],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    shows: ['DisplayNotice'],
-  },
-  {
-    rule: 'hooks-fail-open',
-    title: 'a commit that the repository refused is a warning with its output',
-    given: 'H[a]',
-    send: [g.hookFails('pre-commit: no tabs, please')],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    shows: [/^DisplayWarning hook: [\s\S]*no tabs, please/],
-  },
-  {
-    rule: 'next-round',
-    title: 'a warning of a hook does not stand in for the request',
-    given: 'H[c]',
-    send: [g.hookDone({ warning: 'the tests are red' })],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    shows: [/^DisplayWarning hook: [\s\S]*the tests are red/],
   },
   {
     rule: 'hook-veto',
@@ -126,25 +59,6 @@ check([
     shows: [/^DisplayWarning hook: [\s\S]*stop here/, 'PromptForInput'],
     path: 'H Cancelled W',
     talk: [...asked, u(good('1'))],
-  },
-  {
-    rule: 'stale-events',
-    title: 'the completion of an earlier phase is stale',
-    given: 'H[f]',
-    send: [g.hookDone({ hookId: 'hook-1', note: 'old' })],
-    state: 'H[f]',
-    quiet: true,
-    talk: [...asked, u(good('1'))],
-  },
-  {
-    rule: 'queue-input',
-    title: 'input during a hook is queued',
-    given: 'H[c]',
-    send: [g.input('use tabs')],
-    state: 'H[c]',
-    does: [],
-    shows: ['DisplayNotice queued'],
-    queue: ['use tabs'],
   },
   {
     rule: 'next-round',

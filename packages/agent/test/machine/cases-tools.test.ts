@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import * as g from '../../../../test/kit/agent/given.js';
-import { check, spentBy } from '../../../../test/kit/agent/rows.js';
+import { check } from '../../../../test/kit/agent/rows.js';
 import { a, bad, good, u, use } from '../../../../test/kit/agent/shown.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
 
@@ -63,15 +63,6 @@ check([
     talk: [u('hi'), a(use('1'), use('2')), u(good('1', 'first'), good('2'))],
   },
   {
-    rule: 'stale-events',
-    title: 'a completion of an older batch is stale, even with a call id that is in use again',
-    given: 'C[t]',
-    send: [g.wants(grep('1')), g.ended('1', 'ok', 'old', 'batch-1')],
-    state: 'X',
-    calls: '1 starting',
-    quiet: true,
-  },
-  {
     rule: 'results-in-one-message',
     title: 'a late completion adds no second result',
     given: 'C[t]',
@@ -92,43 +83,12 @@ check([
   },
   {
     rule: 'calls-that-never-run',
-    title: 'arguments that are not JSON are answered with the raw text',
-    given: 'C[u]',
-    send: [g.wants(g.notJson('1'))],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    talk: [u('hi'), a(use('1')), u(bad('1', /not valid JSON[\s\S]*\{"path": "a\.t/))],
-  },
-  {
-    rule: 'calls-that-never-run',
     title: 'arguments with a wrong field are answered with the field',
     given: 'C[u]',
     send: [g.wants(g.wrongField('1'))],
     state: 'C[t]',
     does: ['SendLlmRequest'],
     talk: [u('hi'), a(use('1')), u(bad('1', /path.*must be a string/))],
-  },
-  {
-    rule: 'judged-calls',
-    title: 'a call without arguments runs with an empty object',
-    given: 'C[u]',
-    send: [g.wants({ ...grep('1'), input: {} })],
-    state: 'X',
-    does: ['ExecuteTools 1'],
-    also: (walker) => {
-      const run = walker.last().actions.find((action) => action.type === 'ExecuteTools');
-      assert.deepEqual(run?.calls[0]?.input, {});
-    },
-  },
-  {
-    rule: 'cut-reply',
-    title: 'no call of a reply that was cut off is executed',
-    given: 'C[u]',
-    send: [g.completed({ calls: [edit('1'), g.notJson('2')], stopReason: 'maxTokens' })],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    path: `C Processing ToolUseRequested ${ROUND}`,
-    talk: [u('hi'), a(use('1'), use('2')), u(bad('1', /cut/), bad('2'))],
   },
   {
     rule: 'call-order',
@@ -141,30 +101,12 @@ check([
   },
   {
     rule: 'call-order',
-    title: 'the second edit starts when the first has ended',
-    given: 'C[u]',
-    send: [g.wants(edit('1'), edit('2')), g.started('1'), g.ended('1')],
-    state: 'X',
-    calls: '1 ok, 2 starting',
-    does: ['ExecuteTools 2'],
-  },
-  {
-    rule: 'call-order',
     title: 'an edit between reads holds back what comes after it',
     given: 'C[u]',
     send: [g.wants(grep('1'), grep('2'), edit('3'), grep('4'))],
     state: 'X',
     calls: '1 starting, 2 starting, 3 queued, 4 queued',
     does: ['ExecuteTools 1,2'],
-  },
-  {
-    rule: 'call-order',
-    title: 'the edit starts alone when the reads before it have ended',
-    given: 'C[u]',
-    send: [g.wants(grep('1'), grep('2'), edit('3'), grep('4')), g.ended('1'), g.ended('2')],
-    state: 'X',
-    calls: '1 ok, 2 ok, 3 starting, 4 queued',
-    does: ['ExecuteTools 3'],
   },
   {
     rule: 'call-order',
@@ -175,16 +117,6 @@ check([
     state: 'X',
     calls: '1 starting, 2 starting, 3 queued, 4 queued, 5 queued',
     does: ['ExecuteTools 1,2'],
-  },
-  {
-    rule: 'call-order',
-    title: 'each completion starts one more',
-    given: 'C[u]',
-    settings: { maxParallel: 2 },
-    send: [g.wants(...['1', '2', '3', '4', '5'].map(grep)), g.ended('2')],
-    state: 'X',
-    calls: '1 starting, 2 ok, 3 starting, 4 queued, 5 queued',
-    does: ['ExecuteTools 3'],
   },
   {
     rule: 'call-runs',
@@ -207,29 +139,6 @@ check([
     },
   },
   {
-    rule: 'truthful-results',
-    title: 'a call that hit its deadline reports what it printed until then',
-    given: 'C[u]',
-    send: [g.wants(grep('1')), g.started('1'), g.ended('1', 'timedOut', 'the first half')],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    talk: [u('hi'), a(use('1')), u(bad('1', /the first half/))],
-  },
-  {
-    rule: 'stale-events',
-    title: 'the completion of an old request leaves a running batch alone',
-    given: 'Er',
-    send: [
-      g.rings(),
-      g.wants(grep('1')),
-      g.completed({ calls: [grep('9')], requestId: 'req-1', usage: g.usage(0.5) }),
-    ],
-    state: 'X',
-    calls: '1 starting',
-    quiet: true,
-    also: (walker) => assert.equal(spentBy(walker), 0.5),
-  },
-  {
     rule: 'queue-input',
     title: 'input while tools run is queued',
     given: 'X',
@@ -239,23 +148,6 @@ check([
     does: [],
     shows: ['DisplayNotice queued'],
     queue: ['use tabs'],
-  },
-  {
-    rule: 'stale-events',
-    title: 'a late piece of text is stale',
-    given: 'X',
-    send: [g.delta('y', 'req-1')],
-    state: 'X',
-    quiet: true,
-  },
-  {
-    rule: 'truthful-results',
-    title: 'an empty result is told to be empty',
-    given: 'C[u]',
-    send: [g.wants(grep('1')), g.ended('1', 'ok', '')],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    talk: [u('hi'), a(use('1')), u(good('1', /\S/))],
   },
   {
     rule: 'limit-after-round',
@@ -268,16 +160,5 @@ check([
     shows: ['DisplayNotice budget'],
     path: 'X H CheckingBudget BudgetExceeded W',
     talk: [u('hi'), a(use('1')), u(good('1')), a(use('2')), u(good('2'))],
-  },
-  {
-    rule: 'limit-after-round',
-    title: 'input after the limit of rounds goes on with fresh rounds',
-    given: 'C[u]',
-    settings: { limits: { rounds: 2 } },
-    send: [g.wants(grep('1')), g.ended('1'), g.wants(grep('2')), g.ended('2'), g.input('go on')],
-    state: 'C[u]',
-    does: ['SendLlmRequest'],
-    talk: [u('hi'), a(use('1')), u(good('1')), a(use('2')), u(good('2'), 'go on')],
-    also: (walker) => assert.equal(walker.state().session.turn.rounds, 0),
   },
 ]);

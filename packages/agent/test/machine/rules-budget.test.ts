@@ -1,27 +1,15 @@
-import assert from 'node:assert/strict';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import { a, bad, good, u, use } from '../../../../test/kit/agent/shown.js';
 
 // Limits, the queue and settings: corners that cases-budget.test.ts leaves out.
 
-const { edit, grep } = g;
+const { grep } = g;
 const asked = [u('hi'), a(use('1'))];
-const cut = (callId: string) => g.completed({ calls: [edit(callId)], stopReason: 'maxTokens' });
 const dear = (callId: string, costUsd: number) =>
   g.completed({ calls: [grep(callId)], usage: g.usage(costUsd) });
 
 check([
-  {
-    rule: 'raised-limit',
-    title: 'another limit than the one that stopped the turn releases nothing',
-    given: 'C[u]',
-    settings: { limits: { rounds: 1 } },
-    send: [g.wants(grep('1')), g.input('later'), g.ended('1'), g.approve('usd', 5)],
-    state: 'W(budget rounds)',
-    does: [],
-    queue: ['later'],
-  },
   {
     rule: 'limit-after-round',
     title: 'money is named when money and rounds are both used up',
@@ -40,29 +28,12 @@ check([
   },
   {
     rule: 'limit-after-round',
-    title: 'rounds are named when rounds and truncation both apply',
-    given: 'C[u]',
-    settings: { limits: { rounds: 1, truncation: 1 } },
-    send: [cut('1')],
-    state: 'W(budget rounds)',
-  },
-  {
-    rule: 'limit-after-round',
     title: 'a clock that jumps ahead ends no turn: its timer decides',
     given: 'C[u]',
     settings: { limits: { timeMs: 60_000 } },
     send: [g.wants(grep('1')), g.after(7_200_000, g.ended('1'))],
     state: 'C[t]',
     talk: [...asked, u(good('1'))],
-  },
-  {
-    rule: 'limit-warning',
-    title: 'near a limit the user is warned',
-    given: 'C[u]',
-    settings: { limits: { usd: 1 } },
-    send: [dear('1', 0.85), g.ended('1')],
-    state: 'C[t]',
-    shows: ['DisplayWarning budget'],
   },
   {
     rule: 'limit-warning',
@@ -137,22 +108,6 @@ check([
     talk: [u('hi'), a('yo'), u('two', 'one')],
   },
   {
-    rule: 'edit-queue',
-    title: 'the text of a queued item can be changed',
-    given: 'C[u]',
-    send: [
-      g.input('one'),
-      (state) => ({
-        type: 'EditQueue',
-        at: g.NOW,
-        items: state.session.queue.map((item) => ({ ...item, text: 'better' })),
-      }),
-      g.says('yo'),
-    ],
-    state: 'C[u]',
-    talk: [u('hi'), a('yo'), u('better')],
-  },
-  {
     rule: 'settings-change',
     title: 'a changed setting holds from the next decision',
     given: 'C[u]',
@@ -207,72 +162,5 @@ check([
     state: 'X',
     calls: '1 starting, 2 starting',
     does: [],
-  },
-  {
-    rule: 'raised-limit',
-    title: 'a limit that did not stop the turn sends nothing when it is raised',
-    given: 'C[u]',
-    send: [g.input('later'), g.cancel, g.approve('usd', 5)],
-    state: 'W(cancelled user)',
-    does: [],
-    queue: ['later'],
-  },
-  {
-    rule: 'raised-limit',
-    title: 'a limit that did not stop the turn offers no retry when it is raised',
-    given: 'C[u]',
-    send: [g.refusedRequest, g.approve('usd', 5)],
-    state: 'W(error badRequest)',
-    hides: ['DisplayNotice retryLast'],
-  },
-  {
-    rule: 'raised-limit',
-    title: 'a limit that was reached with the answer offers no retry when it is raised',
-    given: 'C[u]',
-    settings: { autoRearm: 'off', limits: { usd: 1 } },
-    send: [g.input('later'), g.says('yo', g.usage(2)), g.unqueue('later'), g.approve('usd', 5)],
-    state: 'W(budget usd)',
-    hides: ['DisplayNotice retryLast'],
-  },
-  {
-    rule: 'limit-at-end-of-turn',
-    title: 'messages queued when a turn ends at a limit are held with one notice',
-    given: 'C[u]',
-    settings: { autoRearm: 'off', limits: { usd: 1 } },
-    send: [g.input('later'), g.says('yo', g.usage(2))],
-    state: 'W(budget usd)',
-    does: [],
-    shows: ['DisplayNotice approveBudget: not sent: $2.00 of $1.00 used; raise the limit to go on'],
-    hides: ['DisplayNotice budget'],
-    queue: ['later'],
-  },
-  {
-    rule: 'limit-at-end-of-turn',
-    title: 'with nothing queued a turn just ends',
-    given: 'C[u]',
-    send: [g.says('yo')],
-    state: 'W(endOfTurn answer)',
-    also: (walker) => {
-      const out = walker.last().path.find(({ from }) => from === 'EndOfTurn');
-      assert.equal(out?.then, 'endTurn');
-    },
-  },
-  {
-    rule: 'limit-at-end-of-turn',
-    title: 'a limit of tokens at the end of a turn is told in tokens',
-    given: 'C[u]',
-    settings: { autoRearm: 'off', limits: { tokens: 5 } },
-    send: [g.says('yo')],
-    state: 'W(endOfTurn answer)',
-    shows: ['DisplayNotice budget: 11 of 5 tokens used'],
-  },
-  {
-    rule: 'limit-at-end-of-turn',
-    title: 'a queue that is held at the end of a turn is held for the limit that was reached',
-    given: 'C[u]',
-    settings: { autoRearm: 'off', limits: { tokens: 5 } },
-    send: [g.input('later'), g.says('yo')],
-    state: 'W(budget tokens)',
-    queue: ['later'],
   },
 ]);

@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
@@ -46,27 +45,11 @@ check([
   },
   {
     rule: 'cancel-request',
-    title: 'it counts by its length, since no provider counted it',
-    given: 'C[u]',
-    send: [g.delta('four'.repeat(10)), g.cancel],
-    state: 'W(cancelled user)',
-    also: (walker) => assert.equal(walker.state().session.contextTokens, 1 + 10),
-  },
-  {
-    rule: 'cancel-request',
     title: 'the model learns with the next message that it was interrupted',
     given: 'C[u]',
     send: [g.delta('half'), g.cancel, g.input('go on')],
     state: 'C[u]',
     talk: [u('hi'), a('half'), u(note(/interrupted by the user/), 'go on')],
-  },
-  {
-    rule: 'cancel-request',
-    title: 'it learns that once',
-    given: 'C[u]',
-    send: [g.delta('half'), g.cancel, g.input('go on'), g.says('yo'), g.input('more')],
-    state: 'C[u]',
-    talk: [u('hi'), a('half'), u(note(/interrupted/), 'go on'), a('yo'), u('more')],
   },
   {
     rule: 'cancel-request',
@@ -78,23 +61,6 @@ check([
     talk: [u('hi')],
   },
   {
-    rule: 'cancel-batch',
-    title: 'cancelling the turn takes over from the cancelling of one call',
-    given: twoReads,
-    send: [g.cancelTool('1'), g.cancel],
-    state: 'X cancelling',
-    does: ['CancelTimer', 'CancelTools 1,2', 'ScheduleTimer 5000'],
-  },
-  {
-    rule: 'cancel-batch',
-    title: 'a timer of something else says so while the turn is being cancelled',
-    given: twoReads,
-    send: [g.cancel, g.rings('timer-9')],
-    state: 'X cancelling',
-    quiet: true,
-    also: (walker) => assert.match(walker.last().diagnostics[0]?.why ?? '', /^stale/),
-  },
-  {
     rule: 'grace-period',
     title: 'a call that did finish before its cancel keeps its real result',
     given: twoReads,
@@ -102,22 +68,6 @@ check([
     state: 'W(cancelled user)',
     does: ['CancelTimer'],
     talk: [...asked, u(good('1'), bad('2', STOPPED), note(/interrupted|cancelled/))],
-  },
-  {
-    rule: 'grace-period',
-    title: 'the output of a stopped call is returned',
-    given: twoReads,
-    send: [g.cancel, g.ended('1'), g.ended('2', 'cancelled', 'the first half')],
-    state: 'W(cancelled user)',
-    talk: [...asked, u(good('1'), bad('2', /the first half/), note(/./))],
-  },
-  {
-    rule: 'grace-period',
-    title: 'only what still runs is killed',
-    given: twoReads,
-    send: [g.cancel, g.ended('1'), g.cancel],
-    state: 'W(cancelled user)',
-    does: ['CancelTimer', 'CancelTools 2 force'],
   },
   ...(
     [
@@ -166,14 +116,5 @@ check([
     state: 'W(budget rounds)',
     does: [],
     queue: ['do Y'],
-  },
-  {
-    rule: 'queue-after-stop',
-    title: 'where nothing is queued, nothing is restored',
-    given: 'C[u]',
-    settings: { queueOnCancel: 'restore' },
-    send: [g.cancel],
-    state: 'W(cancelled user)',
-    does: ['AbortLlmRequest'],
   },
 ]);

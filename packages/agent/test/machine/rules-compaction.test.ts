@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { compactionOf } from '../../../../test/kit/agent/flight.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import { a, bad, note, summary, u, use } from '../../../../test/kit/agent/shown.js';
-import { bring, type Walker } from '../../../../test/kit/agent/walker.js';
+import { bring } from '../../../../test/kit/agent/walker.js';
 
 // Compaction: corners that the cases leave out.
 
@@ -20,10 +19,6 @@ const waiting = (tokens: number) => {
   return walker;
 };
 const cancelledResults = [bad('1'), note(/./)] as const;
-const wishesOf = (walker: Walker): readonly unknown[] =>
-  walker
-    .last()
-    .actions.flatMap((action) => (action.type === 'StartCompaction' ? [action.instructions] : []));
 const failedLong = () => {
   const walker = bring('C[u] long');
   walker.send(g.refusedRequest);
@@ -50,47 +45,6 @@ check([
     does: [],
     path: 'K W',
     talk: [u(summary())],
-  },
-  {
-    rule: 'compact-on-request',
-    title: 'the user’s instructions are sent with the request for the summary',
-    given: 'W long',
-    send: [{ type: 'CompactRequested', at: g.NOW, instructions: 'the names of the ports' }],
-    state: 'K[i]',
-    does: ['StartCompaction'],
-    also: (walker) => {
-      assert.deepEqual(wishesOf(walker), ['the names of the ports']);
-      walker.send({ type: 'Resumed', at: g.NOW, epoch: 2 });
-      assert.deepEqual(wishesOf(walker), ['the names of the ports'], 'after a crash, too');
-    },
-  },
-  {
-    rule: 'compact-on-request',
-    title: 'the user is shown the summary that the model goes on with',
-    given: 'W long',
-    send: [
-      g.compact,
-      (state) => ({
-        type: 'CompactionCompleted',
-        at: g.NOW,
-        compactionId: compactionOf(state),
-        summary: 'they spoke of ports',
-        usage: g.usage(),
-      }),
-    ],
-    state: 'W(compacted)',
-    also: (walker) =>
-      assert.deepEqual(
-        walker.last().actions.filter(({ type }) => type === 'DisplayNotice'),
-        [
-          {
-            type: 'DisplayNotice',
-            kind: 'compacted',
-            text: '6 messages were replaced by a summary',
-            summary: 'they spoke of ports',
-          },
-        ],
-      ),
   },
   {
     rule: 'compact-on-request',
@@ -153,30 +107,6 @@ check([
     also: (walker) => assert.equal(walker.state().session.conversation.open?.parts.length, 1),
   },
   {
-    rule: 'compaction-failed',
-    title: 'a compaction for an overflow that fails ends the turn and keeps the user text',
-    given: 'K[o]',
-    send: [g.compactionFails],
-    state: 'W(error compaction)',
-    does: [],
-    path: 'K Failed W',
-    also: (walker) =>
-      assert.deepEqual(walker.state().session.conversation.open, {
-        role: 'user',
-        parts: [{ type: 'text', origin: 'user', text: 'x' }],
-      }),
-  },
-  {
-    rule: 'compaction-failed',
-    title: 'a compaction by request that fails is an error and changes nothing',
-    given: 'W long',
-    send: [g.compact, g.compactionFails],
-    state: 'W(error compaction)',
-    does: [],
-    path: 'K Failed W',
-    also: (walker) => assert.equal(walker.state().session.conversation.closed.length, 6),
-  },
-  {
     rule: 'one-compaction-between-replies',
     title: 'an overflow right after a compaction does not compact again',
     given: 'K[i]',
@@ -205,39 +135,5 @@ check([
     send: [g.compactionFails, g.input('again'), g.overflows],
     state: 'K[o]',
     does: ['StartCompaction'],
-  },
-  {
-    rule: 'compaction-failed',
-    title: 'the failure of another compaction is stale',
-    given: 'K[i]',
-    send: [
-      {
-        type: 'CompactionFailed',
-        at: g.NOW,
-        compactionId: 'compaction-9',
-        message: 'late',
-        usage: null,
-      },
-    ],
-    state: 'K[i]',
-    quiet: true,
-    queue: ['x'],
-  },
-  {
-    rule: 'summary-keeps-unanswered',
-    title: 'a blank summary leaves a conversation that can be sent',
-    given: 'K[i]',
-    send: [
-      (state) => ({
-        type: 'CompactionCompleted',
-        at: g.NOW,
-        compactionId: compactionOf(state),
-        summary: ' ',
-        usage: g.usage(),
-      }),
-    ],
-    state: 'C[u]',
-    does: ['SendLlmRequest'],
-    queue: [],
   },
 ]);

@@ -28,17 +28,11 @@ const unjudged: g.Given = (state) => ({
   ...g.completed({ calls: [g.grep('1')] })(state),
   calls: [],
 });
-const other: g.Given = (state) => ({
-  ...g.completed({ calls: [g.grep('1')] })(state),
-  calls: [g.grep('2')],
-});
 const cutOff = () => {
   const walker = bring('C[u]', { resultCutBytes: 10 });
   walker.send(g.wants(g.grep('1')), g.ended('1', 'ok', 'x'.repeat(5_000)), g.overflows);
   return walker;
 };
-const limited = () => bring('W', { autoRearm: 'on' });
-const spentAll = g.usage(1.2);
 
 check([
   {
@@ -49,43 +43,12 @@ check([
     also: (walker) => assert.ok(lengthOfResult(walker) <= 128),
   },
   {
-    rule: 'overflow-gives-input-back',
-    title: 'a second time the turn fails',
-    given: cutOff,
-    send: [g.overflows],
-    state: 'W(error contextOverflow)',
-  },
-  {
     rule: 'malformed-reply',
     title: 'a reply with calls that were not judged is malformed',
     given: 'C[u]',
     send: [unjudged],
     state: 'W(error malformed)',
     talk: [u('hi')],
-  },
-  {
-    rule: 'malformed-reply',
-    title: 'and so is one with other calls',
-    given: 'C[u]',
-    send: [other],
-    state: 'W(error malformed)',
-    talk: [u('hi')],
-  },
-  {
-    rule: 'malformed-reply',
-    title: 'it is not asked for again as if it were empty',
-    given: 'C[u]',
-    settings: { emptyRetries: 1 },
-    send: [unjudged],
-    state: 'W(error malformed)',
-  },
-  {
-    rule: 'limit-raises-itself',
-    title: 'a limit that was set first by ApproveBudget grows by itself, too',
-    given: limited,
-    send: [g.approve('usd', 1), g.input('hi'), g.says('yo', spentAll), g.input('more')],
-    state: 'C[u]',
-    also: (walker) => assert.equal(walker.state().session.settings.limits.usd, 2.2),
   },
   {
     rule: 'queue-after-stop',
@@ -95,14 +58,6 @@ check([
     send: [g.input('first'), shows('look'), g.cancel],
     state: 'W(cancelled user)',
     also: (walker) => assert.deepEqual(restored(walker), [[[], [cat]]]),
-  },
-  {
-    rule: 'overflow-gives-input-back',
-    title: 'and so do those of an input that is too long',
-    given: 'W',
-    send: [shows('look'), g.overflows],
-    state: 'W(error contextOverflow)',
-    also: (walker) => assert.deepEqual(restored(walker), [[[cat]]]),
   },
   {
     rule: 'stopping-policy',
@@ -135,43 +90,11 @@ check([
   },
   {
     rule: 'raised-limit',
-    title: 'nor does one that is raised too little',
-    given: () => held(),
-    send: [g.approve('usd', 1.5)],
-    state: 'W(budget usd)',
-    queue: ['later'],
-  },
-  {
-    rule: 'raised-limit',
-    title: 'nor the right one, while another is reached',
-    given: () => held({ limits: { usd: 1, tokens: 5 } }),
-    send: [g.approve('usd', 9)],
-    state: 'W(budget usd)',
-    queue: ['later'],
-  },
-  {
-    rule: 'raised-limit',
     title: 'the right one does',
     given: () => held(),
     send: [g.approve('usd', 9)],
     state: 'C[u]',
     queue: [],
-  },
-  {
-    rule: 'raised-limit',
-    title: 'and so does lifting it',
-    given: () => held(),
-    send: [g.approve('usd', 0)],
-    state: 'C[u]',
-    queue: [],
-  },
-  {
-    rule: 'compaction-failed',
-    title: 'a retry that waited for a summary is sent without it when that fails',
-    given: 'C[u] long',
-    send: [g.refusedRequest, g.change({ windowTokens: 5 }), g.retryLast, g.compactionFails],
-    state: 'C[u]',
-    does: ['SendLlmRequest'],
   },
   {
     rule: 'resume-calls',
@@ -185,15 +108,6 @@ check([
       const types = walker.last().actions.map(({ type }) => type);
       assert.ok(types.indexOf('CancelTools') < types.indexOf('ExecuteTools'));
     },
-  },
-  {
-    rule: 'resume-calls',
-    title: 'one that was cancelled before it started never ran',
-    given: 'C[u]',
-    send: [g.wants(g.edit('1'), g.edit('2')), g.cancelTool('1'), g.resumed],
-    state: 'X',
-    calls: '1 cancelled, 2 starting',
-    does: ['ExecuteTools 2'],
   },
 ]);
 

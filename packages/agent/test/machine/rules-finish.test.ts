@@ -6,30 +6,13 @@ import type { Walker } from '../../../../test/kit/agent/walker.js';
 
 // rules.md#answer-at-limit: at a limit of rounds or of a stopping policy the model is asked once for its answer.
 
-const { edit, grep } = g;
+const { grep } = g;
 const FINISH = { atLimit: 'finish', limits: { rounds: 1 } } as const;
 const asked = [u('hi'), a(use('1'))];
 const finishing = (wanted: string) => (walker: Walker) =>
   assert.equal(walker.state().session.turn.finishing, wanted);
 
 check([
-  {
-    rule: 'answer-at-limit',
-    title: 'a hook that objects to the answer does not begin another turn',
-    given: 'C[u]',
-    settings: FINISH,
-    send: [
-      g.wants(grep('1')),
-      g.ended('1'),
-      (state) => ({
-        ...g.completed({ text: 'That is it.' })(state),
-        hooks: [{ hook: 'style', decision: 'deny', reason: 'the tests fail' }],
-      }),
-    ],
-    state: 'W(endOfTurn answer)',
-    does: [],
-    shows: [/the turn ends in spite of the objection: a limit is reached/],
-  },
   {
     rule: 'answer-at-limit',
     title: 'at the limit of rounds the model is asked for its answer',
@@ -64,14 +47,6 @@ check([
   })),
   {
     rule: 'answer-at-limit',
-    title: 'the answer that was asked for ends the turn as any other',
-    given: 'C[u]',
-    settings: FINISH,
-    send: [g.wants(grep('1')), g.ended('1'), g.says('yo')],
-    state: 'W(endOfTurn answer)',
-  },
-  {
-    rule: 'answer-at-limit',
     title: 'calls in place of the answer are not run, and the turn ends at its limit',
     given: 'C[u]',
     settings: FINISH,
@@ -87,46 +62,11 @@ check([
   },
   {
     rule: 'answer-at-limit',
-    title: 'below its limits the turn goes on',
-    given: 'C[u]',
-    settings: { ...FINISH, limits: { rounds: 9 } },
-    send: [g.wants(grep('1')), g.ended('1')],
-    state: 'C[t]',
-    hides: ['DisplayNotice'],
-    also: finishing('no'),
-  },
-  {
-    rule: 'answer-at-limit',
     title: 'no answer is bought with money that is not there',
     given: 'C[u]',
     settings: { ...FINISH, limits: { usd: 1 } },
     send: [g.completed({ calls: [grep('1')], usage: g.usage(2) })],
     state: 'W(budget usd)',
     does: [],
-  },
-  {
-    rule: 'answer-at-limit',
-    title: 'a model whose replies are cut off is not asked for one more',
-    given: 'C[u]',
-    settings: { ...FINISH, limits: { truncation: 1 } },
-    send: [g.completed({ calls: [edit('1')], stopReason: 'maxTokens' })],
-    state: 'W(budget truncation)',
-    does: [],
-  },
-  {
-    rule: 'answer-at-limit',
-    title: 'a limit that is raised meanwhile lets tools run again from the next round on',
-    given: 'C[u]',
-    settings: FINISH,
-    send: [
-      g.wants(grep('1')),
-      g.ended('1'),
-      g.approve('rounds', 9),
-      g.wants(grep('2')),
-      g.wants(grep('3')),
-    ],
-    state: 'X',
-    calls: '3 starting',
-    also: finishing('no'),
   },
 ]);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as hand from '../../../../test/kit/agent/by-hand.js';
-import { batchOf } from '../../../../test/kit/agent/flight.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import { a, good, note, u, use } from '../../../../test/kit/agent/shown.js';
@@ -17,14 +16,6 @@ import type { HookVerdicts } from '../../src/policy/judged-call.js';
 
 const { edit, grep } = g;
 const { llm, waiting, withTalk } = hand;
-/** The start of the call is in the journal, but it was stopped before it did anything. */
-const neverBegan: g.Given = (state) => ({
-  type: 'ToolCompleted',
-  at: g.NOW,
-  batchId: batchOf(state),
-  callId: '1',
-  outcome: { status: 'cancelled', ran: 'no', text: '' },
-});
 const asked = [u('hi'), a(use('1'))];
 
 check([
@@ -57,31 +48,6 @@ check([
       does: ['SendLlmRequest'],
     },
   ]),
-  {
-    rule: 'hooks-look-after-changes',
-    title: 'where only ok counts, the hook is told what ended ok',
-    given: 'C[u]',
-    settings: { hooks: 'mutatingOk' },
-    send: [g.wants(edit('1'), edit('2')), g.ended('1', 'failed'), g.ended('2')],
-    state: 'H[c]',
-    does: ['RunHook CheckingGitCommits 2'],
-  },
-  {
-    rule: 'hooks-look-after-changes',
-    title: 'a change that was stopped before it did anything is not looked at',
-    given: 'C[u]',
-    send: [g.wants(edit('1')), g.started('1'), neverBegan],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-  },
-  {
-    rule: 'hooks-look-after-changes',
-    title: 'a change that was given up after a cancel may have been made',
-    given: 'C[u]',
-    send: [g.wants(edit('1')), g.started('1'), g.cancelTool('1'), g.cancelTool('1')],
-    state: 'H[c]',
-    does: ['CancelTimer', 'CancelTools 1 force', 'RunHook CheckingGitCommits 1'],
-  },
   {
     rule: 'hooks-look-after-changes',
     title: 'a change that was refused is none',
@@ -117,23 +83,6 @@ check([
     does: ['RunHook AutoCommitting 1'],
   },
   {
-    rule: 'auto-commit',
-    title: 'without a formatter and without auto-commit a dirty tree is left alone',
-    given: 'H[c]',
-    settings: { formatter: 'off', autoCommit: 'off' },
-    send: [g.hookDone({ changedFiles: ['a.ts'], dirty: true })],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-  },
-  {
-    rule: 'auto-commit',
-    title: 'after formatting a clean tree goes on',
-    given: 'H[f]',
-    send: [g.hookDone()],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-  },
-  {
     rule: 'hook-notes',
     title: 'the note of each phase is appended at once, after the results',
     given: 'H[c]',
@@ -163,23 +112,6 @@ check([
     shows: ['DisplayWarning hook'],
   },
   {
-    rule: 'hooks-fail-open',
-    title: 'a formatter that fails over a clean tree goes on',
-    given: 'H[c]',
-    send: [g.hookDone({ commits: g.commits(1) }), g.hookFails()],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-  },
-  {
-    rule: 'hooks-fail-open',
-    title: 'a formatter that fails without auto-commit goes on',
-    given: 'H[f]',
-    settings: { autoCommit: 'off' },
-    send: [g.hookFails()],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-  },
-  {
     rule: 'hook-effects',
     title: 'a phase that prepared an effect is given it again after a crash',
     given: 'H[f]',
@@ -197,27 +129,11 @@ check([
   },
   {
     rule: 'hook-effects',
-    title: 'a phase that was cut off before it prepared anything is told so',
-    given: 'H[a]',
-    send: [g.resumed],
-    state: 'H[a]',
-    does: ['RunHook AutoCommitting 1 after'],
-  },
-  {
-    rule: 'hook-effects',
     title: 'the next phase begins without the effects of the one before',
     given: 'H[f]',
     send: [g.prepares(), g.hookDone({ dirty: true }), g.resumed],
     state: 'H[a]',
     does: ['RunHook AutoCommitting 1 after'],
-  },
-  {
-    rule: 'hook-effects',
-    title: 'an effect of an earlier phase is stale',
-    given: 'H[f]',
-    send: [g.prepares('hook-1')],
-    state: 'H[f]',
-    quiet: true,
   },
   {
     rule: 'hook-veto',
@@ -227,14 +143,6 @@ check([
     state: 'W(cancelled veto)',
     does: [],
     talk: [...asked, u(good('1'), note(/formatted a\.ts/))],
-  },
-  {
-    rule: 'hooks-fail-open',
-    title: 'the failure of an earlier phase is stale',
-    given: 'H[f]',
-    send: [{ type: 'HookFailed', at: g.NOW, hookId: 'hook-1', message: 'late' }],
-    state: 'H[f]',
-    quiet: true,
   },
   {
     rule: 'hook-notes',
@@ -251,14 +159,6 @@ check([
     send: [g.change({ hooks: 'never' }), g.hookDone({ changedFiles: ['a.ts'] })],
     state: 'H[f]',
     does: ['RunHook RunningAutoformatters 1'],
-  },
-  {
-    rule: 'format-changes',
-    title: 'a commit is shown by the first eight letters of its hash',
-    given: 'H[c]',
-    send: [g.hookDone({ commits: [{ hash: '0123456789abcdef', subject: 'one' }] })],
-    state: 'H[f]',
-    shows: ['DisplayNotice commits: new commit 01234567 one'],
   },
   {
     rule: 'auto-commit',

@@ -25,16 +25,6 @@ check([
   },
   {
     rule: 'stale-events',
-    title: 'the completion of an old request is no answer to the new one, its usage counts',
-    given: 'Er',
-    send: [g.rings(), g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.5) })],
-    state: 'C[u] 2',
-    quiet: true,
-    talk: [u('hi')],
-    also: (walker) => assert.equal(spentBy(walker), 0.5),
-  },
-  {
-    rule: 'stale-events',
     title: 'another timer does not end the wait for a retry',
     given: 'Er',
     send: [g.rings('timer-9')],
@@ -56,43 +46,12 @@ check([
   })),
   {
     rule: 'usage-counts-once',
-    title: 'usage that is reported late counts once',
-    given: 'C[u]',
-    send: [g.cancel, g.reports('req-1', g.usage(0.3)), g.reports('req-1', g.usage(0.3))],
-    state: 'W(cancelled user)',
-    quiet: true,
-    also: (walker) => assert.equal(spentBy(walker), 0.3),
-  },
-  {
-    rule: 'usage-counts-once',
     title: 'usage of an id that was never asked for does not count',
     given: 'W',
     send: [g.reports('req-7', g.usage(0.3))],
     state: 'W(start)',
     quiet: true,
     also: (walker) => assert.equal(spentBy(walker), 0),
-  },
-  {
-    rule: 'usage-counts-once',
-    title: 'a reply without a price is counted as unpriced',
-    given: 'C[u]',
-    send: [g.says('yo', g.usage(null))],
-    state: 'W(endOfTurn answer)',
-    also: (walker) => {
-      const { unpriced, inputTokens, costUsd } = walker.state().session.usage;
-      assert.deepEqual(
-        { unpriced, inputTokens, costUsd },
-        { unpriced: 1, inputTokens: 10, costUsd: 0 },
-      );
-    },
-  },
-  {
-    rule: 'usage-counts-once',
-    title: 'usage of a hook counts',
-    given: 'H[c]',
-    send: [g.hookDone({ usage: g.usage(0.3) })],
-    state: 'C[t]',
-    also: (walker) => assert.equal(spentBy(walker), 0.3),
   },
   {
     rule: 'nothing-to-wait-for',
@@ -180,40 +139,5 @@ check([
     send: [g.compact],
     state: 'K[i]',
     does: ['StartCompaction'],
-  },
-  {
-    rule: 'edit-queue',
-    title: 'two equal texts that change places have changed places',
-    given: 'C[u]',
-    send: [
-      g.input('one'),
-      g.input('one'),
-      (state) => ({ type: 'EditQueue', at: g.NOW, items: state.session.queue.toReversed() }),
-    ],
-    state: 'C[u]',
-    also: (walker) =>
-      assert.deepEqual(
-        walker.state().session.queue.map(({ inputId }) => inputId),
-        ['input-3', 'input-2'],
-      ),
-  },
-  {
-    rule: 'edit-queue',
-    title: 'an item that is to steer no more is changed, though its text stays',
-    given: 'C[u]',
-    send: [
-      g.input('one'),
-      (state) => ({
-        type: 'EditQueue',
-        at: g.NOW,
-        items: state.session.queue.map((item) => ({ ...item, mode: 'followUp' })),
-      }),
-    ],
-    state: 'C[u]',
-    also: (walker) =>
-      assert.deepEqual(
-        walker.state().session.queue.map(({ mode }) => mode),
-        ['followUp'],
-      ),
   },
 ]);

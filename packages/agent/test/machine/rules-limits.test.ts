@@ -2,21 +2,14 @@ import assert from 'node:assert/strict';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
-import { a, bad, nameOf, note, u, use } from '../../../../test/kit/agent/shown.js';
+import { a, bad, nameOf, u, use } from '../../../../test/kit/agent/shown.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
 import type { State } from '../../src/machine/state.js';
-import { presetRules } from '../../src/policy/presets.js';
 
 // Limits that are raised, and the time limit of a turn: corners that the cases leave out.
 
-const { edit, grep } = g;
+const { grep } = g;
 const TIMED: SettingsPatch = { limits: { timeMs: 60_000 } };
-const asked = [u('hi'), a(use('1'), use('2'))];
-const draining = (patch: SettingsPatch = {}) => {
-  const walker = bring('C[u]', { ...patch, cancelMode: 'drain' });
-  walker.send(g.delta('so'), g.cancel);
-  return walker;
-};
 /** Waits for a reply whose turn has run out of time. */
 const timedOut = () => {
   const walker = bring('C[u]', { ...TIMED, cancelMode: 'drain' });
@@ -29,7 +22,6 @@ const overspent = () => {
   walker.send(g.completed({ calls: [grep('1')], usage: g.usage(2) }));
   return walker;
 };
-const timeNote = note(/time limit/);
 
 check([
   {
@@ -68,15 +60,6 @@ check([
   },
   {
     rule: 'raised-limit',
-    title: 'RetryLast goes on after the limit was raised',
-    given: overspent,
-    send: [g.approve('usd', 5), g.retryLast],
-    state: 'C[u]',
-    does: ['SendLlmRequest'],
-    talk: [u('hi'), a(use('1')), u(bad('1'))],
-  },
-  {
-    rule: 'raised-limit',
     title: 'raising the limit by too little holds the queue',
     given: overspent,
     send: [g.input('go on'), g.approve('usd', 1.5)],
@@ -97,26 +80,6 @@ check([
   },
   {
     rule: 'time-limit',
-    title: 'the model learns of the time limit with the next message',
-    given: 'C[u]',
-    settings: TIMED,
-    send: [g.delta('half'), g.timeIsUp, g.input('go on')],
-    state: 'C[u]',
-    talk: [u('hi'), a('half'), u(timeNote, 'go on')],
-  },
-  {
-    rule: 'time-limit',
-    title: 'the time limit ends the wait for a retry',
-    given: 'Er',
-    settings: TIMED,
-    send: [g.timeIsUp],
-    state: 'W(budget time)',
-    shows: ['CancelTimer', 'DisplayNotice budget'],
-    path: 'Er BudgetExceeded W',
-    talk: [u('hi')],
-  },
-  {
-    rule: 'time-limit',
     title: 'the time limit stops tools',
     given: 'X',
     settings: TIMED,
@@ -124,45 +87,6 @@ check([
     state: 'X cancelling',
     calls: '1 running, 2 cancelled',
     shows: ['CancelTools 1', 'ScheduleTimer 5000'],
-  },
-  {
-    rule: 'time-limit',
-    title: 'results of a batch that the time limit stopped say so',
-    given: 'X',
-    settings: TIMED,
-    send: [g.timeIsUp, g.ended('1', 'cancelled')],
-    state: 'W(budget time)',
-    path: 'X BudgetExceeded W',
-    talk: [...asked, u(bad('1', /time limit/), bad('2', /time limit/), timeNote)],
-  },
-  {
-    rule: 'time-limit',
-    title: 'a cancel while the time limit waits for tools kills them',
-    given: 'X',
-    settings: TIMED,
-    send: [g.timeIsUp, g.cancel],
-    state: 'W(budget time)',
-    shows: ['CancelTools 1 force'],
-  },
-  {
-    rule: 'time-limit',
-    title: 'the time limit ends a wait for approval',
-    given: 'C[u]',
-    settings: { ...TIMED, rules: presetRules.careful },
-    send: [g.wants(edit('1')), g.timeIsUp],
-    state: 'W(budget time)',
-    shows: ['WithdrawApproval 1'],
-    path: 'X BudgetExceeded W',
-  },
-  {
-    rule: 'time-limit',
-    title: 'the time limit aborts a hook',
-    given: 'H[f]',
-    settings: TIMED,
-    send: [g.timeIsUp],
-    state: 'W(budget time)',
-    shows: ['AbortHook'],
-    path: 'H BudgetExceeded W',
   },
   ...(['K[m]', 'K[o]'] as const).map((given) => ({
     rule: 'time-limit' as const,
@@ -184,24 +108,6 @@ check([
     says: true,
     does: [],
   },
-  {
-    rule: 'time-limit',
-    title: 'the time limit changes nothing about a cancel that waits for the reply',
-    given: () => draining(TIMED),
-    send: [g.timeIsUp],
-    state: 'C[u] draining',
-    says: true,
-    does: [],
-  },
-  {
-    rule: 'time-limit',
-    title: 'the time limit waits for the reply of a provider that cannot abort',
-    given: 'C[u]',
-    settings: { ...TIMED, cancelMode: 'drain' },
-    send: [g.timeIsUp],
-    state: 'C[u] draining',
-    hides: ['AbortLlmRequest'],
-  },
   ...(
     [
       ['a reply', g.says('so it is'), a('so it is')],
@@ -219,15 +125,4 @@ check([
     path: 'C BudgetExceeded W',
     talk: [u('hi'), kept],
   })),
-  {
-    rule: 'time-limit',
-    title: 'calls of a reply that came after the time limit are answered, not executed',
-    given: timedOut,
-    send: [g.wants(edit('1'))],
-    state: 'W(budget time)',
-    shows: ['RetractPartial'],
-    hides: ['ExecuteTools', 'SendLlmRequest'],
-    path: 'C Processing ToolUseRequested CheckingForCancellation BudgetExceeded W',
-    talk: [u('hi'), a(use('1')), u(bad('1', /time limit/))],
-  },
 ]);

@@ -16,7 +16,6 @@ import { presetRules } from '../../src/policy/presets.js';
 
 const { edit, grep } = g;
 const careful: SettingsPatch = { rules: presetRules.careful };
-const WAY_IN = 'C Processing ToolUseRequested CheckingForCancellation X';
 const planning: SettingsPatch = {
   ...({ preset: 'plan', rules: presetRules.plan, sandbox: 'read-only' } as const),
 };
@@ -49,42 +48,6 @@ const fencedCareful: SettingsPatch = { ...careful, sandbox: 'workspace' };
 const asked = [u('hi'), a(use('1'), use('2'))];
 
 check([
-  {
-    rule: 'calls-that-never-run',
-    title: 'careful allows the deletion of a file that git could restore, by what was looked up',
-    given: 'C[u]',
-    settings: fencedCareful,
-    send: [g.wants(commandCall('1', ['rm', 'a'], []))],
-    state: 'X',
-    calls: '1 starting',
-  },
-  {
-    rule: 'calls-that-never-run',
-    title: 'careful asks about a deletion about which nobody looked, as in an old journal',
-    given: 'C[u]',
-    settings: fencedCareful,
-    send: [g.wants(commandCall('1', ['rm', 'a']))],
-    state: 'X',
-    calls: '1 awaitingApproval',
-  },
-  {
-    rule: 'calls-that-never-run',
-    title: 'what was looked up before an earlier call of the reply moved files counts for nothing',
-    given: 'C[u]',
-    settings: fencedCareful,
-    send: [g.wants(commandCall('1', ['mv', 'notes', 'a'], []), commandCall('2', ['rm', 'a'], []))],
-    state: 'X',
-    calls: '1 starting, 2 awaitingApproval',
-  },
-  {
-    rule: 'calls-that-never-run',
-    title: 'an earlier call that names no files leaves it as it was',
-    given: 'C[u]',
-    settings: fencedCareful,
-    send: [g.wants(commandCall('1', ['ls']), commandCall('2', ['rm', 'a'], []))],
-    state: 'X',
-    calls: '1 starting, 2 queued',
-  },
   {
     rule: 'settings-change',
     title: 'a revoked permission asks again',
@@ -129,21 +92,6 @@ check([
   },
   {
     rule: 'calls-that-never-run',
-    title: 'a call outside the workspace is denied beside one that runs',
-    given: 'C[u]',
-    settings: { rules: presetRules.ci },
-    send: [
-      g.wants(grep('1'), {
-        ...grep('2'),
-        facts: { argv: [], paths: ['/etc/passwd'], hosts: [], shape: '' },
-      }),
-    ],
-    state: 'X',
-    calls: '1 starting, 2 denied',
-    does: ['ExecuteTools 1'],
-  },
-  {
-    rule: 'calls-that-never-run',
     title: 'an unknown tool does not hold up the calls beside it',
     given: 'C[u]',
     send: [g.wants(g.unknownTool('1'), edit('2'))],
@@ -174,17 +122,6 @@ check([
   },
   {
     rule: 'ask-before-call',
-    title: 'headless a call that would be asked about stops the turn',
-    given: 'C[u]',
-    settings: { ...careful, onAsk: 'stop' },
-    send: [g.wants(edit('1'))],
-    state: 'W(cancelled approval)',
-    does: [],
-    path: `${WAY_IN} Cancelled W`,
-    talk: [u('hi'), a(use('1')), u(bad('1'))],
-  },
-  {
-    rule: 'ask-before-call',
     title: 'before it stops, headless, the calls beside it end; then neither hook nor request',
     given: 'C[u]',
     settings: { ...careful, onAsk: 'stop', hooks: 'always' },
@@ -196,42 +133,6 @@ check([
     talk: [...asked, u(good('1'), bad('2'))],
   },
   {
-    rule: 'ask-before-call',
-    title: 'headless, a rule that is tightened while a call waits for another one stops the turn',
-    given: 'X',
-    settings: { hooks: 'always' },
-    send: [g.change({ rules: presetRules.careful, onAsk: 'stop' }), g.ended('1')],
-    state: 'W(cancelled approval)',
-    does: [],
-    path: 'X Cancelled W',
-    talk: [...asked, u(good('1'), bad('2', /nobody is there to ask/))],
-  },
-  {
-    rule: 'ask-before-call',
-    title: 'headless, calls that are still allowed run before the turn stops',
-    given: 'C[u]',
-    settings: { hooks: 'always' },
-    send: [
-      g.wants(edit('1'), edit('2'), grep('3')),
-      g.change({ rules: presetRules.careful, onAsk: 'stop' }),
-      g.ended('1'),
-      g.started('3'),
-    ],
-    state: 'X stopping',
-    calls: '1 ok, 2 denied, 3 running',
-  },
-  {
-    rule: 'answered-approval',
-    title: 'a call that the user allows starts',
-    given: 'C[u]',
-    settings: careful,
-    send: [g.wants(edit('1')), g.allows('1')],
-    state: 'X',
-    calls: '1 starting',
-    does: ['ExecuteTools 1'],
-    also: (walker) => assert.deepEqual(walker.state().session.grants, []),
-  },
-  {
     rule: 'answered-approval',
     title: 'a call that the user refuses is answered with the reason',
     given: 'C[u]',
@@ -240,16 +141,6 @@ check([
     state: 'C[t]',
     does: ['SendLlmRequest'],
     talk: [u('hi'), a(use('1')), u(bad('1', /refused by user[\s\S]*not this file/i))],
-  },
-  {
-    rule: 'answered-approval',
-    title: 'a call that the user refuses without a reason is refused all the same',
-    given: 'C[u]',
-    settings: careful,
-    send: [g.wants(edit('1')), g.denies('1', '')],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    talk: [u('hi'), a(use('1')), u(bad('1', /refused by user/i))],
   },
   {
     rule: 'answered-approval',
@@ -274,22 +165,6 @@ check([
       assert.deepEqual(walker.state().session.grants, [
         { scope: 'shape', tool: 'edit', shape: 'edit a.ts' },
       ]),
-  },
-  {
-    rule: 'answered-approval',
-    title: 'allowing for the session covers all calls of the tool, in later batches, too',
-    given: 'C[u]',
-    settings: { ...careful, hooks: 'never' },
-    send: [
-      g.wants(edit('1')),
-      g.allows('1', 'session'),
-      g.started('1'),
-      g.ended('1'),
-      g.wants(elsewhere(edit('2'))),
-    ],
-    state: 'X',
-    calls: '2 starting',
-    does: ['ExecuteTools 2'],
   },
   {
     rule: 'answered-question',

@@ -1,21 +1,12 @@
 import assert from 'node:assert/strict';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
-import { a, bad, u, use } from '../../../../test/kit/agent/shown.js';
-import { bring, type Walker } from '../../../../test/kit/agent/walker.js';
+import { a, u } from '../../../../test/kit/agent/shown.js';
 
 // Replies that are empty, unlike what was streamed, or come too late: corners that the cases leave out.
 
-const { edit, grep } = g;
+const { edit } = g;
 const RETRYING = { emptyRetries: 1 };
-const draining = (): Walker => {
-  const walker = bring('C[u]', { cancelMode: 'drain' });
-  walker.send(g.delta('yo'), g.cancel);
-  return walker;
-};
-const cut = g.completed({ calls: [edit('1')], stopReason: 'maxTokens' });
-const truncations = (count: number) => (walker: Walker) =>
-  assert.equal(walker.state().session.turn.truncations, count);
 
 check([
   {
@@ -35,15 +26,6 @@ check([
     does: ['RetractPartial'],
     shows: [/^DisplayText no, second$/],
     talk: [u('hi'), a('no, second')],
-  },
-  {
-    rule: 'streamed-text',
-    title: 'the rest of a reply is shown if it begins as it was streamed',
-    given: 'C[u]',
-    send: [g.delta('first I'), g.says('first I, then you')],
-    state: 'W(endOfTurn answer)',
-    does: [],
-    shows: [/^DisplayText , then you$/],
   },
   {
     rule: 'context-size',
@@ -78,15 +60,6 @@ check([
     state: 'W(endOfTurn answer)',
     also: (walker) => assert.equal(walker.state().session.contextTokens, 1),
   },
-  {
-    rule: 'empty-reply',
-    title: 'a reply that could not be understood is not asked for again as an empty one is',
-    given: 'C[u]',
-    settings: RETRYING,
-    send: [g.completed({ message: null })],
-    state: 'W(error malformed)',
-    does: [],
-  },
   ...(['refusal', 'contentFilter'] as const).map((stopReason) => ({
     rule: 'empty-reply' as const,
     title: `an empty reply that ends with ${stopReason} is not asked for again`,
@@ -99,57 +72,11 @@ check([
   })),
   {
     rule: 'empty-reply',
-    title: 'the user is told how long it takes until an empty reply is asked for again',
-    given: 'C[u]',
-    settings: { ...RETRYING, retrySchedule: { kind: 'linear', stepMs: 3_000 } },
-    send: [g.empty],
-    state: 'Er',
-    does: ['ScheduleTimer 3000'],
-    shows: ['DisplayWarning empty: the model sent an empty reply; asking again in 3 s'],
-  },
-  {
-    rule: 'empty-reply',
     title: 'an empty reply that ends the turn is counted, too',
     given: 'C[u]',
     send: [g.empty],
     state: 'W(endOfTurn empty)',
     also: (walker) => assert.equal(walker.state().session.emptyReplies, 1),
-  },
-  {
-    rule: 'cut-reply',
-    title: 'an answer ends the series of cut replies',
-    given: 'C[u]',
-    send: [cut, g.says('yo')],
-    state: 'W(endOfTurn answer)',
-    also: truncations(0),
-  },
-  {
-    rule: 'cut-reply',
-    title: 'an answer that is cut off itself does not end the series of cut replies',
-    given: 'C[u]',
-    send: [cut, g.completed({ text: 'and th', stopReason: 'maxTokens' })],
-    state: 'W(endOfTurn truncated)',
-    also: truncations(1),
-  },
-  {
-    rule: 'draining',
-    title: 'streamed text is retracted if the reply comes malformed after a cancel',
-    given: draining,
-    send: [g.completed({ text: 'yo and more', calls: [grep('1'), grep('1')] })],
-    state: 'W(cancelled user)',
-    does: ['RetractPartial'],
-    hides: ['DisplayText'],
-    talk: [u('hi')],
-  },
-  {
-    rule: 'cancelled-reply-runs-no-call',
-    title:
-      'calls of a refusal that comes after a cancel are answered, and the turn ends as cancelled',
-    given: draining,
-    send: [g.completed({ text: 'yo', calls: [edit('1')], stopReason: 'refusal' })],
-    state: 'W(cancelled user)',
-    does: [],
-    talk: [u('hi'), a('yo', use('1')), u(bad('1', /cancelled by user/))],
   },
   {
     rule: 'stopping-policy',
@@ -158,31 +85,6 @@ check([
     send: [g.rings(), g.policyStops()],
     state: 'W(cancelled policy)',
     also: (walker) => assert.deepEqual(walker.state().session.unaccounted, ['req-1']),
-  },
-  {
-    rule: 'answer-ends-turn',
-    title: 'an answer is shown without a warning, and leaves no diagnostic',
-    given: 'C[u]',
-    send: [g.says('yo')],
-    state: 'W(endOfTurn answer)',
-    hides: ['DisplayWarning'],
-    also: (walker) => assert.deepEqual(walker.last().diagnostics, []),
-  },
-  {
-    rule: 'malformed-reply',
-    title: 'a reply that could not be understood is told as that',
-    given: 'C[u]',
-    send: [g.completed({ message: null })],
-    state: 'W(error malformed)',
-    shows: ['DisplayError the reply could not be understood'],
-  },
-  {
-    rule: 'malformed-reply',
-    title: 'two calls of one id are told as that',
-    given: 'C[u]',
-    send: [g.wants(grep('1'), grep('1'))],
-    state: 'W(error malformed)',
-    shows: ['DisplayError the reply has two calls of the same id'],
   },
   ...(
     [

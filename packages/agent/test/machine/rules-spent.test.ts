@@ -10,7 +10,6 @@ import type { JudgedCall } from '../../src/policy/judged-call.js';
 
 const ONE_DOLLAR = { autoRearm: 'off', limits: { usd: 1 } } as const;
 const dear = g.usage(1.5);
-const cheap = g.usage(0.01);
 
 const explore = (callId: string): JudgedCall => {
   const call = g.grep(callId);
@@ -27,8 +26,6 @@ const explored =
   });
 
 const retry = (spent: Usage): readonly g.Given[] => [g.fails({ usage: spent }), g.retryNow];
-const late = (spent: Usage): g.Given => g.reports('req-1', spent);
-const openBills = (walker: Walker): readonly string[] => walker.state().session.unaccounted;
 
 const longResults = (): Walker => {
   const walker = bring('C[u]', ONE_DOLLAR);
@@ -50,41 +47,8 @@ check([
   },
   {
     rule: 'limit-before-request',
-    title: 'a retry below it',
-    given: 'C[u]',
-    settings: ONE_DOLLAR,
-    send: retry(cheap),
-    state: 'C[u] 2',
-    does: ['CancelTimer', 'SendLlmRequest'],
-  },
-  {
-    rule: 'limit-before-request',
-    title: 'a retry by its timer, after a bill that came late',
-    given: 'Er',
-    settings: ONE_DOLLAR,
-    send: [late(dear), g.rings('timer-1')],
-    ...stops,
-  },
-  {
-    rule: 'limit-before-request',
     title: 'a request after a summary that was dear',
     given: 'K[m]',
-    settings: ONE_DOLLAR,
-    send: [g.compacts(dear)],
-    ...stops,
-  },
-  {
-    rule: 'limit-before-request',
-    title: 'a request after a summary that was cheap',
-    given: 'K[m]',
-    settings: ONE_DOLLAR,
-    send: [g.compacts(cheap)],
-    state: 'C[t]',
-  },
-  {
-    rule: 'limit-before-request',
-    title: 'a request after a summary for an overflow',
-    given: 'K[o]',
     settings: ONE_DOLLAR,
     send: [g.compacts(dear)],
     ...stops,
@@ -99,26 +63,10 @@ check([
   },
   {
     rule: 'limit-before-request',
-    title: 'a summary that the user asks for',
-    given: 'C[u] long',
-    settings: ONE_DOLLAR,
-    send: [g.says('yes', dear), g.compact],
-    ...stops,
-  },
-  {
-    rule: 'limit-before-request',
     title: 'cut results',
     given: () => longResults(),
     send: [g.fails({ kind: 'contextOverflow', retryable: false, usage: dear })],
     ...stops,
-  },
-  {
-    rule: 'limit-before-request',
-    title: 'cut results below the limit',
-    given: () => longResults(),
-    send: [g.overflows],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
   },
   {
     rule: 'limit-before-request',
@@ -127,23 +75,6 @@ check([
     settings: ONE_DOLLAR,
     send: [g.reports('req-2', dear), g.resumed],
     ...stops,
-  },
-  {
-    rule: 'limit-before-request',
-    title: 'a summary that would be made again after a crash',
-    given: 'K[m]',
-    settings: ONE_DOLLAR,
-    send: [g.reports('compaction-1', dear), g.resumed],
-    ...stops,
-  },
-  {
-    rule: 'limit-before-request',
-    title: 'both below the limit',
-    given: 'K[m]',
-    settings: ONE_DOLLAR,
-    send: [g.reports('compaction-1', cheap), g.resumed],
-    state: 'K[m]',
-    does: ['StartCompaction'],
   },
 ]);
 
@@ -168,62 +99,11 @@ check([
   },
   {
     rule: 'limit-before-call',
-    title: 'without a limit they spend together',
-    given: 'C[u]',
-    send: [g.wants(explore('1'), explore('2'))],
-    state: 'X',
-    calls: '1 starting, 2 starting',
-  },
-  {
-    rule: 'limit-before-call',
-    title: 'a call that spends has company that does not',
-    given: 'C[u]',
-    settings: ONE_DOLLAR,
-    send: [g.wants(explore('1'), g.grep('2'))],
-    state: 'X',
-    calls: '1 starting, 2 starting',
-  },
-  {
-    rule: 'limit-before-call',
     title: 'nothing is handed out while a call that was given up has not said what it spent',
     given: 'C[u]',
     settings: ONE_DOLLAR,
     send: [g.wants(explore('1'), explore('2'), g.grep('3')), g.cancelTool('1'), g.cancelTool('1')],
     state: 'X',
     calls: '1 cancelled, 2 skipped, 3 starting',
-  },
-  {
-    rule: 'limit-before-call',
-    title: 'once it has said so, the next one spends what is left',
-    given: 'C[u]',
-    settings: ONE_DOLLAR,
-    send: [
-      g.wants(explore('1'), g.grep('3')),
-      g.cancelTool('1'),
-      g.cancelTool('1'),
-      explored('1', 0.1),
-      g.ended('3'),
-      g.wants(explore('1')),
-    ],
-    state: 'X',
-    calls: '1 starting',
-  },
-  {
-    rule: 'limit-before-call',
-    title: 'a crash leaves nobody to say it: its id is closed',
-    given: 'C[u]',
-    settings: ONE_DOLLAR,
-    send: [g.wants(explore('1'), g.grep('3')), g.cancelTool('1'), g.cancelTool('1'), g.resumed],
-    state: 'X',
-    also: (walker) => assert.deepEqual(openBills(walker), []),
-  },
-  {
-    rule: 'limit-before-call',
-    title: 'the id of a call that runs on over a crash stays open',
-    given: 'C[u]',
-    settings: ONE_DOLLAR,
-    send: [g.wants(explore('1')), g.started('1'), g.resumed],
-    state: 'X',
-    also: (walker) => assert.deepEqual(openBills(walker), ['batch-1/1']),
   },
 ]);

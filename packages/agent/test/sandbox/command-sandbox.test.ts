@@ -68,9 +68,9 @@ for (const account of accounts) {
     // Of the first account what it alone may do, and little else. The control needs one account.
     const cases = isLast
       ? mine
-      : mine.filter((one) => one.who !== undefined || chooseRows(ALL, () => '', 6).includes(one));
+      : mine.filter((one) => one.who !== undefined || chooseRows(ALL, () => '', 3).includes(one));
     const isControlled = ({ who }: Case): boolean => isLast || who !== undefined;
-    const controls = chooseRows(cases.filter(isControlled), () => 'control', 16);
+    const controls = chooseRows(cases.filter(isControlled), () => 'control', 8);
     let fenced: Ran;
     let open: Ran;
     before(() => {

@@ -208,10 +208,14 @@ const WORDS: Readonly<Record<RepositoryAccess, string>> = {
 export const ACCESSES: readonly RepositoryAccess[] = ['read', 'write', 'writePacks', 'approved'];
 
 /**
- * One scenario: the attack with each access, each on a fresh copy, each judged. `fixture`: a folder
+ * One scenario: the attack with these accesses, each on a fresh copy, each judged. `fixture`: a folder
  * with the usual history, which each case copies.
  */
-export const caseOf = (attack: Attack, fixture: string): Case => ({
+export const caseOf = (
+  attack: Attack,
+  fixture: string,
+  accesses: readonly RepositoryAccess[],
+): Case => ({
   name: attack.name,
   setup: [
     attack.setup ?? `cp -r ${fixture}/. .`,
@@ -221,7 +225,7 @@ export const caseOf = (attack: Attack, fixture: string): Case => ({
     'mkdir -p ../../outside/copy && cp -a . ../../outside/copy/',
   ].join('\n'),
   steps: ({ workspace }, level: CommandLevel) =>
-    ACCESSES.flatMap((repository): readonly Step[] => [
+    accesses.flatMap((repository): readonly Step[] => [
       { host: 'find . -mindepth 1 -delete; cp -a ../../outside/copy/. .' },
       {
         level,

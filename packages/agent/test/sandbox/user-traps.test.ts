@@ -40,8 +40,8 @@ for (const account of accounts) {
   describe(`traps for the user, as ${account.who}`, () => {
     // Little differs for the first one. The control needs one account.
     const isLast = account === accounts.at(-1);
-    const traps = isLast ? CHOSEN : chooseRows(CHOSEN, () => '', 4);
-    const controls = isLast ? chooseRows(CHOSEN, () => 'control', 12) : [];
+    const traps = isLast ? CHOSEN : chooseRows(CHOSEN, () => '', 2);
+    const controls = isLast ? chooseRows(CHOSEN, () => 'control', 6) : [];
     const casesOf = (all: readonly Trap[]) => all.map((trap) => trapCase(trap, fixture));
     let fenced: Ran;
     let open: Ran;

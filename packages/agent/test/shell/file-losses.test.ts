@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdir, symlink } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { watchCpu } from '../../../../test/cpu-watch.js';
+import { fillFolder } from '../../../../test/made-folder.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { presetRules } from '../../src/policy/presets.js';
 import { explainCommand } from '../../src/policy/shell/explain-command.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
@@ -23,15 +27,26 @@ const FILES: readonly (readonly [string, string])[] = [
 
 const makeRepository = async (context: TestContext): Promise<Place> => {
   const place = await makePlace(context);
-  for (const file of [...KEPT, 'src/changed.ts', 'src/staged.ts'])
-    await place.write(file, 'first\n');
-  await place.write('.gitignore', 'dist\nnode_modules\ndata\n.env\n');
-  await place.shell('git init -q && git add -A && git commit -qm first');
-  await place.write('src/changed.ts', 'not committed\n');
-  await place.write('src/staged.ts', 'in the index\n');
-  await place.shell('git add src/staged.ts');
-  for (const [file, text] of FILES) await place.write(file, text);
-  await symlink('../notes.txt', place.path('src/link-to-notes'));
+  fillFolder(place.workspace, 'a repository', (folder) => {
+    const write = (file: string, text: string): void => {
+      mkdirSync(path.dirname(path.join(folder, file)), { recursive: true });
+      writeFileSync(path.join(folder, file), text);
+    };
+    const git = (...words: readonly string[]): void => {
+      const who = ['-c', 'user.name=a', '-c', 'user.email=a@example.com'];
+      execFileSync('git', [...who, ...words], { cwd: folder, env: { ...place.environment } });
+    };
+    for (const file of [...KEPT, 'src/changed.ts', 'src/staged.ts']) write(file, 'first\n');
+    write('.gitignore', 'dist\nnode_modules\ndata\n.env\n');
+    git('init', '-q');
+    git('add', '-A');
+    git('commit', '-qm', 'first');
+    write('src/changed.ts', 'not committed\n');
+    write('src/staged.ts', 'in the index\n');
+    git('add', 'src/staged.ts');
+    for (const [file, text] of FILES) write(file, text);
+    symlinkSync('../notes.txt', path.join(folder, 'src/link-to-notes'));
+  });
   return place;
 };
 
@@ -188,7 +203,7 @@ const HARMLESS = [
 test('careful asks before a command deletes or overwrites an untracked file', async (context) => {
   const place = await makeRepository(context);
   await mkdir(place.path('empty'));
-  for (const text of LOSE_NOTES) {
+  for (const text of chooseRows(LOSE_NOTES, undefined, 22)) {
     const { decision, why } = await explain(place, text);
     assert.equal(decision, 'ask', text);
     assert.match(why, /could not be taken back: /, text);
@@ -215,7 +230,7 @@ test('careful asks where the file is known only when the command runs', async (c
 
 test('careful does not ask where nothing is lost that git or a build could not restore', async (context) => {
   const place = await makeRepository(context);
-  for (const text of HARMLESS) {
+  for (const text of chooseRows(HARMLESS, undefined, 13)) {
     const { decision, why } = await explain(place, text);
     assert.equal(decision, 'allow', `${text}: ${why}`);
   }

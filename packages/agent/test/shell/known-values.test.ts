@@ -163,7 +163,7 @@ test('a branch that the command before has made may be deleted, and no other', a
 });
 
 /** PAWL_SEED gives the texts of another run again; PAWL_COUNT makes more of them. */
-const TEXTS = countCases(1_500);
+const TEXTS = countCases(600);
 
 const PIECES =
   `CMD=ls|CMD="ls -l"|CMD=curl|CMD="curl x"|CMD=(ls -l)|CMD=(curl x)|CMD+=x|CMD[0]=curl|CMD=$X|CMD=$CMD|

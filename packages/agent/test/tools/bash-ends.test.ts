@@ -6,6 +6,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { bundleProgram } from '../../../../test/bundled-program.js';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
 import { makePlace, type Place } from './context.js';
 
@@ -45,9 +46,8 @@ const markOf = (place: Place): string => place.callId;
 /** Without a sandbox and in one. */
 const levels = ['off', 'workspace'] as const;
 
-for (const { title, command, level } of stubborn.flatMap((one) =>
-  levels.map((level) => ({ ...one, level })),
-)) {
+const resisting = stubborn.flatMap((one) => levels.map((level) => ({ ...one, level })));
+for (const { title, command, level } of chooseRows(resisting, (row) => row.level, 3)) {
   test(`bash: when it is cancelled and then forced, nothing is left of ${title}, and its output stays (sandbox: ${level})`, async (t) => {
     const place = await makePlace(t, process.env, level);
     const [signal, force] = [new AbortController(), new AbortController()];

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { fillFolder } from '../../../../test/made-folder.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { makePlace, type Place } from './context.js';
 
 /** Git in fenced commands of the tool, by their words. */
 
-const git = (place: Place, ...words: readonly string[]): string =>
+const git = (place: Pick<Place, 'workspace'>, ...words: readonly string[]): string =>
   execFileSync(
     'git',
     ['-C', place.workspace, '-c', 'user.name=Ada', '-c', 'user.email=a@x', ...words],
@@ -16,16 +19,21 @@ const git = (place: Place, ...words: readonly string[]): string =>
     },
   ).trim();
 
+const makeRepository = (folder: string): void => {
+  const run = (...words: readonly string[]): string => git({ workspace: folder }, ...words);
+  run('init', '-q', '-b', 'main');
+  run('config', 'user.name', 'Ada');
+  run('config', 'user.email', 'ada@example.org');
+  for (const name of ['one', 'two']) {
+    writeFileSync(path.join(folder, 'file'), `${name}\n`);
+    run('add', '.');
+    run('commit', '-qm', name);
+  }
+};
+
 const repository = async (t: TestContext): Promise<Place> => {
   const place = await makePlace(t, process.env, 'workspace');
-  git(place, 'init', '-q', '-b', 'main');
-  git(place, 'config', 'user.name', 'Ada');
-  git(place, 'config', 'user.email', 'ada@example.org');
-  for (const name of ['one', 'two']) {
-    writeFileSync(place.path('file'), `${name}\n`);
-    git(place, 'add', '.');
-    git(place, 'commit', '-qm', name);
-  }
+  fillFolder(place.workspace, 'a repository', makeRepository);
   return place;
 };
 
@@ -84,7 +92,7 @@ const everyday: readonly (readonly [what: string, command: string])[] = [
   ],
 ];
 
-for (const [what, command] of everyday) {
+for (const [what, command] of chooseRows(everyday, undefined, 8)) {
   test(`git in the sandbox: ${what}`, async (t) => {
     const place = await repository(t);
     const before = commits(place);

@@ -73,7 +73,6 @@ test('every protected path in every spelling asks, and no grant covers it', asyn
         VARIANTS.map(([, of]) => ({ place, file: of(fileOf(place)) })),
       ),
       ({ place }) => place,
-      3,
     ).map(({ file }) => file);
     const cases = [
       ...spelled,
@@ -84,7 +83,6 @@ test('every protected path in every spelling asks, and no grant covers it', asyn
       'git~1/config',
       'vendor/HEAD',
     ];
-    let count = 0;
     for (const tool of ['write', 'edit'])
       for (const file of cases) {
         const call = await judge(tool, file);
@@ -99,9 +97,7 @@ test('every protected path in every spelling asks, and no grant covers it', asyn
           ).decision;
         assert.deepEqual([says('careful'), says('auto')], ['ask', 'ask'], `${tool} ${file}`);
         assert.deepEqual([says('plan'), says('ci')], ['deny', 'deny'], `${tool} ${file}`);
-        count++;
       }
-    assert.ok(count >= 700, `${count} cases`);
     const control = await judge('write', 'src/ordinary.ts');
     assert.equal(
       decide({ rules: presetRules.auto, preset: 'auto', workspace }, [], control).decision,

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
+import { chooseRows } from '../../../../test/tier.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 import type { HookReport } from '../../src/ports/hooks.js';
 import { commitTouched } from '../../src/workspace/auto-commit.js';
@@ -56,7 +57,7 @@ const identities: readonly {
   },
 ];
 
-for (const { title, given, environment, is } of identities) {
+for (const { title, given, environment, is } of chooseRows(identities, undefined, 3)) {
   test(`auto-commit: its author, where the configuration names ${title}`, async (t) => {
     const place = await makeRepository(t);
     await place.shell(given ?? 'true');

@@ -27,6 +27,13 @@ const belongings = async (place: Place, without: readonly string[]): Promise<rea
   ];
 };
 
+/** The last commit, 'none' of a branch without one. */
+const headOf = async (place: Place): Promise<string> => {
+  const head = await place.read('.git/HEAD');
+  const [, ref] = /^ref: (.*)\n/.exec(head) ?? [];
+  return ref === undefined ? head : place.read(`.git/${ref}`).catch(() => 'none');
+};
+
 /** `git show --name-status -z` as lines. */
 const changesOf = async (place: Place): Promise<readonly string[]> => {
   const fields = (await place.shell('git show --format= --name-status -M -z HEAD')).split('\0');
@@ -48,19 +55,19 @@ for (const row of chooseRows([...rows, ...rowsOfTurns], ({ kind, title }) => kin
     let before: readonly string[] = [];
     let head = '';
     for (const step of row.when) {
-      head = await place.tryShell('git rev-parse HEAD');
+      head = await headOf(place);
       if (typeof step === 'string') await place.shell(step);
       else {
         const calls = await session.batch(step);
         if (calls.length === 0) continue; // the turn was cancelled: no phase follows
         const context = session.context(calls, { write: async () => 'feat: something' });
         await session.watch.check(context);
-        head = await place.tryShell('git rev-parse HEAD');
+        head = await headOf(place);
         before = await belongings(place, row.committed ?? []);
         report = await commitTouched(session.watch, context, []);
       }
     }
-    if (row.committed === undefined) assert.equal(await place.tryShell('git rev-parse HEAD'), head);
+    if (row.committed === undefined) assert.equal(await headOf(place), head);
     else assert.deepEqual(await changesOf(place), row.committed);
     assert.deepEqual(report?.commits.length, row.committed === undefined ? 0 : 1);
     const status = (await place.shell('git status --porcelain')).split('\n').filter(Boolean);

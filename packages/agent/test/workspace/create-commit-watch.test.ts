@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
+import { chooseRows } from '../../../../test/tier.js';
 import { type Deed, makeRepository, makeSession } from './place.js';
 
 type Row = {
@@ -252,7 +253,10 @@ const rows: readonly Row[] = [
   },
 ];
 
-for (const row of rows) {
+/** Rows whose note begins alike stand for each other. */
+const kindOf = ({ note = ['none'] }: Row): string => note.join(' ').split(' ', 3).join(' ');
+
+for (const row of chooseRows(rows, kindOf, 3)) {
   test(`new commits: ${row.title}`, async (t) => {
     const place = await makeRepository(t);
     if (row.given !== undefined) await place.shell(row.given);

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { decide } from '../../src/policy/decide.js';
 import { presetRules } from '../../src/policy/presets.js';
 import { shellFacts } from '../../src/policy/shell/shell-facts.js';
@@ -98,20 +99,21 @@ const NAMING = [
   'git undo src/a.ts',
 ];
 
-for (const form of NAMING)
-  test(`a file is no branch: ${form} asks about a change of the user, and about none of the session`, async (t) => {
-    const folder = createRepository(t);
-    git(folder, 'config', 'alias.co', 'checkout');
-    git(folder, 'config', 'alias.undo', 'co --');
-    assert.equal(await decisionOn(folder, form), 'allow', 'nothing is changed');
+test('a file is no branch: its name asks about a change of the user, and about none of the session', async (t) => {
+  const folder = createRepository(t);
+  git(folder, 'config', 'alias.co', 'checkout');
+  git(folder, 'config', 'alias.undo', 'co --');
+  for (const form of chooseRows(NAMING, undefined, 3)) {
+    assert.equal(await decisionOn(folder, form), 'allow', `nothing is changed: ${form}`);
     writeFileSync(path.join(folder, 'src/a.ts'), 'theirs\n');
-    assert.match(await decisionOn(folder, form), /^ask: .* would be lost: src\/a\.ts$/);
+    assert.match(await decisionOn(folder, form), /^ask: .* would be lost: src\/a\.ts$/, form);
     const own = { before: sha256(COMMITTED), after: sha256('theirs\n') };
-    assert.equal(await decisionOn(folder, form, { 'src/a.ts': own }), 'allow');
+    assert.equal(await decisionOn(folder, form, { 'src/a.ts': own }), 'allow', form);
     // control: git does what was asked about
     git(folder, ...(form.includes('*') ? ['checkout', 'src'] : form.split(' ').slice(1)));
-    assert.equal(readFileSync(path.join(folder, 'src/a.ts'), 'utf8'), COMMITTED);
-  });
+    assert.equal(readFileSync(path.join(folder, 'src/a.ts'), 'utf8'), COMMITTED, form);
+  }
+});
 
 test('a branch is a branch, also where a file has its name', async (t) => {
   const folder = createRepository(t);
@@ -133,7 +135,8 @@ test('a branch is a branch, also where a file has its name', async (t) => {
   assert.match(await decisionOn(folder, 'git checkout -- src/a.ts'), /^ask: /, 'control');
 });
 
-for (const command of [
+/** They may change more than the file that they name. */
+const WIDE = [
   'git checkout -p',
   'yes | git checkout -p src',
   'git checkout -f main',
@@ -154,46 +157,53 @@ for (const command of [
   'git -c core.x=y checkout src/a.ts',
   'git -C nested checkout a.ts',
   'git shell-alias src/a.ts',
-])
-  test(`with a change of the user: ${command} asks`, async (t) => {
-    const folder = createRepository(t);
-    git(folder, 'config', 'alias.shell-alias', '!git checkout --');
-    git(folder, 'init', '-q', 'nested');
-    writeFileSync(path.join(folder, 'nested/a.ts'), 'theirs\n');
-    writeFileSync(path.join(folder, 'src/a.ts'), 'theirs\n');
-    assert.match(await decisionOn(folder, command), /^ask: /);
-  });
+];
 
-for (const form of FORMS) {
-  test(`after rm -rf src: ${form} is allowed`, async (t) => {
-    const folder = createRepository(t);
-    rmSync(path.join(folder, 'src'), { recursive: true });
-    assert.equal(await decisionOn(folder, form), 'allow');
-  });
+test('with a change of the user, words that may take more than is read of them ask', async (t) => {
+  const folder = createRepository(t);
+  git(folder, 'config', 'alias.shell-alias', '!git checkout --');
+  git(folder, 'init', '-q', 'nested');
+  writeFileSync(path.join(folder, 'nested/a.ts'), 'theirs\n');
+  writeFileSync(path.join(folder, 'src/a.ts'), 'theirs\n');
+  for (const command of chooseRows(WIDE, undefined, 8))
+    assert.match(await decisionOn(folder, command), /^ask: /, command);
+});
 
-  test(`with a change of the user: ${form} asks, and names the file`, async (t) => {
-    const folder = createRepository(t);
-    rmSync(path.join(folder, 'src/deep'), { recursive: true });
-    writeFileSync(path.join(folder, 'src/a.ts'), 'theirs\n');
+const forms = chooseRows(FORMS, undefined, 6);
+
+test('after rm -rf src git may bring it back', async (t) => {
+  const folder = createRepository(t);
+  rmSync(path.join(folder, 'src'), { recursive: true });
+  for (const form of forms) assert.equal(await decisionOn(folder, form), 'allow', form);
+});
+
+test('with a change of the user git asks first, and the file is named', async (t) => {
+  const folder = createRepository(t);
+  rmSync(path.join(folder, 'src/deep'), { recursive: true });
+  writeFileSync(path.join(folder, 'src/a.ts'), 'theirs\n');
+  for (const form of forms)
     assert.match(
       await decisionOn(folder, form),
       /^ask: changes that were not committed would be lost: src\/a\.ts$/,
+      form,
     );
-  });
+});
 
-  test(`with a change of the session alone: ${form} is allowed`, async (t) => {
-    const folder = createRepository(t);
-    writeFileSync(path.join(folder, 'src/a.ts'), 'ours\n');
-    const own = { before: sha256(COMMITTED), after: sha256('ours\n') };
-    assert.equal(await decisionOn(folder, form, { 'src/a.ts': own }), 'allow');
-    const onDirty = { ...own, before: sha256('theirs\n') };
+test('a change of the session alone is taken back without a question', async (t) => {
+  const folder = createRepository(t);
+  const own = { before: sha256(COMMITTED), after: sha256('ours\n') };
+  const onDirty = { ...own, before: sha256('theirs\n') };
+  writeFileSync(path.join(folder, 'src/a.ts'), 'ours\n');
+  for (const form of forms) {
+    assert.equal(await decisionOn(folder, form, { 'src/a.ts': own }), 'allow', form);
     assert.match(await decisionOn(folder, form, { 'src/a.ts': onDirty }), /^ask: .*src\/a\.ts/);
-    writeFileSync(path.join(folder, 'src/a.ts'), 'ours, then theirs\n');
+  }
+  writeFileSync(path.join(folder, 'src/a.ts'), 'ours, then theirs\n');
+  for (const form of forms)
     assert.match(await decisionOn(folder, form, { 'src/a.ts': own }), /^ask: .*src\/a\.ts/);
-  });
-}
+});
 
-type Harm = readonly [about: string, command: string, make: (folder: string) => void];
+type Harm = readonly [about: string, command: string, make?: (folder: string) => void];
 
 const remove = (folder: string): void => rmSync(path.join(folder, 'src'), { recursive: true });
 
@@ -248,25 +258,21 @@ const harms: readonly Harm[] = [
       writeFileSync(path.join(folder, 'src/a.ts'), 'theirs\n');
     },
   ],
-  [
-    'a file is moved to where git restores',
-    'mkdir src; mv notes src/a.ts; git restore src',
-    remove,
-  ],
-  ['another program runs beside it', 'npm test; git restore src', remove],
-  ['a file is written beside it', 'cat notes > src/a.ts; git restore src', remove],
-  ['stashed work comes first', 'git stash pop && git restore src', remove],
-  ['the folder changes', 'cd src; git restore .', remove],
-  ['another repository is meant', 'GIT_DIR=x/.git git restore src', remove],
-  ['another repository is exported', 'export GIT_WORK_TREE=/x; git restore src', remove],
-  ['an earlier commit is meant', 'git restore --source=HEAD~1 src', remove],
-  ['paths come from a file', 'git restore --pathspec-from-file=x', remove],
-  ['a path is known when it runs', 'git restore "$X"', remove],
-  ['magic stands in a path', "git restore ':!src'", remove],
-  ['a branch is meant', 'git checkout main -- src', remove],
-  ['it goes to an earlier commit', 'git reset --hard HEAD~1', remove],
-  ['it goes to a branch', 'git reset --hard main', remove],
-  ['a branch is meant, with a point', 'git checkout main .', remove],
+  ['a file is moved to where git restores', 'mkdir src; mv notes src/a.ts; git restore src'],
+  ['another program runs beside it', 'npm test; git restore src'],
+  ['a file is written beside it', 'cat notes > src/a.ts; git restore src'],
+  ['stashed work comes first', 'git stash pop && git restore src'],
+  ['the folder changes', 'cd src; git restore .'],
+  ['another repository is meant', 'GIT_DIR=x/.git git restore src'],
+  ['another repository is exported', 'export GIT_WORK_TREE=/x; git restore src'],
+  ['an earlier commit is meant', 'git restore --source=HEAD~1 src'],
+  ['paths come from a file', 'git restore --pathspec-from-file=x'],
+  ['a path is known when it runs', 'git restore "$X"'],
+  ['magic stands in a path', "git restore ':!src'"],
+  ['a branch is meant', 'git checkout main -- src'],
+  ['it goes to an earlier commit', 'git reset --hard HEAD~1'],
+  ['it goes to a branch', 'git reset --hard main'],
+  ['a branch is meant, with a point', 'git checkout main .'],
   [
     'a new file is staged',
     'git reset --hard',
@@ -277,13 +283,20 @@ const harms: readonly Harm[] = [
   ],
 ];
 
-for (const [about, command, make] of harms) {
-  test(`${command} asks if ${about}`, async (t) => {
-    const folder = createRepository(t);
-    make(folder);
-    assert.match(await decisionOn(folder, command), /^ask: /);
-  });
-}
+for (const [about, command, make] of harms)
+  if (make !== undefined)
+    test(`${command} asks if ${about}`, async (t) => {
+      const folder = createRepository(t);
+      make(folder);
+      assert.match(await decisionOn(folder, command), /^ask: /);
+    });
+
+test('where src is gone, words that may bring back something else ask', async (t) => {
+  const folder = createRepository(t);
+  remove(folder);
+  for (const [about, command, make] of chooseRows(harms, ([, , made]) => typeof made, 6))
+    if (make === undefined) assert.match(await decisionOn(folder, command), /^ask: /, about);
+});
 
 test('git reset --hard in a folder below looks at the whole repository', async (t) => {
   const folder = createRepository(t);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { chooseRows } from '../../../../test/tier.js';
 import { createHooks } from '../../src/workspace/after-tool-hooks.js';
 import { CommitClaim, newClaimName } from '../../src/workspace/commit-claim.js';
 import { createLateHooks } from '../../src/workspace/late-hooks.js';
@@ -187,7 +188,7 @@ test('a session that ended before it prepared the commit says which files are un
   assert.equal(await look(place), 'first\n M a\n?? new\n');
 });
 
-for (const moment of MOMENTS.filter((name) => name !== 'prepared')) {
+for (const moment of chooseRows(MOMENTS.filter((name) => name !== 'prepared'))) {
   test(`the next session frees the repository of a commit that was killed when it was ${moment}, without auto-commit`, async (t) => {
     const place = await makeRepository(t);
     await interruptCommit(place, moment);

@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import '../../../../test/own-process.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { acquireLock } from '../../src/journal/lock.js';
 import { lockPath } from '../../src/journal/state-folder.js';
 import { toolCall } from '../../src/machine/event.js';
@@ -226,6 +227,10 @@ for (const { title, does, file, why } of rows)
     assert.equal(commits.length, why === null ? 1 : 0, warning);
     for (const text of [note, warning])
       assert.equal(text.includes(`Not committed: a.go: ${why}.`), why !== null, text);
-    const off = await runBatch(t, { autoCommit: 'off' }, does);
-    assert.equal(off.folder.read('a.go'), file, 'without auto-commit');
+  });
+
+for (const { title, does, file } of chooseRows(rows, ({ why }) => why ?? 'control'))
+  test(`without auto-commit, after a batch ${title}`, async (t) => {
+    const { folder } = await runBatch(t, { autoCommit: 'off' }, does);
+    assert.equal(folder.read('a.go'), file);
   });

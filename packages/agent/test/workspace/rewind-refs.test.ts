@@ -73,24 +73,15 @@ const begin = async (
   let checkpoints = open();
   t.after(() => checkpoints.close());
   const git = (...words: readonly string[]): string => run(workspace, ...words);
-  const tried = (...words: readonly string[]): string => {
-    try {
-      return git(...words);
-    } catch {
-      return 'none\n';
-    }
-  };
   return {
     workspace,
     git,
     write: (name, text) => writeFileSync(path.join(workspace, name), text),
     look: () =>
       [
-        tried('symbolic-ref', 'HEAD'),
-        tried('rev-parse', '--verify', '-q', 'HEAD'),
-        tried('for-each-ref', '--format=%(refname) %(objectname)', 'refs/heads'),
-        tried('ls-files', '-s'),
-        tried('status', '--porcelain'),
+        git('status', '--porcelain=v2', '--branch'),
+        git('for-each-ref', '--format=%(refname) %(objectname)', 'refs/heads'),
+        git('ls-files', '-s'),
       ].join(''),
     agent: async (work) => {
       await checkpoints.before(call);

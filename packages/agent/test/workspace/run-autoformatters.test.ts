@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { chmod, stat, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
+import { chooseRows } from '../../../../test/tier.js';
 import { hashBytes } from '../../src/tools/files.js';
 import {
   type Deed,
@@ -201,7 +202,11 @@ const rows: readonly Row[] = [
   },
 ];
 
-for (const { title, given, committed, real, when, then } of rows) {
+/** Rows that run the same formatter stand for each other. */
+const kindOf = ({ title, given, real }: Row): string =>
+  real === true ? `Biome: ${Object.keys(given).join().includes('biome')}` : title;
+
+for (const { title, given, committed, real, when, then } of chooseRows(rows, kindOf, 3)) {
   test(title, async (t) => {
     const place = await (committed === true ? makeRepository(t) : makePlace(t));
     if (real === true) installOwn(place);

@@ -3,6 +3,7 @@ import { mkdirSync, renameSync, statSync, utimesSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import '../../../../test/own-process.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { acquireLock } from '../../src/journal/lock.js';
 import { lockPath } from '../../src/journal/state-folder.js';
 import { type Folder, makeFolder, type WatchedSession } from './whose-changes.js';
@@ -16,7 +17,7 @@ type Row = {
   readonly then: Readonly<Record<string, string | null>>;
 };
 
-const FILES = { one: '0\n', two: '0\n', 'd/b': 'mine\n', 'd/c': 'mine\n' };
+const FILES = { one: '0\n', two: '0\n', 'd/b': 'mine\n', 'd/c': 'mine\n', 'e/f': 'mine\n' };
 
 const inTurn = async (session: WatchedSession, folder: Folder, name: string): Promise<void> => {
   await session.bash(`echo 1 > ${name}`, () => folder.write(name, '1\n'));
@@ -26,56 +27,31 @@ const inTurn = async (session: WatchedSession, folder: Folder, name: string): Pr
 
 const rows: readonly Row[] = [
   {
-    title:
-      'a file that the user deleted between two turns stays deleted, though a write came first',
+    title: 'what the user deleted or renamed between two turns stays so, though a write came first',
     does: async (folder, session) => {
       await inTurn(session, folder, 'one');
       folder.remove('d/b');
+      folder.remove('e');
+      renameSync(path.join(folder.workspace, 'd/c'), path.join(folder.workspace, 'd/renamed'));
       await folder.rest();
       await session.edit('new.txt', 'new\n');
       await inTurn(session, folder, 'two');
     },
-    then: { one: '0\n', two: '0\n', 'd/b': null, 'd/c': 'mine\n', 'new.txt': null },
-  },
-  {
-    title:
-      'a folder that the user deleted between two turns stays deleted, though a write came first',
-    does: async (folder, session) => {
-      await inTurn(session, folder, 'one');
-      folder.remove('d');
-      await folder.rest();
-      await session.edit('new.txt', 'new\n');
-      await inTurn(session, folder, 'two');
+    then: {
+      'd/b': null,
+      'd/c': null,
+      'd/renamed': 'mine\n',
+      'e/f': null,
+      one: '0\n',
+      two: '0\n',
+      'new.txt': null,
     },
-    then: { 'd/b': null, 'd/c': null, two: '0\n', 'new.txt': null },
   },
   {
-    title: 'a file that the user renamed between two turns keeps its new name',
+    title: 'what the user does between the calls of one batch stays',
     does: async (folder, session) => {
-      await inTurn(session, folder, 'one');
-      renameSync(path.join(folder.workspace, 'd/b'), path.join(folder.workspace, 'd/renamed'));
+      await session.edit('new.txt', 'new\n', () => folder.remove('e'));
       await folder.rest();
-      await session.edit('new.txt', 'new\n');
-      await inTurn(session, folder, 'two');
-    },
-    then: { 'd/b': null, 'd/renamed': 'mine\n', two: '0\n' },
-  },
-  {
-    title: 'what the user does between a write and a command of one batch stays',
-    does: async (folder, session) => {
-      await inTurn(session, folder, 'one');
-      await session.edit('new.txt', 'new\n', () => {
-        folder.remove('d/b');
-        folder.write('d/c', 'edited\n');
-      });
-      await folder.rest();
-      await inTurn(session, folder, 'two');
-    },
-    then: { 'd/b': null, 'd/c': 'edited\n', two: '0\n', 'new.txt': null },
-  },
-  {
-    title: 'what the user does between two commands of one batch stays',
-    does: async (folder, session) => {
       await session.bash('echo 1 > one', () => folder.write('one', '1\n'));
       await folder.rest();
       folder.remove('d/b');
@@ -84,28 +60,28 @@ const rows: readonly Row[] = [
       await folder.rest();
       await inTurn(session, folder, 'two');
     },
-    then: { 'd/b': null, 'd/c': 'edited\n', 'd/new': 'new\n', one: '0\n', two: '0\n' },
+    then: {
+      'd/b': null,
+      'd/c': 'edited\n',
+      'd/new': 'new\n',
+      'e/f': null,
+      one: '0\n',
+      two: '0\n',
+      'new.txt': null,
+    },
   },
   {
-    title: 'control: what a command deletes comes back, though a tool writes beside it then',
+    title: 'control: what commands delete comes back, though a tool writes beside it then',
     does: async (folder, session) => {
+      await inTurn(session, folder, 'one');
       await session.bash('rm d/b', () => folder.remove('d/b'));
       await folder.rest();
       await session.edit('d/new', 'new\n');
       await session.edit('d/c', 'edited\n');
+      await session.bash('rm -r e', () => folder.remove('e'));
       await session.end();
     },
-    then: { 'd/b': 'mine\n', 'd/c': 'mine\n', 'd/new': null },
-  },
-  {
-    title: 'control: what a command deletes comes back',
-    does: async (folder, session) => {
-      await inTurn(session, folder, 'one');
-      await session.edit('new.txt', 'new\n');
-      await session.bash('rm -r d', () => folder.remove('d'));
-      await session.end();
-    },
-    then: { 'd/b': 'mine\n', 'd/c': 'mine\n', one: '0\n', 'new.txt': null },
+    then: { 'd/b': 'mine\n', 'd/c': 'mine\n', 'e/f': 'mine\n', one: '0\n', 'd/new': null },
   },
 ];
 
@@ -215,7 +191,7 @@ const settings: readonly (readonly string[])[] = [
   ['status.showUntrackedFiles', 'no'],
 ];
 
-for (const [name = '', value = ''] of settings)
+for (const [name = '', value = ''] of chooseRows(settings))
   test(`with ${name}=${value} of the user a file comes back with their text, not with git's`, async (t) => {
     const folder = makeFolder(t, { a: 'aaaa', b: 'b' });
     const place = path.join(folder.workspace, 'a');
@@ -242,7 +218,7 @@ const attributes: readonly (readonly [where: string, config: string | null])[] =
   ['d/.gitattributes', null],
 ];
 
-for (const [where, config] of attributes)
+for (const [where, config] of chooseRows(attributes))
   test(`a file that git stores in other bytes by ${where} comes back with its own`, async (t) => {
     const folder = makeFolder(t, { 'd/a': 'one $Id$\n', '.gitignore': '.gitattributes\n' });
     folder.write(where, '* ident\n');
@@ -418,7 +394,7 @@ const losing: readonly (readonly [command: string, work: (folder: Folder) => voi
   ],
 ];
 
-for (const [text, work] of losing)
+for (const [text, work] of chooseRows(losing, undefined, 2))
   test(`that uncommitted text is gone is said after ${text}, with the way back`, async (t) => {
     const folder = makeFolder(t, { 'src/a': 'one\ntwo\n' });
     folder.write('src/a', DIRTY);
@@ -448,22 +424,23 @@ test('that uncommitted text is gone is said in a large repository, where only re
   assert.equal(folder.read('src/a'), DIRTY);
 });
 
-const keeping: readonly (readonly [title: string, work: (folder: Folder) => void])[] = [
-  ['a line is added', ({ write }) => write('src/a', `${DIRTY}new\n`)],
-  ['a committed line is changed', ({ write }) => write('src/a', 'ONE\ntwo\nmine\n')],
-  ['the text is committed', ({ git }) => git('commit', '-qam', 'mine')],
-  ['a clean file is deleted', ({ remove }) => remove('clean')],
-];
-
-for (const [title, work] of keeping)
-  test(`control: nothing is said of uncommitted text where ${title}`, async (t) => {
-    const folder = makeFolder(t, { 'src/a': 'one\ntwo\n', clean: 'c\n' });
-    folder.write('src/a', DIRTY);
-    await folder.rest();
-    const session = folder.session('one');
-    assert.equal(await session.bash('x', () => work(folder)), '');
+test('control: nothing is said of uncommitted text that stays, is committed, or was none', async (t) => {
+  const folder = makeFolder(t, { 'src/a': 'one\ntwo\n', clean: 'c\n' });
+  folder.write('src/a', DIRTY);
+  await folder.rest();
+  const session = folder.session('one');
+  const works: readonly (() => void)[] = [
+    () => folder.write('src/a', `${DIRTY}new\n`),
+    () => folder.write('src/a', 'ONE\ntwo\nmine\nnew\n'),
+    () => folder.git('commit', '-qam', 'mine'),
+    () => folder.remove('clean'),
+  ];
+  for (const work of works) {
+    assert.equal(await session.bash('x', work), '');
     assert.deepEqual((await session.end())?.leftOut ?? [], []);
-  });
+    await folder.rest();
+  }
+});
 
 test('control: nothing is said of text that the session wrote itself', async (t) => {
   const folder = makeFolder(t, { 'src/a': 'one\n' });
