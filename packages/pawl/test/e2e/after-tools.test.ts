@@ -2,19 +2,12 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { chooseRows, testDeep } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
 import { GOOD, makeRepository, type Repository, shadow } from './after-tools.js';
 import { runInProcess } from './in-process.js';
-import {
-  expectCode,
-  expectValid,
-  processesWith,
-  readRecords,
-  sessionOf,
-  startPawl,
-  uniqueSleep,
-} from './pawl.js';
+import { expectCode, expectValid, readRecords, sessionOf, startPawl, uniqueSleep } from './pawl.js';
 import { call, done, last, message, text } from './wire-words.js';
 
 /** What happens after tools, in real repositories: commits are noticed, files formatted, changes committed. */

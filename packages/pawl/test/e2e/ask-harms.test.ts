@@ -4,9 +4,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Script } from '@pawl/agent/models/scripted-model';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { until } from '../../../../test/until.js';
 import { type Environment, prepareAsk, program, startAsk, submit, TRIED } from './asking.js';
-import { expectCode, makePlace, processesWith, readRecords } from './pawl.js';
+import { expectCode, makePlace, readRecords } from './pawl.js';
 
 /** Programs that would do harm: each hurts nothing, the model is told of it, and the run goes on to its answer. */
 

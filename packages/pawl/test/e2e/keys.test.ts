@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { until } from '../../../../test/until.js';
-import { makeServed, processesWith, uniqueSleep } from './pawl.js';
+import { makeServed, uniqueSleep } from './pawl.js';
 import { openReady } from './window.js';
 import { call, done, last, message } from './wire-words.js';
 

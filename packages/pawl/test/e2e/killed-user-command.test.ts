@@ -1,6 +1,7 @@
 import { test } from 'node:test';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { until } from '../../../../test/until.js';
-import { makeServed, processesWith, uniqueSleep } from './pawl.js';
+import { makeServed, uniqueSleep } from './pawl.js';
 import { openReady } from './window.js';
 
 /** A command that users type themselves (`!command`) is theirs, as in a terminal: it ends with Pawl. */

@@ -3,10 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { until } from '../../../../test/until.js';
 import { processesOf } from './command-processes.js';
 import { killed } from './interrupted-command.js';
-import { makeServed, processesWith, startPawl, uniqueSleep } from './pawl.js';
+import { makeServed, startPawl, uniqueSleep } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /** Formatters and hooks end with Pawl, also if it is killed, and also outside the sandbox. */

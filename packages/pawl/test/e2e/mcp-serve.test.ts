@@ -8,18 +8,11 @@ import type { CallToolResult } from '@modelcontextprotocol/client';
 import { type Connection, createConnection } from '@pawl/agent/extensions/mcp/connection';
 import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import { settingsOf } from '../../../../test/kit/mcp/test-servers.js';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
-import {
-  bin,
-  expectCode,
-  makeServed,
-  type Place,
-  processesWith,
-  readRecords,
-  uniqueSleep,
-} from './pawl.js';
+import { bin, expectCode, makeServed, type Place, readRecords, uniqueSleep } from './pawl.js';
 import { call, done, message, text } from './wire-words.js';
 
 // `pawl mcp serve`, driven by our own client in both eras.

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { until } from '../../../../test/until.js';
 import { killLaunchers } from './command-processes.js';
 import { runInProcess } from './in-process.js';
@@ -9,7 +10,6 @@ import {
   expectCode,
   expectValid,
   makeServed,
-  processesWith,
   readRecords,
   runPawl,
   sessionOf,

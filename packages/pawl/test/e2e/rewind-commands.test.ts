@@ -31,6 +31,13 @@ import {
 type Call = readonly [tool: string, input: object];
 const bash = (command: string): Call => ['bash', { command }];
 
+const lines = (ended: Ended): readonly Record<string, unknown>[] =>
+  ended.stdout
+    .trimEnd()
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+
 /** Runs a turn with one call. `earlier`: the calls of the turns that the conversation has already. */
 const runTurn = async (
   place: Place,
@@ -46,7 +53,14 @@ const runTurn = async (
   const script = join(place.home, 'script.json');
   writeFileSync(script, JSON.stringify({ replies }));
   const model = ['--model', `scripted/${script}`, '--preset', 'auto'];
-  expectCode(await runInProcess(place, ['-p', prompt, ...model, ...more]), 0);
+  const ended = await runInProcess(place, ['-p', prompt, '--json', ...model, ...more]);
+  expectCode(ended, 0);
+  const results = lines(ended).filter(({ type }) => type === 'toolResult');
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['ok'],
+    ended.stdout,
+  );
 };
 
 const git = (place: Place, ...words: readonly string[]): string =>
@@ -58,13 +72,6 @@ const git = (place: Place, ...words: readonly string[]): string =>
 
 const read = (place: Place, name: string): string =>
   readFileSync(join(place.workspace, name), 'utf8');
-
-const lines = (ended: Ended): readonly Record<string, unknown>[] =>
-  ended.stdout
-    .trimEnd()
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
 
 const THIRD = bash('echo three >> src/a.ts');
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
 import { chooseRows, testDeep } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
@@ -10,7 +11,6 @@ import {
   expectValid,
   makeServed,
   type Place,
-  processesWith,
   readRecords,
   runPawl,
   sessionOf,

@@ -2,16 +2,10 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
 import { until } from '../../../../test/until.js';
-import {
-  expectCode,
-  expectValid,
-  makeServed,
-  processesWith,
-  runPawl,
-  uniqueSleep,
-} from './pawl.js';
+import { expectCode, expectValid, makeServed, runPawl, uniqueSleep } from './pawl.js';
 import { openTerminal } from './pty.js';
 import { call, done, last, message, overloaded, text } from './wire-words.js';
 
