@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { chooseRows } from '../../../../test/tier.js';
 import { expectCode, expectValid, makeServed, runPawl } from './pawl.js';
 import { openReady, openWindow } from './window.js';
 import { call, done, last, message, text } from './wire-words.js';
@@ -14,14 +15,6 @@ const CONTROL_D = '\u0004';
 const READY = /ready[^\n]*\n─+\n>(?: Give a task[^\n]*)?\n/;
 const write = (id: string, content: string) =>
   message(call(id, 'write', { path: 'x.txt', content }));
-
-test('/help lists commands and keys', async (context) => {
-  const place = await makeServed(context, []);
-  const window = await openReady(context, place, { rows: 50 });
-  window.press('/help\r');
-  await window.sees(/\/model \[NAME\] +choose the model/);
-  await window.sees(/Escape twice +on an empty line, when nothing runs: take back/);
-});
 
 test('/model: a list to choose from, or a name; the next call goes to it', async (context) => {
   const place = await makeServed(context, [done, done, done]);
@@ -106,9 +99,12 @@ test('/compact makes room, with a wish of what to keep', async (context) => {
   assert.match(JSON.stringify(place.server.requests[2]?.body.messages), /A summary about apples/);
 });
 
-test('/cost and /budget show what is spent; a limit can be set, and what is no limit is refused', async (context) => {
+test('/help lists commands and keys; /cost and /budget show what is spent; a limit can be set, and what is no limit is refused', async (context) => {
   const place = await makeServed(context, [done]);
-  const window = await openReady(context, place);
+  const window = await openReady(context, place, { rows: 50 });
+  window.press('/help\r');
+  await window.sees(/\/model \[NAME\] +choose the model/);
+  await window.sees(/Escape twice +on an empty line, when nothing runs: take back/);
   window.press('one\r');
   await window.sees('Done.');
   window.press('/cost\r');
@@ -276,37 +272,25 @@ test('/later waits for the end of the turn; /quit ends', async (context) => {
   assert.equal(await window.ended, 0);
 });
 
-test('while a turn runs another session is not taken; Escape stops it first', async (context) => {
-  const place = await makeServed(context, [
-    { type: 'message', parts: [text('One. ')], end: 'silent' },
-  ]);
-  const window = await openReady(context, place);
-  window.press('go\r');
-  await window.sees('One.');
-  for (const command of ['/clear', '/fork', '/resume']) {
-    window.press(`${command}\r`);
-    await window.sees(new RegExp(`${command}\\n[\\s\\S]*A turn is running`));
-  }
-});
-
-test('--plain: whole lines, no escapes; commands and answers work', async (context) => {
-  const place = await makeServed(context, [write('a', 'hello\n'), done]);
-  const window = openWindow(context, place, { words: ['--plain'] });
-  await window.sees('/help');
-  window.press('write it\r');
-  await window.sees(/\? Pawl asks: create [\s\S]*\+ hello[\s\S]*Answer with y/);
-  window.press('y\r');
-  await window.sees('Done.');
-  window.press('/model\r');
-  await window.sees(/Model [\s\S]*claude-opus-5/);
-  window.press('/quit\r');
-  assert.equal(await window.ended, 0);
-  assert.ok(!window.raw().includes(E), JSON.stringify(window.raw()));
-});
-
-test('output of the user’s own command that comes in pieces is shown in its lines', async (context) => {
-  const place = await makeServed(context, []);
-  const window = await openReady(context, place);
-  window.press('!for i in 1 2 3; do printf .; sleep 0.2; done; echo; printf end\r');
-  await window.sees(/\n {2}\.\.\.\n {2}end\n/);
-});
+const plain = [
+  { words: ['--plain'] },
+  { environment: { TERM: 'dumb' } },
+  { environment: { PAWL_PLAIN: '1' } },
+];
+for (const options of chooseRows(plain))
+  test(`${JSON.stringify(options)}: whole lines, no escapes; commands and answers work`, async (context) => {
+    const place = await makeServed(context, [write('a', 'hello\n'), done]);
+    const window = openWindow(context, place, options);
+    await window.sees('/help');
+    window.press('write it\r');
+    await window.sees(/\? Pawl asks: create [\s\S]*\+ hello[\s\S]*Answer with y/);
+    window.press('hm\r'); // what is no answer does not spoil the next line
+    await window.sees(/hm[\s\S]*Answer with y/);
+    window.press('y\r');
+    await window.sees('Done.');
+    window.press('/model\r');
+    await window.sees(/Model [\s\S]*claude-opus-5/);
+    window.press('/quit\r');
+    assert.equal(await window.ended, 0);
+    assert.ok(!window.raw().includes(E), JSON.stringify(window.raw()));
+  });

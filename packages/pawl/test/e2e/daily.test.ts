@@ -1,20 +1,11 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
-import {
-  bin,
-  expectCode,
-  makePlace,
-  makeServed,
-  readRecords,
-  sessionOf,
-  startPawl,
-} from './pawl.js';
+import { bin, expectCode, makePlace, makeServed, readRecords, sessionOf } from './pawl.js';
 import { openWindow } from './window.js';
-import { call, done, message, text } from './wire-words.js';
+import { call, done, message } from './wire-words.js';
 
 /** What measuring a day of use found, without a terminal. */
 
@@ -23,14 +14,6 @@ const lastRecord = (stdout: string) => {
   assert.ok(record?.type === 'result', stdout);
   return record;
 };
-
-test('an empty prompt with --json ends with a result record', async (context) => {
-  const place = makePlace(context, { ANTHROPIC_API_KEY: 'key' });
-  const ended = await runInProcess(place, ['-p', '', '--json']);
-  expectCode(ended, 2);
-  const { ok, reason, exit, message: said } = lastRecord(ended.stdout);
-  assert.deepEqual([ok, reason, exit, said], [false, 'usage', 2, 'The prompt is empty.']);
-});
 
 const forks = (place: Parameters<typeof sessionOf>[0]): number =>
   readdirSync(join(place.state, 'pawl', 'sessions')).filter((name) => name.endsWith('.jsonl'))
@@ -55,40 +38,6 @@ for (const [title, environment, words, code] of unstartable) {
     assert.equal(forks(place), 2);
   });
 }
-
-test('the result of a turn that a signal ended says so', async (context) => {
-  const slow = { type: 'message', parts: [text('Slowly. '.repeat(400))], delayMs: 40 } as const;
-  const place = await makeServed(context, [slow]);
-  const running = startPawl(place, ['-p', 'go', '--json']);
-  await until('the reply', () => running.stdout().includes('"type":"text"'));
-  running.child.kill('SIGTERM');
-  const ended = await running.ended;
-  expectCode(ended, 143);
-  assert.equal(lastRecord(ended.stdout).message, 'The session was ended by SIGTERM.');
-});
-
-test('the result of a turn at a limit says which flag raises it', async (context) => {
-  const look = message(call('a', 'read', { path: 'x' }));
-  const place = await makeServed(context, [look, look]);
-  const ended = await runInProcess(place, ['-p', 'go', '--json', '--max-rounds', '1']);
-  expectCode(ended, 126);
-  assert.match(lastRecord(ended.stdout).message, /limit in rounds .* --max-rounds/);
-});
-
-test('flags of other agents are answered with ours', async (context) => {
-  const place = makePlace(context);
-  const says = async (flag: string): Promise<string> => {
-    const ended = await runInProcess(place, ['-p', 'x', flag, '3']);
-    expectCode(ended, 2);
-    return ended.stderr;
-  };
-  assert.match(
-    await says('--max-turns'),
-    /unknown option '--max-turns'\n\(Did you mean --max-rounds\?\)/,
-  );
-  assert.match(await says('--output-format'), /Did you mean --json\?/);
-  assert.match(await says('--max-token'), /Did you mean --max-tokens\?/);
-});
 
 test('without a terminal a turn has no limit in rounds', async (context) => {
   const looks = Array.from({ length: 104 }, (_, index) =>
@@ -120,12 +69,4 @@ test('a terminal that reports no size gets the usual one', async (context) => {
   await window.sees(/ready · [\s\S]*claude/);
   window.press('\u0004');
   assert.equal(await window.ended, 0);
-});
-
-test('the manual page is a list in package.json: newer npm installs no other', () => {
-  const { man, scripts = {} } = JSON.parse(
-    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-  );
-  assert.deepEqual(man, ['man/pawl.1']);
-  assert.deepEqual(scripts, {}, 'npm warns of some where the package is installed');
 });

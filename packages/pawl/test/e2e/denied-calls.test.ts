@@ -88,17 +88,6 @@ for (const { row, preset } of chooseRows(
   });
 }
 
-test('the default preset of -p ends with 77 and still prints the answer; --on-ask deny accepts it with 0', async (context) => {
-  const tried = bash('true', { needs: 'network' });
-  const place = await makePlaceWith(context, tried);
-  const ended = await runInProcess(place, ['-p', 'go']);
-  expectCode(ended, 77);
-  assert.notEqual(ended.stdout, '');
-  assert.match(ended.stderr, /The model went on without/);
-  const accepting = await makePlaceWith(context, tried);
-  expectCode(await runInProcess(accepting, ['-p', 'go', '--on-ask', 'deny']), 0);
-});
-
 /** A PATH with all that a session needs but bubblewrap. */
 const pathWithoutSandbox = (folder: string): string => {
   const bin = path.join(folder, 'bin');

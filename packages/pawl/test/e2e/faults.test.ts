@@ -40,6 +40,8 @@ test('no key: three lines that say what to set, and one that offers the demo', a
 
 const usageRows: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['an unknown flag', ['-p', 'x', '--modle', 'y'], /--modle.*\n.*--model/],
+  ['a flag of another agent', ['-p', 'x', '--max-turns', '3'], /Did you mean --max-rounds\?/],
+  ['another one', ['-p', 'x', '--output-format', '3'], /Did you mean --json\?/],
   ['an unknown command', ['sesions'], /sesions.*sessions/],
   ['an unknown flag of a command', ['sessions', '--josn'], /--josn/],
   ['a missing id', ['fork', '--at', '3'], /'id'/],
@@ -222,23 +224,6 @@ test('a pipe that is closed before the first word: exit 141, for every command t
   }
 });
 
-test('a damaged journal: exit 65, and where', async (context) => {
-  const place = await makeServed(context, [done, done]);
-  expectCode(await runInProcess(place, ['-p', 'one']), 0);
-  const sessionId = sessionOf(place);
-  const journal = join(place.state, 'pawl', 'sessions', `${sessionId}.jsonl`);
-  writeFileSync(journal, readFileSync(journal, 'utf8').replace('"text":"one"', '"text":"two"'));
-  for (const words of [
-    ['replay', sessionId],
-    ['--continue', '-p', 'more'],
-    ['show', sessionId],
-  ]) {
-    const ended = await runInProcess(place, words);
-    expectCode(ended, 65);
-    assert.match(ended.stderr, /line 2|seq/);
-  }
-});
-
 test('a journal damaged later says how to look at what is good, and to go on from it', async (context) => {
   const place = await makeServed(context, [done, done]);
   expectCode(await runInProcess(place, ['-p', 'one']), 0);
@@ -256,17 +241,6 @@ test('a journal damaged later says how to look at what is good, and to go on fro
     /^To continue from there: pawl (fork \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
   expectCode(await runInProcess(place, shown.split(' ')), 0);
   expectCode(await runInProcess(place, [...forked.split(' '), 'two']), 0);
-});
-
-test('a second writer: exit 75', async (context) => {
-  const place = await makeServed(context, [{ type: 'nothing' }]);
-  const first = startPawl(place, ['-p', 'one']);
-  await until('the request', () => place.server.requests.length === 1);
-  const second = await runInProcess(place, ['--continue', '-p', 'two']);
-  expectCode(second, 75);
-  assert.match(second.stderr, /open/);
-  first.child.kill('SIGTERM');
-  expectCode(await first.ended, 143);
 });
 
 test('a journal of one user is not readable by others', async (context) => {

@@ -65,6 +65,7 @@ for (const [title, flags, code, reason, requests] of rows) {
     expectCode(ended, code);
     const result = readRecords(ended.stdout).at(-1);
     assert.ok(result?.type === 'result' && result.reason === reason && !result.ok);
+    assert.match(result.message, new RegExp(flags[0] ?? ''), 'it says which flag raises it');
     assert.equal(place.server.requests.length, requests);
     expectValid(place.server);
   });

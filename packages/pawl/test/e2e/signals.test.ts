@@ -197,6 +197,7 @@ test('SIGTERM shuts down: 143, nothing left, and it can be continued', async (co
   const ended = await running.ended;
   expectCode(ended, 143);
   assert.match(ended.stdout, /"reason":"terminated","exit":143/);
+  assert.match(ended.stdout, /"The session was ended by SIGTERM\."/);
   await until('nothing of it runs', () => processesWith(`sleep ${mark}`).length === 0);
   await expectNextPrompt(place);
   expectValid(place.server);

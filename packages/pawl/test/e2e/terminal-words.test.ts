@@ -2,52 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bin, expectCode, makeServed, runPawl } from './pawl.js';
 import { openProgram, openTerminal } from './pty.js';
-import { call, done, last, message } from './wire-words.js';
+import { done, last } from './wire-words.js';
 
 /** Around a session in the terminal: what is refused, what is said at the start, the shell beside it. */
 
 const CONTROL_C = '\u0003';
 const CONTROL_D = '\u0004';
 const CONTROL_Z = '\u001a';
-
-test('a mistyped command is refused, and what is typed next stands alone', async (context) => {
-  const place = await makeServed(context, [done]);
-  const terminal = openTerminal(context, place);
-  await terminal.sees('ready');
-  terminal.press('/hlep\r');
-  await terminal.sees('Did you mean /help?');
-  terminal.press('/cost\r');
-  await terminal.sees('cache read');
-  terminal.press('/etc/hosts is text\r');
-  await terminal.sees('Done.');
-  assert.equal(last(place.server.requests[0]?.body)[0]?.text, '/etc/hosts is text');
-  terminal.press('/quit\r');
-  assert.equal(await terminal.ended, 0);
-});
-
-test('with TERM=dumb each line stands alone: what is no answer does not spoil the next', async (context) => {
-  const write = message(call('a', 'write', { path: 'x.txt', content: 'x' }));
-  const place = await makeServed(context, [write, done]);
-  const terminal = openTerminal(context, place, [], { TERM: 'dumb' });
-  await terminal.sees('/help');
-  terminal.press('write it\r');
-  await terminal.sees('Answer with y');
-  terminal.mark();
-  terminal.press('hm\r');
-  await terminal.sees('Answer with y');
-  terminal.press('y\r');
-  await terminal.sees('Done.');
-  terminal.press('/quit\r');
-  assert.equal(await terminal.ended, 0);
-});
-
-test('a model that is not known is said to be so at the start', async (context) => {
-  const place = await makeServed(context, [done]);
-  const terminal = openTerminal(context, place, ['--model', 'anthropic/unheard-of']);
-  await terminal.sees(/! anthropic\/unheard-of is not in the catalogue.*price is unknown/s);
-  terminal.press(CONTROL_D);
-  assert.equal(await terminal.ended, 0);
-});
 
 test('Ctrl-Z gives the terminal back to the shell; fg goes on with the line as it was', async (context) => {
   const place = await makeServed(context, [done]);

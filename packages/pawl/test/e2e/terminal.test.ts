@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
@@ -20,7 +20,8 @@ const slowReply: ServerReply = {
   parts: [text('A long answer, told slowly. '.repeat(60))],
   delayMs: 40,
 };
-const write = message(text('I write.'), call('a', 'write', { path: 'x.txt', content: 'hello\n' }));
+const write = (id: string, content: string): ServerReply =>
+  message(text('I write.'), call(id, 'write', { path: 'x.txt', content }));
 
 test('a prompt is answered, streamed; Ctrl-D ends and says how to go on', async (context) => {
   const place = await makeServed(context, [message(text('Hello, world.'))]);
@@ -33,96 +34,6 @@ test('a prompt is answered, streamed; Ctrl-D ends and says how to go on', async 
   assert.equal(await terminal.ended, 0);
   assert.match(terminal.shown(), /pawl --resume \d+/);
   assert.equal(last(place.server.requests[0]?.body)[0]?.text, 'say hello');
-});
-
-for (const environment of [{ TERM: 'dumb' }, { PAWL_PLAIN: '1' }]) {
-  test(`with ${JSON.stringify(environment)} no escape is written`, async (context) => {
-    const place = await makeServed(context, [message(text('Hello, world.'))]);
-    const terminal = openTerminal(context, place, [], environment);
-    await terminal.sees('/help');
-    terminal.press('say hello\r');
-    await terminal.sees('Hello, world.');
-    terminal.press('/quit\r');
-    assert.equal(await terminal.ended, 0);
-    assert.ok(!terminal.raw().includes(ESCAPE), JSON.stringify(terminal.raw()));
-  });
-}
-
-test('a change needs an answer: yes runs it and shows the diff', async (context) => {
-  const place = await makeServed(context, [write, done]);
-  const terminal = openTerminal(context, place);
-  await terminal.sees('ready');
-  terminal.press('write it\r');
-  await terminal.sees(/y a (p )?s n · /);
-  assert.ok(!existsSync(join(place.workspace, 'x.txt')));
-  terminal.press('y\r');
-  await terminal.sees('Done.');
-  assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), 'hello\n');
-  assert.match(terminal.shown(), /1 \+ hello/);
-  terminal.press(CONTROL_D);
-  assert.equal(await terminal.ended, 0);
-});
-
-test('a no with a reason reaches the model', async (context) => {
-  const place = await makeServed(context, [write, done]);
-  const terminal = openTerminal(context, place);
-  await terminal.sees('ready');
-  terminal.press('write it\r');
-  await terminal.sees(/y a (p )?s n · /);
-  terminal.press('n use another name\r');
-  await terminal.sees('✗ write x.txt · refused by user: use another name');
-  await terminal.sees('Done.');
-  assert.ok(!existsSync(join(place.workspace, 'x.txt')));
-  assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /use another name/);
-  expectValid(place.server);
-  terminal.press(CONTROL_D);
-  await terminal.ended;
-});
-
-test('"always" answers the same call once and for all', async (context) => {
-  const again = message(call('b', 'write', { path: 'x.txt', content: 'again\n' }));
-  const place = await makeServed(context, [write, again, done]);
-  const terminal = openTerminal(context, place);
-  await terminal.sees('ready');
-  terminal.press('write it\r');
-  await terminal.sees(/y a (p )?s n · /);
-  terminal.press('a\r');
-  await terminal.sees('Done.');
-  assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), 'again\n');
-  terminal.press(CONTROL_D);
-  await terminal.ended;
-});
-
-test('keys typed before the question stood there do not answer it', async (context) => {
-  const place = await makeServed(context, [write, done]);
-  const terminal = openTerminal(context, place);
-  await terminal.sees('ready');
-  terminal.press('write it\ry'); // one write: the y is read before the reply can come
-  await terminal.sees(/y a (p )?s n · /);
-  assert.ok(!existsSync(join(place.workspace, 'x.txt')), 'the early y must not allow it');
-  terminal.press('n\r');
-  await terminal.sees('Done.');
-  assert.ok(!existsSync(join(place.workspace, 'x.txt')));
-  await terminal.shows(/ready · [^>]*> y/);
-  terminal.press(`${CONTROL_C}${CONTROL_D}`);
-  assert.equal(await terminal.ended, 0);
-});
-
-test('text typed during a turn is sent with the next results', async (context) => {
-  const command = 'until [ -e go ]; do sleep 0.02; done';
-  const place = await makeServed(context, [message(call('a', 'bash', { command })), done]);
-  const terminal = openTerminal(context, place, ['--preset', 'auto']);
-  await terminal.sees('ready');
-  terminal.press('read it\r');
-  await terminal.sees('running bash');
-  terminal.press('and be brief\r');
-  await terminal.sees('1 queued');
-  writeFileSync(join(place.workspace, 'go'), '');
-  await terminal.sees('Done.');
-  assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /tool_result.*and be brief/);
-  expectValid(place.server);
-  terminal.press(CONTROL_D);
-  await terminal.ended;
 });
 
 for (const [name, key] of [
@@ -148,55 +59,6 @@ for (const [name, key] of [
     assert.equal(await terminal.ended, 0);
   });
 }
-
-test('Ctrl-C during a command leaves no process; the next prompt works', async (context) => {
-  const mark = uniqueSleep(context);
-  const command = `(sleep ${mark} & sleep ${mark}) & sleep ${mark}`;
-  const place = await makeServed(context, [message(call('a', 'bash', { command })), done]);
-  const terminal = openTerminal(context, place, ['--preset', 'auto']);
-  await terminal.sees('ready');
-  terminal.press('run\r');
-  const sleeps = (line: string): boolean => line === `sleep ${mark}`;
-  await until('the family', () => processesWith(mark).filter(sleeps).length === 3);
-  terminal.press(CONTROL_C);
-  await terminal.sees('stopped ·');
-  await until('nothing of it runs', () => processesWith(`sleep ${mark}`).length === 0);
-  terminal.press('next\r');
-  await terminal.sees('Done.');
-  expectValid(place.server);
-  terminal.press(CONTROL_D);
-  await terminal.ended;
-});
-
-test('Enter on an empty line ends a retry wait', async (context) => {
-  const waiting = { ...overloaded, headers: { 'retry-after': '50' } } as ServerReply; // an error with a header is one
-  const place = await makeServed(context, [waiting, done]);
-  const terminal = openTerminal(context, place);
-  await terminal.sees('ready');
-  terminal.press('go\r');
-  await terminal.sees('(Enter: now)');
-  terminal.press('\r');
-  await terminal.sees('Done.');
-  expectValid(place.server);
-  terminal.press(CONTROL_D);
-  await terminal.ended;
-});
-
-test('Ctrl-C during a retry wait cancels; the next prompt works', async (context) => {
-  const waiting = { ...overloaded, headers: { 'retry-after': '50' } } as ServerReply; // an error with a header is one
-  const place = await makeServed(context, [waiting, done]);
-  const terminal = openTerminal(context, place);
-  await terminal.sees('ready');
-  terminal.press('go\r');
-  await terminal.sees('trying again in');
-  terminal.press(CONTROL_C);
-  await terminal.sees('stopped ·');
-  terminal.press('next\r');
-  await terminal.sees('Done.');
-  expectValid(place.server);
-  terminal.press(CONTROL_D);
-  await terminal.ended;
-});
 
 test('Ctrl-C twice ends with 130 and leaves no process; it can be gone on with', async (context) => {
   const mark = uniqueSleep(context);
@@ -229,14 +91,55 @@ test('a terminal that goes away shuts the session down, with what runs in it', a
   await until('nothing of it runs', () => processesWith(`sleep ${mark}`).length === 0);
 });
 
-test('--continue shows the last messages and goes on', async (context) => {
-  const place = await makeServed(context, [message(text('I am Pawl.')), done]);
-  expectCode(await runPawl(place, ['-p', 'who are you?']), 0);
-  const terminal = openTerminal(context, place, ['--continue']);
-  await terminal.sees('I am Pawl.');
-  terminal.press('go on\r');
+test('a question is answered with no and a reason, with yes, or with always', async (context) => {
+  const place = await makeServed(context, [
+    ...[write('a', 'hello\n'), done, write('b', 'hello\n'), done],
+    ...[write('c', 'again\n'), write('d', 'and again\n'), done],
+  ]);
+  const terminal = openTerminal(context, place);
+  await terminal.sees('ready');
+  const answer = async (prompt: string, keys: string, seen: string | RegExp): Promise<void> => {
+    terminal.mark();
+    terminal.press(`${prompt}\r`);
+    await terminal.sees(/y a (p )?s n · /);
+    terminal.press(`${keys}\r`);
+    await terminal.sees(seen);
+  };
+  await answer(
+    'write it',
+    'n use another name',
+    '✗ write x.txt · refused by user: use another name',
+  );
   await terminal.sees('Done.');
-  assert.equal(place.server.requests[1]?.body.messages.length, 3);
-  terminal.press('/quit\r');
+  assert.ok(!existsSync(join(place.workspace, 'x.txt')));
+  assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /use another name/);
+  await answer('write it after all', 'y', 'Done.');
+  assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), 'hello\n');
+  assert.match(terminal.shown(), /1 \+ hello/);
+  await answer('write it again and again', 'a', 'Done.');
+  assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), 'and again\n');
+  expectValid(place.server);
+  terminal.press(CONTROL_D);
   assert.equal(await terminal.ended, 0);
+});
+
+test('a retry wait ends with Enter on an empty line, or with Ctrl-C', async (context) => {
+  const waiting = { ...overloaded, headers: { 'retry-after': '50' } } as ServerReply; // an error with a header is one
+  const place = await makeServed(context, [waiting, done, waiting, done]);
+  const terminal = openTerminal(context, place);
+  await terminal.sees('ready');
+  terminal.press('go\r');
+  await terminal.sees('(Enter: now)');
+  terminal.press('\r');
+  await terminal.sees('Done.');
+  terminal.mark();
+  terminal.press('again\r');
+  await terminal.sees('trying again in');
+  terminal.press(CONTROL_C);
+  await terminal.sees('stopped ·');
+  terminal.press('next\r');
+  await terminal.sees('Done.');
+  expectValid(place.server);
+  terminal.press(CONTROL_D);
+  await terminal.ended;
 });
