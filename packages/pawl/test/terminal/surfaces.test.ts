@@ -46,7 +46,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'packages/pawl/src/main.ts':
     'one constant sentence; errors outside of any await as run-command-line.ts prints them',
   'packages/pawl/src/commands/command-line.ts':
-    'packages/pawl/test/terminal/stray-output.test.ts, packages/pawl/test/e2e/hostile-window.test.ts',
+    'packages/pawl/test/terminal/stray-output.test.ts, packages/pawl/test/e2e/terminal.test.ts',
   'packages/pawl/src/commands/machine-check.ts': 'prints what it computes from the table',
   'packages/pawl/src/commands/machine.ts': 'prints the table',
   'packages/pawl/src/commands/shell-completion.ts': 'prints scripts made from our own flags',
@@ -74,7 +74,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
       'interactive/terminal-session',
     ].map((name) => [
       `packages/pawl/src/${name}.ts`,
-      'packages/pawl/test/e2e/hostile-window.test.ts',
+      'packages/pawl/test/e2e/terminal.test.ts',
     ]),
   ),
 };
