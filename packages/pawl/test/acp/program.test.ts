@@ -152,11 +152,3 @@ test('a client that vanishes ends the program, and a signal does so with its cod
   const lock = path.join(place.state, 'pawl', 'sessions', `${sessionId}.lock`);
   assert.ok(!existsSync(lock), 'the session is closed');
 });
-
-test('bad flags are told before anything is served', async (context) => {
-  const place = makePlace(context);
-  const ended = await startPawl(place, ['acp', '--preset', 'wild']).ended;
-  expectCode(ended, 2);
-  assert.equal(ended.stdout, '');
-  assert.match(ended.stderr, /--preset needs one of plan, careful, auto, ci/);
-});
