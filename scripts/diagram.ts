@@ -3,7 +3,11 @@
  * that: the blocks of docs/design/machine.md.
  */
 
+import { readFileSync } from 'node:fs';
 import { answersTo } from '../packages/agent/src/machine/action.js';
+import { askedActions } from '../packages/agent/src/machine/asked-actions.js';
+import { agent } from '../packages/agent/src/machine/machine.js';
+import { markdownTable, mermaid } from '../packages/machine/src/kernel/diagrams.js';
 
 /** The names that markers have. */
 type Part =
@@ -54,43 +58,15 @@ export const splice = (text: string, part: Part, content: string): string => {
 export const fenced = (mermaid: string): string => `\`\`\`mermaid\n${mermaid.trim()}\n\`\`\``;
 
 /** The example that docs/design/machine.md shows. */
-export const DRIVE_EXAMPLE = 'examples/16-drive-the-machine.ts';
+const DRIVE_EXAMPLE = new URL('../examples/16-drive-the-machine.ts', import.meta.url);
 
-export const exampleOf = (text: string): string => `\`\`\`ts\n${text.trim()}\n\`\`\``;
-
-/** docs/design/machine.md as it starts, before anything is put into it. */
-export const emptyMachineDocument = [
-  '# The machine',
-  '',
-  'Drawn from `packages/agent/src/machine/table.ts` by `npm run update`; `pawl machine --mermaid` and `--table` print the same.',
-  '',
-  '## Diagram',
-  '',
-  '<!-- diagram:begin -->',
-  '<!-- diagram:end -->',
-  '',
-  '## Table',
-  '',
-  'The branches of a cell are tried in order; the first whose guard holds is taken.',
-  '',
-  '<!-- table:begin -->',
-  '<!-- table:end -->',
-  '',
-  '## Drive it yourself',
-  '',
-  '<!-- example:begin -->',
-  '<!-- example:end -->',
-  '',
-  '<!-- answers:begin -->',
-  '<!-- answers:end -->',
-  '',
-].join('\n');
+const exampleOf = (text: string): string => `\`\`\`ts\n${text.trim()}\n\`\`\``;
 
 const eventList = (events: readonly string[]): string =>
   events.map((event) => `\`${event}\``).join(', ') || '–';
 
 /** One row for each action that has an answer. */
-export const answersTable = (): string =>
+const answersTable = (): string =>
   [
     '| action | may come before | ends it, one of | may come late |',
     '|---|---|---|---|',
@@ -101,3 +77,16 @@ export const answersTable = (): string =>
           `| \`${action}\` | ${eventList(before)} | ${eventList(last)} | ${eventList(late)} |`,
       ),
   ].join('\n');
+
+export const machinePage = 'docs/design/machine.md';
+
+/** The page of the machine with what the sources say. */
+export const fillMachinePage = (page: string): string => {
+  const parts = [
+    ['diagram', fenced(mermaid(agent))],
+    ['table', markdownTable(agent, askedActions)],
+    ['answers', answersTable()],
+    ['example', exampleOf(readFileSync(DRIVE_EXAMPLE, 'utf8'))],
+  ] as const;
+  return parts.reduce((text, [part, content]) => splice(text, part, content), page);
+};

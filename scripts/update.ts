@@ -9,22 +9,13 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { askedActions } from '../packages/agent/src/machine/asked-actions.js';
 import { agent } from '../packages/agent/src/machine/machine.js';
-import { markdownTable, mermaid } from '../packages/machine/src/kernel/diagrams.js';
 import { projections } from '../packages/verify/src/projections/all-projections.js';
 import { ASKED_ACTIONS, askedActionsText } from './asked-actions.js';
 import { bundle } from './bundle.js';
 import { codeModePage, fillCodeModePage } from './code-mode-page.js';
 import { configurationPage, fillConfigurationPage } from './configuration-page.js';
-import {
-  answersTable,
-  DRIVE_EXAMPLE,
-  emptyMachineDocument,
-  exampleOf,
-  fenced,
-  splice,
-} from './diagram.js';
+import { fillMachinePage, machinePage } from './diagram.js';
 import { MACHINE_SHAPES, machineShapesText } from './machine-shapes.js';
 import { fillModelsPage, modelsPage } from './models-page.js';
 import { chartsText, layOutAll } from './pictures/charts.js';
@@ -42,23 +33,8 @@ const rewrite = (file: string, fresh: string): void => {
   console.log(`${file}: ${changed ? 'rewritten' : 'unchanged'}`);
 };
 
-const updateDiagrams = (): void => {
-  const diagram = fenced(mermaid(agent));
-  const document = existsSync(inRoot('docs/design/machine.md'))
-    ? readFileSync(inRoot('docs/design/machine.md'), 'utf8')
-    : emptyMachineDocument;
-  const example = exampleOf(readFileSync(inRoot(DRIVE_EXAMPLE), 'utf8'));
-  const parts = [
-    ['diagram', diagram],
-    ['table', markdownTable(agent, askedActions)],
-    ['answers', answersTable()],
-    ['example', example],
-  ] as const;
-  rewrite(
-    'docs/design/machine.md',
-    parts.reduce((text, [part, content]) => splice(text, part, content), document),
-  );
-};
+const refill = (file: string, fill: (text: string) => string): void =>
+  rewrite(file, fill(readFileSync(inRoot(file), 'utf8')));
 
 const updatePictures = async (): Promise<void> => {
   mkdirSync(inRoot('docs/pictures'), { recursive: true });
@@ -77,10 +53,9 @@ const updatePictures = async (): Promise<void> => {
 const updateSeedPages = (): void => {
   for (const view of projections) {
     const file = seedPage(view);
-    if (existsSync(inRoot(file)))
-      rewrite(file, fillSeedPage(readFileSync(inRoot(file), 'utf8'), view));
+    if (existsSync(inRoot(file))) refill(file, (text) => fillSeedPage(text, view));
   }
-  rewrite(codeModePage, fillCodeModePage(readFileSync(inRoot(codeModePage), 'utf8')));
+  refill(codeModePage, fillCodeModePage);
 };
 
 /**
@@ -102,9 +77,9 @@ const updateByTests = (): boolean => {
 console.log((await bundle(root)).join('\n'));
 rewrite(ASKED_ACTIONS, askedActionsText());
 rewrite(MACHINE_SHAPES, machineShapesText());
-updateDiagrams();
+refill(machinePage, fillMachinePage);
 await updatePictures();
 updateSeedPages();
-rewrite(configurationPage, fillConfigurationPage(readFileSync(inRoot(configurationPage), 'utf8')));
-rewrite(modelsPage, fillModelsPage(readFileSync(inRoot(modelsPage), 'utf8')));
+refill(configurationPage, fillConfigurationPage);
+refill(modelsPage, fillModelsPage);
 process.exitCode = updateByTests() ? 0 : 1;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { randomFrom } from '../../../test/kit/agent/mutations.js';
 import { countCases, SEED } from '../../../test/tier.js';
 import type { CallBounds } from '../src/run/settings.js';
 import { getLineage } from '../src/tree/ledger.js';
@@ -128,17 +129,6 @@ test('a call that could not be sent costs nothing', () => {
 });
 
 // ---- Hostile usage over trees ----
-
-/** Numbers from 0 to 1 that a seed decides (mulberry32). */
-const createRandom = (seed: number): (() => number) => {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d_2b_79_f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-};
 
 type Bill = {
   readonly node: string;
@@ -281,7 +271,7 @@ class Life {
 }
 
 const live = (count: number, ignoresCaps: boolean): number => {
-  const random = createRandom(SEED);
+  const random = randomFrom(SEED);
   let events = 0;
   while (events < count) {
     const life = new Life(random, ignoresCaps);

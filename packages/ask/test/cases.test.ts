@@ -254,23 +254,6 @@ test('money that a child has spent stays spent when its parent continues', () =>
   });
 });
 
-test('with 0.10 left, of a batch of four that reserve 0.05 each two run and two say "budget"', () => {
-  const walker = begin({
-    limits: { usd: 0.5, tokens: 0, timeMs: 0 },
-    reserve: { callUsd: 0.05, callTokens: 0, characterUsd: 0, characterTokens: 0 },
-  });
-  walker.send(g.says(g.program('ask()'), { costUsd: 0.4 }), g.asks(g.promptsOf(4)));
-  assert.equal(lastOf(walker, 'CallModel').length, 2);
-  walker.send(g.says('one', { who: g.child(1), costUsd: 0.05 }));
-  walker.send(g.says('two', { who: g.child(2), costUsd: 0.05 }));
-  assert.deepEqual(lastOf(walker, 'AnswerSubcall')[0]?.texts, [
-    'one',
-    'two',
-    'Error: the budget is used up (dollars)',
-    'Error: the budget is used up (dollars)',
-  ]);
-});
-
 test('a sub-call that ends after its cell timed out is accounted, and not delivered to the next cell', () => {
   const walker = running();
   walker.send(g.asks(['slow']));

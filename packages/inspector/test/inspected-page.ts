@@ -45,6 +45,7 @@ export const inspect = async (scope: TestScope): Promise<Inspected> => {
     const { page, faults, requests } = watched;
     await page.setViewportSize({ width: 1000, height: 600 });
     await page.emulateMedia({ colorScheme: 'dark' });
+    await page.goto('about:blank'); // the page of before asks for what is live until then
     faults.length = 0;
     requests.length = 0;
     await page.goto(address);

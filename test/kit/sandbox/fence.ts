@@ -14,6 +14,7 @@ import { build } from 'esbuild';
 import type { CommandLevel } from '../../../packages/agent/src/policy/decide.js';
 import { inlineShellScripts } from '../../../scripts/inline-shell-scripts.js';
 import { removeFolderSync } from '../../temporary-folder.js';
+import { killProcessesWith } from '../tools/processes.js';
 import type { Scenario, ScenarioEnd, Step, StepEnd } from './fence-runner.js';
 
 /** Scenarios of the sandbox for commands, run by us and, where we are root, by an ordinary user who is made for it. */
@@ -254,6 +255,7 @@ export const runCases = (runner: string, { cases, level, account }: Order): Ran 
     });
     return { place: { who: account.who }, level, ends: new Map(ends) };
   } finally {
+    killProcessesWith(top); // servers and sleepers that a set-up left
     removeFolderSync(top);
     removeFolderSync(PLANTED);
   }

@@ -16,10 +16,10 @@ const workingFolder = (name: string): string => {
   }
 };
 
-type LivingProcess = { readonly pid: number; readonly line: string };
+export type LivingProcess = { readonly pid: number; readonly line: string };
 
 /** The living processes whose command line, environment or folder holds `text`, this one excepted. */
-const livingWith = (text: string): readonly LivingProcess[] =>
+export const livingWith = (text: string): readonly LivingProcess[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .map((name) => ({ name, line: readProc(`${name}/cmdline`).replaceAll('\0', ' ') }))

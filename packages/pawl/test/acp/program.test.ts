@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
 import {
   expectCode,
   makePlace,
   type Place,
-  processesWith,
   type Running,
   startPawl,
   uniqueSleep,
@@ -151,12 +151,4 @@ test('a client that vanishes ends the program, and a signal does so with its cod
   expectCode(await stopped.running.ended, 143);
   const lock = path.join(place.state, 'pawl', 'sessions', `${sessionId}.lock`);
   assert.ok(!existsSync(lock), 'the session is closed');
-});
-
-test('bad flags are told before anything is served', async (context) => {
-  const place = makePlace(context);
-  const ended = await startPawl(place, ['acp', '--preset', 'wild']).ended;
-  expectCode(ended, 2);
-  assert.equal(ended.stdout, '');
-  assert.match(ended.stderr, /--preset needs one of plan, careful, auto, ci/);
 });

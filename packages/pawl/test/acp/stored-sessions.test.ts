@@ -1,11 +1,19 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { ListSessionsResponse, SessionUpdate } from '@agentclientprotocol/sdk';
+import { fileJournals } from '@pawl/agent/journal/file-store';
+import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
 import { messagesOf } from '@pawl/agent/machine/conversation';
+import { agent } from '@pawl/agent/machine/machine';
+import { scriptedModel } from '@pawl/agent/models/scripted-model';
+import { presetRules } from '@pawl/agent/policy/presets';
+import { openSession } from '@pawl/agent/session/create-agent';
+import { chooseRows, isDeep } from '../../../../test/tier.js';
 import { openFromFlags } from '../../src/sessions/open-session.js';
+import { plant, plantCheckpoint } from '../e2e/forged-journal.js';
 import { makeStage } from './acp-stage.js';
 import { type StrictClient, select } from './strict-client.js';
 
@@ -223,3 +231,167 @@ test('the editor deletes a session, also one that it has open, but none that is 
   await assert.rejects(remove('../../config'), { code: -32002 });
   client.expectNoFault();
 });
+
+const TURNS = isDeep ? 20 : 2;
+const CALLS = 50;
+
+/** Two longReplies a turn: calls, then a text that names the turn. */
+const longReplies = Array.from({ length: 2 * (TURNS + 1) }, (_, index) =>
+  index % 2 === 0
+    ? {
+        text: `Turn ${index / 2 + 1} begins.`,
+        calls: Array.from({ length: CALLS }, (_call, offset) => ({
+          tool: 'read',
+          input: { path: 'a.txt', offset: offset + 1, limit: 1 },
+        })),
+      }
+    : { text: `Turn ${(index + 1) / 2} ends.` },
+);
+
+test('a long terminal session loads whole, and its journal is folded once', async (context) => {
+  const { client, workspace, model, folder } = await makeStage(context, longReplies);
+  writeFileSync(path.join(workspace, 'a.txt'), 'line\n'.repeat(CALLS));
+  const { session } = await openFromFlags({ model, workspace, preset: 'auto' }, 'terminal', {
+    warn,
+    configured: false,
+  });
+  for (let turn = 1; turn <= TURNS; turn++) await session.prompt(`turn ${turn}`);
+  await session.close();
+  const { seq } = await fileJournals({ folder: path.join(folder, 'state', 'pawl') }).peek(
+    session.id,
+  );
+  assert.ok(seq >= 100 * TURNS, `${seq} events`);
+
+  let folded = 0;
+  context.mock.method(agentMachine, 'step', (...given: Parameters<typeof agent.stepUnchecked>) => {
+    folded += 1;
+    return agent.stepUnchecked(...given);
+  });
+  const loaded = { sessionId: session.id, cwd: workspace, mcpServers: [] };
+  await client.request('session/load', loaded);
+  assert.equal(folded, seq, 'each event is folded once');
+  const texts = Array.from({ length: TURNS }, (_, index) => index + 1);
+  assert.equal(
+    client.textOf(session.id, 'user_message_chunk'),
+    texts.map((turn) => `turn ${turn}`).join(''),
+  );
+  assert.equal(
+    client.textOf(session.id),
+    texts.map((turn) => `Turn ${turn} begins.Turn ${turn} ends.`).join(''),
+  );
+  assert.equal(client.updatesOf(session.id, 'tool_call').length, TURNS * CALLS);
+  const ended = client
+    .updatesOf(session.id, 'tool_call_update')
+    .filter(({ status }) => status === 'completed');
+  assert.equal(ended.length, TURNS * CALLS);
+  assert.equal(client.updatesOf(session.id, 'session_info_update').at(0)?.title, 'turn 1');
+  assert.equal(await client.prompt(session.id, 'go on'), 'end_turn');
+  client.expectNoFault();
+  if (!isDeep) return; // a short session has no snapshot
+
+  await client.request('session/close', { sessionId: session.id });
+  folded = 0;
+  await client.request('session/resume', { sessionId: session.id, cwd: workspace });
+  assert.ok(
+    folded < seq / 2,
+    `resuming folds only what follows the last snapshot: ${folded} events`,
+  );
+});
+
+/** Journals of somebody else, loaded by an editor and by a program. */
+
+const shownWays = ['session/load', 'session/resume'].flatMap((way) =>
+  (['requested', 'running', 'calling'] as const).map((until) => ({ way, until })),
+);
+for (const { way, until } of chooseRows(shownWays, ({ way }) => way))
+  test(`an editor's ${way} of a foreign session only shows it: ${until}`, async (context) => {
+    const { client, workspace, folder } = await makeStage(context, [{ text: 'Fine.' }]);
+    const canary = path.join(workspace, 'CANARY');
+    const call = { tool: 'write', input: { path: canary, content: 'x' }, title: 'read a.txt' };
+    const state = path.join(folder, 'state', 'pawl');
+    const { sessionId } = await plant(state, workspace, {
+      calls: [call],
+      until,
+      settings: { preset: 'plan' },
+    });
+    const loaded = (await client.request(way, { sessionId, cwd: workspace, mcpServers: [] })) as {
+      readonly modes: { readonly currentModeId: string };
+    }; // by the schema
+    assert.equal(loaded.modes.currentModeId, 'careful', 'the mode is that of the configuration');
+    await client.until('the notice', () =>
+      client.textOf(sessionId).includes('was not created here'),
+    );
+    assert.equal(client.permissions.length, 0);
+    assert.equal(await client.prompt(sessionId, 'go on'), 'end_turn');
+    assert.ok(!existsSync(canary));
+    const { rules } = (await fileJournals({ folder: state }).peek(sessionId)).state.session
+      .settings;
+    assert.deepEqual(rules, presetRules.careful);
+    // A client that resumes has the conversation already, and so the call whose end it is told.
+    if (way === 'session/load') client.expectNoFault();
+  });
+
+for (const name of chooseRows(['.git', '.git/hooks', '.github/workflows', '.vscode']))
+  test(`an editor opens no session in ${name}`, async (context) => {
+    const { client, workspace } = await makeStage(context, [{ text: 'Fine.' }]);
+    const cwd = path.join(workspace, name);
+    mkdirSync(cwd, { recursive: true });
+    for (const [method, more] of [
+      ['session/new', {}],
+      ['session/load', { sessionId: 'x' }],
+    ] as const)
+      await assert.rejects(client.request(method, { cwd, mcpServers: [], ...more }), {
+        message: /can't be the workspace, since it lies in/,
+      });
+  });
+
+test('a program that opens a foreign session gives it its own rights, and nothing of it starts', async (context) => {
+  const { workspace, folder } = await makeStage(context, []);
+  const state = path.join(folder, 'state', 'pawl');
+  const canary = path.join(workspace, 'CANARY');
+  const calls = [{ tool: 'write', input: { path: canary, content: 'x' } }];
+  const { sessionId } = await plant(state, workspace, {
+    calls,
+    settings: { sandbox: 'off', autoRearm: 'on' },
+  });
+  const session = await openSession({
+    model: scriptedModel({ replies: [{ text: 'Fine.' }] }),
+    journals: fileJournals({ folder: state }),
+    workspace,
+    resume: sessionId,
+    preset: 'careful',
+  });
+  const opened = await session.idle();
+  assert.equal(opened.name, 'WaitingForUserInput');
+  const { settings } = opened.session;
+  assert.deepEqual([settings.rules, settings.autoRearm], [presetRules.careful, 'off']);
+  assert.notEqual(settings.sandbox, 'off');
+  await session.prompt('go on');
+  await session.close();
+  assert.ok(!existsSync(canary));
+});
+
+for (const place of ['project', 'home'] as const)
+  test(`an editor takes a foreign session back, in a ${place}: its files are named, protected ones stay`, async (context) => {
+    const { client, workspace, folder } = await makeStage(context, [{ text: 'Fine.' }]);
+    const home = process.env.HOME;
+    context.after(() => {
+      process.env.HOME = home;
+    });
+    process.env.HOME = place === 'home' ? workspace : folder;
+    const state = path.join(folder, 'state', 'pawl');
+    const sessionId = await plantCheckpoint(state, workspace, ['.envrc', 'ok.txt']);
+    await client.request('session/load', { sessionId, cwd: workspace, mcpServers: [] });
+    const ask = async (method: string, more: object = {}): Promise<string> =>
+      JSON.stringify(await client.request(`_pawl/session/${method}`, { sessionId, ...more }));
+    const timeline = await ask('timeline');
+    assert.match(timeline, /\.envrc deleted \(stays as it is: [^)]*\), ok\.txt deleted/);
+    assert.doesNotMatch(timeline, /a\.js/);
+    assert.match(await ask('plan_rewind', { at: 0, force: true }), /"path":"\.envrc","why"/);
+    const rewind = ask('rewind', { at: 0, force: true, refs: true });
+    if (place === 'home') await assert.rejects(rewind, /is your home/);
+    else await rewind;
+    const written = readdirSync(workspace);
+    assert.deepEqual(written, place === 'home' ? [] : ['ok.txt']);
+    client.expectNoFault();
+  });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import path, { join } from 'node:path';
 import { test } from 'node:test';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { chooseRows, testDeep } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
 import { GOOD, makeRepository, type Repository, shadow } from './after-tools.js';
@@ -9,7 +10,7 @@ import { runInProcess } from './in-process.js';
 import {
   expectCode,
   expectValid,
-  processesWith,
+  makeServed,
   readRecords,
   sessionOf,
   startPawl,
@@ -282,4 +283,80 @@ testDeep('files formatted before a crash are remembered as they are after it', a
   expectCode(await runInProcess(place, ['--continue', '-p', 'and now?']), 0);
   assert.match(resultsOf(place, 4).join(), /Edited a\.ts/);
   assert.equal(read(place, 'a.ts'), GOOD.replace('1', '3'));
+});
+
+/** What a command wrote that did not end well is the agent's all the same: formatted, committed, told. */
+
+/** How a command ends that has written `new.ts` and changed `a.ts`. */
+const endings: readonly (readonly [title: string, ending: string, timeoutMs?: number])[] = [
+  ['ended well', 'true'],
+  ['failed', 'exit 3'],
+  ['ran into its time limit', 'sleep 600', 5_000],
+];
+
+for (const [title, ending, timeoutMs] of chooseRows(endings, () => 'files'))
+  test(`files of a command that ${title} are formatted and committed as the agent's`, async (context) => {
+    const command = `printf '${ROUGH}' | tee a.ts > new.ts; ${ending}`;
+    const limit = timeoutMs === undefined ? {} : { timeoutMs };
+    const place = await makeRepository(context, [
+      message(call('b', 'bash', { command, ...limit })),
+      message(text('feat: new')),
+      message(call('s', 'bash', { command: 'echo "// more" >> new.ts' })),
+      message(text('feat: more')),
+      done,
+    ]);
+    place.write('mine.ts', 'export const mine = 2; // not ready\n');
+    const ended = await runInProcess(place, ['-p', 'go', '--auto-commit']);
+    expectCode(ended, 0);
+    expectValid(place.server);
+    assert.match(ended.stderr, /^· formatted a\.ts\n· formatted new\.ts$/m);
+    // Why a commit is missing stands in what was said.
+    const commits = place.git('log', '--format=%s').trim();
+    assert.equal(commits, 'feat: more\nfeat: new\nfirst', ended.stderr);
+    assert.equal(place.git('show', 'HEAD~1:new.ts'), SMOOTH);
+    assert.equal(place.git('show', '--format=', '--name-only', 'HEAD~1').trim(), 'a.ts\nnew.ts');
+    assert.equal(place.git('status', '--porcelain'), ' M mine.ts\n');
+    assert.doesNotMatch(ended.stderr, /Not committed/);
+  });
+
+for (const [title, ending, timeoutMs] of chooseRows(endings, () => 'commit'))
+  test(`a commit of a command that ${title} is noticed in that round, by default`, async (context) => {
+    const command = `echo x > new.txt; git add new.txt; git commit -qm "Add new"; ${ending}`;
+    const limit = timeoutMs === undefined ? {} : { timeoutMs };
+    const place = await makeRepository(context, [
+      message(call('b', 'bash', { command, ...limit })),
+      done,
+    ]);
+    const ended = await runInProcess(place, ['-p', 'go']);
+    expectCode(ended, 0);
+    assert.match(ended.stderr, /^· new commit [0-9a-f]{8} Add new \(1 file, \+1 -0\)$/m);
+  });
+
+test('where only calls that end well count, a command that failed is not looked at', async (context) => {
+  const command = `echo '${ROUGH}' > new.ts; exit 3`;
+  const place = await makeRepository(context, [message(call('b', 'bash', { command })), done]);
+  const ended = await runInProcess(place, ['-p', 'go', '--auto-commit', '--hooks', 'mutatingOk']);
+  expectCode(ended, 0);
+  assert.equal(place.git('status', '--porcelain'), '?? new.ts\n');
+});
+
+test('a protected file that is moved while a command runs: the user hears of it on stderr', async (t) => {
+  const made = message(call('a', 'bash', { command: 'echo mine > .envrc' }));
+  const place = await makeServed(t, [made, done]);
+  const ended = await runInProcess(place, ['-p', 'work']);
+  expectCode(ended, 0);
+  const told =
+    /the sandbox: \.envrc is protected .* was moved to (\S+)\. If you made it, move it back/;
+  const [, moved = ''] = told.exec(ended.stderr) ?? [];
+  assert.equal(readFileSync(moved, 'utf8'), 'mine\n', ended.stderr);
+  assert.ok(!existsSync(path.join(place.workspace, '.envrc')));
+});
+
+test('control: nothing is said of a file without protection', async (t) => {
+  const made = message(call('a', 'bash', { command: 'echo mine > notes.txt' }));
+  const place = await makeServed(t, [made, done]);
+  const ended = await runInProcess(place, ['-p', 'work']);
+  expectCode(ended, 0);
+  assert.doesNotMatch(ended.stderr, /the sandbox:/);
+  assert.ok(existsSync(path.join(place.workspace, 'notes.txt')));
 });

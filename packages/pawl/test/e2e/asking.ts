@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Script } from '@pawl/agent/models/scripted-model';
 import type { TreeEvent } from '@pawl/ask/run/event';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { isDeep } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
@@ -12,7 +13,6 @@ import {
   expectCode,
   makePlace,
   type Place,
-  processesWith,
   type Running,
   readRecords,
   sessionOf,

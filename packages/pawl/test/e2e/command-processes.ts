@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { type LivingProcess, livingWith } from '../../../../test/kit/tools/processes.js';
 import type { Place } from './pawl.js';
 
-/** Processes of the commands of one place: those that stand in its folder, or name it in their command line. */
+/** Processes of the commands of one place. */
 
 const readProc = (name: string): string => {
   try {
@@ -11,26 +12,8 @@ const readProc = (name: string): string => {
   }
 };
 
-const folderOf = (pid: string): string => {
-  try {
-    return realpathSync(`/proc/${pid}/cwd`);
-  } catch {
-    return ''; // it has ended, or stands in a folder that only it sees
-  }
-};
-
-export type PlaceProcess = { readonly pid: number; readonly line: string };
-
-export const processesOf = ({ folder }: Place): readonly PlaceProcess[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
-    .map((name) => ({ name, line: readProc(`${name}/cmdline`).replaceAll('\0', ' ').trim() }))
-    // Threads of the kernel have no command line, nor have processes that have ended.
-    .filter(
-      ({ name, line }) =>
-        line !== '' && (line.includes(folder) || folderOf(name).startsWith(folder)),
-    )
-    .map(({ name, line }) => ({ pid: Number(name), line }));
+/** Those that stand in the folder of a place, or name it in their command line or environment. */
+export const processesOf = ({ folder }: Place): readonly LivingProcess[] => livingWith(folder);
 
 const kill = (pid: number): void => {
   try {
@@ -43,7 +26,7 @@ const kill = (pid: number): void => {
 /** Kills the shells of the launcher, which can't report anything then, and the commands with them unless they are spared. */
 export const killLaunchers = (place: Place, commands: 'spared' | 'killed'): void => {
   const all = processesOf(place);
-  const isShell = ({ line }: PlaceProcess): boolean => line.includes('pawl-launcher');
+  const isShell = ({ line }: LivingProcess): boolean => line.includes('pawl-launcher');
   for (const { pid } of all.filter(isShell)) kill(pid);
   if (commands === 'killed') for (const { pid } of all) kill(pid);
 };

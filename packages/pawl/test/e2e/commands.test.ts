@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { chooseRows } from '../../../../test/tier.js';
 import { expectCode, expectValid, makeServed, runPawl } from './pawl.js';
 import { openReady, openWindow } from './window.js';
 import { call, done, last, message, text } from './wire-words.js';
@@ -14,14 +16,6 @@ const CONTROL_D = '\u0004';
 const READY = /ready[^\n]*\n─+\n>(?: Give a task[^\n]*)?\n/;
 const write = (id: string, content: string) =>
   message(call(id, 'write', { path: 'x.txt', content }));
-
-test('/help lists commands and keys', async (context) => {
-  const place = await makeServed(context, []);
-  const window = await openReady(context, place, { rows: 50 });
-  window.press('/help\r');
-  await window.sees(/\/model \[NAME\] +choose the model/);
-  await window.sees(/Escape twice +on an empty line, when nothing runs: take back/);
-});
 
 test('/model: a list to choose from, or a name; the next call goes to it', async (context) => {
   const place = await makeServed(context, [done, done, done]);
@@ -106,9 +100,12 @@ test('/compact makes room, with a wish of what to keep', async (context) => {
   assert.match(JSON.stringify(place.server.requests[2]?.body.messages), /A summary about apples/);
 });
 
-test('/cost and /budget show what is spent; a limit can be set, and what is no limit is refused', async (context) => {
+test('/help lists commands and keys; /cost and /budget show what is spent; a limit can be set, and what is no limit is refused', async (context) => {
   const place = await makeServed(context, [done]);
-  const window = await openReady(context, place);
+  const window = await openReady(context, place, { rows: 50 });
+  window.press('/help\r');
+  await window.sees(/\/model \[NAME\] +choose the model/);
+  await window.sees(/Escape twice +on an empty line, when nothing runs: take back/);
   window.press('one\r');
   await window.sees('Done.');
   window.press('/cost\r');
@@ -276,37 +273,185 @@ test('/later waits for the end of the turn; /quit ends', async (context) => {
   assert.equal(await window.ended, 0);
 });
 
-test('while a turn runs another session is not taken; Escape stops it first', async (context) => {
+const plain = [
+  { words: ['--plain'] },
+  { environment: { TERM: 'dumb' } },
+  { environment: { PAWL_PLAIN: '1' } },
+];
+for (const options of chooseRows(plain))
+  test(`${JSON.stringify(options)}: whole lines, no escapes; commands and answers work`, async (context) => {
+    const place = await makeServed(context, [write('a', 'hello\n'), done]);
+    const window = openWindow(context, place, options);
+    await window.sees('/help');
+    window.press('write it\r');
+    await window.sees(/\? Pawl asks: create [\s\S]*\+ hello[\s\S]*Answer with y/);
+    window.press('hm\r'); // what is no answer does not spoil the next line
+    await window.sees(/hm[\s\S]*Answer with y/);
+    window.press('y\r');
+    await window.sees('Done.');
+    window.press('/model\r');
+    await window.sees(/Model [\s\S]*claude-opus-5/);
+    window.press('/quit\r');
+    assert.equal(await window.ended, 0);
+    assert.ok(!window.raw().includes(E), JSON.stringify(window.raw()));
+  });
+
+/** The table of ten jobs in docs/use/terminal.md: its keys are pressed, and do what it says. */
+
+const page = readFileSync(join(import.meta.dirname, '../../../../docs/use/terminal.md'), 'utf8');
+const [, table = ''] = /\n## Ten jobs and their keys\n([\s\S]*?)\nThe same jobs /.exec(page) ?? [];
+const rows = [...table.matchAll(/^\| ([^|]+) \| ([^|]+) \| (\d+) \|/gm)].map(
+  ([, job = '', keys = '', count = '']) => ({ job, keys, count: Number(count) }),
+);
+
+const BYTES: Readonly<Record<string, string>> = {
+  'Shift+Tab': '\u001b[Z',
+  'Alt+P': '\u001bp',
+  'Alt+R': '\u001br',
+  Enter: '\r',
+  Escape: '\u001b',
+  Tab: '\t',
+};
+
+/** The keys of a row as the terminal sends them, and how many they are. */
+const keysOf = (job: string): readonly string[] => {
+  const row = rows.find((one) => one.job.startsWith(job));
+  assert.ok(row !== undefined, job);
+  const keys = [...row.keys.matchAll(/`([^`]+)`/g)].flatMap(([, key = '']) =>
+    BYTES[key] === undefined ? key.split('') : [BYTES[key]],
+  );
+  assert.equal(keys.length, row.count, `${job}: ${row.keys}`);
+  return keys;
+};
+
+test('each key of the ten jobs does what the table says', async (context) => {
+  assert.equal(rows.length, 10);
+  const edit = call('b', 'write', { path: 'new.txt', content: 'fresh\n' });
   const place = await makeServed(context, [
-    { type: 'message', parts: [text('One. ')], end: 'silent' },
+    message(call('a', 'bash', { command: 'wc notes.txt' })),
+    done,
+    message(edit),
+    done,
+    message(call('c', 'bash', { command: 'sleep 600' })),
   ]);
-  const window = await openReady(context, place);
-  window.press('go\r');
-  await window.sees('One.');
-  for (const command of ['/clear', '/fork', '/resume']) {
-    window.press(`${command}\r`);
-    await window.sees(new RegExp(`${command}\\n[\\s\\S]*A turn is running`));
-  }
-});
-
-test('--plain: whole lines, no escapes; commands and answers work', async (context) => {
-  const place = await makeServed(context, [write('a', 'hello\n'), done]);
-  const window = openWindow(context, place, { words: ['--plain'] });
-  await window.sees('/help');
-  window.press('write it\r');
-  await window.sees(/\? Pawl asks: create [\s\S]*\+ hello[\s\S]*Answer with y/);
-  window.press('y\r');
+  writeFileSync(join(place.workspace, 'notes.txt'), 'one\n');
+  execFileSync('git', ['init', '-q'], { cwd: place.workspace });
+  const words = ['--sandbox', 'off', '--preset', 'careful'];
+  const window = await openReady(context, place, { words, rows: 50 });
+  const press = (job: string): void => {
+    for (const key of keysOf(job)) window.press(key);
+  };
+  window.press('count\r');
+  await window.sees('y a p s P n · ');
+  press('a rule for ever');
+  await window.sees(/config\.toml:\d+: allow = \["wc"\]/);
   await window.sees('Done.');
-  window.press('/model\r');
-  await window.sees(/Model [\s\S]*claude-opus-5/);
-  window.press('/quit\r');
+  press('change the mode');
+  await window.sees(/^ *auto\b/m);
+  window.press('write it\r');
+  await window.sees(/1 \+ fresh[\s\S]*Done\.[\s\S]*ready · /);
+  press('see a diff');
+  await window.sees(/new\.txt new · \+1 −0/);
+  press('see the cost');
+  await window.sees(/cache read/);
+  press('switch the model');
+  await window.sees(/› /);
+  window.press('\u001b');
+  await window.sees(/To change it: \/model/);
+  const [at = '', letter = '', tab = ''] = keysOf('attach a file');
+  window.press(at + letter);
+  await window.sees(/^› new\.txt/m);
+  window.press(tab);
+  await window.seesLine('> @new.txt');
+  window.press('\u0015');
+  await window.seesLine('>');
+  const [once = '', twice = '', both = ''] = keysOf('undo');
+  window.press(once + twice);
+  await window.sees(/^› .*write it/m);
+  window.press(both);
+  await window.sees(/taken back: [\s\S]*new\.txt/);
+  window.press('\u0015wait\r');
+  await window.sees(/running bash/);
+  window.press('and then');
+  press('queue');
+  await window.sees(/1 queued: and then/);
+  press('interrupt');
+  await window.sees(/stopped · /);
+  window.press('\u0015/quit\r');
   assert.equal(await window.ended, 0);
-  assert.ok(!window.raw().includes(E), JSON.stringify(window.raw()));
+  const [list = '', first = ''] = keysOf('resume').slice('pawl\r'.length);
+  const next = await openReady(context, place, {});
+  await next.sees(/last here: "count", .* Alt\+R or \/resume/);
+  next.press(list);
+  await next.sees(/Go on with:\s+› .*count/);
+  next.press(first);
+  await next.sees(/> count/);
+  const sessions = openWindow(context, place, { words: ['sessions'], columns: 150 });
+  await sessions.sees(/^\S+ {2}\d{4}-\d\d-\d\d \d\d:\d\d {2}\w+ +<\$0\.01 {2}.*count$/m);
 });
 
-test('output of the user’s own command that comes in pieces is shown in its lines', async (context) => {
+/** What `/diff` shows, and whose changes it says these are. */
+
+test('/diff shows what has changed since HEAD, new files too', async (context) => {
   const place = await makeServed(context, []);
+  const git = (...words: readonly string[]): void =>
+    void execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...words], {
+      cwd: place.workspace,
+      env: { ...place.environment, GIT_CONFIG_GLOBAL: '/dev/null' },
+    });
+  git('init', '-q');
+  writeFileSync(join(place.workspace, 'old.txt'), 'before\n');
+  git('add', '.');
+  git('commit', '-qm', 'one');
   const window = await openReady(context, place);
-  window.press('!for i in 1 2 3; do printf .; sleep 0.2; done; echo; printf end\r');
-  await window.sees(/\n {2}\.\.\.\n {2}end\n/);
+  window.press('/diff\r');
+  await window.sees(/Nothing differs from HEAD \([0-9a-f]{7}\)\./);
+  writeFileSync(join(place.workspace, 'old.txt'), 'after\n');
+  writeFileSync(join(place.workspace, 'new.txt'), 'fresh\n');
+  window.press('/diff\r');
+  await window.sees(
+    /2 files differ from HEAD \([0-9a-f]{7}\), whoever changed them\n {2}old\.txt \+1 −1\n {4}1 - before\n {4}1 \+ after\n {2}new\.txt new · \+1 −0\n {4}1 \+ fresh/,
+  );
+});
+
+test('/diff session shows what edits and writes of this session wrote, and which of it was changed since', async (context) => {
+  const place = await makeServed(context, [
+    message(
+      call('a', 'write', { path: 'kept.txt', content: 'mine\n' }),
+      call('b', 'write', { path: 'changed.txt', content: 'first\n' }),
+      call('c', 'bash', { command: 'echo made > by-command.txt' }),
+    ),
+    message(call('d', 'edit', { path: 'kept.txt', edits: [{ oldText: 'mine', newText: 'ours' }] })),
+    done,
+  ]);
+  execFileSync('git', ['init', '-q'], { cwd: place.workspace });
+  const window = await openReady(context, place, { words: ['--preset', 'auto'], rows: 60 });
+  window.press('/diff session\r');
+  await window.sees(/no edit of this session has changed a file/);
+  window.press('one\r');
+  await window.sees('Done.');
+  writeFileSync(join(place.workspace, 'changed.txt'), 'second\n');
+  writeFileSync(join(place.workspace, 'by-hand.txt'), 'hand\n');
+  window.press('/diff session\r');
+  await window.sees(
+    /edits of this session in order, without changes by commands\n[\s\S]*has changed since this session wrote it/,
+  );
+  const shown = (await window.text()).split('without changes by commands').at(-1) ?? '';
+  assert.match(shown, /1 \+ mine\n[\s\S]*1 \+ first\n[\s\S]*1 - mine\n {4}1 \+ ours\n/);
+  assert.match(shown, /changed\.txt has changed since this session wrote it/);
+  assert.doesNotMatch(shown, /kept\.txt is not|second|by-hand|by-command/);
+  window.press('/diff yesterday\r');
+  await window.sees('only /diff and /diff session.');
+});
+
+test('/diff without a repository shows what the session wrote', async (context) => {
+  const place = await makeServed(context, [
+    message(call('a', 'write', { path: 'x.txt', content: 'hello\n' })),
+    done,
+  ]);
+  const window = await openReady(context, place, { words: ['--preset', 'auto'] });
+  window.press('one\r');
+  await window.sees('Done.');
+  window.press('/diff\r');
+  await window.sees(/There is no git repository here: edits of this session[\s\S]*1 \+ hello/);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { openPage, startBrowser, waitUntil } from '../../../../test/kit/inspector/browser.js';
 import { testDeep } from '../../../../test/tier.js';
@@ -12,6 +12,8 @@ import { expectCode, startPawl } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /** The inspector lists detached sessions, and answers their questions once they were read. */
+
+const browser = await startBrowser({ after });
 
 /** Scrolls through all rows of a question. False if the page drew them anew meanwhile. */
 const scrollThrough = async (page: Page): Promise<boolean> => {
@@ -45,7 +47,7 @@ test('a question of the model and its plan are answered in the inspector with it
   const inspector = startPawl(place, ['inspect'], null);
   context.after(() => inspector.child.kill('SIGKILL'));
   const address = await until('the address', () => /http:\S+/.exec(inspector.stdout())?.[0]);
-  const { page, faults } = await openPage(await startBrowser(context));
+  const { page, faults } = await openPage(browser);
   await page.goto(address);
   const answers = [
     { button: 'a library', words: '', said: /The user answered: a library/ },
@@ -91,7 +93,6 @@ testDeep('a second answer in the inspector is refused, and says so', async (cont
   const inspector = startPawl(place, ['inspect'], null);
   context.after(() => inspector.child.kill('SIGKILL'));
   const address = await until('the address', () => /http:\S+/.exec(inspector.stdout())?.[0]);
-  const browser = await startBrowser(context);
   const pages = [(await openPage(browser)).page, (await openPage(browser)).page];
   for (const page of pages) {
     await page.goto(address);
@@ -122,7 +123,7 @@ testDeep('a list that is out of date says so, and one that was never there', asy
   const inspector = startPawl(place, ['inspect'], null);
   context.after(() => inspector.child.kill('SIGKILL'));
   const address = await until('the address', () => /http:\S+/.exec(inspector.stdout())?.[0]);
-  const { page } = await openPage(await startBrowser(context));
+  const { page } = await openPage(browser);
   await page.goto(address);
   await waitUntil(page, `document.querySelector('.live .asked') !== null`);
   const said = await page.locator('.live').textContent();
@@ -146,7 +147,7 @@ test('a question of a detached session is shown whole in the inspector, and answ
   // another page, which has guessed the address, and one that has not
   assert.equal((await post({}, { origin: 'http://evil.example' })).status, 403);
   assert.equal((await post({}, { 'content-type': 'application/json' })).status, 403);
-  const { page, faults } = await openPage(await startBrowser(context));
+  const { page, faults } = await openPage(browser);
   await page.goto(address);
   await waitUntil(page, `document.querySelector('.live .asked') !== null`);
   const shown = await page.locator('.live').textContent();

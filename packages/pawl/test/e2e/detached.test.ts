@@ -15,6 +15,7 @@ import {
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { isDeep, testDeep } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
@@ -34,7 +35,6 @@ import {
   bin,
   expectCode,
   type Place,
-  processesWith,
   runPawl,
   sessionOf,
   start,

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
@@ -7,8 +8,12 @@ import {
   readFileSync,
   writeFileSync,
 } from 'node:fs';
+import https from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { chooseRows } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
@@ -16,14 +21,17 @@ import {
   bin,
   type Ended,
   expectCode,
+  expectValid,
   makePlace,
   makeServed,
   type Place,
+  readRecords,
+  runPawl,
   sessionOf,
   start,
   startPawl,
 } from './pawl.js';
-import { call, done, message, text } from './wire-words.js';
+import { call, done, message, overloaded, text } from './wire-words.js';
 
 /** What goes wrong outside the agent: a clear message and the documented exit code. */
 
@@ -40,6 +48,8 @@ test('no key: three lines that say what to set, and one that offers the demo', a
 
 const usageRows: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['an unknown flag', ['-p', 'x', '--modle', 'y'], /--modle.*\n.*--model/],
+  ['a flag of another agent', ['-p', 'x', '--max-turns', '3'], /Did you mean --max-rounds\?/],
+  ['another one', ['-p', 'x', '--output-format', '3'], /Did you mean --json\?/],
   ['an unknown command', ['sesions'], /sesions.*sessions/],
   ['an unknown flag of a command', ['sessions', '--josn'], /--josn/],
   ['a missing id', ['fork', '--at', '3'], /'id'/],
@@ -222,23 +232,6 @@ test('a pipe that is closed before the first word: exit 141, for every command t
   }
 });
 
-test('a damaged journal: exit 65, and where', async (context) => {
-  const place = await makeServed(context, [done, done]);
-  expectCode(await runInProcess(place, ['-p', 'one']), 0);
-  const sessionId = sessionOf(place);
-  const journal = join(place.state, 'pawl', 'sessions', `${sessionId}.jsonl`);
-  writeFileSync(journal, readFileSync(journal, 'utf8').replace('"text":"one"', '"text":"two"'));
-  for (const words of [
-    ['replay', sessionId],
-    ['--continue', '-p', 'more'],
-    ['show', sessionId],
-  ]) {
-    const ended = await runInProcess(place, words);
-    expectCode(ended, 65);
-    assert.match(ended.stderr, /line 2|seq/);
-  }
-});
-
 test('a journal damaged later says how to look at what is good, and to go on from it', async (context) => {
   const place = await makeServed(context, [done, done]);
   expectCode(await runInProcess(place, ['-p', 'one']), 0);
@@ -258,17 +251,6 @@ test('a journal damaged later says how to look at what is good, and to go on fro
   expectCode(await runInProcess(place, [...forked.split(' '), 'two']), 0);
 });
 
-test('a second writer: exit 75', async (context) => {
-  const place = await makeServed(context, [{ type: 'nothing' }]);
-  const first = startPawl(place, ['-p', 'one']);
-  await until('the request', () => place.server.requests.length === 1);
-  const second = await runInProcess(place, ['--continue', '-p', 'two']);
-  expectCode(second, 75);
-  assert.match(second.stderr, /open/);
-  first.child.kill('SIGTERM');
-  expectCode(await first.ended, 143);
-});
-
 test('a journal of one user is not readable by others', async (context) => {
   const place = await makeServed(context, [done]);
   chmodSync(place.state, 0o755);
@@ -282,4 +264,125 @@ test('a journal of one user is not readable by others', async (context) => {
     join(folder, 'sessions', readdirSync(join(folder, 'sessions'))[0] ?? ''),
   ]);
   assert.deepEqual(lines((await modes.ended).stdout), ['700', '600']);
+});
+
+/** What a provider's failures and half answers lead to. */
+
+test('529 once more than is tried again is a transient failure', async (context) => {
+  const place = await makeServed(context, [overloaded, overloaded, overloaded], {
+    PAWL_MAX_RETRIES: '2',
+  });
+  const ended = await runInProcess(place, ['-p', 'go']);
+  expectCode(ended, 75);
+  assert.equal(ended.stdout, '');
+  assert.match(ended.stderr, /Overloaded|overloaded/);
+});
+
+for (const end of ['cut', 'clean', 'unstopped', 'silent'] as const) {
+  test(`a stream that is ${end} in the middle is asked for again`, async (context) => {
+    const place = await makeServed(
+      context,
+      [{ type: 'message', parts: [text('Half a rep')], end }, message(text('The whole reply.'))],
+      { PAWL_SILENCE_MS: '400' },
+    );
+    const ended = await runInProcess(place, ['-p', 'go']);
+    expectCode(ended, 0);
+    assert.equal(ended.stdout, 'The whole reply.\n');
+    assert.equal(place.server.requests.length, 2);
+    expectValid(place.server);
+  });
+}
+
+test('an empty reply ends the turn with exit 1', async (context) => {
+  const place = await makeServed(context, [{ type: 'message', parts: [] }]);
+  const ended = await runInProcess(place, ['-p', 'go', '--json']);
+  expectCode(ended, 1);
+  const result = readRecords(ended.stdout).at(-1);
+  assert.ok(result?.type === 'result' && result.reason === 'empty');
+});
+
+test('a context that is too long fails with exit 1 and a sentence', async (context) => {
+  const place = await makeServed(context, [
+    {
+      type: 'error',
+      status: 400,
+      errorType: 'invalid_request_error',
+      message: 'prompt is too long: 250000 tokens > 200000 maximum',
+    },
+  ]);
+  const ended = await runInProcess(place, ['-p', 'go']);
+  expectCode(ended, 1);
+  assert.match(ended.stderr, /too long|window/);
+});
+
+test('a key that is wrong is a wrong set-up', async (context) => {
+  const place = await makeServed(context, [
+    { type: 'error', status: 401, errorType: 'authentication_error', message: 'invalid x-api-key' },
+  ]);
+  const ended = await runInProcess(place, ['-p', 'go']);
+  expectCode(ended, 78);
+  assert.match(ended.stderr, /ANTHROPIC_API_KEY/);
+});
+
+test('a server that is not there is unavailable', async (context) => {
+  const place = await makeServed(context, []);
+  const ended = await runInProcess(place, ['-p', 'go', '--base-url', 'http://127.0.0.1:9']);
+  expectCode(ended, 69);
+});
+
+/** The built program over TLS: what it loads late is there when it is needed. */
+
+const pem = fileURLToPath(new URL('../../../../test/servers/localhost.pem', import.meta.url));
+
+const event = (type: string, rest: object): string =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...rest })}\n\n`;
+
+const REPLY = [
+  event('message_start', {
+    message: {
+      id: 'm',
+      type: 'message',
+      role: 'assistant',
+      model: 'x',
+      content: [],
+      stop_reason: null,
+      usage: { input_tokens: 1, output_tokens: 1 },
+    },
+  }),
+  event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
+  event('content_block_delta', { index: 0, delta: { type: 'text_delta', text: 'Over TLS.' } }),
+  event('content_block_stop', { index: 0 }),
+  event('message_delta', { delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 2 } }),
+  event('message_stop', {}),
+].join('');
+
+test('a provider behind a certificate of one’s own, which answers compressed', async (context) => {
+  const certificate = readFileSync(pem);
+  const server = https.createServer({ key: certificate, cert: certificate }, (incoming, out) => {
+    incoming.resume();
+    out.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' });
+    out.end(gzipSync(REPLY));
+  });
+  server.listen(0, 'localhost');
+  await once(server, 'listening');
+  context.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const url = `https://localhost:${(server.address() as AddressInfo).port}`; // it listens on a port
+  const more = {
+    ANTHROPIC_API_KEY: 'key',
+    ANTHROPIC_BASE_URL: url,
+    PAWL_MAX_RETRIES: '1',
+    PAWL_RETRY_MS: '5',
+  };
+  const trusting = await runPawl(makePlace(context, { ...more, NODE_EXTRA_CA_CERTS: pem }), [
+    '-p',
+    'go',
+  ]);
+  expectCode(trusting, 0);
+  assert.equal(trusting.stdout, 'Over TLS.\n');
+  const wary = await runPawl(makePlace(context, more), ['-p', 'go']);
+  expectCode(wary, 69);
+  assert.match(wary.stderr, /NODE_EXTRA_CA_CERTS/);
 });

@@ -1,11 +1,20 @@
 import assert from 'node:assert/strict';
-import { existsSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import path, { join } from 'node:path';
 import { test } from 'node:test';
+import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, expectValid, makeServed, sessionOf } from './pawl.js';
-import { openWindow } from './window.js';
-import { done, last, message, text } from './wire-words.js';
+import {
+  bin,
+  expectCode,
+  expectValid,
+  makePlace,
+  makeServed,
+  readRecords,
+  sessionOf,
+} from './pawl.js';
+import { openReady, openWindow } from './window.js';
+import { call, done, last, message, text } from './wire-words.js';
 
 /** `pawl "prompt"`: a session in the terminal that begins with a prompt; and the short flags. */
 
@@ -101,4 +110,134 @@ test('an effort that the model lacks becomes the next lower one, and that is sai
   const unknown = await runInProcess(place, ['-p', 'go', '--effort', 'ultra']);
   expectCode(unknown, 2);
   assert.match(unknown.stderr, /auto, low, medium, high, xhigh, max, not 'ultra'/);
+});
+
+/** What somebody finds who has read nothing. */
+
+const write = (id: string, content: string) =>
+  message(call(id, 'write', { path: 'x.txt', content }));
+
+const looked: readonly (readonly [string, RegExp])[] = [
+  ['login', /export ANTHROPIC_API_KEY=/],
+  ['models', /--model PROVIDER\/NAME .*\/model/],
+  ['resume', /pawl --resume lists/],
+  ['sesions', /Did you mean 'sessions'\?/],
+];
+
+test('words that are no commands are answered with what was probably looked for', async (context) => {
+  const place = await makeServed(context, []);
+  for (const [word, then] of looked) {
+    const ended = await runInProcess(place, [word]);
+    expectCode(ended, 2);
+    assert.match(ended.stderr, then);
+  }
+  const help = await runInProcess(place, ['help']);
+  expectCode(help, 0);
+  assert.match(help.stdout, /Usage: pawl[\s\S]*First steps:\n.*API_KEY/);
+});
+
+test('/jobs lists what runs in the background, shows what it said and ends it', async (context) => {
+  const start = message(
+    call('a', 'bash', { command: 'echo begun; touch begun; sleep 300', background: true }),
+  );
+  const place = await makeServed(context, [start, done]);
+  const window = await openReady(context, place, { words: ['--preset', 'auto'] });
+  window.press('/jobs\r');
+  await window.sees('Nothing runs in the background.');
+  window.press('start it\r');
+  await window.sees('Done.');
+  window.press('/jobs\r');
+  await window.sees(/job-1 {2}running {2}echo begun; touch begun; sleep 300/);
+  await until('the job has begun', () => existsSync(path.join(place.workspace, 'begun')));
+  window.press('/jobs read 2\r');
+  await window.sees(/There is no job-2. There are:\n +job-1 {2}running/);
+  window.press('/jobs read 1\r');
+  await window.sees(/read 1\n {4}begun\n {2}job-1 {2}running/);
+  window.press('/jobs kill 1\r');
+  await window.sees(/job-1 {2}ended by /);
+  window.press('/jobs read 1\r');
+  await window.sees(/read 1\n {4}begun\n {2}job-1 {2}ended by /);
+});
+
+test('a new session says which one was the last here; one that goes on keeps no permissions of it', async (context) => {
+  const place = await makeServed(context, [write('a', 'hello\n'), done]);
+  const first = await openReady(context, place);
+  first.press('write it\r');
+  await first.sees(/y a (p )?s n · /);
+  first.press('s\r');
+  await first.sees('Done.');
+  first.press('quit\r');
+  assert.equal(await first.ended, 0);
+  const second = await openReady(context, place);
+  await second.sees(/last here: "write it", .* Alt\+R or \/resume/);
+  second.press('/resume\r');
+  await second.sees('Enter selects');
+  second.press('\r');
+  await second.sees('Done.');
+  second.press('/permissions\r');
+  await second.sees(/nothing is allowed beyond|no permissions|Nothing/i);
+});
+
+/** What measuring a day of use found, without a terminal. */
+
+const lastRecord = (stdout: string) => {
+  const record = readRecords(stdout).at(-1);
+  assert.ok(record?.type === 'result', stdout);
+  return record;
+};
+
+const forks = (place: Parameters<typeof sessionOf>[0]): number =>
+  readdirSync(join(place.state, 'pawl', 'sessions')).filter((name) => name.endsWith('.jsonl'))
+    .length;
+
+const unstartable: readonly (readonly [string, NodeJS.ProcessEnv, readonly string[], number])[] = [
+  ['without a key', { ANTHROPIC_API_KEY: '' }, ['go on'], 78],
+  ['with a bad flag', {}, ['go on', '--max-usd', 'much'], 2],
+  ['with an empty prompt', {}, [''], 2],
+];
+
+for (const [title, environment, words, code] of unstartable) {
+  test(`pawl fork with a prompt ${title} leaves no fork behind`, async (context) => {
+    const place = await makeServed(context, [done, done]);
+    expectCode(await runInProcess(place, ['-p', 'one']), 0);
+    const id = sessionOf(place);
+    const poorer = { ...place, environment: { ...place.environment, ...environment } };
+    expectCode(await runInProcess(poorer, ['fork', id, '--at', '2', ...words]), code);
+    assert.equal(forks(place), 1);
+    // control: what can go on does
+    expectCode(await runInProcess(place, ['fork', id, '--at', '2', 'go on']), 0);
+    assert.equal(forks(place), 2);
+  });
+}
+
+test('without a terminal a turn has no limit in rounds', async (context) => {
+  const looks = Array.from({ length: 104 }, (_, index) =>
+    message(call(`a${index}`, 'read', { path: `${index}.txt` })),
+  );
+  const place = await makeServed(context, [...looks, done]);
+  for (let index = 0; index < looks.length; index++)
+    writeFileSync(join(place.workspace, `${index}.txt`), `${index}\n`);
+  const ended = await runInProcess(place, ['-p', 'look at all', '--json']);
+  expectCode(ended, 0);
+  assert.equal(place.server.requests.length, 105);
+});
+
+test('a turn that goes in circles is stopped all the same', async (context) => {
+  const same = Array.from({ length: 40 }, (_, index) =>
+    message(call(`a${index}`, 'list', { path: '.' })),
+  );
+  const place = await makeServed(context, same);
+  const ended = await runInProcess(place, ['-p', 'look', '--json']);
+  expectCode(ended, 1);
+  assert.match(lastRecord(ended.stdout).reason, /^(repeats|sameResults)Limit$/);
+  assert.equal(place.server.requests.length, 20);
+});
+
+test('a terminal that reports no size gets the usual one', async (context) => {
+  const place = makePlace(context, { ANTHROPIC_API_KEY: 'key' });
+  const program = ['bash', '-c', `stty cols 0 rows 0; '${process.execPath}' '${bin}'`];
+  const window = openWindow(context, place, { program });
+  await window.sees(/ready · [\s\S]*claude/);
+  window.press('\u0004');
+  assert.equal(await window.ended, 0);
 });

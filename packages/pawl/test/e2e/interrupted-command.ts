@@ -31,12 +31,13 @@ export const WAITING =
   'echo begin >>log; echo first; touch runs; until [ -e go ]; do sleep 0.1; done; echo second';
 
 /** Fails at once if the program ends without having run the command. */
-export const untilItRuns = async (place: Place, running: Running): Promise<void> => {
+export const untilItRuns = async (place: Served, running: Running): Promise<void> => {
   let isOver = false;
   void running.ended.then(() => {
     isOver = true;
   });
-  const told = (): string => `the command runs\n${running.stdout()}\n${running.stderr()}`;
+  const results = (): string => JSON.stringify(last(place.server.requests.at(-1)?.body));
+  const told = (): string => `the command runs\n${results()}\n${running.stderr()}`;
   await until(told, () => has(place, 'runs') || isOver);
   assert.ok(has(place, 'runs'), told());
 };

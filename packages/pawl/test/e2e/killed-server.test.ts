@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { plainScript } from '../../../../test/kit/mcp/test-servers.js';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { chooseRows } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
 import {
@@ -10,7 +11,6 @@ import {
   expectValid,
   makeServed,
   type Place,
-  processesWith,
   runPawl,
   startPawl,
   uniqueSleep,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { runInProcess } from './in-process.js';
-import { bin, expectCode, makePlace, type Place, runPawl } from './pawl.js';
+import { bin, expectCode, makePlace, type Place, runPawl, sessionOf, start } from './pawl.js';
 
 /** Pipes, devices and folders where files are expected: nothing waits for them, and the words say what is wrong. */
 
@@ -182,4 +182,93 @@ test('a folder that was removed meanwhile is no fault of Pawl', (t) => {
     /^pawl: The current folder was removed or replaced\. Go to another one \(cd\)/,
   );
   assert.doesNotMatch(stderr, /internal fault|\n {4}at /);
+});
+
+/** A named pipe that nobody writes to would be waited for without end, if it were opened as a file. */
+
+test('named pipes among the session files hold nobody up, and are not gone on with', async (t) => {
+  const place = makePlace(t);
+  const replies = ['one', 'two', 'three'].map((text) => ({ text }));
+  writeFileSync(join(place.workspace, 'script.json'), JSON.stringify({ replies }));
+  const words = ['--model', 'scripted/script.json'];
+  expectCode(await runInProcess(place, [...words, '-p', 'first']), 0);
+  const good = sessionOf(place);
+  const newest = '20991231-000000-aaaaaaaa';
+  for (const name of [`${newest}.jsonl`, `${good}.lock`, `${newest}.lock`, 'pipe'])
+    execFileSync('mkfifo', [join(place.state, 'pawl', 'sessions', name)]);
+  const resumed = await runInProcess(place, [...words, '--continue', '-p', 'second']);
+  expectCode(resumed, 0);
+  assert.match(resumed.stdout, /two/);
+  const listed = await runInProcess(place, ['sessions']);
+  expectCode(listed, 0);
+  assert.match(listed.stdout, new RegExp(`${good}[\\s\\S]*${newest}.*cannot be read`));
+  for (const way of [
+    ['show', newest],
+    ['--resume', newest, '-p', 'x'],
+    ['fork', newest, '--at', '1', 'x'],
+  ]) {
+    const { code, stderr } = await runInProcess(place, way);
+    assert.deepEqual(
+      [code, /is not a regular file/.test(stderr)],
+      [65, true],
+      `${way.join(' ')}: ${stderr}`,
+    );
+  }
+});
+
+/** A user id without an entry in /etc/passwd, and without HOME: containers with `--user`. */
+
+const UID = '54321';
+
+const run = (
+  context: Parameters<typeof makePlace>[0],
+  words: readonly string[],
+  variables: readonly string[],
+) => {
+  const place = makePlace(context);
+  const script = join(place.workspace, 'script.json');
+  writeFileSync(script, JSON.stringify({ replies: [{ text: 'It works.' }] }));
+  const named = variables.map((name) => `${name}=${join(place.folder, name)}`);
+  const account = [
+    '--unshare-user',
+    '--uid',
+    UID,
+    '--gid',
+    UID,
+    '--bind',
+    '/',
+    '/',
+    '--dev-bind',
+    '/dev',
+    '/dev',
+  ];
+  const environment = ['env', '-i', `PATH=${process.env.PATH}`, `TMPDIR=${place.folder}`, ...named];
+  return start(place, 'bwrap', [...account, '--', ...environment, process.execPath, bin, ...words])
+    .ended;
+};
+
+const PROMPT = ['-p', 'hello', '--model', 'scripted/script.json'];
+const ENOUGH = ['XDG_STATE_HOME', 'XDG_CONFIG_HOME'];
+
+for (const words of [PROMPT, ['doctor'], ['sessions']]) {
+  test(`without an account and HOME, "${words[0]}" ends with 74 and names the variable to set`, async (context) => {
+    const { code, stdout, stderr } = await run(context, words, ['XDG_STATE_HOME']);
+    assert.deepEqual({ code, stdout }, { code: 74, stdout: '' }, stderr);
+    assert.match(
+      stderr,
+      /^pawl: There is no home folder: .* 54321 .*Set HOME to a folder of yours, or XDG_CONFIG_HOME\.\n$/,
+    );
+  });
+}
+
+test('without an account and HOME a prompt is answered where the XDG variables say enough', async (context) => {
+  const { code, stdout, stderr } = await run(context, PROMPT, ENOUGH);
+  assert.deepEqual({ code, stdout }, { code: 0, stdout: 'It works.\n' }, stderr);
+});
+
+test('without an account and HOME doctor checks everything where the XDG variables say enough', async (context) => {
+  const { code, stdout, stderr } = await run(context, ['doctor'], ENOUGH);
+  assert.equal(code, 1, `${stdout}${stderr}`); // there is no key
+  assert.match(stdout, /noKey/);
+  assert.doesNotMatch(stdout, /check itself failed|homeMissing/);
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { startChatServer } from '../../../../test/servers/chat.js';
 import type { WireReply } from '../../../../test/servers/reply.js';
 import { makePng } from '../../../../test/servers/sample-pictures.js';
@@ -14,7 +15,6 @@ import {
   makePlace,
   makeServed,
   type Place,
-  processesWith,
   sessionOf,
   uniqueSleep,
 } from './pawl.js';

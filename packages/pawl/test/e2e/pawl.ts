@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'valibot';
+import { killProcessesWith } from '../../../../test/kit/tools/processes.js';
 import {
   type AnthropicServer,
   type Replies,
@@ -149,35 +150,6 @@ export const uniqueSleep = (context: TestContext): string => {
   context.after(() => killProcessesWith(seconds));
   return seconds;
 };
-
-type Living = { readonly pid: number; readonly line: string };
-
-const living = (mark: string): readonly Living[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
-    .flatMap((name) => {
-      try {
-        const line = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
-        return line.includes(mark) ? [{ pid: Number(name), line }] : [];
-      } catch {
-        return []; // it has ended since the folder was read
-      }
-    });
-
-/** What a failed test, or a kill -9, left behind. */
-const killProcessesWith = (mark: string): void => {
-  for (const { pid } of living(mark)) {
-    try {
-      process.kill(pid, 'SIGKILL');
-    } catch {
-      // it has ended since it was found
-    }
-  }
-};
-
-/** Command lines of living processes that hold `mark`. */
-export const processesWith = (mark: string): readonly string[] =>
-  living(mark).map(({ line }) => line);
 
 /** The only session of a place. */
 export const sessionOf = (place: Place): string => {

@@ -31,6 +31,13 @@ import {
 type Call = readonly [tool: string, input: object];
 const bash = (command: string): Call => ['bash', { command }];
 
+const lines = (ended: Ended): readonly Record<string, unknown>[] =>
+  ended.stdout
+    .trimEnd()
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+
 /** Runs a turn with one call. `earlier`: the calls of the turns that the conversation has already. */
 const runTurn = async (
   place: Place,
@@ -46,7 +53,14 @@ const runTurn = async (
   const script = join(place.home, 'script.json');
   writeFileSync(script, JSON.stringify({ replies }));
   const model = ['--model', `scripted/${script}`, '--preset', 'auto'];
-  expectCode(await runInProcess(place, ['-p', prompt, ...model, ...more]), 0);
+  const ended = await runInProcess(place, ['-p', prompt, '--json', ...model, ...more]);
+  expectCode(ended, 0);
+  const results = lines(ended).filter(({ type }) => type === 'toolResult');
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['ok'],
+    ended.stdout,
+  );
 };
 
 const git = (place: Place, ...words: readonly string[]): string =>
@@ -58,13 +72,6 @@ const git = (place: Place, ...words: readonly string[]): string =>
 
 const read = (place: Place, name: string): string =>
   readFileSync(join(place.workspace, name), 'utf8');
-
-const lines = (ended: Ended): readonly Record<string, unknown>[] =>
-  ended.stdout
-    .trimEnd()
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
 
 const THIRD = bash('echo three >> src/a.ts');
 
@@ -86,7 +93,7 @@ const writeStory = async (place: Place): Promise<Story> => {
 
 const makeStory = (context: TestContext): Promise<Story> => writeStory(makePlace(context));
 
-/** One for all tests that change nothing in it. */
+/** One for all tests that change nothing in it, and for one that takes it back and forward again. */
 const kept = makePlace({ after });
 let story: Story;
 before(async () => {
@@ -138,45 +145,6 @@ test('a command that only reads, in the foreground or in the background, is foll
   assert.deepEqual(looks(), []);
   await runTurn(place, 'Change', bash('echo x > new'), [reading, job]);
   assert.equal(looks().length, 2, 'control: a checkpoint, and the hooks after tools');
-});
-
-test('pawl rewind lists turns and calls with what each changed, goes back, and pawl redo forward', async (context) => {
-  const place = await makeStory(context);
-  const listed = await runInProcess(place, ['rewind', place.id]);
-  expectCode(listed, 0);
-  assert.match(listed.stdout, /Add a third line[\s\S]*\+1 src\/a\.ts/);
-  assert.match(listed.stdout, /Clean up[\s\S]*left\.txt created, 3 files deleted while rm -rf src/);
-  const points = lines(await runInProcess(place, ['rewind', place.id, '--json']));
-  const turn = points.find(({ title }) => title === 'Clean up');
-  assert.equal(turn?.kind, 'turn');
-  const at = ['--at', String(turn?.seq)];
-
-  const planned = await runInProcess(place, ['rewind', place.id, ...at, '--dry-run', '--json']);
-  expectCode(planned, 0);
-  const [plan] = lines(planned);
-  assert.equal(plan?.dryRun, true);
-  assert.equal(existsSync(join(place.workspace, 'src')), false, 'a dry run changes nothing');
-
-  const back = await runInProcess(place, ['rewind', place.id.slice(0, -1), ...at, '--json']);
-  expectCode(back, 0);
-  const [report] = lines(back);
-  assert.deepEqual(report?.left, []);
-  assert.deepEqual(report?.changes, plan?.changes);
-  assert.equal(read(place, 'src/a.ts'), 'one\ntwo\nthree\n');
-  assert.equal(read(place, 'precious.txt'), 'not in git\n');
-  assert.equal(existsSync(join(place.workspace, 'left.txt')), false);
-  const shown = await runInProcess(place, ['show', place.id]);
-  assert.doesNotMatch(shown.stdout, /Clean up/);
-
-  expectCode(await runInProcess(place, ['redo', place.id]), 0);
-  assert.deepEqual(
-    readdirSync(place.workspace).filter((name) => name !== '.git'),
-    ['left.txt'],
-  );
-  assert.match((await runInProcess(place, ['show', place.id])).stdout, /Clean up/);
-  const again = await runInProcess(place, ['redo', place.id]);
-  expectCode(again, 2);
-  assert.match(again.stderr, /nothing to go forward to/);
 });
 
 test('pawl rewind takes back files or the conversation alone, and leaves what somebody else changed', async (context) => {
@@ -245,8 +213,60 @@ test('pawl diff --at shows the files between two entries', async () => {
   expectCode(await runInProcess(place, ['diff', place.id, '--at', '1..2']), 0);
 });
 
-test('pawl fork --worktree has the files as they were, in a worktree without a branch', async (context) => {
-  const place = await makeStory(context);
+test('pawl checkpoints lists what is kept', async () => {
+  const place = story;
+  const all = await runInProcess(place, ['checkpoints']);
+  expectCode(all, 0);
+  assert.match(all.stdout, new RegExp(`${place.id}.*2 checkpoints`));
+  assert.match(all.stderr, /of at most 4 GB, and 1 GB a workspace/);
+  const one = await runInProcess(place, ['checkpoints', place.id]);
+  assert.match(one.stdout, /bash echo three >> src\/a\.ts: \+1 src\/a\.ts while it ran\n/);
+  assert.match(one.stderr, /2 checkpoints, \d+ bytes of contents/);
+  const [found] = lines(await runInProcess(place, ['checkpoints', place.id, '--json']));
+  assert.ok(Array.isArray(found?.checkpoints));
+});
+
+test('pawl rewind lists turns and calls with what each changed, goes back, and pawl redo forward', async () => {
+  const place = story;
+  const listed = await runInProcess(place, ['rewind', place.id]);
+  expectCode(listed, 0);
+  assert.match(listed.stdout, /Add a third line[\s\S]*\+1 src\/a\.ts/);
+  assert.match(listed.stdout, /Clean up[\s\S]*left\.txt created, 3 files deleted while rm -rf src/);
+  const points = lines(await runInProcess(place, ['rewind', place.id, '--json']));
+  const turn = points.find(({ title }) => title === 'Clean up');
+  assert.equal(turn?.kind, 'turn');
+  const at = ['--at', String(turn?.seq)];
+
+  const planned = await runInProcess(place, ['rewind', place.id, ...at, '--dry-run', '--json']);
+  expectCode(planned, 0);
+  const [plan] = lines(planned);
+  assert.equal(plan?.dryRun, true);
+  assert.equal(existsSync(join(place.workspace, 'src')), false, 'a dry run changes nothing');
+
+  const back = await runInProcess(place, ['rewind', place.id.slice(0, -1), ...at, '--json']);
+  expectCode(back, 0);
+  const [report] = lines(back);
+  assert.deepEqual(report?.left, []);
+  assert.deepEqual(report?.changes, plan?.changes);
+  assert.equal(read(place, 'src/a.ts'), 'one\ntwo\nthree\n');
+  assert.equal(read(place, 'precious.txt'), 'not in git\n');
+  assert.equal(existsSync(join(place.workspace, 'left.txt')), false);
+  const shown = await runInProcess(place, ['show', place.id]);
+  assert.doesNotMatch(shown.stdout, /Clean up/);
+
+  expectCode(await runInProcess(place, ['redo', place.id]), 0);
+  assert.deepEqual(
+    readdirSync(place.workspace).filter((name) => name !== '.git'),
+    ['left.txt'],
+  );
+  assert.match((await runInProcess(place, ['show', place.id])).stdout, /Clean up/);
+  const again = await runInProcess(place, ['redo', place.id]);
+  expectCode(again, 2);
+  assert.match(again.stderr, /nothing to go forward to/);
+});
+
+test('pawl fork --worktree has the files as they were, in a worktree without a branch; --prune removes what is kept', async () => {
+  const place = story;
   const points = lines(await runInProcess(place, ['rewind', place.id, '--json']));
   const at = String(points.find(({ title }) => title === 'Clean up')?.seq);
   const folder = join(place.folder, 'copy');
@@ -265,19 +285,6 @@ test('pawl fork --worktree has the files as they were, in a worktree without a b
   const fork = forked.stdout.trim();
   await runTurn(place, 'Go on', bash('pwd > here.txt'), [THIRD], ['--resume', fork]);
   assert.equal(readFileSync(join(folder, 'here.txt'), 'utf8').trim(), folder);
-});
-
-test('pawl checkpoints lists what is kept, and --prune removes it', async (context) => {
-  const place = await makeStory(context);
-  const all = await runInProcess(place, ['checkpoints']);
-  expectCode(all, 0);
-  assert.match(all.stdout, new RegExp(`${place.id}.*2 checkpoints`));
-  assert.match(all.stderr, /of at most 4 GB, and 1 GB a workspace/);
-  const one = await runInProcess(place, ['checkpoints', place.id]);
-  assert.match(one.stdout, /bash echo three >> src\/a\.ts: \+1 src\/a\.ts while it ran\n/);
-  assert.match(one.stderr, /2 checkpoints, \d+ bytes of contents/);
-  const [found] = lines(await runInProcess(place, ['checkpoints', place.id, '--json']));
-  assert.ok(Array.isArray(found?.checkpoints));
   const pruned = await runInProcess(place, ['checkpoints', place.id, '--prune']);
   expectCode(pruned, 0);
   assert.equal(pruned.stdout.trim(), place.id);

@@ -4,13 +4,13 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isEntry, NodeClient } from '../../../../test/kit/serve/node-client.js';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
 import {
   expectCode,
   makeServed,
   type Place,
-  processesWith,
   root,
   runPawl,
   start,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { processesWith } from '../../../../test/kit/tools/processes.js';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
 import { chooseRows, testDeep } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
@@ -10,7 +11,6 @@ import {
   expectValid,
   makeServed,
   type Place,
-  processesWith,
   readRecords,
   runPawl,
   sessionOf,
@@ -18,6 +18,7 @@ import {
   startPawl,
   uniqueSleep,
 } from './pawl.js';
+import { openReady } from './window.js';
 import { call, done, last, message, overloaded, text } from './wire-words.js';
 
 /** Signals, headless: the turn is cancelled, nothing is left running, the conversation stays valid, the next prompt works. */
@@ -197,7 +198,22 @@ test('SIGTERM shuts down: 143, nothing left, and it can be continued', async (co
   const ended = await running.ended;
   expectCode(ended, 143);
   assert.match(ended.stdout, /"reason":"terminated","exit":143/);
+  assert.match(ended.stdout, /"The session was ended by SIGTERM\."/);
   await until('nothing of it runs', () => processesWith(`sleep ${mark}`).length === 0);
   await expectNextPrompt(place);
   expectValid(place.server);
+});
+
+/** A command that users type themselves (`!command`) is theirs, as in a terminal: it ends with Pawl. */
+
+test('!command ends when Pawl is killed, with its children, also if it ignores every request to end', async (context) => {
+  const mark = uniqueSleep(context);
+  const window = await openReady(context, await makeServed(context, []));
+  window.press(`!trap "" TERM HUP INT; sleep ${mark} & sleep ${mark}; echo late\r`);
+  await until(
+    'both sleep',
+    () => processesWith(mark).filter((line) => line.startsWith('sleep')).length === 2,
+  );
+  process.kill(window.pid, 'SIGKILL');
+  await until('nothing of it runs', () => processesWith(mark).length === 0);
 });

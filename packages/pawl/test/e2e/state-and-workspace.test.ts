@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -13,8 +15,10 @@ import { type TestContext, test } from 'node:test';
 import { memoryJournals } from '@pawl/agent/journal/memory-store';
 import { scriptedModel } from '@pawl/agent/models/scripted-model';
 import { openSession, workspaceFault } from '@pawl/agent/session/create-agent';
+import { chooseRows } from '../../../../test/tier.js';
+import { prepareAsk, submit } from './asking.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, makePlace, type Place } from './pawl.js';
+import { bin, type Ended, expectCode, makePlace, type Place, runPawl, start } from './pawl.js';
 
 /** Where sessions may lie, and where they may work. */
 
@@ -179,4 +183,178 @@ test('in a home as workspace credentials and the key of the configuration are re
   assert.equal(said.length, 1, stderr);
   assert.deepEqual(readdirSync(join(home, '.config')), ['pawl']);
   assert.match(readFileSync(join(config, 'config.toml'), 'utf8'), /key"\n$/);
+});
+
+/**
+ * A repository that brings programs along, for a user who has its node_modules/.bin in the PATH: relative, as many
+ * have it, and absolute. Each planted program notes that it ran, with the key that it found in its environment.
+ */
+
+const PROGRAMS = [
+  ...[
+    'bash',
+    'sh',
+    'git',
+    'bwrap',
+    'python3',
+    'ldd',
+    'rg',
+    'node',
+    'wl-paste',
+    'xclip',
+    'xdg-open',
+  ],
+  ...['systemd-run', 'env', 'true', 'unshare', 'less', 'cat', 'stty', 'tput'],
+];
+const KEY = 'planted-key-check';
+
+type Planted = Place & { readonly log: string };
+
+const plant = (t: TestContext, entry: 'relative' | 'absolute' | 'empty'): Planted => {
+  const place = makePlace(t, { ANTHROPIC_API_KEY: KEY, DISPLAY: ':9' });
+  const bin = join(place.workspace, 'node_modules', '.bin');
+  const log = join(place.folder, 'log');
+  mkdirSync(bin, { recursive: true });
+  const folders = entry === 'empty' ? [bin, place.workspace] : [bin];
+  for (const folder of folders) {
+    for (const name of PROGRAMS) {
+      const text = `#!/bin/sh\necho "${name} $* $ANTHROPIC_API_KEY" >> ${log}\nexit 1\n`;
+      writeFileSync(join(folder, name), text);
+      chmodSync(join(folder, name), 0o755);
+    }
+  }
+  execFileSync('git', ['init', '--quiet', place.workspace]);
+  // a script of the user's own, as version managers have them, that looks for its shell by name
+  const shims = join(place.folder, 'shims');
+  mkdirSync(shims);
+  writeFileSync(join(shims, 'git'), '#!/usr/bin/env bash\nexec /usr/bin/git "$@"\n');
+  chmodSync(join(shims, 'git'), 0o755);
+  const first = { relative: './node_modules/.bin', absolute: bin, empty: '' }[entry];
+  return {
+    ...place,
+    log,
+    environment: { ...place.environment, PATH: `${first}:${shims}:${process.env.PATH}` },
+  };
+};
+
+const ranIn = ({ log }: Planted): string => (existsSync(log) ? readFileSync(log, 'utf8') : '');
+
+/** Every command of ours that starts programs by itself. */
+const useAll = async (place: Planted, run: typeof runPawl): Promise<void> => {
+  await run(place, ['doctor']);
+  const asked = prepareAsk(place, { replies: [{ text: submit('javascript', '"found"') }] });
+  const ask = await run(place, [...asked, 'what is in it?']);
+  expectCode(ask, 0);
+  writeFileSync(
+    join(place.workspace, 'session.json'),
+    JSON.stringify({
+      replies: [
+        { calls: [{ tool: 'search', input: { pattern: 'a' } }] },
+        { calls: [{ tool: 'write', input: { path: 'a.txt', content: 'a' } }] },
+        { text: 'done' },
+      ],
+    }),
+  );
+  const session = await run(place, [
+    '-p',
+    'go',
+    '--model',
+    'scripted/session.json',
+    '--sandbox',
+    'off',
+  ]);
+  expectCode(session, 0);
+};
+
+for (const entry of chooseRows(['relative', 'absolute', 'empty'] as const)) {
+  test(`programs of a repository are not run where its folder is in the PATH (${entry})`, async (t) => {
+    const place = plant(t, entry);
+    await useAll(place, entry === 'relative' ? runPawl : runInProcess);
+    assert.equal(ranIn(place), '');
+  });
+}
+
+test('control: whoever starts programs by name runs them', (t) => {
+  const place = plant(t, 'relative');
+  const options = { cwd: place.workspace, env: place.environment };
+  assert.throws(() => execFileSync('git', ['status'], options));
+  assert.match(ranIn(place), /^git status planted-key-check\n/);
+});
+
+/** Where few files can be opened, the program works or says so: never with a stack. */
+
+const script = JSON.stringify({
+  replies: [
+    {
+      calls: [
+        { tool: 'bash', input: { command: 'echo hi' } },
+        { tool: 'search', input: { pattern: 'x' } },
+        { tool: 'write', input: { path: 'made', content: 'x' } },
+      ],
+    },
+    { text: 'done' },
+  ],
+});
+
+const runWith = (place: Place, files: number, ...words: readonly string[]): Promise<Ended> =>
+  start(place, '/bin/sh', [
+    ...['-c', 'ulimit -n "$1"; shift; exec "$@"', 'sh', String(files)],
+    ...[process.execPath, bin, ...words],
+  ]).ended;
+
+/** Files that Node itself needs until it runs us. */
+const leastFiles = async (place: Place): Promise<number> => {
+  let [few, enough] = [11, 64];
+  while (enough - few > 1) {
+    const files = Math.floor((few + enough) / 2);
+    if ((await runWith(place, files, '--help')).code === 0) enough = files;
+    else few = files;
+  }
+  return enough;
+};
+
+const OUTPUT_OF_US = /^[!✗✓•·\s]|^pawl: |^done$/;
+
+test('few open files: a session works, or ends with a sentence and an exit code that says so', async (t) => {
+  const place = makePlace(t);
+  writeFileSync(join(place.workspace, 'script.json'), script);
+  execFileSync('git', ['init', '-q', place.workspace]);
+  const least = await leastFiles(place);
+  let refused = 0;
+  const few = [0, 3, 6, 9, 12, 15].map((more) => least + more);
+  for (const files of chooseRows(few, (one) => String(one === least))) {
+    const { code, stderr } = await runWith(
+      place,
+      files,
+      '--model',
+      'scripted/script.json',
+      '-p',
+      'hi',
+    );
+    assert.doesNotMatch(stderr, /internal fault|^\s+at \S+ \(/m, `${files} files`);
+    // The cause is the limit, and not bubblewrap.
+    assert.doesNotMatch(stderr, /bubblewrap does not work/, `${files} files`);
+    assert.ok([0, 65, 74, 78].includes(code ?? 1), `${files} files: exit ${code}\n${stderr}`);
+    for (const line of stderr
+      .trimEnd()
+      .split('\n')
+      .filter((one) => one !== ''))
+      assert.match(line, OUTPUT_OF_US, `${files} files`);
+    if (/EMFILE/.test(stderr)) refused += 1;
+  }
+  assert.ok(refused > 0, 'control: there were too few for some');
+  const { code } = await runWith(place, 256, '--model', 'scripted/script.json', '-p', 'hi');
+  assert.equal(code, 0, 'control: 256 are enough');
+});
+
+test('too little space for the reserve of a session: it is said at the start', async (t) => {
+  const place = makePlace(t);
+  writeFileSync(join(place.workspace, 'script.json'), script);
+  const runWithSpace = (blocks: string): Promise<Ended> =>
+    start(place, '/bin/sh', [
+      ...['-c', 'ulimit -f "$1"; shift; exec "$@"', 'sh', blocks],
+      ...[process.execPath, bin, '--model', 'scripted/script.json', '-p', 'hi'],
+    ]).ended;
+  assert.match((await runWithSpace('200')).stderr, /Too little space is free for the session/);
+  assert.doesNotMatch((await runWithSpace('unlimited')).stderr, /Too little space/);
 });

@@ -368,7 +368,7 @@ const checkEditor = async (trial: Trial): Promise<void> => {
 };
 
 test('they end so through the protocol of editors, as the generic agent drives it', async () => {
-  const waiting = [...chooseRows(chosen, undefined, 5)];
+  const waiting = [...chooseRows(chosen, undefined, 2)];
   const work = async (): Promise<void> => {
     for (let trial = waiting.shift(); trial !== undefined; trial = waiting.shift())
       await checkEditor(trial);
