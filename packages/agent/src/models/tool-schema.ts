@@ -30,6 +30,41 @@ const DROPPED = new Set(
 );
 /** Keywords whose keys are names of fields. */
 const OF_FIELDS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
+/** Keywords whose values are no schemas. */
+const OF_VALUES = new Set(['default', 'const', 'enum', 'examples']);
+
+const isSchema = (value: Json): boolean => isObject(value) || typeof value === 'boolean';
+const isText = (value: Json): boolean => typeof value === 'string';
+const isListOf =
+  (fits: (value: Json) => boolean) =>
+  (value: Json): boolean =>
+    Array.isArray(value) && value.length > 0 && value.every(fits);
+const isFields = (value: Json): boolean => isObject(value);
+
+/** The form of a keyword's value. One of another form is left out: providers refuse the request. */
+const FORMS: Readonly<Record<string, (value: Json) => boolean>> = {
+  $ref: isText,
+  type: (value) => isText(value) || isListOf(isText)(value),
+  title: isText,
+  description: isText,
+  format: isText,
+  pattern: isText,
+  required: isListOf(isText),
+  enum: isListOf(() => true),
+  anyOf: isListOf(isSchema),
+  oneOf: isListOf(isSchema),
+  allOf: isListOf(isSchema),
+  properties: isFields,
+  patternProperties: isFields,
+  dependentSchemas: isFields,
+  items: (value) => isSchema(value) || isListOf(isSchema)(value),
+  additionalProperties: isSchema,
+  not: isSchema,
+  if: isSchema,
+  then: isSchema,
+  else: isSchema,
+};
+
 /** Providers refuse these at the top of a schema. */
 const NOT_AT_TOP = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'then', 'else', 'enum', 'const'];
 
@@ -129,8 +164,9 @@ const copyObject = (
   }
   const copied: Record<string, Json> = {};
   for (const [key, part] of Object.entries(value)) {
-    if (DROPPED.has(key) || key === '__proto__') continue;
-    if (key === 'description' && typeof part === 'string')
+    if (DROPPED.has(key) || key === '__proto__' || FORMS[key]?.(part) === false) continue;
+    if (OF_VALUES.has(key)) copied[key] = part;
+    else if (key === 'description' && typeof part === 'string')
       copied[key] = part.slice(0, DESCRIPTION_MAX);
     else if (OF_FIELDS.has(key) && isObject(part))
       copied[key] = copyFields(walk, part, depth + 1, open);
@@ -148,7 +184,8 @@ const copyFields = (
 ): JsonObject => {
   const copied: Record<string, Json> = {};
   for (const [name, schema] of Object.entries(fields))
-    if (name !== '__proto__') copied[name] = copy(walk, schema, depth + 1, open);
+    if (name !== '__proto__')
+      copied[name] = isSchema(schema) ? copy(walk, schema, depth + 1, open) : {}; // any value
   return copied;
 };
 
@@ -186,8 +223,8 @@ const fitTop = (copied: JsonObject): SafeSchema => {
     Object.entries(copied).filter(([key]) => !NOT_AT_TOP.includes(key)),
   );
   const isCut = Object.keys(allowed).length < Object.keys(copied).length;
-  const { properties = {}, required, additionalProperties, ...others } = allowed;
-  if (!isObject(properties)) return acceptAnyObject('is not valid');
+  const { required, additionalProperties, ...others } = allowed;
+  const properties = isObject(others.properties) ? others.properties : {};
   const names = Object.keys(properties);
   const odd = names.find((name) => !FIELD_NAME.test(name));
   if (odd !== undefined)

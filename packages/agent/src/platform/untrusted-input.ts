@@ -1,6 +1,7 @@
 /**
  * Input that others control. From top to bottom: JSON within limits; tables of configuration files;
- * the comparison with a secret; and fields of JSON whose form is not checked.
+ * the comparison with a secret; fields of JSON whose form is not checked; and lists whose members
+ * are judged one by one.
  */
 
 import { timingSafeEqual } from 'node:crypto';
@@ -116,3 +117,46 @@ export const asText = (value: unknown): string | null =>
 /** Null for anything but a whole number from 0 on. */
 export const asCount = (value: unknown): number | null =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null;
+
+// ---- Lists ----
+
+/** The texts of a list; none if the value is no list. */
+export const textsIn = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+
+const NAME_MAX = 80;
+
+/** A name that others have chosen, for a line to the user. */
+export const shortName = (name: string): string => name.slice(0, NAME_MAX).replace(/\p{C}/gu, '?');
+
+/**
+ * Judges each member of a list alone, so that a bad one takes no other with it. `read` returns a
+ * member, or why it can't be used; `leftOut` has a line for each of those, in which a member
+ * without a name has its number. A value that is no list is one line too.
+ */
+export const readMembers = <T extends object>(
+  list: unknown,
+  noun: string,
+  read: (member: ParsedTable) => T | string,
+): { readonly members: readonly T[]; readonly leftOut: readonly string[] } => {
+  if (!Array.isArray(list)) {
+    const isAbsent = list === undefined || list === null;
+    return {
+      members: [],
+      leftOut: isAbsent ? [] : [`the ${noun}s are left out: they are no list`],
+    };
+  }
+  const members: T[] = [];
+  const leftOut: string[] = [];
+  for (const [index, raw] of list.entries()) {
+    const member = isTable(raw) ? read(raw) : `it is ${raw === null ? 'null' : 'no object'}`;
+    if (typeof member !== 'string') members.push(member);
+    else {
+      const name = isTable(raw) ? (asText(raw.name) ?? asText(raw.uri)) : null;
+      leftOut.push(
+        `the ${noun} ${shortName(name ?? `number ${index + 1}`)} is left out: ${member}`,
+      );
+    }
+  }
+  return { members, leftOut };
+};

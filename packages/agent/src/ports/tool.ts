@@ -159,6 +159,8 @@ export type ToolContext = {
   findSent?(): Promise<SentState>;
   /** The time limit of the call stands still until this resolves: the user is asked something. */
   whileAsking?<T>(asked: Promise<T>): Promise<T>;
+  /** The call has shown that it goes on: its time limit begins anew, up to a bound. */
+  extend?(): void;
 };
 
 /** Tools of programs that were not ready when the session began. */

@@ -584,6 +584,7 @@ const createContext = (
     sending: () => sentCalls?.record(workspace, callKey(batchId, callId)),
     findSent: async () => (await sentCalls?.find(workspace, callKey(batchId, callId))) ?? 'unknown',
     whileAsking: (asked) => asked.finally(run.deadline.pause()),
+    extend: () => run.deadline.extend(),
   };
 };
 
@@ -591,7 +592,14 @@ const createContext = (
 type DeadlineReason = 'cancelled' | 'timedOut';
 
 /** The watch of a call without a time limit, and of one that has not started. */
-const NO_DEADLINE: DeadlineWatch = { stop: () => undefined, pause: () => () => undefined };
+const NO_DEADLINE: DeadlineWatch = {
+  stop: () => undefined,
+  pause: () => () => undefined,
+  extend: () => undefined,
+};
+
+/** A call that shows progress may take so many times its time limit. */
+const EXTENSIONS_MAX = 10;
 
 type DeadlineWatch = {
   stop(): void;
@@ -599,6 +607,8 @@ type DeadlineWatch = {
    * The deadline stands still until the returned function is called. One that has passed stays so.
    */
   pause(): () => void;
+  /** The deadline is as far away again as at the start, up to EXTENSIONS_MAX times in all. */
+  extend(): void;
 };
 
 /**
@@ -627,11 +637,25 @@ export const watchDeadline = (
     if (!run.signal.signal.aborted) run.signal.abort('timedOut');
     cancel = clock.after(graceMs, force);
   };
-  let leftMs = deadlineMs;
+  /** How long the call may run, and has run, without pauses. */
+  let [limitMs, ranMs] = [deadlineMs, 0];
   let since = clock.now();
   let pauses = 0;
   let isOver = false;
-  let cancel = clock.after(deadlineMs, stop);
+  const arm = (): void => {
+    since = clock.now();
+    cancel = clock.after(Math.max(0, limitMs - ranMs), ring);
+  };
+  const halt = (): void => {
+    cancel();
+    ranMs += clock.now() - since;
+  };
+  const ring = (): void => {
+    halt();
+    if (ranMs < limitMs) arm();
+    else stop();
+  };
+  let cancel = clock.after(deadlineMs, ring);
   return {
     stop() {
       isOver = true;
@@ -639,17 +663,16 @@ export const watchDeadline = (
     },
     pause() {
       if (run.signal.signal.aborted) return () => undefined;
-      if (pauses === 0) {
-        cancel();
-        leftMs -= clock.now() - since;
-      }
+      if (pauses === 0) halt();
       pauses += 1;
       return () => {
         pauses -= 1;
-        if (pauses > 0 || isOver || run.signal.signal.aborted) return;
-        since = clock.now();
-        cancel = clock.after(Math.max(0, leftMs), stop);
+        if (pauses === 0 && !isOver && !run.signal.signal.aborted) arm();
       };
+    },
+    extend() {
+      const ran = pauses > 0 ? ranMs : ranMs + clock.now() - since;
+      limitMs = Math.min(ran + deadlineMs, EXTENSIONS_MAX * deadlineMs);
     },
   };
 };

@@ -257,21 +257,36 @@ test('a required server is waited for if its tools are not known', async (t) => 
   assert.deepEqual(warnings, []);
 });
 
-test('the end of a session ends its servers with all that they have started', async (t) => {
+test('the end of a session ends its servers with all that they have started, also in other groups', async (t) => {
   const { tool, session } = await openOdd(
     t,
     `const { spawn } = await import('node:child_process');
      if (m.method !== 'tools/call') return;
-     const child = spawn('sleep', ['600'], { stdio: 'inherit' });
-     ${text('String(child.pid)')};`,
+     const pids = [{}, { detached: true }].map((more) => spawn('sleep', ['600'], { stdio: 'ignore', ...more }).pid);
+     ${text("pids.join(' ')")};`,
   );
-  const { text: pid } = await run(tool('mcp__odd__act'));
+  const { text: pids } = await run(tool('mcp__odd__act'));
   await session.close();
-  const lives = (): boolean => {
+  const lives = (pid: string): boolean => {
     const stat = `/proc/${pid}/stat`;
     return existsSync(stat) && !/ Z /.test(readFileSync(stat, 'utf8'));
   };
-  await until('its process is gone', () => !lives());
+  assert.equal(pids.split(' ').length, 2);
+  await until('its processes are gone', () => !pids.split(' ').some(lives));
+});
+
+test('a server whose answer is refused: that is the reason, and not that it was ended since', async (t) => {
+  const script = plainScript(
+    t,
+    `process.stdin.on('data', (line) => {
+       const { id } = JSON.parse(String(line));
+       process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result: 'Hello' }) + '\\n');
+     });`,
+  );
+  const { session, warned } = await openSession(t, placeIn(t), [stdioServer('odd', script)]);
+  session.connect();
+  const said = await warned('odd');
+  assert.equal(said, "the MCP server odd can't be used: its answer to initialize is no object");
 });
 
 const unusable: readonly (readonly [given: string, table: object, says: RegExp])[] = [

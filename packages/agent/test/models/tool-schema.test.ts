@@ -24,6 +24,28 @@ const rows: readonly (readonly [given: string, raw: unknown, schema: object, not
   ['nothing', undefined, { type: 'object' }, /is not an object/],
   ['a list', [], { type: 'object' }, /is not an object/],
   ['a text', { type: 'string' }, { type: 'object' }, /not one of an object/],
+  [
+    'values of other forms than their keywords have',
+    properties(
+      {
+        a: null,
+        b: 'text',
+        c: { type: null, enum: null, description: 5, items: [], anyOf: [null], title: 'C' },
+        d: { type: 'object', properties: [], required: 'a', additionalProperties: null },
+        e: true,
+        f: { default: { type: null, $id: 'f' }, type: ['string', 'null'] },
+      },
+      { required: null, title: null },
+    ),
+    properties({
+      a: {},
+      b: {},
+      c: { title: 'C' },
+      d: { type: 'object' },
+      e: true,
+      f: { default: { type: null, $id: 'f' }, type: ['string', 'null'] },
+    }),
+  ],
   ['no type', { properties: { a: {} } }, properties({ a: {} })],
   [
     'fields that are named like keywords',

@@ -133,7 +133,7 @@ const testServer = async (
   });
   try {
     // in a form that is safe to declare; `notes` name what was changed or left out
-    const { tools, notes } = offeredTools(await connection.listTools());
+    const { tools, notes, leftOut } = offeredTools(await connection.listTools());
     await storeTools(stateFolder, server, tools);
     const selected = selectTools(server, tools);
     const others = tools.length - selected.length;
@@ -143,8 +143,9 @@ const testServer = async (
     );
     for (const { name, description } of selected)
       say(`- ${name}${description === '' ? '' : `: ${description}`}`);
-    for (const note of notes) complain(`- ${note}`);
+    for (const note of [...notes, ...leftOut]) complain(`- ${note}`);
     await testOffers(connection, stateFolder);
+    for (const line of connection.leftOut()) complain(`- ${line}`);
     return true;
   } catch (error) {
     complain(error instanceof Error ? error.message : String(error));

@@ -6,12 +6,10 @@
  * `connectServer`; and the login of a session, which is renewed but never asked for.
  */
 
-import { setTimeout as pause } from 'node:timers/promises';
 import {
   type AuthProvider,
   type CallToolResult,
   Client,
-  deserializeMessage,
   type ElicitRequestParams,
   type GetPromptResult,
   InsufficientScopeError,
@@ -20,9 +18,11 @@ import {
   OAuthError,
   type Prompt,
   ProtocolError,
+  parseJSONRPCMessage,
   type ReadResourceResult,
   type Resource,
   refreshAuthorization,
+  SdkError,
   SdkHttpError,
   StreamableHTTPClientTransport,
   type Tool,
@@ -36,7 +36,8 @@ import { mcpFetch } from './fetch.js';
 import type { ServerAnswer } from './question.js';
 import type { HttpServer, McpProtocol, McpServer, StdioServer } from './server-config.js';
 import type { ServerLog } from './server-log.js';
-import { configuredClient, readLogin, type StoredLogin, writeLogin } from './server-secrets.js';
+import { type ListMethod, ServerMessages } from './server-messages.js';
+import { changeLogin, configuredClient, readLogin, type StoredLogin } from './server-secrets.js';
 import { prepareServer, StdioTransport } from './stdio-server.js';
 
 export type CallOptions = {
@@ -60,6 +61,8 @@ export type ConnectedServer = {
     signal: AbortSignal,
   ): Promise<GetPromptResult>;
   readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult>;
+  /** The members of its lists that can't be used, one line each. */
+  leftOut(): readonly string[];
   /** Why the connection ended; null while nothing is known. */
   why(): string | null;
   close(): Promise<void>;
@@ -99,12 +102,14 @@ const PAGES_MAX = 64;
 const stdioTransport = (
   server: StdioServer,
   { environment, workspace, log, signal }: ConnectOptions,
+  messages: ServerMessages,
 ): StdioTransport =>
   new StdioTransport({
     prepare: () => prepareServer(server, { environment, workspace }),
     log,
     signal,
-    parse: (line) => deserializeMessage(line),
+    sent: (message) => messages.sent(message),
+    parse: (line) => parseJSONRPCMessage(messages.read(JSON.parse(line))),
   });
 
 /**
@@ -117,10 +122,11 @@ const httpTransport = (
   { url, headers }: HttpServer,
   { environment }: ServerPlace,
   login: SessionLogin | null,
+  messages: ServerMessages,
 ): Transport =>
   new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers: { ...headers } },
-    fetch: mcpFetch(environment),
+    fetch: mcpFetch(environment, messages),
     reconnectionScheduler(reconnect, delayMs) {
       const timer = setTimeout(reconnect, Math.min(delayMs, RESUMED_AFTER_MS));
       return () => clearTimeout(timer);
@@ -175,13 +181,37 @@ const createClient = (server: McpServer, options: ConnectOptions): Client => {
   return client;
 };
 
-const listOffers = async (client: Client, signal: AbortSignal): Promise<RemoteOffers> => {
+/** Asks for prompts and for resources. If one list fails, the other is there all the same. */
+const listOffers = async (
+  client: Client,
+  messages: ServerMessages,
+  signal: AbortSignal,
+): Promise<RemoteOffers> => {
   const { prompts, resources } = client.getServerCapabilities() ?? {};
   const asked = { signal, timeout: NO_TIMEOUT_MS };
+  const list = async <T>(
+    method: ListMethod,
+    capability: object | undefined,
+    ask: () => Promise<readonly T[]>,
+  ): Promise<readonly T[]> => {
+    if (capability === undefined) return [];
+    const listed = await attempt(ask);
+    if (listed.kind === 'done') return listed.value;
+    if (!(listed.fault instanceof ProtocolError)) throw listed.fault;
+    messages.refused(method, listed.fault.message);
+    return [];
+  };
   return {
-    prompts: prompts === undefined ? [] : (await client.listPrompts(undefined, asked)).prompts,
-    resources:
-      resources === undefined ? [] : (await client.listResources(undefined, asked)).resources,
+    prompts: await list(
+      'prompts/list',
+      prompts,
+      async () => (await client.listPrompts(undefined, asked)).prompts,
+    ),
+    resources: await list(
+      'resources/list',
+      resources,
+      async () => (await client.listResources(undefined, asked)).resources,
+    ),
   };
 };
 
@@ -193,9 +223,10 @@ export const connectServer = async (
   options: ConnectOptions,
 ): Promise<ConnectedServer> => {
   const client = createClient(server, options);
-  const stdio = server.kind === 'stdio' ? stdioTransport(server, options) : null;
+  const messages = new ServerMessages();
+  const stdio = server.kind === 'stdio' ? stdioTransport(server, options, messages) : null;
   const login = server.kind === 'http' ? sessionLogin(server, options) : null;
-  const transport = stdio ?? httpTransport(server as HttpServer, options, login); // the other kind
+  const transport = stdio ?? httpTransport(server as HttpServer, options, login, messages); // the other kind
   const explain = async (error: unknown): Promise<unknown> =>
     login === null ? error : login.explain(error);
   const { signal } = options;
@@ -206,8 +237,9 @@ export const connectServer = async (
     return {
       tools,
       why,
+      leftOut: () => messages.leftOut(),
       close: () => client.close(),
-      listOffers: (asking) => listOffers(client, asking),
+      listOffers: (asking) => listOffers(client, messages, asking),
       getPrompt: (name, args, asking) =>
         client.getPrompt(
           { name, arguments: { ...args } },
@@ -232,9 +264,11 @@ export const connectServer = async (
       },
     };
   } catch (error) {
+    // The first fault is the reason: that the server has ended since says nothing, if we ended it.
+    const before = why();
     await transport.close();
-    // What the server itself answered says more than that it has ended since.
-    const reason = error instanceof ProtocolError ? null : why();
+    const isKnown = error instanceof ProtocolError || error instanceof SdkError;
+    const reason = error instanceof ProtocolError ? null : (before ?? (isKnown ? null : why()));
     throw reason === null ? await explain(error) : new Error(reason, { cause: error });
   }
 };
@@ -246,8 +280,9 @@ export const connectServer = async (
  *
  * 1. A session never asks the user. Without a login, or if it has expired, the error names the
  *    command.
- * 2. Expired tokens are renewed, once for all requests that wait. Another process may have done so
- *    meanwhile: the file is read for each request.
+ * 2. Expired tokens are renewed, once for all requests that wait, in all processes: whoever does it
+ *    holds the lock of the login, and reads it again under the lock. The file is read for each
+ *    request.
  */
 type SessionLogin = AuthProvider & {
   /**
@@ -261,8 +296,8 @@ type LoginPlace = { readonly stateFolder: string; readonly environment: ProcessE
 
 /** Characters of a scope (RFC 6749 3.3). The server chooses it. */
 const SCOPE = /^[\x21\x23-\x5B\x5D-\x7E ]{1,300}$/;
-/** How long the tokens of a faster process are waited for. */
-const [LOOKS, LOOK_MS] = [10, 100];
+/** Time limit for renewing tokens, in ms. */
+const RENEWAL_MS = 20_000;
 /** Errors of a login that can't be renewed any more. */
 const ENDED = ['invalid_grant', 'invalid_client', 'unauthorized_client'];
 
@@ -296,10 +331,12 @@ class StoredSessionLogin implements SessionLogin {
     const { name } = this.#server;
     if (error instanceof InsufficientScopeError) {
       const scope = SCOPE.test(error.requiredScope ?? '') ? (error.requiredScope ?? null) : null;
-      const login = this.#read();
-      const wantedScope = [login.tokens?.scope, scope].filter(Boolean).join(' ');
       // The next `pawl mcp login` asks for the old rights and the new one.
-      if (scope !== null) await this.#write({ ...login, wantedScope });
+      if (scope !== null)
+        await this.#change(async (login) => ({
+          ...login,
+          wantedScope: [login.tokens?.scope, scope].filter(Boolean).join(' '),
+        }));
       return new Error(
         `it asks for more rights${scope === null ? '' : ` (${scope})`}: pawl mcp login ${name}`,
       );
@@ -312,65 +349,78 @@ class StoredSessionLogin implements SessionLogin {
   /** Renews the tokens, unless they differ from the one that was `used`: then they are new. */
   async #renew(used: string | undefined): Promise<void> {
     const { name } = this.#server;
-    const login = this.#read();
-    const { tokens, discovery, issuer } = login;
-    const { oauth } = this.#server;
-    const client = oauth === undefined ? login.client : { ...configuredClient(oauth), issuer };
-    if (tokens === null)
-      throw new Error(`it needs a login: pawl mcp login ${name}, or a header with a token`);
-    if (tokens.access_token !== used) return;
-
-    const expired = new Error(`its login has expired: pawl mcp login ${name}`);
-    // Tokens are sent only to the authorization server that has issued them.
-    const isOfIssuer = client?.issuer === issuer && tokens.issuer === issuer;
-    if (client === null || discovery === null || tokens.refresh_token === undefined || !isOfIssuer)
-      throw expired;
-
-    const resource = discovery.resourceMetadata?.resource;
-    const { refresh_token: refreshToken } = tokens;
-    const renewed = await attempt(() =>
-      refreshAuthorization(discovery.authorizationServerUrl, {
-        ...(discovery.authorizationServerMetadata === undefined
-          ? {}
-          : { metadata: discovery.authorizationServerMetadata }),
-        ...(resource === undefined ? {} : { resource }),
-        clientInformation: client,
-        refreshToken,
-        fetchFn: mcpFetch(this.#place.environment),
-      }),
-    );
-
-    if (renewed.kind === 'done')
-      return this.#write({ ...login, tokens: { ...tokens, ...renewed.value, issuer } });
-    if (await this.#isRenewedByOther(used)) return;
-    if (!(renewed.fault instanceof OAuthError)) throw renewed.fault;
-    if (!ENDED.includes(renewed.fault.code))
-      throw new Error(`its login can't be renewed: ${renewed.fault.message}`);
-    await this.#write({ ...this.#read(), tokens: null });
-    throw expired;
+    let ended = false;
+    const needed = new Error(`it needs a login: pawl mcp login ${name}, or a header with a token`);
+    if (this.#read().tokens === null) throw needed;
+    await this.#change(async (login) => {
+      if (login.tokens === null) throw needed;
+      if (login.tokens.access_token !== used) return null; // another process was faster
+      const renewed = await attempt(() => this.#requestTokens(login));
+      if (renewed.kind === 'done') return { ...login, tokens: renewed.value };
+      const { fault } = renewed;
+      if (!(fault instanceof OAuthError)) throw fault;
+      if (!ENDED.includes(fault.code))
+        throw new Error(`its login can't be renewed: ${fault.message}`);
+      ended = true;
+      return { ...login, tokens: null };
+    });
+    if (ended) throw this.#expired();
   }
 
-  /**
-   * Whether another process has stored newer tokens. It was faster if our refresh token has just
-   * been used up, and may still be writing.
-   */
-  async #isRenewedByOther(used: string | undefined): Promise<boolean> {
-    for (let look = 0; look < LOOKS; look++) {
-      const { tokens } = this.#read();
-      if (tokens !== null && tokens.access_token !== used) return true;
-      await pause(LOOK_MS);
-    }
-    return false;
+  #expired(): Error {
+    return new Error(`its login has expired: pawl mcp login ${this.#server.name}`);
+  }
+
+  /** Asks the authorization server for new tokens. */
+  async #requestTokens({ tokens, discovery, issuer, ...login }: StoredLogin): Promise<LoginTokens> {
+    const { oauth } = this.#server;
+    const client = oauth === undefined ? login.client : { ...configuredClient(oauth), issuer };
+    const refreshToken = tokens?.refresh_token;
+    // Tokens are sent only to the authorization server that has issued them.
+    const isOfIssuer = client?.issuer === issuer && tokens?.issuer === issuer;
+    if (client === null || discovery === null || refreshToken === undefined || !isOfIssuer)
+      throw this.#expired();
+    const resource = discovery.resourceMetadata?.resource;
+    const metadata = discovery.authorizationServerMetadata;
+    const scope = renewedScope(tokens?.scope, login.askedScope);
+    const send = mcpFetch(this.#place.environment);
+    const renewed = await refreshAuthorization(discovery.authorizationServerUrl, {
+      ...(metadata === undefined ? {} : { metadata }),
+      ...(resource === undefined ? {} : { resource }),
+      ...(scope === null ? {} : { scope }),
+      clientInformation: client,
+      refreshToken,
+      fetchFn: (url, init) => send(url, { ...init, signal: AbortSignal.timeout(RENEWAL_MS) }),
+    });
+    return { ...tokens, ...renewed, issuer };
   }
 
   #read(): StoredLogin {
     return readLogin(this.#place.stateFolder, this.#server);
   }
 
-  #write(login: StoredLogin): Promise<void> {
-    return writeLogin(this.#place.stateFolder, this.#server, login);
+  #change(change: (login: StoredLogin) => Promise<StoredLogin | null>): Promise<void> {
+    return changeLogin(this.#place.stateFolder, this.#server, change);
   }
 }
+
+type LoginTokens = NonNullable<StoredLogin['tokens']>;
+
+/**
+ * The scope to ask for when tokens are renewed; null for none. Some authorization servers give a
+ * token for something else if none is named. It must not be more than was granted; whether
+ * `offline_access` was, many do not say. `asked`: by the login; undefined if that is not known.
+ */
+const renewedScope = (
+  granted: string | undefined,
+  asked: string | null | undefined,
+): string | null => {
+  if (asked === null) return null;
+  const words = (granted || asked || '').split(' ').filter(Boolean);
+  const isOffline = asked?.split(' ').includes(OFFLINE) === true && !words.includes(OFFLINE);
+  return [...words, ...(isOffline ? [OFFLINE] : [])].join(' ') || null;
+};
+const OFFLINE = 'offline_access';
 
 /** null: the settings of the server have a header for it. */
 const sessionLogin = (server: HttpServer, place: LoginPlace): SessionLogin | null =>

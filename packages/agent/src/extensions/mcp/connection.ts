@@ -5,6 +5,7 @@
  * connection.
  */
 
+import { setTimeout as pause } from 'node:timers/promises';
 import type {
   CallToolResult,
   ElicitRequestParams,
@@ -17,7 +18,7 @@ import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { createRedactor, type Redactor } from '../../secrets/redactor.js';
 import type { CallOptions, ConnectedServer, RemoteOffers } from './connected-server.js';
-import { isLost } from './fetch.js';
+import { isLost, NotDelivered } from './fetch.js';
 import { type AskUser, readServerQuestion, type ServerAnswer } from './question.js';
 import { expandVariables, type McpServer } from './server-config.js';
 import { openServerLog } from './server-log.js';
@@ -36,6 +37,8 @@ export type Connection = {
   ): Promise<GetPromptResult>;
   readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult>;
   listOffers(signal: AbortSignal): Promise<RemoteOffers>;
+  /** The members of the server's lists that can't be used, one line each. */
+  leftOut(): readonly string[];
   status(): ConnectionStatus;
   close(): Promise<void>;
 };
@@ -73,6 +76,11 @@ const START_MS = 30_000;
 /** Time limit for the lists of prompts and resources. */
 const OFFERS_MS = 20_000;
 const MESSAGE_MAX = 300;
+/** Requests that did not reach the server are sent again, at most so often. */
+const REPEATS_MAX = 3;
+/** How long a server over HTTP that has gone away is waited for, and the pauses between, in ms. */
+const RETURN_MS = 10_000;
+const [PAUSE_MS, PAUSE_MAX_MS] = [50, 1_000];
 /** Questions of a server during one call. */
 const QUESTIONS_MAX = 10;
 
@@ -95,6 +103,8 @@ class ServerConnection implements Connection {
   /** The attempt that is under way. */
   #opening: Promise<ConnectedServer> | null = null;
   #live: ConnectedServer | null = null;
+  /** Requests that run, by their connection. One that was replaced is closed after its last. */
+  readonly #running = new Map<ConnectedServer, number>();
   /** Why the last attempt failed, or the last connection ended. */
   #why: string | null = null;
   /** Aborted when the session ends. */
@@ -142,6 +152,10 @@ class ServerConnection implements Connection {
     return this.#ask((live) => live.listOffers(signal), signal, 'Try again');
   }
 
+  leftOut(): readonly string[] {
+    return this.#live?.leftOut() ?? [];
+  }
+
   status(): ConnectionStatus {
     if (this.#live !== null) return { kind: 'connected' };
     if (this.#opening !== null) return { kind: 'connecting' };
@@ -151,9 +165,9 @@ class ServerConnection implements Connection {
   async close(): Promise<void> {
     this.#closing.abort();
     if (this.#opening !== null) await attempt(() => this.#opening); // it fails, or is closed below
-    const live = this.#live;
-    // nothing is lost: it is not used any more
-    if (live !== null) await attempt(() => live.close());
+    // nothing is lost: they are not used any more
+    for (const live of new Set([...this.#running.keys(), ...(this.#live ? [this.#live] : [])]))
+      await attempt(() => live.close());
   }
 
   /**
@@ -189,6 +203,9 @@ class ServerConnection implements Connection {
   /**
    * Connects if necessary, and asks. `ifGone`: the advice if the server ends before it has
    * answered. `onSend`: called once it is connected.
+   *
+   * A request that did not reach the server is sent again over a new connection: the server has
+   * forgotten the session, or was started again. One that it may have begun is not.
    */
   async #ask<T>(
     ask: (live: ConnectedServer) => Promise<T>,
@@ -196,19 +213,40 @@ class ServerConnection implements Connection {
     ifGone: string,
     onSend: () => void = () => undefined,
   ): Promise<T> {
-    const live = await Promise.race([this.#open(), rejectOnAbort(signal)]);
-    onSend();
-    const asked = await attempt(() => ask(live));
-    if (asked.kind === 'done') return asked.value;
     const { name } = this.server;
-    // Lost: the connection over HTTP ended before the answer came.
-    if (isLost(asked.fault) && !signal.aborted) this.#drop(live, asked.fault.message);
-    const why = this.#live === live ? null : (live.why() ?? this.#why ?? 'the connection ended');
-    throw new Error(
-      why === null
-        ? `the MCP server ${name} answered: ${this.#redactor.clean(asked.fault.message)}`
-        : `the MCP server ${name} is gone: ${why}. ${ifGone}`,
-    );
+    for (let repeats = 0; ; repeats++) {
+      const opening = repeats === 0 ? this.#open() : this.#openAgain(signal);
+      const live = await Promise.race([opening, rejectOnAbort(signal)]);
+      onSend();
+      this.#running.set(live, 1 + (this.#running.get(live) ?? 0));
+      const asked = await attempt(() => ask(live));
+      this.#running.set(live, (this.#running.get(live) ?? 1) - 1);
+      this.#closeUnused(live);
+      if (asked.kind === 'done') return asked.value;
+      const { fault } = asked;
+      const wasReached = !(fault instanceof NotDelivered);
+      // Lost: the connection ended before the answer came.
+      if (isLost(fault) && !signal.aborted) this.#drop(live, fault.message);
+      if (!wasReached && !signal.aborted && repeats < REPEATS_MAX) continue;
+      const why = this.#live === live ? null : (live.why() ?? this.#why ?? 'the connection ended');
+      throw new Error(
+        why === null
+          ? `the MCP server ${name} answered: ${this.#redactor.clean(fault.message)}`
+          : `the MCP server ${name} is gone: ${why}. ${wasReached ? ifGone : 'It has not begun'}`,
+      );
+    }
+  }
+
+  /** Connects again. A server over HTTP that is being started again is waited for. */
+  async #openAgain(signal: AbortSignal): Promise<ConnectedServer> {
+    const until = performance.now() + RETURN_MS;
+    for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MAX_MS)) {
+      const opened = await attempt(() => this.#open());
+      if (opened.kind === 'done') return opened.value;
+      const isOver = performance.now() + pauseMs > until || signal.aborted;
+      if (isOver || !isUnreached(opened.fault)) throw opened.fault;
+      await pause(pauseMs, undefined, { signal });
+    }
   }
 
   /** Forgets a connection that broke, so that the next use makes a new one. */
@@ -216,6 +254,12 @@ class ServerConnection implements Connection {
     if (this.#live !== live) return;
     this.#live = null;
     this.#why = why;
+    this.#closeUnused(live);
+  }
+
+  #closeUnused(live: ConnectedServer): void {
+    if (this.#live === live || (this.#running.get(live) ?? 0) > 0) return;
+    this.#running.delete(live);
     void attempt(() => live.close()); // it is not used any more
   }
 
@@ -249,10 +293,10 @@ class ServerConnection implements Connection {
     const redactor = this.#redactor;
     const log = openServerLog(stateFolder, name, redactor.stream());
     const timeIsUp = AbortSignal.timeout(startMs);
-    const fail = (reason: string): Error => {
+    const fail = (reason: string, cause?: Error): Error => {
       const why = redactor.clean(reason);
       this.#why = why;
-      return new Error(`the MCP server ${name} can't be used: ${why}`);
+      return new Error(`the MCP server ${name} can't be used: ${why}`, { cause });
     };
 
     const refused = await whyNot(this.server);
@@ -291,6 +335,7 @@ class ServerConnection implements Connection {
         lastWords === '' || this.server.kind === 'http'
           ? why
           : `${why}. Its last words: ${lastWords}`,
+        connected.fault,
       );
     }
 
@@ -302,6 +347,10 @@ class ServerConnection implements Connection {
     return live;
   }
 }
+
+/** Whether an attempt to connect has failed since nobody listens at the address. */
+const isUnreached = (error: unknown): boolean =>
+  error instanceof NotDelivered || (error instanceof Error && isUnreached(error.cause));
 
 /** Rejects when the signal is aborted. */
 const rejectOnAbort = (signal: AbortSignal): Promise<never> =>

@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto';
 import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { safeSchema } from '../../models/tool-schema.js';
+import { shortName } from '../../platform/untrusted-input.js';
 import type { McpServer } from './server-config.js';
 
 const NAME_MAX = 64;
@@ -110,6 +111,8 @@ type Offered = {
   readonly tools: readonly OfferedTool[];
   /** What was changed, one line a tool. */
   readonly notes: readonly string[];
+  /** The tools that can't be declared, one line each. */
+  readonly leftOut: readonly string[];
   /** Names of the omitted tools, which their server runs only as tasks. */
   readonly needTasks: readonly string[];
 };
@@ -120,10 +123,19 @@ type Offered = {
  */
 export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
   const notes: string[] = [];
+  const leftOut: string[] = [];
   const byName = new Map<string, RemoteTool>();
-  for (const tool of remote)
-    if (tool.name.length <= OFFERED_NAME_MAX && !byName.has(tool.name)) byName.set(tool.name, tool);
-  const all = [...byName.values()].slice(0, OFFERED_TOOLS_MAX);
+  const whyNot = (name: string): string | null => {
+    if (name.length > OFFERED_NAME_MAX) return `its name has ${name.length} characters`;
+    if (byName.has(name)) return 'another one has the same name';
+    return byName.size < OFFERED_TOOLS_MAX ? null : `there are more than ${OFFERED_TOOLS_MAX}`;
+  };
+  for (const tool of remote) {
+    const why = whyNot(tool.name);
+    if (why === null) byName.set(tool.name, tool);
+    else leftOut.push(`the tool ${shortName(tool.name)} is left out: ${why}`);
+  }
+  const all = [...byName.values()];
   const needsTask = ({ execution }: RemoteTool): boolean => execution?.taskSupport === 'required';
   const needTasks = all.filter(needsTask).map(({ name }) => name);
   for (const name of needTasks)
@@ -148,6 +160,7 @@ export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
   return {
     tools: tools.toSorted((one, next) => (one.name < next.name ? -1 : 1)),
     notes,
+    leftOut,
     needTasks,
   };
 };

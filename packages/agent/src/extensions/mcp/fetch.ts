@@ -4,17 +4,20 @@
  * body is copied from stream to stream, whichever kind each of them is.
  *
  * A server may answer with a stream of events, of which one is the answer to the request. If the
- * stream is cut off before, the package resumes it, or waits for ever: that is repaired here.
+ * stream is cut off before, the package resumes it, or waits for ever: that is repaired here. Each
+ * answer gets a form that the package takes (server-messages.ts).
  *
- * From top to bottom: `mcpFetch`; bodies and answers; and `EventStreams`, the streams that were cut
- * off.
+ * From top to bottom: `mcpFetch`; bodies and answers; `EventStreams`, the streams that were cut
+ * off; and what is known of a request whose answer does not come.
  */
 
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { attempt, attemptNow } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { createFetch } from '../../platform/http.js';
+import { isTable } from '../../platform/untrusted-input.js';
 import type { LeanReadable } from '../../platform/web-streams.js';
+import type { ServerMessages } from './server-messages.js';
 
 /**
  * Longest answer that is read at once: a list of tools, or the metadata of a login. Streams of
@@ -22,15 +25,27 @@ import type { LeanReadable } from '../../platform/web-streams.js';
  */
 const ANSWER_BYTES_MAX = 16 << 20;
 
-/** A fetch for the connections to one server. */
+/**
+ * Lets Node notice which connections the server has ended. A request over one of those would fail,
+ * and nobody would know whether the server has begun it. The second turn is sure to look.
+ */
+const noticeEnds = async (): Promise<void> => {
+  for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+/** A fetch for the connections to one server. `messages`: gives its answers a known form. */
 export const mcpFetch = (
   environment: ProcessEnvironment,
-  bytesMax = ANSWER_BYTES_MAX,
+  messages: ServerMessages | null = null,
 ): FetchLike => {
   const send = createFetch(environment);
-  const streams = new EventStreams();
+  const streams = new EventStreams(messages);
   return async (url, init = {}) => {
-    const interrupted = streams.interruptedRequest(new Headers(init.headers).get('last-event-id'));
+    const requestHeaders = new Headers(init.headers);
+    const interrupted = streams.interruptedRequest(requestHeaders.get('last-event-id'));
+    const request = parseRequest(init.body);
+    messages?.sent(request);
+    await noticeEnds();
     const sent = await attempt(() => sendWith(send, url, init));
     if (sent.kind === 'fault') {
       const { fault } = sent;
@@ -38,7 +53,7 @@ export const mcpFetch = (
       if (init.signal?.aborted === true || !('code' in fault)) throw fault;
       if (interrupted !== null && streams.giveUpAfter(interrupted, String(fault.code)))
         return lostAnswer(String(url), interrupted.id);
-      throw new ConnectionLost(fault.message || String(fault.code), { cause: fault });
+      throw lostConnection(fault, String(fault.code));
     }
     const response = sent.value;
     const { ok, status, statusText, headers } = response;
@@ -51,9 +66,18 @@ export const mcpFetch = (
       await attempt(() => response.body.cancel()); // nobody reads it
       return lostAnswer(String(url), interrupted.id);
     }
-    // The package reads errors of logins only from a real Response.
-    if (status >= 400) return failedAnswer(response, bytesMax);
-    const ending = isEvents ? streams.follow(interrupted, init.body) : null;
+    if (status >= 400) {
+      const text = await readAtMost(response);
+      if (
+        request !== null &&
+        requestHeaders.has('mcp-session-id') &&
+        isForgotten(status, text, request.id)
+      )
+        throw new NotDelivered('it has forgotten the session');
+      // The package reads errors of logins only from a real Response.
+      return failedAnswer(response, text);
+    }
+    const ending = isEvents ? streams.follow(interrupted?.id ?? request?.id ?? null) : null;
     return asResponse({
       ok,
       status,
@@ -64,15 +88,18 @@ export const mcpFetch = (
       get body() {
         return bodyStream(response.body, ending);
       },
-      text: () => readAtMost(response, bytesMax),
-      json: async (): Promise<unknown> => JSON.parse(await readAtMost(response, bytesMax)),
+      text: () => readAtMost(response),
+      async json(): Promise<unknown> {
+        const answer: unknown = JSON.parse(await readAtMost(response));
+        return messages?.read(answer) ?? answer;
+      },
     });
   };
 };
 
 // ---- Bodies and answers ----
 
-/** A body for the package. `ending`: scans its pieces for ids, and may add a last piece. */
+/** A body for the package. `ending`: changes its pieces, and may add a last one. */
 const bodyStream = (
   body: LeanReadable<Uint8Array>,
   ending: EventsEnding | null,
@@ -83,8 +110,7 @@ const bodyStream = (
       const read = await attempt(() => reader.read());
       if (read.kind === 'fault' && ending === null) throw read.fault;
       if (read.kind === 'done' && !read.value.done) {
-        ending?.scan(read.value.value);
-        controller.enqueue(read.value.value);
+        controller.enqueue(ending?.pass(read.value.value) ?? read.value.value);
         return;
       }
       const last = ending?.finish() ?? null;
@@ -117,8 +143,8 @@ const lostAnswer = (url: string, id: string | number): Response =>
     }),
   });
 
-/** Reads a whole answer. Rejects if it is longer than that. */
-const readAtMost = async ({ body }: LeanResponse, bytesMax: number): Promise<string> => {
+/** Reads a whole answer. Rejects if it is longer than ANSWER_BYTES_MAX. */
+const readAtMost = async ({ body }: LeanResponse): Promise<string> => {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
   const reader = body.getReader();
@@ -126,24 +152,19 @@ const readAtMost = async ({ body }: LeanResponse, bytesMax: number): Promise<str
     const { done, value } = await reader.read();
     if (done) return Buffer.concat(pieces).toString('utf8');
     bytes += value.length;
-    if (bytes > bytesMax) {
+    if (bytes > ANSWER_BYTES_MAX) {
       await attempt(() => reader.cancel()); // the reason below is the one to report
-      throw new Error(`its answer is longer than ${bytesMax / (1 << 20)} MB`);
+      throw new Error(`its answer is longer than ${ANSWER_BYTES_MAX / (1 << 20)} MB`);
     }
     pieces.push(value);
   }
 };
 
-/** An answer with an error status, read as a whole. */
-const failedAnswer = async (response: LeanResponse, bytesMax: number): Promise<Response> => {
-  const { status, statusText, headers } = response;
+/** An answer with an error status, and its text. */
+const failedAnswer = ({ status, statusText, headers }: LeanResponse, text: string): Response => {
   const named = READ_FROM_ERRORS.map((name) => [name, headers.get(name) ?? ''] as const);
   const responseHeaders = Object.fromEntries(named.filter(([, value]) => value !== ''));
-  return new Response(await readAtMost(response, bytesMax), {
-    status,
-    statusText,
-    headers: responseHeaders,
-  });
+  return new Response(text, { status, statusText, headers: responseHeaders });
 };
 
 type Send = ReturnType<typeof createFetch>;
@@ -173,10 +194,15 @@ type RequestId = string | number;
  *    failures may pass, so the package tries once more.
  */
 class EventStreams {
+  readonly #messages: ServerMessages | null;
   /** Requests whose streams were cut off, by the ids of their last events. */
   readonly #cut = new Map<string, RequestId>();
   /** Those of which one attempt to resume the stream has failed. */
   readonly #failedOnce = new Set<RequestId>();
+
+  constructor(messages: ServerMessages | null) {
+    this.#messages = messages;
+  }
 
   /** The request whose stream is asked for again; null if it is another one. */
   interruptedRequest(lastEventId: string | null): InterruptedRequest | null {
@@ -197,37 +223,63 @@ class EventStreams {
     return givesUp;
   }
 
-  /**
-   * Follows the stream that answers a request: the interrupted one, or the one in `body`. Null if
-   * it answers none.
-   */
-  follow(interrupted: InterruptedRequest | null, body: unknown): EventsEnding | null {
-    const id = interrupted?.id ?? (typeof body === 'string' ? parseRequestId(body) : null);
+  /** Follows the stream that answers the request `id`. Null if it answers none. */
+  follow(id: RequestId | null): EventsEnding | null {
     if (id === null) return null;
     const decoder = new TextDecoder();
     /** The last line so far, which the next piece may go on with. */
     let unfinished = '';
+    /** The last piece ended within a line break of two characters, or with one of them. */
+    let isAfterReturn = false;
+    /** The lines of the event so far. */
+    let event: string[] = [];
     /** The ids of the last two events. */
     let ids: readonly string[] = [];
     this.#failedOnce.delete(id);
     return {
-      scan(piece) {
-        const [first = '', ...more] = decoder.decode(piece, { stream: true }).split(/\r\n|\n|\r/);
+      pass: (piece) => {
+        const text = decoder.decode(piece, { stream: true });
+        const [first = '', ...more] = (
+          isAfterReturn && text.startsWith('\n') ? text.slice(1) : text
+        ).split(/\r\n|\n|\r/);
+        if (text !== '') isAfterReturn = text.endsWith('\r');
         const lines = [unfinished + first, ...more];
         unfinished = lines.pop() ?? '';
+        const passed: string[] = [];
         for (const line of lines) {
+          event.push(line);
           const [, eventId] = EVENT_ID.exec(line) ?? [];
           // Two are remembered: the last may belong to an event that is cut off, and then the
           // package names the one before.
           if (eventId !== undefined) ids = [...ids.slice(-1), eventId];
+          if (line !== '') continue;
+          passed.push(this.#readEvent(event));
+          event = [];
         }
+        return Buffer.from(passed.join(''));
       },
       finish: () => {
         for (const eventId of ids) this.#remember(eventId, id);
         // With an id the package resumes the stream. Without one it would wait for ever.
-        return ids.length > 0 ? null : lostEvent(id);
+        if (ids.length > 0) return null;
+        return Buffer.concat([
+          Buffer.from(this.#readEvent([...event, unfinished, ''])),
+          lostEvent(id),
+        ]);
       },
     };
+  }
+
+  /** An event as the package takes it. `lines`: to the empty one at its end. */
+  #readEvent(lines: readonly string[]): string {
+    const whole = `${lines.join('\n')}\n`;
+    const data = lines.flatMap((line) => EVENT_DATA.exec(line)?.[1] ?? []);
+    const parsed = attemptNow((): unknown => JSON.parse(data.join('\n')));
+    if (this.#messages === null || parsed.kind === 'fault') return whole;
+    const others = lines.filter((line) => line !== '' && !EVENT_DATA.test(line));
+    return [...others, `data: ${JSON.stringify(this.#messages.read(parsed.value))}`, '', ''].join(
+      '\n',
+    );
   }
 
   #remember(eventId: string, id: RequestId): void {
@@ -240,8 +292,8 @@ class EventStreams {
 
 /** What follows the last piece of an answer that is a stream of events. */
 type EventsEnding = {
-  /** Remembers the last ids of events in the piece. */
-  scan(piece: Uint8Array): void;
+  /** The events that end in the piece, as the package takes them. Remembers the last ids. */
+  pass(piece: Uint8Array): Uint8Array;
   /** The stream has ended: remembers how to resume it. Returns what to add to it, or null. */
   finish(): Uint8Array | null;
 };
@@ -255,22 +307,22 @@ const CUT_MAX = 100;
 /** Failures that pass: the package may try again. */
 const PASSING_STATUS: ReadonlySet<number> = new Set([401, 403, 408, 429, 500, 502, 503, 504]);
 
-/** The id of a request; null for other messages. */
-const parseRequestId = (body: string): RequestId | null => {
+type SentRequest = { readonly id: RequestId; readonly method: unknown };
+
+/** A request from its body; null for other messages. */
+const parseRequest = (body: unknown): SentRequest | null => {
+  if (typeof body !== 'string') return null;
   const parsed = attemptNow((): unknown => JSON.parse(body));
-  const message = parsed.kind === 'done' ? parsed.value : null;
-  if (
-    typeof message !== 'object' ||
-    message === null ||
-    !('id' in message) ||
-    !('method' in message)
-  )
-    return null;
-  return typeof message.id === 'string' || typeof message.id === 'number' ? message.id : null;
+  const message = parsed.kind === 'done' && isTable(parsed.value) ? parsed.value : {};
+  const { id, method } = message;
+  const isRequest = (typeof id === 'string' || typeof id === 'number') && method !== undefined;
+  return isRequest ? { ...message, id, method } : null;
 };
 
 /** A line with the id of an event. */
 const EVENT_ID = /^id: ?(.+)$/;
+/** A line with data of an event. */
+const EVENT_DATA = /^data(?:: ?(.*))?$/s;
 
 /** The event that tells a request that its answer will not come. */
 const lostEvent = (id: RequestId): Uint8Array => {
@@ -278,8 +330,43 @@ const lostEvent = (id: RequestId): Uint8Array => {
   return Buffer.from(`\n\nevent: message\ndata: ${JSON.stringify(error)}\n\n`);
 };
 
-/** The connection to a server over HTTP ended before the answer. */
+// ---- Requests whose answer does not come ----
+
+/** The connection to a server ended before the answer. Whether it has begun is not known. */
 class ConnectionLost extends Error {}
+
+/**
+ * A request that its server has not begun: it may be sent again. This is known where there was no
+ * connection (it was refused, or the stdin of the server is closed), and where the server has
+ * refused the request since it does not know the session any more.
+ */
+export class NotDelivered extends ConnectionLost {}
+
+/** Errors before there is a connection. */
+const BEFORE_CONNECTION: ReadonlySet<string> = new Set(
+  'ECONNREFUSED ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH EHOSTDOWN ENETDOWN'.split(' '),
+);
+
+const lostConnection = (fault: Error, code: string): ConnectionLost => {
+  const isBefore = BEFORE_CONNECTION.has(code) || Reflect.get(fault, 'syscall') === 'connect';
+  const [message, cause] = [fault.message || code, { cause: fault }];
+  return isBefore ? new NotDelivered(message, cause) : new ConnectionLost(message, cause);
+};
+
+/**
+ * Whether a server has refused a request since it does not know its session.
+ *
+ * 1. 404: the specification says so, and asks for a new session. 410 says the same.
+ * 2. 400 and 422: many servers answer so. It may also be what the method itself answers; then the
+ *    error has the id of the request, and does not speak of a session.
+ */
+const isForgotten = (status: number, text: string, id: RequestId): boolean => {
+  if (status === 404 || status === 410) return true;
+  if (status !== 400 && status !== 422) return false;
+  const parsed = attemptNow((): unknown => JSON.parse(text));
+  const isOfRequest = parsed.kind === 'done' && isTable(parsed.value) && parsed.value.id === id;
+  return !isOfRequest || /session|initiali[sz]e/i.test(text);
+};
 
 /** Code of the answer that takes the place of one that never came. Servers use other codes. */
 const LOST_CODE = -32_097;

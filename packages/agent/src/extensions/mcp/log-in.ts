@@ -31,11 +31,11 @@ import { isSameSecret } from '../../platform/untrusted-input.js';
 import { mcpFetch } from './fetch.js';
 import type { HttpServer } from './server-config.js';
 import {
+  changeLogin,
   configuredClient,
   NO_LOGIN,
   readLogin,
   type StoredLogin,
-  writeLogin,
 } from './server-secrets.js';
 
 export type LoginResult =
@@ -458,8 +458,10 @@ class StoredLoginProvider implements LoginProvider {
     await this.#store({ tokens, pending: null, wantedScope: null });
   }
 
-  redirectToAuthorization(address: URL): void {
+  async redirectToAuthorization(address: URL): Promise<void> {
     this.address = address;
+    // Some authorization servers want it again when the tokens are renewed.
+    await this.#store({ askedScope: address.searchParams.get('scope') });
   }
 
   async saveCodeVerifier(verifier: string): Promise<void> {
@@ -511,8 +513,11 @@ class StoredLoginProvider implements LoginProvider {
   }
 
   async #store(change: Partial<StoredLogin>): Promise<void> {
-    this.stored = { ...this.stored, ...change };
-    await writeLogin(this.#stateFolder, this.#server, this.stored);
+    await changeLogin(this.#stateFolder, this.#server, async ({ tokens }) => {
+      // A session may have renewed the tokens meanwhile: the old ones must not come back.
+      this.stored = { ...this.stored, tokens, ...change };
+      return this.stored;
+    });
   }
 }
 

@@ -1,17 +1,21 @@
 /**
  * The secrets of MCP servers. From top to bottom: those in their settings (`serverSecrets`); all of
  * them under names (`secretsByName`); a server's settings without them, as they are shown; and the
- * stored logins (`readLogin`, `writeLogin`).
+ * stored logins (`readLogin`, `changeLogin`).
  */
 
 import { createHash } from 'node:crypto';
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import type {
   OAuthDiscoveryState,
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client';
+import { JournalError } from '../../journal/journal-error.js';
+import { acquireLock, type Lock } from '../../journal/lock.js';
+import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { readRegularSync, writePrivate } from '../../platform/files.js';
 import { parseBounded } from '../../platform/untrusted-input.js';
@@ -150,6 +154,8 @@ export const shownStart = (server: McpServer): string => {
  * 2. Registration and tokens belong to the authorization server that has issued them, and are never
  *    sent to another one.
  * 3. A missing or faulty file means that there is no login.
+ * 4. Whoever changes it holds the lock beside it, from reading to writing. A refresh token is used
+ *    once: many authorization servers end the login of whoever sends it twice.
  */
 
 /** A pending login, until its redirect comes. */
@@ -176,6 +182,11 @@ export type StoredLogin = {
    * server has refused a request since. Null: nothing was refused.
    */
   readonly wantedScope: string | null;
+  /**
+   * The scopes that the last login has asked for; null if it named none. Absent: not known, since
+   * an earlier version has stored the login.
+   */
+  readonly askedScope?: string | null;
 };
 
 export const NO_LOGIN: StoredLogin = {
@@ -220,17 +231,57 @@ export const readLogin = (stateFolder: string, server: HttpServer): StoredLogin 
   return parsed.kind === 'ok' && isLogin(parsed.value) ? parsed.value : NO_LOGIN;
 };
 
-export const writeLogin = (
+/** How long another process may take to change the login, and the pauses between looks, in ms. */
+const [LOCK_WAIT_MS, LOCK_PAUSE_MS] = [40_000, 25];
+
+/** Works while no other process changes the login. */
+const underLock = async <T>(file: string, work: () => Promise<T>): Promise<T> => {
+  const lock = await lockLogin(file);
+  try {
+    return await work();
+  } finally {
+    await lock.release();
+  }
+};
+
+const lockLogin = async (file: string): Promise<Lock> => {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const until = performance.now() + LOCK_WAIT_MS;
+  for (;;) {
+    const locked = await attempt(() => acquireLock(`${file}.lock`));
+    if (locked.kind === 'done') return locked.value;
+    const { fault } = locked;
+    const isHeld = fault instanceof JournalError && fault.kind === 'locked';
+    if (!isHeld || performance.now() > until)
+      throw new Error(`its login can't be changed: ${fault.message}`, { cause: fault });
+    await pause(LOCK_PAUSE_MS);
+  }
+};
+
+/**
+ * Changes the login while no other process does. `change` gets it as it is stored then, and what it
+ * returns is stored; null leaves it as it is.
+ */
+export const changeLogin = async (
   stateFolder: string,
   server: HttpServer,
-  login: StoredLogin,
-): Promise<void> => writePrivate(loginPath(stateFolder, server), JSON.stringify(login));
+  change: (login: StoredLogin) => Promise<StoredLogin | null>,
+): Promise<void> => {
+  const file = loginPath(stateFolder, server);
+  await underLock(file, async () => {
+    const changed = await change(readLogin(stateFolder, server));
+    if (changed !== null) await writePrivate(file, JSON.stringify(changed));
+  });
+};
 
 /** Forgets the login. Resolves with whether there was one. */
 export const removeLogin = async (stateFolder: string, server: HttpServer): Promise<boolean> => {
-  const had = readLogin(stateFolder, server).tokens !== null;
-  await rm(loginPath(stateFolder, server), { force: true });
-  return had;
+  const file = loginPath(stateFolder, server);
+  return underLock(file, async () => {
+    const had = readLogin(stateFolder, server).tokens !== null;
+    await rm(file, { force: true });
+    return had;
+  });
 };
 
 /** The secrets of a login, which must not stand in a journal, a log or an output. */

@@ -226,14 +226,16 @@ const createToolsListener = (
   served: () => OpenServer,
   { stateFolder, warn, joining }: Pick<ServersOptions, 'stateFolder' | 'warn' | 'joining'>,
   phase: Phase,
+  tellLeftOut: (lines: readonly string[]) => void,
 ): ((remote: readonly RemoteTool[]) => Promise<void>) => {
   const reported = new Set<string>();
   let storing: Promise<unknown> = Promise.resolve(); // one after the other: the last list stays
   return async (remote) => {
     // `tools`: safe to declare. `needTasks`: names of those that are left out.
-    const { tools, needTasks } = offeredTools(remote);
+    const { tools, leftOut, needTasks } = offeredTools(remote);
     const { known, isNew, connection } = served();
     const { server } = connection;
+    tellLeftOut(leftOut);
     const change = describeChange(server.name, known, tools);
     served().known = tools;
     if (change === null) return;
@@ -258,6 +260,29 @@ const createToolsListener = (
   };
 };
 
+/**
+ * Tells the user which members of a server's lists are left out: one line each, once a session.
+ * `lines`: those of which the server's connection does not know.
+ */
+const createLeftOutTeller = (
+  served: () => OpenServer,
+  warn: (text: string) => void,
+): ((lines: readonly string[]) => void) => {
+  const told = new Set<string>();
+  return (lines) => {
+    const { connection } = served();
+    const { name } = connection.server;
+    const untold = [...connection.leftOut(), ...lines].filter((line) => !told.has(line));
+    for (const line of untold.slice(0, NAMES_MAX)) warn(`the MCP server ${name}: ${line}`);
+    if (untold.length > NAMES_MAX)
+      warn(
+        `the MCP server ${name}: ${untold.length - NAMES_MAX} more are left out. ` +
+          `pawl mcp test ${name} names them`,
+      );
+    for (const line of untold) told.add(line);
+  };
+};
+
 /** A server of the session. It is not connected yet. */
 const openServer = (
   server: McpServer,
@@ -266,11 +291,13 @@ const openServer = (
   asker: ServerAsker,
 ): OpenServer => {
   const { stateFolder, warn, joining, ...connecting } = options;
-  const learn = createToolsListener(() => served, options, phase);
+  const tellLeftOut = createLeftOutTeller(() => served, warn);
+  const learn = createToolsListener(() => served, options, phase, tellLeftOut);
   const onTools = (tools: readonly RemoteTool[]): void => {
     served.learning = learn(tools);
   };
   const onOffers = (remote: RemoteOffers): void => {
+    tellLeftOut([]);
     const offers = safeOffers(remote); // cut, and without what can't be listed
     if (JSON.stringify(offers) === JSON.stringify(served.offers)) return;
     served.offers = offers;

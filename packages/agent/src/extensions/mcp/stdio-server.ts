@@ -1,8 +1,8 @@
 /**
  * A connection to a server that we start, by lines on its stdin and stdout.
  *
- * 1. The server gets a new process group. Closing ends the whole group, and so does the end of this
- *    program, also if it is killed.
+ * 1. The server gets a new process group. Closing ends the whole group and all other processes that
+ *    the server has started, and so does the end of this program; if it is killed, only the group.
  * 2. Lines that are no messages are logged and ignored, up to a limit: then the server is ended.
  *
  * From top to bottom: the connection (`StdioTransport`); and how the server becomes a process
@@ -10,10 +10,12 @@
  */
 
 import type { ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import type { PreparedCommand } from '../../command/command-sandbox.js';
+import { endTree, killNow, MARKER, type ProcessRoot } from '../../command/end-processes.js';
 import { createSessionSandbox } from '../../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import {
@@ -26,10 +28,12 @@ import {
   atExit,
   guardedStart,
   guardPipe,
+  readProcessStat,
   SYSTEM_SHELL,
   startProgram,
   systemBash,
 } from '../../platform/start-program.js';
+import { NotDelivered } from './fetch.js';
 import type { StdioServer } from './server-config.js';
 import type { ServerLog } from './server-log.js';
 
@@ -49,6 +53,8 @@ type StdioOptions = {
   readonly log: ServerLog;
   /** Aborted when nobody wants the connection any more: then the server is not started. */
   readonly signal: AbortSignal;
+  /** Called with each message before it is sent. */
+  sent(message: JSONRPCMessage): void;
   /** Parses a line; throws if it is no message. */
   parse(line: string): JSONRPCMessage;
 };
@@ -60,6 +66,8 @@ export class StdioTransport implements Transport {
   onmessage?: (message: JSONRPCMessage) => void;
   readonly #options: StdioOptions;
   #child: ChildProcess | null = null;
+  /** By which its processes are found. */
+  #root: ProcessRoot | null = null;
   /** The line whose end has not come yet, and its length. */
   #pieces: Buffer[] = [];
   #bytes = 0;
@@ -85,17 +93,25 @@ export class StdioTransport implements Transport {
       throw new Error('nobody waits for the server any more');
     }
     const { program, words, folder, environment, descriptors, isGuarded } = prepared;
+    const marker = randomUUID();
+    const markers = [environment[MARKER], marker].filter(Boolean).join(' ');
     const child = startProgram(program, words, {
       cwd: folder,
-      env: environment,
+      env: { ...environment, [MARKER]: markers },
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe', ...descriptors, ...(isGuarded ? (['pipe'] as const) : [])],
     });
     guardPipe(child, prepared); // closes when Pawl ends, and then the guard ends the server
     prepared.started();
     this.#child = child;
+    if (child.pid !== undefined)
+      this.#root = {
+        pid: child.pid,
+        marker,
+        startedAt: Number(readProcessStat(child.pid).started),
+      };
     // `forget` takes it back.
-    const forget = atExit(() => this.#kill('SIGKILL'));
+    const forget = atExit(() => this.#killAll());
     const { promise: ended, resolve: end } = withResolver();
     this.#ended = ended;
 
@@ -107,7 +123,8 @@ export class StdioTransport implements Transport {
     child.once('exit', (code, signal) => {
       this.#why ??=
         signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`;
-      this.#kill('SIGKILL');
+      this.#killAll();
+      this.#root = null; // its number may be used again
       forget();
       void prepared.finish((line) => log.add(`${line}\n`)).then(end);
     });
@@ -125,7 +142,8 @@ export class StdioTransport implements Transport {
 
   send(message: JSONRPCMessage): Promise<void> {
     const { stdin } = this.#child ?? {};
-    if (!stdin?.writable) return Promise.reject(new Error('it does not read any more'));
+    if (!stdin?.writable) return Promise.reject(new NotDelivered('it does not read any more'));
+    this.#options.sent(message);
     return new Promise((resolve, reject) => {
       stdin.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
     });
@@ -135,9 +153,11 @@ export class StdioTransport implements Transport {
     const child = this.#child;
     if (child === null) return;
     child.stdin?.end();
-    if (!(await this.#endsWithin(GRACE_MS))) this.#kill('SIGTERM');
-    if (!(await this.#endsWithin(GRACE_MS))) this.#kill('SIGKILL');
-    this.#kill('SIGKILL'); // the rest of its group
+    if (!(await this.#endsWithin(GRACE_MS))) {
+      this.#kill('SIGTERM');
+      await this.#endsWithin(GRACE_MS);
+    }
+    if (this.#root !== null) await endTree(this.#root);
     child.stdout?.destroy();
     child.stderr?.destroy();
   }
@@ -161,6 +181,11 @@ export class StdioTransport implements Transport {
     } catch {
       // the group has already ended
     }
+  }
+
+  /** Kills all that it has started, also what has left its group. */
+  #killAll(): void {
+    if (this.#root !== null) killNow(this.#root);
   }
 
   /** Divides stdout into lines. */
@@ -202,7 +227,7 @@ export class StdioTransport implements Transport {
     this.#pieces = [];
     this.#bytes = 0;
     this.#child?.stdout?.destroy();
-    this.#kill('SIGKILL');
+    this.#killAll();
   }
 }
 
@@ -247,8 +272,11 @@ export const prepareServer = (server: StdioServer, place: Place): Promise<Prepar
     : prepareSandboxed(server, level, place);
 };
 
-/** What a server gets of our environment, as in the official package. Never a key. */
-const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
+/**
+ * What a server gets of our environment, as in the official package. Never a key. If this Pawl runs
+ * in a command of another one, that one must find the server by its marker.
+ */
+const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR', MARKER];
 
 const serverEnvironment = (
   { env }: StdioServer,

@@ -109,14 +109,25 @@ export const createMcpTool = (
   const declaration = createDeclarationMemory(declared, connection, place);
   const run = async (
     input: JsonObject,
-    { signal, force, blobs, progress, sending, whileAsking = (asked) => asked }: ToolContext,
+    {
+      signal,
+      force,
+      blobs,
+      progress,
+      sending,
+      extend,
+      whileAsking = (asked) => asked,
+    }: ToolContext,
   ): Promise<ToolOutcome> => {
     await declaration.store(); // the call was allowed with the tool as it is declared now
     const either = AbortSignal.any([signal, force]);
     const called = await attempt(() =>
       connection.call(name, input, {
         signal: either,
-        onProgress: progress,
+        onProgress(text) {
+          extend?.();
+          progress(text);
+        },
         whileAsking,
         ...(sending === undefined ? {} : { onSend: sending }),
       }),
@@ -160,46 +171,117 @@ export const createMcpTool = (
 
 // ---- The result as text and pictures for the model ----
 
-/** A part of a result: text, or text about a picture with the picture. */
-type Piece = { readonly text: string; readonly image?: Image };
-
 const decodeBase64 = (base64: string): Buffer => Buffer.from(base64, 'base64');
 
-const readPicture = async (base64: string, name: string, blobs: Blobs): Promise<Piece> => {
-  const stored = await keepPicture(decodeBase64(base64), blobs);
-  if (stored.kind === 'none')
-    return { text: `[${name} is not shown: models take PNG, JPEG, GIF and WebP]` };
-  if (stored.kind !== 'stored') return { text: `[${name} is not shown: ${stored.why}]` };
-  const { width, height } = stored.picture;
-  return { text: `[${name}, ${width} x ${height}]`, image: stored.image };
+/**
+ * How the base64 of a picture begins, in each format that models take. It may be a data URL, and
+ * some servers write `\/` for `/` in JSON.
+ */
+const PICTURE_START =
+  /(?:data:image\\?\/[\w.+-]{1,40};base64,)?(iVBORw0KGgo|\\?\/9j\\?\/|R0lGOD|UklGR)/g;
+/** A part of base64: letters, or a break after a whole line, as it stands in a text or in JSON. */
+const BASE64_PART = /[\w+/-]{1,4096}|\\\/|(?<=[\w+/-]{60})(?:\\r)?(?:\\n)|(?<=[\w+/-]{60})\r?\n/y;
+/** Shorter ones stay as they are. */
+const PICTURE_TEXT_MIN = 100;
+
+/** Where the base64 that goes on at `from` ends. */
+const endOfBase64 = (text: string, from: number): number => {
+  let end = from;
+  for (;;) {
+    BASE64_PART.lastIndex = end;
+    const part = BASE64_PART.exec(text)?.[0];
+    if (part === undefined) break;
+    end += part.length;
+  }
+  const [padding = ''] = /^={1,2}/.exec(text.slice(end, end + 2)) ?? [];
+  return end + padding.length;
 };
+
+/**
+ * The pictures of one result. Each is stored once, wherever it stands: in a block, in structured
+ * content, or as base64 in a text, which would cost the model thousands of tokens.
+ */
+class ResultPictures {
+  readonly images: Image[] = [];
+  readonly #blobs: Blobs;
+  /** Added to the words for each picture. */
+  readonly #suffix: string;
+  /** The words for each picture so far, by its hash. */
+  readonly #seen = new Map<string, string>();
+
+  constructor(blobs: Blobs, suffix: string) {
+    this.#blobs = blobs;
+    this.#suffix = suffix;
+  }
+
+  /** Words in place of a picture; null if the bytes are none that models take. */
+  async add(bytes: Buffer, name: string): Promise<string | null> {
+    const key = createHash('sha256').update(bytes).digest('hex');
+    const before = this.#seen.get(key);
+    if (before !== undefined) return `[${before}, as above]`;
+    const stored = await keepPicture(bytes, this.#blobs);
+    if (stored.kind === 'none') return null;
+    if (stored.kind !== 'stored') return `[${name} is not shown: ${stored.why}]`;
+    const { width, height } = stored.picture;
+    const words = `${name}, ${width} x ${height}${this.#suffix}`;
+    this.images.push(stored.image);
+    this.#seen.set(key, words);
+    return `[${words}]`;
+  }
+
+  /** The text with words in place of the pictures in it. */
+  async takeFrom(text: string): Promise<string> {
+    const parts: string[] = [];
+    let done = 0;
+    for (const found of text.matchAll(PICTURE_START)) {
+      const [whole, start = ''] = found;
+      const from = found.index + whole.length - start.length;
+      if (found.index < done) continue; // within the picture before
+      const end = endOfBase64(text, from);
+      if (end - from < PICTURE_TEXT_MIN) continue;
+      const base64 = text.slice(from, end).replace(/\\[rn]|[\\\s]/g, '');
+      const words = await this.add(decodeBase64(base64), 'picture');
+      if (words === null) continue;
+      parts.push(text.slice(done, found.index), words);
+      done = end;
+    }
+    return parts.join('') + text.slice(done);
+  }
+}
+
+const readPicture = async (
+  base64: string,
+  name: string,
+  pictures: ResultPictures,
+): Promise<string> =>
+  (await pictures.add(decodeBase64(base64), name)) ??
+  `[${name} is not shown: models take PNG, JPEG, GIF and WebP]`;
 
 const resourceText = (uri: string, mimeType: string | undefined): string =>
   `resource ${uri}${mimeType === undefined ? '' : ` (${mimeType})`}`;
 
-const readBlock = async (block: ContentBlock, blobs: Blobs): Promise<Piece> => {
+const readBlock = async (block: ContentBlock, pictures: ResultPictures): Promise<string> => {
   switch (block.type) {
     case 'text':
-      return { text: block.text };
+      return pictures.takeFrom(block.text);
     case 'image':
-      return readPicture(block.data, `picture ${block.mimeType}`, blobs);
+      return readPicture(block.data, `picture ${block.mimeType}`, pictures);
     case 'audio':
-      return {
-        text: `[audio ${block.mimeType}, ${decodeBase64(block.data).length} bytes, is not shown]`,
-      };
+      return `[audio ${block.mimeType}, ${decodeBase64(block.data).length} bytes, is not shown]`;
     case 'resource_link': {
       const about = block.description === undefined ? '' : `: ${block.description}`;
-      return { text: `[${resourceText(block.uri, block.mimeType)} ${block.name}${about}]` };
+      return `[${resourceText(block.uri, block.mimeType)} ${block.name}${about}]`;
     }
     case 'resource': {
       const { resource } = block;
       const name = resourceText(resource.uri, resource.mimeType);
-      if ('text' in resource) return { text: `[${name}]\n${resource.text}` };
-      if (resource.mimeType?.startsWith('image/')) return readPicture(resource.blob, name, blobs);
-      return { text: `[${name}, ${decodeBase64(resource.blob).length} bytes, is not shown]` };
+      if ('text' in resource) return `[${name}]\n${await pictures.takeFrom(resource.text)}`;
+      if (resource.mimeType?.startsWith('image/'))
+        return readPicture(resource.blob, name, pictures);
+      return `[${name}, ${decodeBase64(resource.blob).length} bytes, is not shown]`;
     }
     default:
-      return { text: `[a part of an unknown type is not shown]` };
+      return block satisfies never;
   }
 };
 
@@ -208,15 +290,18 @@ const toOutcome = async (
   { content, structuredContent, isError }: CallToolResult,
   blobs: Blobs,
 ): Promise<ToolOutcome> => {
-  const pieces: Piece[] = [];
-  for (const block of content) pieces.push(await readBlock(block, blobs));
+  // only a call that ended ok has pictures for the model
+  const pictures = new ResultPictures(blobs, isError === true ? ', is not shown' : '');
+  const pieces: string[] = [];
+  for (const block of content) pieces.push(await readBlock(block, pictures));
   // Servers repeat structured content as text, for clients that do not know it.
-  if (structuredContent !== undefined && !content.some(({ type }) => type === 'text'))
-    pieces.push({ text: JSON.stringify(structuredContent, null, 2) });
-  const text = pieces.map((piece) => piece.text).join('\n');
+  const hasText = content.some((block) => block.type === 'text' && block.text.trim() !== '');
+  if (structuredContent !== undefined && !hasText)
+    pieces.push(await pictures.takeFrom(JSON.stringify(structuredContent, null, 2)));
+  const text = pieces.join('\n');
   if (isError === true)
     return { status: 'failed', text: text || 'the server says that the call failed' };
-  const images = pieces.flatMap(({ image }) => (image === undefined ? [] : [image]));
+  const { images } = pictures;
   return { status: 'ok', text: text || '[no output]', ...(images.length === 0 ? {} : { images }) };
 };
 

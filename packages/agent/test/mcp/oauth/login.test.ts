@@ -1,9 +1,13 @@
 import '../../../../../test/own-process.js';
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { bundleProgram } from '../../../../../test/bundled-program.js';
 import { atEnd, temporaryFolder } from '../../../../../test/temporary-folder.js';
+import { until } from '../../../../../test/until.js';
 import { type Connection, createConnection } from '../../../src/extensions/mcp/connection.js';
 import {
   beginLogin,
@@ -16,6 +20,7 @@ import {
 } from '../../../src/extensions/mcp/log-in.js';
 import { expandVariables, type HttpServer } from '../../../src/extensions/mcp/server-config.js';
 import {
+  changeLogin,
   loginSecrets,
   readLogin,
   removeLogin,
@@ -119,14 +124,54 @@ test('expired tokens are renewed once for several calls, and an ended login is s
   await assert.rejects(connection().listTools(), /it needs a login: pawl mcp login web/);
 });
 
-test('another process that was faster to renew: its tokens are used', async (t) => {
+const CALLER = `
+  import { createConnection } from './packages/agent/src/extensions/mcp/connection.js';
+  const [settings = '', stateFolder = ''] = process.argv.slice(2);
+  const place = { environment: {}, workspace: '/', stateFolder };
+  const connection = createConnection(JSON.parse(settings), place);
+  const options = { signal: new AbortController().signal, onProgress: () => undefined };
+  const { content } = await connection.call('act', {}, options);
+  console.log(JSON.stringify(content));
+  await connection.close();`;
+
+test('four processes with an expired token: it is renewed once, and all four calls are answered', async (t) => {
+  const { issuer, server, options } = await stage(t);
+  await logIn(server.settings, options, agrees);
+  issuer.expire();
+  issuer.seen.length = 0;
+  server.tokens.length = 0;
+  // Until all four have been refused. A renewal more would end the login: it uses a token twice.
+  issuer.beforeRenewal = async () => {
+    await until('four refusals', () => server.tokens.length >= 4);
+  };
+  const program = await bundleProgram(t, { code: CALLER });
+  const words = [program, JSON.stringify(server.settings), options.stateFolder];
+  const calls = Array.from({ length: 4 }, () => promisify(execFile)(process.execPath, words));
+  for (const { stdout } of await Promise.all(calls)) assert.match(stdout, /acted/);
+  assert.deepEqual(issuer.seen, ['/token']);
+});
+
+test('tokens are renewed for the scope that the login has asked for, if it has', async (t) => {
   const { issuer, server, options, connection } = await stage(t);
   await logIn(server.settings, options, agrees);
-  const [one, other] = [connection(), connection()];
-  await Promise.all([one.listTools(), other.listTools()]);
-  issuer.expire();
-  // The refresh token is used up by the first: the second one's request is refused.
-  assert.deepEqual(await Promise.all([act(one), act(other)]), ['acted', 'acted']);
+  const renewWith = async (askedScope: string | null | undefined): Promise<unknown> => {
+    await changeLogin(
+      options.stateFolder,
+      server.settings,
+      async ({ askedScope: _, ...login }) => ({
+        ...login,
+        ...(askedScope === undefined ? {} : { askedScope }),
+      }),
+    );
+    issuer.expire();
+    assert.equal(await act(connection()), 'acted');
+    return issuer.renewed.at(-1);
+  };
+  assert.equal(readLogin(options.stateFolder, server.settings).askedScope, 'read');
+  assert.equal(await renewWith('read'), 'read');
+  assert.equal(await renewWith('read write offline_access'), 'read offline_access');
+  assert.equal(await renewWith(undefined), 'read', 'stored by an earlier version');
+  assert.equal(await renewWith(null), null);
 });
 
 test('requests with another state are answered and forgotten', async (t) => {

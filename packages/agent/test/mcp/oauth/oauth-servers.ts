@@ -59,6 +59,10 @@ export type AuthorizationServer = {
   metadata: object;
   /** Called with each request for tokens; then none is answered. */
   silent: (() => void) | null;
+  /** Each renewal waits for it. */
+  beforeRenewal: () => Promise<void>;
+  /** The scopes that renewals have asked for. */
+  readonly renewed: (string | null)[];
 };
 
 /** `registered`: a client with a secret. Then no other can be registered. */
@@ -93,7 +97,10 @@ export const authorizationServer = async (
     if (form.get('grant_type') === 'refresh_token') {
       const known = refreshTokens.get(form.get('refresh_token') ?? '');
       refreshTokens.delete(form.get('refresh_token') ?? '');
-      return known?.client === client ? issue(client, known.scope) : 'invalid_grant';
+      server.renewed.push(form.get('scope'));
+      if (known?.client === client) return issue(client, known.scope);
+      server.revoke(); // a token that is used twice was stolen
+      return 'invalid_grant';
     }
     const grant = codes.get(form.get('code') ?? '');
     codes.delete(form.get('code') ?? '');
@@ -103,7 +110,8 @@ export const authorizationServer = async (
       return 'invalid_grant';
     return issue(client, grant.scope);
   };
-  const token = (form: URLSearchParams, outgoing: ServerResponse): void => {
+  const token = async (form: URLSearchParams, outgoing: ServerResponse): Promise<void> => {
+    if (form.get('grant_type') === 'refresh_token') await server.beforeRenewal();
     const given = exchange(form);
     if (typeof given === 'string') json(outgoing, 400, { error: given });
     else json(outgoing, 200, given);
@@ -165,6 +173,8 @@ export const authorizationServer = async (
     refuses: false,
     metadata: {},
     silent: null,
+    beforeRenewal: async () => undefined,
+    renewed: [],
     expire: () => server.valid.clear(),
     revoke() {
       server.valid.clear();
