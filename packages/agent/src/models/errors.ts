@@ -35,6 +35,23 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
   };
 };
 
+/** A request that a server understands and does not take. */
+export type Refusal = {
+  /** The server's words. */
+  readonly sentence: string;
+  /** Names of fields that it gives apart from its words. */
+  readonly named: readonly string[];
+};
+
+/** Statuses of a request that is wrong as such. */
+const REFUSED: ReadonlySet<number> = new Set([400, 413, 422]);
+
+/** The refusal that the error tells; null if it is another one. */
+export const readRefusal = (error: unknown): Refusal | null => {
+  const { status, sentence, named } = readSigns(error);
+  return status !== null && REFUSED.has(status) ? { sentence, named } : null;
+};
+
 /** Codes of certificates that are not trusted: a retry does not help. */
 const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
 
@@ -384,15 +401,17 @@ type ErrorSigns = {
   readonly headers: Readonly<Record<string, string>>;
   /** Delay before a retry as the body names it: `12s` or `12.5s`. */
   readonly retryDelay: string | null;
+  /** Fields of the request that the body names. */
+  readonly named: readonly string[];
 };
 
 /** The signs that stand in a body or an event. */
-type Detail = Pick<ErrorSigns, 'labels' | 'retryDelay'> & {
+type Detail = Pick<ErrorSigns, 'labels' | 'retryDelay' | 'named'> & {
   readonly message: string | null;
   readonly status: number | null;
 };
 
-const NOTHING: Detail = { labels: [], message: null, status: null, retryDelay: null };
+const NOTHING: Detail = { labels: [], message: null, status: null, retryDelay: null, named: [] };
 
 /** Characters of a provider's sentence that are read. */
 const SENTENCE_MAX = 2_000;
@@ -415,13 +434,20 @@ const readDetails = (details: readonly Loose[]): Pick<Detail, 'labels' | 'retryD
 const asLabel = (value: unknown): string | null =>
   typeof value === 'number' && !isErrorStatus(value) ? String(value) : asText(value);
 
-/** FastAPI lists the faults of a request; each entry has its sentence under this key. */
-const LISTED_SENTENCE = 'msg';
+/** A fault of a request as FastAPI lists it: the place in the request, and its sentence. */
+type Fault = { readonly place: string; readonly sentence: string };
 
-const listedMessage = (detail: unknown): string | null =>
+const readFaults = (detail: unknown): readonly Fault[] =>
+  listIn(detail).flatMap(({ loc, msg }) => {
+    const keys = Array.isArray(loc) ? loc.filter((key) => key !== 'body') : [];
+    const sentence = asText(msg);
+    return sentence === null ? [] : [{ place: keys.join('.'), sentence }];
+  });
+
+const faultText = (faults: readonly Fault[]): string | null =>
   asText(
-    listIn(detail)
-      .flatMap((entry) => asText(entry[LISTED_SENTENCE]) ?? [])
+    faults
+      .map(({ place, sentence }) => (place === '' ? sentence : `${place}: ${sentence}`))
       .join('; '),
   );
 
@@ -432,6 +458,7 @@ const readObject = (body: Loose): Detail => {
   // A gateway only says that the provider behind it failed: that provider's words count.
   const behind = readDetail(objectIn(inner, 'metadata').raw, 'words');
   const { labels, retryDelay } = readDetails(listIn(inner.details));
+  const faults = readFaults(body.detail ?? objectIn(inner, 'message').detail);
   const ownLabels = [inner.code, inner.status, inner.type].flatMap((label) => asLabel(label) ?? []);
   return {
     labels: [...behind.labels, ...labels, ...ownLabels],
@@ -440,9 +467,14 @@ const readObject = (body: Loose): Detail => {
       asText(inner.message) ??
       asText(body.error) ??
       asText(body.detail) ??
-      listedMessage(body.detail),
+      faultText(faults),
     status: isErrorStatus(inner.code) ? inner.code : behind.status,
     retryDelay: behind.retryDelay ?? retryDelay,
+    named: [
+      ...behind.named,
+      ...(asText(inner.param) ?? '').split(' ').filter((name) => name !== ''),
+      ...faults.map(({ place }) => place).filter((place) => place !== ''),
+    ],
   };
 };
 
@@ -521,6 +553,7 @@ const readSigns = (error: unknown): ErrorSigns => {
     code,
     headers: isStrings(loose.responseHeaders) ? loose.responseHeaders : {},
     retryDelay: source.retryDelay,
+    named: source.named,
   };
 };
 
