@@ -228,9 +228,14 @@ const checkTools = ({ tools, tool_choice: choice }: Loose): void => {
   demand(choice === undefined || choice === 'auto' || choice === 'none', `tool_choice: ${choice}`);
 };
 
+/** The tokens of a request, as the server counts them. */
+export const promptTokens = ({ messages, tools }: Loose): number =>
+  Math.ceil(JSON.stringify([messages, tools]).length / 4);
+
 /** Prompt and answer are counted together, as vLLM does it and says it. */
-const checkWindow = ({ messages, tools, max_tokens: most }: Loose, window: number): void => {
-  const prompt = Math.ceil(JSON.stringify([messages, tools]).length / 4);
+const checkWindow = (body: Loose, window: number): void => {
+  const most = body.max_tokens;
+  const prompt = promptTokens(body);
   const all = prompt + Number(most);
   demand(
     all <= window,
