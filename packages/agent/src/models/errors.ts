@@ -15,6 +15,8 @@ export type ErrorSource = {
   /** The environment variable that holds the key. */
   readonly keyVariable: string;
   readonly host: string;
+  /** The address of its API; absent: it was given ready. */
+  readonly url?: string;
 };
 
 /**
@@ -30,7 +32,8 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
     kind,
     message: describe(kind, signs, provider),
     retryable: retryable && !untrusted,
-    retryAfterMs: readRetryAfter(signs, now),
+    retryAfterMs:
+      readRetryAfter(signs, now) ?? (kind === 'rateLimited' ? readResets(signs, now) : null),
     ...(isUnsent ? { sent: 'no' } : {}),
   };
 };
@@ -78,7 +81,7 @@ const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource
     .slice(0, 300);
   const mark =
     status !== null && status !== 200 ? ` (${status})` : code === null ? '' : ` (${code})`;
-  const advice = adviceFor(kind, code, provider);
+  const advice = adviceFor(kind, signs, provider);
   const detail = oneLine === '' ? '' : `: ${oneLine}`;
   return `${explain(kind, provider)}${mark}${detail}${advice === '' ? '' : `. ${advice}`}`;
 };
@@ -122,11 +125,20 @@ const explain = (kind: ModelErrorKind, { name, host }: ErrorSource): string => {
   }
 };
 
+/** Nothing answers at the path of the address; a model that is unknown is another 404. */
+const isWrongPath = ({ status, labels, sentence }: ErrorSigns): boolean =>
+  (status === 404 || status === 405) && !/model/i.test(`${labels.join(' ')} ${sentence}`);
+
 const adviceFor = (
   kind: ModelErrorKind,
-  code: string | null,
-  { name, keyVariable }: ErrorSource,
+  signs: ErrorSigns,
+  { name, keyVariable, url }: ErrorSource,
 ): string => {
+  const { code } = signs;
+  if (url !== undefined && isWrongPath(signs)) {
+    const version = /\/v\d/.test(url) ? '' : ', and most servers want /v1 at its end';
+    return `Look at the address (${url})${version}: --base-url.`;
+  }
   if (kind === 'auth') return `Set ${keyVariable} to a key that may use this model.`;
   if (kind === 'quotaExhausted') return `Add credit at ${name}, or use another key or model.`;
   if (code !== null && CERTIFICATE_CODES.test(code)) {
@@ -178,12 +190,44 @@ const DELAY_WORDS =
  */
 const readDelayWords = (sentence: string): number | null => {
   const words = DELAY_WORDS.exec(sentence)?.[1];
-  if (words === undefined) return null;
+  return words === undefined ? null : sumDelays(words);
+};
+
+const sumDelays = (words: string): number => {
   let sum = 0;
   for (const [, count, unit = ''] of words.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/gi)) {
     sum += Number(count) * (UNITS_MS.find(([pattern]) => pattern.test(unit))?.[1] ?? 0);
   }
   return Math.ceil(sum);
+};
+
+/**
+ * When the limits of the account are reset, by headers such as `x-ratelimit-reset-requests` or
+ * `anthropic-ratelimit-tokens-reset`: the latest of those that are used up. null: none says so.
+ */
+const readResets = ({ headers }: ErrorSigns, now: number): number | null => {
+  const waits = Object.entries(headers).flatMap(([name, value]) => {
+    if (!/ratelimit.*reset/.test(name)) return [];
+    const isLeft = Number(headers[name.replace('reset', 'remaining')] ?? 0) > 0;
+    return isLeft ? [] : (readReset(value, serverTime(headers, now)) ?? []);
+  });
+  return waits.length === 0 ? null : Math.max(0, ...waits);
+};
+
+/** From here on a number is a time, in seconds or milliseconds since 1970. */
+const SECONDS_FROM = 1e9;
+const MILLISECONDS_FROM = 1e11;
+
+/** A number of seconds, a time, a date, or a duration such as `6m0s`. */
+const readReset = (value: string, now: number): number | null => {
+  const number = Number(value);
+  if (value.trim() !== '' && Number.isFinite(number)) {
+    if (number < SECONDS_FROM) return Math.round(number * 1_000);
+    return Math.round(number < MILLISECONDS_FROM ? number * 1_000 - now : number - now);
+  }
+  if (/^(\d+(\.\d+)?(ms|[smhd]))+$/.test(value)) return sumDelays(value);
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? null : at - now;
 };
 
 /*
@@ -302,7 +346,13 @@ const OVERFLOWS: readonly RegExp[] = [
   /greater than the context length|longer than the model'?s context length|cannot truncate prompt with n_keep/i,
   /prompt token count of \d+ exceeds the limit|reduce the length of the (messages|input|prompt)/i,
   /range of input length should be/i,
+  /ContextWindowExceeded/i,
+  /inputs?\W+tokens?\W+max_new_tokens\W+must be/i,
 ];
+
+/** A refused request whose sentence is about length, in words that nobody has seen yet. */
+const LENGTH_WORDS =
+  /\b(context|prompt|tokens?)\b[^.]*\b(exceed\w*|too (long|large|many|big)|(longer|larger|greater|more) than)\b|\b(exceed\w*|too (long|large|many|big))\b[^.]*\b(context|prompt|tokens)\b/i;
 
 const overflows: Wording[] = [];
 for (const pattern of OVERFLOWS) overflows.push([pattern, 'contextOverflow']);
@@ -352,7 +402,8 @@ const findCause = ({ status, labels, sentence, code }: ErrorSigns): Cause => {
   }
   const [first] = causes;
   if (first !== undefined) return first;
-  if (status !== null && status >= 400) return 'badRequest';
+  if (status !== null && status >= 400)
+    return LENGTH_WORDS.test(sentence) ? 'contextOverflow' : 'badRequest';
   const [vague] = known;
   if (vague !== undefined) return vague;
   if (code !== null) return TIMEOUT_CODES.test(code) ? 'timeout' : 'unreachable';
@@ -406,12 +457,19 @@ type ErrorSigns = {
 };
 
 /** The signs that stand in a body or an event. */
-type Detail = Pick<ErrorSigns, 'labels' | 'retryDelay' | 'named'> & {
+type Detail = Pick<ErrorSigns, 'labels' | 'retryDelay' | 'named' | 'headers'> & {
   readonly message: string | null;
   readonly status: number | null;
 };
 
-const NOTHING: Detail = { labels: [], message: null, status: null, retryDelay: null, named: [] };
+const NOTHING: Detail = {
+  labels: [],
+  message: null,
+  status: null,
+  retryDelay: null,
+  named: [],
+  headers: {},
+};
 
 /** Characters of a provider's sentence that are read. */
 const SENTENCE_MAX = 2_000;
@@ -470,6 +528,7 @@ const readObject = (body: Loose): Detail => {
       faultText(faults),
     status: isErrorStatus(inner.code) ? inner.code : behind.status,
     retryDelay: behind.retryDelay ?? retryDelay,
+    headers: lowerNames(objectIn(inner, 'metadata').headers),
     named: [
       ...behind.named,
       ...(asText(inner.param) ?? '').split(' ').filter((name) => name !== ''),
@@ -506,6 +565,12 @@ const readCode = (error: unknown): string | null => {
 
 const isStrings = (value: unknown): value is Readonly<Record<string, string>> =>
   isObject(value) && Object.values(value).every((entry) => typeof entry === 'string');
+
+/** Headers of the provider behind a gateway (OpenRouter), which it hands on in the body. */
+const lowerNames = (headers: unknown): Readonly<Record<string, string>> =>
+  isStrings(headers)
+    ? Object.fromEntries(Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text]))
+    : {};
 
 /** The error in an event that the package did not understand and hands on as `value`. */
 const readUnknownEvent = ({ value }: Loose): Detail =>
@@ -551,7 +616,10 @@ const readSigns = (error: unknown): ErrorSigns => {
       : (source.message ?? asText(loose.message) ?? '')
     ).slice(0, SENTENCE_MAX),
     code,
-    headers: isStrings(loose.responseHeaders) ? loose.responseHeaders : {},
+    headers: {
+      ...source.headers,
+      ...(isStrings(loose.responseHeaders) ? loose.responseHeaders : {}),
+    },
     retryDelay: source.retryDelay,
     named: source.named,
   };

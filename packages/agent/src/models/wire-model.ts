@@ -233,6 +233,7 @@ export const errorSource = (options: AdapterOptions, url: string): ErrorSource =
   name: options.providerName,
   keyVariable: options.keyVariable,
   host: new URL(url).host,
+  url,
 });
 
 /** Adds the version to a base URL, which providers' own clients leave out. */
