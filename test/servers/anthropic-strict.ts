@@ -54,6 +54,9 @@ const checkFields = (value: Loose, kind: string, at: string): void => {
   demand(extra === undefined, `${at}.${extra}: Extra inputs are not permitted`);
 };
 
+/** Stands for the signature of a thought that has none. */
+export const unsigned = (thinking: unknown): string => `unsigned ${thinking}`;
+
 const isBlank = (value: unknown): boolean => typeof value !== 'string' || value.trim() === '';
 
 type Seen = {
@@ -146,7 +149,7 @@ function checkBlock(block: unknown, role: string, seen: Seen, at: string): void 
   if (type === 'image') checkImage(block, seen, at);
   if (type === 'tool_result') checkResult(block, seen, at);
   if (type === 'thinking') {
-    const known = seen.thoughts.get(String(block.signature));
+    const known = seen.thoughts.get(String(block.signature || unsigned(block.thinking)));
     demand(
       known !== undefined && known === block.thinking,
       `${at}: Invalid \`signature\` in \`thinking\` block`,
@@ -171,6 +174,15 @@ const readMessage = (value: unknown, seen: Seen, at: string): Message => {
     (block: unknown, index) => void checkBlock(block, role, seen, `${at}.content.${index}`),
   );
   return { role, blocks: content };
+};
+
+/** A call whose thought was not signed wants it back. */
+const checkThoughtThere = ({ blocks }: Message, { thoughts }: Seen, at: string): void => {
+  for (const { type, id } of blocks) {
+    const thought = type === 'tool_use' ? thoughts.get(String(id)) : undefined;
+    const isThere = blocks.some(({ thinking }) => thinking === thought);
+    demand(thought === undefined || isThere, `${at}: Expected \`thinking\` before \`tool_use\``);
+  }
 };
 
 const checkResults = (before: Message | undefined, { blocks }: Message, at: string): void => {
@@ -269,13 +281,14 @@ const checkBody = (body: unknown, thoughts: ReadonlyMap<string, string>): void =
       `${at}: roles must alternate from "user"; this should be "${expected}"`,
     );
     if (message.role === 'user') checkResults(read.at(-1), message, at);
+    else checkThoughtThere(message, seen, at);
     read.push(message);
   }
   checkToolsThere(body, read);
   demand(read.at(-1)?.role === 'user', 'messages: the conversation must end with a user message');
 };
 
-/** What is wrong with a request body, or null. `thoughts` are the thinking texts that the server gave, by signature. */
+/** What is wrong with a request body, or null. `thoughts` are those that the server gave, by signature. */
 export const findFault = (
   body: unknown,
   thoughts: ReadonlyMap<string, string> = new Map(),

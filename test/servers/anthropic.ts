@@ -1,5 +1,5 @@
 import type http from 'node:http';
-import { findFault } from './anthropic-strict.js';
+import { findFault, unsigned } from './anthropic-strict.js';
 import {
   type Answer,
   type Replies as AnyReplies,
@@ -11,7 +11,8 @@ import {
 
 export type ReplyPart =
   | { readonly type: 'text'; readonly text: string }
-  | { readonly type: 'thinking'; readonly text: string; readonly signature: string }
+  /** `signature`: null where a server signs nothing. */
+  | { readonly type: 'thinking'; readonly text: string; readonly signature: string | null }
   /** `rawInput` is sent as it is, whether or not it is JSON; `half` leaves the block without its end. */
   | {
       readonly type: 'call';
@@ -104,7 +105,8 @@ const deltasOf = (part: Block): readonly object[] => {
   if (part.type === 'text') return cutUp(part.text).map((text) => ({ type: 'text_delta', text }));
   if (part.type === 'thinking') {
     const thoughts = cutUp(part.text).map((thinking) => ({ type: 'thinking_delta', thinking }));
-    return [...thoughts, { type: 'signature_delta', signature: part.signature }];
+    const { signature } = part;
+    return signature === null ? thoughts : [...thoughts, { type: 'signature_delta', signature }];
   }
   const input = part.rawInput ?? JSON.stringify(part.input ?? {});
   return ['', ...cutUp(input)].map((text) => ({ type: 'input_json_delta', partial_json: text }));
@@ -204,7 +206,11 @@ export const startAnthropicServer = async ({
       const own = thoughts.get(body.model) ?? new Map<string, string>();
       thoughts.set(body.model, own);
       for (const part of reply.parts)
-        if (part.type === 'thinking') own.set(part.signature, part.text);
+        if (part.type === 'thinking') own.set(part.signature ?? unsigned(part.text), part.text);
+      const thought = reply.parts.find((part) => part.type === 'thinking');
+      const call = reply.parts.find((part) => part.type === 'call');
+      // Where thoughts are not signed, nothing else says that they are missing.
+      if (thought?.signature === null && call !== undefined) own.set(call.id, thought.text);
       return streamOf(reply, body.model, number);
     },
   };

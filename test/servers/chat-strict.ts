@@ -17,7 +17,37 @@ import {
  * 2. Each call is answered once, by tool messages right behind it; no tool message answers anything else.
  * 3. Thoughts go back only to the model that had them, word for word.
  * 4. Pictures are the user's alone: no result holds one.
+ * 5. The user does not speak right behind a result (Mistral, and templates of vLLM).
+ *
+ * What only some of them reject is a habit.
  */
+
+/** Where a server has the thoughts of its model: in a field, in the content, or as a signature of calls. */
+export type ThoughtForm =
+  | 'reasoning_content'
+  | 'reasoning'
+  | 'reasoning_details'
+  | 'content'
+  | 'extra_content';
+
+export type ChatHabits = {
+  /** Default: `reasoning_content`. */
+  readonly thoughts?: ThoughtForm;
+  /** `demanded`: they must come back, and be empty where there are none. `refused`: they must not. */
+  readonly back?: 'demanded' | 'refused';
+  /** Fields of the body that it does not take. */
+  readonly refuses?: readonly string[];
+  /** Prompt and answer together must fit. */
+  readonly windowTokens?: number;
+};
+
+/** What a server has said as a model: the texts of its thoughts, and with which secret, by call. */
+export type Said = {
+  readonly thoughts: Set<string>;
+  readonly secrets: Map<string, { readonly text: string; readonly secret: string }>;
+};
+
+export const saidNothing = (): Said => ({ thoughts: new Set(), secrets: new Map() });
 
 const BODY = [
   'model',
@@ -27,12 +57,11 @@ const BODY = [
   'stream',
   'stream_options',
   'max_tokens',
+  'reasoning_effort',
 ];
 
 /** Ollama takes no GIF. */
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/webp'];
-
-type Thoughts = ReadonlySet<string>;
 
 const checkContent = (content: unknown, at: string): void => {
   if (typeof content === 'string') {
@@ -55,15 +84,18 @@ const checkContent = (content: unknown, at: string): void => {
   }
 };
 
-const checkCalls = (calls: unknown, seen: Set<string>, at: string): readonly string[] => {
+type Seen = { readonly ids: Set<string>; readonly said: Said; readonly habits: ChatHabits };
+
+const checkCalls = (calls: unknown, { ids, habits }: Seen, at: string): readonly string[] => {
   if (calls === undefined) return [];
   demandList(calls, at);
   return calls.map((call, index) => {
     const here = `${at}.${index}`;
-    demandFields(call, ['id', 'type', 'function'], here);
+    const signature = habits.thoughts === 'extra_content' ? ['extra_content'] : [];
+    demandFields(call, ['id', 'type', 'function', ...signature], here);
     demandText(call.id, `${here}.id`);
-    demand(!seen.has(call.id), `${here}.id: ${call.id} is the id of another call, too`);
-    seen.add(call.id);
+    demand(!ids.has(call.id), `${here}.id: ${call.id} is the id of another call, too`);
+    ids.add(call.id);
     demand(call.type === 'function', `${here}.type: should be function`);
     demandObject(call.function, `${here}.function`);
     demandFields(call.function, ['name', 'arguments'], `${here}.function`);
@@ -73,20 +105,68 @@ const checkCalls = (calls: unknown, seen: Set<string>, at: string): readonly str
   });
 };
 
-const checkAssistant = (message: Loose, seen: Set<string>, thoughts: Thoughts, at: string) => {
-  demandFields(message, ['role', 'content', 'tool_calls', 'reasoning_content'], at);
+/** The thought in a message, and the secret with it, as far as the form has them. */
+const thoughtIn = (
+  message: Loose,
+  form: ThoughtForm,
+): { readonly text?: unknown; readonly secret?: unknown } => {
+  const [first] = Array.isArray(message.content) ? message.content : [];
+  const [call] = Array.isArray(message.tool_calls) ? message.tool_calls : [];
+  const [detail] = Array.isArray(message.reasoning_details) ? message.reasoning_details : [];
+  switch (form) {
+    case 'content':
+      return first?.type === 'thinking' ? { text: first.thinking?.[0]?.text } : {};
+    case 'extra_content':
+      return { secret: call?.extra_content?.google?.thought_signature };
+    case 'reasoning_details':
+      return { text: detail?.text, secret: detail?.signature };
+    case 'reasoning':
+    case 'reasoning_content':
+      return message[form] === undefined ? {} : { text: message[form] };
+    default:
+      return form satisfies never;
+  }
+};
+
+const checkThought = (message: Loose, calls: readonly string[], seen: Seen, at: string): void => {
+  const { said, habits } = seen;
+  const form = habits.thoughts ?? 'reasoning_content';
+  const { text, secret } = thoughtIn(message, form);
+  const isKnown = text === undefined || text === '' || said.thoughts.has(String(text));
+  demand(isKnown, `${at}.${form}: not a thought of this model`);
+  const given = said.secrets.get(calls[0] ?? '');
+  if (habits.back !== 'demanded') return;
+  const missing = `Missing \`${form}\` field in the assistant message at ${at}`;
+  if (given === undefined) {
+    if (form === 'reasoning' || form === 'reasoning_content') demand(text !== undefined, missing);
+    return;
+  }
+  if (form !== 'extra_content') demand(text === given.text, missing);
+  if (form === 'extra_content' || form === 'reasoning_details')
+    demand(secret === given.secret, missing);
+};
+
+const FIELDS_OF: Readonly<Record<ThoughtForm, readonly string[]>> = {
+  reasoning_content: ['reasoning_content'],
+  reasoning: ['reasoning'],
+  reasoning_details: ['reasoning', 'reasoning_details'],
+  content: [],
+  extra_content: [],
+};
+
+const checkAssistant = (message: Loose, seen: Seen, at: string) => {
+  const { thoughts = 'reasoning_content', back } = seen.habits;
+  const own = back === 'refused' ? [] : FIELDS_OF[thoughts];
+  demandFields(message, ['role', 'content', 'tool_calls', ...own], at);
   const calls = checkCalls(message.tool_calls, seen, `${at}.tool_calls`);
-  if (message.content !== null || calls.length === 0) demandText(message.content, `${at}.content`);
-  const thought = message.reasoning_content;
-  demand(
-    thought === undefined || (typeof thought === 'string' && thoughts.has(thought)),
-    `${at}.reasoning_content: not a thought of this model`,
-  );
+  const isList = thoughts === 'content' && Array.isArray(message.content);
+  if (!isList && (message.content !== null || calls.length === 0))
+    demandText(message.content, `${at}.content`);
+  checkThought(message, calls, seen, at);
   return calls;
 };
 
-const checkMessages = (messages: readonly Loose[], thoughts: Thoughts): void => {
-  const seen = new Set<string>();
+const checkMessages = (messages: readonly Loose[], seen: Seen): void => {
   let open: string[] = [];
   let before = 'system';
   for (const [index, message] of messages.entries()) {
@@ -115,6 +195,7 @@ const checkMessages = (messages: readonly Loose[], thoughts: Thoughts): void => 
       demandText(message.content, `${at}.content`);
     } else if (role === 'user') {
       demand(before !== 'user', `${at}: two user messages in a row`);
+      demand(before !== 'tool', `${at}: Unexpected role 'user' after role 'tool'`);
       demandFields(message, ['role', 'content'], at);
       checkContent(message.content, `${at}.content`);
     } else {
@@ -123,7 +204,7 @@ const checkMessages = (messages: readonly Loose[], thoughts: Thoughts): void => 
         before === 'user' || before === 'tool',
         `${at}: an assistant message without a question`,
       );
-      open = [...checkAssistant(message, seen, thoughts, at)];
+      open = [...checkAssistant(message, seen, at)];
     }
     before = String(role);
   }
@@ -147,20 +228,50 @@ const checkTools = ({ tools, tool_choice: choice }: Loose): void => {
   demand(choice === undefined || choice === 'auto' || choice === 'none', `tool_choice: ${choice}`);
 };
 
-/** What is wrong with a request body, or null. `thoughts` are those that the server gave as this model. */
-export const findFault = (body: unknown, thoughts: Thoughts = new Set()): string | null =>
+/** The tokens of a request, as the server counts them. */
+export const promptTokens = ({ messages, tools }: Loose): number =>
+  Math.ceil(JSON.stringify([messages, tools]).length / 4);
+
+/** Prompt and answer are counted together, as vLLM does it and says it. */
+const checkWindow = (body: Loose, window: number): void => {
+  const most = body.max_tokens;
+  const prompt = promptTokens(body);
+  const all = prompt + Number(most);
+  demand(
+    all <= window,
+    `This model's maximum context length is ${window} tokens. However, you requested ${all} tokens ` +
+      `(${prompt} in the messages, ${most} in the completion). Please reduce the length.`,
+  );
+};
+
+const checkOptions = (body: Loose, refuses: readonly string[]): void => {
+  const [refused] = refuses.filter((name) => body[name] !== undefined);
+  const instead = refused === 'max_tokens' ? " Use 'max_completion_tokens' instead." : '';
+  demand(refused === undefined, `Unsupported parameter: '${refused}' is not supported.${instead}`);
+  const length = refuses.includes('max_tokens') ? 'max_completion_tokens' : 'max_tokens';
+  demandFields(body, [...BODY, length], 'body');
+  demand(Number.isInteger(body[length]), `${length}: should be a whole number`);
+  if (refuses.includes('stream_options')) return;
+  demandObject(body.stream_options, 'stream_options');
+  demand(
+    body.stream_options.include_usage === true,
+    'stream_options.include_usage: nobody counts tokens',
+  );
+};
+
+/** What is wrong with a request body, or null. `said`: as this model. */
+export const findFault = (
+  body: unknown,
+  said: Said = saidNothing(),
+  habits: ChatHabits = {},
+): string | null =>
   faultOf(() => {
     demandObject(body, 'body');
-    demandFields(body, BODY, 'body');
     demandText(body.model, 'model');
     demand(body.stream === true, 'stream: this server only streams');
-    demandObject(body.stream_options, 'stream_options');
-    demand(
-      body.stream_options.include_usage === true,
-      'stream_options.include_usage: nobody counts tokens',
-    );
-    demand(Number.isInteger(body.max_tokens), 'max_tokens: should be a whole number');
+    checkOptions(body, habits.refuses ?? []);
     checkTools(body);
     demandList(body.messages, 'messages');
-    checkMessages(body.messages, thoughts);
+    checkMessages(body.messages, { ids: new Set(), said, habits });
+    if (habits.windowTokens !== undefined) checkWindow(body, habits.windowTokens);
   });

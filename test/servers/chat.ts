@@ -1,6 +1,6 @@
 import type http from 'node:http';
 import { type Answer, type Replies, type Speech, startServer, type WireServer } from './base.js';
-import { findFault } from './chat-strict.js';
+import { type ChatHabits, findFault, type Said, saidNothing } from './chat-strict.js';
 import {
   cutUp,
   DEFAULT_TOKENS,
@@ -27,16 +27,54 @@ const choice = (delta: object, reason: string | null = null): string =>
     choices: [{ index: 0, delta, finish_reason: reason }],
   });
 
-const framesOf = (part: WirePart, index: number): readonly string[] => {
+type Thought = Extract<WirePart, { readonly type: 'thinking' }>;
+
+/** A thought in the form of the server; a signature comes with the first call. */
+const thoughtFrames = ({ text, secret }: Thought, habits: ChatHabits): readonly string[] => {
+  const form = habits.thoughts ?? 'reasoning_content';
+  const detail = { type: 'reasoning.text', index: 0 };
+  switch (form) {
+    case 'extra_content':
+      return [];
+    case 'content':
+      return cutUp(text).map((piece) =>
+        choice({ content: [{ type: 'thinking', thinking: [{ type: 'text', text: piece }] }] }),
+      );
+    case 'reasoning_details':
+      return [
+        ...cutUp(text).map((piece) =>
+          choice({ reasoning: piece, reasoning_details: [{ ...detail, text: piece }] }),
+        ),
+        choice({ reasoning_details: [{ ...detail, signature: secret }] }),
+      ];
+    case 'reasoning':
+    case 'reasoning_content':
+      return cutUp(text).map((piece) => choice({ [form]: piece }));
+    default:
+      return form satisfies never;
+  }
+};
+
+type Framed = {
+  readonly habits: ChatHabits;
+  /** Number of the call; -1 for other parts. */
+  readonly index: number;
+  /** The thought of the reply. */
+  readonly thought: Thought | undefined;
+};
+
+const framesOf = (part: WirePart, { habits, index, thought }: Framed): readonly string[] => {
   switch (part.type) {
     case 'text':
       return cutUp(part.text).map((content) => choice({ content }));
     case 'refusal':
       return cutUp(part.text).map((refusal) => choice({ refusal }));
     case 'thinking':
-      return cutUp(part.text).map((text) => choice({ reasoning_content: text }));
+      return thoughtFrames(part, habits);
     case 'call': {
+      const isSigned = habits.thoughts === 'extra_content' && thought !== undefined && index === 0;
       const call = {
+        ...(isSigned ? { extra_content: { google: { thought_signature: thought.secret } } } : {}),
         index,
         id: part.id,
         type: 'function',
@@ -79,9 +117,12 @@ const endOf = (reply: MessageReply): readonly string[] => {
   ];
 };
 
-const streamOf = (reply: MessageReply): Answer => {
+const streamOf = (reply: MessageReply, habits: ChatHabits): Answer => {
   const calls = reply.parts.filter(({ type }) => type === 'call');
-  const frames = reply.parts.flatMap((part) => framesOf(part, calls.indexOf(part)));
+  const thought = reply.parts.find((part) => part.type === 'thinking');
+  const frames = reply.parts.flatMap((part) =>
+    framesOf(part, { habits, index: calls.indexOf(part), thought }),
+  );
   const tail = reply.end === 'cut' || reply.end === 'silent' ? reply.end : 'closed';
   return {
     type: 'stream',
@@ -129,6 +170,15 @@ type ChatOptions = {
   readonly key?: string;
   /** What is said of the models that are asked for; nothing, if not given. */
   readonly listed?: readonly object[];
+  readonly habits?: ChatHabits;
+};
+
+/** Keeps what the reply says as the model. */
+const remember = ({ parts }: MessageReply, { thoughts, secrets }: Said): void => {
+  const thought = parts.find((part) => part.type === 'thinking');
+  const call = parts.find((part) => part.type === 'call');
+  for (const part of parts) if (part.type === 'thinking') thoughts.add(part.text);
+  if (thought !== undefined && call !== undefined) secrets.set(call.id, thought);
 };
 
 const findWrongCall = (
@@ -147,11 +197,12 @@ export const startChatServer = (
   replies: Replies<ChatBody, WireReply>,
   options: ChatOptions = {},
 ): Promise<WireServer<ChatBody>> => {
+  const { habits = {} } = options;
   /** By model. */
-  const thoughts = new Map<string, Set<string>>();
+  const said = new Map<string, Said>();
   const speech: Speech<ChatBody, WireReply> = {
     findWrongCall: (incoming) => findWrongCall(incoming, options),
-    findFault: (body) => findFault(body, thoughts.get(body.model)),
+    findFault: (body) => findFault(body, said.get(body.model), habits),
     reject: (message) => fail({ status: 400, type: 'invalid_request_error', message }),
     answer: (reply, { model }) => {
       if (reply.type === 'nothing') return reply;
@@ -159,10 +210,10 @@ export const startChatServer = (
         return reply.failure === 'page'
           ? { type: 'error', status: 502, body: PAGE }
           : fail(FAILURES[reply.failure], reply.retryAfterS);
-      const own = thoughts.get(model) ?? new Set<string>();
-      thoughts.set(model, own);
-      for (const part of reply.parts) if (part.type === 'thinking') own.add(part.text);
-      return streamOf(reply);
+      const own = said.get(model) ?? saidNothing();
+      said.set(model, own);
+      remember(reply, own);
+      return streamOf(reply, habits);
     },
   };
   return startServer(speech, replies);

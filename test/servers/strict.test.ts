@@ -40,11 +40,11 @@ test('chat: a whole conversation is taken', () => {
     thought,
     toolSays('b'),
     toolSays('a'),
-    user,
     { role: 'assistant', content: 'so' },
     user,
   ];
-  assert.equal(findChatFault(chat(messages), new Set(['Hm'])), null);
+  const said = { thoughts: new Set(['Hm']), secrets: new Map() };
+  assert.equal(findChatFault(chat(messages), said), null);
 });
 
 const badChat: Bad = [
@@ -78,6 +78,7 @@ const badChat: Bad = [
     /without a question/,
   ],
   ['an assistant at the end', chat([user, { role: 'assistant', content: 'a' }]), /last message/],
+  ['the user behind a result', chat([user, calling('a'), toolSays('a'), user]), /'user' after/],
   ['empty text', chat([{ role: 'user', content: ' ' }]), /not empty/],
   [
     'an assistant that says nothing',
@@ -260,13 +261,13 @@ const badGoogle: Bad = [
 ];
 
 for (const [wire, find, bad] of [
-  ['chat', findChatFault, badChat],
-  ['openai', findOpenAiFault, badResponses],
-  ['google', findGoogleFault, badGoogle],
+  ['chat', (body: object) => findChatFault(body), badChat],
+  ['openai', (body: object) => findOpenAiFault(body, new Set(['s'])), badResponses],
+  ['google', (body: object) => findGoogleFault(body, new Set(['s'])), badGoogle],
 ] as const) {
   for (const [title, body, says] of bad) {
     test(`${wire}: ${title} is rejected`, () => {
-      assert.match(find(body, new Set(['s'])) ?? 'taken', says);
+      assert.match(find(body) ?? 'taken', says);
     });
   }
 }

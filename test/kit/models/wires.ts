@@ -7,6 +7,7 @@ import type { Model, ModelFacts } from '../../../packages/agent/src/ports/model.
 import { type ReplyPart, type ServerReply, startAnthropicServer } from '../../servers/anthropic.js';
 import type { WireServer } from '../../servers/base.js';
 import { startChatServer } from '../../servers/chat.js';
+import type { ChatHabits } from '../../servers/chat-strict.js';
 import { startGoogleServer } from '../../servers/google.js';
 import { startOpenAiServer } from '../../servers/openai.js';
 import {
@@ -19,7 +20,10 @@ import {
 } from '../../servers/reply.js';
 import { adapterOptions } from './adapter-options.js';
 
-/** The four wires: a strict server of each, and a model that speaks to it. Replies are given in words that are no wire's. */
+/**
+ * The four wires: a strict server of each, and a model that speaks to it; and servers of these wires with habits of
+ * their own. Replies are given in words that are no wire's.
+ */
 
 export type WireName = 'anthropic' | 'openai' | 'google' | 'chat';
 
@@ -29,6 +33,10 @@ export type Scripted =
 
 export type TestedWire = {
   readonly name: WireName;
+  /** Names the server's habit, too. */
+  readonly title: string;
+  /** What comes back of a thought: its words, what is signed with it, or nothing. */
+  readonly keeps: 'words' | 'secret' | 'nothing';
   start(replies: Scripted): Promise<WireServer>;
   /** `fetch`: in place of a connection. */
   model(url: string, name?: string, key?: string, fetch?: LeanFetch): Model;
@@ -86,7 +94,8 @@ const FAILURES: Readonly<Record<WireFailure, readonly [number, string, string]>>
   page: [502, '', PAGE],
 };
 
-const anthropicReply = (reply: WireReply): ServerReply => {
+/** `unsigned`: servers other than Anthropic's do not sign thoughts. */
+const anthropicReply = (reply: WireReply, signs: 'signed' | 'unsigned' = 'signed'): ServerReply => {
   if (reply.type === 'nothing') return reply;
   if (reply.type === 'failure') {
     const [status, errorType, message] = FAILURES[reply.failure];
@@ -97,7 +106,11 @@ const anthropicReply = (reply: WireReply): ServerReply => {
   const { input, cached, output } = reply.tokens ?? DEFAULT_TOKENS;
   return {
     type: 'message',
-    parts: reply.parts.map(partOf),
+    parts: reply.parts
+      .map(partOf)
+      .map((part) =>
+        part.type === 'thinking' && signs === 'unsigned' ? { ...part, signature: null } : part,
+      ),
     stopReason: STOPS[stopOf(reply)],
     end: reply.end ?? 'whole',
     usage: { input_tokens: input - cached, cache_read_input_tokens: cached, output_tokens: output },
@@ -107,32 +120,66 @@ const anthropicReply = (reply: WireReply): ServerReply => {
 const through = (fetch: LeanFetch | undefined): { fetch?: LeanFetch } =>
   fetch === undefined ? {} : { fetch };
 
-export const wires: readonly TestedWire[] = [
-  {
-    name: 'anthropic',
-    start: (replies) =>
-      startAnthropicServer({
-        replies:
-          typeof replies === 'function'
-            ? (body, index) => anthropicReply(replies(body, index))
-            : replies.map((reply) =>
-                typeof reply === 'function'
-                  ? (body: unknown) => anthropicReply(reply(body))
-                  : anthropicReply(reply),
-              ),
+const anthropicWire = (
+  title: string,
+  signs: 'signed' | 'unsigned',
+  usualName = 'claude-sonnet-5-5',
+): TestedWire => ({
+  name: 'anthropic',
+  title,
+  keeps: signs === 'signed' ? 'secret' : 'words',
+  start: (replies) =>
+    startAnthropicServer({
+      replies:
+        typeof replies === 'function'
+          ? (body, index) => anthropicReply(replies(body, index), signs)
+          : replies.map((reply) =>
+              typeof reply === 'function'
+                ? (body: unknown) => anthropicReply(reply(body), signs)
+                : anthropicReply(reply, signs),
+            ),
+    }),
+  model: (baseUrl, name = usualName, apiKey = 'key', fetch?) =>
+    anthropicModel(
+      adapterOptions(`anthropic/${name}`, baseUrl, {
+        apiKey,
+        facts,
+        thinksByItself: true,
+        ...through(fetch),
       }),
-    model: (baseUrl, name = 'claude-sonnet-5-5', apiKey = 'key', fetch?) =>
-      anthropicModel(
-        adapterOptions(`anthropic/${name}`, baseUrl, {
-          apiKey,
-          facts,
-          thinksByItself: true,
-          ...through(fetch),
-        }),
-      ),
-  },
+    ),
+});
+
+const chatWire = (
+  title: string,
+  habits: ChatHabits,
+  { usualName = 'qwen3', ...own }: Partial<ModelFacts> & { readonly usualName?: string } = {},
+): TestedWire => ({
+  name: 'chat',
+  title,
+  keeps:
+    habits.back === 'refused'
+      ? 'nothing'
+      : habits.thoughts === 'extra_content'
+        ? 'secret'
+        : 'words',
+  start: (replies) => startChatServer(replies, { key: 'key', habits }),
+  model: (baseUrl, name = usualName, apiKey = 'key', fetch?) =>
+    compatibleModel(
+      adapterOptions(`openai-compatible/${name}`, `${baseUrl}/v1`, {
+        apiKey,
+        facts: { ...facts, ...own },
+        ...through(fetch),
+      }),
+    ),
+});
+
+export const wires: readonly TestedWire[] = [
+  anthropicWire('anthropic', 'signed'),
   {
     name: 'openai',
+    title: 'openai',
+    keeps: 'secret',
     start: startOpenAiServer,
     model: (baseUrl, name = 'gpt-6.2-sol', apiKey = 'key', fetch?) =>
       openAiModel(
@@ -141,20 +188,46 @@ export const wires: readonly TestedWire[] = [
   },
   {
     name: 'google',
+    title: 'google',
+    keeps: 'secret',
     start: startGoogleServer,
     model: (baseUrl, name = 'gemini-3.8-flash', apiKey = 'key', fetch?) =>
       googleModel(adapterOptions(`google/${name}`, baseUrl, { apiKey, facts, ...through(fetch) })),
   },
-  {
-    name: 'chat',
-    start: (replies) => startChatServer(replies, { key: 'key' }),
-    model: (baseUrl, name = 'qwen3', apiKey = 'key', fetch?) =>
-      compatibleModel(
-        adapterOptions(`openai-compatible/${name}`, `${baseUrl}/v1`, {
-          apiKey,
-          facts,
-          ...through(fetch),
-        }),
-      ),
-  },
+  chatWire('chat', {}),
+];
+
+/** Fields that gateways refuse, one after the other. */
+const REFUSED_FIELDS = ['stream_options', 'max_tokens', 'reasoning_effort'];
+
+/** Servers that refuse what others take. Each has a model of its own: what it has taught is remembered. */
+export const habits: readonly TestedWire[] = [
+  anthropicWire('anthropic without signatures', 'unsigned', 'glm'),
+  chatWire(
+    'chat, prompt and answer together',
+    { thoughts: 'reasoning', back: 'demanded', windowTokens: 9_000 },
+    { usualName: 'vllm', outputTokensMax: 8_800 },
+  ),
+  chatWire('chat, thoughts demanded', { back: 'demanded' }, { usualName: 'deepseek' }),
+  chatWire(
+    'chat, details demanded',
+    { thoughts: 'reasoning_details', back: 'demanded' },
+    { usualName: 'router' },
+  ),
+  chatWire(
+    'chat, thoughts in the content',
+    { thoughts: 'content', back: 'demanded' },
+    { usualName: 'magistral' },
+  ),
+  chatWire(
+    'chat, signed calls',
+    { thoughts: 'extra_content', back: 'demanded' },
+    { usualName: 'gemini' },
+  ),
+  chatWire(
+    'chat, thoughts refused',
+    { thoughts: 'reasoning', back: 'refused' },
+    { usualName: 'groq' },
+  ),
+  chatWire('chat, few fields', { refuses: REFUSED_FIELDS }, { usualName: 'gateway' }),
 ];

@@ -63,13 +63,15 @@ export const aiSdkModel = (
       host: provider,
     },
     dialect: { modelId: id, marksCache: family === 'anthropic', keepsCut: false },
-    call: async (request, reply, signal) => {
+    body: (request) => ({
+      ...convertRequest(request, wire.dialect),
+      maxOutputTokens: request.outputTokensMax ?? allFacts.outputTokensMax,
+    }),
+    send: async (body, reply, abortSignal) => {
       const { doStream } = model as LanguageModelV3; // it says that it is one
       // differs in being read-only
-      const converted = convertRequest(request, wire.dialect) as LanguageModelV3CallOptions;
-      const maxOutputTokens = request.outputTokensMax ?? allFacts.outputTokensMax;
-      const limits = { maxOutputTokens, abortSignal: signal };
-      const { stream } = await doStream.call(model, { ...converted, ...limits });
+      const call = { ...body, abortSignal } as unknown as LanguageModelV3CallOptions;
+      const { stream } = await doStream.call(model, call);
       const reader = stream.getReader();
       try {
         await readParts(reader, reply);

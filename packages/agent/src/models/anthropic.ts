@@ -6,7 +6,9 @@
  * a reply.
  */
 
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { StopReason } from '../machine/event.js';
+import type { ProviderMetadata } from '../machine/message.js';
 import {
   asCount,
   asText,
@@ -46,16 +48,23 @@ export const anthropicModel = (options: AdapterOptions): Model => {
   const url = versionedUrl(options.baseUrl, 'v1');
   const { apiKey = '', modelId } = options;
   const fetch = connect(options);
-  const dialect = { modelId, marksCache: true, keepsCut: false, takesDefinitions: true } as const;
+  const provider = errorSource(options, url);
+  const dialect = {
+    modelId,
+    server: provider.host,
+    marksCache: true,
+    keepsCut: false,
+    takesDefinitions: true,
+  } as const;
   const mark = cacheMark(options);
   const headers = { 'anthropic-version': API_VERSION, 'x-api-key': apiKey };
   return wireModel(
     {
-      provider: errorSource(options, url),
+      provider,
       dialect,
-      call: (request, reply, signal) => {
+      body: (request) => {
         const { prompt, tools, toolChoice } = convertRequest(request, dialect);
-        const body = {
+        return {
           model: options.name,
           max_tokens: request.outputTokensMax ?? options.facts.outputTokensMax,
           ...thinkingFor(options, request),
@@ -65,14 +74,9 @@ export const anthropicModel = (options: AdapterOptions): Model => {
           tool_choice: toolChoice,
           stream: true,
         };
-        return exchange(
-          fetch,
-          { url: `${url}/messages`, headers, body },
-          readReply(reply),
-          reply,
-          signal,
-        );
       },
+      send: (body, reply, signal) =>
+        exchange(fetch, { url: `${url}/messages`, headers, body }, readReply(reply), reply, signal),
     },
     options,
   );
@@ -188,13 +192,13 @@ const convertContent = (message: PromptMessage, mark: CacheMark): Block[] => {
       return message.content.flatMap((part): readonly Block[] => {
         switch (part.type) {
           case 'text':
-            return [{ type: 'text', text: part.text }];
+            return [{ ...besideOf(part), type: 'text', text: part.text }];
           case 'reasoning':
-            return convertThought(part.text, objectIn(part.providerOptions, 'anthropic'));
-          case 'tool-call':
-            return [
-              { type: 'tool_use', id: part.toolCallId, name: part.toolName, input: part.input },
-            ];
+            return [convertThought(part.text, besideOf(part))];
+          case 'tool-call': {
+            const { toolCallId: id, toolName: name, input } = part;
+            return [{ ...besideOf(part), type: 'tool_use', id, name, input }];
+          }
           default:
             return part satisfies never;
         }
@@ -204,10 +208,15 @@ const convertContent = (message: PromptMessage, mark: CacheMark): Block[] => {
   }
 };
 
-const convertThought = (thinking: string, { signature, redactedData }: Loose): readonly Block[] => {
-  if (asText(signature) !== null) return [{ type: 'thinking', thinking, signature }];
-  return asText(redactedData) === null ? [] : [{ type: 'redacted_thinking', data: redactedData }];
-};
+/** What came with a part of the reply: the fields of its server. */
+const besideOf = (part: { readonly providerOptions?: ProviderMetadata }): Loose =>
+  objectIn(part.providerOptions, 'anthropic');
+
+/** A server other than Anthropic's may send thoughts without a signature, and want them back so. */
+const convertThought = (thinking: string, { redactedData, ...beside }: Loose): Block =>
+  asText(redactedData) === null
+    ? { ...beside, type: 'thinking', thinking }
+    : { type: 'redacted_thinking', data: redactedData };
 
 /** Calls stand behind the text of their message; thoughts keep their place. */
 const callsLast = (content: readonly Block[]): Block[] => {
@@ -334,21 +343,40 @@ const readUsage = (counts: Loose): TokenUsage | null =>
     cacheWriteTokens: counts.cache_creation_input_tokens,
   });
 
+/** Fields of a block that everybody knows. */
+const BLOCK_FIELDS: ReadonlySet<string> = new Set([
+  'type',
+  'text',
+  'thinking',
+  'id',
+  'name',
+  'input',
+]);
+
+/** What a server sent beside a block; undefined: nothing. */
+const besideBlock = (block: Loose): ProviderMetadata | undefined => {
+  const beside = Object.entries(block).filter(
+    ([name, value]) => !BLOCK_FIELDS.has(name) && value !== null,
+  );
+  // it came as JSON
+  return beside.length === 0 ? undefined : { anthropic: Object.fromEntries(beside) as JsonObject };
+};
+
 /** Begins the part of the reply that a block is. */
 const beginBlock = (reply: StreamedReply, id: string, block: Loose): OpenBlock => {
   switch (block.type) {
     case 'text':
-      reply.begin('text', id);
+      reply.begin('text', id, besideBlock(block));
       return { kind: 'text' };
     case 'thinking':
-      reply.begin('reasoning', id);
+      reply.begin('reasoning', id, besideBlock(block) ?? { anthropic: {} });
       return { kind: 'reasoning' };
     case 'redacted_thinking':
       reply.begin('reasoning', id, { anthropic: { redactedData: textIn(block, 'data') } });
       return { kind: 'redacted' };
     case 'tool_use': {
       const callId = textIn(block, 'id');
-      reply.beginCall(callId, textIn(block, 'name'));
+      reply.beginCall(callId, textIn(block, 'name'), besideBlock(block));
       const input = isObject(block.input) && Object.keys(block.input).length > 0;
       return { kind: 'call', id: callId, input: input ? JSON.stringify(block.input) : '' };
     }

@@ -15,6 +15,8 @@ export type ErrorSource = {
   /** The environment variable that holds the key. */
   readonly keyVariable: string;
   readonly host: string;
+  /** The address of its API; absent: it was given ready. */
+  readonly url?: string;
 };
 
 /**
@@ -30,9 +32,27 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
     kind,
     message: describe(kind, signs, provider),
     retryable: retryable && !untrusted,
-    retryAfterMs: readRetryAfter(signs, now),
+    retryAfterMs:
+      readRetryAfter(signs, now) ?? (kind === 'rateLimited' ? readResets(signs, now) : null),
     ...(isUnsent ? { sent: 'no' } : {}),
   };
+};
+
+/** A request that a server understands and does not take. */
+export type Refusal = {
+  /** The server's words. */
+  readonly sentence: string;
+  /** Names of fields that it gives apart from its words. */
+  readonly named: readonly string[];
+};
+
+/** Statuses of a request that is wrong as such. */
+const REFUSED: ReadonlySet<number> = new Set([400, 413, 422]);
+
+/** The refusal that the error tells; null if it is another one. */
+export const readRefusal = (error: unknown): Refusal | null => {
+  const { status, sentence, named } = readSigns(error);
+  return status !== null && REFUSED.has(status) ? { sentence, named } : null;
 };
 
 /** Codes of certificates that are not trusted: a retry does not help. */
@@ -61,7 +81,7 @@ const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource
     .slice(0, 300);
   const mark =
     status !== null && status !== 200 ? ` (${status})` : code === null ? '' : ` (${code})`;
-  const advice = adviceFor(kind, code, provider);
+  const advice = adviceFor(kind, signs, provider);
   const detail = oneLine === '' ? '' : `: ${oneLine}`;
   return `${explain(kind, provider)}${mark}${detail}${advice === '' ? '' : `. ${advice}`}`;
 };
@@ -105,11 +125,20 @@ const explain = (kind: ModelErrorKind, { name, host }: ErrorSource): string => {
   }
 };
 
+/** Nothing answers at the path of the address; a model that is unknown is another 404. */
+const isWrongPath = ({ status, labels, sentence }: ErrorSigns): boolean =>
+  (status === 404 || status === 405) && !/model/i.test(`${labels.join(' ')} ${sentence}`);
+
 const adviceFor = (
   kind: ModelErrorKind,
-  code: string | null,
-  { name, keyVariable }: ErrorSource,
+  signs: ErrorSigns,
+  { name, keyVariable, url }: ErrorSource,
 ): string => {
+  const { code } = signs;
+  if (url !== undefined && isWrongPath(signs)) {
+    const version = /\/v\d/.test(url) ? '' : ', and most servers want /v1 at its end';
+    return `Look at the address (${url})${version}: --base-url.`;
+  }
   if (kind === 'auth') return `Set ${keyVariable} to a key that may use this model.`;
   if (kind === 'quotaExhausted') return `Add credit at ${name}, or use another key or model.`;
   if (code !== null && CERTIFICATE_CODES.test(code)) {
@@ -161,12 +190,44 @@ const DELAY_WORDS =
  */
 const readDelayWords = (sentence: string): number | null => {
   const words = DELAY_WORDS.exec(sentence)?.[1];
-  if (words === undefined) return null;
+  return words === undefined ? null : sumDelays(words);
+};
+
+const sumDelays = (words: string): number => {
   let sum = 0;
   for (const [, count, unit = ''] of words.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/gi)) {
     sum += Number(count) * (UNITS_MS.find(([pattern]) => pattern.test(unit))?.[1] ?? 0);
   }
   return Math.ceil(sum);
+};
+
+/**
+ * When the limits of the account are reset, by headers such as `x-ratelimit-reset-requests` or
+ * `anthropic-ratelimit-tokens-reset`: the latest of those that are used up. null: none says so.
+ */
+const readResets = ({ headers }: ErrorSigns, now: number): number | null => {
+  const waits = Object.entries(headers).flatMap(([name, value]) => {
+    if (!/ratelimit.*reset/.test(name)) return [];
+    const isLeft = Number(headers[name.replace('reset', 'remaining')] ?? 0) > 0;
+    return isLeft ? [] : (readReset(value, serverTime(headers, now)) ?? []);
+  });
+  return waits.length === 0 ? null : Math.max(0, ...waits);
+};
+
+/** From here on a number is a time, in seconds or milliseconds since 1970. */
+const SECONDS_FROM = 1e9;
+const MILLISECONDS_FROM = 1e11;
+
+/** A number of seconds, a time, a date, or a duration such as `6m0s`. */
+const readReset = (value: string, now: number): number | null => {
+  const number = Number(value);
+  if (value.trim() !== '' && Number.isFinite(number)) {
+    if (number < SECONDS_FROM) return Math.round(number * 1_000);
+    return Math.round(number < MILLISECONDS_FROM ? number * 1_000 - now : number - now);
+  }
+  if (/^(\d+(\.\d+)?(ms|[smhd]))+$/.test(value)) return sumDelays(value);
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? null : at - now;
 };
 
 /*
@@ -285,7 +346,13 @@ const OVERFLOWS: readonly RegExp[] = [
   /greater than the context length|longer than the model'?s context length|cannot truncate prompt with n_keep/i,
   /prompt token count of \d+ exceeds the limit|reduce the length of the (messages|input|prompt)/i,
   /range of input length should be/i,
+  /ContextWindowExceeded/i,
+  /inputs?\W+tokens?\W+max_new_tokens\W+must be/i,
 ];
+
+/** A refused request whose sentence is about length, in words that nobody has seen yet. */
+const LENGTH_WORDS =
+  /\b(context|prompt|tokens?)\b[^.]*\b(exceed\w*|too (long|large|many|big)|(longer|larger|greater|more) than)\b|\b(exceed\w*|too (long|large|many|big))\b[^.]*\b(context|prompt|tokens)\b/i;
 
 const overflows: Wording[] = [];
 for (const pattern of OVERFLOWS) overflows.push([pattern, 'contextOverflow']);
@@ -335,7 +402,8 @@ const findCause = ({ status, labels, sentence, code }: ErrorSigns): Cause => {
   }
   const [first] = causes;
   if (first !== undefined) return first;
-  if (status !== null && status >= 400) return 'badRequest';
+  if (status !== null && status >= 400)
+    return LENGTH_WORDS.test(sentence) ? 'contextOverflow' : 'badRequest';
   const [vague] = known;
   if (vague !== undefined) return vague;
   if (code !== null) return TIMEOUT_CODES.test(code) ? 'timeout' : 'unreachable';
@@ -384,15 +452,24 @@ type ErrorSigns = {
   readonly headers: Readonly<Record<string, string>>;
   /** Delay before a retry as the body names it: `12s` or `12.5s`. */
   readonly retryDelay: string | null;
+  /** Fields of the request that the body names. */
+  readonly named: readonly string[];
 };
 
 /** The signs that stand in a body or an event. */
-type Detail = Pick<ErrorSigns, 'labels' | 'retryDelay'> & {
+type Detail = Pick<ErrorSigns, 'labels' | 'retryDelay' | 'named' | 'headers'> & {
   readonly message: string | null;
   readonly status: number | null;
 };
 
-const NOTHING: Detail = { labels: [], message: null, status: null, retryDelay: null };
+const NOTHING: Detail = {
+  labels: [],
+  message: null,
+  status: null,
+  retryDelay: null,
+  named: [],
+  headers: {},
+};
 
 /** Characters of a provider's sentence that are read. */
 const SENTENCE_MAX = 2_000;
@@ -415,13 +492,20 @@ const readDetails = (details: readonly Loose[]): Pick<Detail, 'labels' | 'retryD
 const asLabel = (value: unknown): string | null =>
   typeof value === 'number' && !isErrorStatus(value) ? String(value) : asText(value);
 
-/** FastAPI lists the faults of a request; each entry has its sentence under this key. */
-const LISTED_SENTENCE = 'msg';
+/** A fault of a request as FastAPI lists it: the place in the request, and its sentence. */
+type Fault = { readonly place: string; readonly sentence: string };
 
-const listedMessage = (detail: unknown): string | null =>
+const readFaults = (detail: unknown): readonly Fault[] =>
+  listIn(detail).flatMap(({ loc, msg }) => {
+    const keys = Array.isArray(loc) ? loc.filter((key) => key !== 'body') : [];
+    const sentence = asText(msg);
+    return sentence === null ? [] : [{ place: keys.join('.'), sentence }];
+  });
+
+const faultText = (faults: readonly Fault[]): string | null =>
   asText(
-    listIn(detail)
-      .flatMap((entry) => asText(entry[LISTED_SENTENCE]) ?? [])
+    faults
+      .map(({ place, sentence }) => (place === '' ? sentence : `${place}: ${sentence}`))
       .join('; '),
   );
 
@@ -432,6 +516,7 @@ const readObject = (body: Loose): Detail => {
   // A gateway only says that the provider behind it failed: that provider's words count.
   const behind = readDetail(objectIn(inner, 'metadata').raw, 'words');
   const { labels, retryDelay } = readDetails(listIn(inner.details));
+  const faults = readFaults(body.detail ?? objectIn(inner, 'message').detail);
   const ownLabels = [inner.code, inner.status, inner.type].flatMap((label) => asLabel(label) ?? []);
   return {
     labels: [...behind.labels, ...labels, ...ownLabels],
@@ -440,9 +525,15 @@ const readObject = (body: Loose): Detail => {
       asText(inner.message) ??
       asText(body.error) ??
       asText(body.detail) ??
-      listedMessage(body.detail),
+      faultText(faults),
     status: isErrorStatus(inner.code) ? inner.code : behind.status,
     retryDelay: behind.retryDelay ?? retryDelay,
+    headers: lowerNames(objectIn(inner, 'metadata').headers),
+    named: [
+      ...behind.named,
+      ...(asText(inner.param) ?? '').split(' ').filter((name) => name !== ''),
+      ...faults.map(({ place }) => place).filter((place) => place !== ''),
+    ],
   };
 };
 
@@ -474,6 +565,12 @@ const readCode = (error: unknown): string | null => {
 
 const isStrings = (value: unknown): value is Readonly<Record<string, string>> =>
   isObject(value) && Object.values(value).every((entry) => typeof entry === 'string');
+
+/** Headers of the provider behind a gateway (OpenRouter), which it hands on in the body. */
+const lowerNames = (headers: unknown): Readonly<Record<string, string>> =>
+  isStrings(headers)
+    ? Object.fromEntries(Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text]))
+    : {};
 
 /** The error in an event that the package did not understand and hands on as `value`. */
 const readUnknownEvent = ({ value }: Loose): Detail =>
@@ -519,8 +616,12 @@ const readSigns = (error: unknown): ErrorSigns => {
       : (source.message ?? asText(loose.message) ?? '')
     ).slice(0, SENTENCE_MAX),
     code,
-    headers: isStrings(loose.responseHeaders) ? loose.responseHeaders : {},
+    headers: {
+      ...source.headers,
+      ...(isStrings(loose.responseHeaders) ? loose.responseHeaders : {}),
+    },
     retryDelay: source.retryDelay,
+    named: source.named,
   };
 };
 

@@ -43,16 +43,18 @@ export const googleModel = (options: AdapterOptions): Model => {
   const { apiKey = '', name, modelId } = options;
   const fetch = connect(options);
   // Calls come whole, each with a signature that must go back, also after a cut reply.
-  const dialect = { modelId, marksCache: false, keepsCut: true, refusesGif: true } as const;
+  const provider = errorSource(options, base);
+  const { host: server } = provider;
+  const dialect = { modelId, server, marksCache: false, keepsCut: true, refusesGif: true } as const;
   const path = name.includes('/') ? name : `models/${name}`;
   const url = `${base}/${path}:streamGenerateContent?alt=sse`;
   const headers = { 'x-goog-api-key': apiKey };
   return wireModel(
     {
-      provider: errorSource(options, base),
+      provider,
       dialect,
-      call: async (request, reply, signal) => {
-        const body = createBody(request, options, dialect);
+      body: (request) => createBody(request, options, dialect),
+      send: async (body, reply, signal) => {
         const { read, continuation } = readReply(reply);
         // One request, unless the provider hands the reply out in parts: then one for each part.
         for (let more: object | null = {}; more !== null; more = continuation())

@@ -8,7 +8,9 @@
  */
 
 import { randomUUID } from 'node:crypto';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { StopReason } from '../machine/event.js';
+import type { ProviderMetadata } from '../machine/message.js';
 import {
   asCount,
   asText,
@@ -43,35 +45,34 @@ import {
 export const compatibleModel = (options: AdapterOptions): Model => {
   const { name, modelId, baseUrl, apiKey, facts } = options;
   const fetch = connect(options);
-  // Ollama takes PNG, JPEG and WebP only.
-  const dialect = { modelId, marksCache: false, keepsCut: false, refusesGif: true } as const;
+  const provider = errorSource(options, baseUrl);
+  const { host: server } = provider;
+  // Calls may have signatures that must go back. Ollama takes PNG, JPEG and WebP only.
+  const dialect = { modelId, server, marksCache: false, keepsCut: true, refusesGif: true } as const;
   const headers: Record<string, string> =
     apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const url = `${baseUrl}/chat/completions`;
   return wireModel(
     {
-      provider: errorSource(options, baseUrl),
+      provider,
       dialect,
-      call: async (request, reply, signal) => {
+      body: (request) => {
         const { prompt, tools, toolChoice } = convertRequest(request, dialect);
         const takesEffort = request.effort !== undefined && facts.effort !== 'none';
-        const body = {
+        return {
           model: name,
           max_tokens: request.outputTokensMax ?? facts.outputTokensMax,
           ...(takesEffort ? { reasoning_effort: request.effort } : {}),
-          messages: prompt.flatMap(convertMessage),
+          messages: convertMessages(prompt),
           tools: tools?.map(convertTool),
           tool_choice: toolChoice?.type,
           stream: true,
           stream_options: { include_usage: true },
         };
+      },
+      send: async (body, reply, signal) => {
         const { read, end } = readReply(reply);
-        await exchange(
-          fetch,
-          { url: `${baseUrl}/chat/completions`, headers, body },
-          read,
-          reply,
-          signal,
-        );
+        await exchange(fetch, { url, headers, body }, read, reply, signal);
         end();
       },
     },
@@ -83,6 +84,16 @@ const convertTool = ({ name, description, inputSchema }: PromptTool): object => 
   type: 'function',
   function: { name, description, parameters: inputSchema },
 });
+
+/** Stands between results and the user's words: servers (Mistral) refuse one behind the other. */
+const BETWEEN = { role: 'assistant', content: '[results above]' };
+
+const convertMessages = (prompt: PromptMessages): readonly object[] =>
+  prompt.flatMap((message, index) =>
+    message.role === 'user' && prompt[index - 1]?.role === 'tool'
+      ? [BETWEEN, ...convertMessage(message)]
+      : convertMessage(message),
+  );
 
 const convertMessage = (message: PromptMessage): readonly object[] => {
   switch (message.role) {
@@ -115,36 +126,90 @@ const convertUserContent = (content: Content<'user'>): string | readonly object[
   );
 };
 
+/** What came with a part of the reply: the fields of its server. */
+const besideOf = (part: { readonly providerOptions?: ProviderMetadata }): Loose =>
+  objectIn(part.providerOptions, PLACE);
+
 const convertReply = ({
   content,
-  providerOptions,
 }: Extract<PromptMessages[number], { role: 'assistant' }>): object => {
   const text = content.map((part) => (part.type === 'text' ? part.text : '')).join('');
-  const thoughts = content.map((part) => (part.type === 'reasoning' ? part.text : '')).join('');
-  const calls = content.flatMap((part) =>
-    part.type === 'tool-call'
-      ? {
-          id: part.toolCallId,
-          type: 'function',
-          function: { name: part.toolName, arguments: JSON.stringify(part.input) },
-        }
-      : [],
-  );
+  const calls = content.flatMap((part) => (part.type === 'tool-call' ? convertCall(part) : []));
+  const thoughts: { [field: string]: unknown } = {};
+  const thinking: object[] = [];
+  for (const part of content) {
+    if (part.type !== 'reasoning') continue;
+    const { sentAs, ...beside } = besideOf(part);
+    if (sentAs === IN_CONTENT)
+      thinking.push({ type: 'thinking', thinking: [{ type: 'text', text: part.text }] });
+    else if (typeof sentAs === 'string')
+      thoughts[sentAs] = `${asText(thoughts[sentAs]) ?? ''}${part.text}`;
+    Object.assign(thoughts, beside);
+  }
+  const words = calls.length > 0 && text === '' ? null : text;
+  const parts = text === '' ? thinking : [...thinking, { type: 'text', text }];
   return {
+    ...thoughts,
     role: 'assistant',
-    content: calls.length > 0 && text === '' ? null : text,
-    ...(thoughts === '' ? {} : { reasoning_content: thoughts }),
+    content: thinking.length === 0 ? words : parts,
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
-    ...objectIn(providerOptions, 'openaiCompatible'), // OpenRouter's reasoning_details
   };
 };
 
+const convertCall = (
+  part: Extract<Content<'assistant'>[number], { type: 'tool-call' }>,
+): object => {
+  const { function: besideFunction, ...beside } = besideOf(part);
+  return {
+    ...beside,
+    id: part.toolCallId,
+    type: 'function',
+    function: {
+      ...(isObject(besideFunction) ? besideFunction : {}),
+      name: part.toolName,
+      arguments: JSON.stringify(part.input),
+    },
+  };
+};
+
+/** Under this name the metadata of a part has what its server sent beside it. */
+const PLACE = 'openaiCompatible';
+
+/** In place of the name of a field: the thought is a part of the content (Mistral). */
+const IN_CONTENT = 'content';
+
+/** What came beside a part, without the fields that everybody knows, and without empty ones. */
+const besideIn = (sent: Loose, known: ReadonlySet<string>): JsonObject =>
+  Object.fromEntries(
+    Object.entries(sent).filter(
+      ([name, value]) => !known.has(name) && value !== null && value !== undefined && value !== '',
+    ),
+  ) as JsonObject; // it came as JSON
+
+const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
+  'role',
+  'content',
+  'refusal',
+  'tool_calls',
+  'function_call',
+]);
+const CALL_FIELDS: ReadonlySet<string> = new Set(['index', 'id', 'type', 'function']);
+const FUNCTION_FIELDS: ReadonlySet<string> = new Set(['name', 'arguments']);
+
+/** Names under which servers stream thoughts as text; two names may stand for the same thought. */
+const THOUGHT_FIELD = /reason|think|thought/i;
+
 /**
- * Marks a thought that goes back to the server as `reasoning_content`; other servers would refuse
- * the field. Nothing reads the mark: thoughts without any metadata are not sent back, which
- * wire-model.ts decides.
+ * The thought in fields of a piece, and the field that it goes back as. Another server would refuse
+ * the field.
  */
-const KEEP_THOUGHT = { openaiCompatible: { sentAs: 'reasoning_content' } };
+const thoughtIn = (
+  beside: JsonObject,
+): { readonly text: string; readonly sentAs: string } | null => {
+  for (const [sentAs, text] of Object.entries(beside))
+    if (THOUGHT_FIELD.test(sentAs) && typeof text === 'string') return { text, sentAs };
+  return null;
+};
 
 /** `read` takes one event; `end` checks that no call is half. */
 type Reader = { readonly read: ReadEvent; end(): void };
@@ -155,26 +220,27 @@ const readReply = (reply: StreamedReply): Reader => {
   const hasName = createNameFilter();
   const calls = new Calls(reply);
   let open: 'none' | 'text' | 'reasoning' = 'none';
-  let metadata: typeof KEEP_THOUGHT | undefined;
 
-  const add = (type: 'text' | 'reasoning', text: string): void => {
+  /** `sentAs`: the field that a thought goes back as; null: it does not. */
+  const add = (type: 'text' | 'reasoning', text: string, sentAs: string | null = null): void => {
     if (text === '') return;
     if (open !== type) reply.begin(type, type);
     open = type;
-    reply.add(type, type, text, type === 'reasoning' ? metadata : undefined);
+    reply.add(type, type, text, sentAs === null ? undefined : { [PLACE]: { sentAs } });
   };
 
   /** `isLast`: no more text follows, so none waits for a mark of thoughts to become whole. */
   const readDelta = (delta: Loose, isLast: boolean): void => {
     const refusal = asText(delta.refusal);
     if (refusal !== null) reply.refuse(refusal);
-    const details = listIn(delta.reasoning_details);
-    if (details.length > 0) reply.addDetails(details);
-    const named = asText(delta.reasoning_content);
-    if (named !== null && details.length === 0 && refusal === null) metadata = KEEP_THOUGHT;
+    const beside = besideIn(delta, MESSAGE_FIELDS);
+    const named = thoughtIn(beside);
+    const { [named?.sentAs ?? '']: _, ...others } = beside;
+    reply.addBeside(others);
     const content = typeof delta.content === 'string' ? delta.content : '';
     const { thought, text } = content === '' && !isLast ? NOTHING : divide(content, isLast);
-    add('reasoning', named ?? `${asText(delta.reasoning) ?? ''}${thought}`);
+    if (named !== null) add('reasoning', named.text, named.sentAs);
+    add('reasoning', thought);
     for (const part of listIn(delta.content)) readPart(part);
     add('text', text);
     for (const call of listIn(delta.tool_calls)) {
@@ -190,7 +256,7 @@ const readReply = (reply: StreamedReply): Reader => {
     const words = listIn(part.thinking).map((each) =>
       each.type === 'text' ? (asText(each.text) ?? '') : '',
     );
-    add('reasoning', words.join(''));
+    add('reasoning', words.join(''), IN_CONTENT);
   };
 
   const read = (event: Loose): 'more' => {
@@ -342,6 +408,15 @@ const createNameFilter = (): ((call: Loose) => boolean) => {
   };
 };
 
+/** What a server sent beside a call, such as the signature of the thought that led to it. */
+const besideCall = (piece: Loose): JsonObject => {
+  const besideFunction = besideIn(objectIn(piece, 'function'), FUNCTION_FIELDS);
+  return {
+    ...besideIn(piece, CALL_FIELDS),
+    ...(Object.keys(besideFunction).length === 0 ? {} : { function: besideFunction }),
+  };
+};
+
 type OpenCall = {
   readonly id: string;
   readonly tool: string;
@@ -372,7 +447,10 @@ class Calls {
   readonly #reply: StreamedReply;
   readonly #calls: OpenCall[] = [];
   /** Input that came before the name of its call, by place. */
-  readonly #waiting = new Map<number, { id: string | null; input: string }>();
+  readonly #waiting = new Map<
+    number,
+    { readonly id: string | null; readonly input: string; readonly beside: JsonObject }
+  >();
 
   constructor(reply: StreamedReply) {
     this.#reply = reply;
@@ -389,18 +467,25 @@ class Calls {
     if (isKnown || tool !== null) {
       const waiting = place === null ? undefined : this.#waiting.get(place);
       if (place !== null) this.#waiting.delete(place);
-      this.#addTo({ id: waiting?.id ?? id, place, tool }, `${waiting?.input ?? ''}${text}`);
+      this.#addTo({ id: waiting?.id ?? id, place, tool }, `${waiting?.input ?? ''}${text}`, {
+        ...waiting?.beside,
+        ...besideCall(piece),
+      });
       return;
     }
-    const waiting = this.#waiting.get(place) ?? { id: null, input: '' };
-    this.#waiting.set(place, { id: waiting.id ?? id, input: waiting.input + text });
+    const waiting = this.#waiting.get(place) ?? { id: null, input: '', beside: {} };
+    this.#waiting.set(place, {
+      id: waiting.id ?? id,
+      input: waiting.input + text,
+      beside: { ...waiting.beside, ...besideCall(piece) },
+    });
   }
 
   end(): void {
     if (this.#waiting.size > 0) throw oddEvent('a call without a name');
   }
 
-  #addTo(names: Omit<PieceNames, 'isStart'>, input: string): void {
+  #addTo(names: Omit<PieceNames, 'isStart'>, input: string, beside: JsonObject): void {
     const { id, place, tool } = names;
     const isStart = tool !== null && /^\s*[{[]/.test(input);
     const match = this.#find({ ...names, isStart });
@@ -410,6 +495,7 @@ class Calls {
     if (place !== null) call.places.add(place);
     call.input += input;
     if (input !== '') this.#reply.addInput(call.id, input);
+    if (Object.keys(beside).length > 0) this.#reply.note('call', call.id, { [PLACE]: beside });
   }
 
   #begin(tool: string | null, id: string | null): OpenCall {

@@ -31,68 +31,55 @@ import {
 /** A model that is reached by the Responses API. */
 export const openAiModel = (options: AdapterOptions): Model => {
   const { baseUrl, apiKey = '', name, modelId, facts } = options;
+  const provider = errorSource(options, baseUrl);
   const dialect = {
     modelId,
+    server: provider.host,
     marksCache: false,
     keepsCut: false,
     strictTools: false,
     takesDefinitions: true,
   } as const;
-  const account = `${baseUrl} ${apiKey}`;
-  const wantsSummary = (): boolean =>
-    facts.thinking === 'yes' && options.summaries !== 'off' && !withoutSummaries.has(account);
+  const asksForSummary = facts.thinking === 'yes' && options.summaries !== 'off';
   const isReasoning = isReasoningModel(name);
   const fetch = connect(options);
-  const call: Parameters<typeof wireModel>[0]['call'] = async (request, reply, signal) => {
-    const { prompt, tools, toolChoice } = convertRequest(request, dialect);
-    const { effort } = request;
-    const send = () => {
-      const summary = wantsSummary() ? { summary: 'auto' } : {};
-      const reasoning = { ...(effort === undefined ? {} : { effort }), ...summary };
-      const body = {
-        model: name,
-        input: convertPrompt(prompt, isReasoning),
-        max_output_tokens: request.outputTokensMax ?? facts.outputTokensMax,
-        store: false,
-        ...(isReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
-        ...(isReasoning && Object.keys(reasoning).length > 0 ? { reasoning } : {}),
-        tools: tools?.map(convertTool),
-        tool_choice: toolChoice?.type,
-        stream: true,
-      };
-      const headers = { authorization: `Bearer ${apiKey}` };
-      const reader = new ResponseReader(reply);
-      return exchange(
-        fetch,
-        { url: `${baseUrl}/responses`, headers, body },
-        (event) => reader.read(event),
-        reply,
-        signal,
-      );
-    };
-    try {
-      return await send();
-    } catch (thrown) {
-      if (signal.aborted || !wantsSummary() || !isSummaryRefused(thrown)) throw thrown;
-      withoutSummaries.add(account);
-      return await send();
-    }
-  };
-  return wireModel({ provider: errorSource(options, baseUrl), dialect, call }, options);
-};
-
-/** Accounts that were refused summaries, by server and key: this process asks them no more. */
-const withoutSummaries = new Set<string>();
-
-/** OpenAI refuses `reasoning.summary` to organisations that are not verified. */
-const isSummaryRefused = (thrown: unknown): boolean => {
-  const { statusCode, responseBody } = objectIn({ thrown }, 'thrown'); // none if it is no object
-  if (statusCode !== 400 || typeof responseBody !== 'string') return false;
-  try {
-    return objectIn(JSON.parse(responseBody), 'error').param === 'reasoning.summary';
-  } catch {
-    return false; // no JSON: another refusal
-  }
+  const headers = { authorization: `Bearer ${apiKey}` };
+  const url = `${baseUrl}/responses`;
+  return wireModel(
+    {
+      provider,
+      dialect,
+      body: (request) => {
+        const { prompt, tools, toolChoice } = convertRequest(request, dialect);
+        const { effort } = request;
+        // OpenAI refuses summaries to organisations that are not verified (lessons.ts).
+        const summary = asksForSummary ? { summary: 'auto' } : {};
+        const reasoning = { ...(effort === undefined ? {} : { effort }), ...summary };
+        return {
+          model: name,
+          input: convertPrompt(prompt, isReasoning),
+          max_output_tokens: request.outputTokensMax ?? facts.outputTokensMax,
+          store: false,
+          ...(isReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
+          ...(isReasoning && Object.keys(reasoning).length > 0 ? { reasoning } : {}),
+          tools: tools?.map(convertTool),
+          tool_choice: toolChoice?.type,
+          stream: true,
+        };
+      },
+      send: (body, reply, signal) => {
+        const reader = new ResponseReader(reply);
+        return exchange(
+          fetch,
+          { url, headers, body },
+          (event) => reader.read(event),
+          reply,
+          signal,
+        );
+      },
+    },
+    options,
+  );
 };
 
 /**

@@ -236,13 +236,16 @@ type Endpoint = {
 
 type BadUrl = { readonly kind: 'badUrl'; readonly message: string };
 
+/** Ends of addresses that name one call of an API, as its documentation shows them. */
+const CALL_PATH = /\/+(chat\/completions|completions|responses|messages|models)$/;
+
 /** `source`: the flag or variable that the text comes from. */
 const checkUrl = (
   text: string,
   source: string,
 ): { readonly kind: 'ok'; readonly url: string } | BadUrl => {
   const isWeb = URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
-  if (isWeb) return { kind: 'ok', url: text.replace(/\/+$/, '') };
+  if (isWeb) return { kind: 'ok', url: text.replace(/\/+$/, '').replace(CALL_PATH, '') };
   return { kind: 'badUrl', message: `${source} is no http or https URL: ${text}` };
 };
 

@@ -5,9 +5,9 @@
  * comes; `readEvents`, one request and the events of its answer; and `convertRequest`, the
  * conversation in a form that is no wire's.
  *
- * - One call is one request: nothing here retries. Only a wire that learns from a refusal which
- *   option its provider does not take asks once more without it, and Google's goes on with a reply
- *   that its provider hands out in parts.
+ * - One call is one request: nothing here retries. Only where a refusal teaches what the server
+ *   takes (lessons.ts), the request is sent once more as it takes it, and Google's wire goes on with
+ *   a reply that its provider hands out in parts.
  * - Our own abort can surface as any error: the signal is looked at before the error is.
  * - A reply is whole only with the provider's own reason for its end.
  */
@@ -27,7 +27,7 @@ import type {
 } from '../machine/message.js';
 import { VERSION } from '../platform/environment.js';
 import { createFetch, type LeanFetch, type LeanResponse } from '../platform/http.js';
-import { asCount, asText, isObject, type Loose, objectIn } from '../platform/untrusted-input.js';
+import { asCount, asText, isObject, type Loose } from '../platform/untrusted-input.js';
 import type { LeanReadable } from '../platform/web-streams.js';
 import type {
   Model,
@@ -39,7 +39,8 @@ import type {
   ToolDeclaration,
 } from '../ports/model.js';
 import { nearestEffort } from './catalogue.js';
-import { classify, type ErrorSource, pageWords, shorten } from './errors.js';
+import { classify, type ErrorSource, pageWords, readRefusal, shorten } from './errors.js';
+import { applyTerms, learn, limitAnswer, NO_TERMS, type Terms } from './lessons.js';
 import { withoutDefinitions } from './tool-schema.js';
 
 /** The differences between wires. */
@@ -47,8 +48,10 @@ export type Wire = {
   readonly provider: ErrorSource;
   /** What it takes in a request, and what it does not. */
   readonly dialect: Dialect;
-  /** Sends a request and reads its answer into the reply. Rejects if that fails. */
-  call(request: ModelRequest, reply: StreamedReply, signal: AbortSignal): Promise<void>;
+  /** The request in the words of the wire. */
+  body(request: ModelRequest): object;
+  /** Sends a body and reads the answer into the reply. Rejects if that fails. */
+  send(body: object, reply: StreamedReply, signal: AbortSignal): Promise<void>;
 };
 
 /** What every adapter gets to make a model. */
@@ -81,13 +84,17 @@ const withNearestEffort = (request: ModelRequest, facts: ModelFacts): ModelReque
     ? request
     : { ...request, effort: nearestEffort(facts, request.effort) };
 
+/** What the options say of the server and the account; a model that is given ready says less. */
+type ServerOptions = Pick<AdapterOptions, 'facts' | 'now'> &
+  Partial<Pick<AdapterOptions, 'baseUrl' | 'apiKey'>>;
+
+/** The terms of servers, by address, key and model: this process learns each only once. */
+const knownTerms = new Map<string, Terms>();
+
 /** A model whose calls go over a wire. */
-export const wireModel = (
-  wire: Wire,
-  { facts, now = Date.now }: Pick<AdapterOptions, 'facts' | 'now'>,
-): Model => ({
+export const wireModel = (wire: Wire, options: ServerOptions): Model => ({
   id: wire.dialect.modelId,
-  facts,
+  facts: options.facts,
   canAbort: 'yes',
   stream: (request, signal) => {
     const controller = new AbortController();
@@ -95,8 +102,8 @@ export const wireModel = (
     const queue = createPieceQueue(() => {
       if (signal.aborted) return queue.end();
       signal.addEventListener('abort', abort, { once: true });
-      const sent = withNearestEffort(request, facts);
-      void converse(wire, sent, controller.signal, queue.push, now).finally(() => {
+      const sent = withNearestEffort(request, options.facts);
+      void converse({ wire, options, request: sent }, controller.signal, queue.push).finally(() => {
         signal.removeEventListener('abort', abort);
         queue.end();
       });
@@ -105,23 +112,43 @@ export const wireModel = (
   },
 });
 
+/** A server may refuse one field after the other. */
+const LESSONS_MAX = 4;
+
+type Call = {
+  readonly wire: Wire;
+  readonly options: ServerOptions;
+  readonly request: ModelRequest;
+};
+
 /** Performs one call: pushes the pieces of the reply, and then its end or its failure. */
 const converse = async (
-  wire: Wire,
-  request: ModelRequest,
+  { wire, options, request }: Call,
   signal: AbortSignal,
   push: (piece: ModelPiece) => void,
-  now: () => number,
 ): Promise<void> => {
-  const reply = new StreamedReply(push);
-  try {
-    await wire.call(request, reply, signal);
-    push(reply.finish());
-  } catch (thrown) {
-    const { usage } = reply;
-    // Nobody waits for an end after our own abort, but charged tokens are still reported.
-    if (signal.aborted && usage === null) return;
-    push({ type: 'failed', error: classify(reply.explain(thrown), wire.provider, now()), usage });
+  const { facts, now = Date.now, baseUrl = '', apiKey = '' } = options;
+  const server = [baseUrl, apiKey, wire.dialect.modelId].join(' ');
+  for (let lessons = 0; ; lessons++) {
+    const terms = knownTerms.get(server) ?? NO_TERMS;
+    const reply = new StreamedReply(push, wire.dialect.server);
+    const limited = limitAnswer(request, facts, terms);
+    let body: object = {};
+    try {
+      body = applyTerms(wire.body(limited), terms);
+      await wire.send(body, reply, signal);
+      return push(reply.finish());
+    } catch (thrown) {
+      const { usage } = reply;
+      // Nobody waits for an end after our own abort, but charged tokens are still reported.
+      if (signal.aborted && usage === null) return;
+      const error = reply.explain(thrown);
+      const refusal = signal.aborted || lessons === LESSONS_MAX ? null : readRefusal(error);
+      const learned = refusal && learn(refusal, { request: limited, body, facts }, terms);
+      if (learned === null)
+        return push({ type: 'failed', error: classify(error, wire.provider, now()), usage });
+      knownTerms.set(server, learned);
+    }
   }
 };
 
@@ -206,6 +233,7 @@ export const errorSource = (options: AdapterOptions, url: string): ErrorSource =
   name: options.providerName,
   keyVariable: options.keyVariable,
   host: new URL(url).host,
+  url,
 });
 
 /** Adds the version to a base URL, which providers' own clients leave out. */
@@ -343,6 +371,7 @@ export class StreamedReply {
   /** Whether they are those of the whole reply. */
   #isCounted = false;
   readonly #push: (piece: ModelPiece) => void;
+  readonly #server: string | undefined;
   readonly #drafts: Draft[] = [];
   /** Why the reply ends, or the error with which it has failed; null: unknown so far. */
   #stopped: StopReason | Error | null = null;
@@ -350,15 +379,17 @@ export class StreamedReply {
   #isRefused = false;
   /** `[DONE]` came. */
   #isDone = false;
-  /** OpenRouter's `reasoning_details`, which go back in one piece. */
-  #details: readonly JsonObject[] = [];
+  /** What the server has sent beside text and calls, by the names of its fields. */
+  #beside: JsonObject = {};
   /** The text of a line `error: …`; null: none came. */
   #errorLine: string | null = null;
   /** An event could not be read, or tells an error. */
   #hasFailedEvent = false;
 
-  constructor(push: (piece: ModelPiece) => void) {
+  /** `server`: goes with all that goes back to it; absent: it goes back to any. */
+  constructor(push: (piece: ModelPiece) => void, server?: string) {
     this.#push = push;
+    this.#server = server;
   }
 
   /**
@@ -402,7 +433,7 @@ export class StreamedReply {
   }
 
   /** Adds only metadata to a part: a signature comes after the text that it signs. */
-  note(type: 'text' | 'reasoning', id: string, metadata: ProviderMetadata | undefined): void {
+  note(type: Draft['type'], id: string, metadata: ProviderMetadata | undefined): void {
     addMetadata(this.#find(type, id), metadata);
   }
 
@@ -412,8 +443,9 @@ export class StreamedReply {
     this.add('text', 'refusal', text);
   }
 
-  addDetails(pieces: readonly Loose[]): void {
-    this.#details = joinDetails(this.#details, pieces);
+  /** Fields of the message that are neither text nor calls; they come in pieces, too. */
+  addBeside(fields: Loose): void {
+    this.#beside = joinFields(this.#beside, fields);
   }
 
   /** The model works without output: nothing to show, but the reply is not silent. */
@@ -494,18 +526,25 @@ export class StreamedReply {
     return 'end';
   }
 
-  /** Reasoning details go back with the thoughts, even if there are no words of thought. */
+  /** What came beside the message goes back with a thought, even if there are no words of one. */
   #parts(): Completed['parts'] {
     const parts = this.#drafts.flatMap(closeDraft);
-    if (this.#details.length === 0) return parts;
-    const metadata = { openaiCompatible: { reasoning_details: [...this.#details] } };
-    const text = parts.map((part) => (part.type === 'reasoning' ? part.text : '')).join('');
-    return [
-      { type: 'reasoning', text, metadata },
-      ...parts.filter(({ type }) => type !== 'reasoning'),
-    ];
+    const isBare = Object.keys(this.#beside).length === 0;
+    const metadata = { openaiCompatible: this.#beside };
+    return (isBare ? parts : [{ type: 'reasoning' as const, text: '', metadata }, ...parts]).map(
+      (part) => fromServer(part, this.#server),
+    );
   }
 }
+
+/** Names the server in what goes back only to it. */
+const fromServer = <P extends { readonly metadata?: ProviderMetadata }>(
+  part: P,
+  server: string | undefined,
+): P =>
+  part.metadata === undefined || server === undefined
+    ? part
+    : { ...part, metadata: { ...part.metadata, server } };
 
 /** Metadata of a part comes in pieces, by provider. */
 const addMetadata = (draft: Draft, added: ProviderMetadata | undefined): void => {
@@ -546,48 +585,53 @@ const isWhole = ({ type, text }: Draft): boolean => {
 };
 
 /**
- * OpenRouter's `reasoning_details`: a model's thoughts, signed or encrypted by its provider. They
- * come in pieces and must go back whole and in order, or the provider forgets the thoughts, or
- * refuses the conversation.
+ * Fields that come in pieces, such as OpenRouter's `reasoning_details`: a model's thoughts, signed or
+ * encrypted by its provider. They must go back whole and in order, or the provider forgets the
+ * thoughts, or refuses the conversation.
  */
-const joinDetails = (
-  details: readonly JsonObject[],
-  pieces: readonly Loose[],
-): readonly JsonObject[] => {
-  const joined = [...details];
+const joinFields = (known: JsonObject, added: Loose): JsonObject => {
+  const joined: { [key: string]: unknown } = { ...known };
+  for (const [key, value] of Object.entries(added)) {
+    if (value === undefined || value === null || key === '__proto__') continue;
+    joined[key] = joinValues(joined[key], value);
+  }
+  return joined as JsonObject; // it came as JSON
+};
+
+const joinValues = (known: unknown, value: unknown): unknown => {
+  if (typeof known === 'string' && typeof value === 'string') return known + value;
+  if (Array.isArray(value)) return joinLists(Array.isArray(known) ? known : [], value);
+  return isObject(known) && isObject(value) ? joinFields(known as JsonObject, value) : value;
+};
+
+const joinLists = (known: readonly unknown[], pieces: readonly unknown[]): readonly unknown[] => {
+  const joined = [...known];
   for (const piece of pieces) {
-    const at = findBlock(joined, piece);
+    const at = joined.findLastIndex((last) => isSameBlock(last, piece));
     const last = joined[at];
-    if (last === undefined)
-      joined.push(piece as JsonObject); // it came as JSON
-    else joined[at] = joinBlock(last, piece);
+    if (isObject(last) && isObject(piece)) joined[at] = joinBlock(last as JsonObject, piece);
+    else joined.push(piece);
   }
   return joined;
 };
 
-/** The block that a piece continues, or -1. A piece without an index is a block by itself. */
-const findBlock = (details: readonly JsonObject[], piece: Loose): number =>
-  piece.index === undefined || piece.index === null
-    ? -1
-    : details.findLastIndex((last) => isSameBlock(last, piece));
-
-const isSameBlock = (last: Loose, piece: Loose): boolean =>
-  last.type === piece.type &&
-  last.index === piece.index &&
-  (piece.id ?? last.id) === (last.id ?? piece.id);
+/** Whether a piece continues a block. One without an index does if the block lacks its signature. */
+const isSameBlock = (last: unknown, piece: unknown): boolean => {
+  if (!isObject(last) || !isObject(piece) || last.type !== piece.type) return false;
+  const isUnnumbered = (piece.index ?? null) === null;
+  return isUnnumbered
+    ? typeof piece.thinking === 'string' && !last.signature
+    : last.index === piece.index && (piece.id ?? last.id) === (last.id ?? piece.id);
+};
 
 /** Fields that come in pieces; any other field of a later piece replaces the earlier one. */
-const STREAMED: ReadonlySet<string> = new Set(['text', 'summary']);
+const STREAMED: ReadonlySet<string> = new Set(['text', 'summary', 'thinking']);
 
 const joinBlock = (last: JsonObject, piece: Loose): JsonObject => {
   const joined: { [key: string]: unknown } = { ...last };
   for (const [key, value] of Object.entries(piece)) {
     if (value === undefined || value === null || key === '__proto__') continue;
-    const known = joined[key];
-    joined[key] =
-      STREAMED.has(key) && typeof known === 'string' && typeof value === 'string'
-        ? known + value
-        : value;
+    joined[key] = STREAMED.has(key) ? joinValues(joined[key], value) : value;
   }
   return joined as JsonObject; // it came as JSON
 };
@@ -828,6 +872,8 @@ const parseEvent = (text: string): Loose => {
 export type Dialect = {
   /** The model that gets the request: `provider/name`. */
   readonly modelId: string;
+  /** Where it is reached; absent: unknown. */
+  readonly server?: string;
   /** True if the provider caches only marked parts. */
   readonly marksCache: boolean;
   /**
@@ -882,7 +928,7 @@ export type PromptMessage =
   | (WithOptions & { readonly role: 'system'; readonly content: string })
   | { readonly role: 'user'; readonly content: UserContent }
   | { readonly role: 'tool'; readonly content: readonly PromptResult[] }
-  | (WithOptions & { readonly role: 'assistant'; readonly content: AssistantContent });
+  | { readonly role: 'assistant'; readonly content: AssistantContent };
 export type PromptMessages = readonly PromptMessage[];
 
 export type PromptTool = WithOptions &
@@ -903,9 +949,9 @@ export type PromptRequest = {
  * 2. Results come before text. A part that a wire forbids (blank text) is left out.
  * 3. At most three cache markers: the instructions (which cover the tools), and the last two user
  *    messages, so that the point where the previous request ended is always one of them.
- * 4. What a provider wants back goes back to the model that it came from, and to no other: with the
- *    part that it came with, or, where it belongs to the whole reply (OpenRouter's
- *    `reasoning_details`), with the message.
+ * 4. What a server sent beside text goes back to the model and the server that it came from, and to
+ *    no other, with the part that it came with. What belongs to the whole reply (OpenRouter's
+ *    `reasoning_details`) comes with a thought.
  * 5. Ids of calls of another model become nine letters and digits, the one form that every provider
  *    takes (Mistral).
  */
@@ -963,17 +1009,23 @@ const convertMessages = (messages: readonly Message[], dialect: Dialect): Prompt
     ids = isOurs ? NO_IDS : plainIds(message, index);
     // Only the model that wrote a reply gets its metadata back.
     const isOwn = isOurs && (!message.cut || dialect.keepsCut);
-    const content = message.parts.flatMap((part) => convertPart(part, findSentId, isOwn));
-    if (content.length > 0)
-      append(prompt, [{ role: 'assistant', content, ...(isOwn ? replyDetails(message) : {}) }]);
+    const content = message.parts.flatMap((part) =>
+      convertPart(part, findSentId, isOwn ? toOptions(part.metadata, dialect) : {}),
+    );
+    if (content.length > 0) append(prompt, [{ role: 'assistant', content }]);
   }
   return prompt;
 };
 
 const isBlank = (text: string): boolean => text.trim() === '';
 
-const toOptions = (metadata: ProviderMetadata | undefined): WithOptions =>
-  metadata === undefined ? {} : { providerOptions: metadata };
+/** What came with a part, if it came from the server that gets the request. */
+const toOptions = (metadata: ProviderMetadata | undefined, { server }: Dialect): WithOptions => {
+  if (metadata === undefined) return {};
+  const { server: from, ...own } = metadata;
+  // Older sessions do not name the server.
+  return from === undefined || from === server ? { providerOptions: own } : {};
+};
 
 /**
  * Pictures that the model takes. They follow all results, since not every wire takes them inside a
@@ -1043,36 +1095,19 @@ const convertUser = (
   return prompt;
 };
 
-/** The metadata of a reasoning part that belongs to the whole reply. */
-const detailsIn = (part: AssistantPart): ProviderMetadata | null =>
-  part.type === 'reasoning' &&
-  objectIn(part.metadata, 'openaiCompatible').reasoning_details !== undefined
-    ? (part.metadata ?? null)
-    : null;
-
-const replyDetails = ({ parts }: AssistantMessage): WithOptions => {
-  for (const part of parts) {
-    const metadata = detailsIn(part);
-    if (metadata !== null) return toOptions(metadata);
-  }
-  return {};
-};
-
 const convertPart = (
   part: AssistantPart,
   findSentId: (callId: string) => string,
-  isOwn: boolean,
+  options: WithOptions,
 ): AssistantContent => {
-  const options = toOptions(isOwn ? part.metadata : undefined);
   switch (part.type) {
     case 'text':
       return isBlank(part.text) ? [] : [{ type: 'text', text: part.text, ...options }];
     case 'reasoning':
-      // The provider would reject it without its signature. Details that go back with the message
-      // are not sent twice.
-      return isOwn && part.metadata !== undefined && detailsIn(part) === null
-        ? [{ type: 'reasoning', text: part.text, ...options }]
-        : [];
+      // Without what came with it, such as its signature, it would be rejected.
+      return options.providerOptions === undefined
+        ? []
+        : [{ type: 'reasoning', text: part.text, ...options }];
     case 'call':
       return [
         {

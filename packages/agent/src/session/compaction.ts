@@ -24,6 +24,7 @@ import type {
   UserMessage,
   UserText,
 } from '../machine/message.js';
+import { OUTPUT_TOKENS_MIN } from '../machine/moves/budget.js';
 import { type Settings, sumUsage, type Usage } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
@@ -155,7 +156,8 @@ export class Compactions {
 
   /**
    * The reply, and the usage of its one or two requests; null if it was aborted, or if the limit in
-   * dollars allows no request. If the first reply calls tools, a second request forbids them.
+   * dollars allows no request. If the first reply calls tools or is cut, a second request forbids
+   * them and asks for all that there is room for.
    */
   async #write(
     compactionId: string,
@@ -193,7 +195,9 @@ export class Compactions {
         estimates: settings.limits.tokens !== 'unlimited',
         onLateUsage: (usage) => report(sumUsage(spent, usage)),
       });
-    for (const choice of [{}, { toolChoice: 'none' as const }]) {
+    const most = summaryTokensMax(model, settings.windowTokens);
+    const little = { outputTokensMax: Math.min(SUMMARY_TOKENS, most) };
+    for (const choice of [little, { toolChoice: 'none' as const, outputTokensMax: most }]) {
       const admission = { post, usageId: compactionId, settings, model, signal };
       // Under a limit in dollars the request's worst case is set aside. Null: it must not be sent.
       const admitted = admitRequest(admission, { ...draft, ...choice }, fresh);
@@ -204,7 +208,8 @@ export class Compactions {
       }
       const reading = ask(request);
       const ending = await this.#requests.follow(compactionId, reading);
-      if (callsTools(ending) && spent === null) {
+      const isShort = choice.outputTokensMax < most;
+      if (spent === null && (callsTools(ending) || (isShort && isCut(ending)))) {
         spent = ending.usage;
         continue;
       }
@@ -249,6 +254,10 @@ const askForSummary = (messages: readonly Message[], text: string): readonly Mes
 const callsTools = (reply: ReplyEnding): reply is Completed =>
   reply.type === 'completed' && reply.parts.some(({ type }) => type === 'call');
 
+/** Its thoughts or its words were longer than a summary. */
+const isCut = (reply: ReplyEnding): reply is Completed =>
+  reply.type === 'completed' && reply.stopReason === 'maxTokens';
+
 type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
 
 /** Why a reply can't be used as a summary, or null. Tool calls in it are not run. */
@@ -262,8 +271,16 @@ const summaryFault = (reply: Completed): string | null => {
 const CHARACTERS_PER_TOKEN = 4;
 /** Room for notes about what was left out of a message. */
 const NOTE_BYTES = 128;
+/** A summary asks for little: its request fills the window, and servers refuse what might not fit. */
+const SUMMARY_TOKENS = 4_000;
 /** Largest share of the context window for a summary. */
 const SUMMARY_SHARE = 1 / 8;
+
+const summaryTokensMax = ({ facts }: Model, windowTokens: number): number =>
+  Math.min(
+    facts.outputTokensMax,
+    Math.max(OUTPUT_TOKENS_MIN, Math.floor(windowTokens * SUMMARY_SHARE)),
+  );
 /** Limit for the user's words that are preserved verbatim. */
 const PRESERVED_BYTES_MAX = 8_192;
 /** Smallest context window to assume for any model. */
@@ -291,8 +308,9 @@ const messageTokensMax = (state: State, model: Model, besides: string): number =
     TOKENS_PER_ESTIMATED_MAX,
     Math.max(1, contextTokens / estimated),
   );
-  const summaryTokens = Math.min(model.facts.outputTokensMax, windowTokens * SUMMARY_SHARE);
-  return (windowTokens - summaryTokens) / tokensPerEstimated - besidesTokens;
+  return (
+    (windowTokens - summaryTokensMax(model, windowTokens)) / tokensPerEstimated - besidesTokens
+  );
 };
 
 /** The user's words stay during a turn only; an idle compaction runs between turns. */

@@ -9,7 +9,7 @@
  * for example when its server has connected.
  */
 
-import { messagesOf, requestMessages } from '../machine/conversation.js';
+import { estimateTokens, messagesOf, requestMessages } from '../machine/conversation.js';
 import type { ModelError } from '../machine/event.js';
 import type { AssistantPart, Image, Message, ResultPart, UserText } from '../machine/message.js';
 import {
@@ -18,6 +18,7 @@ import {
   HIDDEN_TOKENS_MAX,
   IMAGE_TOKENS_MAX,
   measuredId,
+  OUTPUT_TOKENS_MIN,
 } from '../machine/moves/budget.js';
 import type { Prices, Settings, Usage } from '../machine/settings.js';
 import type { SessionData, State } from '../machine/state.js';
@@ -52,7 +53,8 @@ export const admitRequest = (
   fresh: { readonly freshBytes?: number } = {},
 ): ModelRequest | Promise<ModelRequest | null> => {
   if (limits.usd === 'unlimited') return request;
-  const { outputTokensMax, prices } = facts;
+  const { prices } = facts;
+  const { outputTokensMax = facts.outputTokensMax } = request;
   const measured = { model: id, ...measureRequest(request), outputTokensMax, prices, ...fresh };
   return new Promise((resolve) => {
     if (signal.aborted) return resolve(null);
@@ -68,6 +70,29 @@ export const admitRequest = (
     });
   });
 };
+
+/** This share of a window stays free, since the size of a request is only estimated. */
+const FREE_SHARE = 1 / 50;
+
+/**
+ * The request with an answer that fits into the window behind its prompt: servers refuse one that
+ * might not.
+ */
+const withAnswerRoom = (
+  request: ModelRequest,
+  { facts }: Model,
+  { contextTokens, settings: { windowTokens } }: SessionData,
+): ModelRequest => {
+  const { instructions, tools, messages } = request;
+  // The model's own count is of the whole request; without one only the messages are estimated.
+  const besides = instructions.length + JSON.stringify(tools).length;
+  const estimated = estimateTokens(messages) + Math.ceil(besides / CHARACTERS_PER_TOKEN);
+  const left = windowTokens * (1 - FREE_SHARE) - Math.max(contextTokens, estimated);
+  const room = Math.max(OUTPUT_TOKENS_MIN, Math.floor(left));
+  return room < facts.outputTokensMax ? { ...request, outputTokensMax: room } : request;
+};
+
+const CHARACTERS_PER_TOKEN = 4;
 
 /** The size of a request without the bytes of its pictures, which count by their number. */
 export const measureRequest = (
@@ -243,15 +268,16 @@ export class ModelCalls {
   ): Promise<void> {
     const { settings } = session;
     const { post } = this.#session;
+    const draft = {
+      instructions: this.#equipment.instructions,
+      tools: this.#equipment.declarations(),
+      ...(session.turn.finishing === 'no' ? {} : { toolChoice: 'none' as const }),
+      ...effortOption(settings),
+      messages,
+    };
     const admitted = admitRequest(
       { post, usageId: requestId, settings, model, signal },
-      {
-        instructions: this.#equipment.instructions,
-        tools: this.#equipment.declarations(),
-        ...(session.turn.finishing === 'no' ? {} : { toolChoice: 'none' as const }),
-        ...effortOption(settings),
-        messages,
-      },
+      withAnswerRoom(draft, model, session),
     );
     // Without a limit it is sent at once.
     const request = admitted instanceof Promise ? await admitted : admitted;

@@ -54,6 +54,15 @@ export const endingOf = (pieces: readonly ModelPiece[]): Completed | Failed => {
   return ending;
 };
 
+/** The parts without the name of the server, which all that goes back to it has. */
+export const placeless = ({ parts }: Completed): readonly object[] =>
+  parts.map((part) => {
+    if (part.metadata === undefined) return part;
+    const { server, ...metadata } = part.metadata;
+    assert.match(String(server), /^127\.0\.0\.1:\d+$/);
+    return { ...part, metadata };
+  });
+
 /** One request against a server that has this one reply. */
 export const converse = async (reply: ServerReply): Promise<Completed | Failed> => {
   const server = await startAnthropicServer({ replies: [reply] });

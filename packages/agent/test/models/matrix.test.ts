@@ -3,11 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import {
+  habits,
   type Scripted,
   type TestedWire,
   type WireName,
   wires,
 } from '../../../../test/kit/models/wires.js';
+import type { WireServer } from '../../../../test/servers/base.js';
 import type { WireReply } from '../../../../test/servers/reply.js';
 import { emptyConversation, requestMessages } from '../../src/machine/conversation.js';
 import type { Message } from '../../src/machine/message.js';
@@ -81,6 +83,9 @@ for (const row of rows) {
 
 // ---- Traps that are not in one reply ----
 
+/** A server may teach by a refusal what it takes: those requests are no others. */
+const answeredIn = ({ requests }: WireServer) => requests.filter(({ fault }) => fault === null);
+
 type Story = {
   readonly trap: string;
   readonly shown: string;
@@ -98,7 +103,7 @@ const abortedAt = async (
     const pieces: ModelPiece[] = [];
     const watch = setInterval(() => {
       if (
-        server.requests.length === 1 &&
+        answeredIn(server).length === 1 &&
         pieces.filter(({ type }) => type === 'text').length === expected
       )
         abortion.abort();
@@ -144,20 +149,36 @@ const answered = (callId: string): Message => ({
   parts: [{ type: 'result', callId, tool: 'read', failed: true, text: INVALID }],
 });
 
+type Change = {
+  /** The model of the second request. */
+  readonly model?: string;
+  /** The server of the second request. */
+  readonly url?: string;
+  /** Words of the user behind the result. */
+  readonly words?: string;
+};
+
 /** Two requests: a thinking reply with a call that fails, and what is sent behind it, to this or another model. */
-const goOn = (wire: TestedWire, other?: string): Promise<string> =>
+const goOn = (wire: TestedWire, { model, url: other, words }: Change = {}): Promise<string> =>
   withServer(wire, [THINKING, DONE], async (url, server) => {
     const first = wire.model(url);
     const ending = endingOf(await collect(first.stream(ask(userSays('hello')), signal())));
     assert.ok(ending.type === 'completed', JSON.stringify(ending));
     const callId = ending.parts.find((part) => part.type === 'call')?.callId ?? '';
-    const said = [userSays('hello'), stored(first.id, ending), answered(callId)];
+    const results = answered(callId);
+    const more = words === undefined ? [] : userSays(words).parts;
+    const open = { ...results, parts: [...results.parts, ...more] } as Message; // all of the user
+    const said = [userSays('hello'), stored(first.id, ending), open];
     const conversation = { ...emptyConversation, closed: AppendList.from(said) };
-    const second = other === undefined ? first : wire.model(url, other);
+    const second = wire.model(other ?? url, model);
     const messages = requestMessages(conversation, 3, second.id);
     const last = endingOf(await collect(second.stream(ask(...messages), signal())));
     assert.ok(last.type === 'completed', JSON.stringify(last));
-    return server.requests[1]?.text ?? '';
+    const refusals = server.requests.flatMap(({ fault, body }) =>
+      fault === null ? [] : `${(body as { readonly model: string }).model} ${fault}`,
+    );
+    assert.equal(new Set(refusals).size, refusals.length, 'nothing is refused twice');
+    return answeredIn(server)[1]?.text ?? '';
   });
 
 const others: Readonly<Record<WireName, string>> = {
@@ -193,7 +214,8 @@ const stories: readonly Story[] = [
     shown: 'thoughts, {}, and the text',
     run: async (wire) => {
       const text = await goOn(wire);
-      assert.match(text, wire.name === 'chat' ? /"reasoning_content":"Hm, a file\."/ : /secret-1/);
+      if (wire.keeps === 'words') assert.match(text, /Hm, a file\./);
+      if (wire.keeps === 'secret') assert.match(text, /secret-1/);
       assert.match(text, /"(input|args)":\{\}|"arguments":"\{\}"/);
       assert.match(
         text,
@@ -205,10 +227,25 @@ const stories: readonly Story[] = [
     trap: 'what a model thought does not go to another model of the same provider',
     shown: 'dropped, pairs whole',
     run: async (wire) => {
-      const text = await goOn(wire, others[wire.name]);
+      const text = await goOn(wire, { model: others[wire.name] });
       assert.doesNotMatch(text, /secret-1|Hm, a file/);
       assert.match(text, /c00001001/);
     },
+  },
+  {
+    trap: 'what a model thought does not go to another server of the same model',
+    shown: 'dropped',
+    run: (wire) =>
+      withServer(wire, [DONE], async (url, server) => {
+        await goOn(wire, { url });
+        const [{ text } = assert.fail()] = answeredIn(server);
+        assert.doesNotMatch(text, /secret-1|Hm, a file/);
+      }),
+  },
+  {
+    trap: 'the user may speak right behind a result',
+    shown: 'taken',
+    run: async (wire) => assert.match(await goOn(wire, { words: 'And now?' }), /And now\?/),
   },
   {
     trap: 'a result that failed says so in its text, whether or not the wire has a flag for it',
@@ -222,13 +259,13 @@ const stories: readonly Story[] = [
 ];
 
 for (const { trap, shown, empty, run } of stories) {
-  for (const wire of wires) {
+  for (const wire of [...wires, ...habits]) {
     const reason = empty?.[wire.name];
     if (reason !== undefined) {
       cells.push({ trap, wire: wire.name, shown: `— ${reason}` });
       continue;
     }
-    test(`${wire.name}: ${trap}`, async () => {
+    test(`${wire.title}: ${trap}`, async () => {
       await run(wire);
       cells.push({ trap, wire: wire.name, shown });
     });

@@ -18,7 +18,7 @@ import {
   serve,
   streamed,
 } from './answering.js';
-import { ask, collect, endingOf, userSays } from './conversing.js';
+import { ask, collect, endingOf, placeless, userSays } from './conversing.js';
 
 /** What models think: asked for, shown, sent back, and as much as the user wants. */
 
@@ -233,7 +233,7 @@ test('details without a word of thought go back too', async (context) => {
   );
   const { url } = await serve(context, streamed(body));
   const { ending } = await hello(chatModel(url));
-  assert.deepEqual(ending.type === 'completed' && ending.parts[0], {
+  assert.deepEqual(ending.type === 'completed' && placeless(ending)[0], {
     type: 'reasoning',
     text: '',
     metadata: {
