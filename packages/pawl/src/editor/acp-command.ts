@@ -181,7 +181,7 @@ const collectingView = (state: () => State): { readonly view: CommandView; print
       withLists: (work) => work(),
       editAgain: (text) => print(safe`  You wrote: ${makeSafe(text)}`),
       setLeaving: () => undefined,
-    redraw: () => undefined,
+      redraw: () => undefined,
     },
     printed: () => joinSafe(rows, safe`\n`),
   };

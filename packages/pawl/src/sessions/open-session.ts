@@ -14,6 +14,7 @@ import type { CommandHook } from '@pawl/agent/extensions/hooks/session-hooks';
 import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
 import { fileJournals } from '@pawl/agent/journal/file-store';
+import { JournalError } from '@pawl/agent/journal/journal-error';
 import { journalPath, reservePath } from '@pawl/agent/journal/state-folder';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Settings } from '@pawl/agent/machine/settings';
@@ -403,6 +404,24 @@ type HoldOptions = {
   readonly visit?: (step: JournalStep) => void;
 };
 
+/** Of a session that runs detached the user can do more than take it over. */
+const explainHeld = async (sessionId: string, fault: unknown): Promise<never> => {
+  const isHeld = fault instanceof JournalError && fault.kind === 'locked';
+  if (isHeld) {
+    const { findLive } = await import('../detached/live-records.js');
+    const live = await findLive(sessionId);
+    if (live?.status === 'runs')
+      throw new Stop(
+        exitCodes.tryAgain,
+        fault.kind,
+        `${sessionId} runs detached, in process ${live.record.process.pid}. To look on and type: ` +
+          `pawl attach ${sessionId} · to answer it: pawl answer ${sessionId} · to end it, and go ` +
+          `on here: pawl stop ${sessionId}`,
+      );
+  }
+  throw fault;
+};
+
 /**
  * Opens the journal of a session and keeps it for the session to come. Takes the session's lock.
  */
@@ -413,7 +432,9 @@ const holdSession = async (
   const store = storedJournals();
   const { see, past } = collectRecentTurns();
   const visited = visit === undefined ? { visit: see, visitLast: STEPS_MIN } : { visit };
-  const opened = await store.open(sessionId, { takeOver, ...visited });
+  const opened = await store
+    .open(sessionId, { takeOver, ...visited })
+    .catch((fault: unknown) => explainHeld(sessionId, fault));
   return {
     settings: opened.state.session.settings,
     state: opened.state,

@@ -32,6 +32,9 @@ test('a stopped process of a detached session is named at once, by each command,
   const place = await makeAsking(context, [message(call('a', 'bash', { command: 'true' })), done]);
   const id = await detach(context, place, ['go']);
   await untilState(place, id, /waits for your answer/);
+  const held = await runInProcess(place, ['-p', 'more', '--resume', id]);
+  expectCode(held, 75);
+  assert.match(held.stderr, new RegExp(`runs detached.*pawl attach ${id}.*pawl stop ${id}`));
   const { pid } = JSON.parse(readFileSync(liveFile(place, id, 'json'), 'utf8')).process;
   process.kill(pid, 'SIGSTOP');
   const stopped = new RegExp(`is stopped by a signal: kill -CONT ${pid} lets it go on`);
