@@ -58,6 +58,7 @@ import { GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
 import {
   EXCHANGED,
   findHome,
+  type GitFiles,
   type HomeView,
   type HostView,
   hostSockets,
@@ -65,7 +66,7 @@ import {
   mountCheck,
   mountedIdentities,
   NO_SOCKETS,
-  readGitSettings,
+  readGitFiles,
   viewHome,
   viewHost as viewHostNow,
 } from './sandbox/host.js';
@@ -216,7 +217,7 @@ type SessionView = {
   readonly home: HomeView;
   readonly folders: SessionFolders;
   /** The user's git settings that commands get, as text. */
-  readonly gitSettings: string;
+  readonly gitFiles: GitFiles;
   /** Paths with secrets, which are masked if they would be visible. */
   readonly secrets: readonly string[];
   /** Files with the system-call filter; null where this architecture has none. */
@@ -243,10 +244,10 @@ const viewSession = async (options: CommandSandboxOptions): Promise<SessionView>
     hidden: userPlaces.hidden,
   });
   const git = findProgram('git', { environment, workspace });
-  const gitSettings = await readGitSettings(git, workspace, environment);
+  const gitFiles = await readGitFiles(git, workspace, environment);
   removeStale(sessionFolder, () => git); // folders of killed sessions that nobody needs
-  const folders = makeFolders(sessionFolder, home, gitSettings);
-  return { host, home, folders, gitSettings, secrets, filters: writeFilters(sessionFolder) };
+  const folders = makeFolders(sessionFolder, home, gitFiles);
+  return { host, home, folders, gitFiles, secrets, filters: writeFilters(sessionFolder) };
 };
 
 const writeFilters = (folder: string): SessionView['filters'] => {
@@ -623,7 +624,7 @@ class Sandbox implements CommandSandbox {
    * user's downloads (caches of package managers).
    */
   #foldersFor(view: SessionView, network: boolean, isFresh: boolean): SessionFolders {
-    const { home, folders, gitSettings } = view;
+    const { home, folders, gitFiles } = view;
     if (isFresh) {
       this.#freshCount += 1;
       return makeFreshFolders(
@@ -631,7 +632,7 @@ class Sandbox implements CommandSandbox {
         this.#freshCount,
         home,
         folders,
-        gitSettings,
+        gitFiles,
       );
     }
     restoreRights(folders);

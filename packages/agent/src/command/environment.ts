@@ -210,6 +210,36 @@ export const hardenedGit = (environment: ProcessEnvironment): ProcessEnvironment
   };
 };
 
+// ---- The user's own files of git ----
+
+/** The user's folder for git's files; empty without a home. */
+export const userGitFolder = (environment: ProcessEnvironment): string => {
+  const home = environment.HOME ?? '';
+  const base = environment.XDG_CONFIG_HOME || (home === '' ? '' : path.join(home, '.config'));
+  return base === '' ? '' : path.join(base, 'git');
+};
+
+/** The user's pattern files outside the repository: their settings, and their default names. */
+export const GIT_PATTERN_FILES = {
+  ignore: { name: 'core.excludesfile', usual: 'ignore' },
+  attributes: { name: 'core.attributesfile', usual: 'attributes' },
+} as const;
+
+/**
+ * The absolute path of a pattern file, as git finds it by these settings. Null for a relative one,
+ * which depends on git's working folder.
+ */
+export const gitPatternFile = (
+  config: ReadonlyMap<string, string>,
+  environment: ProcessEnvironment,
+  { name, usual }: (typeof GIT_PATTERN_FILES)[keyof typeof GIT_PATTERN_FILES],
+): string | null => {
+  const folder = userGitFolder(environment);
+  const set = config.get(name) ?? (folder === '' ? '' : path.join(folder, usual));
+  const file = set.startsWith('~/') ? path.join(environment.HOME ?? '', set.slice(2)) : set;
+  return path.isAbsolute(file) ? file : null;
+};
+
 // ---- An author for commits where none is configured ----
 
 const NONE: Readonly<Record<string, string>> = {};

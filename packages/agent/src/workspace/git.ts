@@ -38,6 +38,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
+import { GIT_PATTERN_FILES, gitPatternFile, userGitFolder } from '../command/environment.js';
 import { findRepository } from '../command/sandbox/git-folders.js';
 import {
   AUTHOR_PARTS,
@@ -360,12 +361,6 @@ const STORAGE_SETTINGS = [
   'extensions.refstorage',
 ] as const;
 
-/** The user's pattern files outside the repository, with their default names. */
-const PATTERN_FILES = [
-  { name: 'core.excludesfile', usual: 'ignore' },
-  { name: 'core.attributesfile', usual: 'attributes' },
-] as const;
-
 /** Parses `git config --list -z`: name, line feed, value, NUL. A name alone means true. */
 export const parseConfig = (output: string): GitConfig => {
   const config = new Map<string, string>();
@@ -381,45 +376,23 @@ export const parseConfig = (output: string): GitConfig => {
 const quoted = (value: string): string =>
   `"${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
 
-const userFolder = (environment: ProcessEnvironment): string => {
-  const home = environment.HOME ?? '';
-  const base = environment.XDG_CONFIG_HOME || (home === '' ? '' : path.join(home, '.config'));
-  return base === '' ? '' : path.join(base, 'git');
-};
-
 /** The configuration files of the user and the machine. */
 const configFiles = (environment: ProcessEnvironment): readonly string[] => {
   const { HOME: home = '', GIT_CONFIG_GLOBAL: global, GIT_CONFIG_SYSTEM: system } = environment;
-  const usual = [path.join(home, '.gitconfig'), path.join(userFolder(environment), 'config')];
+  const usual = [path.join(home, '.gitconfig'), path.join(userGitFolder(environment), 'config')];
   return [...(global ? [global] : usual), system || '/etc/gitconfig'].filter(path.isAbsolute);
-};
-
-/**
- * The absolute path of a pattern file. Null for a relative one, which depends on git's working
- * folder.
- */
-const patternFile = (
-  config: GitConfig,
-  environment: ProcessEnvironment,
-  name: string,
-  usual: string,
-) => {
-  const folder = userFolder(environment);
-  const set = config.get(name) ?? (folder === '' ? '' : path.join(folder, usual));
-  const file = set.startsWith('~/') ? path.join(environment.HOME ?? '', set.slice(2)) : set;
-  return path.isAbsolute(file) ? file : null;
 };
 
 /** The user's own file of ignored names, as git finds it; null: none that is used. */
 export const excludesFile = (config: GitConfig, environment: ProcessEnvironment): string | null =>
-  patternFile(config, environment, 'core.excludesfile', 'ignore');
+  gitPatternFile(config, environment, GIT_PATTERN_FILES.ignore);
 
 /** The files of attributes outside the repository: the user's, and the machine's. */
 export const attributesFiles = (
   config: GitConfig,
   environment: ProcessEnvironment,
 ): readonly string[] => {
-  const users = patternFile(config, environment, 'core.attributesfile', 'attributes');
+  const users = gitPatternFile(config, environment, GIT_PATTERN_FILES.attributes);
   return [...(users === null ? [] : [users]), '/etc/gitattributes'];
 };
 
@@ -432,9 +405,9 @@ export const frozenConfig = (config: GitConfig, environment: ProcessEnvironment)
     const value = config.get(name);
     return value === undefined ? [] : [[name, value] as const];
   });
-  const files = PATTERN_FILES.flatMap(({ name, usual }) => {
-    const file = patternFile(config, environment, name, usual);
-    return file === null ? [] : [[name, file] as const];
+  const files = Object.values(GIT_PATTERN_FILES).flatMap((one) => {
+    const file = gitPatternFile(config, environment, one);
+    return file === null ? [] : [[one.name, file] as const];
   });
   return [...lines, ...files]
     .map(([name, value]) => {

@@ -6,12 +6,20 @@
  * the files in them, and the texts for the model and the user.
  */
 
+import { fallbackAuthor } from '../platform/environment.js';
 import { settleAll } from '../platform/run-program.js';
 import { plural } from '../platform/text.js';
 import { hasCommit, oneLine, type Repository } from './git.js';
 import { type Head, isSameHead, type Refs, type WorktreeSnapshot } from './repository-snapshot.js';
 
-export type NewCommit = CommitStatistics & { readonly hash: string; readonly subject: string };
+export type NewCommit = CommitStatistics & {
+  readonly hash: string;
+  readonly subject: string;
+  /** The author's address. */
+  readonly author: string;
+  /** The configuration wants signatures, and it has none. Known of the newest commit only. */
+  readonly isUnsigned?: true;
+};
 
 export type HeadChange = {
   /** One sentence for each change; empty if HEAD did not move. */
@@ -128,7 +136,7 @@ const COMMIT_RECORDS = [
   '--root',
   '--always',
   '--diff-merges=first-parent',
-  '--format=#%H %s',
+  '--format=#%H %ae%x09%s',
 ];
 
 const listCommits = async (
@@ -144,14 +152,23 @@ const listCommits = async (
   // a record for each commit, followed by one for each of its files
   const commits: NewCommit[] = [];
   for (const record of output.split('\0')) {
-    const [, hash, subject = ''] = /^\n?#([0-9a-f]+) (.*)$/s.exec(record) ?? [];
+    const [, hash, author = '', subject = ''] =
+      /^\n?#([0-9a-f]+) ([^\t]*)\t(.*)$/s.exec(record) ?? [];
     const last = commits.at(-1);
-    if (hash !== undefined) commits.push({ hash, subject: oneLine(subject), ...NOTHING });
+    if (hash !== undefined) commits.push({ hash, author, subject: oneLine(subject), ...NOTHING });
     else if (last !== undefined)
       commits[commits.length - 1] = { ...last, ...addRecord(last, record) };
   }
-  return commits;
+  const [newest, ...others] = commits;
+  if (newest === undefined || !wantsSignatures(repository)) return commits;
+  const object = await repository.ask(['cat-file', 'commit', newest.hash]);
+  return SIGNATURE.test(object) ? commits : [{ ...newest, isUnsigned: true }, ...others];
 };
+
+const SIGNATURE = /^gpgsig(?:-sha256)? /m;
+
+const wantsSignatures = ({ config }: Repository): boolean =>
+  /^(?:true|yes|on|1)$/i.test(config.get('commit.gpgsign') ?? '');
 
 /** The statistics of one change. */
 export const countChanges = async (
@@ -263,6 +280,16 @@ export const noteMoves = (
   for (const commit of commits)
     lines.push(`  ${shortHash(commit.hash)} ${describeChange(commit.subject, commit)}`);
   if (count > commits.length) lines.push(`  and ${count - commits.length} more`);
+  if (commits.some(({ author }) => author === fallbackAuthor('email')))
+    lines.push(
+      `Their author is ${fallbackAuthor('name')} <${fallbackAuthor('email')}>: git knows no name ` +
+        'or address of the user here (user.name, user.email).',
+    );
+  if (commits[0]?.isUnsigned === true)
+    lines.push(
+      'They are not signed, though commit.gpgsign is on (the sandbox has no keys). Tell the user, ' +
+        'who can sign them.',
+    );
   if (changed === 0) lines.push('The working tree is clean.');
   else if (changed !== null) lines.push(`${plural(changed, 'file')} with uncommitted changes.`);
   return `[git] ${lines.join('\n')}`;

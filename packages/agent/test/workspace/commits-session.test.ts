@@ -45,6 +45,20 @@ test('the watch: what happened between the calls is told as that, and is no comm
   assert.deepEqual(relative(place, report.changedFiles), ['a']);
 });
 
+test('the watch: a commit of nobody, and one without the signature that the user wants, are told as that', async (t) => {
+  const place = await makeRepository(t);
+  await place.shell('git config commit.gpgsign true');
+  const session = makeSession(place);
+  const command =
+    'GIT_AUTHOR_NAME=Pawl GIT_AUTHOR_EMAIL=pawl@localhost git commit -q --no-gpg-sign --allow-empty -m x';
+  const { note } = await session.watch.check(session.context(await session.batch([{ command }])));
+  assert.match(note, /Their author is Pawl <pawl@localhost>: git knows no name or address/);
+  assert.match(
+    note,
+    /They are not signed, though commit\.gpgsign is on \(the sandbox has no keys\)/,
+  );
+});
+
 test('the watch: each batch is told of its own commits only', async (t) => {
   const place = await makeRepository(t);
   const session = makeSession(place);

@@ -29,14 +29,6 @@ import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { endWorktree, launchPrompt, relaunch } from '../detached/launch.js';
 import { LiveClient, NotReached, Silent } from '../detached/live-client.js';
 import {
-  findLive,
-  formatAge,
-  type LiveSession,
-  listLive,
-  removeLive,
-  statusWords,
-} from '../detached/live-records.js';
-import {
   PLAIN_LOOK,
   readWaiting,
   type WaitingCall,
@@ -44,6 +36,14 @@ import {
 } from '../detached/waiting-questions.js';
 import { type Prompt, refuseEmpty } from '../headless/headless.js';
 import { exitCodes, Stop } from '../process/exit-codes.js';
+import {
+  findLive,
+  formatAge,
+  type LiveSession,
+  listLive,
+  removeLive,
+  statusWords,
+} from '../sessions/live-records.js';
 import { findSession, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
 

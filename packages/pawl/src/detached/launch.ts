@@ -29,8 +29,6 @@ import * as v from 'valibot';
 import type { Prompt } from '../headless/headless.js';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import { packageFolder } from '../process/package-folder.js';
-import { realWorkspace } from '../settings/connect-model.js';
-import { type RunFlags, WORKER_WORD } from '../settings/flags.js';
 import {
   type LiveRecord,
   type LiveStatus,
@@ -39,7 +37,9 @@ import {
   openLiveFolder,
   removeLive,
   storableFlags,
-} from './live-records.js';
+} from '../sessions/live-records.js';
+import { realWorkspace } from '../settings/connect-model.js';
+import { type RunFlags, WORKER_WORD } from '../settings/flags.js';
 import { type WorkReport, type WorkRequest, workReportSchema } from './worker.js';
 
 type Launched = { readonly sessionId: string; readonly workspace: string };

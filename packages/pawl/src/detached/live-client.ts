@@ -7,7 +7,7 @@ import type { ApprovalAnswer } from '@pawl/agent/machine/event';
 import { entryStatus, readRegularSync } from '@pawl/agent/platform/files';
 import type { Input } from '@pawl/agent/ports/session';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { livePaths, openLiveFolder, processState, readRecord } from './live-records.js';
+import { livePaths, openLiveFolder, processState, readRecord } from '../sessions/live-records.js';
 
 /** The process has ended, or ends. */
 export class NotReached extends Error {}

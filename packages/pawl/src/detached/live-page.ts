@@ -4,8 +4,8 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import type { LiveRow, LiveSessions } from '@pawl/inspector/page-data-types';
 import * as v from 'valibot';
+import { type LiveSession, listLive, statusWords } from '../sessions/live-records.js';
 import { LiveClient } from './live-client.js';
-import { type LiveSession, listLive, statusWords } from './live-records.js';
 import { PLAIN_LOOK, readWaitingCalls } from './waiting-questions.js';
 
 /** The questions of a session that runs. `unread`: why they could not be read, or null. */

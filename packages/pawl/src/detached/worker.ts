@@ -37,10 +37,6 @@ import { writeError } from '@pawl/terminal/write';
 import * as v from 'valibot';
 import { inputFrom } from '../headless/headless.js';
 import { type ExitCode, errorEnding, exitCodes, Stop } from '../process/exit-codes.js';
-import { type Opened, openFromFlags } from '../sessions/open-session.js';
-import { storedJournals } from '../sessions/stored-sessions.js';
-import { withConfig } from '../settings/configuration.js';
-import type { RunFlags } from '../settings/flags.js';
 import {
   describeActivity,
   type LiveRecord,
@@ -53,7 +49,11 @@ import {
   storableFlags,
   storeFile,
   storeRecord,
-} from './live-records.js';
+} from '../sessions/live-records.js';
+import { type Opened, openFromFlags } from '../sessions/open-session.js';
+import { storedJournals } from '../sessions/stored-sessions.js';
+import { withConfig } from '../settings/configuration.js';
+import type { RunFlags } from '../settings/flags.js';
 import { createOwnRequests, WaitingServerQuestion } from './own-requests.js';
 
 /** What the launcher asks for, as JSON on stdin. */

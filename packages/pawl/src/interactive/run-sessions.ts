@@ -119,7 +119,7 @@ const openNextSession = async (
 
 /** The id of a session that runs in a process of its own; null for any other. */
 const findRunning = async (sessionId: string): Promise<string | null> => {
-  const { findLive } = await import('../detached/live-records.js');
+  const { findLive } = await import('../sessions/live-records.js');
   return (await findLive(sessionId))?.status === 'runs' ? sessionId : null;
 };
 

@@ -408,7 +408,7 @@ type HoldOptions = {
 const explainHeld = async (sessionId: string, fault: unknown): Promise<never> => {
   const isHeld = fault instanceof JournalError && fault.kind === 'locked';
   if (isHeld) {
-    const { findLive } = await import('../detached/live-records.js');
+    const { findLive } = await import('./live-records.js');
     const live = await findLive(sessionId);
     if (live?.status === 'runs')
       throw new Stop(

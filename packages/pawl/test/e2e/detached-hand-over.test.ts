@@ -13,8 +13,8 @@ import { type TestContext, test } from 'node:test';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
 import { launchPrompt, startSuccessor } from '../../src/detached/launch.js';
-import { listLive as listRecords } from '../../src/detached/live-records.js';
 import { Stop } from '../../src/process/exit-codes.js';
+import { listLive as listRecords } from '../../src/sessions/live-records.js';
 import { WORKER_WORD } from '../../src/settings/flags.js';
 import {
   answerShown,

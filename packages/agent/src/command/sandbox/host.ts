@@ -22,10 +22,18 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { entriesIn, entryStatus, inFolder, isWithin, realPath } from '../../platform/files.js';
+import {
+  entriesIn,
+  entryStatus,
+  inFolder,
+  isWithin,
+  readTextOrEmptySync,
+  realPath,
+} from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram } from '../../platform/start-program.js';
 import { CREDENTIALS, listWords } from '../../policy/paths.js';
+import { GIT_PATTERN_FILES, gitPatternFile } from '../environment.js';
 import { shellWords } from './shell-text.js';
 
 /** Folders of the system that commands see. */
@@ -414,11 +422,10 @@ const quoted = (value: string): string =>
   `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
 
 /** One setting as lines of a configuration; null if it is not shown. */
-const settingLine = (entry: string): string | null => {
-  const [name = '', ...value] = entry.split('\n');
+const settingLine = ([name, value]: readonly [name: string, value: string]): string | null => {
   if (!SHOWN_SETTINGS.some((pattern) => pattern.test(name))) return null;
   const dot = name.indexOf('.');
-  return `[${name.slice(0, dot)}]\n\t${name.slice(dot + 1)} = ${quoted(value.join('\n'))}`;
+  return `[${name.slice(0, dot)}]\n\t${name.slice(dot + 1)} = ${quoted(value)}\n`;
 };
 
 /**
@@ -428,13 +435,46 @@ const NEVER_PRUNES =
   '[gc]\n\tauto = 0\n\tpruneExpire = never\n\treflogExpire = ' +
   'never\n\treflogExpireUnreachable = never\n';
 
-/** The shown settings as the text of a configuration file, empty without git. Never rejects. */
-export const readGitSettings = async (
-  git: ProgramPath | null,
-  workspace: string,
+/**
+ * The user's files of git, as fenced commands see them: texts by their paths below the home
+ * folder.
+ */
+export type GitFiles = ReadonlyMap<string, string>;
+
+const PATTERNS_BYTES_MAX = 256 * 1024;
+
+type GitSetting = readonly [name: string, value: string];
+
+/** A name alone means true. */
+const readSetting = (entry: string): GitSetting => {
+  const [name = '', ...value] = entry.split('\n');
+  return [name, value.length === 0 ? 'true' : value.join('\n')];
+};
+
+const LIST = ['config', '--list', '--includes', '-z'];
+
+/** Ways to list the user's settings. A git before 2.26 knows no scopes, and lists fewer files. */
+const LISTINGS = [
+  {
+    words: [...LIST, '--show-scope'],
+    read: (parts: readonly string[]): readonly GitSetting[] =>
+      parts.flatMap((scope, at) =>
+        at % 2 === 0 && scope === 'global' ? [readSetting(parts[at + 1] ?? '')] : [],
+      ),
+  },
+  {
+    words: [...LIST, '--global'],
+    read: (parts: readonly string[]): readonly GitSetting[] =>
+      parts.filter((part) => part !== '').map(readSetting),
+  },
+];
+
+/** The user's settings as git reads them in `folder`; null if it can't. */
+const listUserSettings = async (
+  git: ProgramPath,
+  folder: string,
   environment: ProcessEnvironment,
-): Promise<string> => {
-  if (git === null) return '';
+): Promise<readonly GitSetting[] | null> => {
   const variables = {
     HOME: environment.HOME,
     XDG_CONFIG_HOME: environment.XDG_CONFIG_HOME,
@@ -445,18 +485,43 @@ export const readGitSettings = async (
   const defined = Object.fromEntries(
     Object.entries(variables).filter(([, value]) => value !== undefined),
   );
-  // Runs outside the workspace, so that git ignores the configuration of the workspace.
-  const answer = await askProgram(git, ['config', '--global', '--includes', '--list', '-z'], {
-    environment: defined,
-    searchPath: ['/usr/bin', '/bin'],
-    folder: path.parse(workspace).root,
-    timeoutMs: GIT_TIMEOUT_MS,
-  });
-  if (answer === null || answer.code !== 0) return NEVER_PRUNES;
-  const lines = answer.output.split('\0').map(settingLine);
-  return [NEVER_PRUNES, ...lines.filter((line) => line !== null).map((line) => `${line}\n`)].join(
-    '',
-  );
+  for (const { words, read } of LISTINGS) {
+    const answer = await askProgram(git, words, {
+      environment: defined,
+      searchPath: ['/usr/bin', '/bin'],
+      folder,
+      timeoutMs: GIT_TIMEOUT_MS,
+    });
+    if (answer?.code === 0) return read(answer.output.split('\0'));
+  }
+  return null;
+};
+
+/**
+ * The files; none without git. The user's files may include others for some repositories
+ * (`includeIf`), so git is asked in the workspace, and only what is the user's counts. Never
+ * rejects.
+ */
+export const readGitFiles = async (
+  git: ProgramPath | null,
+  workspace: string,
+  environment: ProcessEnvironment,
+): Promise<GitFiles> => {
+  if (git === null) return new Map();
+  const settings =
+    (await listUserSettings(git, workspace, environment)) ??
+    // the configuration of the workspace can't be read
+    (await listUserSettings(git, path.parse(workspace).root, environment)) ??
+    [];
+  const lines = settings.map(settingLine).filter((line) => line !== null);
+  const files = new Map([['.gitconfig', [NEVER_PRUNES, ...lines].join('')]]);
+  const config = new Map(settings);
+  for (const one of Object.values(GIT_PATTERN_FILES)) {
+    const file = gitPatternFile(config, environment, one);
+    const text = file === null ? '' : readTextOrEmptySync(file, PATTERNS_BYTES_MAX);
+    if (text !== '') files.set(path.join('.config', 'git', one.usual), text);
+  }
+  return files;
 };
 
 // ---- A mount as words for bubblewrap ----

@@ -40,7 +40,7 @@ import { type UserInfo, userInfo } from 'node:os';
 import path from 'node:path';
 import { entryStatus, inFolder, namesIn, readSmall } from '../../platform/files.js';
 import { bootId, pidNamespace } from '../../platform/start-program.js';
-import type { HomeView } from './host.js';
+import type { GitFiles, HomeView } from './host.js';
 
 /** Path of the session's home inside the sandbox. */
 export const INNER_HOME = '/run/pawl/home';
@@ -112,11 +112,19 @@ const makeLinks = (home: string, links: HomeView['links']): void => {
   }
 };
 
+const writeGitFiles = (home: string, files: GitFiles): void => {
+  for (const [name, text] of files) {
+    const place = path.join(home, name);
+    mkdirSync(path.dirname(place), { recursive: true });
+    writeFileSync(place, text);
+  }
+};
+
 /** Makes the folders; once per process. */
 export const makeFolders = (
   top: string,
   { links }: Pick<HomeView, 'links'>,
-  gitSettings: string,
+  gitFiles: GitFiles,
 ): SessionFolders => {
   const folders = placesIn(top);
   mkdirSync(top, { recursive: true, mode: OWN_MODE });
@@ -127,7 +135,7 @@ export const makeFolders = (
   mkdirSync(folders.closedFolder, { mode: 0 });
   writeFileSync(folders.closedFile, '', { mode: 0 });
   writeFileSync(folders.users, usersText(), { mode: 0o644 });
-  if (gitSettings !== '') writeFileSync(path.join(folders.home, '.gitconfig'), gitSettings);
+  writeGitFiles(folders.home, gitFiles);
   makeLinks(folders.home, links);
   return folders;
 };
@@ -177,13 +185,13 @@ export const makeFreshFolders = (
   number: number,
   { links }: Pick<HomeView, 'links'>,
   session: SessionFolders,
-  gitSettings: string,
+  gitFiles: GitFiles,
 ): SessionFolders => {
   const { home, temporary } = placesIn(path.join(top, `fresh-${number}`));
   mkdirSync(home, { recursive: true, mode: OWN_MODE });
   mkdirSync(temporary);
   chmodSync(temporary, TEMPORARY_MODE);
-  if (gitSettings !== '') writeFileSync(path.join(home, '.gitconfig'), gitSettings);
+  writeGitFiles(home, gitFiles);
   makeLinks(home, links);
   unlinkDownloads(home, links);
   return { ...session, home, temporary };
