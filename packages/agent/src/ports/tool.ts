@@ -137,6 +137,8 @@ export type ToolContext = {
    * `unasked`: a rule or an earlier answer did. Absent: it stays at the session's level.
    */
   readonly widened?: 'byUser' | 'unasked';
+  /** Nobody can be asked for more than the session's level. Absent: somebody can. */
+  readonly unattended?: true;
   /** The user's words to a call that asks; empty for a plain yes. Absent: it asked nothing. */
   readonly reply?: string;
   /** Aborted with the reason `cancelled` or `timedOut`: end soon and return the partial result. */

@@ -434,7 +434,7 @@ const createSessionTaskTool = async (parts: LocalParts, parentId: string): Promi
   }: Settings): Promise<string> => {
     const inputs = {
       ...({ workspace, preset: 'plan', clock, writtenRules } as const),
-      sandbox: Promise.resolve(sandbox),
+      decided: Promise.resolve({ sandbox, onAsk: 'deny' } as const),
     };
     return redactor.clean(`${await composeInstructions(inputs, report)}\n\n${taskInstructions}`);
   };
@@ -538,12 +538,9 @@ const prepareSession = async (
   const { preset = 'auto' } = options;
   const probing = probeUnlessOff(options.sandbox, workspace, options.preset);
   const deciding = probing.then((probe) => newSettings(model, workspace, options, probe));
-  const sandbox: Promise<NonNullable<Settings['sandbox']>> = deciding.then(
-    (settings) => settings.sandbox ?? 'off',
-  );
   const { writtenRules } = options.settings ?? {};
   const standard = await composeInstructions(
-    { workspace, preset, clock, sandbox, writtenRules },
+    { workspace, preset, clock, decided: deciding, writtenRules },
     report,
   );
   const instructions = moreInstructions === '' ? standard : `${standard}\n\n${moreInstructions}`;
@@ -574,7 +571,7 @@ type InstructionInputs = {
    * A promise, since the sandbox probe takes as long as reading the files; both run at the same
    * time.
    */
-  readonly sandbox: Promise<NonNullable<Settings['sandbox']>>;
+  readonly decided: Promise<Pick<Settings, 'sandbox' | 'onAsk'>>;
 };
 
 /** Whether a written rule forbids reading the file, or asks first. */
@@ -588,7 +585,7 @@ const isRestricted = (file: string, workspace: string, rules: readonly WrittenRu
 
 /** Builds the system prompt; reports AGENTS.md files that could not be used. */
 const composeInstructions = async (
-  { workspace, preset, clock, sandbox, writtenRules = [] }: InstructionInputs,
+  { workspace, preset, clock, decided, writtenRules = [] }: InstructionInputs,
   report: (fault: Error) => void,
 ): Promise<string> => {
   const { instructionsFor, loadAgentsFiles } = await import('./instructions.js');
@@ -597,13 +594,15 @@ const composeInstructions = async (
     readBranch(workspace),
   ]);
   for (const warning of warnings) report(new Error(warning));
+  const { sandbox = 'off', onAsk } = await decided;
   return instructionsFor({
     workspace,
     platform: process.platform,
     dateIso: new Date(clock.now()).toISOString().slice(0, 10),
     agentsFiles: files,
     preset,
-    sandbox: await sandbox,
+    sandbox,
+    unattended: onAsk !== 'ask',
     ...(gitBranch === undefined ? {} : { gitBranch }),
   });
 };

@@ -27,6 +27,8 @@ export type InstructionFacts = {
   readonly preset: Preset;
   /** How far commands reach. */
   readonly sandbox: NonNullable<Settings['sandbox']>;
+  /** Nobody can be asked: what needs an answer is denied. */
+  readonly unattended: boolean;
 };
 
 const ROLE =
@@ -37,8 +39,8 @@ const WORK = `# How to work
 - Find out before you change: look for the code in question, read it, and read how it is called and tested. Follow the conventions you find there rather than your own.
 - Do what was asked, all of it, and nothing beside it. If the request can be read in two ways that lead to different work, choose the likelier one and say so; ask only when a wrong guess would do damage.
 - Take small steps. Change a few places, then check them, before you go on.
-- Read a file before you change it. A change to a file that was altered since you read it is refused; read it again then.
-- Look for a test that shows the fault before you repair it, and run it afterwards. Run the project's own tests, types and linters where it has them. Never weaken a test to make it pass.
+- Read a file before you change it. A change of lines that were altered since you read them is refused; read them again then.
+- Look for a test that shows the fault before you repair it, and run it afterwards. Run the project's own tests, types and linters where it has them. Never weaken a test to make it pass. Name what can't run here, and check it by a smaller command.
 - Make independent calls together in one reply: those that only look run side by side. Results come back in the order of your calls.
 - Commands have no terminal and nobody to answer a question: give flags that make them ask nothing. Give a command that may take long a time limit that fits; servers and watchers belong in the background.
 - Paths are relative to the workspace. Stay inside it.
@@ -99,8 +101,30 @@ const withoutSandbox: Readonly<Partial<Record<Preset, string>>> = {
   full: 'Commands run unconfined, as the user.',
 };
 
-const commandsText = ({ preset, sandbox }: InstructionFacts): string =>
-  (sandbox === 'off' ? withoutSandbox[preset] : undefined) ?? sandboxes[sandbox];
+/** What is written in place of a text about questions, where nobody can be asked. */
+const UNATTENDED: readonly (readonly [asked: RegExp, denied: string])[] = [
+  [
+    /what leaves it is asked for or denied\./,
+    'nobody can be asked, so what leaves it is denied unless a rule of the user allows it: do ' +
+      'without, or end with what the user is to run.',
+  ],
+  [/each command is asked for, or denied where nobody watches\./, 'each command is denied.'],
+  [/each command is asked for, and runs unconfined, as the user\./, 'each command is denied.'],
+  [
+    /^The user is asked before edits and before a command loses/,
+    'Denied are edits, and commands that lose',
+  ],
+];
+
+/** Who may do what, as far as somebody can be asked. */
+const permissionTexts = ({ preset, sandbox, unattended }: InstructionFacts): string => {
+  const commands = (sandbox === 'off' ? withoutSandbox[preset] : undefined) ?? sandboxes[sandbox];
+  const texts = [permissions[preset], commands];
+  return (unattended ? texts.map(denyQuestions) : texts).join(' ');
+};
+
+const denyQuestions = (text: string): string =>
+  UNATTENDED.reduce((changed, [asked, denied]) => changed.replace(asked, denied), text);
 
 /** The text in one line: a name with a line break can't pretend to be an instruction. */
 const oneLine = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
@@ -111,7 +135,7 @@ const environment = (facts: InstructionFacts): string => {
     `- System: ${oneLine(facts.platform)}`,
     `- Date: ${oneLine(facts.dateIso)}`,
     ...(facts.gitBranch === undefined ? [] : [`- Git branch: ${oneLine(facts.gitBranch)}`]),
-    `- Permissions: ${permissions[facts.preset]} ${commandsText(facts)}`,
+    `- Permissions: ${permissionTexts(facts)}`,
   ];
   return ['# Where you are', ...lines].join('\n');
 };

@@ -570,6 +570,7 @@ const createContext = (
     sandbox: level,
     ...(facts.shell === undefined ? {} : { shell: facts.shell }),
     ...(widened === null ? {} : { widened }),
+    ...(settings.onAsk === 'ask' && settings.preset !== 'plan' ? {} : { unattended: true }),
     ...(call.reply === undefined ? {} : { reply: call.reply }),
     paths: facts.paths,
     isSecret: (place) => isSecretPath(place, userPlaces, workspace),

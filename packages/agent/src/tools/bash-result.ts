@@ -27,6 +27,8 @@ export type RunPlace = {
   readonly home: string;
   /** It reaches more than the session's level. Default: false. */
   readonly isWidened?: boolean;
+  /** Nobody can be asked for more than the session's level. Default: false. */
+  readonly unattended?: boolean;
 };
 
 /** Identifies a call in its session. A resumed process finds the call's command by it. */
@@ -52,7 +54,7 @@ export const waitForEnd = async (
 
 /** Result of a command: its output and one line about its end. */
 export const commandOutcome = (
-  { output }: Command,
+  { output }: Pick<Command, 'output'>,
   end: CommandEnd,
   place: RunPlace,
   signal: AbortSignal,
@@ -60,7 +62,7 @@ export const commandOutcome = (
   const { how, notes, durationMs } = end;
   const shown = showOutput(output);
   const show = (line: string, more: readonly string[]): string =>
-    [shown, `[${line}]`, ...more].join('\n');
+    [shown, `[${line}]`, ...advisable(more, place)].join('\n');
   const droppedBytes = output.droppedBytes();
   const common = { isLog: true, ...(droppedBytes === 0 ? {} : { droppedBytes }) } as const;
   const stopped = whyStopped(end, signal);
@@ -149,6 +151,30 @@ const mayLackItsEnd = (output: CommandOutput, level: CommandLevel): boolean =>
 
 const hintLines = (hint: string | null): readonly string[] => (hint === null ? [] : [`[${hint}]`]);
 
+/** Advice to ask the user for more, and what is said instead where nobody can be asked. */
+const ASKING: readonly (readonly [advice: RegExp, instead: string])[] = [
+  [
+    /if that is what it needs, ask again with (needs: "\w+")/,
+    'nobody can be asked here, so $1 is denied unless a rule of the user allows it: do without, ' +
+      'or end with what the user is to run',
+  ],
+  [
+    /if that was on purpose, change it with the tool write or edit, or ask again with needs: "\w+"/,
+    'if that was on purpose, end with what the user is to change: nobody can be asked here',
+  ],
+];
+
+/** Our own lines below an output, with advice that can be followed. */
+const advisable = (
+  lines: readonly string[],
+  { unattended = false }: RunPlace,
+): readonly string[] =>
+  unattended
+    ? lines.map((line) =>
+        ASKING.reduce((changed, [advice, instead]) => changed.replace(advice, instead), line),
+      )
+    : lines;
+
 /**
  * Lines below the output of a command that ended by itself: a sandbox hint, leftover processes,
  * notes.
@@ -188,7 +214,10 @@ export const createJob = (jobId: string, command: Command, place: RunPlace): Job
     status: () => (end === undefined ? 'running' : describeEnd(end)),
     droppedBytes: () => output.droppedBytes(),
     output: () =>
-      [showOutput(output), ...(end === undefined ? [] : endLines(output, end, place))].join('\n'),
+      [
+        showOutput(output),
+        ...(end === undefined ? [] : advisable(endLines(output, end, place), place)),
+      ].join('\n'),
     kill: async () => {
       command.kill();
       await command.ended;
@@ -289,7 +318,7 @@ const USES_NETWORK = startsProgram(
 const LOCAL_ADDRESS = /\b(?:localhost|127(?:\.\d+){3})\b|\[::1\]/;
 /** Signs of a failure in which the network would not help. */
 const OTHER_CAUSE =
-  /command not found|not a git repository|no upstream branch|No configured push destination|unknown (?:option|command|switch)|No such file or directory/i;
+  /command not found|not a git repository|no upstream branch|No configured push destination|does not appear to be a git repository|No such remote|Everything up-to-date|unknown (?:option|command|switch)|No such file or directory/i;
 const INSTALLS_PACKAGES = startsProgram(`${programsWithWords(systemWords)}|pacman -\\S+`);
 
 const NETWORK_SIGN =

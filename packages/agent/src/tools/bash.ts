@@ -332,12 +332,13 @@ const start = (
 const commandPlace = (
   shell: Shell,
   command: string,
-  { sandbox: level, workspace, widened }: ToolContext,
+  { sandbox: level, workspace, widened, unattended }: ToolContext,
 ): RunPlace => ({
   command,
   level,
   workspace,
   isWidened: widened !== undefined,
+  unattended: unattended === true,
   home: shell.environment.HOME ?? '',
 });
 

@@ -15,6 +15,7 @@ const facts: InstructionFacts = {
   agentsFiles: [],
   preset: 'careful',
   sandbox: 'workspace',
+  unattended: false,
 };
 
 test('the instructions have at most 4 kB without the files of the workspace, under every preset', () => {
@@ -26,14 +27,14 @@ test('the instructions have at most 4 kB without the files of the workspace, und
   }
 });
 
-test('the instructions of careful say what is asked, and that a denied call is not done, within 3.3 kB', () => {
+test('the instructions of careful say what is asked, and that a denied call is not done, within 3.5 kB', () => {
   const text = instructionsFor(facts);
   assert.match(
     text,
     /asked before edits and before a command loses what git can't restore; others change files unasked\./,
   );
   assert.match(text, /Never report a denied or failed call as done/);
-  assert.ok(Buffer.byteLength(text) <= 3_300, `${Buffer.byteLength(text)} bytes`);
+  assert.ok(Buffer.byteLength(text) <= 3_450, `${Buffer.byteLength(text)} bytes`);
 });
 
 test('the instructions say what holds for commands without a sandbox, under each preset', () => {
@@ -45,6 +46,23 @@ test('the instructions say what holds for commands without a sandbox, under each
   assert.match(says('full'), /Nothing is asked, and only rules of the user deny/);
 });
 
+test('where nobody can be asked, no instruction says that somebody is', () => {
+  for (const preset of ['plan', 'careful', 'auto', 'ci'] as const)
+    for (const sandbox of ['workspace', 'workspace+net', 'read-only', 'off', 'missing'] as const) {
+      const text = instructionsFor({ ...facts, preset, sandbox, unattended: true });
+      const permissions = text.split('\n').find((line) => line.startsWith('- Permissions:'));
+      assert.doesNotMatch(
+        permissions ?? 'asked for',
+        /(?:is|are) asked|asked for/,
+        `${preset}, ${sandbox}`,
+      );
+    }
+  assert.match(
+    instructionsFor({ ...facts, preset: 'auto', unattended: true }),
+    /nobody can be asked, so what leaves it is denied unless a rule of the user allows it/,
+  );
+});
+
 test('instructions and tools leave room for a first message within 10 kB', () => {
   const tools = builtinTools().map(({ name, description, inputSchema }) => ({
     name,
@@ -52,7 +70,7 @@ test('instructions and tools leave room for a first message within 10 kB', () =>
     inputSchema,
   }));
   const bytes = Buffer.byteLength(JSON.stringify({ instructions: instructionsFor(facts), tools }));
-  assert.ok(bytes <= 8_500, `${bytes} bytes`);
+  assert.ok(bytes <= 8_600, `${bytes} bytes`);
 });
 
 test('the same facts give the same text, and each fact stands in it', () => {

@@ -2,8 +2,10 @@ import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { watchCpu } from '../../../../test/cpu-watch.js';
+import type { CommandEnd } from '../../src/command/command.js';
+import { createCommandOutput } from '../../src/command/output.js';
 import type { CommandLevel } from '../../src/policy/decide.js';
-import { sandboxHint } from '../../src/tools/bash-result.js';
+import { commandOutcome, type RunPlace, sandboxHint } from '../../src/tools/bash-result.js';
 
 const place = { workspace: '/people/ada/code/app', home: '/people/ada' };
 
@@ -212,6 +214,8 @@ test('a failure that no network would change is not blamed on it', () => {
   const git = 'fatal: not a git repository (or any of the parent directories): .git';
   assert.equal(hintFor(git, 'workspace', 'git push'), null);
   assert.equal(hintFor('bash: pnpm: command not found', 'workspace', 'pnpm install'), null);
+  const none = "fatal: 'origin' does not appear to be a git repository";
+  assert.doesNotMatch(hintFor(none, 'workspace', 'git push origin main') ?? '', NETWORK);
 });
 
 test('a command with the network is told why it does not reach a server in the sandbox', () => {
@@ -221,6 +225,32 @@ test('a command with the network is told why it does not reach a server in the s
     if (what === LOCAL) assert.match(told(output) ?? 'no hint', /does not see: ask it without/);
   for (const other of ['connect ECONNREFUSED 93.184.216.34:443', 'Failed to connect to x port 1'])
     assert.equal(told(other), null, other);
+});
+
+test('where nobody can be asked, no line sends the model into a denial', () => {
+  const output = createCommandOutput(() => undefined);
+  output.add(Buffer.from('curl: (6) Could not resolve host: example.org\n'));
+  const protectedNote =
+    '[AGENTS.md was changed; if that was on purpose, change it with the tool write or edit, or ' +
+    'ask again with needs: "outside"]';
+  const end: CommandEnd = {
+    how: { kind: 'exited', code: 6 },
+    durationMs: 1,
+    leftovers: 'none',
+    notes: [protectedNote],
+  };
+  const told = (unattended: boolean): string => {
+    const where: RunPlace = {
+      ...place,
+      level: 'workspace',
+      command: 'curl https://example.org',
+      unattended,
+    };
+    return commandOutcome({ output }, end, where, new AbortController().signal).text;
+  };
+  assert.match(told(false), /ask again with needs: "network"[\s\S]*the tool write or edit/);
+  assert.doesNotMatch(told(true), /ask again|the tool write/);
+  assert.match(told(true), /needs: "network" is denied unless a rule of the user allows it/);
 });
 
 /** What fails every day, and has nothing to do with a sandbox. */
