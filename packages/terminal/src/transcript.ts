@@ -11,7 +11,7 @@
 import type { Action } from '@pawl/agent/machine/action';
 import type { FailureKind } from '@pawl/agent/machine/event';
 import { totalTokens } from '@pawl/agent/machine/settings';
-import type { State } from '@pawl/agent/machine/state';
+import { type State, turnRuns } from '@pawl/agent/machine/state';
 import { providerOfModel } from '@pawl/agent/models/provider-table';
 import { describeGrant } from '@pawl/agent/policy/approval-question';
 import { callTitle } from '@pawl/agent/policy/judged-call';
@@ -94,10 +94,13 @@ export class Transcript {
     this.#reasoning = createReasoningRow(look);
   }
 
-  /** Starts from an existing state: that of a resumed session. */
-  startFrom(state: State): void {
+  /**
+   * Starts from an existing state: that of a resumed session. `turnStart`: the state before its
+   * turn; null if it is not known.
+   */
+  startFrom(state: State, turnStart: State | null = null): void {
     this.#state = state;
-    this.#turnEnds.startFrom(state);
+    this.#turnEnds.startFrom(state, turnStart);
     this.#rewinds?.startFrom(state);
   }
 
@@ -607,8 +610,8 @@ const todoRows = (
 
 /** The line below an ended turn: its duration and cost. */
 type TurnSummaries = {
-  /** Starts from an existing state: that of a resumed session. */
-  startFrom(state: State): void;
+  /** Starts from an existing state, and the state before its turn, if that is known. */
+  startFrom(state: State, turnStart: State | null): void;
   /** The line if this step ended a turn, otherwise null. */
   see(stepped: Stepped): Safe | null;
 };
@@ -620,8 +623,9 @@ const ENDS: readonly string[] = ['EndOfTurn', 'Cancelled', 'BudgetExceeded', 'Fa
 type TurnStart = {
   readonly turn: number;
   readonly at: number;
-  readonly tokens: number;
-  /** null if the price of a call is unknown. */
+  /** null if the beginning of the turn is not known. */
+  readonly tokens: number | null;
+  /** null also if the price of a call is unknown. */
   readonly costUsd: number | null;
 };
 
@@ -631,8 +635,10 @@ const createTurnSummaries = (): TurnSummaries => {
   let askedAt: number | null = null;
   let waitedMs = 0;
   return {
-    startFrom(state) {
-      start = turnStartIn(state);
+    startFrom(state, turnStart) {
+      const spent = turnStart === null && turnRuns(state) ? UNKNOWN_SPENT : {};
+      const before = turnStart === null ? spent : spentIn(turnStart);
+      start = { ...turnStartIn(state), ...before };
     },
     see(stepped) {
       const { event, path, state } = stepped;
@@ -656,11 +662,17 @@ const createTurnSummaries = (): TurnSummaries => {
   };
 };
 
-const turnStartIn = ({ session: { counters, turn, usage } }: State): TurnStart => ({
-  turn: counters.turn,
-  at: turn.startedAt,
+const UNKNOWN_SPENT = { tokens: null, costUsd: null } as const;
+
+const spentIn = ({ session: { usage } }: State): Pick<TurnStart, 'tokens' | 'costUsd'> => ({
   tokens: totalTokens(usage),
   costUsd: usage.unpriced > 0 ? null : usage.costUsd,
+});
+
+const turnStartIn = (state: State): TurnStart => ({
+  turn: state.session.counters.turn,
+  at: state.session.turn.startedAt,
+  ...spentIn(state),
 });
 
 /** `waitedMs`: how long nothing ran because the user was asked. */
@@ -671,7 +683,7 @@ const turnSummary = (
 ): Safe => {
   const { usage } = session;
   const [about, atMost] = usage.estimated ? [safe`about `, safe`at most `] : [safe``, safe``];
-  const tokens = totalTokens(usage) - start.tokens;
+  const tokens = start.tokens === null ? 0 : totalTokens(usage) - start.tokens;
   // 0 if a price is unknown: the line then names no cost
   const costUsd = usage.unpriced > 0 || start.costUsd === null ? 0 : usage.costUsd - start.costUsd;
   const parts = [

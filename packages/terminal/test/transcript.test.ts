@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
+import type { Event } from '@pawl/agent/machine/event';
+import { step } from '@pawl/agent/machine/machine';
+import type { State } from '@pawl/agent/machine/state';
 import { presetRules } from '@pawl/agent/policy/presets';
 import fc from 'fast-check';
 import {
@@ -12,6 +15,7 @@ import {
 } from '../../../test/kit/terminal/stage.js';
 import { countCases } from '../../../test/tier.js';
 import { loadMarkdown, renderMarkdown } from '../src/markdown.js';
+import { Transcript } from '../src/transcript.js';
 
 before(loadMarkdown);
 
@@ -213,6 +217,30 @@ test('the line of a turn tells the wait for an answer from the time of the work'
   stage.clock.advance(1_000);
   const last = stage.happens(completed('req-2', 'Done.'));
   assert.match(last, /─── 4\.0s · 2m00s for your answers · /);
+});
+
+test('the line of a resumed turn has the sums of the whole turn, or none if its beginning is not known', () => {
+  const stage = asked();
+  const begun = stage.state();
+  stage.happens(completed('req-1', '', [callOf({ callId: 'a', tool: 'read', path: '/w/a.ts' })]));
+  stage.happens({ type: 'ToolStarted', batchId: 'batch-1', callId: 'a' });
+  const ends: Event = {
+    type: 'ToolCompleted',
+    at: 5_000,
+    batchId: 'batch-1',
+    callId: 'a',
+    outcome: { status: 'ok', text: 'x' },
+  };
+  const before = step(stage.state(), ends).state;
+  const event: Event = { ...completed('req-2', 'Done.'), at: 6_000 } as Event; // with its time
+  const stepped = { seq: 9, event, ...step(before, event) };
+  const lineFrom = (turnStart: State | null): string => {
+    const transcript = new Transcript({ colour: 'no', plain: 'no', columns: 80 }, '/w');
+    transcript.startFrom(before, turnStart);
+    return /─── .* ───/.exec(transcript.see(stepped))?.[0] ?? 'no line';
+  };
+  assert.match(lineFrom(begun), / · 3\.0k tokens · \$0\.02 /);
+  assert.match(lineFrom(null), /^─── [\d.]+s ───$/);
 });
 
 test('output of a tool can’t write an escape', () => {

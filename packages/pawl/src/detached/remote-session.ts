@@ -26,8 +26,8 @@ import { exitCodes, Stop } from '../process/exit-codes.js';
 import {
   collectRecentTurns,
   type Opened,
-  type RecentTurns,
   STEPS_MIN,
+  withTurnStart,
 } from '../sessions/open-session.js';
 import {
   foldStored,
@@ -430,7 +430,7 @@ export const openRemote = async (
     journal: journalPath(openStateFolder(process.env), sessionId),
     prompts,
     servers: null,
-    resumed: { recent: recent.past() satisfies RecentTurns | null },
+    resumed: { recent: await withTurnStart(sessionId, recent.past()) },
     remote: {
       questions: questions.waiting(state),
       isFromElsewhere: ownInputs.isFromElsewhere,

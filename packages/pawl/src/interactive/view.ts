@@ -917,11 +917,11 @@ const withReasoning = (steps: readonly JournalStep[]): readonly JournalStep[] =>
 
 /** The lines as they were printed originally. `transcript` is then ready for the live steps. */
 const renderRecentTurns = (
-  { before, steps, earlierTurns }: RecentTurns,
+  { before, turnStart, steps, earlierTurns }: RecentTurns,
   transcript: Transcript,
   look: Look,
 ): Safe => {
-  transcript.startFrom(before);
+  transcript.startFrom(before, turnStart);
   const lines = withReasoning(steps).flatMap((stepped) => {
     const { event } = stepped;
     const typed = event.type === 'UserInput' ? [paintTyped(look, shortened(event.text))] : [];

@@ -18,7 +18,7 @@ import { JournalError } from '@pawl/agent/journal/journal-error';
 import { journalPath, reservePath } from '@pawl/agent/journal/state-folder';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Settings } from '@pawl/agent/machine/settings';
-import type { State } from '@pawl/agent/machine/state';
+import { type State, turnRuns } from '@pawl/agent/machine/state';
 import type { ProcessEnvironment } from '@pawl/agent/platform/environment';
 import type { JournalStore, OpenJournal } from '@pawl/agent/ports/journal';
 import type { Model } from '@pawl/agent/ports/model';
@@ -50,6 +50,7 @@ import { tornSentence } from './session-text.js';
 import {
   CUT_FOREIGN_REWIND,
   findSession,
+  foldStored,
   lastForeign,
   lastSession,
   openStateFolder,
@@ -307,6 +308,8 @@ export const openFromFlags = async (
 /** The last turns: the state before them, their steps, and whether there are earlier ones. */
 export type RecentTurns = {
   readonly before: State;
+  /** The state before the first of them, whose first steps may be missing; null: not read. */
+  readonly turnStart: State | null;
   readonly steps: readonly JournalStep[];
   readonly earlierTurns: 'some' | 'none';
 };
@@ -320,7 +323,11 @@ export const STEPS_MIN = 500;
 /** `see` takes the next step; `past` returns the turns so far. */
 type RecentTurnsCollector = { see(stepped: JournalStep): void; past(): RecentTurns | null };
 
-type CollectedTurn = { readonly before: State; readonly steps: JournalStep[] };
+type CollectedTurn = {
+  readonly before: State;
+  readonly start: State | null;
+  readonly steps: JournalStep[];
+};
 
 /** Collects the last turns while a session's steps are folded. */
 export const collectRecentTurns = (): RecentTurnsCollector => {
@@ -338,6 +345,7 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
     else
       turns = [
         {
+          ...first,
           before: first.steps[STEPS_MAX - 1]?.state ?? first.before,
           steps: first.steps.slice(STEPS_MAX),
         },
@@ -353,7 +361,7 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
       const isNewTurn = turns.length === 0 || state.session.counters.turn !== turn;
       turn = state.session.counters.turn;
       if (stepped.event.type === 'Start') return;
-      if (isNewTurn) turns.push({ before, steps: [] });
+      if (isNewTurn) turns.push({ before, start: turnRuns(before) ? null : before, steps: [] });
       turns.at(-1)?.steps.push(stepped);
       shorten();
     },
@@ -361,9 +369,25 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
     past(): RecentTurns | null {
       const [first] = turns;
       if (first === undefined) return null;
-      return { before: first.before, steps: turns.flatMap((one) => one.steps), earlierTurns };
+      const { before, start: turnStart } = first;
+      const steps = turns.flatMap((one) => one.steps);
+      return { before, turnStart, steps, earlierTurns };
     },
   };
+};
+
+/**
+ * The last turns, with the beginning of a turn that is longer than what was read: the line below it
+ * says what all of it cost.
+ */
+export const withTurnStart = async (
+  sessionId: string,
+  recent: RecentTurns | null,
+): Promise<RecentTurns | null> => {
+  if (recent === null || recent.turnStart !== null) return recent;
+  const whole = collectRecentTurns();
+  await foldStored(sessionId, undefined, whole.see);
+  return whole.past();
 };
 
 /**
@@ -440,7 +464,7 @@ const holdSession = async (
     state: opened.state,
     origin: opened.isForeign === undefined ? 'own' : 'foreign',
     hasReplies: hasReplied(opened.state.session),
-    recent: past(),
+    recent: await withTurnStart(sessionId, past()),
     tornTail: opened.tornTail,
     journals: {
       ...store,

@@ -68,6 +68,15 @@ test('a very long turn shows its end, without a gap', () => {
   assert.ok(past.steps.every(({ seq }, index) => seq === last - past.steps.length + 1 + index));
 });
 
+test('a turn that is longer than what is kept has its beginning all the same; one whose beginning was not read has none', () => {
+  const { past } = keep(1, 9_500);
+  assert.equal(past.turnStart?.session.counters.turn, 0);
+  const kept = collectRecentTurns();
+  const inTurn = stepOf(1, 900);
+  kept.see({ ...inTurn, before: { ...inTurn.before, name: 'EndOfTurn' } as State });
+  assert.equal(kept.past()?.turnStart, null);
+});
+
 test('a session that begins with its prompt shows it', () => {
   const kept = collectRecentTurns();
   kept.see(stepOf(1, 1, 0, 'UserInput'));
