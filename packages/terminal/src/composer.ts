@@ -124,6 +124,14 @@ export class Composer {
     this.#history = leaveHistory(this.#history);
   }
 
+  /** Empties the line and returns its text, which the history keeps: Up brings it back. */
+  putAside(): string {
+    const { text } = this;
+    this.#history = addSent(this.#history, text);
+    this.setText('');
+    return text;
+  }
+
   /** Adds texts of earlier sessions to the history. */
   addEarlier(texts: readonly string[]): void {
     this.#history = addEarlier(this.#history, texts);
@@ -547,13 +555,19 @@ const killWord: Change = (editor) => kill(editor, wordStart(editor), editor.curs
 const killRest: Change = (editor) =>
   kill(editor, editor.cursor, lineEnd(editor) === editor.cursor ? nextAt(editor) : lineEnd(editor));
 
+/** Removes the start of the line; at the start of a line the line break before it. */
+const killBefore: Change = (editor) => {
+  const start = lineStart(editor);
+  return kill(editor, start === editor.cursor ? Math.max(0, start - 1) : start, editor.cursor);
+};
+
 /** Keys with Control, with Alt, and alone. */
 const controls: Readonly<Record<string, Change>> = {
   a: toStart,
   e: toEnd,
   b: toLeft,
   f: toRight,
-  u: (editor) => kill(editor, lineStart(editor), editor.cursor),
+  u: killBefore,
   k: killRest,
   w: killWord,
   h: eraseLeft,

@@ -173,7 +173,27 @@ export const readSilence = (before: KeyReaderState): KeysRead => {
 
 const readPaste = (paste: string): { readonly text: string; readonly rest: string } | null => {
   const end = paste.indexOf(PASTE_END);
-  return end < 0 ? null : { text: paste.slice(0, end), rest: paste.slice(end + PASTE_END.length) };
+  if (end < 0) return null;
+  return { text: pastedText(paste.slice(0, end)), rest: paste.slice(end + PASTE_END.length) };
+};
+
+/** Some terminals paste keys as sequences: those that write are read, others dropped whole. */
+const pastedText = (paste: string): string => {
+  let text = '';
+  let rest = paste;
+  for (let at = rest.indexOf(ESCAPE); at >= 0; at = rest.indexOf(ESCAPE)) {
+    text += rest.slice(0, at);
+    const token = nextToken(rest.slice(at));
+    if (token.kind === 'done') text += writtenBy(token.key);
+    rest = rest.slice(at + (token.kind === 'done' ? token.length : 1));
+  }
+  return text + rest;
+};
+
+const writtenBy = (key: Key | null): string => {
+  if (key === null || key.control || key.alt) return '';
+  if (key.name === 'enter') return '\n';
+  return key.name === 'tab' ? '\t' : key.text;
 };
 
 const ESCAPE = '\u001b';

@@ -57,6 +57,15 @@ test('Enter sends and empties; Alt+Enter sends for later', () => {
   assert.ok(at.composer.isEmpty);
 });
 
+test('a text that was put aside comes back with Up', () => {
+  const at = seat();
+  at.press("'half a thought'");
+  assert.equal(at.composer.putAside(), 'half a thought');
+  assert.ok(at.composer.isEmpty);
+  at.press('up');
+  assert.equal(at.composer.text, 'half a thought');
+});
+
 test('Shift+Enter, Ctrl-J and a backslash before Enter make new lines', () => {
   const at = seat();
   at.press("'a'", 'S-enter', "'b'", 'C-j', "'c\\'", 'enter', "'d'", 'enter');

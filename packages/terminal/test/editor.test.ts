@@ -52,6 +52,8 @@ const rows: readonly (readonly [
   ],
   ['Ctrl-W cuts a word, Ctrl-Y puts it back', 'one two|', ['C-w', 'C-y', 'C-y'], 'one twotwo|'],
   ['Ctrl-U cuts to the start of the line', 'a\nbc|d', ['C-u'], 'a\n|d'],
+  ['Ctrl-U goes on with the line above', 'a\nbc|d', ['C-u', 'C-u', 'C-u'], '|d'],
+  ['Ctrl-U at the start of the text', '|a', ['C-u'], '|a'],
   ['Ctrl-K cuts to the end of the line, then the break', 'a|b\nc', ['C-k', 'C-k'], 'a|c'],
   ['Alt+D cuts the next word', '|one two', ['A-d'], '| two'],
   ['Ctrl-J makes a new line', 'a|b', ['C-j'], 'a\n|b'],

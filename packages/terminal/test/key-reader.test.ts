@@ -86,7 +86,21 @@ const rows: readonly (readonly [
   ['a sequence that nobody knows', [`${E}[99;99;99z`, 'a'], ['"a"']],
   ['a paste', [`${E}[200~a\r\nb${E}[201~c`], ['paste "a\\r\\nb"', '"c"']],
   ['a paste in pieces', [`x${E}[20`, `0~a${E}`, '[20', '1~'], ['"x"', 'paste "a"']],
-  ['an escape in a paste is text of it', [`${E}[200~${E}[A${E}[201~`], ['paste "\\u001b[A"']],
+  [
+    'a paste whose line ends, tabs and characters come as keys',
+    [`${E}[200~one${E}[13;1u${E}[9utwo ${E}[228;1u${E}[201~`],
+    ['paste "one\\n\\ttwo ä"'],
+  ],
+  [
+    'a sequence in a paste that writes nothing goes whole',
+    [`${E}[200~a${E}[A${E}[31mb${E}[201~`],
+    ['paste "ab"'],
+  ],
+  [
+    'an ESC alone in a paste goes',
+    [`${E}[200~a${E}[201~`, `${E}[200~${E}${E}[201~`],
+    ['paste "a"', 'paste ""'],
+  ],
   ['C1 controls', ['\u009b\u0085a'], ['"a"']],
 ];
 

@@ -119,11 +119,21 @@ export const changeFile = async (
       await remember(context.files, planned, plan);
       // so that the session's own changes can be told from those of others
       context.files.wrote?.(change.real, change.expected, hashBytes(change.bytes), change.before);
-      return { status: 'ok', text: change.text, diff: shortenPatch(patch, shown, change) };
+      return {
+        status: 'ok',
+        text: `${change.text}${noteLostEnd(change)}`,
+        diff: shortenPatch(patch, shown, change),
+      };
     default:
       return written satisfies never;
   }
 };
+
+/** The last line break is easily lost, and seen in no line. */
+const noteLostEnd = ({ before, after }: FileChange): string =>
+  before?.endsWith('\n') && after !== '' && !after.endsWith('\n')
+    ? ' The file has no line break at its end now.'
+    : '';
 
 /** Remembers what the model knows of the file now. Of a file that it only searched: some lines. */
 const remember = async (

@@ -278,6 +278,8 @@ const showBinary = async (
   }
 };
 
+const PDF_START = Buffer.from('%PDF-');
+
 const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const allowed = await findAllowed(input.path, context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
@@ -295,6 +297,8 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
     case 'folder':
       return showFolder(real, shown);
     case 'file': {
+      if (loaded.bytes.subarray(0, PDF_START.length).equals(PDF_START))
+        return failed(`${shown} is a PDF. A shell command shows its text: pdftotext FILE -`);
       const decoded = decodeFile(loaded.bytes);
       if (decoded.kind === 'binary') return showBinary(shown, loaded.bytes, context);
       const aboutText = remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);

@@ -27,6 +27,14 @@ const rows: readonly Row[] = [
     says: /^Edited file: 1 replacement\.$/,
   },
   {
+    title: 'an edit that takes the last line break says so',
+    file: 'one\ntwo\n',
+    edits: [{ oldText: 'two\n', newText: 'TWO' }],
+    becomes: 'one\nTWO',
+    status: 'ok',
+    says: /^Edited file: 1 replacement\. The file has no line break at its end now\.$/,
+  },
+  {
     title: 'several edits are matched against the file as it was',
     file: 'a b c\n',
     edits: [

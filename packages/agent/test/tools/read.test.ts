@@ -115,6 +115,14 @@ for (const row of rows) {
   });
 }
 
+test('read: a PDF is named, with the program that shows its text', async (t) => {
+  const place = await makePlace(t);
+  await writeFile(place.path('a.pdf'), '%PDF-1.7\n1 0 obj\n<< >>\nendobj\n');
+  const outcome = await place.run('read', { path: 'a.pdf' });
+  assert.equal(outcome.status, 'failed');
+  assert.match(outcome.text, /^a\.pdf is a PDF\. .*pdftotext FILE -$/);
+});
+
 test('read: a folder is listed, folders with a slash', async (t) => {
   const place = await makePlace(t);
   await mkdir(place.path('b'));

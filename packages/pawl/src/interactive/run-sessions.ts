@@ -364,6 +364,7 @@ const createViewHandlers = (
         void commands().then(({ runCommand }) => runCommand(context, command.name, command.words));
     },
     stopUserCommand: () => userCommands.stop(),
+    keepUnsent: (text) => terminal.history.add(text),
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => void context.paste(),
     nextPreset: () => void commands().then(({ nextPreset }) => nextPreset(context)),

@@ -277,7 +277,7 @@ export class InteractiveView {
     else if (this.#handlers.stopUserCommand())
       this.print(paint(this.#look, 'dim', safe`  stopped`));
     else if (isBusy(this.#state)) this.#handlers.cancel();
-    else if (!this.#composer.isEmpty) this.#composer.setText('');
+    else if (!this.#composer.isEmpty) this.#handlers.keepUnsent(this.#composer.putAside());
     else this.print(paint(this.#look, 'dim', safe`Press Ctrl-C again or Ctrl-D to leave.`));
     this.redraw();
   }
@@ -558,6 +558,8 @@ export type ViewHandlers = {
   runCommand(command: Extract<TypedInput, { readonly kind: 'command' | 'shell' }>): void;
   /** Stops the user's shell command; false if none runs. */
   stopUserCommand(): boolean;
+  /** A text that the user took from the line, for the history. */
+  keepUnsent(text: string): void;
   /** Queued texts as they were typed, without attached shell output. */
   withoutShellOutput(texts: readonly string[]): readonly string[];
   /** Inserts the clipboard's picture into the input line. */

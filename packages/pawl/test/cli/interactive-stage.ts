@@ -55,6 +55,7 @@ export const stageView = () => {
     allowInFolder: (_question, rule) => void asked.push(`rule ${JSON.stringify(rule)}`),
     runCommand: (wish) => void asked.push(wish.kind === 'shell' ? `!${wish.command}` : wish.name),
     stopUserCommand: () => false,
+    keepUnsent: () => undefined,
     withoutShellOutput: (texts) => texts,
     pastePicture: () => undefined,
     nextPreset: () => void asked.push('preset'),

@@ -75,6 +75,7 @@ const openStage = () => {
           : { type: state.name === 'Error' ? 'RetryNow' : 'RetryLast' },
       ),
     stopUserCommand: () => false,
+    keepUnsent: () => undefined,
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => undefined,
     nextPreset: () => undefined,

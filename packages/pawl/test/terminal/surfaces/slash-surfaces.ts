@@ -58,6 +58,7 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     suspend: nothing,
     end: nothing,
     stopUserCommand: () => false,
+    keepUnsent: () => undefined,
     withoutShellOutput: (texts: readonly string[]) => texts,
   };
   const state = await session.state();

@@ -30,6 +30,7 @@ const wishes: ViewHandlers = {
   suspend: nothing,
   end: nothing,
   stopUserCommand: () => false,
+  keepUnsent: () => undefined,
   withoutShellOutput: (texts) => texts,
 };
 
