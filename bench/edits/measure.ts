@@ -131,10 +131,10 @@ const tryEdit = (edit: TrueEdit, texts: Texts, kind: string, closed: boolean): T
  */
 const standsElsewhere = (
   { text, first, ending }: TrueEdit,
-  { oldLines, joined }: Texts,
+  { oldLines }: Texts,
   { name }: Kind,
 ): boolean => {
-  const at = name === 'exact' ? -1 : text.indexOf(oldLines.join(joined));
+  const at = name === 'exact' ? -1 : text.indexOf(oldLines.join(ending)); // other line ends match
   return at >= 0 && text.slice(0, at).split(ending).length - 1 !== first;
 };
 
