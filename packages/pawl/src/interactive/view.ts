@@ -393,16 +393,17 @@ export class InteractiveView {
     if (composed.kind === 'preset') this.#handlers.nextPreset();
     if (composed.kind === 'list') this.#handlers.openList(composed.command);
     if (composed.kind !== 'submit') return;
+    // `steer` joins the running turn, `followUp` begins a turn after it.
+    const mode = composed.mode === 'now' ? 'steer' : 'followUp';
+    const input = readTypedInput(composed.text, mode, this.#composer.commandNames);
     // what is typed now is meant for the shell, or for whoever comes back
-    if (this.#isLeaving) {
+    if (this.#isLeaving && input.kind !== 'command') {
       this.takeBack([composed.text]);
       return;
     }
     // The line may be an answer to an MCP server.
     if (this.serverForms.take(composed.text)) return;
-    // `steer` joins the running turn, `followUp` begins a turn after it.
-    const mode = composed.mode === 'now' ? 'steer' : 'followUp';
-    this.#enter(readTypedInput(composed.text, mode, this.#composer.commandNames), composed.shown);
+    this.#enter(input, composed.shown);
   }
 
   /**
@@ -420,7 +421,7 @@ export class InteractiveView {
     this.redraw();
   }
 
-  /** While the session leaves this window, Enter sends nothing: the text stays in the line. */
+  /** While the session leaves this window, Enter runs commands alone: a text stays in the line. */
   setLeaving(isLeaving: boolean): void {
     this.#isLeaving = isLeaving;
     this.redraw();
@@ -491,7 +492,7 @@ export class InteractiveView {
       coldUsd: this.#coldUsd(this.#state, now),
     };
     const does = statusRow(this.#state, columns, now, seen);
-    const leaves = oneLine('leaving, to go on in the background · Enter sends nothing', columns);
+    const leaves = oneLine('leaving, to go on in the background · no text is sent', columns);
     const status = paint(this.#look, 'dim', this.#isLeaving ? leaves : does);
     const { row } = this.serverForms;
     const above = [...this.#transcript.rows(columns, now), status, ...(row === null ? [] : [row])];
