@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path, { join } from 'node:path';
 import { test } from 'node:test';
+import { chooseRows } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
 import {
@@ -31,15 +32,7 @@ test('the first prompt of the command line is shown and sent, and the session go
   assert.equal(await window.ended, 0);
 });
 
-test('a first prompt in plain lines', async (context) => {
-  const place = await makeServed(context, [done]);
-  const window = openWindow(context, place, { words: ['look at it', '--plain'] });
-  await window.sees('Done.');
-  window.press('/quit\n');
-  assert.equal(await window.ended, 0);
-});
-
-for (const typed of ['!touch made', '/preset auto', '/quit'])
+for (const typed of chooseRows(['!touch made', '/preset auto', '/quit']))
   test(`"${typed}" on the command line is not run: it waits for Enter`, async (context) => {
     const place = await makeServed(context, [done]);
     const window = openWindow(context, place, { words: [typed] });

@@ -242,7 +242,7 @@ test('the machine was restarted: unknown, and said to the model and the user; jo
     resultIn(place),
     /unknown after a crash\n.*another machine, or this one was restarted/,
   );
-  assert.match(ended.stderr, /unknown after a crash/);
+  assert.match(ended.stderr, /^✗ bash echo begin.* · outcome unknown after a crash$/m);
   const listed = resultOf(place, 2, 'l').split('\n');
   assert.match(listed[0] ?? '', /^job-1: unknown \(.*this one was restarted since\): echo up/);
   assert.match(listed[1] ?? '', /^job-2: exit code 3, \d+\.\d s: /);
