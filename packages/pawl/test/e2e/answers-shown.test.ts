@@ -288,7 +288,7 @@ for (const { when, code, says } of cases)
     const answered = await answerShown(place, id, 'yes');
     expectCode(answered, code);
     assert.match(answered.stderr, says);
-    expectCode(await runPawl(place, ['resume', id]), 0);
+    expectCode(await runInProcess(place, ['resume', id]), 0);
     const goesOn = when === 'after' ? /runs: has answered/ : /runs: waits for your answer/;
     await untilState(place, id, goesOn);
     if (when === 'after')

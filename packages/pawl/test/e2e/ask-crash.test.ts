@@ -21,7 +21,7 @@ import {
   untilIn,
 } from './asking.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, makePlace, runPawl, sessionOf, startPawl } from './pawl.js';
+import { expectCode, makePlace, sessionOf, startPawl } from './pawl.js';
 
 /** Runs that are killed: they go on to the same answer, and what was answered is not paid again. */
 
@@ -113,7 +113,7 @@ test('a second SIGINT ends at once, SIGTERM ends with 143; no process is left, a
 test('a run is open in one process at a time', async (context) => {
   const { place, running } = await begin(context);
   await untilIn(place, running, inSubcall);
-  const second = await runPawl(place, ['ask', '--continue']);
+  const second = await runInProcess(place, ['ask', '--continue']);
   expectCode(second, 75);
   assert.match(second.stderr, /open in process/);
   expectCode(await running.ended, 0);

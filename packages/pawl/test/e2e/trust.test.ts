@@ -203,7 +203,7 @@ test('a hook of the project runs once it was allowed, and denies; the documented
   assert.doesNotMatch(first.stderr, /not this one/);
   assert.match(first.stderr, /never force a push/);
 
-  const listed = await runPawl(place, ['hooks']);
+  const listed = await runInProcess(place, ['hooks']);
   expectCode(listed, 0);
   assert.match(
     listed.stdout,
@@ -214,7 +214,7 @@ test('a hook of the project runs once it was allowed, and denies; the documented
     /^guard \(project, not run: pawl trust allow hook guard\) on before-tool/m,
   );
 
-  const allowed = await runPawl(place, ['trust', 'allow', 'hook', 'guard']);
+  const allowed = await runInProcess(place, ['trust', 'allow', 'hook', 'guard']);
   expectCode(allowed, 0);
   assert.match(allowed.stdout, /file of the project: guard\.sh \(sha256/);
   assert.match(allowed.stdout, /granted: it runs as you, outside the sandbox/);
