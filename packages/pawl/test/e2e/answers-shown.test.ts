@@ -3,6 +3,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { chooseRows, isDeep } from '../../../../test/tier.js';
@@ -56,6 +57,7 @@ const nextShown = async (
       const rows = await runInProcess(place, ['sessions', '--live', '--json']);
       assert.fail(`no other question than ${before.join(' ')}: ${rows.stdout}`);
     }
+    await delay(60);
   }
 };
 
