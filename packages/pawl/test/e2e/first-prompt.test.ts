@@ -249,9 +249,6 @@ const shell = (place: Place, line: string): Promise<Ended> =>
   start(place, 'bash', ['-c', `pawl() { ${PAWL} "$@"; }; ${line}`]).ended;
 
 const rows: readonly (readonly [string, string, string])[] = [
-  ['-p without a prompt reads stdin', 'echo piped | pawl -p', 'piped'],
-  ['-p - reads stdin', 'echo piped | pawl -p -', 'piped'],
-  ['- after the prompt adds stdin to it', 'echo piped | pawl -p explain -', 'explain\n\npiped'],
   ['an empty stdin adds nothing', 'pawl -p explain - </dev/null', 'explain'],
   ['a pipe beside a prompt is added to it', 'echo piped | pawl -p explain', 'explain\n\npiped'],
   ['so is a file', 'pawl -p explain <list.txt', 'explain\n\none\ntwo'],
@@ -290,6 +287,9 @@ for (const [title, line, prompt] of chooseRows(rows, kindOf)) {
 
 /** What words mean beside a stdin that is piped. */
 const wordRows: readonly (readonly [string, readonly string[], string, string])[] = [
+  ['-p without a prompt reads stdin', ['-p'], 'piped\n', 'piped'],
+  ['-p - reads stdin', ['-p', '-'], 'piped\n', 'piped'],
+  ['- after the prompt adds stdin to it', ['-p', 'explain', '-'], 'piped\n', 'explain\n\npiped'],
   ['flags may follow', ['-p', 'explain', '-', '--preset', 'plan'], 'piped\n', 'explain\n\npiped'],
   [
     '- before more words stands for stdin, too',
@@ -348,7 +348,11 @@ test('a loop that reads its list from stdin keeps it by giving its program /dev/
   );
 });
 
-for (const line of ['pawl </dev/null', 'echo hello | pawl', 'pawl --continue </dev/null']) {
+for (const line of chooseRows([
+  'pawl </dev/null',
+  'echo hello | pawl',
+  'pawl --continue </dev/null',
+])) {
   test(`'${line}' has no terminal, and says what to do instead: exit 2`, async (context) => {
     const ended = await shell(makePlace(context, { ANTHROPIC_API_KEY: 'key' }), line);
     expectCode(ended, 2);
