@@ -70,11 +70,6 @@ const bad: readonly (readonly [string, object, RegExp])[] = [
     /without `tool_result`.*: b$/,
   ],
   [
-    'a result a message too late',
-    asked(hi, assistant(call('a')), hi, assistant(text('x')), user(result('a'))),
-    /: a$/,
-  ],
-  [
     'calls without tools',
     withoutTools(hi, assistant(call('a')), user(result('a'))),
     /must define tools/,
@@ -90,16 +85,10 @@ const bad: readonly (readonly [string, object, RegExp])[] = [
     /before text/,
   ],
   [
-    'text between results',
-    asked(hi, assistant(call('a'), call('b')), user(result('a'), text('go'), result('b'))),
-    /before text/,
-  ],
-  [
     'a result of an unknown call',
     asked(hi, assistant(call('a')), user(result('a'), result('z'))),
     /unexpected.*: z$/,
   ],
-  ['a result without any call', asked(user(result('z'))), /unexpected.*: z$/],
   [
     'two results of one call',
     asked(hi, assistant(call('a')), user(result('a'), result('a'))),
@@ -121,26 +110,14 @@ const bad: readonly (readonly [string, object, RegExp])[] = [
     asked(hi, assistant(call('a', { input: '{}' })), user(result('a'))),
     /input: .*dictionary/,
   ],
-  [
-    'input that is a list',
-    asked(hi, assistant(call('a', { input: [] })), user(result('a'))),
-    /input: .*dictionary/,
-  ],
   ['empty content', asked(user()), /non-empty content/],
   ['an empty text', asked(user(text(''))), /non-empty/],
-  ['a blank text', asked(user(text(' \n'))), /non-empty/],
-  ['an empty text as content', asked({ role: 'user', content: '' }), /non-empty/],
   [
     'an error without content',
     asked(hi, assistant(call('a')), user(result('a', { content: '', is_error: true }))),
     /is_error/,
   ],
   ['two user messages', asked(hi, hi), /alternate/],
-  [
-    'two assistant messages',
-    asked(hi, assistant(text('a')), assistant(text('b')), hi),
-    /alternate/,
-  ],
   ['an assistant message at the beginning', asked(assistant(text('a')), hi), /alternate/],
   ['an assistant message at the end', asked(hi, assistant(text('a'))), /end with a user/],
   ['no messages', asked(), /at least one/],
@@ -156,14 +133,7 @@ const bad: readonly (readonly [string, object, RegExp])[] = [
     asked(hi, assistant({ type: 'thinking', thinking: 'Hm', signature: 'x' }, text('a')), hi),
     /signature/,
   ],
-  [
-    'a thought that was changed',
-    asked(hi, assistant({ type: 'thinking', thinking: 'No', signature: 's' }, text('a')), hi),
-    /signature/,
-  ],
   ['a body without max_tokens', { model: 'm', stream: true, messages: [hi] }, /max_tokens/],
-  ['a max_tokens of 0', { ...asked(hi), max_tokens: 0 }, /max_tokens/],
-  ['a body without a model', { ...asked(hi), model: undefined }, /model/],
   ['a request for no stream', { ...asked(hi), stream: false }, /stream/],
   ['a field that it does not know', { ...asked(hi), callId: 1 }, /body\.callId: Extra/],
   [
@@ -173,30 +143,26 @@ const bad: readonly (readonly [string, object, RegExp])[] = [
   ],
   ['two tools of one name', { ...asked(hi), tools: [tool('a'), tool('a')] }, /unique/],
   ['a tool without a schema', { ...asked(hi), tools: [{ name: 'a' }] }, /input_schema/],
-  ['an empty list of tools', { ...asked(hi), tools: [] }, /tools/],
   ['five cache markers', asked(user(...['a', 'b', 'c', 'd', 'e'].map(marked))), /maximum of 4/],
 ];
 
 for (const [title, body, says] of bad) {
-  test(`the strict server rejects ${title}`, async (context) => {
-    const server = await startAnthropicServer({ replies: [{ type: 'message', parts: [] }] });
-    context.after(server.close);
-    const headers = { 'x-api-key': 'key', 'anthropic-version': '2023-06-01' };
-    const answer = await fetch(`${server.url}/v1/messages`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(body),
-    });
-    const said = await answer.text();
-    assert.equal(answer.status, 400, said);
-    assert.match(said, /"type":"invalid_request_error"/);
-    assert.match(server.requests[0]?.fault ?? '', says);
+  test(`the strict server rejects ${title}`, () => {
+    assert.match(findFault(body, new Map([['s', 'Hm']])) ?? 'taken', says);
   });
 }
 
-test('a request without a key is answered with 401, one at another place with 404', async (context) => {
+test('a request with a fault is answered with 400, one without a key with 401, one at another place with 404', async (context) => {
   const server = await startAnthropicServer({ replies: [] });
   context.after(server.close);
+  const wrong = await fetch(`${server.url}/v1/messages`, {
+    method: 'POST',
+    headers: { 'x-api-key': 'key', 'anthropic-version': '2023-06-01' },
+    body: JSON.stringify(asked()),
+  });
+  assert.equal(wrong.status, 400);
+  assert.match(await wrong.text(), /"type":"invalid_request_error"/);
+  assert.match(server.requests[0]?.fault ?? '', /at least one/);
   const body = JSON.stringify(asked(hi));
   const keyless = await fetch(`${server.url}/v1/messages`, { method: 'POST', body });
   const elsewhere = await fetch(`${server.url}/messages`, { method: 'POST', body });

@@ -1,18 +1,27 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { readdirSync } from 'node:fs';
+import { type TestContext, test } from 'node:test';
 import type { InspectableStore } from '@pawl/agent/journal/reader';
 import {
   answers,
   askAbout,
   endOf,
+  environments,
   journaled,
   memoryRuns,
   notingModel,
   program,
+  stepOf,
 } from '../../../../test/kit/ask/ask-stage.js';
-import type { AskTypes } from '../../src/ports.js';
+import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { createAsker } from '../../src/create-asker.js';
+import { javascript } from '../../src/environments/sandboxed-node.js';
+import type { AskTypes, EnvironmentKind, Subcall } from '../../src/ports.js';
+import type { CellReport, PastCell } from '../../src/run/cell-types.js';
 import type { StopFacts } from '../../src/run/stop-policies.js';
+import { digestTexts } from '../../src/run/text-hash.js';
+import { restoreVariables } from '../../src/runtime/run-environments.js';
 
 /** A tree while it is open: every effect after its event, limits, policies, and a journal that fails. */
 
@@ -192,4 +201,211 @@ test('two runs at once do not meet', async (context) => {
     outcomes.map((outcome) => (outcome.status === 'answered' ? outcome.answer : outcome.status)),
     ['one<one>', 'other<other>'],
   );
+});
+
+/** An environment built again from its cells: what is the same, what is noticed. */
+
+const limits = { deadlineMs: 5_000, signal: new AbortController().signal };
+
+const start = async (context: TestContext) => {
+  const environment = await javascript.start({
+    contexts: [],
+    names: [],
+    outputMax: 10_000,
+    memoryMax: 50_000_000,
+  });
+  context.after(() => environment.close());
+  return environment;
+};
+
+/** What a tree remembers of a cell. */
+const remember = (
+  cellId: string,
+  code: string,
+  report: CellReport,
+  calls: readonly Subcall[],
+): PastCell => ({
+  cellId,
+  code,
+  status: report.status,
+  printed: digestTexts([report.stdout, report.stderr]),
+  subcalls: calls.map(({ ordinal, kind, prompts }) => ({
+    ordinal,
+    kind,
+    prompts: digestTexts(prompts),
+    texts: prompts.map((prompt) => `<${prompt}>`),
+  })),
+});
+
+const runAll = async (
+  context: TestContext,
+  codes: readonly string[],
+): Promise<readonly PastCell[]> => {
+  const environment = await start(context);
+  const past: PastCell[] = [];
+  for (const [index, code] of codes.entries()) {
+    const calls: Subcall[] = [];
+    const { signal } = limits;
+    const report = await environment.run(
+      { cellId: `c${index}`, code, deadlineMs: 5_000, signal },
+      async (subcall) => {
+        calls.push(subcall);
+        return subcall.prompts.map((prompt) => `<${prompt}>`);
+      },
+    );
+    past.push(remember(`c${index}`, code, report, calls));
+  }
+  return past;
+};
+
+test('variables are kept, calls answered from the record, and a cell that failed fails again', async (context) => {
+  const past = await runAll(context, [
+    'a = llm_query("one"); b = llm_query_batched(["two", "three"]).join();',
+    'let c = a + b; throw new Error("on purpose");',
+  ]);
+  const environment = await start(context);
+  assert.equal(await restoreVariables(environment, past, limits), 'kept');
+  assert.equal(await environment.read('c'), '<one><two>,<three>');
+});
+
+const rows: readonly (readonly [string, (cell: PastCell) => PastCell, 'changed' | 'lost'])[] = [
+  ['another output', (cell) => ({ ...cell, printed: digestTexts(['other', '']) }), 'changed'],
+  ['another status', (cell) => ({ ...cell, status: 'raised' }), 'lost'],
+  ['another call', (cell) => ({ ...cell, code: 'a = llm_query("other");' }), 'lost'],
+  ['another kind of call', (cell) => ({ ...cell, code: 'a = rlm_query("one");' }), 'lost'],
+  ['one call more', (cell) => ({ ...cell, code: `${cell.code} llm_query("more");` }), 'lost'],
+];
+
+for (const [what, change, then] of rows) {
+  test(`${what} than before is noticed: variables are ${then}`, async (context) => {
+    const past = await runAll(context, ['print(1); a = llm_query("one");', 'b = 2;']);
+    const environment = await start(context);
+    assert.equal(
+      await restoreVariables(
+        environment,
+        past.map((cell, index) => (index === 0 ? change(cell) : cell)),
+        limits,
+      ),
+      then,
+    );
+  });
+}
+
+test('a later difference is noticed too, and an earlier one is not forgotten', async (context) => {
+  const past = await runAll(context, ['print(1)', 'print(2)', 'print(3)']);
+  const [one, two, three] = past;
+  assert.ok(one && two && three);
+  const other = { ...one, printed: '' };
+  assert.equal(
+    await restoreVariables(await start(context), [other, two, three], limits),
+    'changed',
+  );
+  assert.equal(
+    await restoreVariables(
+      await start(context),
+      [other, two, { ...three, status: 'raised' }],
+      limits,
+    ),
+    'lost',
+  );
+});
+
+/** The environments of a tree, from their start to their end. */
+
+/** A folder for temporary files of this test alone: other tests put their own into the system's at the same time. */
+const ownTemporaryFolder = (context: TestContext): string => {
+  const kept = process.env.TMPDIR;
+  const folder = temporaryFolder(context, 'own-temporary');
+  process.env.TMPDIR = folder;
+  context.after(() => {
+    if (kept === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = kept;
+  });
+  return folder;
+};
+
+test('the prompt of a sub-run is its context, and the file that carries it is gone afterwards', async (context) => {
+  const folder = ownTemporaryFolder(context);
+  const long = 'x'.repeat(5_000);
+  const script = {
+    replies: [{ text: program(`deep = rlm_query("deep ${long}");`) }, { text: answers('deep') }],
+    rules: [{ when: '^deep ', text: answers('[context.length, context.slice(0, 6)].join(" ")') }],
+  };
+  const { run } = await askAbout(context, 'abc', {
+    script,
+    options: { settings: { depthMax: 2 } },
+  });
+  const outcome = await run.outcome;
+  assert.ok(outcome.status === 'answered', JSON.stringify(outcome));
+  assert.equal(outcome.answer, '5005 deep x');
+  await run.close();
+  const left = readdirSync(folder).filter((name) => !name.startsWith('pawl-ask-test-'));
+  assert.deepEqual(left, []);
+});
+
+for (const name of ['javascript', 'quickjs', 'python'] as const) {
+  test(`${name}: a program that never ends is ended with its run, and nothing is told of it`, async (context) => {
+    const script = {
+      replies: [{ text: program(name === 'python' ? 'while True: pass' : 'for (;;) {}') }],
+    };
+    const asked = await askAbout(context, 'abc', { script, options: { environment: name } });
+    await stepOf(asked, ({ actions }) => actions.some(({ type }) => type === 'RunCell'));
+    await asked.run.cancel();
+    assert.deepEqual(await endOf(asked.run), {
+      status: 'cancelled',
+      cause: 'user',
+      partial: '',
+    });
+    await asked.run.close();
+    const types = (await journaled(asked.journals, asked.run.id)).map(({ type }) => type);
+    assert.equal(types.at(-1), 'CancelRequested');
+  });
+}
+
+const broken = (how: Partial<EnvironmentKind>): EnvironmentKind => ({
+  ...environments.quickjs,
+  probe: async () => null,
+  ...how,
+});
+const question = { question: 'q', contexts: [] };
+
+test('an environment that can not be started ends the run, which says why', async (context) => {
+  const quickjs = broken({ start: () => Promise.reject(new Error('no threads')) });
+  const asked = await askAbout(context, '', {});
+  const asker = createAsker({
+    model: notingModel({ replies: [{ text: program('1') }] }),
+    journals: asked.journals,
+    environments: { ...environments, quickjs },
+  });
+  const { workspace } = (await asked.journals.inspect(asked.run.id)).header;
+  const run = await asker.ask({ ...question, workspace, environment: 'quickjs' });
+  assert.deepEqual(await endOf(run), {
+    status: 'failed',
+    kind: 'environment',
+    message: 'the environment failed: no threads',
+    partial: '',
+  });
+  await run.close();
+});
+
+test('an environment that breaks while a cell runs ends the run, which says why', async (context) => {
+  const quickjs = broken({
+    start: async () => ({
+      run: () => Promise.reject(new Error('the wire is cut')),
+      read: async () => null,
+      close: async () => undefined,
+    }),
+  });
+  const asked = await askAbout(context, '', {});
+  const asker = createAsker({
+    model: notingModel({ replies: [{ text: program('1') }] }),
+    journals: asked.journals,
+    environments: { ...environments, quickjs },
+  });
+  const { workspace } = (await asked.journals.inspect(asked.run.id)).header;
+  const run = await asker.ask({ ...question, workspace, environment: 'quickjs' });
+  const outcome = await run.outcome;
+  assert.ok(outcome.status === 'failed' && outcome.kind === 'environment');
+  assert.match(outcome.message, /the wire is cut/);
+  await run.close();
 });

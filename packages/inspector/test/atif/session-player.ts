@@ -8,21 +8,11 @@ import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import { presetRules } from '@pawl/agent/policy/presets';
 import type { Entry, Header } from '@pawl/agent/ports/journal';
 import * as g from '../../../../test/kit/agent/given.js';
+import { randomFrom } from '../../../../test/kit/agent/mutations.js';
 import { settingsOf } from '../../../../test/kit/agent/settings.js';
 import { createTrajectory, type Trajectory } from '../../src/atif-trajectory.js';
 
 /** Plays the part of the runtime and the user for one session, from a seed: everything costs, and anything may fail. */
-
-/** Mulberry32: the same numbers for the same seed. */
-const createRandom = (seed: number): (() => number) => {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d_2b_79_f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-};
 
 export type Situation =
   | 'compaction'
@@ -92,7 +82,7 @@ class SessionPlayer {
 
   constructor(seed: number, sessionId: string, isTask: boolean) {
     this.#seed = seed;
-    this.#random = createRandom(seed);
+    this.#random = randomFrom(seed);
     this.#isTask = isTask;
     this.header = startHeader(sessionId, this.#chance(0.3));
     this.state = initialState(this.header.settings);

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { schemaText } from '../../../../scripts/json-schema.js';
+import { recordSchema } from '../../src/headless/record-schema.js';
 import { exitCodes } from '../../src/process/exit-codes.js';
 
 const read = (name: string): string =>
@@ -17,4 +19,11 @@ test('docs/use/command-line.md leads there and has no list of its own', () => {
   const text = read('command-line.md');
   assert.match(text, /\(headless\.md#exit-codes\)/);
   assert.doesNotMatch(text, /^\| \d+ \|/m);
+});
+
+test('the published JSON Schema has each record, and lets fields be added', () => {
+  const schema = JSON.parse(schemaText());
+  assert.equal(schema.oneOf.length, recordSchema.options.length);
+  assert.ok(recordSchema.options.length > 10);
+  assert.ok(!schemaText().includes('"additionalProperties": false'));
 });

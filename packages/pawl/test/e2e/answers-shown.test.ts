@@ -3,6 +3,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { chooseRows, isDeep } from '../../../../test/tier.js';
@@ -56,6 +57,7 @@ const nextShown = async (
       const rows = await runInProcess(place, ['sessions', '--live', '--json']);
       assert.fail(`no other question than ${before.join(' ')}: ${rows.stdout}`);
     }
+    await delay(60);
   }
 };
 
@@ -288,7 +290,7 @@ for (const { when, code, says } of cases)
     const answered = await answerShown(place, id, 'yes');
     expectCode(answered, code);
     assert.match(answered.stderr, says);
-    expectCode(await runPawl(place, ['resume', id]), 0);
+    expectCode(await runInProcess(place, ['resume', id]), 0);
     const goesOn = when === 'after' ? /runs: has answered/ : /runs: waits for your answer/;
     await untilState(place, id, goesOn);
     if (when === 'after')

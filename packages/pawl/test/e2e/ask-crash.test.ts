@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { isDeep } from '../../../../test/tier.js';
+import { chooseRows, isDeep } from '../../../../test/tier.js';
 import {
   ANSWER,
   beforeAnything,
@@ -21,7 +21,7 @@ import {
   untilIn,
 } from './asking.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, makePlace, runPawl, sessionOf, startPawl } from './pawl.js';
+import { expectCode, makePlace, sessionOf, startPawl } from './pawl.js';
 
 /** Runs that are killed: they go on to the same answer, and what was answered is not paid again. */
 
@@ -36,7 +36,8 @@ const rows = [
   ['python', 'in a program that works', inProgram],
 ] as const;
 
-const tried = rows.filter(([environment]) => isDeep || environment === 'quickjs');
+// of each moment one life after another below
+const tried = isDeep ? rows : chooseRows(rows.filter(([environment]) => environment === 'quickjs'));
 for (const [environment, when, is] of tried) {
   test(`${environment}: killed ${when}, a run goes on to the same answer, and nothing is paid twice`, async (context) => {
     const { place, running } = await begin(context, environment);
@@ -113,7 +114,7 @@ test('a second SIGINT ends at once, SIGTERM ends with 143; no process is left, a
 test('a run is open in one process at a time', async (context) => {
   const { place, running } = await begin(context);
   await untilIn(place, running, inSubcall);
-  const second = await runPawl(place, ['ask', '--continue']);
+  const second = await runInProcess(place, ['ask', '--continue']);
   expectCode(second, 75);
   assert.match(second.stderr, /open in process/);
   expectCode(await running.ended, 0);

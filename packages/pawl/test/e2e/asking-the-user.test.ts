@@ -5,7 +5,8 @@ import { test } from 'node:test';
 import type { WireBody } from '../../../../test/servers/anthropic.js';
 import { until } from '../../../../test/until.js';
 import { answerShown, detach, makeAsking, untilState } from './detached-stage.js';
-import { expectCode, makeServed, runPawl, sessionOf } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makeServed, sessionOf } from './pawl.js';
 import { openReady, openWindow } from './window.js';
 import { call, done, last, message } from './wire-words.js';
 
@@ -48,8 +49,8 @@ test('a question is answered by a number, in words, or by Escape, and the turn g
   assert.equal(await window.ended, 0);
 });
 
-test('a question that waited when the program died is asked again', async (context) => {
-  const place = await makeServed(context, [question(), done]);
+test('a question that waited when the program died is asked again; without a user the model decides', async (context) => {
+  const place = await makeServed(context, [question(), question('r'), done, done]);
   const first = await openReady(context, place);
   first.press('make it\r');
   await first.sees(/1 2 t n/);
@@ -58,10 +59,18 @@ test('a question that waited when the program died is asked again', async (conte
   const next = openWindow(context, place, { words: ['--continue'] });
   await next.sees(/│ Which parser\?[\s\S]*1 2 t n · Escape/);
   next.press('1');
-  await next.sees('Done.');
+  await until('request 2', () => place.server.requests.length === 2);
   assert.match(resultIn(place.server.requests[1]?.body), /The user answered: by hand/);
-  next.press('/quit\r');
-  assert.equal(await next.ended, 0);
+  const journal = join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`);
+  const replies = () => readFileSync(journal, 'utf8').split('"LlmCompleted"').length - 1;
+  await until('the second question', () => replies() === 2);
+  process.kill(next.pid, 'SIGKILL');
+  await next.ended;
+  expectCode(await runInProcess(place, ['--resume', sessionOf(place), '-p', 'go on']), 0);
+  assert.match(
+    JSON.stringify(place.server.requests[2]?.body.messages),
+    /nobody is there to ask\. Decide yourself, and say in your answer what you assumed/,
+  );
 });
 
 test('a plan that is accepted becomes the list, and the preset of before goes on', async (context) => {
@@ -115,7 +124,7 @@ test('a plan is changed in the line, and what was typed is accepted', async (con
 
 test('without a user nothing is asked, and a plan is the answer', async (context) => {
   const place = await makeServed(context, [message({ type: 'text', text: '1. write a.txt' })]);
-  const ended = await runPawl(place, ['--preset', 'plan', '-p', 'plan it']);
+  const ended = await runInProcess(place, ['--preset', 'plan', '-p', 'plan it']);
   expectCode(ended, 0);
   assert.match(ended.stdout, /1\. write a\.txt/);
   const [first] = place.server.requests.map(({ body }) => named(body));
@@ -123,21 +132,6 @@ test('without a user nothing is asked, and a plan is the answer', async (context
   assert.deepEqual(
     first.filter((name) => name === 'ask_user' || name === 'propose_plan'),
     [],
-  );
-});
-
-test('a session with a question that goes on without a user is told to decide', async (context) => {
-  const place = await makeServed(context, [question(), done, done]);
-  const window = await openReady(context, place);
-  window.press('make it\r');
-  await window.sees(/1 2 t n/);
-  process.kill(window.pid, 'SIGKILL');
-  await window.ended;
-  const ended = await runPawl(place, ['--resume', sessionOf(place), '-p', 'go on']);
-  expectCode(ended, 0);
-  assert.match(
-    JSON.stringify(place.server.requests[1]?.body.messages),
-    /nobody is there to ask\. Decide yourself, and say in your answer what you assumed/,
   );
 });
 
@@ -170,5 +164,5 @@ test('pawl answer answers a question in words, and accepts a plan', async (conte
   assert.match(resultIn(bodies[2]), /The user answered: neither of them/);
   assert.match(resultIn(bodies[3]), /The user answered: from a window/);
   assert.match(resultIn(bodies[4]), /The user accepted this plan/);
-  expectCode(await runPawl(place, ['stop', id]), 0);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
 });

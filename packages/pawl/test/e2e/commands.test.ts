@@ -4,7 +4,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { chooseRows } from '../../../../test/tier.js';
-import { expectCode, expectValid, makeServed, runPawl } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, expectValid, makeServed } from './pawl.js';
 import { openReady, openWindow } from './window.js';
 import { call, done, last, message, text } from './wire-words.js';
 
@@ -139,7 +140,7 @@ test('/resume goes on with another session of the folder, in the same window; /c
     done,
     message(text('Again.')),
   ]);
-  expectCode(await runPawl(place, ['-p', 'who are you?']), 0);
+  expectCode(await runInProcess(place, ['-p', 'who are you?']), 0);
   const window = await openReady(context, place);
   window.press('/resume\r');
   await window.sees(/› .*who are you\?/);

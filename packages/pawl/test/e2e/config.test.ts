@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path, { join } from 'node:path';
 import { test } from 'node:test';
-import { until } from '../../../../test/until.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, makePlace, makeServed, type Place, startPawl } from './pawl.js';
+import { expectCode, makePlace, makeServed, type Place } from './pawl.js';
 
 const write = (file: string, text: string): string => {
   mkdirSync(path.dirname(file), { recursive: true });
@@ -74,33 +73,6 @@ test('a project’s file tightens a run, and what it may not have is told and no
     /config\.toml:4: providers\.anthropic\.base_url = .* is ignored: a project may not/,
   );
   assert.match(JSON.stringify(place.server.requests[1]), /the preset plan only reads/);
-});
-
-test('a flag that no run would take is refused', async (context) => {
-  const place = makePlace(context);
-  for (const [flag, right] of [
-    ['--effort', 'low'],
-    ['--pictures', 'no'],
-    ['--preset', 'auto'],
-    ['--max-usd', '3'],
-  ] as const) {
-    const refused = await runInProcess(place, ['config', flag, 'wrong']);
-    expectCode(refused, 2);
-    assert.ok(refused.stderr.includes(`${flag} needs `), refused.stderr);
-    assert.equal(refused.stdout, '');
-    expectCode(await runInProcess(place, ['config', flag, right]), 0);
-  }
-});
-
-test('a flag wins over every file', async (context) => {
-  const place = await makeServed(context, [
-    calls('write', { path: 'a.txt', content: 'x' }),
-    says('written'),
-  ]);
-  project(place, 'preset = "plan"');
-  const ended = await runInProcess(place, ['-p', 'write a.txt', '--preset', 'auto']);
-  expectCode(ended, 0);
-  assert.doesNotMatch(JSON.stringify(place.server.requests[1]), /only reads/);
 });
 
 test('every fault is said at once, with its line, before anything is asked; the exit code is 78', async (context) => {
@@ -184,36 +156,6 @@ test('pawl doctor ends with 1 where something does not work, and with 0 where al
   assert.match(ill.stdout, /checks: 1 to repair, \d+ to know\.\n$/);
 });
 
-test('a project’s file can’t have the model given up too early', async (context) => {
-  const place = makePlace(context);
-  const script = write(
-    path.join(place.folder, 'script.json'),
-    JSON.stringify({ replies: [{ text: 'Slow but sure.', delayMs: 100 }] }),
-  );
-  const words = ['-p', 'hi', '--model', `scripted/${script}`, '--json'];
-  project(place, 'first_byte_ms = 1\nsilence_ms = 1\n');
-  const ended = await runInProcess(place, words);
-  expectCode(ended, 0);
-  assert.doesNotMatch(ended.stdout, /"type":"retry"/);
-  // Control: the same value, where it is the user's own.
-  const impatient = startPawl(
-    { ...place, environment: { ...place.environment, PAWL_FIRST_BYTE_MS: '1' } },
-    words,
-  );
-  await until('a retry', () => impatient.stdout().includes('"type":"retry"'));
-  impatient.child.kill('SIGKILL');
-  await impatient.ended;
-});
-
-test('a project’s file of a thousand faults is refused at once, and told in few lines', async (context) => {
-  const place = makePlace(context);
-  project(place, Array.from({ length: 1_000 }, (_, index) => `k${index}=1`).join('\n'));
-  const ended = await runInProcess(place, ['-p', 'hi']);
-  expectCode(ended, 78);
-  assert.ok(ended.stderr.trimEnd().split('\n').length <= 13, ended.stderr);
-  assert.match(ended.stderr, /config\.toml:11: 990 more faults from here on\./);
-});
-
 // `pawl policy explain`, and rules of files as the program reads them.
 
 test('policy explain says which rule decides, and where the command would run', async (context) => {
@@ -252,22 +194,4 @@ test('policy explain says which rule decides, and where the command would run', 
   const wordless = await runInProcess(place, ['policy', 'explain']);
   expectCode(wordless, 2);
   assert.match(wordless.stderr, /Which command\? For example: pawl policy explain "npm test"/);
-});
-
-test('a faulty rule stops the program with its line', async (context) => {
-  const place = await makeServed(context, []);
-  const folder = join(place.workspace, '.pawl');
-  mkdirSync(folder);
-  writeFileSync(
-    join(folder, 'config.toml'),
-    '[rules]\ndeny = ["git \'push\'"]\nforbid = ["x"]\nalow = ["x"]\n',
-  );
-  const ended = await runInProcess(place, ['-p', 'hi']);
-  expectCode(ended, 78);
-  assert.match(ended.stderr, /config\.toml:2: a rule of rules\.deny is the plain words/);
-  assert.match(ended.stderr, /config\.toml:3: there is no rules\.forbid/);
-  assert.match(
-    ended.stderr,
-    /config\.toml:4: there is no rules\.alow\. Did you mean rules\.allow\?/,
-  );
 });

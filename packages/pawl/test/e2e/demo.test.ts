@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { testDeep } from '../../../../test/tier.js';
+import { runInProcess } from './in-process.js';
 import {
   type Ended,
   expectCode,
@@ -83,7 +84,7 @@ for (const sandbox of ['workspace', 'off']) {
         /step 1 of 8\n[\s\S]*step 8 of 8\n[\s\S]*exit code 0.*\n.*this is the real result/,
       );
       assert.equal(readFileSync(join(folder, 'starts.txt'), 'utf8'), 'started\n');
-      const replay = await runPawl(place, ['replay', sessionOf(place)]);
+      const replay = await runInProcess(place, ['replay', sessionOf(place)]);
       expectCode(replay, 0);
     },
   );

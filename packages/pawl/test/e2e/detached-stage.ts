@@ -42,7 +42,7 @@ export const untilListed = async <T>(
     const found = find(rows);
     if (found !== undefined && found !== false) return found;
     assert.ok(!isOver(), `${what} is not in ${JSON.stringify(rows)}`);
-    await delay(20);
+    await delay(60); // a list costs some
   }
 };
 

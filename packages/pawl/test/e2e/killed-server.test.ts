@@ -6,15 +6,8 @@ import { plainScript } from '../../../../test/kit/mcp/test-servers.js';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { chooseRows } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
-import {
-  expectCode,
-  expectValid,
-  makeServed,
-  type Place,
-  runPawl,
-  startPawl,
-  uniqueSleep,
-} from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, expectValid, makeServed, type Place, startPawl, uniqueSleep } from './pawl.js';
 import { openReady } from './window.js';
 import { call, done, last, message } from './wire-words.js';
 
@@ -62,7 +55,7 @@ test('killed while a server asks: the server ends with all it started, and the r
     'nothing of the server runs',
     () => processesWith(file).length === 0 && processesWith(mark).length === 0,
   );
-  const resumed = await runPawl(place, ['--continue', '-p', 'and now?']);
+  const resumed = await runInProcess(place, ['--continue', '-p', 'and now?']);
   expectCode(resumed, 0);
   expectValid(place.server);
   const [, request] = place.server.requests;
@@ -123,7 +116,7 @@ for (const row of chooseRows(rows, ({ isSent }) => String(isSent)))
       done,
     ]);
     configure(place, plainScript(context, slowScript));
-    expectCode(await runPawl(place, ['-p', 'learn the tools']), 0);
+    expectCode(await runInProcess(place, ['-p', 'learn the tools']), 0);
     if (!row.isSent) writeFileSync(join(place.workspace, 'hold'), '');
     const running = startPawl(place, ['-p', 'work']);
     await until('the call has started', () =>
@@ -134,7 +127,7 @@ for (const row of chooseRows(rows, ({ isSent }) => String(isSent)))
     assert.equal(callsIn(place), row.isSent ? `${row.tool}\n` : '');
     rmSync(join(place.workspace, 'hold'), { force: true });
     writeFileSync(join(place.workspace, 'answer'), '');
-    expectCode(await runPawl(place, ['--continue', '-p', 'and now?']), 0);
+    expectCode(await runInProcess(place, ['--continue', '-p', 'and now?']), 0);
     expectValid(place.server);
     assert.match(JSON.stringify(last(place.server.requests[2]?.body)), row.result);
     assert.equal(callsIn(place), row.calls);

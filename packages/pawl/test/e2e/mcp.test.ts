@@ -25,7 +25,6 @@ import {
   makeServed,
   type Place,
   readRecords,
-  runPawl,
   sessionOf,
   startPawl,
   uniqueSleep,
@@ -74,7 +73,7 @@ url = "${url}"
 protocol = "legacy"
 `;
   configure(place, `[rules.mcp]\nallow = ["local", "web/count"]\n${servers}`);
-  expectCode(await runPawl(place, ['-p', 'greet']), 0);
+  expectCode(await runInProcess(place, ['-p', 'greet']), 0);
   const [first, second] = place.server.requests.map(({ body }) => body);
   const declared = first?.tools?.map(({ name }) => name) ?? [];
   assert.deepEqual(declared.slice(-2), ['mcp__local__greet', 'mcp__web__count']);
@@ -85,7 +84,7 @@ protocol = "legacy"
     if (name.endsWith('.jsonl'))
       assert.ok(!readFileSync(join(sessions, name), 'utf8').includes(TOKEN), name);
   assert.match(results, /äöü 42/);
-  const exported = await runPawl(place, ['export', sessionOf(place), '--atif', '-']);
+  const exported = await runInProcess(place, ['export', sessionOf(place), '--atif', '-']);
   expectCode(exported, 0);
   const { tool_definitions: exportedTools } = JSON.parse(exported.stdout).agent;
   assert.deepEqual(
@@ -94,7 +93,7 @@ protocol = "legacy"
     'a trajectory has the tools that the model was told of, also those that came late',
   );
 
-  const tested = await runPawl(place, ['mcp', 'test', 'local']);
+  const tested = await runInProcess(place, ['mcp', 'test', 'local']);
   assert.deepEqual(
     [tested.code, tested.stdout],
     [
@@ -102,7 +101,7 @@ protocol = "legacy"
       'local: 1 tool\n- greet\n- /mcp__local__review: Reviews\n- 1 resource, such as @local:doc://guide\n',
     ],
   );
-  const failed = await runPawl(place, ['mcp', 'test', 'nobody']);
+  const failed = await runInProcess(place, ['mcp', 'test', 'nobody']);
   assert.deepEqual([failed.code, failed.stdout], [2, '']);
 
   writeFileSync(
@@ -110,7 +109,7 @@ protocol = "legacy"
     '{"mcpServers": {"evil": {"command": "touch", "args": ["ran"]}}}',
   );
   configure(place, servers);
-  const denied = await runPawl(place, [
+  const denied = await runInProcess(place, [
     '-p',
     '/mcp__local__review by @local:doc://guide',
     '--on-ask',
@@ -212,19 +211,19 @@ test('headless says on stderr alone that it waits; killed meanwhile, the session
   await killed.ended;
   assert.equal(place.server.requests.length, 0);
   open();
-  const resumed = await runPawl(place, ['--resume', sessionOf(place), '-p', 'go on']);
+  const resumed = await runInProcess(place, ['--resume', sessionOf(place), '-p', 'go on']);
   expectCode(resumed, 0);
   assert.doesNotMatch(resumed.stderr, /did not answer/);
   const results = JSON.stringify(last(place.server.requests.at(-1)?.body));
   assert.match(results, /forty-two/);
   expectValid(place.server);
   const file = join(place.folder, 'exported.pawl');
-  expectCode(await runPawl(place, ['export', sessionOf(place), file]), 0);
+  expectCode(await runInProcess(place, ['export', sessionOf(place), file]), 0);
   const state = join(place.folder, 'elsewhere');
   mkdirSync(state);
   const elsewhere = { ...place, environment: { ...place.environment, XDG_STATE_HOME: state } };
-  expectCode(await runPawl(elsewhere, ['import', file]), 0);
-  const shown = await runPawl(elsewhere, ['show', sessionOf(place), '--request']);
+  expectCode(await runInProcess(elsewhere, ['import', file]), 0);
+  const shown = await runInProcess(elsewhere, ['show', sessionOf(place), '--request']);
   assert.match(shown.stdout, /"name": "mcp__slow__count"/);
 });
 

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { until } from '../../../../test/until.js';
 import { killLaunchers } from './command-processes.js';
 import { runInProcess } from './in-process.js';
@@ -11,7 +10,6 @@ import {
   expectValid,
   makeServed,
   readRecords,
-  runPawl,
   sessionOf,
   startPawl,
   uniqueSleep,
@@ -22,7 +20,7 @@ import { call, done, message, text } from './wire-words.js';
 
 test('after a clean end --continue sends what was said before', async (context) => {
   const place = await makeServed(context, [message(text('I am Pawl.')), done]);
-  expectCode(await runPawl(place, ['-p', 'who are you?']), 0);
+  expectCode(await runInProcess(place, ['-p', 'who are you?']), 0);
   expectCode(await runInProcess(place, ['--continue', '-p', 'go on']), 0);
   expectValid(place.server);
   const sent = place.server.requests[1]?.body.messages ?? [];
@@ -89,26 +87,6 @@ test('after kill -9 of everything in a batch, finished results are sent and the 
   assert.ok(lost, 'the user is told, too');
   const left = await runInProcess(place, ['replay', sessionOf(place)]);
   expectCode(left, 0);
-});
-
-test('a lost call is reported with its command', async (context) => {
-  const mark = uniqueSleep(context);
-  const place = await makeServed(context, [
-    message(call('a', 'bash', { command: `sleep ${mark}` })),
-    done,
-    done,
-  ]);
-  const running = startPawl(place, ['-p', 'work']);
-  await until('the command', () => processesWith(`sleep ${mark}`).length > 0);
-  running.child.kill('SIGKILL');
-  killLaunchers(place, 'killed');
-  await running.ended;
-  const ended = await runInProcess(place, ['--continue', '-p', 'what now?']);
-  expectCode(ended, 0);
-  assert.match(
-    ended.stderr,
-    new RegExp(`^✗ bash sleep ${mark} · outcome unknown after a crash$`, 'm'),
-  );
 });
 
 test('the stream of a session that is gone on with begins with what the opening started again', async (context) => {

@@ -7,16 +7,8 @@ import { isEntry, NodeClient } from '../../../../test/kit/serve/node-client.js';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
-import {
-  expectCode,
-  makeServed,
-  type Place,
-  root,
-  runPawl,
-  start,
-  startPawl,
-  uniqueSleep,
-} from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makeServed, type Place, root, start, startPawl, uniqueSleep } from './pawl.js';
 import { call, done, message, text } from './wire-words.js';
 
 // `pawl serve` as operators start it, and the examples of docs/build/serve.md.
@@ -129,7 +121,7 @@ test('a node serves the examples of its page, ends on SIGTERM with nothing lost,
     return /\.(json|jsonl)$/.test(name) && readFileSync(file, 'utf8').includes(TOKEN);
   });
   assert.deepEqual(token, []);
-  expectCode(await runPawl(place, ['verify', id]), 0);
+  expectCode(await runInProcess(place, ['verify', id]), 0);
 
   const second = await serve(place, repository);
   atEnd(t, () => void second.running.child.kill('SIGKILL'));

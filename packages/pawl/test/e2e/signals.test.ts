@@ -6,13 +6,13 @@ import { processesWith } from '../../../../test/kit/tools/processes.js';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
 import { chooseRows, testDeep } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
+import { runInProcess } from './in-process.js';
 import {
   expectCode,
   expectValid,
   makeServed,
   type Place,
   readRecords,
-  runPawl,
   sessionOf,
   start,
   startPawl,
@@ -96,7 +96,7 @@ const expectNextPrompt = async (
   place: Place & { readonly server: { readonly requests: readonly unknown[] } },
 ) => {
   const before = place.server.requests.length;
-  const ended = await runPawl(place, ['--continue', '-p', 'and now?']);
+  const ended = await runInProcess(place, ['--continue', '-p', 'and now?']);
   expectCode(ended, 0);
   assert.equal(ended.stdout, 'Done.\n');
   assert.equal(place.server.requests.length, before + 1);

@@ -8,15 +8,8 @@ import type { Replies, ServerReply } from '../../../../test/servers/anthropic.js
 import { until } from '../../../../test/until.js';
 import { createHostile } from '../terminal/surfaces/hostile.js';
 import { watchTerminal } from '../terminal/surfaces/watched-terminal.js';
-import {
-  bin,
-  expectCode,
-  expectValid,
-  makePlace,
-  makeServed,
-  runPawl,
-  uniqueSleep,
-} from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { bin, expectCode, expectValid, makePlace, makeServed, uniqueSleep } from './pawl.js';
 import { openProgram, openTerminal } from './pty.js';
 import { openReady, openWindow } from './window.js';
 import { call, done, last, message, overloaded, text } from './wire-words.js';
@@ -85,7 +78,7 @@ test('Ctrl-C twice ends with 130 and leaves no process; it can be gone on with',
   terminal.press(`${CONTROL_C}${CONTROL_C}`); // one write: they come soon after each other on any machine
   assert.equal(await terminal.ended, 130);
   await until('no process', () => processesWith(mark).length === 0);
-  expectCode(await runPawl(place, ['--continue', '-p', 'go on']), 0);
+  expectCode(await runInProcess(place, ['--continue', '-p', 'go on']), 0);
   expectValid(place.server);
 });
 
@@ -191,7 +184,7 @@ test('Ctrl-Z gives the terminal back to the shell; fg goes on with the line as i
 
 test('the list of sessions to resume from: a wrong number is wrong usage, Ctrl-C is no choice', async (context) => {
   const place = await makeServed(context, [done]);
-  expectCode(await runPawl(place, ['-p', 'one']), 0);
+  expectCode(await runInProcess(place, ['-p', 'one']), 0);
   for (const [keys, code] of [
     ['seven\r', 2],
     [CONTROL_C, 130],
@@ -290,7 +283,7 @@ test('a hostile folder, its files, sessions and commands have no effect on the t
   writeFileSync(script, JSON.stringify({ replies: [{ text: hostile.text(2_000) }] }));
   const words = ['--workspace', workspace, '--model', `scripted/${script}`];
   const said = `fix ${hostile.text(200).replaceAll('\0', '')}`;
-  expectCode(await runPawl(place, [...words, '-p', said]), 0);
+  expectCode(await runInProcess(place, [...words, '-p', said]), 0);
 
   const terminal = openTerminal(context, place, [...words, '--resume']);
   await terminal.sees('Which one?');
