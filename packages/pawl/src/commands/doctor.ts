@@ -483,7 +483,7 @@ const settingChecks: readonly Check[] = [
   fault(
     'proxyFaulty',
     ({ environment }) => ['HTTPS_PROXY', 'HTTP_PROXY'].find((name) => !isProxy(environment, name)),
-    (name) => `${name} is no URL`,
+    (name) => `${name} is no URL of an HTTP proxy`,
     (name) => `Write it as http://HOST:PORT, or unset it: unset ${name} ${name.toLowerCase()}`,
   ),
   fault(
@@ -988,7 +988,8 @@ const knownVariables = new Set([...settings.map(({ variable }) => variable), 'PA
 
 const isProxy = (environment: DoctorWorld['environment'], name: string): boolean => {
   const text = environment[name] || environment[name.toLowerCase()] || '';
-  return text === '' || URL.canParse(text.includes('://') ? text : `http://${text}`);
+  const whole = text.includes('://') ? text : `http://${text}`;
+  return text === '' || (/^https?:/i.test(whole) && URL.canParse(whole));
 };
 
 /** The faults of servers or hooks, each with its name. */
