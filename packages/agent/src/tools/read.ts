@@ -277,6 +277,9 @@ const showBinary = async (
   }
 };
 
+/** Also one without binary bytes, whose text says nothing about its pages. */
+const isPdf = (bytes: Buffer): boolean => bytes.subarray(0, 5).toString('latin1') === '%PDF-';
+
 const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const allowed = await findAllowed(input.path, context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
@@ -295,6 +298,11 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
       return showFolder(real, shown);
     case 'file': {
       const decoded = decodeFile(loaded.bytes);
+      if (isPdf(loaded.bytes))
+        return failed(
+          `${shown} is a PDF of ${loaded.bytes.length} bytes and is not shown. Read it by a ` +
+            'program in bash, such as pdftotext.',
+        );
       if (decoded.kind === 'binary') return showBinary(shown, loaded.bytes, context);
       const remark = remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);
       const { outcome, lines } = showLines(decoded.text, remark, input, context.callId);

@@ -99,6 +99,12 @@ const rows: readonly Row[] = [
     status: 'failed',
     text: 'file is a binary file of 3 bytes and is not shown.',
   },
+  {
+    title: 'a PDF is not shown, also without binary bytes',
+    file: Buffer.from('%PDF-1.4\n1 0 obj\n'),
+    status: 'failed',
+    text: /^file is a PDF of 17 bytes and is not shown\. .*pdftotext/,
+  },
 ];
 
 for (const row of rows) {
