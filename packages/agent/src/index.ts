@@ -20,5 +20,5 @@ export {
   type Touched,
 } from './session/define-tool.js';
 export { judgeCall } from './session/judge-call.js';
-export type { Turn } from './session/session.js';
+export type { Turn, TurnReason } from './session/session.js';
 export type { SettingsPatch } from './session/session-settings.js';

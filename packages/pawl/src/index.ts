@@ -21,6 +21,7 @@ export {
   type ToolDefinition,
   type Touched,
   type Turn,
+  type TurnReason,
 } from '@pawl/agent';
 export type {
   CommandHook,

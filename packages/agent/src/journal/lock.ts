@@ -67,7 +67,7 @@ export const acquireLock = async (
   let path = file;
   try {
     path = join(await realpath(dirname(file)), basename(file));
-    if (held.has(path)) throw locked(path, await readHolder(path));
+    if (held.has(path)) throw lockedHere(path);
     held.add(path);
   } catch (error) {
     throw cannotWrite(path, error);
@@ -139,10 +139,18 @@ const locked = (path: string, holder: Holder | undefined, where = ''): JournalEr
     'locked',
     path,
     `The session ${sessionId} is open in ${who}${since}. End it there. If you can't, take it ` +
-      'over with --take-over: ' +
+      'over with --take-over (in a program: takeOver): ' +
       'a process that still has it open then stops before it writes again.',
   );
 };
+
+const lockedHere = (path: string): JournalError =>
+  new JournalError(
+    'locked',
+    path,
+    `The session ${basename(path, '.lock')} is open in this process (${process.pid}) already. ` +
+      'Close it there before you open it again.',
+  );
 
 const explainLoss = (path: string): JournalError => {
   const holder = parseHolder(readTextOrEmptySync(path, HOLDER_BYTES_MAX));

@@ -23,11 +23,11 @@ import {
 } from './wire-model.js';
 
 /**
- * The part of an AI SDK language model (`LanguageModelV3`) that Pawl calls, so that its type needs
- * no package.
+ * The part of an AI SDK language model (`LanguageModelV3` or `LanguageModelV4`) that Pawl calls, so
+ * that its type needs no package.
  */
 export type AiSdkLanguageModel = {
-  readonly specificationVersion: 'v3';
+  readonly specificationVersion: 'v3' | 'v4';
   /** For example `openai.responses`. */
   readonly provider: string;
   readonly modelId: string;
@@ -44,11 +44,11 @@ export const aiSdkModel = (
   facts: Partial<ModelFacts> = {},
 ): Model => {
   const { specificationVersion, provider, modelId } = languageModel;
-  if (specificationVersion !== 'v3') {
+  if (specificationVersion !== 'v3' && specificationVersion !== 'v4') {
     throw new TypeError(
       `${provider}/${modelId} is a model of the specification ` +
-        `${String(specificationVersion)}: install a version of its package that offers v3 (AI ` +
-        'SDK 6)',
+        `${String(specificationVersion)}: install a version of its package that offers v3 or v4 ` +
+        '(AI SDK 6 or newer)',
     );
   }
   const [family = provider] = provider.split('.');
@@ -71,7 +71,10 @@ export const aiSdkModel = (
       const { doStream } = model as LanguageModelV3; // it says that it is one
       // differs in being read-only
       const call = { ...body, abortSignal } as unknown as LanguageModelV3CallOptions;
-      const { stream } = await doStream.call(model, call);
+      const { stream } = await doStream.call(
+        model,
+        specificationVersion === 'v4' ? withTaggedFiles(call) : call,
+      );
       const reader = stream.getReader();
       try {
         await readParts(reader, reply);
@@ -82,6 +85,19 @@ export const aiSdkModel = (
     },
   };
   return wireModel(wire, { facts: allFacts });
+};
+
+/** The options as v4 has them: the data of a file says what it is. Else they are those of v3. */
+const withTaggedFiles = (options: LanguageModelV3CallOptions): LanguageModelV3CallOptions => {
+  const tag = (part: { readonly type: string; readonly data?: unknown }): object =>
+    part.type === 'file' ? { ...part, data: { type: 'data', data: part.data } } : part;
+  const prompt = options.prompt.map((message) =>
+    typeof message.content === 'string'
+      ? message
+      : { ...message, content: message.content.map(tag) },
+  );
+  // the types are those of v3
+  return { ...options, prompt: prompt as unknown as LanguageModelV3CallOptions['prompt'] };
 };
 
 /** The stream of an AI SDK model. */
@@ -132,6 +148,8 @@ const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 
         if (part.providerExecuted !== true) reply.endCall(part.toolCallId, part.input, metadata);
         return 'more';
       case 'finish':
+        // of v4: the stream of the provider ended without its end
+        if (String(part.finishReason.unified) === 'interrupted') throw brokenOff();
         reply.stop(convertReason(part.finishReason));
         reply.count(convertUsage(part.usage));
         return 'end';

@@ -83,6 +83,8 @@ const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource
     status !== null && status !== 200 ? ` (${status})` : code === null ? '' : ` (${code})`;
   const advice = adviceFor(kind, signs, provider);
   const detail = oneLine === '' ? '' : `: ${oneLine}`;
+  // The provider was not asked, so it has done nothing.
+  if (signs.labels.includes('unusable_proxy')) return oneLine;
   return `${explain(kind, provider)}${mark}${detail}${advice === '' ? '' : `. ${advice}`}`;
 };
 
@@ -301,6 +303,7 @@ const causesByLabel: Readonly<Record<string, Cause>> = {
   malformed_call: 'malformedCall',
   odd_answer: 'malformed',
   redirected: 'badRequest',
+  unusable_proxy: 'badRequest',
 };
 
 /** True for labels that a provider gives to any failure. */

@@ -35,29 +35,29 @@ const OF_VALUES = new Set(['default', 'const', 'enum', 'examples']);
 
 const isSchema = (value: Json): boolean => isObject(value) || typeof value === 'boolean';
 const isText = (value: Json): boolean => typeof value === 'string';
-const isListOf =
-  (fits: (value: Json) => boolean) =>
-  (value: Json): boolean =>
-    Array.isArray(value) && value.length > 0 && value.every(fits);
+const isList = (value: Json, fits: (value: Json) => boolean): boolean =>
+  Array.isArray(value) && value.length > 0 && value.every(fits);
+const isTexts = (value: Json): boolean => isList(value, isText);
+const isSchemas = (value: Json): boolean => isList(value, isSchema);
 const isFields = (value: Json): boolean => isObject(value);
 
 /** The form of a keyword's value. One of another form is left out: providers refuse the request. */
 const FORMS: Readonly<Record<string, (value: Json) => boolean>> = {
   $ref: isText,
-  type: (value) => isText(value) || isListOf(isText)(value),
+  type: (value) => isText(value) || isTexts(value),
   title: isText,
   description: isText,
   format: isText,
   pattern: isText,
-  required: isListOf(isText),
-  enum: isListOf(() => true),
-  anyOf: isListOf(isSchema),
-  oneOf: isListOf(isSchema),
-  allOf: isListOf(isSchema),
+  required: isTexts,
+  enum: (value) => isList(value, () => true),
+  anyOf: isSchemas,
+  oneOf: isSchemas,
+  allOf: isSchemas,
   properties: isFields,
   patternProperties: isFields,
   dependentSchemas: isFields,
-  items: (value) => isSchema(value) || isListOf(isSchema)(value),
+  items: (value) => isSchema(value) || isSchemas(value),
   additionalProperties: isSchema,
   not: isSchema,
   if: isSchema,

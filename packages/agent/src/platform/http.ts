@@ -230,18 +230,36 @@ const isExempt = (url: URL, list: string): boolean =>
       return fits && (port === undefined || port === urlPort);
     });
 
+const LOOPBACK =
+  /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|\[::1\]|0\.0\.0\.0|\[::\]|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4}\])\.?$/;
+
+/** Whether an address is one of this computer. */
+export const isLoopback = (address: string | URL): boolean =>
+  LOOPBACK.test(new URL(address).hostname);
+
 /**
  * The proxy for a URL, or null: HTTPS_PROXY, HTTP_PROXY and NO_PROXY as curl reads them, lower case
- * first. Throws if the variable is no URL.
+ * first. What this computer serves is never asked through a proxy. Throws if the variable names no
+ * HTTP proxy.
  */
 export const proxyFor = (url: URL, environment: ProcessEnvironment): URL | null => {
   const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
   const address = readVariable(environment, name);
-  if (address === '' || isExempt(url, readVariable(environment, 'NO_PROXY'))) return null;
+  if (address === '' || isLoopback(url) || isExempt(url, readVariable(environment, 'NO_PROXY')))
+    return null;
   const whole = address.includes('://') ? address : `http://${address}`;
-  if (!URL.canParse(whole))
-    throw new Error(`${name} is no URL: ${address}. Correct it or unset it.`);
-  return new URL(whole);
+  const refuse = (why: string): Error =>
+    // models/errors.ts makes a message for the user from the type
+    Object.assign(new Error(`${why}. Write it as http://HOST:PORT, or unset it.`), {
+      type: 'unusable_proxy',
+    });
+  if (!URL.canParse(whole)) throw refuse(`${name} is no URL: ${address}`);
+  const proxy = new URL(whole);
+  if (proxy.protocol !== 'http:' && proxy.protocol !== 'https:')
+    throw refuse(
+      `${name} names a proxy of the kind ${proxy.protocol.slice(0, -1)}, not an HTTP proxy`,
+    );
+  return proxy;
 };
 
 /** The header with the user and the password of the proxy's URL. */

@@ -91,6 +91,28 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
   };
 };
 
+/** A call that needed an approval, which nobody was there to give. */
+export type UnapprovedCall = {
+  readonly tool: string;
+  readonly why: string;
+  /** The hosts that it would reach. */
+  readonly hosts: readonly string[];
+};
+
+/**
+ * Watches a session that nobody answers for: the first question ends its turn. `calls` gets the
+ * calls that needed an answer.
+ */
+export const endUnapproved =
+  (calls: UnapprovedCall[], send: Answering['send']): Watcher =>
+  ({ actions }) => {
+    const asked = actions.filter((action) => action.type === 'RequestApproval');
+    for (const { call, why } of asked)
+      calls.push({ tool: call.tool, why, hosts: call.facts.hosts });
+    // `send` rejects if the session has ended meanwhile; then nobody waits
+    if (asked.length > 0) void attempt(() => send({ type: 'CancelTurn' }));
+  };
+
 type Answer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
 
 /** How far each yes holds. `shape`: for calls with the same key, so for this exact call. */

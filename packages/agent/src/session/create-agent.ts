@@ -38,7 +38,13 @@ import { createRedactor, findSecrets } from '../secrets/redactor.js';
 import { ownFolders, readUserPlaces } from '../secrets/user-places.js';
 import type { MovedFiles } from '../tools/bash.js';
 import type { BuiltinOptions } from '../tools/builtin-tools.js';
-import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
+import {
+  combineWatchers,
+  createApprovals,
+  endUnapproved,
+  type OnApproval,
+  type UnapprovedCall,
+} from './approvals.js';
 import { newSessionId, type SessionDependencies } from './equipment.js';
 import { createModels, modelSettings } from './model-call.js';
 import { checkModel, checkTool } from './outside-values.js';
@@ -126,7 +132,11 @@ export type SessionOptions = {
   readonly settings?: SettingsPatch;
   /** Called with every step, beginning with the first. */
   readonly watcher?: Watcher;
-  /** Answers approval questions for the user. Not stored: pass it again when you resume. */
+  /**
+   * Answers approval questions for the user. Not stored: pass it again when you resume. Without it
+   * a call that needs an approval ends the turn, whose reason names it, unless `settings.onAsk`
+   * says what to do: with `ask` you answer the action `RequestApproval` yourself.
+   */
   readonly onApproval?: OnApproval;
   /**
    * Shuts the session down on abort, as `close` does. If it is already aborted, opening rejects
@@ -348,16 +358,21 @@ type AgentParts = ReturnType<typeof createParts>;
 type LocalParts = AgentParts & { readonly runtime: LocalRuntime; readonly journals: JournalStore };
 
 /**
- * The session's watcher: handles approvals if there is an `onApproval`, and calls the caller's
- * watcher.
+ * The session's watcher: handles approvals by `onApproval`, or ends turns that need one in
+ * `unapproved` if nobody answers; and calls the caller's watcher.
  */
 const sessionWatcher = (
   { runtime, report }: LocalParts,
   id: string,
-  { watcher, onApproval }: SessionOptions,
+  { watcher, onApproval, settings }: SessionOptions,
+  unapproved: UnapprovedCall[],
 ): Watcher | undefined => {
-  if (onApproval === undefined) return watcher;
-  const answers = createApprovals({ onApproval, send: (input) => runtime.send(id, input), report });
+  if (onApproval === undefined && settings?.onAsk !== undefined) return watcher;
+  const send = (input: Input): Promise<unknown> => runtime.send(id, input);
+  const answers =
+    onApproval === undefined
+      ? endUnapproved(unapproved, send)
+      : createApprovals({ onApproval, send, report });
   return watcher === undefined ? answers : combineWatchers(answers, watcher, report);
 };
 
@@ -379,7 +394,8 @@ const resumeSession = async (
   const { runtime, model, report } = parts;
   const { stoppingPolicy, unpriced, takeOver = false, grants = [] } = session;
   const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
-  const watcher = sessionWatcher(parts, id, session);
+  const unapproved: UnapprovedCall[] = [];
+  const watcher = sessionWatcher(parts, id, session, unapproved);
   const { tornTail } = await runtime.open(id, {
     // `before`: the settings in the journal. `origin`: whether the session was created in this
     // state folder or brought here, for example by an import.
@@ -400,7 +416,7 @@ const resumeSession = async (
     ...(watcher === undefined ? {} : { watcher }),
     ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
   });
-  return createSession(parts, { id, tornTail, unpriced });
+  return createSession(parts, { id, tornTail, unpriced, unapproved });
 };
 
 const startSession = async (
@@ -415,9 +431,10 @@ const startSession = async (
     ...prepared,
     ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
   });
-  const watcher = sessionWatcher(parts, id, session);
+  const unapproved: UnapprovedCall[] = [];
+  const watcher = sessionWatcher(parts, id, session, unapproved);
   if (watcher !== undefined) runtime.watch(id, watcher);
-  return createSession(parts, { id, tornTail: null, unpriced });
+  return createSession(parts, { id, tornTail: null, unpriced, unapproved });
 };
 
 /** The tool `task` of a session. */
@@ -453,12 +470,14 @@ type ConnectedSession = {
   readonly id: string;
   readonly tornTail: OpenJournal['tornTail'];
   readonly unpriced: Unpriced | undefined;
+  /** The calls of the last turn that nobody could be asked about. */
+  readonly unapproved: UnapprovedCall[];
 };
 
 /** The public interface of a session that is open in the runtime. */
 const createSession = (
   { runtime, journals: { blobs }, models, redactor }: LocalParts,
-  { id, tornTail, unpriced }: ConnectedSession,
+  { id, tornTail, unpriced, unapproved }: ConnectedSession,
 ): Session => {
   const session = runtime.find(id);
   const prompt = async (
@@ -467,13 +486,14 @@ const createSession = (
   ): Promise<Turn> => {
     signal?.throwIfAborted();
     const before = session.state.session.usage;
+    unapproved.length = 0;
     await session.send({ type: 'UserInput', text, mode });
     // `send` rejects if the session has ended; then there is nothing to cancel
     const cancel = (): void => void attempt(() => session.send({ type: 'CancelTurn' }));
     signal?.addEventListener('abort', cancel, { once: true });
     if (signal?.aborted) cancel();
     try {
-      return createTurn(before, await session.idle());
+      return createTurn(before, await session.idle(), unapproved);
     } finally {
       signal?.removeEventListener('abort', cancel);
     }

@@ -24,6 +24,7 @@ import type { FileVersion } from '../ports/checkpoints.js';
 import type { AgentTypes, Journal } from '../ports/journal.js';
 import type { Input } from '../ports/session.js';
 import type { Job } from '../ports/tool.js';
+import type { UnapprovedCall } from './approvals.js';
 import type { Equipment } from './equipment.js';
 import { judgeCall } from './judge-call.js';
 import { JournaledSession, type MachineAdapter, notOpen, type Posted } from './loop.js';
@@ -486,11 +487,20 @@ export type Turn = {
   /** The model's final text; empty if the turn ended without an answer. */
   readonly text: string;
   /** Why the turn ended: `endOfTurn`, `cancelled`, `budget`, `error`, … */
-  readonly reason: WaitReason;
+  readonly reason: TurnReason;
   /** Tokens and cost since the prompt; the cost is null if the price of any call is unknown. */
   readonly usage: Usage;
   readonly state: State;
 };
+
+/** Why a turn ended. `unapproved`: calls needed an approval, and nobody was there to give it. */
+export type TurnReason =
+  | WaitReason
+  | {
+      readonly kind: 'cancelled';
+      readonly cause: 'approval';
+      readonly unapproved: readonly UnapprovedCall[];
+    };
 
 /** The text of the last message if the model wrote it; empty otherwise. */
 const finalText = (state: State): string => {
@@ -513,13 +523,20 @@ export const usageBetween = (before: UsageTotals, after: UsageTotals): Usage => 
 const turnReason = (state: State): WaitReason =>
   state.name === 'WaitingForUserInput' ? state.reason : { kind: 'cancelled', cause: 'user' };
 
-export const createTurn = (before: UsageTotals, state: State): Turn => {
+export const createTurn = (
+  before: UsageTotals,
+  state: State,
+  unapproved: readonly UnapprovedCall[],
+): Turn => {
   const reason = turnReason(state);
   const endedByModel = reason.kind === 'endOfTurn';
   return {
     ok: endedByModel && reason.cause === 'answer',
     text: endedByModel ? finalText(state) : '',
-    reason,
+    reason:
+      reason.kind === 'cancelled' && unapproved.length > 0
+        ? { kind: 'cancelled', cause: 'approval', unapproved: [...unapproved] }
+        : reason,
     usage: usageBetween(before, state.session.usage),
     state,
   };
@@ -528,8 +545,8 @@ export const createTurn = (before: UsageTotals, state: State): Turn => {
 type EndCause = Extract<WaitReason, { readonly kind: 'endOfTurn' }>['cause'];
 
 const limitTexts: Readonly<Record<Dimension, string>> = {
-  usd: 'The limit in dollars was reached.',
-  tokens: 'The limit in tokens was reached.',
+  usd: 'The limit in dollars is reached, or the next request could exceed it.',
+  tokens: 'The limit in tokens is reached, or the next request could exceed it.',
   time: 'The time limit was reached.',
   rounds: 'The limit in rounds was reached.',
   truncation: 'The reply was cut off at the output limit of the model several times.',

@@ -278,7 +278,8 @@ const showBinary = async (
   }
 };
 
-const PDF_START = Buffer.from('%PDF-');
+/** Also one without binary bytes, whose text says nothing about its pages. */
+const isPdf = (bytes: Buffer): boolean => bytes.subarray(0, 5).toString('latin1') === '%PDF-';
 
 const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const allowed = await findAllowed(input.path, context);
@@ -297,9 +298,12 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
     case 'folder':
       return showFolder(real, shown);
     case 'file': {
-      if (loaded.bytes.subarray(0, PDF_START.length).equals(PDF_START))
-        return failed(`${shown} is a PDF. A shell command shows its text: pdftotext FILE -`);
       const decoded = decodeFile(loaded.bytes);
+      if (isPdf(loaded.bytes))
+        return failed(
+          `${shown} is a PDF of ${loaded.bytes.length} bytes and is not shown. Read it by a ` +
+            'program in bash, such as pdftotext.',
+        );
       if (decoded.kind === 'binary') return showBinary(shown, loaded.bytes, context);
       const aboutText = remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);
       const remark = [note, aboutText].filter(Boolean).join('\n');

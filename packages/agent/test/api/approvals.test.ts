@@ -1,6 +1,7 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import * as v from 'valibot';
 import { openHere } from '../../../../test/kit/api/stage.js';
 import {
   callTools,
@@ -13,8 +14,13 @@ import {
   testModel,
   tool,
 } from '../../../../test/kit/runtime/stage.js';
+import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { until } from '../../../../test/until.js';
+import { memoryJournals } from '../../src/journal/memory-store.js';
+import type { Stepped } from '../../src/ports/session.js';
 import type { ApprovalQuestion, OnApproval } from '../../src/session/approvals.js';
-import { openSession } from '../../src/session/create-agent.js';
+import { createAgent, openSession } from '../../src/session/create-agent.js';
+import { defineTool } from '../../src/session/define-tool.js';
 
 const tools = [tool('change', ({ to }) => ok(`changed to ${to}`), command)];
 const change = (callId: string, to: string) => rawCall(callId, 'change', { to });
@@ -226,4 +232,93 @@ test('closing while a model hangs and nobody was asked leaves nothing to answer'
   await session.send({ type: 'UserInput', text: 'hi', mode: 'steer' });
   await session.close();
   assert.equal((await session.state()).name, 'ShuttingDown');
+});
+
+/** A tool that contacts a host, for which the default preset asks. */
+const contact = defineTool({
+  name: 'weather',
+  description: 'The weather of a town.',
+  input: v.object({ town: v.string() }),
+  inputSchema: { type: 'object', properties: { town: { type: 'string' } } },
+  effect: 'reads',
+  touches: () => ({ hosts: ['weather.example'] }),
+  run: async ({ town }) => `fine in ${town}`,
+});
+
+test('without a callback a call that needs an approval ends the turn, whose reason names it, and the session goes on', async (context) => {
+  const call = rawCall('1', 'weather', { town: 'Bern' });
+  const model = testModel(callTools(call), say('sorry'), callTools(call), say('fine'));
+  const { session, journals, workspace } = await openHere(context, model, { tools: [contact] });
+  const turn = await session.prompt('the weather?');
+  assert.equal(turn.ok, false);
+  assert.deepEqual(turn.reason, {
+    kind: 'cancelled',
+    cause: 'approval',
+    unapproved: [
+      { tool: 'weather', why: 'the host was not allowed by name', hosts: ['weather.example'] },
+    ],
+  });
+  assert.equal(model.requests.length, 1);
+  const next = await session.prompt('and?');
+  assert.deepEqual([next.ok, next.text], [true, 'sorry']);
+  await session.close();
+  const options = { journals, model, workspace, tools: [contact], resume: session.id };
+  const asked: string[] = [];
+  const answered = await openSession({
+    ...options,
+    onApproval: ({ tool: name }) => {
+      asked.push(name);
+      return 'allow';
+    },
+  });
+  assert.equal((await answered.prompt('the weather?')).text, 'fine');
+  assert.deepEqual(asked, ['weather']);
+  await answered.close();
+});
+
+test('a question that is open when a session is opened, and that nobody answers now, ends the turn', async (context) => {
+  const model = testModel(callTools(rawCall('1', 'weather', { town: 'Bern' })), say('sorry'));
+  const workspace = temporaryFolder(context, 'library');
+  const journals = memoryJournals();
+  const agent = createAgent({ model, journals, tools: [contact] });
+  let isAsked = false;
+  const onApproval: OnApproval = () => {
+    isAsked = true;
+    return new Promise(() => undefined);
+  };
+  let last = 0;
+  const watcher = ({ seq }: Stepped): void => {
+    last = seq ?? last;
+  };
+  const session = await agent.open({ workspace, onApproval, watcher });
+  const first = session.prompt('the weather?');
+  await until('the question', () => isAsked);
+  const resume = await agent.runtime.fork(session.id, last); // what a crash would leave
+  const next = await openSession({ journals, model, workspace, tools: [contact], resume });
+  assert.equal((await next.idle()).name, 'WaitingForUserInput');
+  assert.equal((await next.prompt('and?')).text, 'sorry');
+  await next.close();
+  await session.cancel();
+  assert.deepEqual((await first).reason, { kind: 'cancelled', cause: 'user' });
+  await session.close();
+});
+
+test('whoever answers the questions himself says so, and is waited for', async (context) => {
+  const model = testModel(callTools(rawCall('1', 'weather', { town: 'Bern' })), say('fine'));
+  const { session } = await openHere(context, model, {
+    tools: [contact],
+    settings: { onAsk: 'ask' },
+    watcher({ actions }) {
+      for (const action of actions)
+        if (action.type === 'RequestApproval')
+          void session.send({
+            type: 'ApprovalAnswered',
+            batchId: action.batchId,
+            callId: action.call.callId,
+            answer: { kind: 'allow' },
+            scope: 'once',
+          });
+    },
+  });
+  assert.equal((await session.prompt('the weather?')).text, 'fine');
 });

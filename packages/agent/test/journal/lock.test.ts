@@ -34,7 +34,10 @@ for (const platform of ['linux', 'darwin']) {
     const folder = await makeFolder(context);
     const path = join(folder, 'a.lock');
     const lock = await acquireLock(path, { platform });
-    const locked = { kind: 'locked', message: new RegExp(`process ${process.pid} on`) };
+    const locked = {
+      kind: 'locked',
+      message: /^The session a is open in this process \(\d+\) already\. Close it there/,
+    };
     await assert.rejects(acquireLock(path, { platform }), locked);
     const other = await acquireLock(join(folder, 'b.lock'), { platform });
     await lock.release();

@@ -167,6 +167,39 @@ test('facts are those that are given, else of the catalogue, else safe assumptio
   assert.equal(aiSdkModel(homemade([])).facts.prices, null);
 });
 
+test('a model of the specification v4: the data of a picture is tagged, a ping is nothing, and an interrupted stream has broken off', async () => {
+  const prompts: unknown[] = [];
+  const parts = [{ type: 'ping' }, ...text, finish({ unified: 'stop', raw: 'stop' })];
+  const modern = (answer: readonly object[]): AiSdkLanguageModel => ({
+    ...homemade(answer as readonly LanguageModelV3StreamPart[]), // parts that v3 lacks
+    specificationVersion: 'v4',
+    doStream: (options: { readonly prompt: unknown }) => {
+      prompts.push(options.prompt);
+      return homemade(answer as readonly LanguageModelV3StreamPart[]).doStream(options as never);
+    },
+  });
+  const image = { mediaType: 'image/png', sha256: 'a', base64: 'AAAA' } as const;
+  const request = ask({
+    role: 'user',
+    parts: [{ type: 'text', origin: 'user', text: 'see', images: [image] }],
+  });
+  const answer = async (model: AiSdkLanguageModel) =>
+    endingOf(
+      await collect(
+        aiSdkModel(model, { images: 'yes' }).stream(request, new AbortController().signal),
+      ),
+    );
+  const ending = await answer(modern(parts));
+  assert.equal(ending.type, 'completed');
+  assert.match(
+    JSON.stringify(prompts),
+    /"type":"file","mediaType":"image\/png","data":\{"type":"data","data":"AAAA"\}/,
+  );
+  const cut = { type: 'finish', finishReason: { unified: 'interrupted' }, usage };
+  const broken = await answer(modern([...text, cut]));
+  assert.equal(broken.type === 'failed' && broken.error.kind, 'unreachable');
+});
+
 test('a model of another generation is refused with what to install', () => {
   const old = { ...homemade([]), specificationVersion: 'v2' } as unknown as AiSdkLanguageModel;
   assert.throws(

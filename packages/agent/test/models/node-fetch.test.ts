@@ -43,6 +43,7 @@ const echo = (incoming: http.IncomingMessage, out: http.ServerResponse): void =>
 };
 
 /** A proxy that notes what it is asked for; `user` is what it wants to be told. */
+/** A proxy. All names are of this computer for it: what is at a loopback address is not asked through a proxy. */
 const proxy = (seen: string[], user?: string): http.Server => {
   const knows = ({ headers }: http.IncomingMessage): boolean =>
     user === undefined ||
@@ -52,7 +53,7 @@ const proxy = (seen: string[], user?: string): http.Server => {
     if (!knows(incoming)) return void out.writeHead(407).end();
     incoming.pipe(
       http.request(
-        incoming.url ?? '',
+        (incoming.url ?? '').replace('server.example', '127.0.0.1'),
         { method: incoming.method, headers: incoming.headers },
         (answer) => {
           out.writeHead(answer.statusCode ?? 0, answer.headers);
@@ -65,8 +66,8 @@ const proxy = (seen: string[], user?: string): http.Server => {
     seen.push(`CONNECT ${incoming.url}`);
     if (!knows(incoming))
       return void socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
-    const [host, port] = (incoming.url ?? '').split(':');
-    const through = net.connect(Number(port), host, () => {
+    const [, port] = (incoming.url ?? '').split(':');
+    const through = net.connect(Number(port), '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n');
       through.pipe(socket).pipe(through);
     });
@@ -202,21 +203,21 @@ test('plain http goes through HTTP_PROXY in absolute form, with the user it was 
   const port = await listen(http.createServer(echo), context);
   const proxyPort = await listen(proxy(seen, 'me:s e'), context);
   const fetch = createFetch({ HTTP_PROXY: `http://me:s%20e@127.0.0.1:${proxyPort}` });
-  const answer = await fetch(`http://127.0.0.1:${port}/a`, { method: 'POST', body: 'x' });
+  const answer = await fetch(`http://server.example:${port}/a`, { method: 'POST', body: 'x' });
   const { headers, body } = (await answer.json()) as { headers: { host: string }; body: string }; // the echo above
-  assert.deepEqual([headers.host, body], [`127.0.0.1:${port}`, 'x']);
-  assert.deepEqual(seen, [`POST http://127.0.0.1:${port}/a`]);
+  assert.deepEqual([headers.host, body], [`server.example:${port}`, 'x']);
+  assert.deepEqual(seen, [`POST http://server.example:${port}/a`]);
 });
 
 test('https through a proxy that says no rejects with what it said', async (context) => {
   const seen: string[] = [];
   const proxyPort = await listen(proxy(seen, 'me:secret'), context);
   const fetch = createFetch({ https_proxy: `127.0.0.1:${proxyPort}` });
-  await assert.rejects(fetch('https://127.0.0.1:9/'), {
+  await assert.rejects(fetch('https://server.example:9/'), {
     code: 'PROXY_REFUSED',
     message: /answered 407/,
   });
-  assert.deepEqual(seen, ['CONNECT 127.0.0.1:9']);
+  assert.deepEqual(seen, ['CONNECT server.example:9']);
 });
 
 const run = async (
@@ -257,10 +258,10 @@ test('https goes through HTTPS_PROXY by CONNECT, trusts NODE_EXTRA_CA_CERTS, kee
     program,
     `import { createFetch } from './http.mjs';
     const fetch = createFetch(process.env);
-    for (const path of ['/one', '/two']) console.log((await (await fetch('https://localhost:${port}' + path)).json()).url);
+    for (const path of ['/one', '/two']) console.log((await (await fetch('https://server.example:${port}' + path)).json()).url);
     console.log(process.moduleLoadList.some((name) => name.includes('undici')));`,
   );
   const environment = { HTTPS_PROXY: `http://127.0.0.1:${proxyPort}`, NODE_EXTRA_CA_CERTS: pem };
   assert.equal(await run(program, environment), '/one\n/two\nfalse\n');
-  assert.deepEqual(seen, [`CONNECT localhost:${port}`]);
+  assert.deepEqual(seen, [`CONNECT server.example:${port}`]);
 });

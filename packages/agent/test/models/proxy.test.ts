@@ -3,7 +3,10 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import net from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { classify } from '../../src/models/errors.js';
 import { createFetch, proxyFor } from '../../src/platform/http.js';
+
+const provider = { name: 'Some', keyVariable: 'SOME_KEY', host: 'a.example' };
 
 const listen = async (server: net.Server, context: TestContext): Promise<number> => {
   server.listen(0, '127.0.0.1');
@@ -104,6 +107,26 @@ const proxies: readonly (readonly [
     'http://p:1/',
   ],
 ];
+
+for (const host of ['localhost', 'a.localhost', '127.0.0.1', '[::1]'])
+  test(`proxy: ${host} is asked without one`, () => {
+    const environment = { HTTP_PROXY: 'http://p:1', HTTPS_PROXY: 'http://p:1' };
+    assert.equal(proxyFor(new URL(`http://${host}:11434/`), environment), null);
+    assert.equal(proxyFor(new URL(`https://${host}/`), environment), null);
+  });
+
+test('a proxy of another kind is refused at once, and the variable named', async () => {
+  for (const scheme of ['socks5', 'socks5h', 'ftp']) {
+    const fetch = createFetch({ HTTPS_PROXY: `${scheme}://me:secret@p:1080` });
+    const error: unknown = await fetch('https://a.example/').catch((fault: unknown) => fault);
+    const { message, retryable, kind } = classify(error, provider, 0);
+    assert.equal(
+      message,
+      `HTTPS_PROXY names a proxy of the kind ${scheme}, not an HTTP proxy. Write it as http://HOST:PORT, or unset it`,
+    );
+    assert.deepEqual([retryable, kind], [false, 'badRequest']);
+  }
+});
 
 for (const [title, url, environment, expected] of proxies) {
   test(`proxy: ${title}`, () => {

@@ -136,12 +136,14 @@ export const listDetached = async (json: boolean): Promise<number> => {
   const nowMs = systemClock.now();
   const columns = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY;
   for (const live of await listLive()) {
-    const { sessionId, workspace, title, startedAtMs, activity } = live.record;
+    const { sessionId, workspace, title, startedAtMs, activity, process: owner } = live.record;
     const { status } = live;
+    const isAlive = status === 'runs' || status === 'starting';
     if (json)
       writeJson({
         sessionId,
         status,
+        pid: isAlive ? owner.pid : null,
         state: statusWords(live, nowMs),
         questions: await listQuestions(live),
         costUsd: activity.costUsd,

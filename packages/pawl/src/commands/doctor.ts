@@ -23,7 +23,7 @@ import {
 import { readFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
-import type { SandboxProbe } from '@pawl/agent/command/sandbox/bubblewrap';
+import { APPARMOR_REPAIR, type SandboxProbe } from '@pawl/agent/command/sandbox/bubblewrap';
 import { probeSandbox } from '@pawl/agent/command/session-sandbox';
 import type { HookDeclaration } from '@pawl/agent/extensions/hooks/hook-config';
 import { expandVariables, type McpServer } from '@pawl/agent/extensions/mcp/server-config';
@@ -215,9 +215,7 @@ const programChecks: readonly Check[] = [
     ({ error }) => `bubblewrap may not create namespaces: ${error}`,
     ({ byAppArmor }) =>
       byAppArmor
-        ? 'Give bwrap an AppArmor profile with "userns,", or allow user namespaces for all ' +
-          'programs until the next boot: sudo sysctl ' +
-          'kernel.apparmor_restrict_unprivileged_userns=0'
+        ? APPARMOR_REPAIR
         : 'Allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 ' +
           'user.max_user_namespaces=10000; in a container, start it with --security-opt ' +
           'seccomp=unconfined',
@@ -483,7 +481,7 @@ const settingChecks: readonly Check[] = [
   fault(
     'proxyFaulty',
     ({ environment }) => ['HTTPS_PROXY', 'HTTP_PROXY'].find((name) => !isProxy(environment, name)),
-    (name) => `${name} is no URL`,
+    (name) => `${name} is no URL of an HTTP proxy`,
     (name) => `Write it as http://HOST:PORT, or unset it: unset ${name} ${name.toLowerCase()}`,
   ),
   fault(
@@ -988,7 +986,8 @@ const knownVariables = new Set([...settings.map(({ variable }) => variable), 'PA
 
 const isProxy = (environment: DoctorWorld['environment'], name: string): boolean => {
   const text = environment[name] || environment[name.toLowerCase()] || '';
-  return text === '' || URL.canParse(text.includes('://') ? text : `http://${text}`);
+  const whole = text.includes('://') ? text : `http://${text}`;
+  return text === '' || (/^https?:/i.test(whole) && URL.canParse(whole));
 };
 
 /** The faults of servers or hooks, each with its name. */

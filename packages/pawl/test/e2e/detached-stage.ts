@@ -15,6 +15,8 @@ import { expectCode, makeServed, type Place } from './pawl.js';
 export type LiveRow = {
   readonly sessionId: string;
   readonly status: string;
+  /** Of its process, while it runs. */
+  readonly pid: number | null;
   readonly state: string;
   /** Of MCP servers without what is about a call. */
   readonly questions: readonly WaitingCall[];

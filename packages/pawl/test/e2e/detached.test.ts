@@ -67,6 +67,8 @@ test('a detached session waits for an answer, which lands once, goes on, and is 
   assert.equal(answered.stderr, 'Allowed: echo published >> out.txt\n');
   await untilState(place, id, /runs: has answered/);
   assert.equal(published(place), 'published\n');
+  const [listed] = await listLive(place);
+  assert.ok(process.kill(listed?.pid ?? 0, 0), 'its process is named');
   expectCode(await runInProcess(place, ['answer', id, 'yes']), 65);
   // Each line of the log is one of its own, below the reply too.
   const log = await runInProcess(place, ['logs', id]);
@@ -402,7 +404,9 @@ testDeep(
     expectCode(first, 70);
     assert.equal(first.stdout, '');
     assert.match(first.stderr, /ended before it had confirmed your input\. pawl sessions --live/);
-    assert.match((await listLive(place))[0]?.status ?? '', /died/);
+    const [row] = await listLive(place);
+    assert.match(row?.status ?? '', /died/);
+    assert.equal(row?.pid, null);
     // nothing was asked in it
     expectCode(await runInProcess(place, ['resume', '--all']), 0);
     assert.deepEqual(await listLive(place), []);

@@ -338,13 +338,17 @@ const dockerRepair = (): string => {
 /** A cause of a failure, with its sign in what bubblewrap says. */
 type Cause = { readonly sign: RegExp; readonly reason: string; readonly repair: () => string };
 
+/** Ubuntu from 24.04 on: the profile allows namespaces to bwrap alone. */
+export const APPARMOR_REPAIR =
+  'Load the profile of AppArmor for bwrap: sudo apt-get install apparmor-profiles && sudo cp ' +
+  '/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && sudo ' +
+  'apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict. If it does not help, allow user ' +
+  'namespaces to all programs until the next boot: sudo sysctl -w ' +
+  'kernel.apparmor_restrict_unprivileged_userns=0';
+
 const allowNamespaces = (): string => {
   if (readSetting('/proc/sys/kernel/apparmor_restrict_unprivileged_userns') === '1')
-    return (
-      'AppArmor restricts user namespaces here. Allow them: sysctl -w ' +
-      'kernel.apparmor_restrict_unprivileged_userns=0, or install an AppArmor profile for ' +
-      'bwrap.'
-    );
+    return `AppArmor restricts user namespaces here. ${APPARMOR_REPAIR}.`;
   if (readSetting('/proc/sys/kernel/unprivileged_userns_clone') === '0')
     return 'Let users make user namespaces: sysctl -w kernel.unprivileged_userns_clone=1.';
   if (readSetting('/proc/sys/user/max_user_namespaces') === '0')

@@ -247,9 +247,8 @@ const INSTALL =
   'Install it: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), ' +
   'pacman -S bubblewrap (Arch)';
 const ALLOW_NAMESPACES =
-  'Let users make user namespaces: sysctl -w user.max_user_namespaces=10000; on Ubuntu also ' +
-  'sysctl -w kernel.apparmor_restrict_unprivileged_userns=0. In a container, give it the ' +
-  'right to make namespaces';
+  'Let users make user namespaces: sysctl -w user.max_user_namespaces=10000; on Ubuntu pawl ' +
+  'doctor says how. In a container, give it the right to make namespaces';
 
 /** Why a program ended at its start, and what the user can do. */
 export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: string): string => {

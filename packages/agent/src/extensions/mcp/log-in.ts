@@ -27,6 +27,7 @@ import {
 } from '@modelcontextprotocol/client';
 import { attempt } from '../../platform/attempt.js';
 import { type ProcessEnvironment, VERSION } from '../../platform/environment.js';
+import { isLoopback } from '../../platform/http.js';
 import { isSameSecret } from '../../platform/untrusted-input.js';
 import { mcpFetch } from './fetch.js';
 import type { HttpServer } from './server-config.js';
@@ -151,10 +152,6 @@ const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
     if (signal.aborted) stop();
     signal.addEventListener('abort', stop, { once: true });
   });
-
-const LOOPBACK =
-  /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|\[::1\]|0\.0\.0\.0|\[::\]|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4}\])\.?$/;
-const isLoopback = (address: string | URL): boolean => LOOPBACK.test(new URL(address).hostname);
 
 /**
  * The requests of a login: they end with it, and those of a server elsewhere reach no program of
