@@ -3,7 +3,7 @@
  * that runs at a named moment of a session (session-hooks.ts).
  */
 
-import { nearestWord } from '../../platform/text.js';
+import { firstCharacters, nearestWord } from '../../platform/text.js';
 import { isTable, type ParsedTable } from '../../platform/untrusted-input.js';
 import type { SandboxLevel } from '../../policy/decide.js';
 import { HOOK_MOMENTS, type HookMoment } from '../../ports/hooks.js';
@@ -133,7 +133,7 @@ export const readHookTable = (table: unknown): ReadHooks => {
       faults.push({
         keys: at,
         // "Did you mean …?" needs no full stop.
-        text: `${at.join('.').slice(0, 80)} ${fault[1]}.`.replace('?.', '?'),
+        text: `${firstCharacters(at.join('.'), 80)} ${fault[1]}.`.replace('?.', '?'),
       });
     }
   }

@@ -16,6 +16,7 @@ import type {
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
+import { cut } from '../../platform/text.js';
 import { createRedactor, type Redactor } from '../../secrets/redactor.js';
 import type { CallOptions, ConnectedServer, RemoteOffers } from './connected-server.js';
 import { isLost, NotDelivered } from './fetch.js';
@@ -93,7 +94,7 @@ const errorText = (error: unknown): string => {
   const text = inner.message || ('code' in inner ? String(inner.code) : inner.name);
   // A server chooses its words: they can be a whole web page.
   const line = text.slice(0, 4 * MESSAGE_MAX).replace(/\s+/g, ' ');
-  return line.length > MESSAGE_MAX ? `${line.slice(0, MESSAGE_MAX)}…` : line;
+  return cut(line, MESSAGE_MAX);
 };
 
 class ServerConnection implements Connection {

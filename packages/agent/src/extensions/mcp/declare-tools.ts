@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto';
 import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { safeSchema } from '../../models/tool-schema.js';
+import { firstCharacters } from '../../platform/text.js';
 import { shortName } from '../../platform/untrusted-input.js';
 import type { McpServer } from './server-config.js';
 
@@ -149,7 +150,7 @@ export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
       if (description.length > DESCRIPTION_MAX) notes.push(`${name}: its description is cut`);
       const declared = {
         name,
-        description: description.slice(0, DESCRIPTION_MAX),
+        description: firstCharacters(description, DESCRIPTION_MAX),
         inputSchema: schema,
       };
       return annotations?.readOnlyHint === true

@@ -14,7 +14,7 @@ import type {
   Resource as RemoteResource,
 } from '@modelcontextprotocol/client';
 import { attempt } from '../../platform/attempt.js';
-import { codeFence } from '../../platform/text.js';
+import { codeFence, firstCharacters } from '../../platform/text.js';
 import { isTable } from '../../platform/untrusted-input.js';
 import type { Redactor } from '../../secrets/redactor.js';
 import type { Connection } from './connection.js';
@@ -134,7 +134,7 @@ const distinctBy = <T>(all: readonly T[], keyOf: (one: T) => string): readonly T
 };
 
 const oneLine = (text: string): string =>
-  text.replace(/\s+/g, ' ').trim().slice(0, DESCRIPTION_MAX);
+  firstCharacters(text.replace(/\s+/g, ' ').trim(), DESCRIPTION_MAX);
 
 export const offeredPrompts = (remote: readonly RemotePrompt[]): readonly OfferedPrompt[] =>
   distinctBy(remote, ({ name }) => name)
@@ -143,9 +143,10 @@ export const offeredPrompts = (remote: readonly RemotePrompt[]): readonly Offere
     .map(({ name, title, description = title ?? '', arguments: args = [] }) => ({
       name,
       description: oneLine(description),
-      arguments: args
-        .slice(0, ARGUMENTS_MAX)
-        .map((one) => ({ name: one.name.slice(0, NAME_MAX), required: one.required === true })),
+      arguments: args.slice(0, ARGUMENTS_MAX).map((one) => ({
+        name: firstCharacters(one.name, NAME_MAX),
+        required: one.required === true,
+      })),
     }));
 
 /** Addresses with spaces or other characters that no mention can hold are omitted. */
@@ -241,7 +242,7 @@ const TEXT_MAX = 100_000;
 const cut = (text: string): string =>
   text.length <= TEXT_MAX
     ? text
-    : `${text.slice(0, TEXT_MAX)}\n[cut: the first ${TEXT_MAX} of ${text.length} characters]`;
+    : `${firstCharacters(text, TEXT_MAX)}\n[cut: the first ${TEXT_MAX} of ${text.length} characters]`;
 
 const blockText = (block: ContentBlock): string => {
   if (block.type === 'text') return block.text;

@@ -8,6 +8,7 @@
  */
 
 import type { ElicitRequestParams } from '@modelcontextprotocol/client';
+import { cut } from '../../platform/text.js';
 
 export type FieldChoice = { readonly value: string; readonly label: string };
 
@@ -52,9 +53,6 @@ const CHOICES_MAX = 50;
 
 /** Replaces secrets in a text. */
 type Clean = (text: string) => string;
-
-const cut = (text: string, most: number): string =>
-  text.length <= most ? text : `${text.slice(0, most)}…`;
 
 const readText = (value: object, key: string): string | null => {
   const text: unknown = Reflect.get(value, key);

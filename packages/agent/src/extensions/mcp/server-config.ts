@@ -7,7 +7,7 @@
  */
 
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { nearestWord } from '../../platform/text.js';
+import { firstCharacters, nearestWord } from '../../platform/text.js';
 import { isTable, type ParsedTable } from '../../platform/untrusted-input.js';
 import type { CommandLevel } from '../../policy/decide.js';
 
@@ -226,7 +226,7 @@ const readServer = (name: string, raw: ParsedTable): McpServer => {
  * servers are ignored.
  */
 export const readServers = (table: unknown, above: readonly string[]): ReadServers => {
-  const where = (keys: readonly string[]): string => keys.join('.').slice(0, 80);
+  const where = (keys: readonly string[]): string => firstCharacters(keys.join('.'), 80);
   if (!isTable(table))
     return { servers: [], faults: [{ keys: above, text: `${where(above)} is a table.` }] };
   const servers: McpServer[] = [];
@@ -263,7 +263,7 @@ export const readMcpTable = (table: unknown): ReadServers => {
       faults: [
         {
           keys: ['mcp', other],
-          text: `there is no mcp.${other.slice(0, 60)}. A server is a table: [mcp.servers.NAME].`,
+          text: `there is no mcp.${firstCharacters(other, 60)}. A server is a table: [mcp.servers.NAME].`,
         },
       ],
     };

@@ -13,7 +13,7 @@ import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
 import { attempt } from '../../platform/attempt.js';
 import { type Clock, waitAtMost } from '../../platform/clock.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { plural } from '../../platform/text.js';
+import { firstCharacters, plural } from '../../platform/text.js';
 import type { LateTools, Tool } from '../../ports/tool.js';
 import type { Redactor } from '../../secrets/redactor.js';
 import type { RemoteOffers } from './connected-server.js';
@@ -308,7 +308,7 @@ const openServer = (
     served.declined += 1;
     if (served.declined > 1) return;
     warn(
-      `the MCP server ${server.name} asks: ${message.slice(0, QUESTION_MAX)} Pawl can't ask ` +
+      `the MCP server ${server.name} asks: ${firstCharacters(message, QUESTION_MAX)} Pawl can't ask ` +
         'you for it, and has declined',
     );
   };

@@ -33,6 +33,7 @@ import {
   startProgram,
   systemBash,
 } from '../../platform/start-program.js';
+import { firstCharacters } from '../../platform/text.js';
 import { NotDelivered } from './fetch.js';
 import type { StdioServer } from './server-config.js';
 import type { ServerLog } from './server-log.js';
@@ -213,7 +214,7 @@ export class StdioTransport implements Transport {
     } catch {
       // the server itself is at fault, and its log shows the line
       this.#garbage += line.length;
-      this.#options.log.add(`[no message on stdout] ${line.slice(0, LOGGED_MAX)}\n`);
+      this.#options.log.add(`[no message on stdout] ${firstCharacters(line, LOGGED_MAX)}\n`);
       if (this.#garbage > GARBAGE_MAX)
         this.#giveUp('it writes something else than messages to its stdout');
       return;

@@ -14,6 +14,7 @@ import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { Image } from '../../machine/message.js';
 import { attempt } from '../../platform/attempt.js';
 import { readRegularSync, writePrivate } from '../../platform/files.js';
+import { firstCharacters } from '../../platform/text.js';
 import { parseBounded } from '../../platform/untrusted-input.js';
 import type { McpToolName } from '../../policy/judged-call.js';
 import type { Blobs } from '../../ports/journal.js';
@@ -34,7 +35,7 @@ const TITLE_MAX = 120;
 
 const callTitle = ({ server, name }: DeclaredTool, input: JsonObject): string => {
   const first = Object.values(input).find((value) => typeof value === 'string' && value !== '');
-  return `${server}/${name}${first === undefined ? '' : ` ${String(first).slice(0, TITLE_MAX)}`}`;
+  return `${server}/${name}${first === undefined ? '' : ` ${firstCharacters(String(first), TITLE_MAX)}`}`;
 };
 
 const stoppedOutcome = (signal: AbortSignal, server: string): ToolOutcome =>
