@@ -357,7 +357,8 @@ const hints: Readonly<Record<FailureKind, string>> = {
   timeout: 'It took too long: /retry tries again.',
   contextOverflow: 'The conversation is too large for the model: /compact, then /retry.',
   auth: 'Keys are set in the shell: leave with Ctrl-D, set the key, then pawl --continue.',
-  badRequest: '/retry tries again; /model changes the model.',
+  badRequest:
+    'The same is sent each time: /rewind takes back what was refused, /compact replaces it by a summary, /model changes the model.',
   quotaExhausted: 'The account has no credit left: add some or choose another /model, then /retry.',
   refused: 'Try other words.',
   malformed: '/retry tries again; if it fails again, choose another /model.',

@@ -103,6 +103,30 @@ const LIMIT_ADVICE: Readonly<Partial<Record<Dimension, string>>> = {
   rounds: ' Continue with a higher one: pawl --continue --max-rounds N -p "go on".',
 };
 
+const GO_ON = 'pawl --continue -p "go on"';
+
+/** What helps after a failure; empty where the failure itself says it, or nothing helps. */
+const failureAdvice: Readonly<Record<FailureKind, string>> = {
+  rateLimited: ` Wait, then continue: ${GO_ON}`,
+  overloaded: ` Wait, then continue: ${GO_ON}`,
+  unreachable: ` Then continue: ${GO_ON}`,
+  timeout: ` Continue: ${GO_ON}`,
+  contextOverflow: ` Take a model with a larger window (--model), or take back what is long: pawl rewind`,
+  auth: '',
+  badRequest:
+    ' The same is sent each time: pawl rewind takes back what was refused, --model MODEL takes ' +
+    'another model, --pictures no leaves pictures out.',
+  quotaExhausted: '',
+  refused: ' Say it in other words.',
+  malformed: ` Try again, or take another model (--model): ${GO_ON}`,
+  input: '',
+  tools: '',
+  compaction: ` Take a model with a larger window: --model`,
+};
+
+const withAdvice = (message: string, advice: string): string =>
+  advice === '' ? message : `${message.replace(/\.$/, '')}.${advice}`;
+
 /** By what stopped a turn: the user, a hook (`veto`), a missing approval, or a stopping policy. */
 const causeExits: Readonly<Record<StopCause, ExitCode>> = {
   user: exitCodes.interrupted,
@@ -140,7 +164,11 @@ const reasonEnding = (reason: WaitReason): ExitEnding => {
     case 'budget':
       return limitEnding(reason.dimension, message);
     case 'error':
-      return { exit: failureExits[reason.error], reason: reason.error, message };
+      return {
+        exit: failureExits[reason.error],
+        reason: reason.error,
+        message: withAdvice(message, failureAdvice[reason.error]),
+      };
     case 'start':
     case 'compacted':
     case 'rewound':
