@@ -90,8 +90,10 @@ test('no first byte is a failure, too', async (context) => {
   assert.equal(place.server.requests.length, 2);
 });
 
-test('an empty reply ends the turn with exit 1', async (context) => {
-  const place = await makeServed(context, [{ type: 'message', parts: [] }]);
+test('an empty reply is asked for once more, and a second one ends the turn with exit 1', async (context) => {
+  const empty = { type: 'message', parts: [] } as const;
+  const place = await makeServed(context, [empty, done, empty, empty]);
+  expectCode(await runInProcess(place, ['-p', 'go']), 0);
   const ended = await runInProcess(place, ['-p', 'go', '--json']);
   expectCode(ended, 1);
   const result = readRecords(ended.stdout).at(-1);
