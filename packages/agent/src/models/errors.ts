@@ -60,13 +60,18 @@ export const readRefusal = (error: unknown): Refusal | null => {
 const PICTURE_WORDS =
   /\b(images?|image_url|pictures?|pixels?|vision|multi-?modal|inline_?data|media_?types?|mime types?)\b/i;
 
-/** Statuses with which servers refuse a picture; some count it as a failure of their own. */
-const PICTURE_STATUSES: ReadonlySet<number> = new Set([400, 404, 413, 415, 422, 500]);
+/** Statuses with which servers refuse a picture. */
+const PICTURE_STATUSES: ReadonlySet<number> = new Set([400, 404, 413, 415, 422]);
+
+/** Some servers count a refused picture as a failure of their own. */
+const PICTURE_INPUT = /\bimage (input|data)\b/i;
 
 const namesPicture = ({ status, sentence, named }: ErrorSigns): boolean =>
-  status !== null &&
-  PICTURE_STATUSES.has(status) &&
-  PICTURE_WORDS.test([sentence, ...named].join(' '));
+  status === 500
+    ? PICTURE_INPUT.test(sentence)
+    : status !== null &&
+      PICTURE_STATUSES.has(status) &&
+      PICTURE_WORDS.test([sentence, ...named].join(' '));
 
 /** Codes of certificates that are not trusted: a retry does not help. */
 const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;

@@ -366,6 +366,7 @@ const pictures: readonly (readonly [number, string, 'picture' | undefined])[] = 
   [400, 'messages.3.content: Field required', undefined],
   [401, 'Your key may not send images', undefined],
   [429, 'Too many images a minute', undefined],
+  [500, 'The image of the container could not be pulled', undefined],
   [503, 'The image service is overloaded', undefined],
 ];
 
