@@ -16,6 +16,7 @@ const DEADLINE_MS = 60_000;
 
 export const storySettings = (workspace: string, own: Partial<Settings> = {}): Settings => ({
   ...defaultSettings,
+  emptyRetries: 0,
   model: MODEL_ID,
   workspace,
   hooks: 'never',

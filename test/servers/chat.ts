@@ -155,6 +155,7 @@ const FAILURES: Readonly<Record<Exclude<WireFailure, 'page'>, Told>> = {
     message: 'the request exceeds the available context size, try increasing it',
   },
   badRequest: { status: 400, type: 'BadRequestError', code: 400, message: 'no such parameter' },
+  picture: { status: 500, message: 'image input is not supported - hint: provide the mmproj' },
   filtered: { status: 400, code: 'content_filter', message: 'the prompt was filtered' },
 };
 

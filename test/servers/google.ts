@@ -125,6 +125,11 @@ const FAILURES: Readonly<Record<Exclude<WireFailure, 'page'>, Told>> = {
       'The input token count (1196265) exceeds the maximum number of tokens allowed (1048576).',
   },
   badRequest: { code: 400, status: 'INVALID_ARGUMENT', message: 'Unknown name "x".' },
+  picture: {
+    code: 400,
+    status: 'INVALID_ARGUMENT',
+    message: 'Unable to process input image. Please retry or report.',
+  },
   filtered: {
     code: 400,
     status: 'INVALID_ARGUMENT',

@@ -222,6 +222,12 @@ const FAILURES: Readonly<Record<Exclude<WireFailure, 'page'>, Told>> = {
     code: null,
     message: 'Unknown parameter.',
   },
+  picture: {
+    status: 400,
+    type: 'invalid_request_error',
+    code: 'image_parse_error',
+    message: 'You uploaded an unsupported image.',
+  },
   filtered: {
     status: 400,
     type: 'invalid_request_error',

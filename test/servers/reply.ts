@@ -45,6 +45,7 @@ export type WireFailure =
   | 'broken'
   | 'tooLong'
   | 'badRequest'
+  | 'picture'
   | 'filtered'
   | 'page';
 

@@ -9,6 +9,7 @@
  */
 
 import type { Action } from '@pawl/agent/machine/action';
+import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { FailureKind } from '@pawl/agent/machine/event';
 import { totalTokens } from '@pawl/agent/machine/settings';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
@@ -360,7 +361,7 @@ const hints: Readonly<Record<FailureKind, string>> = {
   timeout: 'It took too long: /retry tries again.',
   contextOverflow: 'The conversation is too large for the model: /compact, then /retry.',
   auth: 'Keys are set in the shell: leave with Ctrl-D, set the key, then pawl --continue.',
-  badRequest: '/retry tries again; /model changes the model.',
+  badRequest: '/model changes the model.',
   quotaExhausted: 'The account has no credit left: add some or choose another /model, then /retry.',
   refused: 'Try other words.',
   malformed: '/retry tries again; if it fails again, choose another /model.',
@@ -373,10 +374,19 @@ const hints: Readonly<Record<FailureKind, string>> = {
 const keyName = ({ session }: State): string =>
   providerOfModel(session.settings.model)?.keyVariables[0] ?? 'the key';
 
-const hintFor = (state: State): string =>
-  state.name === 'WaitingForUserInput' && state.reason.kind === 'error'
-    ? hints[state.reason.error].replace('set the key', `set ${keyName(state)}`)
-    : '';
+/** Where the conversation was accepted before, something in it that is new is refused each time. */
+const REFUSED_AGAIN =
+  'The same is sent each time: /rewind takes back what was refused, /compact replaces it by a summary, /model changes the model.';
+
+const hintFor = (state: State): string => {
+  if (state.name !== 'WaitingForUserInput' || state.reason.kind !== 'error') return '';
+  const { error } = state.reason;
+  const wasAccepted = messagesOf(state.session.conversation).some(
+    ({ role }) => role === 'assistant',
+  );
+  if (error === 'badRequest' && wasAccepted) return REFUSED_AGAIN;
+  return hints[error].replace('set the key', `set ${keyName(state)}`);
+};
 
 // ---- A streamed answer ----
 

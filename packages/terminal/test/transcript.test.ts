@@ -51,6 +51,22 @@ test('a refused key: the hint names the variable of the provider', () => {
   assert.match(hint(null), /with Ctrl-D, set the key, then pawl/);
 });
 
+test('a refused request: where the conversation was accepted before, the hint says how to take back what was refused', () => {
+  const error = {
+    kind: 'badRequest',
+    message: 'no',
+    retryable: false,
+    retryAfterMs: null,
+  } as const;
+  const refusal = (requestId: string) =>
+    ({ type: 'LlmFailed', requestId, error, usage: null, jitter: 0 }) as const;
+  assert.match(asked().happens(refusal('req-1')), /\n {2}\/model changes the model\./);
+  const later = asked({ columns: 200 });
+  later.happens(completed('req-1', 'Done.'));
+  later.happens({ type: 'UserInput', text: 'go on', mode: 'steer' });
+  assert.match(later.happens(refusal('req-2')), /\/rewind takes back what was refused, \/compact/);
+});
+
 test('finished entries are printed, unfinished ones are shown, and none is in both', () => {
   const stage = asked();
   const printed = stage.happens({

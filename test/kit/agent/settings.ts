@@ -9,7 +9,7 @@ export type SettingsPatch = Partial<Omit<Settings, 'limits'>> & {
   readonly limits?: Partial<Limits>;
 };
 
-/** Settings of the tests: everything on. */
+/** Settings of the tests: everything on, and no second try. */
 export const settingsOf = (patch: SettingsPatch = {}): Settings => ({
   ...defaultSettings,
   model: 'test/model',
@@ -17,6 +17,7 @@ export const settingsOf = (patch: SettingsPatch = {}): Settings => ({
   formatter: 'onChanges',
   autoCommit: 'on',
   autoRearm: 'on',
+  emptyRetries: 0,
   ...patch,
   limits: readLimits({ ...defaultSettings.limits, ...patch.limits }),
 });

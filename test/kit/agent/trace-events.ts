@@ -13,7 +13,7 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
  *
  *     Start, RetryLast, RetryNow, CancelTurn, ShutdownRequested
  *     CompactRequested ["what to keep"]
- *     UserInput "text" [followUp]                 EditQueue [input-1 steer "text"]...
+ *     UserInput "text" [picture=cat] [followUp]   EditQueue [input-1 steer "text"]...
  *     ApproveBudget usd 2                         SettingsChanged {"onAsk":"deny"}
  *     InputFailed "message"                       Resumed 2
  *     TextDelta req-1 "text"                      ReasoningDelta req-1 "text"
@@ -21,7 +21,7 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
  *     LlmCompleted req-1 [thinks "text"] [says "text"] [calls read(c1) edit(c2 b.ts)] [stop=maxTokens] [usage]
  *         [note="text"] [deny="reason"], as a hook says at the end of a turn
  *     LlmCompleted req-1 unreadable [usage]
- *     LlmFailed req-1 overloaded "message" [retryAfter=ms] [jitter=0.5] [usage]
+ *     LlmFailed req-1 overloaded "message" [about=picture] [retryAfter=ms] [jitter=0.5] [usage]
  *     CallPreviewed batch-1 c1 change "diff", CallPreviewed batch-1 c1 refused "reason", CallPreviewed batch-1 c1 none
  *     ToolStarted batch-1 c1                      ToolProgress batch-1 c1 "text"
  *     ToolCompleted batch-1 c1 ok "text" [diff="text"]
@@ -134,6 +134,7 @@ const failed = (words: Words): Body<'LlmFailed'> => {
   const requestId = words.next('a request');
   const kind = words.one([...RETRYABLE, ...FINAL]);
   const message = words.text();
+  const about = words.option('about') === 'picture' ? ({ about: 'picture' } as const) : {};
   const wait = words.option('retryAfter');
   const jitter = Number(words.option('jitter') ?? 0);
   const retryable = RETRYABLE.some((candidate) => candidate === kind);
@@ -142,8 +143,17 @@ const failed = (words: Words): Body<'LlmFailed'> => {
     message,
     retryable,
     retryAfterMs: wait === undefined ? null : Number(wait),
+    ...about,
   };
   return { requestId, error, usage: usageOr(words, null), jitter };
+};
+
+/** Pictures of an input; a name stands for its hash. */
+const picturesFrom = (words: Words): Pick<Body<'UserInput'>, 'images'> => {
+  const images = several(words, 'picture').map(
+    (name) => ({ mediaType: 'image/png', sha256: name }) as const,
+  );
+  return images.length === 0 ? {} : { images };
 };
 
 const several = (words: Words, name: string): readonly string[] => {
@@ -227,6 +237,7 @@ const parsers: Parsers = {
   ShutdownRequested: nothing,
   UserInput: (words) => ({
     text: words.text(),
+    ...picturesFrom(words),
     mode: words.flag('followUp') ? 'followUp' : 'steer',
   }),
   EditQueue: (words) => ({ items: queueFrom(words) }),

@@ -90,6 +90,7 @@ const FAILURES: Readonly<Record<WireFailure, readonly [number, string, string]>>
   broken: [500, 'api_error', 'Internal server error'],
   tooLong: [400, 'invalid_request_error', 'prompt is too long: 203142 tokens > 200000 maximum'],
   badRequest: [400, 'invalid_request_error', 'no such parameter'],
+  picture: [400, 'invalid_request_error', 'Could not process image'],
   filtered: [400, 'invalid_request_error', 'Output blocked by content filtering policy'],
   page: [502, '', PAGE],
 };

@@ -116,6 +116,7 @@ export type WarningKind =
   | 'empty'
   | 'truncated'
   | 'refused'
+  | 'callAsText'
   | 'hook'
   | 'compaction'
   | 'budget'

@@ -41,6 +41,7 @@ export const askedActions: Readonly<Record<string, string>> = {
   'CallingLlm/LlmFailed/4': 'DisplayWarning, SendLlmRequest',
   'CallingLlm/LlmFailed/5': 'RetractPartial, RestoreQueue',
   'CallingLlm/LlmFailed/6': 'DisplayWarning, ScheduleTimer, RetractPartial',
+  'CallingLlm/LlmFailed/7': 'DisplayWarning, SendLlmRequest',
   'CallingLlm/TimerFired/3': 'AbortLlmRequest',
   'CallingLlm/RequestMeasured/2': 'AbortLlmRequest',
   'CallingLlm/UserHooksRan/0': 'DisplayNotice, DisplayWarning',

@@ -54,6 +54,8 @@ export type ModelError = {
   readonly retryAfterMs: number | null;
   /** `no`: the request never reached the provider. */
   readonly sent?: 'no';
+  /** The provider refused a picture in the request; absent: another reason, or unknown. */
+  readonly about?: 'picture';
 };
 
 /**

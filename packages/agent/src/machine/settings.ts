@@ -206,7 +206,7 @@ export const defaultSettings: Omit<Settings, 'model' | 'workspace'> = {
   retrySchedule: defaultSchedule,
   retryJitterMs: 0,
   retryAfterCapMs: 60_000,
-  emptyRetries: 0,
+  emptyRetries: 1,
   firstByteMs: 120_000,
   silenceMs: 90_000,
   windowTokens: 128_000,

@@ -416,6 +416,7 @@ export const modelErrorShape = object<ModelError>({
   retryable: bool,
   retryAfterMs: nullable(finite),
   sent: optional(oneOf({ no: 1 })),
+  about: optional(oneOf({ picture: 1 })),
 });
 export const previewShape = variant<CallPreview, 'kind'>('kind', {
   change: { diff: text },

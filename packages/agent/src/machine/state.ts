@@ -116,6 +116,8 @@ export type SessionData = {
   readonly reserved?: readonly Reservation[];
   /** Absent: no request was measured yet. */
   readonly measured?: MeasuredRequest;
+  /** Pictures that a provider has refused, by hash: no request shows them. Absent: none. */
+  readonly refusedPictures?: readonly string[];
 };
 
 /** Why the machine waits for the user. */
@@ -400,9 +402,10 @@ export const NOT_MEASURED: MeasuredRequest = { model: '', bytes: 0, tokens: 0 };
 /**
  * The session with parts changed. `reserved` and `measured` stay absent while they are empty: in a
  * session that has measured nothing, the object NOT_MEASURED itself leaves `measured` absent.
+ * `refusedPictures` stays absent until there are some.
  */
 export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => {
-  const changed: SessionData = {
+  const plain: SessionData = {
     conversation: or(parts.conversation, session.conversation),
     queue: or(parts.queue, session.queue),
     settings: or(parts.settings, session.settings),
@@ -418,6 +421,8 @@ export const changeSession = (session: SessionData, parts: Partial<SessionData>)
     counters: or(parts.counters, session.counters),
     epoch: or(parts.epoch, session.epoch),
   };
+  const { refusedPictures = session.refusedPictures } = parts;
+  const changed = refusedPictures === undefined ? plain : { ...plain, refusedPictures };
   const { reserved = session.reserved ?? [] } = parts;
   const staysUnknown = parts.measured === NOT_MEASURED && session.measured === undefined;
   const measured = staysUnknown ? undefined : (parts.measured ?? session.measured);

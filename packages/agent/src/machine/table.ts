@@ -1,9 +1,8 @@
 /**
  * The whole machine. Each state has one row, in the order in which its parts run:
  * 1. `entry` runs when the state is entered.
- * 2. `always` has branches without an event. A transient state has nothing else: it is passed
- *    within one step. A resting state tries them on entry and after each event that stays, those
- *    of `alwaysOnEntry` on entry only.
+ * 2. `always` has branches without an event. A transient state has only these; a resting one tries
+ *    them on entry and after each event that stays, those of `alwaysOnEntry` on entry only.
  * 3. `rest` runs when no branch applies.
  * 4. `on` has a cell for each event (or `defaults` below has it): a missing cell does not compile.
  *    The first branch whose guard holds is taken.
@@ -216,6 +215,7 @@ export const table: AgentTable = {
           },
           { when: retry.inputOverflowed, to: 'Failed', then: retry.giveBackInput },
           { when: retry.mayRetry, to: 'Error', then: retry.waitToRetry },
+          { when: retry.pictureIsRefused, to: 'CallingLlm', then: retry.sendWithoutPictures },
           { to: 'Failed', then: retry.giveUp },
         ],
         PolicyStopped: [

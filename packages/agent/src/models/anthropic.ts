@@ -6,7 +6,7 @@
  * a reply.
  */
 
-import type { JsonObject } from '@pawl/machine/kernel/shape';
+import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import type { StopReason } from '../machine/event.js';
 import type { ProviderMetadata } from '../machine/message.js';
 import {
@@ -192,12 +192,16 @@ const convertContent = (message: PromptMessage, mark: CacheMark): Block[] => {
       return message.content.flatMap((part): readonly Block[] => {
         switch (part.type) {
           case 'text':
-            return [{ ...besideOf(part), type: 'text', text: part.text }];
+            return [
+              { ...objectIn(part.providerOptions, 'anthropic'), type: 'text', text: part.text },
+            ];
           case 'reasoning':
-            return [convertThought(part.text, besideOf(part))];
+            return [convertThought(part.text, objectIn(part.providerOptions, 'anthropic'))];
           case 'tool-call': {
             const { toolCallId: id, toolName: name, input } = part;
-            return [{ ...besideOf(part), type: 'tool_use', id, name, input }];
+            return [
+              { ...objectIn(part.providerOptions, 'anthropic'), type: 'tool_use', id, name, input },
+            ];
           }
           default:
             return part satisfies never;
@@ -207,10 +211,6 @@ const convertContent = (message: PromptMessage, mark: CacheMark): Block[] => {
       return message satisfies never;
   }
 };
-
-/** What came with a part of the reply: the fields of its server. */
-const besideOf = (part: { readonly providerOptions?: ProviderMetadata }): Loose =>
-  objectIn(part.providerOptions, 'anthropic');
 
 /** A server other than Anthropic's may send thoughts without a signature, and want them back so. */
 const convertThought = (thinking: string, { redactedData, ...beside }: Loose): Block =>
@@ -355,11 +355,10 @@ const BLOCK_FIELDS: ReadonlySet<string> = new Set([
 
 /** What a server sent beside a block; undefined: nothing. */
 const besideBlock = (block: Loose): ProviderMetadata | undefined => {
-  const beside = Object.entries(block).filter(
-    ([name, value]) => !BLOCK_FIELDS.has(name) && value !== null,
-  );
-  // it came as JSON
-  return beside.length === 0 ? undefined : { anthropic: Object.fromEntries(beside) as JsonObject };
+  let beside: JsonObject | undefined;
+  for (const [name, value] of Object.entries(block))
+    if (!BLOCK_FIELDS.has(name) && value !== null) beside = { ...beside, [name]: value as Json }; // it came as JSON
+  return beside === undefined ? undefined : { anthropic: beside };
 };
 
 /** Begins the part of the reply that a block is. */

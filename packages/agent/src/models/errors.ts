@@ -28,13 +28,15 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
   const { kind, retryable } = errorKind(signs);
   const untrusted = signs.code !== null && CERTIFICATE_CODES.test(signs.code);
   const isUnsent = signs.status === null && NEVER_CONNECTED.has(signs.code ?? '');
+  const isAboutPicture = namesPicture(signs);
   return {
     kind,
     message: describe(kind, signs, provider),
-    retryable: retryable && !untrusted,
+    retryable: retryable && !untrusted && !isAboutPicture,
     retryAfterMs:
       readRetryAfter(signs, now) ?? (kind === 'rateLimited' ? readResets(signs, now) : null),
     ...(isUnsent ? { sent: 'no' } : {}),
+    ...(isAboutPicture ? { about: 'picture' } : {}),
   };
 };
 
@@ -54,6 +56,22 @@ export const readRefusal = (error: unknown): Refusal | null => {
   const { status, sentence, named } = readSigns(error);
   return status !== null && REFUSED.has(status) ? { sentence, named } : null;
 };
+
+const PICTURE_WORDS =
+  /\b(images?|image_url|pictures?|pixels?|vision|multi-?modal|inline_?data|media_?types?|mime types?)\b/i;
+
+/** Statuses with which servers refuse a picture. */
+const PICTURE_STATUSES: ReadonlySet<number> = new Set([400, 404, 413, 415, 422]);
+
+/** Some servers count a refused picture as a failure of their own. */
+const PICTURE_INPUT = /\bimage (input|data)\b/i;
+
+const namesPicture = ({ status, sentence, named }: ErrorSigns): boolean =>
+  status === 500
+    ? PICTURE_INPUT.test(sentence)
+    : status !== null &&
+      PICTURE_STATUSES.has(status) &&
+      PICTURE_WORDS.test([sentence, ...named].join(' '));
 
 /** Codes of certificates that are not trusted: a retry does not help. */
 const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;

@@ -12,8 +12,8 @@ import { isObject, type Loose } from '../platform/untrusted-input.js';
 import type { ModelFacts, ModelRequest } from '../ports/model.js';
 import type { Refusal } from './errors.js';
 
-/** What a server takes, as its refusals have told. */
-export type Terms = {
+/** What the refusals of a server have told. */
+type Known = {
   /**
    * Fields that it refuses, by their path without places in lists (`messages.reasoning`), and the
    * name that it wants in their place; null: none.
@@ -27,11 +27,20 @@ export type Terms = {
   readonly window: { readonly tokens: number; readonly tokensPerCharacter: number } | null;
 };
 
-export const NO_TERMS: Terms = {
+const NOTHING: Known = {
   fields: new Map(),
   demanded: null,
   outputTokensMax: null,
   window: null,
+};
+
+/** How a server takes requests. */
+export type Terms = {
+  readonly known: Known;
+  /** The request, with an answer that is no longer than the server lets it be. */
+  limit(request: ModelRequest): ModelRequest;
+  /** The body as the server takes it. */
+  apply(body: object): object;
 };
 
 // ---- A request and a body under the terms ----
@@ -43,18 +52,17 @@ const sizeOf = (request: ModelRequest): number =>
 /** This share of a window stays free: the size of a request is only estimated. */
 const FREE_SHARE = 1 / 64;
 
-const roomIn = (window: NonNullable<Terms['window']>, request: ModelRequest): number =>
+const roomIn = (window: NonNullable<Known['window']>, request: ModelRequest): number =>
   Math.floor(window.tokens * (1 - FREE_SHARE) - sizeOf(request) * window.tokensPerCharacter);
 
 /** The longest answer that the request asks for. */
 const asksFor = (request: ModelRequest, facts: ModelFacts): number =>
   request.outputTokensMax ?? facts.outputTokensMax;
 
-/** The request, with an answer that is no longer than the server lets it be. */
-export const limitAnswer = (
+const limitAnswer = (
   request: ModelRequest,
   facts: ModelFacts,
-  { outputTokensMax, window }: Terms,
+  { outputTokensMax, window }: Known,
 ): ModelRequest => {
   const asked = asksFor(request, facts);
   const room = window === null ? asked : Math.max(OUTPUT_TOKENS_MIN, roomIn(window, request));
@@ -77,7 +85,7 @@ const isOwn = (key: string, value: unknown): boolean => !FOREIGN.has(key) || Arr
 const join = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`);
 
 /** The value without the refused fields; undefined if nothing is left of it. */
-const withoutRefused = (value: unknown, path: string, fields: Terms['fields']): unknown => {
+const withoutRefused = (value: unknown, path: string, fields: Known['fields']): unknown => {
   if (Array.isArray(value)) return value.map((each) => withoutRefused(each, path, fields));
   if (!isObject(value)) return value;
   const entries = Object.entries(value).flatMap(([key, each]): [string, unknown][] => {
@@ -97,8 +105,7 @@ const isReply = (message: unknown): message is Loose =>
 
 const lacks = (name: string) => (message: unknown) => isReply(message) && !(name in message);
 
-/** The body as the server takes it. */
-export const applyTerms = (body: object, { fields, demanded }: Terms): object => {
+const applyTerms = (body: object, { fields, demanded }: Known): object => {
   const taken = fields.size === 0 ? body : (withoutRefused(body, '', fields) as object); // a body has fields
   const { messages } = taken as Loose; // of other wires, or none
   if (demanded === null || !Array.isArray(messages)) return taken;
@@ -121,22 +128,31 @@ export type RefusedRequest = {
 };
 
 /** The terms after the refusal; null if it teaches nothing that is new. */
-export const learn = (refusal: Refusal, refused: RefusedRequest, terms: Terms): Terms | null => {
+export const learn = (
+  refusal: Refusal,
+  refused: RefusedRequest,
+  { known }: Pick<Terms, 'known'> = { known: NOTHING },
+): Terms | null => {
   const changes =
     learnLength(refusal, refused) ??
     learnDemand(refusal, refused) ??
-    learnField(refusal, refused, terms);
+    learnField(refusal, refused, known);
   if (changes === null) return null;
-  const learned = { ...terms, ...changes };
+  const learned = { ...known, ...changes };
   // The same request would be refused again.
   const isNew =
     limitAnswer(refused.request, refused.facts, learned) !== refused.request ||
-    learned.demanded !== terms.demanded ||
-    learned.fields !== terms.fields;
-  return isNew ? learned : null;
+    learned.demanded !== known.demanded ||
+    learned.fields !== known.fields;
+  if (!isNew) return null;
+  return {
+    known: learned,
+    limit: (request) => limitAnswer(request, refused.facts, learned),
+    apply: (body) => applyTerms(body, learned),
+  };
 };
 
-type Lesson = Partial<Terms> | null;
+type Lesson = Partial<Known> | null;
 
 /** Numbers that stand by themselves, not in a name such as `gpt-4-32768`. */
 const NUMBERS = /(?<![\w./-])(\d{1,3}(?:,\d{3})+|\d{2,})(?![\w/-]|\.\d)/g;
@@ -166,6 +182,8 @@ const learnLength = ({ sentence }: Refusal, { request, facts }: RefusedRequest):
   if (second === undefined) return windowOf(first, size * TOKENS_PER_CHARACTER);
   const parts = rest.reduce((sum, number) => sum + number, 0);
   if (first - asked === parts) return windowOf(second, parts);
+  // The window itself was asked for.
+  if (first - asked === second + parts) return windowOf(asked, second + parts);
   return second + asked > first ? windowOf(first, second) : null;
 };
 
@@ -252,7 +270,7 @@ const WORDS = /[A-Za-z_]\w*(?:[.[\]]+\w+)*/g;
 const learnField = (
   { sentence, named }: Refusal,
   { body }: RefusedRequest,
-  { fields }: Terms,
+  { fields }: Known,
 ): Lesson => {
   const paths = [...addPaths(body, '', new Set())].filter((path) => !ESSENTIAL.has(lastOf(path)));
   const words = REFUSES.test(sentence) ? (sentence.match(WORDS) ?? []) : [];

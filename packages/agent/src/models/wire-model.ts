@@ -6,8 +6,8 @@
  * conversation in a form that is no wire's.
  *
  * - One call is one request: nothing here retries. Only where a refusal teaches what the server
- *   takes (lessons.ts), the request is sent once more as it takes it, and Google's wire goes on with
- *   a reply that its provider hands out in parts.
+ *   takes (lessons.ts), the request is sent once more as it takes it, and Google's wire goes on
+ *   with a reply that its provider hands out in parts.
  * - Our own abort can surface as any error: the signal is looked at before the error is.
  * - A reply is whole only with the provider's own reason for its end.
  */
@@ -40,7 +40,7 @@ import type {
 } from '../ports/model.js';
 import { nearestEffort } from './catalogue.js';
 import { classify, type ErrorSource, pageWords, readRefusal, shorten } from './errors.js';
-import { applyTerms, learn, limitAnswer, NO_TERMS, type Terms } from './lessons.js';
+import { learn, type Terms } from './lessons.js';
 import { withoutDefinitions } from './tool-schema.js';
 
 /** The differences between wires. */
@@ -130,12 +130,13 @@ const converse = async (
   const { facts, now = Date.now, baseUrl = '', apiKey = '' } = options;
   const server = [baseUrl, apiKey, wire.dialect.modelId].join(' ');
   for (let lessons = 0; ; lessons++) {
-    const terms = knownTerms.get(server) ?? NO_TERMS;
+    const terms = knownTerms.get(server);
     const reply = new StreamedReply(push, wire.dialect.server);
-    const limited = limitAnswer(request, facts, terms);
+    const limited = terms?.limit(request) ?? request;
     let body: object = {};
     try {
-      body = applyTerms(wire.body(limited), terms);
+      body = wire.body(limited);
+      if (terms !== undefined) body = terms.apply(body);
       await wire.send(body, reply, signal);
       return push(reply.finish());
     } catch (thrown) {
@@ -310,6 +311,8 @@ type Draft = {
   readonly tool: string;
   text: string;
   metadata: ProviderMetadata | undefined;
+  /** The server to which the metadata goes back. */
+  readonly place: { readonly server?: string };
 };
 
 type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
@@ -371,7 +374,7 @@ export class StreamedReply {
   /** Whether they are those of the whole reply. */
   #isCounted = false;
   readonly #push: (piece: ModelPiece) => void;
-  readonly #server: string | undefined;
+  readonly #place: { readonly server?: string };
   readonly #drafts: Draft[] = [];
   /** Why the reply ends, or the error with which it has failed; null: unknown so far. */
   #stopped: StopReason | Error | null = null;
@@ -389,7 +392,7 @@ export class StreamedReply {
   /** `server`: goes with all that goes back to it; absent: it goes back to any. */
   constructor(push: (piece: ModelPiece) => void, server?: string) {
     this.#push = push;
-    this.#server = server;
+    this.#place = server === undefined ? {} : { server };
   }
 
   /**
@@ -513,7 +516,7 @@ export class StreamedReply {
   }
 
   #open(type: Draft['type'], id: string, tool = ''): Draft {
-    const draft: Draft = { type, id, tool, text: '', metadata: undefined };
+    const draft: Draft = { type, id, tool, text: '', metadata: undefined, place: this.#place };
     this.#drafts.push(draft);
     return draft;
   }
@@ -529,22 +532,11 @@ export class StreamedReply {
   /** What came beside the message goes back with a thought, even if there are no words of one. */
   #parts(): Completed['parts'] {
     const parts = this.#drafts.flatMap(closeDraft);
-    const isBare = Object.keys(this.#beside).length === 0;
-    const metadata = { openaiCompatible: this.#beside };
-    return (isBare ? parts : [{ type: 'reasoning' as const, text: '', metadata }, ...parts]).map(
-      (part) => fromServer(part, this.#server),
-    );
+    if (Object.keys(this.#beside).length === 0) return parts;
+    const metadata = { openaiCompatible: this.#beside, ...this.#place };
+    return [{ type: 'reasoning', text: '', metadata }, ...parts];
   }
 }
-
-/** Names the server in what goes back only to it. */
-const fromServer = <P extends { readonly metadata?: ProviderMetadata }>(
-  part: P,
-  server: string | undefined,
-): P =>
-  part.metadata === undefined || server === undefined
-    ? part
-    : { ...part, metadata: { ...part.metadata, server } };
 
 /** Metadata of a part comes in pieces, by provider. */
 const addMetadata = (draft: Draft, added: ProviderMetadata | undefined): void => {
@@ -566,8 +558,9 @@ const closeDraft = ({
   tool,
   text,
   metadata,
+  place,
 }: Draft): readonly (AssistantText | ReasoningPart | RawCall)[] => {
-  const noted = metadata === undefined ? {} : { metadata };
+  const noted = metadata === undefined ? {} : { metadata: { ...metadata, ...place } };
   if (type === 'call') return [{ type, callId: id, tool, rawInput: text, ...noted }];
   if (type === 'reasoning')
     return text === '' && metadata === undefined ? [] : [{ type, text, ...noted }];
@@ -585,15 +578,16 @@ const isWhole = ({ type, text }: Draft): boolean => {
 };
 
 /**
- * Fields that come in pieces, such as OpenRouter's `reasoning_details`: a model's thoughts, signed or
- * encrypted by its provider. They must go back whole and in order, or the provider forgets the
+ * Fields that come in pieces, such as OpenRouter's `reasoning_details`: a model's thoughts, signed
+ * or encrypted by its provider. They must go back whole and in order, or the provider forgets the
  * thoughts, or refuses the conversation.
  */
-const joinFields = (known: JsonObject, added: Loose): JsonObject => {
+const joinFields = (known: Loose, added: Loose, streamed?: ReadonlySet<string>): JsonObject => {
   const joined: { [key: string]: unknown } = { ...known };
   for (const [key, value] of Object.entries(added)) {
     if (value === undefined || value === null || key === '__proto__') continue;
-    joined[key] = joinValues(joined[key], value);
+    const isStreamed = streamed === undefined || streamed.has(key);
+    joined[key] = isStreamed ? joinValues(joined[key], value) : value;
   }
   return joined as JsonObject; // it came as JSON
 };
@@ -601,39 +595,30 @@ const joinFields = (known: JsonObject, added: Loose): JsonObject => {
 const joinValues = (known: unknown, value: unknown): unknown => {
   if (typeof known === 'string' && typeof value === 'string') return known + value;
   if (Array.isArray(value)) return joinLists(Array.isArray(known) ? known : [], value);
-  return isObject(known) && isObject(value) ? joinFields(known as JsonObject, value) : value;
+  return isObject(known) && isObject(value) ? joinFields(known, value) : value;
 };
+
+/** Fields of a block that come in pieces; any other field of a later piece replaces the earlier. */
+const STREAMED: ReadonlySet<string> = new Set(['text', 'summary', 'thinking']);
 
 const joinLists = (known: readonly unknown[], pieces: readonly unknown[]): readonly unknown[] => {
   const joined = [...known];
   for (const piece of pieces) {
     const at = joined.findLastIndex((last) => isSameBlock(last, piece));
     const last = joined[at];
-    if (isObject(last) && isObject(piece)) joined[at] = joinBlock(last as JsonObject, piece);
+    if (isObject(last) && isObject(piece)) joined[at] = joinFields(last, piece, STREAMED);
     else joined.push(piece);
   }
   return joined;
 };
 
-/** Whether a piece continues a block. One without an index does if the block lacks its signature. */
+/** Whether a piece continues a block; without an index it does if the block has no signature. */
 const isSameBlock = (last: unknown, piece: unknown): boolean => {
   if (!isObject(last) || !isObject(piece) || last.type !== piece.type) return false;
   const isUnnumbered = (piece.index ?? null) === null;
   return isUnnumbered
     ? typeof piece.thinking === 'string' && !last.signature
     : last.index === piece.index && (piece.id ?? last.id) === (last.id ?? piece.id);
-};
-
-/** Fields that come in pieces; any other field of a later piece replaces the earlier one. */
-const STREAMED: ReadonlySet<string> = new Set(['text', 'summary', 'thinking']);
-
-const joinBlock = (last: JsonObject, piece: Loose): JsonObject => {
-  const joined: { [key: string]: unknown } = { ...last };
-  for (const [key, value] of Object.entries(piece)) {
-    if (value === undefined || value === null || key === '__proto__') continue;
-    joined[key] = STREAMED.has(key) ? joinValues(joined[key], value) : value;
-  }
-  return joined as JsonObject; // it came as JSON
 };
 
 // ---- One request, and the events of its answer ----

@@ -273,13 +273,18 @@ const CHARACTERS_PER_TOKEN = 4;
 const NOTE_BYTES = 128;
 /** A summary asks for little: its request fills the window, and servers refuse what might not fit. */
 const SUMMARY_TOKENS = 4_000;
-/** Largest share of the context window for a summary. */
+/** Largest share of the context window for a summary; of a small window it is twice as much. */
 const SUMMARY_SHARE = 1 / 8;
 
 const summaryTokensMax = ({ facts }: Model, windowTokens: number): number =>
   Math.min(
     facts.outputTokensMax,
-    Math.max(OUTPUT_TOKENS_MIN, Math.floor(windowTokens * SUMMARY_SHARE)),
+    Math.ceil(
+      Math.max(
+        windowTokens * SUMMARY_SHARE,
+        Math.min(OUTPUT_TOKENS_MIN, windowTokens * SUMMARY_SHARE * 2),
+      ),
+    ),
   );
 /** Limit for the user's words that are preserved verbatim. */
 const PRESERVED_BYTES_MAX = 8_192;

@@ -47,8 +47,8 @@ export const judgeCall = async (
   userPlaces: UserPlaces = readUserPlaces(process.env),
   sandbox?: PolicySettings['sandbox'],
 ): Promise<JudgedCall> => {
-  const named = { callId: raw.callId, tool: raw.tool };
-  const tool = tools.get(raw.tool);
+  const tool = findTool(raw.tool, tools);
+  const named = { callId: raw.callId, tool: tool?.name ?? raw.tool };
   const parsed = parseInput(raw.rawInput);
   const asWritten =
     parsed.kind === 'invalid' ? { input: {}, rawInput: parsed.rawInput } : { input: parsed.input };
@@ -81,6 +81,24 @@ export const judgeCall = async (
     facts: markedFacts,
     ...titled,
   };
+};
+
+/** What models put before the names of tools, as other agents' prompts have taught them. */
+const NAMESPACE = /^(functions?|default_api|tools?|api)[.:/]+/i;
+
+const plainName = (name: string): string =>
+  name
+    .replace(NAMESPACE, '')
+    .replace(/[\s_-]+/g, '')
+    .toLowerCase();
+
+/** The tool that is meant: `functions.bash`, `default_api:bash` and `Bash` are spellings of `bash`. */
+const findTool = (name: string, tools: ReadonlyMap<string, Tool>): Tool | undefined => {
+  const exact = tools.get(name);
+  if (exact !== undefined) return exact;
+  const plain = plainName(name);
+  const [tool, ...others] = [...tools.values()].filter((one) => plainName(one.name) === plain);
+  return others.length === 0 ? tool : undefined;
 };
 
 const isFenced = (sandbox: PolicySettings['sandbox'], needs: CallFacts['needs']): boolean =>

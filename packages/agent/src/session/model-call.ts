@@ -152,7 +152,7 @@ export class ModelCalls {
       const model = this.#equipment.model(session.settings.model);
       const plain = requestMessages(session.conversation, length, model.id);
       const messages = showsImages(plain)
-        ? await withImages(plain, model, this.#session.journal.blobs)
+        ? await withImages(plain, model, this.#session.journal.blobs, session.refusedPictures)
         : plain;
       // Without the id an abort came meanwhile, so nobody waits for this call.
       if (!this.#asking.delete(requestId)) return;
@@ -400,14 +400,14 @@ const storeParts = (
 ): readonly AssistantPart[] =>
   reply.parts.filter((part) => !isEmptyText(part)).map((part) => storePart(part, judged));
 
-/** The part as it is stored; a call gets its parsed input from its judgement. */
+/** The part as it is stored; a call gets its tool's name and its parsed input from its judgement. */
 const storePart = (
   part: Completed['parts'][number],
   judged: ReadonlyMap<RawCall, JudgedCall>,
 ): AssistantPart => {
   if (part.type !== 'call') return part;
-  const { callId, tool, metadata } = part;
-  const { input = {}, rawInput } = judged.get(part) ?? {};
+  const { callId, metadata } = part;
+  const { tool = part.tool, input = {}, rawInput } = judged.get(part) ?? {};
   return {
     type: 'call',
     callId,
@@ -778,14 +778,26 @@ const OMITTED_IMAGES =
   `only the newest that the journal has are: ${IMAGES_MAX}, or ${CHARACTERS_MAX / 1e6} MB of ` +
   'them';
 
+/** A message without the pictures that a provider has refused, and with a line about them. */
+const withoutRefused = (
+  messages: readonly Message[],
+  refused: readonly string[],
+): readonly Message[] =>
+  mapShown(messages, (part) => {
+    const taken = part.images.filter(({ sha256 }) => !refused.includes(sha256));
+    return showImages(part, taken, 'the provider refused it');
+  });
+
 /** The messages in a form that the model accepts. Rejects if a blob exists but can't be read. */
 const withImages = async (
-  messages: readonly Message[],
+  all: readonly Message[],
   model: Model,
   blobs: Blobs,
+  refused: readonly string[] = [],
 ): Promise<readonly Message[]> => {
   const why = imagesFault(model);
-  if (why !== null) return mapShown(messages, (part) => showImages(part, [], why));
+  if (why !== null) return mapShown(all, (part) => showImages(part, [], why));
+  const messages = refused.length === 0 ? all : withoutRefused(all, refused);
   const named = messages.flatMap(({ parts }) =>
     parts.filter(hasImages).flatMap(({ images }) => images),
   );

@@ -66,7 +66,8 @@ const rows: readonly Row[] = [
 
 for (const { given, answer, reason } of rows) {
   test(`prompt: ${given} is an outcome and no exception`, async (context) => {
-    const { session } = await openHere(context, testModel(answer ?? say('')));
+    const settings = { emptyRetries: 0 };
+    const { session } = await openHere(context, testModel(answer ?? say('')), { settings });
     const turn = await session.prompt('hi');
     const { kind } = turn.reason;
     const detail =

@@ -1326,8 +1326,9 @@ const DIFFERENT: Readonly<Record<string, readonly string[]>> = {
     'time-is-up-while-compacting 7-8',
     'time-is-up-while-draining 4-5 8-12 14 17-18',
   ],
-  'so does a hook, a summary that fails, a rule, or that nobody can be asked': [
+  'so does a hook, a summary that fails, a rule, a refused picture, or that nobody can be asked': [
     'a-hook-says-stop 5-9',
+    'a-picture-is-refused 3 6',
     'a-plan-is-accepted 7-11',
     'calls-that-cannot-run 4',
     'compaction-in-the-middle-of-a-turn 13',

@@ -83,6 +83,45 @@ test('a tool’s pictures are in its result; a result without pictures has none'
   assert.equal((sizes[0] ?? 0) - (sizes[1] ?? 0), 1_600);
 });
 
+const refuses: g.Given = (state) => ({
+  type: 'LlmFailed',
+  at: g.NOW,
+  requestId: state.name === 'CallingLlm' ? state.requestId : '',
+  error: {
+    kind: 'badRequest',
+    message: 'Could not process image',
+    retryable: false,
+    retryAfterMs: null,
+    about: 'picture',
+  },
+  usage: null,
+  jitter: 0,
+});
+
+/** What happened to pictures, and where the machine is. */
+const refusedIn = (walker: Walker): readonly unknown[] => [
+  walker.state().name,
+  walker.state().session.refusedPictures ?? [],
+];
+
+test('a picture that the provider refuses is left out, once for all', () => {
+  const walker = begun();
+  walker.send(shows('who is it?', cat), refuses);
+  assert.deepEqual(refusedIn(walker), ['CallingLlm', [cat.sha256]]);
+  walker.send(refuses);
+  assert.deepEqual(refusedIn(walker), ['WaitingForUserInput', [cat.sha256]], 'there is no other');
+});
+
+test('pictures of before are left out only if those that are new are not it', () => {
+  const walker = begun();
+  walker.send(shows('who is it?', cat), g.says('a cat'), shows('and this?', dog), refuses);
+  assert.deepEqual(refusedIn(walker), ['CallingLlm', [dog.sha256]]);
+  walker.send(refuses);
+  assert.deepEqual(refusedIn(walker), ['CallingLlm', [dog.sha256, cat.sha256]]);
+  walker.send(refuses);
+  assert.equal(walker.state().name, 'WaitingForUserInput');
+});
+
 test('a call that failed shows nothing', () => {
   const walker = begun();
   walker.send(g.input('hi'), g.wants(g.grep('1')), g.started('1'));

@@ -1,12 +1,35 @@
 import assert from 'node:assert/strict';
 import * as g from '../../../../test/kit/agent/given.js';
-import { check } from '../../../../test/kit/agent/rows.js';
+import { check, countOf } from '../../../../test/kit/agent/rows.js';
 import { a, u } from '../../../../test/kit/agent/shown.js';
+import type { Walker } from '../../../../test/kit/agent/walker.js';
 
 // Replies that are empty, unlike what was streamed, or come too late: corners that the cases leave out.
 
 const { edit } = g;
 const RETRYING = { emptyRetries: 1 };
+
+/** As templates of Qwen, GLM, Mistral, Kimi, DeepSeek, Llama, Claude and Gemini write calls. */
+const CALLS_AS_TEXT = [
+  '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>',
+  'I look.\n<tool_call>\n<function=bash>\n<parameter=command>ls</parameter>\n</function>\n</tool_call>',
+  '<tool_call>bash\n<arg_key>command</arg_key><arg_value>ls</arg_value></tool_call>',
+  '[TOOL_CALLS][{"name": "bash", "arguments": {}}]',
+  '<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0{}<|tool_calls_section_end|>',
+  '<\uff5ctool\u2581calls\u2581begin\uff5c>bash<\uff5ctool\u2581calls\u2581end\uff5c>',
+  '<|python_tag|>{"name": "bash", "parameters": {}}',
+  '{"name": "bash", "parameters": {"command": "ls"}}',
+  '```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```',
+  '<function_calls>\n<invoke name="bash">\n</invoke>\n</function_calls>',
+  '```tool_code\nbash(command="ls")\n```',
+  'functions.bash({"command": "ls"})',
+];
+const ONLY_ABOUT_CALLS = [
+  'A model writes <tool_call>{"name": "bash"}</tool_call>, and its server reads it.',
+  'The template begins a call so:\n<tool_call>\nand then comes JSON. That is all.',
+  '{"name": "pawl", "version": "1.0.0"}',
+  'Done: I ran `ls`.',
+];
 
 check([
   {
@@ -78,6 +101,22 @@ check([
     state: 'W(endOfTurn empty)',
     also: (walker) => assert.equal(walker.state().session.emptyReplies, 1),
   },
+  ...CALLS_AS_TEXT.map((text) => ({
+    rule: 'calls-decide' as const,
+    title: `a call that came as text is named: ${text.replace(/\s+/g, ' ').slice(0, 24)}`,
+    given: 'C[u]' as const,
+    send: [g.says(text)],
+    state: 'W(endOfTurn answer)',
+    shows: ['DisplayWarning callAsText'],
+  })),
+  ...ONLY_ABOUT_CALLS.map((text) => ({
+    rule: 'calls-decide' as const,
+    title: `words about a call are none: ${text.replace(/\s+/g, ' ').slice(0, 24)}`,
+    given: 'C[u]' as const,
+    send: [g.says(text)],
+    state: 'W(endOfTurn answer)',
+    also: (walker: Walker) => assert.equal(countOf(walker, 'DisplayWarning'), 0),
+  })),
   {
     rule: 'stopping-policy',
     title: 'a call that the policy stops is no longer waited for, one that failed before it is',

@@ -143,7 +143,8 @@ test('the base URL of the options wins over the one of the environment', async (
   };
   await ask({ ANTHROPIC_BASE_URL: server.url }, {});
   await ask({ ANTHROPIC_BASE_URL: 'http://127.0.0.1:1' }, { baseUrl: `${server.url}/v1` });
-  assert.equal(server.requests.length, 2);
+  await ask({}, { baseUrl: `${server.url}/v1/messages/` });
+  assert.equal(server.requests.length, 3);
   assert.match(server.requests[0]?.text ?? '', /"display":"summarized"/);
 });
 

@@ -313,9 +313,70 @@ const waits: readonly (readonly [string, Readonly<Record<string, string>>, numbe
     { 'retry-after': 'Sat, 21 Nov 2026 12:01:30 GMT', date: NOON },
     90_000,
   ],
+  ['a duration', { 'x-ratelimit-reset-requests': '1m2.5s' }, 62_500],
+  ['a time in milliseconds', { 'x-ratelimit-reset': String(NOW + 7_000) }, 7_000],
+  ['a time in seconds', { 'x-ratelimit-reset': String(NOW / 1_000 + 7) }, 7_000],
+  ['seconds of a reset', { 'ratelimit-reset': '7', 'ratelimit-remaining': '0' }, 7_000],
+  ['a date of a reset', { 'anthropic-ratelimit-tokens-reset': '2026-11-21T10:00:07Z' }, 7_000],
+  [
+    'the reset of what is used up',
+    {
+      'x-ratelimit-reset-requests': '9s',
+      'x-ratelimit-remaining-requests': '4',
+      'x-ratelimit-reset-tokens': '7s',
+      'x-ratelimit-remaining-tokens': '0',
+    },
+    7_000,
+  ],
+  ['a wait beside a reset', { 'retry-after': '2', 'x-ratelimit-reset': '7' }, 2_000],
   ['nothing', {}, null],
   ['nonsense', { 'retry-after': 'soon' }, null],
 ];
+
+test('a wait that a gateway hands on in the body is read', () => {
+  const headers = { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(NOW + 7_000) };
+  const answer = JSON.stringify({ error: { message: 'Rate limit', metadata: { headers } } });
+  assert.equal(classify(answered(429, answer), provider, NOW).retryAfterMs, 7_000);
+});
+
+/** What the address, the status and the body of a failed request say. */
+const addresses: readonly (readonly [string, number, string, RegExp])[] = [
+  ['http://h', 404, 'Not Found', /Look at the address \(http:\/\/h\), and most servers want \/v1/],
+  ['http://h/v1', 404, 'Not Found', /Look at the address \(http:\/\/h\/v1\): --base-url/],
+  ['http://h', 405, 'Method Not Allowed', /\/v1 at its end/],
+  ['http://h', 404, '{"error":{"message":"no model x"}}', /no model x$/],
+  ['http://h', 400, 'Bad Request', /Bad Request$/],
+];
+
+for (const [url, status, answer, says] of addresses) {
+  test(`a ${status} at ${url} (${answer}) says whether the address is wrong`, () => {
+    assert.match(classify(answered(status, answer), { ...provider, url }, NOW).message, says);
+  });
+}
+
+/** Refusals of pictures, and others that only sound like it. */
+const pictures: readonly (readonly [number, string, 'picture' | undefined])[] = [
+  [400, 'Could not process image', 'picture'],
+  [400, 'messages.3.content.1.image.source.base64: image exceeds 5 MB maximum', 'picture'],
+  [400, 'At least one of the image dimensions exceed max allowed size: 8000 pixels', 'picture'],
+  [422, 'unknown variant `image_url`, expected `text`', 'picture'],
+  [404, 'No endpoints found that support image input', 'picture'],
+  [500, 'this model is missing data required for image input', 'picture'],
+  [415, 'Unsupported media type: image/heic', 'picture'],
+  [400, 'messages.3.content: Field required', undefined],
+  [401, 'Your key may not send images', undefined],
+  [429, 'Too many images a minute', undefined],
+  [500, 'The image of the container could not be pulled', undefined],
+  [503, 'The image service is overloaded', undefined],
+];
+
+for (const [status, message, about] of pictures) {
+  test(`${status} "${message}" is ${about === undefined ? 'not ' : ''}about a picture`, () => {
+    const error = classify(answered(status, JSON.stringify({ error: { message } })), provider, NOW);
+    assert.equal(error.about, about);
+    if (about !== undefined) assert.equal(error.retryable, false);
+  });
+}
 
 for (const [title, headers, expected] of waits) {
   test(`a wait given as ${title} is ${expected} ms`, () => {

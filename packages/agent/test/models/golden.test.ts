@@ -235,16 +235,20 @@ for (const [index, from] of wires.entries()) {
 test('a session that is resumed goes on with another model', async (context) => {
   const journals = memoryJournals();
   const servers = await Promise.all(
-    wires.map((wire, index) => wire.start([...round(index), ...round(index + 4)])),
+    all.map((wire, index) => wire.start([...round(index), ...round(index + all.length)])),
   );
   context.after(() => Promise.all(servers.map((server) => server.close())));
   let before: { readonly resume?: string } = {};
-  for (let number = 0; number < 2 * wires.length; number++) {
-    const wire = wires[number % wires.length] ?? assert.fail();
-    const model = wire.model(servers[number % wires.length]?.url ?? '');
+  for (let number = 0; number < 2 * all.length; number++) {
+    const wire = all[number % all.length] ?? assert.fail();
+    const model = wire.model(servers[number % all.length]?.url ?? '');
     const session = await openSession({ workspace, journals, model, tools, settings, ...before });
     assert.match(await turn(session, `question ${number}`), /^endOfTurn: .*Done, \d+\./, wire.name);
     before = { resume: session.id };
     await session.close();
+  }
+  for (const { requests } of servers) {
+    const faults = requests.flatMap(({ fault }) => fault ?? []);
+    assert.equal(new Set(faults).size, faults.length, 'nothing is refused twice');
   }
 });

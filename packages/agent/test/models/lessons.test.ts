@@ -163,6 +163,14 @@ const rows: readonly Row[] = [
     then: { max_tokens: 6_128 },
   },
   {
+    title: 'prompt and answer together, where the answer may fill the window',
+    source: 'github.com/earendil-works/pi/issues/6378',
+    error: inWords(
+      "This endpoint's maximum context length is 8192 tokens. However, you requested about 9582 tokens (658 of text input, 732 of tool input, 8192 in the output).",
+    ),
+    then: { max_tokens: 6_674 },
+  },
+  {
     title: 'prompt and answer together, in words of TGI',
     source: 'text-generation-inference, validation.rs',
     status: 422,

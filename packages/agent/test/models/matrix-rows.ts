@@ -11,6 +11,7 @@ export type Outcome =
       readonly kind: ModelErrorKind;
       readonly retryable: boolean;
       readonly retryAfterMs?: number;
+      readonly about?: 'picture';
       readonly says?: RegExp;
     }
   | {
@@ -191,6 +192,12 @@ export const rows: readonly Row[] = [
     trap: 'a request that is wrong is not sent again',
     given: failure('badRequest'),
     then: { kind: 'badRequest', retryable: false },
+  },
+  {
+    trap: 'a picture that is refused is not sent again as it is',
+    given: failure('picture'),
+    then: { kind: 'badRequest', retryable: false, about: 'picture' },
+    except: { chat: { kind: 'unreachable', retryable: false, about: 'picture' } },
   },
   {
     trap: 'tokens from the cache are counted apart',

@@ -46,7 +46,8 @@ const check = (ending: Completed | Failed, then: Outcome): string => {
   const told = JSON.stringify(ending);
   if ('kind' in then) {
     assert.ok(ending.type === 'failed', told);
-    const { kind, retryable, retryAfterMs, message } = ending.error;
+    const { kind, retryable, retryAfterMs, message, about } = ending.error;
+    assert.equal(about, then.about);
     const expected = [then.kind, then.retryable, then.retryAfterMs ?? null];
     assert.deepEqual([kind, retryable, retryAfterMs], expected, told);
     if (then.says !== undefined) assert.match(message, then.says);

@@ -190,6 +190,33 @@ export const overflows: readonly BodyRow[] = [
     },
   ],
   [
+    'LiteLLM',
+    'docs.litellm.ai, exception mapping',
+    400,
+    {
+      error: {
+        message:
+          'litellm.ContextWindowExceededError: litellm.BadRequestError: this model can not read it all',
+        code: '400',
+      },
+    },
+  ],
+  [
+    'text-generation-inference, and Together',
+    'huggingface/text-generation-inference, validation.rs',
+    422,
+    {
+      error: 'Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096.',
+      error_type: 'validation',
+    },
+  ],
+  [
+    'words that nobody has seen yet',
+    'made up',
+    400,
+    { error: { message: 'Sorry, your prompt with its 9001 pieces is larger than we allow' } },
+  ],
+  [
     'a request too large for a minute, Groq',
     'github.com/HunorLaczko/ha-groq-cloud-api/issues/27',
     413,

@@ -89,6 +89,21 @@ const rows: readonly Row[] = [
     input: '{}',
     then: { verdict: { kind: 'noSuchTool', known: ['read', 'broken', 'plain'] } },
   },
+  ...['functions.read', 'default_api:read', 'Read', 'tools/READ'].map((spelling) => ({
+    given: `${spelling} is a spelling of read`,
+    tool: spelling,
+    input: '{"path":"a"}',
+    then: { tool: 'read', verdict: { kind: 'ok' as const } },
+  })),
+  {
+    given: 'the same name of another namespace is another tool',
+    tool: 'github.read',
+    input: '{}',
+    then: {
+      tool: 'github.read',
+      verdict: { kind: 'noSuchTool', known: ['read', 'broken', 'plain'] },
+    },
+  },
   {
     given: 'a tool that throws while it judges makes the call invalid and nothing else',
     tool: 'broken',

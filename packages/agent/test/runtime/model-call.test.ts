@@ -218,6 +218,21 @@ test('a compaction that only calls tools is asked for once more without a choice
   assert.equal(usage.outputTokens, before * paid);
 });
 
+test('a summary asks for little, and once for all that there is room for if it was cut', async () => {
+  const cut = pieces(completed([{ type: 'text', text: 'half a summ' }], 'maxTokens'));
+  const plain = testModel(say('a'), say('b'), cut, say('the summary'));
+  const model = { ...plain, facts: { ...plain.facts, outputTokensMax: 60_000 } };
+  const on = await play({ model });
+  for (const text of ['one', 'two']) {
+    await on.say(text);
+    await on.rest();
+  }
+  await on.runtime.send(on.id, { type: 'CompactRequested' });
+  await on.until(({ event }) => event.type === 'CompactionCompleted');
+  const asked = plain.requests.map(({ outputTokensMax }) => outputTokensMax);
+  assert.deepEqual(asked, [undefined, undefined, 4_000, 16_000]);
+});
+
 for (const [title, answer] of [
   ['fails', overflow],
   ['is blank', say('  ')],

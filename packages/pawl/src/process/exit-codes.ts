@@ -5,9 +5,10 @@
 
 import { basename } from 'node:path';
 import type { JournalError, JournalErrorKind } from '@pawl/agent/journal/journal-error';
+import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { FailureKind } from '@pawl/agent/machine/event';
 import type { Dimension } from '@pawl/agent/machine/settings';
-import type { In, State, StopCause, WaitReason } from '@pawl/agent/machine/state';
+import type { In, SessionData, State, StopCause, WaitReason } from '@pawl/agent/machine/state';
 import { reasonText } from '@pawl/agent/session/session';
 
 /** All exit codes of the program. docs/use/headless.md explains them to users. */
@@ -103,6 +104,37 @@ const LIMIT_ADVICE: Readonly<Partial<Record<Dimension, string>>> = {
   rounds: ' Continue with a higher one: pawl --continue --max-rounds N -p "go on".',
 };
 
+const GO_ON = 'pawl --continue -p "go on"';
+
+/** What helps after a failure; empty where the failure itself says it, or nothing helps. */
+const failureAdvice: Readonly<Record<FailureKind, string>> = {
+  rateLimited: ` Wait, then continue: ${GO_ON}`,
+  overloaded: ` Wait, then continue: ${GO_ON}`,
+  unreachable: ` Then continue: ${GO_ON}`,
+  timeout: ` Continue: ${GO_ON}`,
+  contextOverflow:
+    ' Take a model with a larger window (--model), or take back what is long (pawl rewind).',
+  auth: '',
+  badRequest: ' Another model may take it: --model MODEL.',
+  quotaExhausted: '',
+  refused: ' Say it in other words.',
+  malformed: ` Try again, or take another model (--model): ${GO_ON}`,
+  input: '',
+  tools: '',
+  compaction: ' Take a model with a larger window (--model).',
+};
+
+/** Where the conversation was accepted before, something in it that is new is refused each time. */
+const REFUSED_AGAIN =
+  ' The same is sent each time: pawl rewind takes back what was refused, --model MODEL takes ' +
+  'another model, --pictures no leaves pictures out.';
+
+const withAdvice = (message: string, error: FailureKind, session: SessionData): string => {
+  const wasAccepted = messagesOf(session.conversation).some(({ role }) => role === 'assistant');
+  const advice = error === 'badRequest' && wasAccepted ? REFUSED_AGAIN : failureAdvice[error];
+  return advice === '' ? message : `${message.replace(/\.$/, '')}.${advice}`;
+};
+
 /** By what stopped a turn: the user, a hook (`veto`), a missing approval, or a stopping policy. */
 const causeExits: Readonly<Record<StopCause, ExitCode>> = {
   user: exitCodes.interrupted,
@@ -122,7 +154,7 @@ export const limitEnding = (
 });
 
 /** `reasonText` says the reason in a sentence, for people. */
-const reasonEnding = (reason: WaitReason): ExitEnding => {
+const reasonEnding = (reason: WaitReason, session: SessionData): ExitEnding => {
   const message = reasonText(reason);
   switch (reason.kind) {
     case 'endOfTurn':
@@ -140,7 +172,11 @@ const reasonEnding = (reason: WaitReason): ExitEnding => {
     case 'budget':
       return limitEnding(reason.dimension, message);
     case 'error':
-      return { exit: failureExits[reason.error], reason: reason.error, message };
+      return {
+        exit: failureExits[reason.error],
+        reason: reason.error,
+        message: withAdvice(message, reason.error, session),
+      };
     case 'start':
     case 'compacted':
     case 'rewound':
@@ -158,8 +194,8 @@ const reasonEnding = (reason: WaitReason): ExitEnding => {
 const restEnding = ({ reason, session }: In<'WaitingForUserInput'>): ExitEnding => {
   const { finishing } = session.turn; // the limit at which the model was asked to answer, or `no`
   return reason.kind === 'endOfTurn' && reason.cause === 'answer' && finishing !== 'no'
-    ? reasonEnding({ kind: 'budget', dimension: finishing })
-    : reasonEnding(reason);
+    ? reasonEnding({ kind: 'budget', dimension: finishing }, session)
+    : reasonEnding(reason, session);
 };
 
 /** Ending of a session that came to rest. A state that is still at work is an internal fault. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { JournalError, type JournalErrorKind } from '@pawl/agent/journal/journal-error';
+import { addReply } from '@pawl/agent/machine/conversation';
 import { initialState } from '@pawl/agent/machine/machine';
 import { defaultSettings } from '@pawl/agent/machine/settings';
 import type { State, WaitReason } from '@pawl/agent/machine/state';
@@ -58,11 +59,21 @@ for (const [title, reason, exit, word] of rows) {
   test(`${title} ends with ${exit}`, () => {
     const ending = turnEnding(waiting(reason));
     assert.deepEqual([ending.exit, ending.reason], [exit, word]);
-    if (reason.kind === 'error') assert.equal(ending.message, 'why');
+    if (reason.kind === 'error') assert.match(ending.message, /^why(\. [A-Z].*[.")])?$/);
     else if (ending.exit === 0) assert.equal(ending.message, '');
     else assert.match(ending.message, /^[A-Z].*[.]$/);
   });
 }
+
+test('what a provider refuses in a session that it accepted before can be taken back', () => {
+  const said = { role: 'assistant', model: 'm', cut: false, parts: [] } as const;
+  const conversation = addReply(session.conversation, said);
+  const reason = failed('badRequest');
+  const first = turnEnding(waiting(reason));
+  const later = turnEnding({ ...waiting(reason), session: { ...session, conversation } });
+  assert.match(first.message, /^why\. Another model may take it: --model/);
+  assert.match(later.message, /pawl rewind takes back what was refused.*--pictures no/);
+});
 
 test('a session that was shut down was terminated', () => {
   assert.equal(turnEnding({ name: 'ShuttingDown', session }).exit, 143);

@@ -293,8 +293,10 @@ for (const end of ['cut', 'clean', 'unstopped', 'silent'] as const) {
   });
 }
 
-test('an empty reply ends the turn with exit 1', async (context) => {
-  const place = await makeServed(context, [{ type: 'message', parts: [] }]);
+test('an empty reply is asked for once more, and a second one ends the turn with exit 1', async (context) => {
+  const empty = { type: 'message', parts: [] } as const;
+  const place = await makeServed(context, [empty, done, empty, empty]);
+  expectCode(await runInProcess(place, ['-p', 'go']), 0);
   const ended = await runInProcess(place, ['-p', 'go', '--json']);
   expectCode(ended, 1);
   const result = readRecords(ended.stdout).at(-1);

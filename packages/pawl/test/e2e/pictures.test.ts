@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { wires } from '../../../../test/kit/models/wires.js';
+import { type Scripted, wires } from '../../../../test/kit/models/wires.js';
 import { startChatServer } from '../../../../test/servers/chat.js';
 import { startGoogleServer } from '../../../../test/servers/google.js';
 import { startOpenAiServer } from '../../../../test/servers/openai.js';
@@ -29,7 +29,7 @@ const reading = (path: string): WireReply => ({
 
 type Wire = {
   readonly model: string;
-  readonly start: (replies: readonly WireReply[]) => ReturnType<(typeof wires)[number]['start']>;
+  readonly start: (replies: Scripted) => ReturnType<(typeof wires)[number]['start']>;
   readonly variables: (url: string) => NodeJS.ProcessEnv;
 };
 
@@ -71,6 +71,27 @@ const counts = (text: string | undefined, ...parts: readonly string[]): readonly
   parts.map((part) => (text ?? '').split(part).length - 1);
 
 for (const [name, wire] of chooseRows(Object.entries(served))) {
+  test(`${name}: a picture that the provider refuses does not end the session, now or in the next process`, async (context) => {
+    const server = await wire.start((body) =>
+      JSON.stringify(body).includes(SHOT_64)
+        ? { type: 'failure', failure: 'picture' }
+        : saying('I see none.'),
+    );
+    context.after(() => server.close());
+    const place = makePlace(context, wire.variables(server.url));
+    put(place, { 'shot.png': SHOT });
+    const first = await runInProcess(place, ['-p', 'what is @shot.png', '--model', wire.model]);
+    expectCode(first, 0);
+    assert.match(first.stderr, /sent again without the picture, which no later request shows/);
+    expectCode(await runInProcess(place, ['--continue', '-p', 'and now?']), 0);
+    const sent = server.requests.map(({ text }) => counts(text, SHOT_64, 'provider refused it'));
+    assert.deepEqual(sent, [
+      [1, 0],
+      [0, 1],
+      [0, 1],
+    ]);
+  });
+
   test(`${name}: a picture that the user names and one that the model reads are sent, and again by the next process`, async (context) => {
     const server = await wire.start([
       reading('pictures/other.png'),

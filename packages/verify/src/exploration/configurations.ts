@@ -282,7 +282,7 @@ const drain = (bounds: Bounds): Configuration =>
       streams: true,
     },
     { ...quietBounds, crashes: bounds.crashes, late: bounds.late },
-    { cancelMode: 'drain' },
+    { cancelMode: 'drain', emptyRetries: 0 },
   );
 
 const time = (bounds: Bounds): Configuration =>
@@ -314,7 +314,7 @@ const drainOutOfTime = (bounds: Bounds): Configuration =>
       streams: true,
     },
     { ...quietBounds, followUps: 0, crashes: bounds.crashes },
-    { cancelMode: 'drain', limits: { timeMs: 60_000 } },
+    { cancelMode: 'drain', emptyRetries: 0, limits: { timeMs: 60_000 } },
   );
 
 const compaction = (bounds: Bounds): Configuration =>

@@ -221,10 +221,27 @@ const replyWarning = (reply: PendingReply): readonly Action[] => {
     const text = 'the reply was cut off at the output limit of the model';
     return [{ type: 'DisplayWarning', kind: empty ? 'empty' : 'truncated', text }];
   }
-  return empty
-    ? [{ type: 'DisplayWarning', kind: 'empty', text: 'the model sent an empty reply' }]
+  if (empty)
+    return [{ type: 'DisplayWarning', kind: 'empty', text: 'the model sent an empty reply' }];
+  return isCallAsText(messageText(reply.message).trim())
+    ? [{ type: 'DisplayWarning', kind: 'callAsText', text: CALL_AS_TEXT }]
     : [];
 };
+
+const CALL_AS_TEXT =
+  'the model wrote a call of a tool as text, so nothing ran: its server has to read the calls of ' +
+  'this model (vLLM: --enable-auto-tool-choice --tool-call-parser, llama.cpp: --jinja), or ' +
+  'another model has to be used';
+
+/** The beginning of a call in the words of a model: tags of its template, or code. */
+const CALL_TAG =
+  /(^|\n)\s*(<tool_calls?>|<function_calls>|<invoke name=|<function=\w|\[TOOL_CALLS\]|<\|(tool_calls?|python_tag|channel)|<\uff5ctool|```tool_code|(functions|default_api)[.:]\w+\()/;
+const CALL_OBJECT =
+  /^(```\w*\s*)?\[?\{\s*"(name|tool|function)"\s*:\s*"[\w.:/-]+"\s*,\s*"(arguments|parameters|input|args)"\s*:/;
+
+/** Whether the text ends with a call. An answer that only speaks of one goes on behind it. */
+const isCallAsText = (text: string): boolean =>
+  /[>}\])`]$/.test(text) && (CALL_TAG.test(text) || CALL_OBJECT.test(text));
 
 const refusalText = (reply: PendingReply): string => {
   switch (reply.stopReason) {

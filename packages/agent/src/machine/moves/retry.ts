@@ -9,9 +9,9 @@
  */
 
 import type { Action } from '../action.js';
-import { openParts, takeBackInput } from '../conversation.js';
+import { messagesOf, openParts, takeBackInput } from '../conversation.js';
 import type { ModelErrorKind, On } from '../event.js';
-import type { UserMessage } from '../message.js';
+import type { Message, UserMessage } from '../message.js';
 import type { RetrySchedule, Settings } from '../settings.js';
 import {
   changeSession,
@@ -140,6 +140,48 @@ export const giveBackInput = (state: Calling, event: Failure): MoveTo<'Failed'> 
   return inputs.length === 0
     ? go(failed, ...retractText(state))
     : go(failed, ...retractText(state), restore(inputs));
+};
+
+// ---- A refused picture ----
+
+const picturesIn = (messages: readonly Message[]): readonly string[] =>
+  messages.flatMap(({ parts }) =>
+    parts.flatMap((part) => ('images' in part ? part.images.map(({ sha256 }) => sha256) : [])),
+  );
+
+/**
+ * Pictures that the refusal can mean: those that no earlier request had, or else, since the model
+ * may be another one now, all that are still shown.
+ */
+const suspectPictures = ({
+  conversation,
+  refusedPictures = [],
+}: SessionData): readonly string[] => {
+  const shown = (messages: readonly Message[]): readonly string[] =>
+    picturesIn(messages).filter((sha256) => !refusedPictures.includes(sha256));
+  const fresh = shown(conversation.open === null ? [] : [conversation.open]);
+  return [...new Set(fresh.length > 0 ? fresh : shown(messagesOf(conversation)))];
+};
+
+export const pictureIsRefused = ({ session }: Calling, { error }: Failure): boolean =>
+  error.about === 'picture' && suspectPictures(session).length > 0;
+
+/**
+ * The request is sent once more without the pictures, and no later one shows them
+ * (rules.md#refused-pictures).
+ */
+export const sendWithoutPictures = (state: Calling, event: Failure): MoveTo<'CallingLlm'> => {
+  const counted = countFailure(state.session, event);
+  const suspects = suspectPictures(counted);
+  const refusedPictures = [...(counted.refusedPictures ?? []), ...suspects];
+  const session = changeSession(counted, { refusedPictures });
+  const pictures = suspects.length === 1 ? 'the picture' : 'the pictures';
+  const text = `${event.error.message}; sent again without ${pictures}, which no later request shows`;
+  return go(newCallingLlm(session, state.purpose, state.attempt), ...retractText(state), {
+    type: 'DisplayWarning',
+    kind: 'refused',
+    text,
+  });
 };
 
 /** Whether the provider asks for no longer a wait than the settings allow. */
