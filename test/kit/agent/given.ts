@@ -355,14 +355,6 @@ export const reports = (usageId: string, spent: Usage): Event => ({
   usage: spent,
 });
 /** Removes the items of these texts from the queue. */
-export const unqueue =
-  (...texts: readonly string[]): Given =>
-  (state) => ({
-    type: 'EditQueue',
-    at: NOW,
-    items: state.session.queue.filter((item) => !texts.includes(item.text)),
-  });
-
 type Answer = On<'ApprovalAnswered'>['answer'];
 type Scope = On<'ApprovalAnswered'>['scope'];
 

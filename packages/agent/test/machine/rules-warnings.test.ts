@@ -25,15 +25,6 @@ const warns =
 check([
   {
     rule: 'limit-warning',
-    title: 'the warning comes at the share itself',
-    given: 'C[u]',
-    settings: { limits: { usd: 1 } },
-    send: round('1', 0.8),
-    state: 'C[t]',
-    also: warns('$0.8000 of $1.00 used'),
-  },
-  {
-    rule: 'limit-warning',
     title: 'the user is warned again about a limit that was raised',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },
