@@ -371,7 +371,5 @@ const answers =
 
 export const allows = (callId: string, scope: Scope = 'once', batchId?: string): Given =>
   answers(callId, { kind: 'allow' }, scope, batchId);
-export const replies = (callId: string, text: string): Given =>
-  answers(callId, { kind: 'reply', text }, 'once');
 export const denies = (callId: string, reason = 'not this file'): Given =>
   answers(callId, { kind: 'deny', reason }, 'once');

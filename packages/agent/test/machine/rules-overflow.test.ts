@@ -23,4 +23,19 @@ check([
     state: 'W(error contextOverflow)',
     does: [],
   },
+  {
+    rule: 'compaction-failed',
+    title: 'results that fill the window to its end are not sent without a summary',
+    given: () => {
+      const walker = bring('C[u] long');
+      walker.send(
+        g.completed({ calls: [g.grep('1')], usage: g.usage(0, 9_996) }),
+        g.ended('1'),
+        g.compactionFails,
+      );
+      return walker;
+    },
+    state: 'W(error compaction)',
+    does: [],
+  },
 ]);

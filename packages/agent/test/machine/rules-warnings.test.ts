@@ -32,4 +32,19 @@ check([
     state: 'C[t]',
     also: warns('$1.70 of $2.00 used'),
   },
+  {
+    rule: 'limit-warning',
+    title:
+      'in the next turn the user is warned again of what is counted per turn, not of what is counted per session',
+    given: 'C[u]',
+    settings: { budgetWarnRatio: 0.5, limits: { usd: 1, tokens: 100, rounds: 2 } },
+    send: [
+      ...round('1', 0.6, 60),
+      g.says('yo', g.usage(0, 1)),
+      g.input('more'),
+      ...round('2', 0.01, 4),
+    ],
+    state: 'C[t]',
+    also: warns('1 of 2 rounds used'),
+  },
 ]);
