@@ -28,7 +28,6 @@ const OWN_PROCESS = 'test/own-process.ts';
  * often.
  */
 export const LONG_UNIT_TESTS: readonly string[] = [
-  'packages/agent/test/journal/prefixes.test.ts',
   'packages/agent/test/journal/state-check.test.ts',
   'packages/agent/test/machine/malformed.test.ts',
   'packages/agent/test/machine/reserved.test.ts',

@@ -355,14 +355,6 @@ export const reports = (usageId: string, spent: Usage): Event => ({
   usage: spent,
 });
 /** Removes the items of these texts from the queue. */
-export const unqueue =
-  (...texts: readonly string[]): Given =>
-  (state) => ({
-    type: 'EditQueue',
-    at: NOW,
-    items: state.session.queue.filter((item) => !texts.includes(item.text)),
-  });
-
 type Answer = On<'ApprovalAnswered'>['answer'];
 type Scope = On<'ApprovalAnswered'>['scope'];
 
@@ -379,7 +371,5 @@ const answers =
 
 export const allows = (callId: string, scope: Scope = 'once', batchId?: string): Given =>
   answers(callId, { kind: 'allow' }, scope, batchId);
-export const replies = (callId: string, text: string): Given =>
-  answers(callId, { kind: 'reply', text }, 'once');
 export const denies = (callId: string, reason = 'not this file'): Given =>
   answers(callId, { kind: 'deny', reason }, 'once');

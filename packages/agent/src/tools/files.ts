@@ -22,7 +22,6 @@ import {
 import type { CallFacts } from '../policy/judged-call.js';
 import type { InvalidInput, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { showPath } from './define-tool.js';
-import { findAlike, quoteName } from './similar-names.js';
 
 // ---- Paths ----
 
@@ -63,6 +62,8 @@ const findRealPath = (name: string, workspace: string): Promise<string> =>
 
 /** The real path of what looks like it, where nothing is; null if that can't be followed. */
 const findAlikePath = async (real: string): Promise<string | null> => {
+  if ((await lstat(real).catch(() => null)) !== null) return real; // there: the usual case
+  const { findAlike } = await import('./similar-names.js');
   const other = await findAlike(real);
   return other === real ? real : follow(other, 0).catch(() => null);
 };
@@ -92,6 +93,7 @@ export const findAllowed = async (
     return { kind: 'allowed', real, shown: shown(real), note: '' };
   const other = real === null ? null : await findAlikePath(real);
   if (real !== null && other !== null && paths.includes(other)) {
+    const { quoteName } = await import('./similar-names.js');
     const note = `[there is no "${shown(real)}"; this is ${quoteName(shown(other))}]`;
     return { kind: 'allowed', real: other, shown: shown(other), note };
   }

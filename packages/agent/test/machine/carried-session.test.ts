@@ -51,20 +51,6 @@ const carriedFrom = (events: readonly Event[]): CarriedSession => {
   return carrier.missed(events.length) ?? assert.fail('an event was missed');
 };
 
-test('the queue of a session that is read from its events is as the user left it', () => {
-  const items = [{ inputId: 'input-3', text: 'third, edited', mode: 'followUp' as const }];
-  const events: readonly Event[] = [
-    g.input('first'),
-    g.input('second'),
-    g.followUp('third'),
-    { type: 'EditQueue', at: g.NOW, items },
-  ];
-  const { messages, queue, work } = carriedFrom(events);
-  assert.deepEqual([typedIn(messages).length, queue, work.kind], [0, items, 'request']);
-  const closed = carriedFrom([...events, { type: 'ShutdownRequested', at: g.NOW }]);
-  assert.deepEqual([closed.queue, closed.work.kind], [items, 'closed']);
-});
-
 test('ids that are used after an upgrade were never used before', () => {
   const events: readonly Event[] = [{ type: 'UserInput', at: 1, text: 'first', mode: 'steer' }];
   const state = stateFrom(begun({}), { ...carriedFrom(events), idsFrom: 40 });
@@ -95,16 +81,6 @@ const eventsOf = (...given: readonly Given[]): readonly Event[] => {
   walker.send(...given);
   return walker.events();
 };
-
-test('a rewind takes the conversation back; a reply to what was taken back is left out', () => {
-  const taken = eventsOf(...greeted, g.cancel, { ...g.rewind(), conversation: FIRST_TURN });
-  const late = eventsOf(...greeted, g.says('Second.')).at(-1);
-  assert.ok(late !== undefined);
-  const { messages, work } = carriedFrom([...taken, late]);
-  assert.deepEqual([messages.length, work.kind], [2, 'nothing']);
-  const again = carriedFrom([...taken, g.input('three'), late]);
-  assert.equal(again.messages.length, 4);
-});
 
 test('a rewind that leads to no conversation, or comes while a call runs, changes nothing', () => {
   const before = eventsOf(...greeted, g.says('Second.'));
@@ -180,26 +156,6 @@ const MISSING = 'failed "not run: the journal does not say why"';
 const INTERRUPTED = 'failed "interrupted while running, effects unknown"';
 
 testCases({
-  'calls that the reply rules out have ended, the others wait': {
-    events: [GO, '@5 LlmCompleted req-1 calls teleport(c1) edit!(c2) read(c3)'],
-    read: [
-      'user: "go"',
-      'assistant: teleport(c1) | edit(c2) | read(c3)',
-      'batch-2',
-      'c1 noSuchTool at 5, never ran: no such tool: teleport; available: read, grep, explore, edit, write, bash, patch',
-      'c2 invalid at 5, never ran: the arguments were not valid: path: must be a string',
-      'c3 waits',
-    ],
-  },
-  'no call of a cut reply runs': {
-    events: [GO, 'LlmCompleted req-1 calls edit!(c1) read(c2) stop=maxTokens'],
-    read: [
-      'user: "go"',
-      'assistant (cut): edit(c1) | read(c2)',
-      'user: c1 failed "the arguments were not valid: path: must be a string" | c2 failed "not run: your reply was cut off at the output limit; nothing of it was executed"',
-      'request',
-    ],
-  },
   'calls run if the model says that it has ended': {
     events: [GO, 'LlmCompleted req-1 calls read(c1) stop=end'],
     read: ['user: "go"', 'assistant: read(c1)', 'batch-2', 'c1 waits'],
@@ -211,30 +167,6 @@ testCases({
       'assistant: read(c1)',
       'user: c1 failed "not run: the reply ended with refusal"',
       'nothing',
-    ],
-  },
-  'calls end as they report': {
-    events: [
-      GO,
-      'LlmCompleted req-1 calls bash(c1) bash(c2) bash(c3) bash(c4) bash(c5) bash(c6)',
-      '@1 ToolStarted batch-1 c1',
-      '@2 ToolCompleted batch-1 c1 ok "1"',
-      '@3 ToolStarted batch-1 c2',
-      '@4 ToolCompleted batch-1 c2 failed "2"',
-      '@5 ToolCompleted batch-1 c3 timedOut "3"',
-      '@6 ToolCompleted batch-1 c4 cancelled "4"',
-      '@7 ToolStarted batch-1 c5',
-    ],
-    read: [
-      'user: "go"',
-      'assistant: bash(c1) | bash(c2) | bash(c3) | bash(c4) | bash(c5) | bash(c6)',
-      'batch-1',
-      'c1 ok at 2, ran: 1',
-      'c2 failed at 4, ran: failed: 2',
-      'c3 timedOut at 5, ran: stopped: the deadline of the call was reached; its effects may be incomplete\n3',
-      'c4 cancelled at 6, ran: stopped while running by the user, effects unknown\n4',
-      'c5 runs since 7',
-      'c6 waits',
     ],
   },
   'the first start and the first outcome count': {
@@ -253,71 +185,6 @@ testCases({
       'batch-1',
       'c1 runs since 1',
       'c2 ok at 3, ran: first',
-    ],
-  },
-  'a batch is known by its first event, and calls of others are left alone': {
-    events: [
-      GO,
-      'LlmCompleted req-1 calls bash(c1) bash(c2)',
-      'ToolStarted batch-7 c9',
-      'ToolStarted batch-1 c1',
-      'ToolCompleted batch-7 c1 ok "of another batch"',
-      'ToolStarted batch-7 c2',
-    ],
-    read: [
-      'user: "go"',
-      'assistant: bash(c1) | bash(c2)',
-      'batch-1',
-      'c1 runs since 0',
-      'c2 waits',
-    ],
-  },
-  'texts that steer go with the results, the others begin the next turn': {
-    events: [
-      GO,
-      'LlmCompleted req-1 calls read(c1)',
-      'UserInput "later" followUp',
-      'UserInput "faster"',
-      'ToolCompleted batch-1 c1 ok "1"',
-    ],
-    read: [
-      'user: "go"',
-      'assistant: read(c1)',
-      'user: c1 ok "1" | "faster"',
-      'input-2 followUp: later',
-      'request',
-    ],
-  },
-  'the user refuses calls before they start, and declines to answer': {
-    events: [
-      GO,
-      'LlmCompleted req-1 calls edit(c1) ask(c2) edit(c3)',
-      '@1 ToolStarted batch-1 c3',
-      '@2 ApprovalAnswered batch-1 c1 deny "not this"',
-      '@3 ApprovalAnswered batch-1 c3 deny "too late"',
-      '@4 ApprovalAnswered batch-1 c1 deny "twice"',
-      '@5 ApprovalAnswered batch-1 c2 deny "you know"',
-    ],
-    read: [
-      'user: "go"',
-      'assistant: edit(c1) | ask(c2) | edit(c3)',
-      'batch-1',
-      'c1 denied at 2, never ran: refused by user: not this',
-      'c2 denied at 5, never ran: the user declined to answer: you know. Decide yourself, and say what you assumed.',
-      'c3 runs since 1',
-    ],
-  },
-  'the last refusal ends the batch': {
-    events: [
-      GO,
-      'LlmCompleted req-1 calls edit(c1)',
-      'ApprovalAnswered batch-1 c1 deny "not this"',
-    ],
-    read: [
-      'user: "go"',
-      'assistant: edit(c1)',
-      'user: c1 failed "refused by user: not this"',
-      'request',
     ],
   },
   'the words for a question are kept, the first that came before its start': {
@@ -370,25 +237,6 @@ testCases({
       'c6 cancelled at 11, ran: stopped while running by the user, effects unknown',
     ],
   },
-  'a preview refuses a call': {
-    events: [
-      GO,
-      'LlmCompleted req-1 calls patch(c1) patch(c2)',
-      'CallPreviewed batch-1 c1 change "+x"',
-      '@3 CallPreviewed batch-1 c2 refused "no such text"',
-    ],
-    read: [
-      'user: "go"',
-      'assistant: patch(c1) | patch(c2)',
-      'batch-1',
-      'c1 waits',
-      'c2 failed at 3, never ran: failed: no such text',
-    ],
-  },
-  'the last preview ends the batch': {
-    events: [GO, 'LlmCompleted req-1 calls patch(c1)', 'CallPreviewed batch-1 c1 refused "no"'],
-    read: ['user: "go"', 'assistant: patch(c1)', 'user: c1 failed "failed: no"', 'request'],
-  },
   'tools that fail end the turn, those of another batch do not': {
     events: [
       GO,
@@ -417,87 +265,9 @@ testCases({
 });
 
 testCases({
-  'a failed request is sent again by the user, not by the update': {
-    events: [GO, 'TextDelta req-1 "We"', 'LlmFailed req-1 overloaded "busy"'],
-    read: ['user: "go"', 'nothing'],
-  },
-  'a retry sends it again': {
-    events: [GO, 'LlmFailed req-1 overloaded "busy"', 'RetryNow'],
-    read: ['user: "go"', 'request'],
-  },
-  'so does the timer of the retry': {
-    events: [GO, 'LlmFailed req-1 overloaded "busy"', 'TimerFired timer-1'],
-    read: ['user: "go"', 'request'],
-  },
-  'a timer starts nothing in a turn that has failed': {
-    events: [GO, 'LlmFailed req-1 auth "no key"', 'TimerFired timer-1'],
-    read: ['user: "go"', 'nothing'],
-  },
-  'the user sends it again after a failure': {
-    events: [GO, 'LlmFailed req-1 auth "no key"', 'RetryLast'],
-    read: ['user: "go"', 'request'],
-  },
-  'after a wait for a retry': {
-    events: [GO, 'LlmFailed req-1 overloaded "busy"', 'RetryLast'],
-    read: ['user: "go"', 'request'],
-  },
-  'after a cancel; then the calls of the reply run': {
-    events: [GO, 'CancelTurn', 'RetryLast', 'LlmCompleted req-2 calls read(c1)'],
-    read: ['user: "go"', 'assistant: read(c1)', 'batch-4', 'c1 waits'],
-  },
-  'but not if an answer is the last message': {
-    events: [GO, 'LlmCompleted req-1 says "Done."', 'RetryLast'],
-    read: ['user: "go"', 'assistant: "Done."', 'nothing'],
-  },
-  'nor while files are taken back': {
-    events: [GO, 'CancelTurn', 'RewindRequested r-1 0 plan=p', 'RetryLast', 'Rewound r-1'],
-    read: ['user: "go"', 'nothing'],
-  },
-  'nor after the end': {
-    events: [GO, 'ShutdownRequested', 'RetryLast'],
-    read: ['user: "go"', 'closed'],
-  },
-  'nor while a reply comes': {
-    events: [GO, 'TextDelta req-1 "We"', 'RetryLast'],
-    read: ['user: "go"', 'request'],
-  },
-  'a conversation that is too long is sent again': {
-    events: [GO, 'LlmFailed req-1 contextOverflow "too long"'],
-    read: ['user: "go"', 'request'],
-  },
-  'a late failure changes nothing in a turn that rests': {
-    events: [GO, 'PolicyStopped req-1 "enough"', 'LlmFailed req-1 overloaded "busy"', 'RetryNow'],
-    read: ['user: "go"', 'nothing'],
-  },
-  'a cancel keeps the text that came, and a failure after it': {
-    events: [
-      GO,
-      'TextDelta req-1 "We "',
-      'TextDelta req-1 "will"',
-      'CancelTurn',
-      'LlmFailed req-1 timeout "silent"',
-    ],
-    read: ['user: "go"', 'assistant (cut): "We will"', 'nothing'],
-  },
   'blank text is no reply': {
     events: [GO, 'TextDelta req-1 " "', 'CancelTurn', 'UserInput "again"'],
     read: ['user: "go" | "again"', 'request'],
-  },
-  'a cancel while nothing runs is none': {
-    events: [
-      GO,
-      'LlmCompleted req-1 says "Done."',
-      'CancelTurn',
-      'LlmCompleted req-2 calls bash(c1)',
-    ],
-    read: [
-      'user: "go"',
-      'assistant: "Done."',
-      'user: note "[The turn went on here.]"',
-      'assistant: bash(c1)',
-      'batch-4',
-      'c1 waits',
-    ],
   },
   'a late reply of a cancelled turn is kept whole, and its calls do not run': {
     events: [
@@ -512,10 +282,6 @@ testCases({
       'user: c1 failed "not run: cancelled by user"',
       'nothing',
     ],
-  },
-  'a reply that comes after a cancel and a new text answers the text': {
-    events: [GO, 'CancelTurn', 'UserInput "stay"', 'LlmCompleted req-2 calls bash(c1)'],
-    read: ['user: "go" | "stay"', 'assistant: bash(c1)', 'batch-4', 'c1 waits'],
   },
   'a text that comes while a stopped call runs waits for its end': {
     events: [
@@ -601,39 +367,13 @@ testCases({
     ],
     read: ['user: "go"', 'assistant: bash(c1)', 'batch-1', 'c1 runs since 0'],
   },
-  'the stopping policy ends the turn': {
-    events: [GO, 'PolicyStopped req-1 "enough"'],
-    read: ['user: "go"', 'nothing'],
-  },
-  'a reply that says nothing is no message': {
-    events: [GO, 'LlmCompleted req-1 thinks "Hm." says " "'],
-    read: ['user: "go"', 'nothing'],
-  },
-  'nor is one of thoughts alone, or one that cannot be read': {
-    events: [GO, 'LlmCompleted req-1 thinks "Hm."', 'RetryNow', 'LlmCompleted req-2 unreadable'],
-    read: ['user: "go"', 'nothing'],
-  },
   'a late reply that says nothing starts no retry': {
     events: [GO, 'PolicyStopped req-1 "enough"', 'LlmCompleted req-1 says ""', 'RetryNow'],
     read: ['user: "go"', 'nothing'],
   },
-  'the queue begins the next turn': {
-    events: [GO, 'UserInput "more" followUp', 'LlmCompleted req-1 says "Done."'],
-    read: ['user: "go"', 'assistant: "Done."', 'user: "more"', 'request'],
-  },
   'a reply to nothing begins the conversation': {
     events: ['LlmCompleted req-1 says "Hello."'],
     read: ['user: note "[The turn went on here.]"', 'assistant: "Hello."', 'nothing'],
-  },
-  'a reply to no request goes on, with a message of the user before it': {
-    events: [GO, 'LlmCompleted req-1 says "One."', 'LlmCompleted req-2 says "Two."'],
-    read: [
-      'user: "go"',
-      'assistant: "One."',
-      'user: note "[The turn went on here.]"',
-      'assistant: "Two."',
-      'nothing',
-    ],
   },
   'the reply after calls that ended without an event answers what waits': {
     events: [
@@ -696,10 +436,6 @@ testCases({
     ],
     read: ['user: "go"', 'assistant (cut): "We"', 'input-2 steer: more', 'closed'],
   },
-  'a closed session that is opened again sends the queue with the next text': {
-    events: [GO, 'ShutdownRequested', 'UserInput "more"', 'Resumed 2', 'UserInput "now"'],
-    read: ['user: "go" | "more" | "now"', 'request'],
-  },
   'a shutdown answers every call': {
     events: [
       GO,
@@ -736,25 +472,6 @@ testCases({
       'closed',
     ],
   },
-  'an opening sends the request again without the text that came': {
-    events: [GO, 'TextDelta req-1 "We"', 'Resumed 2'],
-    read: ['user: "go"', 'request'],
-  },
-  'and a text that came after it begins anew': {
-    events: [GO, 'TextDelta req-1 "We"', 'Resumed 2', 'TextDelta req-1 "They"', 'CancelTurn'],
-    read: ['user: "go"', 'assistant (cut): "They"', 'nothing'],
-  },
-  'an opening ends a stopped turn': {
-    events: [
-      GO,
-      'LlmCompleted req-1 calls bash(c1)',
-      'ToolStarted batch-1 c1',
-      'CancelTurn',
-      'Resumed 2',
-      'ToolCompleted batch-1 c1 ok "1"',
-    ],
-    read: ['user: "go"', 'assistant: bash(c1)', `user: c1 ${INTERRUPTED}`, 'nothing'],
-  },
   'a summary replaces all but the results and the calls before them': {
     events: [
       GO,
@@ -790,27 +507,6 @@ testCases({
     ],
     read: ['user: "go"', 'assistant: "Done."', 'rewind'],
   },
-  'a rewind of files alone leaves the conversation, and counts by its own id': {
-    events: [
-      GO,
-      'LlmCompleted req-1 says "Done."',
-      'RewindRequested r-1 0 plan=p',
-      'Rewound r-2',
-      'RewindRequested r-3 0 kept=0',
-      'UserInput "more"',
-    ],
-    read: ['user: "go"', 'assistant: "Done."', 'input-2 steer: more', 'rewind'],
-  },
-  'after it the session waits for the user': {
-    events: [
-      GO,
-      'LlmCompleted req-1 says "Done."',
-      'RewindRequested r-1 0 plan=p',
-      'Rewound r-1',
-      'Rewound r-1',
-    ],
-    read: ['user: "go"', 'assistant: "Done."', 'nothing'],
-  },
   'a rewind of nothing is none': {
     events: [GO, 'RewindRequested r-1 0', 'LlmCompleted req-1 says "Done."'],
     read: ['user: "go"', 'assistant: "Done."', 'nothing'],
@@ -827,23 +523,6 @@ testCases({
       'Rewound r-1',
     ],
     read: ['user: "go"', 'assistant: bash(c1)', `user: c1 ${MISSING}`, 'nothing'],
-  },
-  'the retry of a request that was taken back is left out': {
-    events: [
-      GO,
-      'LlmCompleted req-1 says "Done."',
-      'UserInput "more"',
-      'LlmFailed req-2 auth "no key"',
-      'RewindRequested r-1 0 kept=1',
-      'LlmCompleted req-2 says "Late."',
-      'RetryLast',
-      'LlmCompleted req-3 says "Done again."',
-    ],
-    read: ['user: "go"', 'assistant: "Done again."', 'nothing'],
-  },
-  'a blank text is no input': {
-    events: ['UserInput " "', 'UserInput "go"', 'UserInput "more"'],
-    read: ['user: "go"', 'input-2 steer: more', 'request'],
   },
 });
 
@@ -952,16 +631,6 @@ test('a reply with other calls than those that were checked ends the turn', () =
   assert.deepEqual(linesOf(carriedFrom(eventsIn(GO, twice))), ['user: "go"', 'nothing']);
 });
 
-test('a reply that breaks off is that of the model in force', () => {
-  const events = [GO, 'TextDelta req-1 "We"', 'SettingsChanged {"model":"other/model"}'];
-  const later = [...events, 'SettingsChanged {"maxRetries":1}', 'CancelTurn'];
-  const cut = { role: 'assistant', cut: true, parts: [{ type: 'text', text: 'We' }] };
-  const [, own] = carriedFrom(eventsIn(GO, 'TextDelta req-1 "We"', 'CancelTurn')).messages;
-  const [, other] = carriedFrom(eventsIn(...later)).messages;
-  assert.deepEqual(own, { ...cut, model: 'test/model' });
-  assert.deepEqual(other, { ...cut, model: 'other/model' });
-});
-
 test('what was spent is counted once for each id, whoever reports it', () => {
   const spent = g.usage(1, 1);
   const call = { ...ok, usage: g.usage(2, 0) };
@@ -991,11 +660,6 @@ test('what was spent is counted once for each id, whoever reports it', () => {
     costUsd: 8,
     unpriced: 1,
   });
-});
-
-test('a reply that was counted before is none', () => {
-  const said = 'LlmCompleted req-1 says "Done."';
-  assert.deepEqual(linesOf(carriedFrom(eventsIn(GO, said, said))).length, 3);
 });
 
 test('ids go on above those of the entries and of the inputs; the time is that of the last', () => {

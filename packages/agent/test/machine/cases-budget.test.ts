@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { AppendList } from '@pawl/machine/kernel/append-list';
 import * as g from '../../../../test/kit/agent/given.js';
-import { check, spentBy } from '../../../../test/kit/agent/rows.js';
+import { check } from '../../../../test/kit/agent/rows.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
-import { a, assertTalk, bad, good, summary, u, use } from '../../../../test/kit/agent/shown.js';
+import { a, good, summary, u, use } from '../../../../test/kit/agent/shown.js';
 import { bring, type Walker } from '../../../../test/kit/agent/walker.js';
 
 // Budget, queue, compaction.
@@ -17,17 +16,7 @@ const nearLimit = (patch: SettingsPatch = {}) => {
   walker.send(g.says('yo', g.usage(0.9)), g.input('more'));
   return walker;
 };
-const twoCalls = g.completed({ calls: [grep('1'), grep('2')], usage: g.usage(0.2) });
 const before = [u('hi'), a('yo'), u('more')];
-const skipped = [
-  bad('1', /skipped.*budget|budget.*skipped/i),
-  bad('2', /skipped.*budget|budget.*skipped/i),
-];
-const sameTalk = (walker: Walker): void => {
-  const [one, two] = walker.steps().slice(-2);
-  const text = (step: typeof one) => JSON.stringify(step?.state.session.conversation.closed);
-  assert.equal(text(two), text(one));
-};
 
 check([
   {
@@ -41,28 +30,6 @@ check([
     shows: ['DisplayText done', 'DisplayNotice budget'],
     talk: [...before, a('done')],
     also: (walker) => assert.equal(usdLimit(walker), 2.1),
-  },
-  {
-    rule: 'limit-before-call',
-    title: 'calls of a reply that reaches the limit are skipped and answered',
-    given: nearLimit,
-    send: [twoCalls],
-    state: 'W(budget usd)',
-    does: [],
-    shows: ['DisplayNotice budget'],
-    path: 'C Processing ToolUseRequested CheckingForCancellation X H CheckingBudget BudgetExceeded W',
-    talk: [...before, a(use('1'), use('2')), u(...skipped)],
-  },
-  {
-    rule: 'limit-after-round',
-    title: 'a limit of 0 is no limit',
-    given: 'C[u]',
-    settings: { limits: { usd: 0 } },
-    send: [g.completed({ calls: [grep('1')], usage: g.usage(1_000) }), g.ended('1')],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    hides: ['DisplayNotice', 'DisplayWarning'],
-    also: (walker) => assert.equal(spentBy(walker), 1_000),
   },
   {
     rule: 'queued-turn',
@@ -93,23 +60,6 @@ check([
     does: ['StartCompaction'],
     path: 'W K',
     queue: ['x'],
-  },
-  {
-    rule: 'compaction-failed',
-    title: 'a compaction that failed does not hold the turn up',
-    given: 'K[i]',
-    send: [g.compactionFails],
-    state: 'C[u]',
-    does: ['SendLlmRequest'],
-    shows: ['DisplayWarning compaction'],
-    path: 'K W C',
-    queue: [],
-    also: (walker) => {
-      sameTalk(walker);
-      const { closed, open } = walker.state().session.conversation;
-      assert.equal(closed.length, 6);
-      assertTalk({ closed: AppendList.empty(), open }, [u('x')]);
-    },
   },
   {
     rule: 'compact-between-rounds',

@@ -23,19 +23,8 @@ const cancelled = () => {
   return walker;
 };
 const asked = [u('hi'), a(use('1'), use('2'))];
-const threeGreps = g.wants(grep('1'), grep('2'), grep('3'));
 
 check([
-  {
-    rule: 'nothing-to-cancel',
-    title: 'there is nothing to cancel in W',
-    given: 'W',
-    send: [g.cancel],
-    state: 'W(start)',
-    does: [],
-    says: true,
-    talk: [],
-  },
   {
     rule: 'usage-counts-once',
     title: 'calls of a cancelled request are not executed, its usage counts',
@@ -47,27 +36,6 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.5),
   },
   {
-    rule: 'draining',
-    title: 'a provider that cannot abort is waited for',
-    given: 'C[u]',
-    settings: { cancelMode: 'drain' },
-    send: [g.cancel],
-    state: 'C[u] draining',
-    does: [],
-    talk: [u('hi')],
-  },
-  {
-    rule: 'draining',
-    title: 'a reply that came in while draining is kept',
-    given: 'C[u]',
-    settings: { cancelMode: 'drain' },
-    send: [g.cancel, g.says('so it is')],
-    state: 'W(cancelled user)',
-    does: [],
-    shows: ['DisplayText so it is', 'DisplayNotice cancelled'],
-    talk: [u('hi'), a('so it is')],
-  },
-  {
     rule: 'cancel-batch',
     title: 'cancelling a batch stops what runs and what waits',
     given: 'X',
@@ -76,16 +44,6 @@ check([
     calls: '1 running, 2 cancelled',
     does: ['CancelTools 1', 'ScheduleTimer 5000'],
     talk: asked,
-  },
-  {
-    rule: 'grace-period',
-    title: 'when the grace is over the call is killed and its effects are unknown',
-    given: cancelling,
-    send: [g.rings()],
-    state: 'W(cancelled user)',
-    does: ['CancelTools 1 force'],
-    path: 'X Cancelled W',
-    talk: [...asked, u(bad('1', STOPPED), bad('2', NOT_RUN), note(/interrupted|cancelled/))],
   },
   {
     rule: 'grace-period',
@@ -106,31 +64,6 @@ check([
     does: ['WithdrawApproval 1'],
     path: 'X Cancelled W',
     talk: [...asked, u(bad('1', NOT_RUN), bad('2', NOT_RUN), note(/interrupted|cancelled/))],
-  },
-  {
-    rule: 'cancel-one-call',
-    title: 'one running call can be cancelled alone',
-    given: 'C[u]',
-    send: [threeGreps, g.started('1'), g.started('2'), g.cancelTool('1')],
-    state: 'X',
-    calls: '1 running, 2 running, 3 starting',
-    does: ['CancelTools 1', 'ScheduleTimer 5000'],
-  },
-  {
-    rule: 'cancel-one-call',
-    title: 'the turn goes on after one call was cancelled',
-    given: 'C[u]',
-    send: [
-      threeGreps,
-      g.started('1'),
-      g.cancelTool('1'),
-      g.ended('1', 'cancelled'),
-      g.ended('2'),
-      g.ended('3'),
-    ],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    talk: [u('hi'), a(use('1'), use('2'), use('3')), u(bad('1', STOPPED), good('2'), good('3'))],
   },
   {
     rule: 'cancel-hook',

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
-import { timerOf } from '../../../../test/kit/agent/flight.js';
 import type { Given } from '../../../../test/kit/agent/given.js';
 import * as g from '../../../../test/kit/agent/given.js';
-import { check, countOf } from '../../../../test/kit/agent/rows.js';
-import { a, good, nameOf, summary, u, use } from '../../../../test/kit/agent/shown.js';
-import { bring } from '../../../../test/kit/agent/walker.js';
+import { check } from '../../../../test/kit/agent/rows.js';
+import { summary, u } from '../../../../test/kit/agent/shown.js';
 
 // Failures of the model and retries.
 
@@ -14,7 +12,6 @@ const seed = { maxRetries: 3, retrySchedule: { kind: 'linear', stepMs: 1_000 } }
 /** So many failures, each followed by its timer. */
 const failures = (count: number): readonly Given[] =>
   Array.from({ length: count }, () => [g.fails(), g.rings()]).flat();
-const hours = (count: number): number => count * 3_600_000;
 
 check([
   {
@@ -72,16 +69,6 @@ check([
     does: ['ScheduleTimer 4000'],
   },
   {
-    rule: 'retry-schedule',
-    title: 'a retry-after beyond the cap fails at once and names the time',
-    given: 'C[u]',
-    send: [g.fails({ kind: 'rateLimited', retryAfterMs: hours(5) })],
-    state: 'W(error rateLimited)',
-    does: [],
-    shows: [/^DisplayError .*(5 h|300 min|18,?000 s|\d\d:\d\d)/],
-    talk: [u('hi')],
-  },
-  {
     rule: 'give-up',
     title: 'a bad request is not retried',
     given: 'C[u]',
@@ -111,19 +98,6 @@ check([
     talk: [u('hi')],
   },
   {
-    rule: 'stale-events',
-    title: 'the timer that RetryNow overtook sends nothing',
-    given: () => {
-      const walker = bring('Er');
-      const old = timerOf(walker.state());
-      walker.send(g.retryNow, g.rings(old));
-      return walker;
-    },
-    state: 'C[u] 2',
-    quiet: true,
-    also: (walker) => assert.equal(countOf(walker, 'SendLlmRequest'), 2),
-  },
-  {
     rule: 'cancel-retry',
     title: 'cancelling the wait for a retry keeps the user text',
     given: 'Er',
@@ -151,15 +125,5 @@ check([
     state: 'C[u]',
     does: ['SendLlmRequest'],
     talk: [u(summary(), 'x')],
-  },
-  {
-    rule: 'summary-keeps-unanswered',
-    title: 'compacting an overflow keeps the last calls and their results',
-    given: 'C[t] long',
-    send: [g.overflows, g.compacts()],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    talk: [u(summary()), a(use('1')), u(good('1'))],
-    also: (walker) => assert.equal(nameOf(walker.steps().at(-2)?.state ?? walker.state()), 'K[o]'),
   },
 ]);

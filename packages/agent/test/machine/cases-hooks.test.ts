@@ -4,7 +4,7 @@ import { a, good, note, u, use } from '../../../../test/kit/agent/shown.js';
 
 // Hooks after tools.
 
-const { edit, grep } = g;
+const { grep } = g;
 const ROUND = 'X H CheckingBudget Gathering C';
 const asked = [u('hi'), a(use('1'))];
 
@@ -14,16 +14,6 @@ check([
     title: 'after reads alone the hook is passed',
     given: 'C[u]',
     send: [g.wants(grep('1')), g.ended('1')],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    path: ROUND,
-  },
-  {
-    rule: 'hooks-look-after-changes',
-    title: 'the setting never runs no hook',
-    given: 'C[u]',
-    settings: { hooks: 'never' },
-    send: [g.wants(edit('1')), g.started('1'), g.ended('1')],
     state: 'C[t]',
     does: ['SendLlmRequest'],
     path: ROUND,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { labels } from '../../../../test/kit/agent/pairs.js';
 import { check } from '../../../../test/kit/agent/rows.js';
-import { a, bad, good, nameOf, u, use } from '../../../../test/kit/agent/shown.js';
+import { a, bad, nameOf, u, use } from '../../../../test/kit/agent/shown.js';
 import {
   bring,
   faultsOf,
@@ -45,26 +45,6 @@ check([
     state: 'Z',
     does: ['CancelTools 1 force', 'Shutdown'],
     talk: [...asked, u(bad('1', INTERRUPTED), bad('2', /not run.*session closed/i))],
-  },
-  {
-    rule: 'shutdown',
-    title: 'shutdown keeps real results and marks interrupted ones',
-    given: 'C[u]',
-    send: [g.wants(grep('1'), grep('2')), g.started('1'), g.started('2'), g.ended('1'), g.shutdown],
-    state: 'Z',
-    does: ['CancelTools 2 force', 'Shutdown'],
-    talk: [...asked, u(good('1'), bad('2', INTERRUPTED))],
-  },
-  {
-    rule: 'after-shutdown',
-    title: 'input after shutdown is held, not sent',
-    given: 'Z',
-    send: [g.input('still there?')],
-    state: 'Z',
-    does: [],
-    says: true,
-    queue: ['still there?'],
-    talk: [],
   },
   {
     rule: 'after-shutdown',

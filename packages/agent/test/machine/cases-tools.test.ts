@@ -7,7 +7,6 @@ import { bring } from '../../../../test/kit/agent/walker.js';
 // Tools.
 
 const { edit, grep } = g;
-const ROUND = 'CheckingForCancellation X H CheckingBudget Gathering C';
 const twoGreps = (...more: readonly g.Given[]) => {
   const walker = bring('C[u]');
   walker.send(g.wants(grep('1'), grep('2')), ...more);
@@ -23,17 +22,6 @@ check([
     state: 'X',
     calls: '1 starting, 2 starting',
     does: ['ExecuteTools 1,2'],
-    talk: [u('hi'), a(use('1'), use('2'))],
-  },
-  {
-    rule: 'results-in-one-message',
-    title: 'nothing is appended before the batch ends',
-    given: twoGreps,
-    send: [g.ended('2')],
-    state: 'X',
-    calls: '1 starting, 2 ok',
-    does: [],
-    shows: ['DisplayToolResult 2 ok'],
     talk: [u('hi'), a(use('1'), use('2'))],
   },
   {
@@ -55,14 +43,6 @@ check([
     quiet: true,
   },
   {
-    rule: 'first-outcome-wins',
-    title: 'the first completion of a call is the one that the model sees',
-    given: twoGreps,
-    send: [g.ended('1', 'ok', 'first'), g.ended('1', 'failed', 'second'), g.ended('2')],
-    state: 'C[t]',
-    talk: [u('hi'), a(use('1'), use('2')), u(good('1', 'first'), good('2'))],
-  },
-  {
     rule: 'results-in-one-message',
     title: 'a late completion adds no second result',
     given: 'C[t]',
@@ -72,25 +52,6 @@ check([
     talk: [u('hi'), a(use('1')), u(good('1'))],
   },
   {
-    rule: 'calls-that-never-run',
-    title: 'an unknown tool is answered with the names that exist, in the same step',
-    given: 'C[u]',
-    send: [g.wants(g.unknownTool('1'))],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    path: `C Processing ToolUseRequested ${ROUND}`,
-    talk: [u('hi'), a(use('1')), u(bad('1', /grep.*edit/))],
-  },
-  {
-    rule: 'calls-that-never-run',
-    title: 'arguments with a wrong field are answered with the field',
-    given: 'C[u]',
-    send: [g.wants(g.wrongField('1'))],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    talk: [u('hi'), a(use('1')), u(bad('1', /path.*must be a string/))],
-  },
-  {
     rule: 'call-order',
     title: 'the second of two edits waits',
     given: 'C[u]',
@@ -98,25 +59,6 @@ check([
     state: 'X',
     calls: '1 starting, 2 queued',
     does: ['ExecuteTools 1'],
-  },
-  {
-    rule: 'call-order',
-    title: 'an edit between reads holds back what comes after it',
-    given: 'C[u]',
-    send: [g.wants(grep('1'), grep('2'), edit('3'), grep('4'))],
-    state: 'X',
-    calls: '1 starting, 2 starting, 3 queued, 4 queued',
-    does: ['ExecuteTools 1,2'],
-  },
-  {
-    rule: 'call-order',
-    title: 'no more calls run at once than allowed',
-    given: 'C[u]',
-    settings: { maxParallel: 2 },
-    send: [g.wants(...['1', '2', '3', '4', '5'].map(grep))],
-    state: 'X',
-    calls: '1 starting, 2 starting, 3 queued, 4 queued, 5 queued',
-    does: ['ExecuteTools 1,2'],
   },
   {
     rule: 'call-runs',
@@ -148,17 +90,5 @@ check([
     does: [],
     shows: ['DisplayNotice queued'],
     queue: ['use tabs'],
-  },
-  {
-    rule: 'limit-after-round',
-    title: 'the turn ends at its limit of rounds, results stored',
-    given: 'C[u]',
-    settings: { limits: { rounds: 2 } },
-    send: [g.wants(grep('1')), g.ended('1'), g.wants(grep('2')), g.ended('2')],
-    state: 'W(budget rounds)',
-    does: [],
-    shows: ['DisplayNotice budget'],
-    path: 'X H CheckingBudget BudgetExceeded W',
-    talk: [u('hi'), a(use('1')), u(good('1')), a(use('2')), u(good('2'))],
   },
 ]);

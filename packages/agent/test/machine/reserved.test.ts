@@ -9,7 +9,6 @@ import { findReservation, getAllowance, measuredId } from '../../src/machine/mov
 import type { Prices, Usage } from '../../src/machine/settings.js';
 import type { State } from '../../src/machine/state.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
-import { createRandom } from './spending-world.js';
 
 // 20,000 random events here; PAWL_COUNT=1000000 for more, PAWL_SEED repeats.
 
@@ -22,6 +21,17 @@ const DEPTH_MAX = 2;
 const explore = (callId: string): JudgedCall => {
   const call = g.grep(callId);
   return { ...call, tool: 'explore', traits: { ...call.traits, effect: 'opaque', spends: 'yes' } };
+};
+
+/** Mulberry32: the same numbers for the same seed. */
+const createRandom = (seed: number): (() => number) => {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d_2b_79_f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
 };
 
 const CHEAP: Prices = { input: 1, output: 5, cacheRead: 0.1, cacheWrite: 1.25 };

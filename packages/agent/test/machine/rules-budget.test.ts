@@ -1,11 +1,10 @@
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
-import { a, bad, good, u, use } from '../../../../test/kit/agent/shown.js';
+import { a, bad, u, use } from '../../../../test/kit/agent/shown.js';
 
 // Limits, the queue and settings: corners that cases-budget.test.ts leaves out.
 
 const { grep } = g;
-const asked = [u('hi'), a(use('1'))];
 const dear = (callId: string, costUsd: number) =>
   g.completed({ calls: [grep(callId)], usage: g.usage(costUsd) });
 
@@ -25,15 +24,6 @@ check([
     settings: { limits: { tokens: 5, rounds: 1 } },
     send: [dear('1', 0)],
     state: 'W(budget tokens)',
-  },
-  {
-    rule: 'limit-after-round',
-    title: 'a clock that jumps ahead ends no turn: its timer decides',
-    given: 'C[u]',
-    settings: { limits: { timeMs: 60_000 } },
-    send: [g.wants(grep('1')), g.after(7_200_000, g.ended('1'))],
-    state: 'C[t]',
-    talk: [...asked, u(good('1'))],
   },
   {
     rule: 'limit-warning',
@@ -131,24 +121,6 @@ check([
     queue: ['one'],
   },
   {
-    rule: 'edit-queue',
-    title: 'an edit cannot add items or blank texts',
-    given: 'C[u]',
-    send: [
-      g.input('one'),
-      (state) => ({
-        type: 'EditQueue',
-        at: g.NOW,
-        items: [
-          ...state.session.queue.map((item) => ({ ...item, text: ' ' })),
-          { inputId: 'input-9', text: 'ghost', mode: 'steer' },
-        ],
-      }),
-    ],
-    state: 'C[u]',
-    queue: [],
-  },
-  {
     rule: 'settings-change',
     title: 'settings that are tightened under way break nothing that runs',
     given: 'C[u]',
@@ -162,5 +134,15 @@ check([
     state: 'X',
     calls: '1 starting, 2 starting',
     does: [],
+  },
+  {
+    rule: 'raised-limit',
+    title: 'another limit than the one that stopped the turn releases nothing',
+    given: 'C[u]',
+    settings: { limits: { rounds: 1 } },
+    send: [g.wants(grep('1')), g.input('later'), g.ended('1'), g.approve('usd', 5)],
+    state: 'W(budget rounds)',
+    does: [],
+    queue: ['later'],
   },
 ]);

@@ -105,20 +105,6 @@ check([
   },
   {
     rule: 'cut-reply',
-    title:
-      'in a cut reply unknown and invalid calls are told so, whole ones that they were not run',
-    given: 'C[u]',
-    send: [cut(g.unknownTool('1'), g.wrongField('2'), edit('3'))],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    talk: [
-      u('hi'),
-      a(use('1'), use('2'), use('3')),
-      u(bad('1', /grep/), bad('2', /path.*must be a string/), bad('3', /cut/)),
-    ],
-  },
-  {
-    rule: 'cut-reply',
     title: 'the second cut reply in a row ends the turn',
     given: 'C[u]',
     send: [cut(edit('1')), cut(edit('2'))],
@@ -156,22 +142,6 @@ check([
   })),
   {
     rule: 'overflow-gives-input-back',
-    title: 'a third overflow ends the turn and keeps the results',
-    given: 'C[u] long',
-    send: [
-      g.wants(grep('1')),
-      g.ended('1', 'ok', 'x'.repeat(5_000)),
-      ...overflowsTwice,
-      g.overflows,
-    ],
-    state: 'W(error contextOverflow)',
-    does: [],
-    shows: ['DisplayError'],
-    path: 'C Failed W',
-    talk: [u(summary()), a(use('1')), u(good('1', /cut/))],
-  },
-  {
-    rule: 'overflow-gives-input-back',
     title: 'user text that is too long for the window is handed back',
     given: 'C[u]',
     send: [g.overflows],
@@ -180,15 +150,6 @@ check([
     shows: ['DisplayError'],
     talk: [],
     queue: [],
-  },
-  {
-    rule: 'retry-schedule',
-    title: 'a schedule given as a list repeats its last delay',
-    given: 'C[u]',
-    settings: { maxRetries: 10, retrySchedule: { kind: 'list', delaysMs: [30_000, 60_000] } },
-    send: [g.fails(), g.rings(), g.fails(), g.rings(), g.fails()],
-    state: 'Er',
-    does: ['ScheduleTimer 60000'],
   },
   {
     rule: 'retry-failed-call',

@@ -96,19 +96,6 @@ check([
     state: 'C[u]',
     queue: [],
   },
-  {
-    rule: 'resume-calls',
-    title: 'a call that was being cancelled ends by force before anything exclusive starts',
-    given: 'X',
-    send: [g.cancelTool('1'), g.resumed],
-    state: 'X',
-    calls: '1 cancelled, 2 starting',
-    does: ['CancelTools 1 force', 'ExecuteTools 2'],
-    also: (walker) => {
-      const types = walker.last().actions.map(({ type }) => type);
-      assert.ok(types.indexOf('CancelTools') < types.indexOf('ExecuteTools'));
-    },
-  },
 ]);
 
 test('a turn that failed names its origin', () => {

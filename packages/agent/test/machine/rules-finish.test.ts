@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
-import { a, bad, good, note, u, use } from '../../../../test/kit/agent/shown.js';
+import { a, good, note, u, use } from '../../../../test/kit/agent/shown.js';
 import type { Walker } from '../../../../test/kit/agent/walker.js';
 
 // rules.md#answer-at-limit: at a limit of rounds or of a stopping policy the model is asked once for its answer.
@@ -45,21 +45,6 @@ check([
     shows: [`DisplayNotice budget: ${limit} of ${limit} ${words} used`],
     also: finishing(dimension),
   })),
-  {
-    rule: 'answer-at-limit',
-    title: 'calls in place of the answer are not run, and the turn ends at its limit',
-    given: 'C[u]',
-    settings: FINISH,
-    send: [g.wants(grep('1')), g.ended('1'), g.wants(grep('2'))],
-    state: 'W(budget rounds)',
-    does: [],
-    talk: [
-      ...asked,
-      u(good('1'), note(/final answer/)),
-      a(use('2')),
-      u(bad('2', 'skipped: only the final answer was asked for')),
-    ],
-  },
   {
     rule: 'answer-at-limit',
     title: 'no answer is bought with money that is not there',

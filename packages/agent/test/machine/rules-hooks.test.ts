@@ -14,21 +14,11 @@ import type { HookVerdicts } from '../../src/policy/judged-call.js';
 
 // Hooks after tools: corners that cases-hooks.test.ts leaves out.
 
-const { edit, grep } = g;
+const { edit } = g;
 const { llm, waiting, withTalk } = hand;
 const asked = [u('hi'), a(use('1'))];
 
 check([
-  {
-    rule: 'hooks-look-after-changes',
-    title: 'the setting always runs the hook after reads',
-    given: 'C[u]',
-    settings: { hooks: 'always' },
-    send: [g.wants(grep('1')), g.ended('1')],
-    state: 'H[c]',
-    does: ['RunHook CheckingGitCommits '],
-    talk: [...asked, u(good('1'))],
-  },
   ...(['failed', 'timedOut', 'cancelled', 'lost'] as const).flatMap((status) => [
     {
       rule: 'hooks-look-after-changes' as const,
@@ -49,29 +39,12 @@ check([
     },
   ]),
   {
-    rule: 'hooks-look-after-changes',
-    title: 'a change that was refused is none',
-    given: 'C[u]',
-    send: [g.wants(g.wrongField('1'))],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-  },
-  {
     rule: 'format-changes',
     title: 'changed files are formatted',
     given: 'H[c]',
     send: [g.hookDone({ changedFiles: ['a.ts'] })],
     state: 'H[f]',
     does: ['RunHook RunningAutoformatters 1'],
-  },
-  {
-    rule: 'format-changes',
-    title: 'new commits are shown and formatted',
-    given: 'H[c]',
-    send: [g.hookDone({ commits: g.commits(2) })],
-    state: 'H[f]',
-    does: ['RunHook RunningAutoformatters 1'],
-    shows: ['DisplayNotice commits'],
   },
   {
     rule: 'auto-commit',
@@ -110,14 +83,6 @@ check([
     state: 'H[a]',
     does: ['RunHook AutoCommitting 1'],
     shows: ['DisplayWarning hook'],
-  },
-  {
-    rule: 'hook-effects',
-    title: 'a phase that prepared an effect is given it again after a crash',
-    given: 'H[f]',
-    send: [g.prepares(), g.prepares(), g.resumed],
-    state: 'H[f]',
-    does: ['RunHook RunningAutoformatters 1 after file file'],
   },
   {
     rule: 'hook-effects',
@@ -167,6 +132,14 @@ check([
     send: [g.hookDone({ dirty: true })],
     state: 'C[t]',
     does: ['SendLlmRequest'],
+  },
+  {
+    rule: 'format-changes',
+    title: 'a commit is shown by the first eight letters of its hash',
+    given: 'H[c]',
+    send: [g.hookDone({ commits: [{ hash: '0123456789abcdef', subject: 'one' }] })],
+    state: 'H[f]',
+    shows: ['DisplayNotice commits: new commit 01234567 one'],
   },
 ]);
 

@@ -16,15 +16,6 @@ const holding = () => {
 check([
   {
     rule: 'stale-events',
-    title: 'the failure of an old request changes nothing but usage',
-    given: 'Er',
-    send: [g.rings(), g.fails({ requestId: 'req-1', usage: g.usage(0.5) })],
-    state: 'C[u] 2',
-    quiet: true,
-    also: (walker) => assert.equal(spentBy(walker), 0.5),
-  },
-  {
-    rule: 'stale-events',
     title: 'another timer does not end the wait for a retry',
     given: 'Er',
     send: [g.rings('timer-9')],
@@ -110,27 +101,6 @@ check([
     send: [g.input('hi')],
     state: 'C[u]',
     does: ['SendLlmRequest', 'ScheduleTimer 60000'],
-  },
-  {
-    rule: 'back-to-the-user',
-    title: 'the end of a turn cancels its time limit',
-    given: 'C[u]',
-    settings: { limits: { timeMs: 60_000 } },
-    send: [g.says('yo')],
-    state: 'W(endOfTurn answer)',
-    does: ['CancelTimer'],
-  },
-  {
-    rule: 'begin-turn',
-    title: 'input over the limit of tokens is held',
-    given: 'C[u]',
-    settings: { limits: { tokens: 5 }, autoRearm: 'off' },
-    send: [g.says('yo'), g.input('more')],
-    state: 'W(budget tokens)',
-    does: [],
-    shows: ['DisplayNotice'],
-    talk: [u('hi'), a('yo')],
-    queue: ['more'],
   },
   {
     rule: 'compact-on-request',

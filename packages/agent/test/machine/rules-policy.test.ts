@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
-import { a, bad, good, u, use } from '../../../../test/kit/agent/shown.js';
+import { a, bad, u, use } from '../../../../test/kit/agent/shown.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
 import type { Call } from '../../src/machine/call.js';
 import type { Event } from '../../src/machine/event.js';
@@ -16,17 +16,6 @@ import { presetRules } from '../../src/policy/presets.js';
 
 const { edit, grep } = g;
 const careful: SettingsPatch = { rules: presetRules.careful };
-const planning: SettingsPatch = {
-  ...({ preset: 'plan', rules: presetRules.plan, sandbox: 'read-only' } as const),
-};
-const asking = (callId: string, asks: 'question' | 'plan'): JudgedCall => {
-  const call = grep(callId);
-  return { ...call, traits: { ...call.traits, asks } };
-};
-const elsewhere = (call: JudgedCall): JudgedCall => ({
-  ...call,
-  facts: { ...call.facts, shape: 'edit b.ts' },
-});
 const commandCall = (
   callId: string,
   words: readonly string[],
@@ -45,42 +34,8 @@ const commandCall = (
   },
 });
 const fencedCareful: SettingsPatch = { ...careful, sandbox: 'workspace' };
-const asked = [u('hi'), a(use('1'), use('2'))];
 
 check([
-  {
-    rule: 'settings-change',
-    title: 'a revoked permission asks again',
-    given: 'C[u]',
-    settings: careful,
-    send: [
-      g.wants(edit('1')),
-      g.allows('1', 'session'),
-      g.started('1'),
-      (state) => ({
-        type: 'SettingsChanged',
-        at: g.NOW,
-        patch: {},
-        grants: state.session.grants.slice(1),
-      }),
-      g.ended('1'),
-      g.hookDone(),
-      g.hookDone(),
-      g.wants(edit('2')),
-    ],
-    state: 'X',
-    calls: '2 awaitingApproval',
-  },
-  {
-    rule: 'calls-that-never-run',
-    title: 'a call that the policy denies is answered with the reason',
-    given: 'C[u]',
-    settings: { rules: presetRules.plan },
-    send: [g.wants(edit('1'))],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    talk: [u('hi'), a(use('1')), u(bad('1', /the preset plan only reads/))],
-  },
   {
     rule: 'calls-that-never-run',
     title: 'a call without a matching rule is denied',
@@ -121,28 +76,6 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1'))],
   },
   {
-    rule: 'ask-before-call',
-    title: 'before it stops, headless, the calls beside it end; then neither hook nor request',
-    given: 'C[u]',
-    settings: { ...careful, onAsk: 'stop', hooks: 'always' },
-    send: [g.wants(grep('1'), edit('2')), g.ended('1')],
-    state: 'W(cancelled approval)',
-    does: [],
-    shows: ['DisplayNotice', 'PromptForInput'],
-    path: 'X Cancelled W',
-    talk: [...asked, u(good('1'), bad('2'))],
-  },
-  {
-    rule: 'answered-approval',
-    title: 'a call that the user refuses is answered with the reason',
-    given: 'C[u]',
-    settings: careful,
-    send: [g.wants(edit('1')), g.denies('1', 'not this file')],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    talk: [u('hi'), a(use('1')), u(bad('1', /refused by user[\s\S]*not this file/i))],
-  },
-  {
     rule: 'answered-approval',
     title: 'allowing once does not cover the next call',
     given: 'C[u]',
@@ -151,66 +84,6 @@ check([
     state: 'X',
     calls: '1 starting, 2 awaitingApproval',
     does: ['ExecuteTools 1'],
-  },
-  {
-    rule: 'answered-approval',
-    title: 'allowing a shape covers awaiting calls of this shape only',
-    given: 'C[u]',
-    settings: careful,
-    send: [g.wants(edit('1'), edit('2'), elsewhere(edit('3'))), g.allows('1', 'shape')],
-    state: 'X',
-    calls: '1 starting, 2 queued, 3 awaitingApproval',
-    does: ['ExecuteTools 1', 'WithdrawApproval 2'],
-    also: (walker) =>
-      assert.deepEqual(walker.state().session.grants, [
-        { scope: 'shape', tool: 'edit', shape: 'edit a.ts' },
-      ]),
-  },
-  {
-    rule: 'answered-question',
-    title: 'no preset and no grant answers a question',
-    given: 'C[u]',
-    settings: { preset: 'full', rules: presetRules.full },
-    send: [g.wants(asking('1', 'question'))],
-    state: 'X',
-    calls: '1 awaitingApproval',
-    does: ['RequestApproval 1'],
-  },
-  {
-    rule: 'answered-question',
-    title: 'words are no yes to a call that asks nothing',
-    given: 'C[u]',
-    settings: careful,
-    send: [g.wants(edit('1')), g.replies('1', 'yes')],
-    state: 'X',
-    calls: '1 awaitingApproval',
-    quiet: true,
-  },
-  {
-    rule: 'answered-question',
-    title: 'a plan that is accepted goes on with careful where no preset was before',
-    given: 'C[u]',
-    settings: planning,
-    send: [g.wants(asking('1', 'plan')), g.allows('1', 'session')],
-    state: 'X',
-    calls: '1 starting',
-    does: ['ExecuteTools 1'],
-    also: (walker) => {
-      const { settings, grants } = walker.state().session;
-      assert.deepEqual(grants, []);
-      assert.deepEqual(settings.rules, presetRules.careful);
-      assert.equal(settings.preset, 'careful');
-    },
-  },
-  {
-    rule: 'answered-question',
-    title: 'a plan that is sent back leaves everything as it was',
-    given: 'C[u]',
-    settings: { ...planning, presetBefore: 'auto' },
-    send: [g.wants(asking('1', 'plan')), g.denies('1', 'smaller')],
-    state: 'C[t]',
-    does: ['SendLlmRequest'],
-    also: (walker) => assert.equal(walker.state().session.settings.preset, 'plan'),
   },
   {
     rule: 'answered-approval',

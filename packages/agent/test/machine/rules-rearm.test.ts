@@ -37,19 +37,6 @@ check([
   },
   {
     rule: 'limit-raises-itself',
-    title: 'by what was set, not by what the user raised it to',
-    given: 'C[u]',
-    settings: { limits: { usd: 1 } },
-    send: [g.approve('usd', 5), dear('1', 6)],
-    state: 'W(budget usd)',
-    also: left(
-      { usd: 7 },
-      'stopped: $6.00 of $5.00 used',
-      'the limit was raised to $7.00 by itself (autoRearm)',
-    ),
-  },
-  {
-    rule: 'limit-raises-itself',
     title: 'at the end of a turn, too',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },

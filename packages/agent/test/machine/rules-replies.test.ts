@@ -138,4 +138,12 @@ check([
     state: 'W(endOfTurn refused)',
     shows: [`DisplayWarning refused: ${words}`],
   })),
+  {
+    rule: 'cut-reply',
+    title: 'an answer ends the series of cut replies',
+    given: 'C[u]',
+    send: [g.completed({ calls: [edit('1')], stopReason: 'maxTokens' }), g.says('yo')],
+    state: 'W(endOfTurn answer)',
+    also: (walker) => assert.equal(walker.state().session.turn.truncations, 0),
+  },
 ]);

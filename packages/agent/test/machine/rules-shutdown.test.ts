@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check, type Row, spentBy } from '../../../../test/kit/agent/rows.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
-import { a, bad, good, note, u, use } from '../../../../test/kit/agent/shown.js';
+import { a, bad, note, u, use } from '../../../../test/kit/agent/shown.js';
 import { bring, type Walker } from '../../../../test/kit/agent/walker.js';
 import type { CallOutcome } from '../../src/machine/call.js';
 import { messagesOf } from '../../src/machine/conversation.js';
@@ -32,53 +32,6 @@ const draining = (patch: SettingsPatch = {}) => {
 };
 
 check([
-  {
-    rule: 'shutdown',
-    title: 'shutdown keeps what was streamed',
-    given: 'C[u]',
-    settings: TIMED,
-    send: [g.delta('half'), g.shutdown],
-    state: 'Z',
-    does: ['AbortLlmRequest', 'CancelTimer', 'Shutdown'],
-    talk: [u('hi'), a('half')],
-  },
-  {
-    rule: 'shutdown',
-    title: 'shutdown withdraws approvals',
-    given: 'C[u]',
-    settings: { rules: presetRules.careful },
-    send: [g.wants(edit('1'), grep('2')), g.shutdown],
-    state: 'Z',
-    does: ['WithdrawApproval 1', 'Shutdown'],
-    talk: [...asked, u(bad('1', /not run.*session closed/i), bad('2', /not run.*session closed/i))],
-  },
-  {
-    rule: 'shutdown',
-    title: 'shutdown tells what became of calls that were stopped for it',
-    given: 'C[u]',
-    send: [
-      g.wants(grep('1'), grep('2'), grep('3'), grep('4')),
-      ...[g.started('1'), g.started('2'), g.started('3')],
-      shutdownWith([
-        ['1', { status: 'ok', text: 'edited' }],
-        ['2', { status: 'cancelled', ran: 'no', text: 'before it had run' }],
-        ['3', { status: 'cancelled', text: 'half' }],
-        ['4', { status: 'ok', text: 'of an older batch' }, 'batch-0'],
-      ]),
-    ],
-    state: 'Z',
-    does: ['CancelTools 1,2,3,4 force', 'Shutdown'],
-    talk: [
-      u('hi'),
-      a(use('1'), use('2'), use('3'), use('4')),
-      u(
-        good('1', 'edited'),
-        bad('2', 'not run: session closed'),
-        bad('3', 'interrupted while running, effects unknown\nhalf'),
-        bad('4', 'not run: session closed'),
-      ),
-    ],
-  },
   {
     rule: 'after-shutdown',
     title: 'usage that comes after the end counts',
@@ -175,15 +128,6 @@ check([
       },
     ];
   }),
-  {
-    rule: 'resume-rest',
-    title: 'Resumed leaves a waiting session as it is',
-    given: 'W',
-    send: [g.resumed],
-    state: 'W(start)',
-    does: [],
-    shows: ['PromptForInput'],
-  },
   ...(['W', 'C[u]', 'X', 'H[c]'] as const).map((given) => ({
     rule: 'open-again' as const,
     title: `a Resumed of an older epoch in ${given} starts nothing again`,

@@ -1,8 +1,6 @@
-import assert from 'node:assert/strict';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import { bring, type Walker } from '../../../../test/kit/agent/walker.js';
-import type { Usage } from '../../src/machine/settings.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 
 // rules.md#limit-before-request, rules.md#limit-before-call: nothing is bought at a limit of the session,
@@ -15,17 +13,6 @@ const explore = (callId: string): JudgedCall => {
   const call = g.grep(callId);
   return { ...call, tool: 'explore', traits: { ...call.traits, spends: 'yes' } };
 };
-const explored =
-  (callId: string, costUsd: number): g.Given =>
-  (state) => ({
-    type: 'ToolCompleted',
-    at: g.NOW,
-    batchId: state.name === 'ExecutingTools' ? state.batchId : 'batch-1',
-    callId,
-    outcome: { status: 'ok', text: 'found', usage: g.usage(costUsd) },
-  });
-
-const retry = (spent: Usage): readonly g.Given[] => [g.fails({ usage: spent }), g.retryNow];
 
 const longResults = (): Walker => {
   const walker = bring('C[u]', ONE_DOLLAR);
@@ -36,23 +23,6 @@ const longResults = (): Walker => {
 const stops = { state: 'W(budget usd)', does: [], shows: ['DisplayNotice budget: stopped'] };
 
 check([
-  {
-    rule: 'limit-before-request',
-    title: 'a retry at the limit',
-    given: 'C[u]',
-    settings: ONE_DOLLAR,
-    send: retry(dear),
-    ...stops,
-    does: ['CancelTimer'],
-  },
-  {
-    rule: 'limit-before-request',
-    title: 'a request after a summary that was dear',
-    given: 'K[m]',
-    settings: ONE_DOLLAR,
-    send: [g.compacts(dear)],
-    ...stops,
-  },
   {
     rule: 'limit-before-request',
     title: 'a summary for an overflow',
@@ -68,26 +38,9 @@ check([
     send: [g.fails({ kind: 'contextOverflow', retryable: false, usage: dear })],
     ...stops,
   },
-  {
-    rule: 'limit-before-request',
-    title: 'a request that would be sent again after a crash',
-    given: 'C[t]',
-    settings: ONE_DOLLAR,
-    send: [g.reports('req-2', dear), g.resumed],
-    ...stops,
-  },
 ]);
 
 check([
-  {
-    rule: 'limit-before-call',
-    title: 'the limit is looked at when a call starts, not only when it enters the batch',
-    given: 'C[u]',
-    settings: ONE_DOLLAR,
-    send: [g.wants(explore('1'), explore('2'), explore('3'), g.grep('4')), explored('1', 2)],
-    state: 'W(budget usd)',
-    also: (walker) => assert.equal(walker.state().session.usage.costUsd, 2),
-  },
   {
     rule: 'limit-before-call',
     title: 'under a limit one call spends at a time',

@@ -3,17 +3,12 @@ import { check } from '../../../../test/kit/agent/rows.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
 import { a, bad, good, u, use } from '../../../../test/kit/agent/shown.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
-import type { JudgedCall } from '../../src/policy/judged-call.js';
 import { presetRules } from '../../src/policy/presets.js';
 
 // Order, ends and cancels of calls: corners that cases-tools.test.ts leaves out.
 
 const { edit, grep } = g;
 const careful: SettingsPatch = { rules: presetRules.careful };
-const alone = (call: JudgedCall): JudgedCall => ({
-  ...call,
-  traits: { ...call.traits, parallelSafe: false },
-});
 const asked = [u('hi'), a(use('1'), use('2'))];
 /** 1 and 2 run, 1 was asked to stop. */
 const stopping = () => {
@@ -40,31 +35,12 @@ check([
   },
   {
     rule: 'decide-again-at-start',
-    title: 'a rule that asks does not ask again about a call that the user has allowed',
-    given: 'C[u]',
-    settings: careful,
-    send: [g.wants(edit('1'), edit('2')), g.allows('1'), g.allows('2'), g.ended('1')],
-    state: 'X',
-    calls: '1 ok, 2 starting',
-    does: ['ExecuteTools 2'],
-  },
-  {
-    rule: 'decide-again-at-start',
     title: 'the policy is asked again when a queued call would start',
     given: 'X',
     send: [g.change({ rules: presetRules.careful }), g.ended('1')],
     state: 'X',
     calls: '1 ok, 2 awaitingApproval',
     does: ['RequestApproval 2'],
-  },
-  {
-    rule: 'call-order',
-    title: 'a read that is not safe beside others runs alone',
-    given: 'C[u]',
-    send: [g.wants(alone(grep('1')), grep('2'))],
-    state: 'X',
-    calls: '1 starting, 2 queued',
-    does: ['ExecuteTools 1'],
   },
   {
     rule: 'call-runs',
@@ -92,27 +68,11 @@ check([
   },
   {
     rule: 'first-outcome-wins',
-    title: 'a queued call cannot have ended',
-    given: 'X',
-    send: [g.ended('2')],
-    state: 'X',
-    quiet: true,
-  },
-  {
-    rule: 'first-outcome-wins',
     title: 'an unknown call cannot have ended',
     given: 'X',
     send: [g.ended('9')],
     state: 'X',
     quiet: true,
-  },
-  {
-    rule: 'cancel-one-call',
-    title: 'each call has a grace of its own',
-    given: stopping,
-    send: [g.cancelTool('2'), g.rings('timer-2')],
-    state: 'X',
-    does: ['CancelTools 2 force'],
   },
   {
     rule: 'cancel-one-call',
@@ -129,17 +89,6 @@ check([
     send: [g.cancelTool('1'), g.cancelTool('1')],
     state: 'X',
     does: ['CancelTools 1 force', 'CancelTimer', 'ExecuteTools 2'],
-  },
-  {
-    rule: 'tools-failed',
-    title: 'when the tools fail as a whole every call is answered and the turn ends',
-    given: 'X',
-    send: [g.toolsFail],
-    state: 'W(error tools)',
-    does: ['CancelTools 1 force'],
-    shows: [/^DisplayError .*the runner is gone/],
-    path: 'X Failed W',
-    talk: [...asked, u(bad('1'), bad('2'))],
   },
   {
     rule: 'tools-failed',

@@ -25,20 +25,26 @@ const warns =
 check([
   {
     rule: 'limit-warning',
-    title: 'the warning comes at the share itself',
-    given: 'C[u]',
-    settings: { limits: { usd: 1 } },
-    send: round('1', 0.8),
-    state: 'C[t]',
-    also: warns('$0.8000 of $1.00 used'),
-  },
-  {
-    rule: 'limit-warning',
     title: 'the user is warned again about a limit that was raised',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },
     send: [...round('1', 0.85), g.approve('usd', 2), ...round('2', 0.85)],
     state: 'C[t]',
     also: warns('$1.70 of $2.00 used'),
+  },
+  {
+    rule: 'limit-warning',
+    title:
+      'in the next turn the user is warned again of what is counted per turn, not of what is counted per session',
+    given: 'C[u]',
+    settings: { budgetWarnRatio: 0.5, limits: { usd: 1, tokens: 100, rounds: 2 } },
+    send: [
+      ...round('1', 0.6, 60),
+      g.says('yo', g.usage(0, 1)),
+      g.input('more'),
+      ...round('2', 0.01, 4),
+    ],
+    state: 'C[t]',
+    also: warns('1 of 2 rounds used'),
   },
 ]);

@@ -1,3 +1,4 @@
+import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';

@@ -1,3 +1,4 @@
+import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';

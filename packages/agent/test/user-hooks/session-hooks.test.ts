@@ -221,7 +221,7 @@ test('half a character in a text of a hook never reaches a provider, which would
   const [cutThere] = await run([
     { name: 'x', on: 'before-tool', run: () => ({ note: `${note}more` }) },
   ]);
-  assert.equal(cutThere?.note, `${'x'.repeat(3_999)}\ufffd…`);
+  assert.equal(cutThere?.note, `${'x'.repeat(3_999)}…`);
   const [lying] = await run([
     { name: 'x', on: 'before-tool', run: () => ({ decision: 'deny', reason: 'a\ud83db' }) },
   ]);

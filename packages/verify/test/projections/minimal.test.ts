@@ -3,28 +3,25 @@ import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
 import { minimal } from '../../src/projections/seed-minimal.js';
-import {
-  ALL_DONE,
-  callAndRetry,
-  failsTimes,
-  GIVES_UP,
-  shutdowns,
-  twoReads,
-} from './minimal-rows.js';
-import { checkTable, play } from './projected.js';
+import { check, play } from './projected.js';
 import { delaysOf, sentBy } from './retries.js';
 
-/** Seed 000 row by row. */
+/** Seed 000: its names, its arrows, its retries. */
 
-checkTable(minimal, [
-  ...callAndRetry,
-  ...shutdowns,
+const GIVES_UP = 'CallingLlm --LlmError--> WaitingForUserInput / DisplayError';
+
+/** Fails four times: the retries are used up. */
+const FOUR_TIMES = [g.fails(), g.rings(), g.fails(), g.rings(), g.fails(), g.rings(), g.fails()];
+
+check(minimal, [
   {
-    edge: 'ExecutingTools/ToolCompleted/CallingLlm',
+    title: 'text that was streamed was shown, a reply without calls ends the turn',
     given: 'C[u]',
-    send: [twoReads, g.ended('2'), g.ended('1')],
-    then: [ALL_DONE],
-    does: ['SendLlmRequest'],
+    send: [g.delta('yo'), g.says('yo')],
+    then: [
+      'CallingLlm --LlmCompleted--> ProcessingLlmResponse',
+      'ProcessingLlmResponse --> WaitingForUserInput / DisplayText',
+    ],
   },
 ]);
 
@@ -78,9 +75,9 @@ test('seed 000: six states, six events, eight actions, and the arrows of its dia
 
 test('seed 000: three retries after 1 s, 2 s and 3 s, four attempts, then the error is shown', () => {
   const walker = bring('C[u]', minimal.settings);
-  walker.send(...failsTimes(4));
+  walker.send(...FOUR_TIMES);
   assert.deepEqual(delaysOf(walker), [1_000, 2_000, 3_000]);
   assert.equal(sentBy(walker), 4);
-  const { steps } = play(minimal, { given: 'C[u]', send: failsTimes(4), then: [GIVES_UP] });
+  const { steps } = play(minimal, { given: 'C[u]', send: FOUR_TIMES, then: [GIVES_UP] });
   assert.equal(steps.length, 1);
 });

@@ -77,26 +77,3 @@ export const play = (view: Projection, row: Omit<Row, 'title'>): Seen => {
 export const check = (view: Projection, rows: readonly Row[]): void => {
   for (const row of rows) test(`${view.name}: ${row.title}`, () => void play(view, row));
 };
-
-/** A row of a seed's table by its id, with a run of our machine whose last event takes it. */
-export type TableRow = Omit<Row, 'title'> & { readonly edge: string };
-
-/** Each row of the seed's table is a test; none is left out, none is there twice. */
-export const checkTable = (view: Projection, rows: readonly TableRow[]): void => {
-  const seeds = view.seeds.join(' and ');
-  test(`${view.name}: every row of the table of seed ${seeds} has a run, or a reason`, () => {
-    const known = view.edges.map(({ id }) => id).filter((id) => view.unreached[id] === undefined);
-    assert.deepEqual(rows.map(({ edge }) => edge).toSorted(), known.toSorted());
-  });
-  for (const row of rows) {
-    const edge = view.edges.find(({ id }) => id === row.edge);
-    const when = edge === undefined || edge.when === '' ? '' : ` (${edge.when})`;
-    test(`seed ${seeds}, ${view.name}: ${edge === undefined ? row.edge : lineOf(edge)}${when}`, () => {
-      const { steps } = play(view, row);
-      assert.ok(
-        steps.some((step) => step.edge === edge),
-        `${row.edge} was not taken`,
-      );
-    });
-  }
-};

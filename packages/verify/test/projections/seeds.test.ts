@@ -10,8 +10,11 @@ import { loom } from '../../src/projections/seed-loom.js';
 import { minimal, minimalHead } from '../../src/projections/seed-minimal.js';
 import { sketch } from '../../src/projections/seed-sketch.js';
 import { tools } from '../../src/projections/seed-tools-mode.js';
-import { failsTimes } from './minimal-rows.js';
 import { delaysOf, sentBy } from './retries.js';
+
+/** So many retries that fail. */
+const failsAgain = (times: number): readonly g.Given[] =>
+  Array.from({ length: times }, () => [g.rings(), g.fails()]).flat();
 
 /**
  * What the texts of the seeds say of their machines, and what their settings make of ours, whatever was set before: a
@@ -107,7 +110,7 @@ for (const view of [minimal, loom]) {
 test('seed 000: "Max retries: 3", after "1s, 2s, 3s"', () => {
   for (const view of [minimal, minimalHead]) {
     const walker = asked(view);
-    walker.send(g.fails({ jitter: 1 }), ...failsTimes(4).slice(1));
+    walker.send(g.fails({ jitter: 1 }), ...failsAgain(3));
     assert.deepEqual(delaysOf(walker), [1_000, 2_000, 3_000]);
     assert.equal(walker.state().name, 'WaitingForUserInput');
   }
@@ -115,7 +118,7 @@ test('seed 000: "Max retries: 3", after "1s, 2s, 3s"', () => {
 
 test('seeds 001 and 002: two retries; when is left to the caller, ours waits 1 s and 2 s', () => {
   const walker = asked(loom);
-  walker.send(g.fails({ jitter: 1 }), ...failsTimes(3).slice(1));
+  walker.send(g.fails({ jitter: 1 }), ...failsAgain(2));
   assert.deepEqual(delaysOf(walker), [1_000, 2_000]);
   assert.equal(walker.state().name, 'WaitingForUserInput');
 });
