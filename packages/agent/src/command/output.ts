@@ -115,13 +115,13 @@ const CHANGES_LINE = new RegExp(`${MOVES_BACK.source}|[${ERASED.join('')}]`);
 
 /** The text as a terminal shows it: without escapes, and of each line what was not overwritten. */
 const asShown = (text: string): string => {
-  if (!MOVES_BACK.test(text)) return withoutEscapes(text);
-  const marked = text.replace(ERASES, (_, which: string) => ERASED[Number(which)] ?? '');
-  return withoutEscapes(marked).split('\n').map(lineAsShown).join('\n');
+  const movesBack = MOVES_BACK.test(text);
+  const marked = movesBack
+    ? text.replace(ERASES, (_, which: string) => ERASED[Number(which)] ?? '')
+    : text;
+  const plain = marked.includes('\u001b') ? stripVTControlCharacters(marked) : marked;
+  return movesBack ? plain.split('\n').map(lineAsShown).join('\n') : plain;
 };
-
-const withoutEscapes = (text: string): string =>
-  text.includes('\u001b') ? stripVTControlCharacters(text) : text;
 
 /** A progress bar returns to the start of its line and writes over it: its last state stays. */
 const lineAsShown = (line: string): string => {

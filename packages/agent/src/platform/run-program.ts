@@ -10,7 +10,7 @@
 import type { ChildProcessByStdio } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { ProgramPath } from './find-program.js';
-import { atExit, guardPipe, noteRunning, startProgram } from './start-program.js';
+import { atExit, awaited, guardPipe, startProgram } from './start-program.js';
 
 /**
  * `missing`: it can't be started. `stopped`: the caller's signal. `late`: the deadline passed.
@@ -144,7 +144,7 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
       return;
     }
     const child = start(request);
-    noteRunning(child, title);
+    awaited.set(child, title);
     const guard = guardPipe(child, {
       isGuarded: request.isGuarded === true,
       descriptors: request.descriptors ?? [],
@@ -171,6 +171,7 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
     const deadline = setTimeout(() => end('late'), request.deadlineMs);
     signal.addEventListener('abort', stop, { once: true });
     const settle = (): void => {
+      awaited.delete(child);
       clearTimeout(deadline);
       signal.removeEventListener('abort', stop);
       release();

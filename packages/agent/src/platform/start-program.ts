@@ -75,18 +75,8 @@ const withStreams = (child: ChildProcess, { stdio }: Omit<SpawnOptions, 'shell'>
   return Object.assign(child, { stdio: streams, stdin, stdout, stderr });
 };
 
-/** The programs that run now, for words about what Pawl waits for. */
-const running = new Map<ChildProcess, string>();
-
-/** `name`: for people, who know no shell that only starts another program. */
-export const noteRunning = (child: ChildProcess, name: string): void => {
-  running.set(child, name);
-  const forget = (): void => void running.delete(child);
-  child.once('exit', forget).once('error', forget);
-};
-
-/** Names of the programs that this one has started and that run, the last started first. */
-export const runningPrograms = (): readonly string[] => [...running.values()].reverse();
+/** Names of the programs whose answer Pawl waits for, by their processes. */
+export const awaited = new Map<ChildProcess, string>();
 
 /**
  * Like `spawn` of node:child_process, but every failure to start is an `error` event of the child.
@@ -96,10 +86,11 @@ export const startProgram: StartProgram = (
   words: readonly string[],
   options: Omit<SpawnOptions, 'shell'>,
 ) => {
-  const child = withStreams(spawn(program, words, { ...options, shell: false }), options);
-  noteRunning(child, path.basename(program));
   // The streams depend on `options`, as the overloads above declare.
-  return child as ChildProcessByStdio<null, Readable, Readable>;
+  return withStreams(
+    spawn(program, words, { ...options, shell: false }),
+    options,
+  ) as ChildProcessByStdio<null, Readable, Readable>;
 };
 
 // ---- A question to a program ----
@@ -155,13 +146,14 @@ export const askProgram = (
     };
     const child = execFile(program, words, options, (error, output, errors) => {
       release();
+      awaited.delete(child);
       if (error === null) return resolve({ code: 0, output, errors, fault: null });
       if (typeof error.code === 'string' && NOT_STARTED.has(error.code)) return resolve(null);
       const code = typeof error.code === 'number' ? error.code : 1;
       resolve({ code, output, errors, fault: error.message });
     });
     const release = atExit(() => void child.kill('SIGKILL')); // it changes nothing
-    noteRunning(child, title);
+    awaited.set(child, title);
   });
 
 /** Like `askProgram`, but blocks until the program has ended. */

@@ -187,7 +187,8 @@ export type JudgedCall = {
 const TITLE_CHARACTERS_MAX = 300;
 
 /** A title as it is journaled. */
-export const shortTitle = (title: string): string => cut(title, TITLE_CHARACTERS_MAX);
+export const shortTitle = (title: string): string =>
+  title.length <= TITLE_CHARACTERS_MAX ? title : cut(title, TITLE_CHARACTERS_MAX);
 
 /**
  * For a tool that gives no title, and for calls of older journals: the command, or the first text

@@ -119,12 +119,10 @@ const UNATTENDED: readonly (readonly [asked: RegExp, denied: string])[] = [
 /** Who may do what, as far as somebody can be asked. */
 const permissionTexts = ({ preset, sandbox, unattended }: InstructionFacts): string => {
   const commands = (sandbox === 'off' ? withoutSandbox[preset] : undefined) ?? sandboxes[sandbox];
-  const texts = [permissions[preset], commands];
-  return (unattended ? texts.map(denyQuestions) : texts).join(' ');
+  let text = `${permissions[preset]} ${commands}`;
+  if (unattended) for (const [asked, denied] of UNATTENDED) text = text.replace(asked, denied);
+  return text;
 };
-
-const denyQuestions = (text: string): string =>
-  UNATTENDED.reduce((changed, [asked, denied]) => changed.replace(asked, denied), text);
 
 /** The text in one line: a name with a line break can't pretend to be an instruction. */
 const oneLine = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');

@@ -60,9 +60,10 @@ export const commandOutcome = (
   signal: AbortSignal,
 ): ToolOutcome => {
   const { how, notes, durationMs } = end;
+  const { unattended = false } = place;
   const shown = showOutput(output);
   const show = (line: string, more: readonly string[]): string =>
-    [shown, `[${line}]`, ...advisable(more, place)].join('\n');
+    [shown, `[${line}]`, ...(unattended ? more.map(withoutAsking) : more)].join('\n');
   const droppedBytes = output.droppedBytes();
   const common = { isLog: true, ...(droppedBytes === 0 ? {} : { droppedBytes }) } as const;
   const stopped = whyStopped(end, signal);
@@ -164,16 +165,9 @@ const ASKING: readonly (readonly [advice: RegExp, instead: string])[] = [
   ],
 ];
 
-/** Our own lines below an output, with advice that can be followed. */
-const advisable = (
-  lines: readonly string[],
-  { unattended = false }: RunPlace,
-): readonly string[] =>
-  unattended
-    ? lines.map((line) =>
-        ASKING.reduce((changed, [advice, instead]) => changed.replace(advice, instead), line),
-      )
-    : lines;
+/** One of our own lines below an output, for a model whose user can't be asked. */
+const withoutAsking = (line: string): string =>
+  ASKING.reduce((changed, [advice, instead]) => changed.replace(advice, instead), line);
 
 /**
  * Lines below the output of a command that ended by itself: a sandbox hint, leftover processes,
@@ -208,16 +202,16 @@ export const createJob = (jobId: string, command: Command, place: RunPlace): Job
     end = ended;
   });
   const { output } = command;
+  const linesBelow = (ended: CommandEnd): readonly string[] => {
+    const lines = endLines(output, ended, place);
+    return place.unattended === true ? lines.map(withoutAsking) : lines;
+  };
   return {
     jobId,
     command: place.command,
     status: () => (end === undefined ? 'running' : describeEnd(end)),
     droppedBytes: () => output.droppedBytes(),
-    output: () =>
-      [
-        showOutput(output),
-        ...(end === undefined ? [] : advisable(endLines(output, end, place), place)),
-      ].join('\n'),
+    output: () => [showOutput(output), ...(end === undefined ? [] : linesBelow(end))].join('\n'),
     kill: async () => {
       command.kill();
       await command.ended;

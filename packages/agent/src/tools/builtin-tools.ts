@@ -9,7 +9,6 @@ import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecove
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { readUserPlaces } from '../secrets/user-places.js';
 import { createBashTool, type MovedFiles } from './bash.js';
-import { withSyntaxCheck } from './check-syntax.js';
 import { editTool } from './edit.js';
 import { createFetchTool } from './fetch.js';
 import { withAllowedWrites } from './file-change.js';
@@ -82,13 +81,9 @@ export const builtinTools = ({
   listTool,
   findTool,
   searchTool,
-  // asks about protected files such as git hooks, and tells the sandbox which ones were allowed
-  ...[editTool, writeTool].map((tool) =>
-    withSyntaxCheck(withAllowedWrites(tool, sandbox, environment, userPlaces), {
-      sandbox,
-      environment,
-    }),
-  ),
+  // ask about protected files such as git hooks, and check the syntax of what they wrote
+  withAllowedWrites(editTool, sandbox, environment, userPlaces),
+  withAllowedWrites(writeTool, sandbox, environment, userPlaces),
   commandTool({ environment, sandbox, findLosses, findDiscarded, askGit, movedFiles }),
   todoTool,
   createFetchTool(environment),

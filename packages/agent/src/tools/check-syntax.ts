@@ -6,8 +6,8 @@
  * 2. Nothing is said of a file that is fine, that was not readable before in the same way (a
  *    template, a dialect), or that can't be checked: a call never fails by it.
  *
- * From top to bottom: data; Python; and `withSyntaxCheck`, which adds the finding to the result of
- * a call. JavaScript is in script-syntax.ts.
+ * From top to bottom: data; Python; and `noteSyntax`, which adds the finding to the result of a
+ * call. JavaScript is in script-syntax.ts.
  */
 
 import path from 'node:path';
@@ -16,8 +16,8 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { findProgram, type ProgramPath } from '../platform/find-program.js';
 import { runProgram } from '../platform/run-program.js';
 import { cut } from '../platform/text.js';
-import type { Tool, ToolContext } from '../ports/tool.js';
-import { showPath, withParts } from './define-tool.js';
+import type { ToolContext, ToolOutcome } from '../ports/tool.js';
+import { showPath } from './define-tool.js';
 import { decodeFile, editableText, loadFile } from './files.js';
 
 /** What is wrong with a text, in one line; null if nothing is. Rejects if that can't be said. */
@@ -193,18 +193,18 @@ const findFault = async (
   return earlier !== null && wordsOf(earlier) === wordsOf(finding) ? null : finding;
 };
 
-/** Adds to a tool that writes files what is wrong with the syntax of what it wrote. */
-export const withSyntaxCheck = (tool: Tool, options: SyntaxCheckOptions): Tool =>
-  withParts(tool, {
-    async run(input, context) {
-      const outcome = await tool.run(input, context);
-      const [real] = context.paths;
-      if (outcome.status !== 'ok' || real === undefined) return outcome;
-      // a check that can't be made says nothing: the file is written
-      const finding = await findFault(real, options, context).catch(() => null);
-      if (finding === null) return outcome;
-      const shown = showPath(real, context.workspace);
-      const line = `[${shown} has a syntax error: ${cut(finding, FINDING_CHARACTERS_MAX)}]`;
-      return { ...outcome, text: `${outcome.text}\n${line}` };
-    },
-  });
+/** The outcome of a call that wrote a file, with what is wrong with the syntax of that. */
+export const noteSyntax = async (
+  outcome: ToolOutcome,
+  options: SyntaxCheckOptions,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const [real] = context.paths;
+  if (outcome.status !== 'ok' || real === undefined) return outcome;
+  // a check that can't be made says nothing: the file is written
+  const finding = await findFault(real, options, context).catch(() => null);
+  if (finding === null) return outcome;
+  const shown = showPath(real, context.workspace);
+  const line = `[${shown} has a syntax error: ${cut(finding, FINDING_CHARACTERS_MAX)}]`;
+  return { ...outcome, text: `${outcome.text}\n${line}` };
+};

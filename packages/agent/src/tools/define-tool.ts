@@ -400,13 +400,6 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
   };
 };
 
-/** A tool with other parts. A spread would evaluate the schema, which is created on first use. */
-export const withParts = (tool: Tool, parts: Partial<Pick<Tool, 'judge' | 'run'>>): Tool => {
-  const all = { ...Object.getOwnPropertyDescriptors(tool) };
-  const replaced = Object.getOwnPropertyDescriptors(parts);
-  return Object.defineProperties({}, { ...all, ...replaced }) as Tool; // all parts of a Tool
-};
-
 /** The schema of a whole number between two bounds. */
 export const wholeNumber = (least: number, most: number, description: string) =>
   v.pipe(

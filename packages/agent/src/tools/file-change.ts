@@ -29,7 +29,7 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../ports/tool.js';
-import { showPath, withParts } from './define-tool.js';
+import { showPath } from './define-tool.js';
 import { describeRanges, fileLines } from './edit/lines.js';
 import {
   ABSENT,
@@ -382,7 +382,7 @@ export const createFileMemory = (): FileMemory => {
  * Wraps a tool that changes files. Files that git's configuration names, such as hooks, count as
  * protected, so the policy asks about them. And when the tool writes a protected path, the user has
  * allowed that, so the sandbox is told: it sets protected files aside that appear while commands
- * run in the background.
+ * run in the background. The result says what is wrong with the syntax of what was written.
  */
 export const withAllowedWrites = (
   tool: Tool,
@@ -408,9 +408,17 @@ export const withAllowedWrites = (
       const workspaceSandbox = await sandbox.of(workspace);
       for (const one of withNewFolders(place, workspace)) workspaceSandbox.allow(one);
     }
-    return tool.run(input, context);
+    const outcome = await tool.run(input, context);
+    const { noteSyntax } = await import('./check-syntax.js');
+    return noteSyntax(outcome, { sandbox, environment }, context);
   };
-  return withParts(tool, { judge, run });
+  // a spread would evaluate the schema, which is created on first use
+  const parts = {
+    ...Object.getOwnPropertyDescriptors(tool),
+    judge: { value: judge, enumerable: true },
+    run: { value: run, enumerable: true },
+  };
+  return Object.defineProperties({}, parts) as Tool; // the descriptors are those of a Tool
 };
 
 /** Whether git's configuration names a path of the workspace, or a folder above it. */

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { createSessionSandbox } from '../../src/command/session-sandbox.js';
 import type { ToolContext } from '../../src/ports/tool.js';
-import { withSyntaxCheck } from '../../src/tools/check-syntax.js';
+import { noteSyntax } from '../../src/tools/check-syntax.js';
 import { writeTool } from '../../src/tools/write.js';
 import { makePlace } from './context.js';
 
@@ -93,7 +93,7 @@ const runPatiently = async (
   const environment = { ...process.env, XDG_STATE_HOME: temporaryFolder(t, 'state') };
   const sandbox = createSessionSandbox({ environment });
   t.after(() => sandbox.close());
-  const tool = withSyntaxCheck(writeTool, { sandbox, environment, deadlineMs: 600_000 });
+  const options = { sandbox, environment, deadlineMs: 600_000 };
   const context = {
     workspace: place.workspace,
     paths: [place.path(path)],
@@ -101,7 +101,8 @@ const runPatiently = async (
     signal: new AbortController().signal,
     files: place.files,
   } as unknown as ToolContext; // the parts that write uses
-  return (await tool.run({ path, content }, context)).text;
+  const outcome = await writeTool.run({ path, content }, context);
+  return (await noteSyntax(outcome, options, context)).text;
 };
 
 for (const level of ['off', 'workspace'] as const)

@@ -3,7 +3,7 @@
  * end the wait. After two seconds the screen says what Pawl waits for.
  */
 
-import { runningPrograms } from '@pawl/agent/platform/start-program';
+import { awaited } from '@pawl/agent/platform/start-program';
 import type { Screen } from '@pawl/terminal/live-area';
 import { harmless } from '@pawl/terminal/paint';
 import { type Safe, safe } from '@pawl/terminal/safe-text';
@@ -27,7 +27,7 @@ const shownText = (typed: readonly Buffer[]): Safe => {
 };
 
 const waitingRow = (waitsFor: string | null, isLong: boolean): Safe => {
-  const [program] = runningPrograms();
+  const program = [...awaited.values()].at(-1);
   const what = waitsFor ?? program ?? null;
   if (!isLong || what === null) return isLong ? safe`starting (Ctrl-C ends it)` : safe`starting`;
   return safe`starting: waits for ${harmless(what)} (Ctrl-C ends it)`;

@@ -33,7 +33,7 @@ import {
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram } from '../../platform/start-program.js';
 import { CREDENTIALS, listWords } from '../../policy/paths.js';
-import { GIT_PATTERN_FILES, gitPatternFile } from '../environment.js';
+import { GIT_PATTERN_FILES, gitPatternFile, withVariables } from '../environment.js';
 import { shellWords } from './shell-text.js';
 
 /** Folders of the system that commands see. */
@@ -453,54 +453,11 @@ const readSetting = (entry: string): GitSetting => {
 
 const LIST = ['config', '--list', '--includes', '-z'];
 
-/** Ways to list the user's settings. A git before 2.26 knows no scopes, and lists fewer files. */
-const LISTINGS = [
-  {
-    words: [...LIST, '--show-scope'],
-    read: (parts: readonly string[]): readonly GitSetting[] =>
-      parts.flatMap((scope, at) =>
-        at % 2 === 0 && scope === 'global' ? [readSetting(parts[at + 1] ?? '')] : [],
-      ),
-  },
-  {
-    words: [...LIST, '--global'],
-    read: (parts: readonly string[]): readonly GitSetting[] =>
-      parts.filter((part) => part !== '').map(readSetting),
-  },
-];
-
-/** The user's settings as git reads them in `folder`; null if it can't. */
-const listUserSettings = async (
-  git: ProgramPath,
-  folder: string,
-  environment: ProcessEnvironment,
-): Promise<readonly GitSetting[] | null> => {
-  const variables = {
-    HOME: environment.HOME,
-    XDG_CONFIG_HOME: environment.XDG_CONFIG_HOME,
-    PATH: environment.PATH,
-    GIT_CONFIG_GLOBAL: environment.GIT_CONFIG_GLOBAL,
-    GIT_CONFIG_NOSYSTEM: '1',
-  };
-  const defined = Object.fromEntries(
-    Object.entries(variables).filter(([, value]) => value !== undefined),
-  );
-  for (const { words, read } of LISTINGS) {
-    const answer = await askProgram(git, words, {
-      environment: defined,
-      searchPath: ['/usr/bin', '/bin'],
-      folder,
-      timeoutMs: GIT_TIMEOUT_MS,
-    });
-    if (answer?.code === 0) return read(answer.output.split('\0'));
-  }
-  return null;
-};
-
 /**
  * The files; none without git. The user's files may include others for some repositories
- * (`includeIf`), so git is asked in the workspace, and only what is the user's counts. Never
- * rejects.
+ * (`includeIf`), so git is asked in the workspace, and only what is the user's counts. It is asked
+ * outside if the configuration of the workspace can't be read, and without scopes if it does not
+ * know them (before 2.26): then it reads one file of the user. Never rejects.
  */
 export const readGitFiles = async (
   git: ProgramPath | null,
@@ -508,11 +465,30 @@ export const readGitFiles = async (
   environment: ProcessEnvironment,
 ): Promise<GitFiles> => {
   if (git === null) return new Map();
-  const settings =
-    (await listUserSettings(git, workspace, environment)) ??
-    // the configuration of the workspace can't be read
-    (await listUserSettings(git, path.parse(workspace).root, environment)) ??
-    [];
+  const { HOME, XDG_CONFIG_HOME, PATH, GIT_CONFIG_GLOBAL } = environment;
+  const asking = {
+    environment: withVariables(
+      { GIT_CONFIG_NOSYSTEM: '1' },
+      { HOME, XDG_CONFIG_HOME, PATH, GIT_CONFIG_GLOBAL },
+    ),
+    searchPath: ['/usr/bin', '/bin'],
+    timeoutMs: GIT_TIMEOUT_MS,
+  };
+  const { root } = path.parse(workspace);
+  const settings: GitSetting[] = [];
+  for (const [folder, scope] of [
+    [workspace, '--show-scope'],
+    [root, '--show-scope'],
+    [workspace, '--global'],
+  ] as const) {
+    const answer = await askProgram(git, [...LIST, scope], { ...asking, folder });
+    if (answer?.code !== 0) continue;
+    const parts = answer.output.split('\0').slice(0, -1);
+    const step = scope === '--global' ? 1 : 2;
+    for (let at = step - 1; at < parts.length; at += step)
+      if (step === 1 || parts[at - 1] === 'global') settings.push(readSetting(parts[at] ?? ''));
+    break;
+  }
   const lines = settings.map(settingLine).filter((line) => line !== null);
   const files = new Map([['.gitconfig', [NEVER_PRUNES, ...lines].join('')]]);
   const config = new Map(settings);

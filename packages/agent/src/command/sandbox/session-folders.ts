@@ -102,21 +102,18 @@ const usersText = (): string => {
   return `${[userLine, ...others].join('\n')}\n`;
 };
 
-/** Makes the symlinks, in a home that no command has used yet. */
-const makeLinks = (home: string, links: HomeView['links']): void => {
+/** Makes the user's files and symlinks in a home that no command has used yet. */
+const fillHome = (home: string, links: HomeView['links'], gitFiles: GitFiles): void => {
+  for (const [name, text] of gitFiles) {
+    const place = path.join(home, name);
+    mkdirSync(path.dirname(place), { recursive: true });
+    writeFileSync(place, text);
+  }
   for (const { at, to, isFile } of links) {
     const place = path.join(home, at);
     mkdirSync(path.dirname(place), { recursive: true });
     if (isFile) copyFileSync(to, place);
     else symlinkSync(to, place);
-  }
-};
-
-const writeGitFiles = (home: string, files: GitFiles): void => {
-  for (const [name, text] of files) {
-    const place = path.join(home, name);
-    mkdirSync(path.dirname(place), { recursive: true });
-    writeFileSync(place, text);
   }
 };
 
@@ -135,8 +132,7 @@ export const makeFolders = (
   mkdirSync(folders.closedFolder, { mode: 0 });
   writeFileSync(folders.closedFile, '', { mode: 0 });
   writeFileSync(folders.users, usersText(), { mode: 0o644 });
-  writeGitFiles(folders.home, gitFiles);
-  makeLinks(folders.home, links);
+  fillHome(folders.home, links, gitFiles);
   return folders;
 };
 
@@ -191,8 +187,7 @@ export const makeFreshFolders = (
   mkdirSync(home, { recursive: true, mode: OWN_MODE });
   mkdirSync(temporary);
   chmodSync(temporary, TEMPORARY_MODE);
-  writeGitFiles(home, gitFiles);
-  makeLinks(home, links);
+  fillHome(home, links, gitFiles);
   unlinkDownloads(home, links);
   return { ...session, home, temporary };
 };
