@@ -64,6 +64,13 @@ const CLOCKS = new Set([
   'packages/agent/src/extensions/trust.ts',
 ]);
 
+/** What they cut is shown to nobody, or is ASCII. */
+const CUT_OTHERWISE = new Set([
+  'packages/agent/src/tools/edit/edit-refusal.ts',
+  'packages/agent/src/tools/file-search.ts',
+  'packages/pawl/src/editor/acp-agent.ts',
+]);
+
 const RULES: readonly WordRule[] = [
   { files: PURE, found: /\bMath\.random\b/, text: 'chance in the pure core' },
   {
@@ -85,6 +92,13 @@ const RULES: readonly WordRule[] = [
     found:
       /(?:\bnew Date\(\)|(?<!\bnew |\binstanceof |[:|] |(?<!globalThis)\.)\bDate\b(?!\.(?:parse|UTC)\b|:)|[:|] Date\.now\b|\bTemporal\b)/,
     text: 'asks for the time of day, which may jump: use performance.now(), or the clock you are given',
+  },
+  {
+    files: PACKAGES,
+    except: CUT_OTHERWISE,
+    found:
+      /\.(?:slice|substring)\(0, \w*(?:CHARACTERS|DESCRIPTION|MESSAGE|QUESTION|QUOTED|SENTENCE|TITLE|TEXT)_MAX\b/,
+    text: 'cuts a text in the middle of a character: use cut or firstCharacters of platform/text',
   },
   {
     // A tool gives its title, summary and preview itself, so that nobody else reads its input.

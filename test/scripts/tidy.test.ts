@@ -207,6 +207,15 @@ testRows('words', [
     ],
   },
   {
+    title: 'a text is cut between characters',
+    given: {
+      'packages/pawl/src/a.ts':
+        'export const a = (text: string): string => text.slice(0, TITLE_MAX - 1);\n' +
+        'export const b = (names: readonly string[]) => names.slice(0, NAMES_MAX);\n',
+    },
+    then: ['packages/pawl/src/a.ts:1 cuts a text in the middle of a character'],
+  },
+  {
     title: 'only the judge of programs says that one is safe to start',
     given: {
       'packages/pawl/src/a.ts': "export const a = 'x' as ProgramPath; // why\n",

@@ -216,7 +216,7 @@ type SessionView = {
   readonly host: HostView;
   readonly home: HomeView;
   readonly folders: SessionFolders;
-  /** The user's git settings that commands get, as text. */
+  /** The user's files of git that commands get. */
   readonly gitFiles: GitFiles;
   /** Paths with secrets, which are masked if they would be visible. */
   readonly secrets: readonly string[];

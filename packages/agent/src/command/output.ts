@@ -106,6 +106,8 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
 
 /** Moves within a line: a return that no line break follows, and a backspace. */
 const MOVES_BACK = /\r(?!\n|$)|[\b]/;
+/** Moves to the start of the line, as `\r` does: progress of Node's programs is written so. */
+const TO_START = /\u001b\[[01]?G/g;
 /** Erases the line to its end (0), to its start (1) or whole (2). */
 const ERASES = /\u001b\[([012]?)K/g;
 /** Characters that no text has stand for the three while the other escapes are removed. */
@@ -115,10 +117,11 @@ const CHANGES_LINE = new RegExp(`${MOVES_BACK.source}|[${ERASED.join('')}]`);
 
 /** The text as a terminal shows it: without escapes, and of each line what was not overwritten. */
 const asShown = (text: string): string => {
-  const movesBack = MOVES_BACK.test(text);
+  const returned = text.includes('\u001b') ? text.replace(TO_START, '\r') : text;
+  const movesBack = MOVES_BACK.test(returned);
   const marked = movesBack
-    ? text.replace(ERASES, (_, which: string) => ERASED[Number(which)] ?? '')
-    : text;
+    ? returned.replace(ERASES, (_, which: string) => ERASED[Number(which)] ?? '')
+    : returned;
   const plain = marked.includes('\u001b') ? stripVTControlCharacters(marked) : marked;
   return movesBack ? plain.split('\n').map(lineAsShown).join('\n') : plain;
 };

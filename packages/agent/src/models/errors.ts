@@ -7,6 +7,7 @@
  */
 
 import type { ModelError, ModelErrorKind } from '../machine/event.js';
+import { cut, firstCharacters } from '../platform/text.js';
 import { asText, isObject, type Loose, listIn, objectIn } from '../platform/untrusted-input.js';
 
 /** The provider that an error came from. */
@@ -92,11 +93,8 @@ const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource
   const { status, code } = signs;
   const byCode =
     (status === null || status === 200) && code !== null ? connectionProblems[code] : undefined;
-  const oneLine = (byCode ?? signs.sentence)
-    .replace(/\s+/g, ' ')
-    .trim()
-    .replace(/\.$/, '')
-    .slice(0, 300);
+  const words = (byCode ?? signs.sentence).replace(/\s+/g, ' ').trim().replace(/\.$/, '');
+  const oneLine = firstCharacters(words, 300);
   const mark =
     status !== null && status !== 200 ? ` (${status})` : code === null ? '' : ` (${code})`;
   const advice = adviceFor(kind, signs, provider);
@@ -632,10 +630,12 @@ const readSigns = (error: unknown): ErrorSigns => {
       ...sources.flatMap(({ labels }) => labels),
       ...(isCutFrame(error) ? ['damaged_frame'] : []),
     ],
-    sentence: (isFault
-      ? 'a part of its reply could not be read'
-      : (source.message ?? asText(loose.message) ?? '')
-    ).slice(0, SENTENCE_MAX),
+    sentence: firstCharacters(
+      isFault
+        ? 'a part of its reply could not be read'
+        : (source.message ?? asText(loose.message) ?? ''),
+      SENTENCE_MAX,
+    ),
     code,
     headers: {
       ...source.headers,
@@ -650,10 +650,7 @@ const readSigns = (error: unknown): ErrorSigns => {
 const SHOWN_MAX = 160;
 
 /** The text in one line, shortened. */
-export const shorten = (text: string): string => {
-  const words = text.replace(/\s+/g, ' ').trim();
-  return words.length > SHOWN_MAX ? `${words.slice(0, SHOWN_MAX)}…` : words;
-};
+export const shorten = (text: string): string => cut(text.replace(/\s+/g, ' ').trim(), SHOWN_MAX);
 
 /** The title of an HTML page, or its first words. */
 export const pageWords = (page: string): string => {

@@ -18,6 +18,7 @@ import type {
   ReasoningPart,
 } from '../machine/message.js';
 import type { Clock } from '../platform/clock.js';
+import { cut } from '../platform/text.js';
 import type {
   Model,
   ModelFacts,
@@ -422,8 +423,7 @@ const toList = (value: string | readonly string[] | undefined): readonly string[
   return typeof value === 'string' ? [value] : value;
 };
 
-const quote = (text: string): string =>
-  JSON.stringify(text.length > QUOTED_MAX ? `${text.slice(0, QUOTED_MAX)}…` : text);
+const quote = (text: string): string => JSON.stringify(cut(text, QUOTED_MAX));
 
 const findUnmetText = (
   what: string,

@@ -13,6 +13,7 @@
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
+import { firstCharacters } from '../platform/text.js';
 
 const BYTES_MAX = 16 * 1024;
 const DEPTH_MAX = 24;
@@ -167,7 +168,7 @@ const copyObject = (
     if (DROPPED.has(key) || key === '__proto__' || FORMS[key]?.(part) === false) continue;
     if (OF_VALUES.has(key)) copied[key] = part;
     else if (key === 'description' && typeof part === 'string')
-      copied[key] = part.slice(0, DESCRIPTION_MAX);
+      copied[key] = firstCharacters(part, DESCRIPTION_MAX);
     else if (OF_FIELDS.has(key) && isObject(part))
       copied[key] = copyFields(walk, part, depth + 1, open);
     else copied[key] = copy(walk, part, depth + 1, open);

@@ -87,13 +87,16 @@ export const quoteName = (name: string): string => {
 };
 
 const NAMES_MAX = 3;
+/** In a larger folder no nearest name is sought: comparing them would hold up everything else. */
+const SOUGHT_MAX = 2_000;
 
 /** A sentence about names in the folder that were probably meant; empty if there is none. */
 export const suggestNames = async (real: string): Promise<string> => {
   const missing = await findMissingPart(real);
   if (missing === null) return '';
   const same = alike(missing, foldCapitals);
-  const near = same.length > 0 ? same : nearestWords(missing.name, missing.names);
+  const isSmall = missing.names.length <= SOUGHT_MAX;
+  const near = same.length > 0 || !isSmall ? same : nearestWords(missing.name, missing.names);
   if (near.length === 0) return '';
   const named = near.slice(0, NAMES_MAX).map(quoteName).join(', ');
   const where = missing.rest.length === 0 ? '' : `"${missing.name}" is missing; `;

@@ -180,6 +180,7 @@ test('of a line that a program wrote over, the model reads what a terminal would
     ['\u{1f980} crab\r\u{1f41d}\n', '\u{1f41d} crab\n'],
     ['windows\r\nlines\r\n', 'windows\r\nlines\r\n'],
     ['half a line\r', 'half a line\r'],
+    ['10%\u001b[2K\u001b[1G20%\u001b[2K\u001b[Gdone\n', 'done\n'],
   ];
   for (const [written, read] of rows) assert.equal(shown(written), read);
 });

@@ -14,6 +14,8 @@ const ALIKE: readonly (readonly [is: string, given: string])[] = [
   ['2020\u20132024.txt', '2020-2024.txt'],
   ['zero\u200bwidth.txt', 'zerowidth.txt'],
   ['\uff21.txt', 'A.txt'],
+  ['\ufb01le.txt', 'file.txt'],
+  ['co\u00adop.txt', 'coop.txt'],
 ].map(([is = '', given = '']) => [is.replace('v 13', 'v\u00a013'), given]);
 
 for (const [is, given] of ALIKE)

@@ -5,7 +5,7 @@
  * have thousands.
  */
 
-import { groupDigits } from '@pawl/agent/platform/text';
+import { firstCharacters, groupDigits } from '@pawl/agent/platform/text';
 import {
   getCacheShare,
   type RequestFigures,
@@ -416,7 +416,11 @@ class TracePanel implements Panel {
     );
     label.append(
       make('span', { class: `sign ${failed ? 'bad' : 'ok'}` }, sign),
-      make('span', { class: 'about', title: words }, `${SPAN_WORDS[kind]}: ${words}`.slice(0, 200)),
+      make(
+        'span',
+        { class: 'about', title: words },
+        firstCharacters(`${SPAN_WORDS[kind]}: ${words}`, 200),
+      ),
     );
     return make(
       'div',
@@ -435,7 +439,7 @@ class TracePanel implements Panel {
     const about = [span.name, span.about].filter((text) => text !== '').join(' ');
     const bar = make('span', {
       class: `span-bar swatch ${span.kind} ${span.ending}${failed ? ' failed' : ''}`,
-      title: `${SPAN_WORDS[span.kind]}: ${about.slice(0, 300)}, ${durationText(span.endMs - span.startMs)}`,
+      title: `${SPAN_WORDS[span.kind]}: ${firstCharacters(about, 300)}, ${durationText(span.endMs - span.startMs)}`,
     });
     bar.style.left = `${Math.max(0, left) * 100}%`;
     bar.style.width = `${(Math.min(1, right) - Math.max(0, left)) * 100}%`;

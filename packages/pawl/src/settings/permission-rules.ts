@@ -6,7 +6,7 @@
  * ignores the allowing ones, with a warning for each.
  */
 
-import { nearestWord } from '@pawl/agent/platform/text';
+import { firstCharacters, nearestWord } from '@pawl/agent/platform/text';
 import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
 import type { Needs } from '@pawl/agent/policy/judged-call';
 import { isHostPattern, isMcpPattern, patternFault } from '@pawl/agent/policy/patterns';
@@ -135,7 +135,7 @@ export const readRules = (
   const faults: { line: number; text: string }[] = [];
   for (const [keys, raw] of ruleEntries(table)) {
     const line = lineOf(['rules', ...keys]);
-    const name = `rules.${keys.join('.')}`.slice(0, 60);
+    const name = firstCharacters(`rules.${keys.join('.')}`, 60);
     const list = lists.find((one) => one.keys.join('.') === keys.join('.'));
     if (list === undefined) faults.push({ line, text: unknownListText(name) });
     else if (!Array.isArray(raw)) faults.push({ line, text: `${name} is a list of texts: ["…"].` });
