@@ -368,6 +368,8 @@ export type FollowOptions = {
   readonly watches?: boolean;
   /** How long to wait for the end of the output after the exit code, in ms. */
   readonly drainingMs?: number;
+  /** False: a process that it has detached may hold its output open. Default: true. */
+  readonly isFenced?: boolean;
 };
 
 /** Bytes of output that are passed on at once. */
@@ -383,6 +385,8 @@ const BLIND_LOOK_MS = 5;
  */
 const LOST_MS = 1_000;
 const DRAINING_MS = 5_000;
+/** How long to wait for an output that may be held open, once the command's own has come, in ms. */
+const HELD_OPEN_MS = 100;
 
 const IGNORED: OutputReceiver = { bytes: () => undefined, skipped: () => undefined };
 
@@ -402,9 +406,10 @@ export class LaunchedCommand {
   readonly #spool: Spool;
   readonly #sendLine: (line: string) => void;
   readonly #watcher: FSWatcher | null;
-  /** Takes the report about leftover processes off the end of the output (shell-text.ts). */
+  /** Takes the marks out of the output (shell-text.ts). */
   readonly #marks = createMarkReader((bytes) => this.#receiver.bytes(bytes));
   readonly #drainingMs: number;
+  readonly #isFenced: boolean;
   #timer: NodeJS.Timeout | null = null;
   readonly #parkingTimer: NodeJS.Timeout;
   #state: 'parking' | 'parked' | 'running' | 'ending' | 'ended' = 'parking';
@@ -417,6 +422,7 @@ export class LaunchedCommand {
   #stuckSince: number | null = null;
   #receiver = IGNORED;
   #draining: NodeJS.Timeout | null = null;
+  #heldOpen: NodeJS.Timeout | null = null;
   #resolveReady: (process: LaunchedProcess | null) => void = () => undefined;
   #resolveEnded: (end: LaunchedEnd) => void = () => undefined;
 
@@ -425,6 +431,7 @@ export class LaunchedCommand {
     this.#spool = spool;
     this.#sendLine = sendLine;
     this.#drainingMs = options.drainingMs ?? DRAINING_MS;
+    this.#isFenced = options.isFenced ?? true;
     this.ready = new Promise((resolve) => {
       this.#resolveReady = resolve;
     });
@@ -537,6 +544,8 @@ export class LaunchedCommand {
     else if (this.#state === 'running') this.#read();
     if (status.exitCode !== null)
       this.#draining ??= setTimeout(() => this.#end(), this.#drainingMs).unref();
+    if (this.#marks.hasEnded && !this.#isFenced)
+      this.#heldOpen ??= setTimeout(() => this.#end(), HELD_OPEN_MS).unref();
   }
 
   #read(): boolean {
@@ -588,7 +597,7 @@ export class LaunchedCommand {
     const end = { how, leftBehind: this.#marks.end(), isCut, isWhole: isComplete, endedAt, why };
     this.#state = 'ended';
     clearTimeout(this.#parkingTimer);
-    if (this.#draining !== null) clearTimeout(this.#draining);
+    for (const timer of [this.#draining, this.#heldOpen]) if (timer !== null) clearTimeout(timer);
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#watcher?.close();
     this.#spool.close();
@@ -699,8 +708,13 @@ export class FoundCommand {
   /** Reads the output of such a command. Changes no file. */
   readOutput(to: OutputReceiver): void {
     const reader = new SpoolReader(this.#folder, { hasGaps: true, keepsPieces: true });
+    const marks = createMarkReader((bytes) => to.bytes(bytes));
     try {
-      reader.read(Number.POSITIVE_INFINITY, to);
+      reader.read(Number.POSITIVE_INFINITY, {
+        bytes: (bytes) => marks.add(bytes),
+        skipped: (count) => to.skipped(count),
+      });
+      marks.end();
     } finally {
       reader.close();
     }

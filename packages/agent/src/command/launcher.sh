@@ -104,6 +104,8 @@ gate() {
 }
 
 # runner N: runs the file `run`, and writes `run PID START` and `exit CODE UPTIME` to `status` (descriptor 6).
+# The mark at the end of the output says that all of the command's own output is before it. A process that the
+# command has detached may write more.
 runner() {
   sync=
   [ -p "$alive" ] && command exec 8<>"$alive" && echo "alive $alive" >&6 && sync='--sync-fd 8'
@@ -116,6 +118,7 @@ runner() {
   code=$?
   read -r now _ </proc/uptime
   echo "exit $code $now" >&6
+  printf '\0ended\n'
 }
 
 # Sets count to the number of reads that dd reports.

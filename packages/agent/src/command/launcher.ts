@@ -470,9 +470,6 @@ const KILLED_MS = 2_000;
 /** Default of `pieces`: 32 MB and 8 MB. */
 const PIECES = [512, 128] as const;
 
-/** In ms: without a fence a process that the command has detached may hold its output open. */
-const HELD_OPEN_MS = 100;
-
 /** A running launcher.sh and its one parked or started command. */
 class LauncherProcess {
   readonly #folder: string;
@@ -522,9 +519,9 @@ class LauncherProcess {
     const spool = Spool.create(path.join(this.#folder, String(number)), (command) =>
       runText(enclosure, command),
     );
-    const drainingMs = 'setsid' in enclosure ? { drainingMs: HELD_OPEN_MS } : {};
     const start = (line: string): void => this.#send(`g ${number} ${line}`);
-    const command = new LaunchedCommand(spool, start, { watches: this.#watches, ...drainingMs });
+    const options = { watches: this.#watches, isFenced: 'bwrap' in enclosure };
+    const command = new LaunchedCommand(spool, start, options);
     this.#current = { command, number };
     this.#send(`p ${number}`);
     return command;

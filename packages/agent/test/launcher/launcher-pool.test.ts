@@ -1,15 +1,15 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
 import type { LauncherOptions } from '../../src/command/launcher.js';
-import { ownPrograms } from '../../src/platform/find-program.js';
+import { ownPrograms, type ProgramPath } from '../../src/platform/find-program.js';
 import { closingOthers, systemBash } from '../../src/platform/start-program.js';
 import { makePlace, programOf, shell, to } from './place.js';
 
@@ -61,6 +61,35 @@ for (const watches of [true, false]) {
     assert.ok(files.filter((name) => name.startsWith('tail.')).length <= 5, files.join(' '));
   });
 }
+
+/** The programs of launcher.sh, of which the one that reads the output begins late. */
+const lateCopier = (t: TestContext): ProgramPath => {
+  const folder = temporaryFolder(t, 'late-copier');
+  for (const name of ['cat', 'mkfifo', 'rm', 'sleep', 'wc'])
+    symlinkSync(programOf(name), path.join(folder, name));
+  const copier = path.join(folder, 'dd');
+  writeFileSync(copier, `#!/bin/sh\nsleep 0.4\nexec ${programOf('dd')} "$@"\n`, { mode: 0o755 });
+  return copier as ProgramPath;
+};
+
+test('launcher: no output is lost where the machine is so busy that it is read late', async (t) => {
+  const place = makePlace(t, { copier: lateCopier(t) });
+  for (const enclosure of [place.fence, { setsid: programOf('setsid') }]) {
+    const { how, output, isWhole } = await place.run('echo one', {}, enclosure);
+    assert.deepEqual([how, output, isWhole], [exited(0), 'one\n', true]);
+  }
+});
+
+test('launcher: a process that an open command has detached holds its end up for a moment', async (t) => {
+  const place = makePlace(t);
+  const open = { setsid: programOf('setsid') };
+  const go = path.join(place.folder, 'go');
+  const detached = `while [ ! -e ${go} ]; do sleep 0.05; done`;
+  const script = `setsid sh -c '${detached}' & printf 'one\\0left'`;
+  const { how, output, isWhole, leftBehind } = await place.run(script, {}, open);
+  assert.deepEqual([how, output, isWhole, leftBehind], [exited(0), 'one\0left', false, false]);
+  writeFileSync(go, '');
+});
 
 test('launcher: words and variables arrive as they are, and what is secret is written to no disk', async (t) => {
   const place = makePlace(t);

@@ -8,6 +8,7 @@ import type { LaunchedEnd } from '../../src/command/launched-command.js';
 import {
   type CommandFence,
   createLauncher,
+  type Enclosure,
   type Launcher,
   type LauncherOptions,
 } from '../../src/command/launcher.js';
@@ -29,7 +30,7 @@ export type Place = {
   readonly launcher: Launcher;
   readonly folder: string;
   readonly fence: CommandFence;
-  run(script: string, more?: Partial<CommandLine>): Promise<Ran>;
+  run(script: string, more?: Partial<CommandLine>, enclosure?: Enclosure): Promise<Ran>;
   /** Numbers of the launcher's own processes. */
   shells(): readonly number[];
 };
@@ -96,8 +97,8 @@ export const makePlace = (t: TestContext, options: Partial<LauncherOptions> = {}
     launcher,
     folder,
     fence,
-    async run(script, more) {
-      const taken = await launcher.take(fence);
+    async run(script, more, enclosure = fence) {
+      const taken = await launcher.take(enclosure);
       if (taken === null) throw new Error('no command can be had');
       const pieces: Buffer[] = [];
       const receiver = {

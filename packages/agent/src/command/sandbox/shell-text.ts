@@ -1,7 +1,7 @@
 /**
  * Shell text around commands. From top to bottom: quoting; the parked shell (command-shell.sh),
- * which waits in its fence, the sandbox around one command; the text of that command; and the mark,
- * with which the shell reports at the end of the output that processes outlive the command.
+ * which waits in its fence, the sandbox around one command; the text of that command; and the marks
+ * in the output: that it is all of the command's own, and that processes outlive the command.
  */
 
 import { readFileSync } from 'node:fs';
@@ -135,45 +135,66 @@ export const openCommand = (
   return { file: file.join('\n'), line: exportLine(Object.entries(environment)) };
 };
 
-/** The last output of a command with leftover processes; command-shell.sh writes it. */
+/** Ends the output of a command with leftover processes; command-shell.sh writes it. */
 const LEFT_BEHIND = '\0left behind\n';
+/**
+ * Follows everything that the command itself has written; launcher.sh writes it. Processes that the
+ * command has detached may write after it.
+ */
+const ENDED = '\0ended\n';
 
 /**
- * Splits a stream from the mark at its end. Bytes that may begin the mark are held back until more
- * come.
+ * Takes the marks out of a stream. Bytes that may begin a mark are held back until more come.
  */
 export type MarkReader = {
+  /** The mark `ENDED` has come. */
+  readonly hasEnded: boolean;
   add(bytes: Buffer): void;
-  /**
-   * Call it at the end of the stream. Passes on the held bytes unless they are the mark. Returns
-   * whether they are.
-   */
+  /** Call it at the end of the stream. Returns whether the mark `LEFT_BEHIND` has come. */
   end(): boolean;
 };
 
 export const createMarkReader = (pass: (bytes: Buffer) => void): MarkReader => {
   let held = Buffer.alloc(0);
+  let hasEnded = false;
+  let leftBehind = false;
+  const passWithoutMark = (bytes: Buffer): void => {
+    const isMarked = bytes.subarray(-LEFT_BEHIND.length).equals(Buffer.from(LEFT_BEHIND));
+    leftBehind ||= isMarked;
+    const text = isMarked ? bytes.subarray(0, -LEFT_BEHIND.length) : bytes;
+    if (text.length > 0) pass(text);
+  };
   return {
+    get hasEnded() {
+      return hasEnded;
+    },
     add(bytes) {
-      const all = held.length === 0 ? bytes : Buffer.concat([held, bytes]);
-      const end = all.length - markStart(all);
-      held = Buffer.from(all.subarray(end));
-      if (end > 0) pass(all.subarray(0, end));
+      let rest = held.length === 0 ? bytes : Buffer.concat([held, bytes]);
+      for (let at = rest.indexOf(ENDED); at !== -1; at = rest.indexOf(ENDED)) {
+        hasEnded = true;
+        passWithoutMark(rest.subarray(0, at));
+        rest = rest.subarray(at + ENDED.length);
+      }
+      const end = rest.length - markStart(rest);
+      held = Buffer.from(rest.subarray(end));
+      if (end > 0) pass(rest.subarray(0, end));
     },
     end() {
-      const isMark = held.toString('latin1') === LEFT_BEHIND;
-      if (!isMark && held.length > 0) pass(held);
+      passWithoutMark(held);
       held = Buffer.alloc(0);
-      return isMark;
+      return leftBehind;
     },
   };
 };
 
-/** Length of the longest end of `bytes` that may be the beginning of the mark. */
+const MARKS = [LEFT_BEHIND + ENDED, ENDED] as const;
+
+/** Length of the longest end of `bytes` that may be the beginning of a mark. */
 const markStart = (bytes: Buffer): number => {
-  for (let length = Math.min(bytes.length, LEFT_BEHIND.length); length > 0; length--) {
-    if (bytes.toString('latin1', bytes.length - length) === LEFT_BEHIND.slice(0, length))
-      return length;
+  const lengthMax = Math.min(bytes.length, MARKS[0].length);
+  for (let length = lengthMax; length > 0; length--) {
+    const end = bytes.toString('latin1', bytes.length - length);
+    if (MARKS.some((mark) => mark.startsWith(end))) return length;
   }
   return 0;
 };
