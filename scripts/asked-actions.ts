@@ -12,7 +12,7 @@ import { table } from '../packages/agent/src/machine/table.js';
 import type { Edge } from '../packages/machine/src/kernel/table.js';
 import { play } from '../test/kit/agent/trace-player.js';
 
-export const ASKED_ACTIONS = 'packages/agent/src/machine/asked-actions.ts';
+export const ASKED_ACTIONS = 'packages/pawl/src/commands/asked-actions.ts';
 const LINE_MAX = 100;
 const TRACES = new URL('../test/traces/', import.meta.url);
 

@@ -5,9 +5,9 @@
 
 import { readFileSync } from 'node:fs';
 import { answersTo } from '../packages/agent/src/machine/action.js';
-import { askedActions } from '../packages/agent/src/machine/asked-actions.js';
 import { agent } from '../packages/agent/src/machine/machine.js';
 import { markdownTable, mermaid } from '../packages/machine/src/kernel/diagrams.js';
+import { askedActions } from '../packages/pawl/src/commands/asked-actions.js';
 
 /** The names that markers have. */
 type Part =

@@ -7,10 +7,11 @@ import {
   emptyConversation,
 } from '../../../packages/agent/src/machine/conversation.js';
 import type { Event } from '../../../packages/agent/src/machine/event.js';
-import { stateFaults } from '../../../packages/agent/src/machine/invariants.js';
 import type { Message, UserMessage } from '../../../packages/agent/src/machine/message.js';
 import type { In, SessionData, State } from '../../../packages/agent/src/machine/state.js';
+import type { Stepped } from '../../../packages/agent/src/ports/session.js';
 import type { AppendList } from '../../../packages/machine/src/kernel/append-list.js';
+import { stateFaults } from '../../../packages/verify/src/invariants.js';
 import * as g from './given.js';
 import { begun } from './random.js';
 import type { SettingsPatch } from './settings.js';
@@ -155,6 +156,16 @@ export const check = ({
     const found = stateFaults(before, given, { state: after, actions, path: [], diagnostics: [] });
     assert.deepEqual(found, expected);
   });
+};
+
+/** That no step of a run breaks a promise of its state. */
+export const assertStates = (steps: readonly Stepped[]): void => {
+  let before: State | null = null;
+  for (const { event: taken, state, actions, path, diagnostics } of steps) {
+    const step = { state, actions, path, diagnostics };
+    assert.deepEqual(before === null ? [] : stateFaults(before, taken, step), [], taken.type);
+    before = state;
+  }
 };
 
 export const withTalk = (

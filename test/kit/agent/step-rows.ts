@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Action } from '../../../packages/agent/src/machine/action.js';
-import { stepFaults } from '../../../packages/agent/src/machine/invariants.js';
 import type { In, State, WaitReason } from '../../../packages/agent/src/machine/state.js';
 import type { Diagnostic, Edge } from '../../../packages/machine/src/kernel/table.js';
+import { stepFaults } from '../../../packages/verify/src/invariants.js';
 import { event as cancels, PROMPT, waiting } from './by-hand.js';
 import * as g from './given.js';
 

@@ -5,16 +5,16 @@ import {
   messagesOf,
 } from '../../../packages/agent/src/machine/conversation.js';
 import type { Event } from '../../../packages/agent/src/machine/event.js';
-import {
-  requiredRequestFaults,
-  stateFaults,
-  stepFaults,
-} from '../../../packages/agent/src/machine/invariants.js';
 import { initialState, step } from '../../../packages/agent/src/machine/machine.js';
 import type { Message } from '../../../packages/agent/src/machine/message.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
 import { AppendList } from '../../../packages/machine/src/kernel/append-list.js';
 import { deepEqual } from '../../../packages/verify/src/exploration/exploration-model.js';
+import {
+  requiredRequestFaults,
+  stateFaults,
+  stepFaults,
+} from '../../../packages/verify/src/invariants.js';
 import type { Given } from './given.js';
 import * as g from './given.js';
 import { type SettingsPatch, settingsOf } from './settings.js';

@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs';
 import {
   listLibraries,
   startSandboxed,
-} from '../../../packages/agent/src/command/sandbox/run-program.js';
+} from '../../../packages/ask/src/environments/run-program.js';
 
 /** Started with an open folder at descriptor 20: says whether a sandboxed program finds it there too. */
 

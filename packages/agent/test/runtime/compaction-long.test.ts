@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { assertStates } from '../../../../test/kit/agent/by-hand.js';
 import {
   type Answer,
   collect,
@@ -14,10 +15,8 @@ import {
 } from '../../../../test/kit/runtime/stage.js';
 import { chooseRows } from '../../../../test/tier.js';
 import type { Event } from '../../src/machine/event.js';
-import { stateFaults } from '../../src/machine/invariants.js';
 import type { Message } from '../../src/machine/message.js';
 import type { Settings } from '../../src/machine/settings.js';
-import type { State } from '../../src/machine/state.js';
 import type { ModelRequest } from '../../src/ports/model.js';
 
 // Long conversations in small windows, through the real runtime: a provider that counts and refuses what is too long.
@@ -137,15 +136,6 @@ const converse = async (on: Play & { heard: Heard[] }, texts: readonly string[])
   return turns;
 };
 
-const assertPromises = (on: Play): void => {
-  let before: State | null = null;
-  for (const { event, state, actions, path, diagnostics } of on.steps) {
-    const step = { state, actions, path, diagnostics };
-    assert.deepEqual(before === null ? [] : stateFaults(before, event, step), [], event.type);
-    before = state;
-  }
-};
-
 const compactions = (on: Play) =>
   on.steps.filter(({ actions }) => actions.some(({ type }) => type === 'StartCompaction'));
 
@@ -197,7 +187,7 @@ for (const seed of chooseRows([1, 7, 42])) {
     };
     const on = await open(world);
     const turns = await converse(on, requestTexts);
-    assertPromises(on);
+    assertStates(on.steps);
     assertNoLoop(on);
     assert.ok(compactions(on).length >= 5, `${compactions(on).length} compactions`);
     assert.deepEqual(
@@ -234,7 +224,7 @@ test('results that fill the window at once lead to one compaction, then are cut,
   };
   const on = await open(world);
   await converse(on, requestTexts.slice(0, 3));
-  assertPromises(on);
+  assertStates(on.steps);
   assertNoLoop(on);
   const refused = on.heard.filter((one) => one.refused);
   assert.ok(refused.length > 0, 'the window was filled at once');
@@ -259,7 +249,7 @@ test('a window that is smaller than believed: each overflow leads to one compact
   };
   const on = await open(world, { windowTokens: 128_000 });
   await converse(on, requestTexts);
-  assertPromises(on);
+  assertStates(on.steps);
   assertNoLoop(on);
   const refused = on.heard.filter((one) => one.refused);
   assert.ok(refused.length > 2);
@@ -285,7 +275,7 @@ test('a model with a smaller window takes the session over: what is summarised i
   world.windowTokens = 10_000;
   await on.runtime.send(on.id, { type: 'SettingsChanged', patch: { windowTokens: 10_000 } });
   await converse(on, requestTexts.slice(1));
-  assertPromises(on);
+  assertStates(on.steps);
   assert.deepEqual(
     on.heard.filter(({ refused }) => refused),
     [],
@@ -305,7 +295,7 @@ test('instructions that alone fill the threshold make a compaction a reply at mo
   };
   const on = await open(world, { compactAtRatio: 0.5, compactMidRatio: 0.5 });
   await converse(on, requestTexts.slice(0, 2));
-  assertPromises(on);
+  assertStates(on.steps);
   assertNoLoop(on);
 });
 
@@ -316,7 +306,7 @@ test('a model that writes no summaries is asked for one a reply at most, and the
   const state = await on.rest();
   assert.ok(state.name === 'WaitingForUserInput' && state.reason.kind === 'error');
   assert.ok(compactions(on).length > 1);
-  assertPromises(on);
+  assertStates(on.steps);
   assertNoLoop(on);
   await assertJournalWhole(on, ['result of round 1 ', 'result of round 30 ']);
 });

@@ -5,16 +5,12 @@
 
 import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
-import {
-  listLibraries,
-  probeProgramSandbox,
-  type SandboxedProgram,
-} from '@pawl/agent/command/sandbox/run-program';
 import { ownPrograms, type ProgramPath, searchPrograms } from '@pawl/agent/platform/find-program';
 import { askProgram } from '@pawl/agent/platform/start-program';
 import type { EnvironmentKind, EnvironmentOptions } from '../ports.js';
 import { programFile } from './bundled-program-file.js';
 import { createEnvironment } from './restartable-environment.js';
+import { listLibraries, probeProgramSandbox, type SandboxedProgram } from './run-program.js';
 import { type Inputs, programInput, startProcess } from './sandboxed-repl.js';
 
 const MEGABYTE = 1024 * 1024;

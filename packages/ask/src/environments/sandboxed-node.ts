@@ -2,15 +2,11 @@
 
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
-import {
-  listLibraries,
-  probeProgramSandbox,
-  type SandboxedProgram,
-} from '@pawl/agent/command/sandbox/run-program';
 import type { EnvironmentKind, EnvironmentOptions } from '../ports.js';
 import { programFile } from './bundled-program-file.js';
 import { createEnvironment } from './restartable-environment.js';
 import { rewriteCell } from './rewrite-cell.js';
+import { listLibraries, probeProgramSandbox, type SandboxedProgram } from './run-program.js';
 import { type Inputs, programInput, startProcess } from './sandboxed-repl.js';
 
 const MEGABYTE = 1024 * 1024;

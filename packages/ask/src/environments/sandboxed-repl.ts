@@ -12,12 +12,6 @@
 
 import { realpathSync, statSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
-import {
-  type SandboxedEnd,
-  type SandboxedProgram,
-  startSandboxed,
-  whyNotStarted,
-} from '@pawl/agent/command/sandbox/run-program';
 import * as v from 'valibot';
 import type { Cell, EnvironmentOptions, Subcall, SubcallAnswerer } from '../ports.js';
 import type { CellReport } from '../run/cell-types.js';
@@ -28,6 +22,12 @@ import {
   type EnvironmentProcess,
   startPausableTimer,
 } from './restartable-environment.js';
+import {
+  type SandboxedEnd,
+  type SandboxedProgram,
+  startSandboxed,
+  whyNotStarted,
+} from './run-program.js';
 
 const GRACE_MS = 2_000;
 const INTERRUPT_EVERY_MS = 100;

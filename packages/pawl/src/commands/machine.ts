@@ -2,7 +2,6 @@
  * `pawl machine`: the chart of the machine, ours or that of another published agent (`--view`).
  */
 
-import { askedActions } from '@pawl/agent/machine/asked-actions';
 import { agent } from '@pawl/agent/machine/machine';
 import { edgesJson, markdownTable, mermaid } from '@pawl/machine/kernel/diagrams';
 import { safe } from '@pawl/terminal/safe-text';
@@ -16,6 +15,7 @@ import {
 } from '@pawl/verify/projections/projection';
 import { exitCodes } from '../process/exit-codes.js';
 import { usageStop } from '../settings/flags.js';
+import { askedActions } from './asked-actions.js';
 
 type Flags = { readonly table?: true; readonly json?: true; readonly view?: string };
 

@@ -13,7 +13,6 @@
 
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event, ModelError } from '@pawl/agent/machine/event';
-import { brokenRule, usageIn } from '@pawl/agent/machine/invariants';
 import {
   findReservation,
   getAllowance,
@@ -25,6 +24,7 @@ import { isRunning, isSpending, spendingIn } from '@pawl/agent/machine/moves/too
 import type { Limits, Usage } from '@pawl/agent/machine/settings';
 import type { In, SessionData, State } from '@pawl/agent/machine/state';
 import type { Step } from '@pawl/machine/kernel/table';
+import { brokenRule, usageIn } from '../invariants.js';
 import {
   type Charge,
   type ChargeShare,

@@ -7,12 +7,6 @@
 
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event } from '@pawl/agent/machine/event';
-import {
-  brokenRule,
-  requiredRequestFaults,
-  stateFaults,
-  stepFaults,
-} from '@pawl/agent/machine/invariants';
 import { initialState } from '@pawl/agent/machine/machine';
 import { defaultSettings, type Settings } from '@pawl/agent/machine/settings';
 import { isBusy, type State } from '@pawl/agent/machine/state';
@@ -20,6 +14,7 @@ import { presetRules } from '@pawl/agent/policy/presets';
 import type { FiniteModel } from '@pawl/machine/explorer/explore';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { Edge, Step } from '@pawl/machine/kernel/table';
+import { brokenRule, requiredRequestFaults, stateFaults, stepFaults } from '../invariants.js';
 import type { Projection, ProjectionEdge } from '../projections/projection.js';
 import { checkRefinements, initialCursors } from '../projections/refinement-check.js';
 import { chargeFor, noCharges } from './charges.js';

@@ -21,10 +21,10 @@ import type {
   On,
   QueuedInput,
 } from '@pawl/agent/machine/event';
-import { inFlight } from '@pawl/agent/machine/invariants';
 import { isEnded, isRunning, isSpending } from '@pawl/agent/machine/moves/tool-batch';
 import { defaultSettings, type Limit } from '@pawl/agent/machine/settings';
 import type { In, State } from '@pawl/agent/machine/state';
+import { inFlight } from '../invariants.js';
 import { chargedResponses, chargeReports, otherLimit } from './charges.js';
 import {
   createReply,

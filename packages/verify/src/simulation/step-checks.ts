@@ -9,10 +9,10 @@
 import type { Action } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { ApprovalAnswer, Event } from '@pawl/agent/machine/event';
-import { requiredRequestFaults, stateFaults, stepFaults } from '@pawl/agent/machine/invariants';
 import { step } from '@pawl/agent/machine/machine';
 import type { State } from '@pawl/agent/machine/state';
 import type { Stepped } from '@pawl/agent/ports/session';
+import { requiredRequestFaults, stateFaults, stepFaults } from '../invariants.js';
 import { checkDurable } from './journal-checks.js';
 import { INPUT_NAME, replyCost } from './model.js';
 import type { SimulatedProcess } from './simulated-process.js';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { stepFaults } from '@pawl/agent/machine/invariants';
 import { agent, initialState } from '@pawl/agent/machine/machine';
 import { tryAgain } from '@pawl/agent/machine/moves/retry';
 import { agentMachine } from '@pawl/agent/machine/names';
@@ -16,6 +15,7 @@ import {
   exploreOne,
   isSound,
 } from '../../src/exploration/explore.js';
+import { stepFaults } from '../../src/invariants.js';
 import { projections } from '../../src/projections/all-projections.js';
 import type { Projection } from '../../src/projections/projection.js';
 import { loom } from '../../src/projections/seed-loom.js';

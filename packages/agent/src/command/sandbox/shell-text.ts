@@ -156,22 +156,19 @@ export type MarkReader = {
 
 export const createMarkReader = (pass: (bytes: Buffer) => void): MarkReader => {
   let held = Buffer.alloc(0);
-  let hasEnded = false;
   let leftBehind = false;
   const passWithoutMark = (bytes: Buffer): void => {
-    const isMarked = bytes.subarray(-LEFT_BEHIND.length).equals(Buffer.from(LEFT_BEHIND));
+    const isMarked = bytes.toString('latin1', bytes.length - LEFT_BEHIND.length) === LEFT_BEHIND;
     leftBehind ||= isMarked;
     const text = isMarked ? bytes.subarray(0, -LEFT_BEHIND.length) : bytes;
     if (text.length > 0) pass(text);
   };
-  return {
-    get hasEnded() {
-      return hasEnded;
-    },
-    add(bytes) {
+  const reader = {
+    hasEnded: false,
+    add(bytes: Buffer) {
       let rest = held.length === 0 ? bytes : Buffer.concat([held, bytes]);
       for (let at = rest.indexOf(ENDED); at !== -1; at = rest.indexOf(ENDED)) {
-        hasEnded = true;
+        reader.hasEnded = true;
         passWithoutMark(rest.subarray(0, at));
         rest = rest.subarray(at + ENDED.length);
       }
@@ -185,16 +182,15 @@ export const createMarkReader = (pass: (bytes: Buffer) => void): MarkReader => {
       return leftBehind;
     },
   };
+  return reader;
 };
-
-const MARKS = [LEFT_BEHIND + ENDED, ENDED] as const;
 
 /** Length of the longest end of `bytes` that may be the beginning of a mark. */
 const markStart = (bytes: Buffer): number => {
-  const lengthMax = Math.min(bytes.length, MARKS[0].length);
-  for (let length = lengthMax; length > 0; length--) {
+  const marks = [LEFT_BEHIND + ENDED, ENDED] as const;
+  for (let length = Math.min(bytes.length, marks[0].length); length > 0; length--) {
     const end = bytes.toString('latin1', bytes.length - length);
-    if (MARKS.some((mark) => mark.startsWith(end))) return length;
+    if (marks[0].startsWith(end) || marks[1].startsWith(end)) return length;
   }
   return 0;
 };

@@ -4,7 +4,7 @@ import {
   type SandboxedEnd,
   type SandboxedProgram,
   startSandboxed,
-} from '../../src/command/sandbox/run-program.js';
+} from '../../src/environments/run-program.js';
 
 /** Node behind bubblewrap, for tests: what its code finds out it says through file descriptor 3. */
 

@@ -19,7 +19,8 @@ import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { Duplex, type Readable, type Writable } from 'node:stream';
-import { ownPrograms, type ProgramPath } from '../../platform/find-program.js';
+import { programFilter } from '@pawl/agent/command/sandbox/seccomp';
+import { ownPrograms, type ProgramPath } from '@pawl/agent/platform/find-program';
 import {
   askProgram,
   CLOSING_SCRIPT,
@@ -28,8 +29,7 @@ import {
   SYSTEM_SHELL,
   startProgram,
   systemBash,
-} from '../../platform/start-program.js';
-import { programFilter } from './seccomp.js';
+} from '@pawl/agent/platform/start-program';
 
 type Binding = { readonly from: string; readonly to: string };
 

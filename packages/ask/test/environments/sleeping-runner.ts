@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs';
-import { listLibraries, startSandboxed } from '../../src/command/sandbox/run-program.js';
+import { listLibraries, startSandboxed } from '../../src/environments/run-program.js';
 
 /** Starts three sandboxed programs one after the other as soon as it is told to, and says when the first one started. */
 

@@ -4,9 +4,9 @@ import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
+import { type ContainerLimits, dockerOptions } from '@pawl/agent/command/sandbox/bubblewrap';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
-import { type ContainerLimits, dockerOptions } from '../../src/command/sandbox/bubblewrap.js';
-import { probeProgramSandbox } from '../../src/command/sandbox/run-program.js';
+import { probeProgramSandbox } from '../../src/environments/run-program.js';
 import { nodeOrder } from './sandboxed.js';
 
 /** Whether a program runs behind bubblewrap here; each row has a bwrap of its own on the PATH. */

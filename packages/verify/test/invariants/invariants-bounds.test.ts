@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { emptyConversation } from '@pawl/agent/machine/conversation';
+import type { Event } from '@pawl/agent/machine/event';
+import type { In, SessionData, State } from '@pawl/agent/machine/state';
 import {
   asked,
   batch,
@@ -21,10 +24,7 @@ import {
 } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
-import { emptyConversation } from '../../src/machine/conversation.js';
-import type { Event } from '../../src/machine/event.js';
-import { stateFaults } from '../../src/machine/invariants.js';
-import type { In, SessionData, State } from '../../src/machine/state.js';
+import { stateFaults } from '../../src/invariants.js';
 
 /** The promises broken on purpose, as in invariants.test.ts: bounds, shutdown, typed text, silence, answered messages. */
 

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
-import { startSandboxed } from '../../src/command/sandbox/run-program.js';
+import { startSandboxed } from '../../src/environments/run-program.js';
 import { MEGABYTE, nodeOrder, runNode } from './sandboxed.js';
 
 const makeFolder = (t: TestContext): string => {

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Action } from '@pawl/agent/machine/action';
+import type { Event } from '@pawl/agent/machine/event';
+import type { State, WaitReason } from '@pawl/agent/machine/state';
 import {
   asked,
   failed,
@@ -22,10 +25,7 @@ import {
   W,
   wrong,
 } from '../../../../test/kit/agent/step-rows.js';
-import type { Action } from '../../src/machine/action.js';
-import type { Event } from '../../src/machine/event.js';
-import { requiredRequestFaults } from '../../src/machine/invariants.js';
-import type { State, WaitReason } from '../../src/machine/state.js';
+import { requiredRequestFaults } from '../../src/invariants.js';
 
 // rules.md#back-to-the-user, each way of breaking it by hand: how the machine comes to wait for the user, and what
 // it says of that.

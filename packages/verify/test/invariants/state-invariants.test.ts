@@ -21,7 +21,7 @@ import {
   withTalk,
 } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
-import { stateFaults } from '../../src/machine/invariants.js';
+import { stateFaults } from '../../src/invariants.js';
 
 /**
  * The promises themselves: each is broken on purpose, and has to say so; what looks like a breach and is none has to

@@ -9,18 +9,17 @@
  * aside before a request, since its cost is known only afterwards.
  */
 
-import type { Edge, Step } from '@pawl/machine/kernel/table';
-import type { Action } from './action.js';
-import { type Conversation, conversationLength } from './conversation.js';
-import type { Event, StopReason } from './event.js';
-import type { Message, UserMessage } from './message.js';
+import type { Action } from '@pawl/agent/machine/action';
+import { type Conversation, conversationLength } from '@pawl/agent/machine/conversation';
+import type { Event, StopReason } from '@pawl/agent/machine/event';
+import type { Message, UserMessage } from '@pawl/agent/machine/message';
 import {
   findReservation,
   hasSessionLimit,
   reservedUsd,
   sessionLimit,
   settledUsage,
-} from './moves/budget.js';
+} from '@pawl/agent/machine/moves/budget';
 import {
   isAsked,
   isEnded,
@@ -28,9 +27,10 @@ import {
   isWaiting,
   spendingIn,
   unstartedIn,
-} from './moves/tool-batch.js';
-import { isReached, type Usage } from './settings.js';
-import type { SessionData, State, WaitReason } from './state.js';
+} from '@pawl/agent/machine/moves/tool-batch';
+import { isReached, type Usage } from '@pawl/agent/machine/settings';
+import type { SessionData, State, WaitReason } from '@pawl/agent/machine/state';
+import type { Edge, Step } from '@pawl/machine/kernel/table';
 
 type AgentStep = Step<State, Action>;
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Event } from '@pawl/agent/machine/event';
+import type { SessionData, State } from '@pawl/agent/machine/state';
 import * as hand from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { checkSteps, LATE, NOTICE } from '../../../../test/kit/agent/step-rows.js';
-import type { Event } from '../../src/machine/event.js';
-import { stepFaults } from '../../src/machine/invariants.js';
-import type { SessionData, State } from '../../src/machine/state.js';
+import { stepFaults } from '../../src/invariants.js';
 
 // Stale events and usage: each rule broken by hand; what looks like a breach and is none has to pass.
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Action } from '@pawl/agent/machine/action';
+import type { Call } from '@pawl/agent/machine/call';
+import type { Event } from '@pawl/agent/machine/event';
+import { type In, isBusy, type State, turnRuns } from '@pawl/agent/machine/state';
 import * as hand from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
-import type { Action } from '../../src/machine/action.js';
-import type { Call } from '../../src/machine/call.js';
-import type { Event } from '../../src/machine/event.js';
-import { endedBy, flightFaults } from '../../src/machine/invariants.js';
-import { type In, isBusy, type State, turnRuns } from '../../src/machine/state.js';
+import { endedBy, flightFaults } from '../../src/invariants.js';
 
 // rules.md#in-flight-is-named, each way of breaking it by hand: work that nobody waits for, and waiting for work
 // that nobody does.
