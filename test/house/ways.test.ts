@@ -17,7 +17,8 @@ import type { ServerReply } from '../servers/anthropic.js';
 const CEILINGS = {
   enterToRequest: { files: 44 },
   readRound: { files: 54 }, // of a file that is there
-  bashRound: { files: 85 },
+  editRound: { files: 84, functions: 1060 },
+  bashRound: { files: 85, functions: 1150 },
   headlessRun: { files: 120, functions: 1910 },
 };
 
@@ -128,6 +129,12 @@ const runWithCall = async (context: TestContext, reply: ServerReply) => {
 test('a round with read', async (context) => {
   const { round } = await runWithCall(context, call('read', { path: 'note.txt' }));
   check(context, round, CEILINGS.readRound);
+});
+
+test('a round with edit', async (context) => {
+  const input = { path: 'note.txt', edits: [{ oldText: 'one', newText: 'two' }] };
+  const { round } = await runWithCall(context, call('edit', input));
+  check(context, round, CEILINGS.editRound);
 });
 
 test('a round with bash, and a whole headless run with it', async (context) => {
