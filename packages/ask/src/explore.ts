@@ -7,9 +7,6 @@
  *    twice.
  * 2. A run spends at most the session's remaining budget. Every outcome carries the run's usage,
  *    and that of earlier runs of the same call: the session was never told of it.
- *
- * From top to bottom: `explore`; earlier runs; limits of the run; its start; its usage and
- * outcome.
  */
 
 import {

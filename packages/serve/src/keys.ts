@@ -1,7 +1,6 @@
 /**
  * The keys of a node: who may use it, and how much. Each has a name, a token that the client sends,
- * and limits. From top to bottom: reading keys; finding the key of a request; and `KeyUse`, which
- * counts against the limits.
+ * and limits.
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto';

@@ -2,8 +2,6 @@
  * The figures of a node as OpenMetrics text, under OpenTelemetry's names where its conventions have
  * one (`http.server.request.duration`, `gen_ai.client.token.usage`, …), written as Prometheus
  * writes them.
- *
- * From top to bottom: `NodeMetrics`, which counts; and `Family`, the counts of one name.
  */
 
 import { turnRuns } from '@pawl/agent/machine/state';

@@ -1,8 +1,4 @@
-/**
- * Lists of choices in the terminal. From top to bottom: completions of a typed word, `/command` or
- * `@file`; the rows that show them; and `Picker`, a list from which the user picks one. `Safe` is
- * text that can't control the terminal.
- */
+/** Lists of choices in the terminal. `Safe` is text that can't control the terminal. */
 
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';

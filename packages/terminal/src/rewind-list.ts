@@ -2,8 +2,6 @@
  * The list of what a rewind can take back, newest first: arrows move, letters filter, Enter
  * selects. A bar marks what would be taken back with the selected row: all that came later. The
  * same list asks the question after it: what to take back (files, conversation, or both).
- *
- * From top to bottom: the list as an immutable value; what a key does to it; and its rows.
  */
 
 import type { Pressed } from './keys.js';

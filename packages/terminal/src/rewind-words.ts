@@ -1,9 +1,6 @@
 /**
  * Rewinds in words, for the terminal and the editors that Pawl runs in. A rewind takes back a part
  * of the conversation, of the files, or of both.
- *
- * From top to bottom: changes of files; what a point of the session has changed, before a rewind to
- * it; what a rewind has done; and `RewoundNotes`, which says it for each rewind of a session.
  */
 
 import { conversationLength } from '@pawl/agent/machine/conversation';

@@ -1,9 +1,6 @@
 /**
  * Text that is safe to print: our own words and styles, and untrusted text whose control characters
  * became visible marks. Only this file creates it, and printing accepts no other type.
- *
- * From top to bottom: the type `Safe` and the functions that return it; then `markInvisible`, which
- * replaces characters with marks.
  */
 
 /** Marks the type: nobody else can name this symbol. */

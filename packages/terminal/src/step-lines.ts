@@ -1,9 +1,7 @@
 /**
  * Steps of a session as printed lines, without redrawing, as headless runs print them.
  *
- * From top to bottom: `createStepPrinter`; its lines for a result, and for other actions;
- * `JudgedCalls`, the calls of the session by their id; and the note of a resumed session. `Safe` is
- * text that can't control the terminal.
+ * `Safe` is text that can't control the terminal.
  */
 
 import type { Action } from '@pawl/agent/machine/action';

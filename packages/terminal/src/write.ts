@@ -1,6 +1,5 @@
 /**
- * The only code that writes to stdout and stderr. From top to bottom: the functions that write, one
- * for each kind of text; stdout for a protocol; and output of other code.
+ * The only code that writes to stdout and stderr.
  *
  * 1. Text for people is `Safe` (it can't control the terminal), on a terminal or not. Apart from
  *    `writeWindow`, only styles (colours) control the terminal.

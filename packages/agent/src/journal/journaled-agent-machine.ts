@@ -1,13 +1,11 @@
 /**
  * The agent's machine as a journal needs it: how its events are checked, folded, and hashed.
  *
- * From top to bottom: `createStateCheck` and `agentMachine`; `replay`, which folds entries and
- * performs nothing; and `sha256` with its canonical JSON. A state check is the hash of a state; it
- * stands beside entries, so that a replay shows at which entry another machine comes to another
- * state. Closed messages are those up to the last reply: they never change. A snapshot is a stored
- * state, from which a long session is opened. A carrier reads a session of an earlier machine from
- * its events alone, since this machine may not accept them all. (To fold is to apply entries to a
- * state, one after the other.)
+ * A state check is the hash of a state; it stands beside entries, so that a replay shows at which
+ * entry another machine comes to another state. Closed messages are those up to the last reply:
+ * they never change. A snapshot is a stored state, from which a long session is opened. A carrier
+ * reads a session of an earlier machine from its events alone, since this machine may not accept
+ * them all. (To fold is to apply entries to a state, one after the other.)
  */
 
 import { hash } from 'node:crypto';

@@ -1,9 +1,8 @@
 /**
  * Lists the sessions of a state folder by the beginning of each journal: header and first input.
  *
- * From top to bottom: `listSessions`; the title of a session; and reading the rows. A session that
- * was created here has a code beside its journal (state-folder.ts); a foreign one, without a code,
- * came from elsewhere.
+ * A session that was created here has a code beside its journal (state-folder.ts); a foreign one,
+ * without a code, came from elsewhere.
  */
 
 import { readdir, stat } from 'node:fs/promises';

@@ -1,7 +1,6 @@
 /**
- * The conversation that the model sees. From top to bottom: adding messages; replacing old ones by
- * a summary; estimating the size; and `requestMessages`, the form in which a request sends it.
- * Every change makes a new value, and old ones stay valid, since states are never changed.
+ * The conversation that the model sees. Every change makes a new value, and old ones stay valid,
+ * since states are never changed.
  */
 
 import { AppendList } from '@pawl/machine/kernel/append-list';

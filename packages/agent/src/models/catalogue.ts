@@ -4,8 +4,6 @@
  *
  * Many makers charge more for every token of a prompt above some length. The window given here is
  * then the length up to which the prices hold, so that no budget is exceeded unseen.
- *
- * From top to bottom: the tables, one for each maker; `catalogueFacts`; and levels of effort.
  */
 
 import { type EffortLevel, effortLevels, type Prices } from '../machine/settings.js';

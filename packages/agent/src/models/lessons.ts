@@ -2,9 +2,6 @@
  * What a refusal teaches of a server: which field of a request it does not take, which one it
  * misses, how long an answer may be, and how much its window holds. A lesson changes the next
  * request; a refusal that teaches nothing new is final.
- *
- * From top to bottom: the terms of a server; a request and a body under them; and `learn`, with
- * one function for each kind of lesson.
  */
 
 import { OUTPUT_TOKENS_MIN } from '../machine/moves/budget.js';

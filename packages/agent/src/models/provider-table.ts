@@ -5,8 +5,6 @@
  * A new provider is a row here and its models in `packages/agent/src/models/catalogue.ts`. Only if
  * it speaks a wire of its own, it also needs an adapter and its line in
  * `packages/agent/src/models/choose-model.ts`.
- *
- * From top to bottom: the rows; looking one up; keys; and the address of a provider.
  */
 
 import type { ProcessEnvironment } from '../platform/environment.js';

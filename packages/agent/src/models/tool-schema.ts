@@ -8,8 +8,7 @@
  * 2. A schema that is no object, too large or too deep is replaced by one that accepts any object.
  *    The server still checks the input.
  *
- * A foreign tool is one of an MCP server. From top to bottom: `safeSchema` and
- * `withoutDefinitions`; the copy of a schema; and what may stand at its top.
+ * A foreign tool is one of an MCP server.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';

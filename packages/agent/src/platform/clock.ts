@@ -1,10 +1,4 @@
-/**
- * The clock of sessions, its timers, and waits with a limit.
- *
- * From top to bottom: `Clock` and the one of this computer; a wait with a limit; timers by name;
- * two key presses that belong together; and
- * `createJoiner`, which joins streamed text.
- */
+/** The clock of sessions, its timers, and waits with a limit. */
 
 /** Source of time and timers. */
 export type Clock = {

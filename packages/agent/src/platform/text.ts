@@ -1,7 +1,6 @@
 /**
  * Small functions for texts that people and models read. Pure, since pages in a browser use them
- * too. From top to bottom: numbers; a cut text; the nearest name; errors of paths; and the code
- * blocks of a Markdown text.
+ * too.
  */
 
 /** `1 line`, `2 lines`; `2 entries` with a plural of its own. */

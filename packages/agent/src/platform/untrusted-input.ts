@@ -1,8 +1,4 @@
-/**
- * Input that others control. From top to bottom: JSON within limits; tables of configuration files;
- * the comparison with a secret; fields of JSON whose form is not checked; and lists whose members
- * are judged one by one.
- */
+/** Input that others control. */
 
 import { timingSafeEqual } from 'node:crypto';
 

@@ -3,9 +3,6 @@
  *
  * "Judged" means that the runtime has looked at the call before the journal: its input is valid or
  * not, and its facts are known. So a replay needs no look at the disk.
- *
- * From top to bottom: traits, which every call of a tool has; facts of one call, among them those
- * of a shell text; the judged call and its title; and what hooks say of it.
  */
 
 import type { Count, JsonObject } from '@pawl/machine/kernel/shape';

@@ -1,7 +1,6 @@
 /**
  * Policy rules: those of presets, of which the first match decides, and written ones, which people
- * keep in files. From top to bottom: the types; the texts of rules; hosts that are allowed by name;
- * and `presetRules`, the rules of each preset.
+ * keep in files.
  */
 
 import type { Needs } from './judged-call.js';

@@ -1,10 +1,4 @@
-/**
- * Interface between the runtime and the journals with their store. Types only.
- *
- * From top to bottom: blobs (long texts, stored once by their hash); the header and the entries of
- * a journal; an open journal; the list of sessions; the store; and `MachineTypes`, since `pawl ask`
- * keeps the journals of its own machine in the same way.
- */
+/** Interface between the runtime and the journals with their store. Types only. */
 
 import type { Action } from '../machine/action.js';
 import type { PastFiles } from '../machine/carried-session.js';

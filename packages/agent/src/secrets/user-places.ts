@@ -1,8 +1,6 @@
 /**
  * The user's places: what Pawl obeys or trusts, and credentials. One list serves the policy,
  * the mounts of the sandbox and its comparison after a command.
- *
- * From top to bottom: the paths that lead to a place through links; and `readUserPlaces`.
  */
 
 import { readlinkSync } from 'node:fs';

@@ -1,9 +1,6 @@
 /**
  * Tools of programs that use the library: a schema and a function. tools/define-tool.ts beside it
  * is for the built-in tools.
- *
- * From top to bottom: the definition and `defineTool`; the JSON Schema for the model; and the types
- * of Standard Schema, with the validation of an input.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';

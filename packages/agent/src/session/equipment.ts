@@ -1,10 +1,4 @@
-/**
- * What a session works with, and the header with which its journal begins.
- *
- * From top to bottom: `SessionDependencies`, which the agent gives; `Equipment`, their form for the
- * performers of actions; the session as performers see it; which tools are offered; the header; and
- * the memory of files as one call has it.
- */
+/** What a session works with, and the header with which its journal begins. */
 
 import { randomBytes } from 'node:crypto';
 import type { SeenFile } from '../machine/call.js';

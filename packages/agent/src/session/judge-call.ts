@@ -1,9 +1,4 @@
-/**
- * A tool call before it runs: its tool judges the input, and shows what the call would change.
- *
- * From top to bottom: `judgeCall`, which gives the machine the facts to decide about a call; and
- * `Previews`, which asks the tool what the call would change, before the user is asked.
- */
+/** A tool call before it runs: its tool judges the input, and shows what the call would change. */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallPreview } from '../machine/call.js';

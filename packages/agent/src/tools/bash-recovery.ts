@@ -1,7 +1,6 @@
 /**
  * Commands that an earlier process of the session started before it was killed
- * (docs/proof/reliability.md). From top to bottom: the texts; the result of a command that is found
- * again; `findCommand`, for one interrupted call; and `settleEarlier`, for all other commands.
+ * (docs/proof/reliability.md).
  *
  * A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe
  * shows whether it lives; where there is none, the result says that nothing shows it. A command

@@ -6,8 +6,7 @@
  * 2. Nothing is said of a file that is fine, that was not readable before in the same way (a
  *    template, a dialect), or that can't be checked: a call never fails by it.
  *
- * From top to bottom: data; Python; and `noteSyntax`, which adds the finding to the result of a
- * call. JavaScript is in script-syntax.ts.
+ * JavaScript is in script-syntax.ts.
  */
 
 import path from 'node:path';

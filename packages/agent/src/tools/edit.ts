@@ -1,8 +1,6 @@
 /**
  * The tool `edit`: several replacements in one file, all or none. `edit/plan-edits.ts` defines
- * where and how. From top to bottom: the schema; input in the form of other agents, which models
- * have learned; the change of the text; a file that has changed since the model saw it; and
- * `editTool`.
+ * where and how.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';

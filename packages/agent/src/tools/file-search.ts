@@ -1,6 +1,4 @@
-/**
- * What `find`, `search` and `list` share. From top to bottom: ripgrep as a child process; globs.
- */
+/** What `find`, `search` and `list` share. */
 
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { Readable } from 'node:stream';

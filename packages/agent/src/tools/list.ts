@@ -1,7 +1,6 @@
 /**
  * The tool `list`: a folder as a tree, nearest folders first, until depth or size is used up.
- * Omitted entries are counted. From top to bottom: the schema; counting files that are not ignored;
- * the tree; its text; and `listTool`.
+ * Omitted entries are counted.
  */
 
 import type { Dirent } from 'node:fs';

@@ -1,7 +1,4 @@
-/**
- * Pictures in the formats that models accept, recognised by their first bytes. From top to bottom:
- * type and size; whether a picture is complete; and `keepPicture`, which stores it as a blob.
- */
+/** Pictures in the formats that models accept, recognised by their first bytes. */
 
 import type { Image, ImageType } from '../machine/message.js';
 import type { Blobs } from '../ports/journal.js';

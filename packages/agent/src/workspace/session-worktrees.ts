@@ -1,7 +1,6 @@
 /**
  * Linked worktrees of a repository (more working trees of it, in folders of their own): for
- * sessions that work on a separate commit. From top to bottom: finding a commit, adding, removing,
- * and removing only if nothing is lost.
+ * sessions that work on a separate commit.
  *
  * 1. Nothing that the repository names is executed: files are checked out through a folder of links
  *    with our own configuration (git.ts), so no filter, hook or fsmonitor runs. Submodules and

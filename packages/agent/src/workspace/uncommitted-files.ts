@@ -1,8 +1,4 @@
-/**
- * Uncommitted files, as three questions need them. From top to bottom: their diff for the user;
- * which files a command that deletes or overwrites would lose for good; which changes a command
- * like `git checkout -- FILE` would discard. The policy asks the user about the last two.
- */
+/** Uncommitted files, as three questions need them. The policy asks the user about the last two. */
 
 import { lstatSync } from 'node:fs';
 import path from 'node:path';

@@ -3,9 +3,6 @@
  *
  * 1. It runs one cell (a program of the model), or reads one variable, at a time.
  * 2. The variables are lost with the process. One report says so, and a new process is started.
- *
- * From top to bottom: the types; the answers of sub-calls; `createEnvironment`; and a timer for
- * cells, which pauses while a cell waits for models.
  */
 
 import type { Cell, Environment, Subcall, SubcallAnswerer } from '../ports.js';

@@ -1,7 +1,7 @@
 /**
  * Reads a model's reply in code mode: the programs in it, which are run, and a final answer, which
- * ends the run. From top to bottom: programs in fenced blocks, `parseReply`, and the two final
- * forms. `parity` are settings in which we differ from seed 004, a published text about such runs.
+ * ends the run. `parity` are settings in which we differ from seed 004, a published text about such
+ * runs.
  */
 
 import { type CodeBlock, findFences, readLines } from '@pawl/agent/platform/text';

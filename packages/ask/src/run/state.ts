@@ -1,7 +1,6 @@
 /**
  * The state of one run, a conversation in code mode. The tree holds its children, its account and
- * the other runs (tree-state.ts). From top to bottom: what all states share; the phases of a model
- * call, a reply, a cell; the outcome; and the states, in which `work` is what the run is doing.
+ * the other runs (tree-state.ts).
  */
 
 import type { Conversation } from '@pawl/agent/machine/conversation';

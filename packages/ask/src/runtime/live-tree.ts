@@ -1,8 +1,6 @@
 /**
  * A tree of runs that is open in this process: `LiveTree` starts it, sends events and closes it.
- * From top to bottom: the tree; the user's policy, which may stop a run before each model call;
- * `performTree`, which performs its actions; and what the loop must know of its events. The loop
- * is the agent's (session/loop.ts).
+ * The loop is the agent's (session/loop.ts).
  */
 
 import { attempt } from '@pawl/agent/platform/attempt';

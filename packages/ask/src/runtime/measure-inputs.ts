@@ -1,7 +1,4 @@
-/**
- * Finds and measures inputs, and verifies on resume that they are unchanged. From top to bottom:
- * faults of inputs; files; texts from memory; names; `measureInputs` and `verifyInputs`.
- */
+/** Finds and measures inputs, and verifies on resume that they are unchanged. */
 
 import { createHash } from 'node:crypto';
 import { realpath, stat } from 'node:fs/promises';

@@ -1,8 +1,6 @@
 /**
  * The model calls of a tree of runs. Each call ends with exactly one event that reports its usage,
- * also after an abort, so that no money is spent unseen. From top to bottom: messages;
- * `TreeCalls`; the longest reply that a limit in dollars pays for; and what a tree of runs needs
- * from outside.
+ * also after an abort, so that no money is spent unseen.
  */
 
 import { requestMessages } from '@pawl/agent/machine/conversation';

@@ -1,9 +1,4 @@
-/**
- * Charts of machines, and the way of a session through the states of a chart.
- *
- * From top to bottom: `Chart`, where boxes and arrows lie, as `npm run update` has laid them out;
- * and `ChartTrace`, which arrows the steps of a session took; `seq` is the number of a step.
- */
+/** Charts of machines, and the way of a session through the states of a chart. */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Projection, ProjectionCursor } from '@pawl/verify/projections/projection';

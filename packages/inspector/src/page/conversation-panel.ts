@@ -1,8 +1,6 @@
 /**
  * The conversation as it was after the selected entry (a line of the journal), with the time and
  * cost of each message. The last messages are drawn at once, earlier ones on demand.
- *
- * From top to bottom: `conversationPanel`; `MessageView`, one message; and parts of a message.
  */
 
 import { messagesOf } from '@pawl/agent/machine/conversation';

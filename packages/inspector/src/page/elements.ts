@@ -1,9 +1,6 @@
 /**
  * Makes elements. Texts only ever become text nodes and attributes: nothing of a session is read as
  * HTML.
- *
- * From top to bottom: `make` (HTML), `draw` (SVG), buttons; `JsonTree`, a value that opens part by
- * part; commands to copy; and the rows in sight of a long list.
  */
 
 import { firstCharacters } from '@pawl/agent/platform/text';

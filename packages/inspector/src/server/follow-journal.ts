@@ -6,9 +6,6 @@
  * 2. An incomplete last line is read again later: its writer may be at work, or dead.
  * 3. The file is read when it changes, and from time to time, since not every file system reports
  *    changes.
- *
- * From top to bottom: `followJournal`, across files that replace each other; `followFile`, one
- * file; `Pass`, one reading of its new lines; and `FileWatch`, which waits for changes.
  */
 
 import { watch } from 'node:fs';

@@ -2,7 +2,7 @@
  * The server behind the inspector's page: on this computer only.
  *
  * It writes nothing. It passes answers to questions of detached sessions (each in a process of its
- * own) to these processes. From top to bottom: `startInspector`; the pages; and who is admitted.
+ * own) to these processes.
  */
 
 import { randomBytes } from 'node:crypto';

@@ -1,6 +1,6 @@
 /**
  * Makes a machine from its table: the table is compiled into look-ups once, and each step follows
- * them. From top to bottom: `machine`; one step; and the compilation of a table.
+ * them.
  */
 
 import { faultIn, typeIn } from './shape.js';

@@ -1,9 +1,6 @@
 /**
  * `pawl export ID --atif FILE`: the session as a trajectory (ATIF), the form in which Harbor, a
  * runner of benchmarks, takes what an agent did. `-` is stdout.
- *
- * From top to bottom: the trajectory, with those of the tasks that the session started; its
- * pictures and files; and `exportTrajectory`.
  */
 
 import { lstatSync } from 'node:fs';

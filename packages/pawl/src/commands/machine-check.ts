@@ -4,8 +4,6 @@
  *
  * A configuration is a small machine to explore: its settings and the events that may come. Each
  * arrow of the machine must be reached by some path, or have an excuse: a reason why it can't be.
- *
- * From top to bottom: the command; its text; and the worker threads.
  */
 
 import { writeFileSync } from 'node:fs';

@@ -1,10 +1,4 @@
-/**
- * `pawl serve`: a node, which is a process that runs sessions for others, until a signal.
- *
- * From top to bottom: the flags; the sessions, in this process or on a durable engine (a server
- * outside of Pawl, serve-engine.ts); `runServe`; and the keys with which clients prove who they
- * are.
- */
+/** `pawl serve`: a node, which is a process that runs sessions for others, until a signal. */
 
 import { randomBytes } from 'node:crypto';
 import { basename, join, resolve } from 'node:path';

@@ -2,10 +2,6 @@
  * The sessions of a node (`pawl serve`), a process that runs sessions for others. The operator
  * starts the node with flags; a client asks it for sessions, and may lower their limits and choose
  * a preset.
- *
- * From top to bottom: `embeddedSessions`, the sessions of a node without an engine
- * (serve-engine.ts has those on a durable engine, a server outside of Pawl); and the flags for new
- * and resumed sessions of both.
  */
 
 import type { Limits } from '@pawl/agent/machine/settings';

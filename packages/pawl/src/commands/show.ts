@@ -1,8 +1,6 @@
 /**
  * `pawl show`: a session as text, its last request, its figures, or its path in the states of a
  * seed system: another published agent, whose machine ours can be seen as (a view, or projection).
- *
- * From top to bottom: the request; the conversation; `showSession`; and the path.
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';

@@ -1,9 +1,6 @@
 /**
  * Requests of terminals to the process of a detached session, for what its server has no route for:
  * `POST /v1/sessions/ID/own` with `{ "what": … }`. Only the user's own key may send them.
- *
- * From top to bottom: the forms of the requests; commands that users run; the question of an MCP
- * server that waits; and `createOwnRequests`, which answers.
  */
 
 import { randomUUID } from 'node:crypto';

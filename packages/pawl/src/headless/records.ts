@@ -1,8 +1,4 @@
-/**
- * The lines of `--json`: each step of a session as records, which
- * record-schema.ts describes. From top to bottom: records of events, of actions, of a step, and
- * the last one with the result.
- */
+/** The lines of `--json`: each step of a session as records, which record-schema.ts describes. */
 
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';

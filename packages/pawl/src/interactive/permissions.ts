@@ -1,9 +1,4 @@
-/**
- * What is allowed beyond the preset: the answers of a session (grants), and the rules of files.
- *
- * From top to bottom: `/permissions` lists them; it revokes them; and the answer `P` to a question
- * writes a rule for this folder, which later sessions have too.
- */
+/** What is allowed beyond the preset: the answers of a session (grants), and the rules of files. */
 
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { ApprovalRequest } from '@pawl/agent/policy/approval-question';

@@ -2,8 +2,7 @@
  * Slash commands that take back what was done, and go forward again.
  *
  * A point is a turn, or a group of tool calls, that can be taken back; its `seq` is the line of the
- * journal to go back to. Refs are git's: HEAD, branches, and what is staged. From top to bottom:
- * the points as a list, newest first; what the user can answer to one; and `/rewind` and `/redo`.
+ * journal to go back to. Refs are git's: HEAD, branches, and what is staged.
  */
 
 import { plural } from '@pawl/agent/platform/text';

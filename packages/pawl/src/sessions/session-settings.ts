@@ -1,9 +1,6 @@
 /**
  * The model and the settings of a session, from flags, configuration, the place of its user, and
  * its earlier settings (`before`).
- *
- * From top to bottom: `refuseBadFlags`; `prepareFromFlags`, which checks all that can fail before a
- * session exists; `chooseSettings`; and limits in dollars without a price.
  */
 
 import {

@@ -4,9 +4,6 @@
  * 1. One process at a time reads, changes and writes the file: a lock beside it says whose turn it
  *    is.
  * 2. The file is replaced whole. It stays as it is if an editor has changed it meanwhile.
- *
- * From top to bottom: what the edits of edit-rules.ts and edit-mcp-servers.ts share; the lock; and
- * `changeConfigFile`.
  */
 
 import { existsSync } from 'node:fs';

@@ -2,9 +2,6 @@
  * Explores one configuration of the machine completely: every event in every state that can be
  * reached within its bounds. A projection tells the same steps as steps of another agent (a seed),
  * whose table they must obey.
- *
- * From top to bottom: `exploreOne`, the results, and how those of several configurations are
- * combined.
  */
 
 import { explore, type Progress } from '@pawl/machine/explorer/explore';

@@ -1,9 +1,6 @@
 /**
  * The key by which an exploration knows that it has been at a node before. Whatever the future
  * depends on must be in it, and nothing else: too little hides faults, too much never ends.
- *
- * From top to bottom: `stateKeyFor` with the reasons for what is left out; the parts of the key for
- * the state, the session, the turn, and for bills (usage that may still be reported).
  */
 
 import type { Call } from '@pawl/agent/machine/call';

@@ -2,8 +2,6 @@
  * Writes a path of an exploration as a trace, the text form of a recorded session: the settings
  * (the line with `!`) and one line per event (`>`). Playing the trace gives the same events, as far
  * as explorations make them: calls have a tool and an id, usage has input, output and cost.
- *
- * From top to bottom: `writeTrace`, `eventLine`, and the words of each event.
  */
 
 import type { CallPreview } from '@pawl/agent/machine/call';

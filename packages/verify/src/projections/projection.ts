@@ -1,8 +1,6 @@
 /**
  * The type of a projection: the table of a seed (another published agent) as data, and a function
  * that tells our steps as steps of that table.
- *
- * From top to bottom: the types; edges, written as rows; the edge of a step; diagrams of a seed.
  */
 
 import type { Action } from '@pawl/agent/machine/action';

@@ -5,8 +5,6 @@
  *
  * It runs at every step of an exploration, so it makes no strings and no lists unless there is a
  * fault.
- *
- * From top to bottom: the check of one projection, of several, and the arrows that no step took.
  */
 
 import type { Action } from '@pawl/agent/machine/action';

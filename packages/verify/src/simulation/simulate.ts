@@ -1,7 +1,4 @@
-/**
- * Runs simulated sessions from seeds, and shortens a failed one. From top to bottom: `simulate`,
- * one session by its seed, the search for a shorter one, and the clocks of the process.
- */
+/** Runs simulated sessions from seeds, and shortens a failed one. */
 
 import { simulateFiles, startComputer, unmountDisks } from './node-files.js';
 import { Choices } from './random-choices.js';

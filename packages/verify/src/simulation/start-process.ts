@@ -1,9 +1,4 @@
-/**
- * Starts the production runtime with the disk, clock, model and tools of one simulated process.
- *
- * From top to bottom: `startProcess`, its jobs, and its journals, whose openings and writes are
- * checked.
- */
+/** Starts the production runtime with the disk, clock, model and tools of one simulated process. */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';

@@ -1,10 +1,4 @@
-/**
- * Checks every step of a process after its event was acknowledged, and the session at its end.
- *
- * From top to bottom: timers; the records of calls and inputs that the checks use; `stepWatcher`,
- * which runs the checks; checks at the end; and the situations of a crash (`noteSituation`), which
- * a set of runs must contain.
- */
+/** Checks every step of a process after its event was acknowledged, and the session at its end. */
 
 import type { Action } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';

@@ -1,7 +1,6 @@
 /**
- * Shell text around commands. From top to bottom: quoting; the parked shell (command-shell.sh),
- * which waits in its fence, the sandbox around one command; the text of that command; and the marks
- * in the output: that it is all of the command's own, and that processes outlive the command.
+ * Shell text around commands: the parked shell (command-shell.sh), which waits in its fence (the
+ * sandbox around one command), and the marks in what the command prints.
  */
 
 import { readFileSync } from 'node:fs';

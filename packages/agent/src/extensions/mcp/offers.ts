@@ -1,9 +1,6 @@
 /**
  * The prompts and resources that MCP servers offer to the user. A prompt is a text of the server
  * that the user sends to the model; a resource is something that the user attaches.
- *
- * From top to bottom: `createSessionOffers`, those of a session; the safe lists of one server; the
- * arguments of a prompt, from typed words; and their text for the model.
  */
 
 import type {

@@ -3,8 +3,6 @@
  *
  * 1. All texts are the server's: they are cut here, and sanitized where they are shown.
  * 2. A form that nobody would fill in, such as one with too many fields, is no question.
- *
- * From top to bottom: the types; `readServerQuestion`; and the values that the user enters.
  */
 
 import type { ElicitRequestParams } from '@modelcontextprotocol/client';

@@ -2,9 +2,6 @@
  * Compaction: older messages are replaced by a summary, in three modes: idle (before a turn or on
  * request), mid (between rounds), overflow (request too large).
  *
- * From top to bottom: when it starts; its start; its end, by mode; its failure; and the moves of
- * GatheringAdditionalMessages, which come before the mid one.
- *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
  * `go(state, ...actions)`. The rest of a state is the move with which it begins to wait. `In<N>` is
  * the state N, `On<T>` the event T.

@@ -2,9 +2,6 @@
  * Hooks: the phases after a batch of tools, and what hooks of the user say. A failed phase does not
  * stop the turn.
  *
- * From top to bottom: the phases after a batch (commits, formatters, auto-commit), which run only
- * if a call may have changed something; hooks of the user; and what the user sees of both.
- *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
  * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
  * begins to wait. `In<N>` is the state N, `On<T>` the event T.

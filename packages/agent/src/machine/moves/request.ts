@@ -1,8 +1,7 @@
 /**
  * The conversation that a model call sends, and the request.
  *
- * From top to bottom: `newCallingLlm` and `sendCall`; then what adds to the conversation. Its size
- * is only estimated until a provider has counted.
+ * The size of a request is only estimated until a provider has counted.
  */
 
 import type { Action, RequestPurpose } from '../action.js';

@@ -1,9 +1,6 @@
 /**
  * Moves of WaitingForUserInput, the begin and the end of a turn.
  *
- * From top to bottom: waiting; a raised limit; the begin of a turn; its end; and the queue of what
- * the user typed meanwhile.
- *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
  * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
  * begins to wait. `In<N>` is the state N, `On<T>` the event T.

@@ -4,9 +4,6 @@
  *
  * The words decide; what only a look can tell (an installed program, a remote in a folder) is
  * looked up. In doubt nothing is expected, and the command runs as it did.
- *
- * From top to bottom: the words of programs; `expectedNeeds`; git and its remotes; and programs
- * that run others, which they load first.
  */
 
 import { existsSync } from 'node:fs';

@@ -1,7 +1,4 @@
-/**
- * Lines of a text. From top to bottom: where they begin and end; their line breaks; their
- * characters, and what a comparison uses of them; their indentation.
- */
+/** Lines of a text. */
 
 export type TextLine = {
   /** The text without its line break. */

@@ -6,8 +6,6 @@
  *    that other programs obey, links that lead out, HEAD, branches and the index stay as they are.
  * 2. The journal names a folder, but only the user says where files are written: where they stand,
  *    and never in a home (`refuseForeignPlace`).
- *
- * From top to bottom: reading; the place; the form of a manifest.
  */
 
 import path from 'node:path';

@@ -1,7 +1,6 @@
 /**
  * A manifest: what a checkpoint says, the record of what a batch of calls, the user or a rewind
  * changed. It has each path that changed since the checkpoint before, how it was, and how it is.
- * From top to bottom: its types; its form; several manifests as one change; the summary for people.
  *
  * Names: paths in the workspace and link targets are bytes, each as one character (latin1), since
  * they may be no UTF-8.

@@ -7,8 +7,6 @@
  * 2. The time of open sub-calls (calls of the cell to models) counts neither for the deadline nor
  *    for the grace period.
  * 3. Both sides drop messages for a cell that has ended.
- *
- * From top to bottom: cells and variables; the environment `quickjs`; and the worker.
  */
 
 import { MessageChannel, Worker } from 'node:worker_threads';

@@ -1,8 +1,7 @@
 /**
  * An iteration: runs the blocks (programs) of a reply in order, each as a cell, looks for an
- * answer, and reports the results to the model. From top to bottom: the next cell; its end; an
- * answer; the end of the iteration; and sub-calls, with which a cell calls models. `parity` are
- * settings in which we differ from seed 004, a published text about such runs.
+ * answer, and reports the results to the model. `parity` are settings in which we differ from seed
+ * 004, a published text about such runs.
  */
 
 import { AppendList } from '@pawl/machine/kernel/append-list';
