@@ -10,7 +10,7 @@ import { PROGRAMMED } from './hostile/programmed.js';
 import { seeded } from './hostile/random.js';
 import { HOSTILE } from './hostile/strings.js';
 
-test('each hostile text runs what nobody allowed, and a policy without a grammar allows a third of them', () => {
+test('each hostile text runs what nobody allowed, and a policy that reads no commands allows a third of them', () => {
   const ran = runByBash(HOSTILE);
   const harmless = HOSTILE.filter((_, index) => notAllowed(ran[index] ?? []).length === 0);
   assert.deepEqual(harmless, []);

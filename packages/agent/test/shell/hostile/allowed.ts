@@ -14,6 +14,6 @@ const named = ([program = '', ...words]: readonly string[]): readonly string[] =
 export const notAllowed = (ran: Ran): Ran =>
   ran.filter((words) => !ALLOWED.some((rule) => begins(named(words), rule)));
 
-/** How a policy without a grammar would judge, for comparison: by the beginning of the text. */
+/** How a policy that reads no commands would judge, for comparison: by the beginning of the text. */
 export const naiveAllows = (text: string): boolean =>
   ALLOWED.some((rule) => `${text.trim()} `.startsWith(`${rule.join(' ')} `));

@@ -62,4 +62,5 @@ case ${0##*/} in
   false) exit 1 ;;
   *) echo said ;;
 esac
-exit 0
+read -r code < /real/exit
+exit "$code"

@@ -37,9 +37,10 @@ const real = (name: string): string => {
   return realpathSync(path.join(folder, name));
 };
 
-const place = (texts: readonly string[]): string => {
+const place = (texts: readonly string[], exitCode: number): string => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-oracle-'));
   for (const name of ['bin', 'log', 'cases']) mkdirSync(path.join(folder, name));
+  writeFileSync(path.join(folder, 'exit'), `${exitCode}\n`);
   const program = path.join(folder, 'bin', 'evil');
   copyFileSync(path.join(HERE, 'any-program.sh'), program);
   chmodSync(program, 0o755);
@@ -61,6 +62,7 @@ const sandbox = (folder: string): readonly string[] => [
     `/real/${name}`,
   ]),
   ...['--ro-bind', path.join(HERE, 'run-all.sh'), '/real/run-all'],
+  ...['--ro-bind', path.join(folder, 'exit'), '/real/exit'],
   ...['--ro-bind', path.join(folder, 'bin'), '/bin', '--symlink', '/bin', '/usr/bin'],
   ...[
     '--ro-bind',
@@ -73,10 +75,10 @@ const sandbox = (folder: string): readonly string[] => [
   ...['--dev', '/dev', '--proc', '/proc', '--tmpfs', '/tmp', '--tmpfs', '/w', '--clearenv'],
 ];
 
-/** What each text ran, in the order of the texts. */
-export const runByBash = (texts: readonly string[]): readonly Ran[] => {
+/** What each text ran, in the order of the texts. `exitCode`: that of all programs. */
+export const runByBash = (texts: readonly string[], exitCode = 0): readonly Ran[] => {
   if (texts.length === 0) return [];
-  const folder = place(texts);
+  const folder = place(texts, exitCode);
   try {
     const { status, stderr } = spawnSync(
       'bwrap',
