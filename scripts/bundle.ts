@@ -113,8 +113,6 @@ const lateTables: Plugin = {
 };
 
 const PROGRAM = 'packages/pawl/src/main.ts';
-/** Replacements for expensive globals of the platform. */
-const LEAN = ['scripts/lean-headers.ts', 'scripts/lean-streams.ts'];
 
 /** Options that both builds share. */
 const common = (root: string) =>
@@ -130,7 +128,6 @@ const common = (root: string) =>
     // Otherwise a crash would print half the program as its source line.
     lineLimit: 160,
     external: EXTERNAL,
-    inject: LEAN.filter((file) => existsSync(path.join(root, file))),
     plugins: [
       workspacePackages(root),
       inlineShellScripts,
@@ -156,7 +153,6 @@ const buildProgram = async (root: string) => {
     entryPoints: [PROGRAM],
     format: 'esm',
     packages: 'external',
-    inject: [], // they join with the packages, below
     define: { 'import.meta.url': 'bundleUrl' },
   });
   const ownText = mergeBuiltinImports(own.outputFiles[0]?.text ?? '');

@@ -385,7 +385,7 @@ const BLIND_LOOK_MS = 5;
  */
 const LOST_MS = 1_000;
 const DRAINING_MS = 5_000;
-/** How long to wait for an output that may be held open, once the command's own has come, in ms. */
+/** How long to wait for an output that may be held open, once that of the command has come, in ms. */
 const HELD_OPEN_MS = 100;
 
 const IGNORED: OutputReceiver = { bytes: () => undefined, skipped: () => undefined };

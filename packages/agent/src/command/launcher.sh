@@ -104,7 +104,7 @@ gate() {
 }
 
 # runner N: runs the file `run`, and writes `run PID START` and `exit CODE UPTIME` to `status` (descriptor 6).
-# The mark at the end of the output says that all of the command's own output is before it. A process that the
+# The mark at the end of the output says that all output of the command itself is before it. A process that the
 # command has detached may write more.
 runner() {
   sync=

@@ -26,9 +26,8 @@ import type {
   UserText,
 } from '../machine/message.js';
 import { VERSION } from '../platform/environment.js';
-import { createFetch, type LeanFetch, type LeanResponse } from '../platform/http.js';
+import { createFetch, type LeanBody, type LeanFetch, type LeanResponse } from '../platform/http.js';
 import { asCount, asText, isObject, type Loose } from '../platform/untrusted-input.js';
-import type { LeanReadable } from '../platform/web-streams.js';
 import type {
   Model,
   ModelFacts,
@@ -683,8 +682,7 @@ const replaceLoneSurrogates = (json: string): string =>
 const failedAnswer = async (response: LeanResponse): Promise<Error> => {
   const { status, statusText, headers } = response;
   if (status >= 300 && status < 400) {
-    // nobody reads this body, so its failure changes nothing
-    response.body.cancel().catch(() => undefined);
+    response.body.discard();
     const place = headers.get('location') ?? 'another place';
     const message = `it redirects (${status}) to ${place}. Give that address, if it is right`;
     return Object.assign(new Error(message), { type: 'redirected' });
@@ -702,32 +700,20 @@ const failedAnswer = async (response: LeanResponse): Promise<Error> => {
 const ODD_BYTES_MAX = 65_536;
 
 /** Feeds the body to the parser, as soon as its beginning shows that it is a stream of events. */
-const readBody = async (body: LeanReadable<Uint8Array>, sink: EventSink): Promise<void> => {
+const readBody = async (body: LeanBody, sink: EventSink): Promise<void> => {
   const parser = new EventParser(sink);
   const decoder = new TextDecoder();
   let start: Start = 'unknown';
   let text = '';
-  try {
-    for (;;) {
-      // Bytes that have come already are taken without a promise.
-      const { done, value } = body.takeNow() ?? (await body.read());
-      if (done) return parser.end();
-      if (start === 'unknown') {
-        text += decoder.decode(value, { stream: true });
-        start = classifyStart(text);
-      }
-      if (start === 'odd') {
-        for await (const bytes of body) {
-          text += decoder.decode(bytes, { stream: true });
-          if (text.length > ODD_BYTES_MAX) break;
-        }
-        throw oddAnswer(text.trimStart());
-      }
-      if (parser.add(value) === 'end') return;
-    }
-  } finally {
-    body.cancel().catch(() => undefined); // nobody reads the rest, so its failure changes nothing
+  for await (const bytes of body) {
+    if (start !== 'events') text += decoder.decode(bytes, { stream: true });
+    if (start === 'unknown') start = classifyStart(text);
+    if (start !== 'odd') {
+      if (parser.add(bytes) === 'end') return;
+    } else if (text.length > ODD_BYTES_MAX) break;
   }
+  if (start === 'odd') throw oddAnswer(text.trimStart());
+  parser.end();
 };
 
 const EVENT_START = /^(?:(?:data|event|id|retry|error)?:|(?:data|event|id|retry)\r?\n)/;

@@ -20,7 +20,6 @@ import type { Readable } from 'node:stream';
 import tls from 'node:tls';
 import zlib from 'node:zlib';
 import type { ProcessEnvironment } from './environment.js';
-import { LeanHeaders, LeanReadable } from './web-streams.js';
 
 export type LeanRequest = {
   readonly method?: string;
@@ -29,12 +28,19 @@ export type LeanRequest = {
   readonly signal?: AbortSignal | null;
 };
 
+/**
+ * The bytes of an answer, read once. Whoever leaves the loop before the end gives up the rest, as
+ * `discard` does without a loop.
+ */
+export type LeanBody = AsyncIterable<Uint8Array> & { discard(): void };
+
 export type LeanResponse = {
   readonly ok: boolean;
   readonly status: number;
   readonly statusText: string;
-  readonly headers: LeanHeaders;
-  readonly body: LeanReadable<Uint8Array>;
+  /** By names in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: LeanBody;
   text(): Promise<string>;
   json(): Promise<unknown>;
 };
@@ -74,50 +80,60 @@ const decode = (incoming: http.IncomingMessage): Readable => {
 /** Bytes that are buffered for a reader that is slower than the network. */
 const AHEAD_BYTES = 65_536;
 
-/** The body as a stream. Pieces that came with one read of the socket are handed on as one. */
-const streamBody = (incoming: http.IncomingMessage, source: Readable): LeanReadable<Uint8Array> => {
-  let open = true;
+/**
+ * The body, in pieces of what came since the last one. The iterator of Node would drop what came
+ * right before the connection failed.
+ */
+const readBody = (incoming: http.IncomingMessage, source: Readable): LeanBody => {
   let pieces: Buffer[] = [];
-  let aheadBytes = 0;
-  return new LeanReadable<Uint8Array>({
-    start(controller) {
-      const flush = (): void => {
-        const [first] = pieces;
-        if (!open || first === undefined) return;
-        const bytes = pieces.length === 1 ? first : Buffer.concat(pieces);
-        pieces = [];
-        aheadBytes += bytes.length;
-        if (aheadBytes >= AHEAD_BYTES) source.pause();
-        controller.enqueue(bytes);
-      };
-      source.on('data', (piece: Buffer) => {
-        pieces.push(piece);
-        if (pieces.length === 1) process.nextTick(flush);
-      });
-      source.once('end', () => {
-        flush();
-        if (open) controller.close();
-        open = false;
-      });
-      source.on('error', (error) => {
-        flush();
-        if (open) controller.error(error);
-        open = false;
-      });
-    },
-    pull() {
-      aheadBytes = 0;
-      source.resume();
-    },
-    cancel() {
-      open = false;
-      lingerThenDestroy(incoming);
-      source.resume();
-    },
+  let bytes = 0;
+  let end: { readonly error: Error | null } | null = null;
+  let wake = (): void => undefined;
+  const finish = (error: Error | null): void => {
+    end ??= { error };
+    wake();
+  };
+  source.on('data', (piece: Buffer) => {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes >= AHEAD_BYTES) source.pause();
+    wake();
   });
+  source.once('end', () => finish(null));
+  source.on('error', finish);
+  const discard = (): void => {
+    if (end !== null) return;
+    finish(null);
+    source.removeAllListeners('data');
+    lingerThenDestroy(incoming);
+    source.resume();
+  };
+  return {
+    discard,
+    async *[Symbol.asyncIterator]() {
+      try {
+        for (;;) {
+          const [first] = pieces;
+          if (first !== undefined) {
+            const next = pieces.length === 1 ? first : Buffer.concat(pieces);
+            [pieces, bytes] = [[], 0];
+            source.resume();
+            yield next;
+          } else if (end === null) {
+            await new Promise<void>((resolve) => {
+              wake = resolve;
+            });
+          } else if (end.error === null) return;
+          else throw end.error;
+        }
+      } finally {
+        discard();
+      }
+    },
+  };
 };
 
-const readAll = async (body: LeanReadable<Uint8Array>): Promise<string> => {
+const readAll = async (body: LeanBody): Promise<string> => {
   const decoder = new TextDecoder();
   let text = '';
   for await (const piece of body) text += decoder.decode(piece, { stream: true });
@@ -126,11 +142,11 @@ const readAll = async (body: LeanReadable<Uint8Array>): Promise<string> => {
 
 const respond = (incoming: http.IncomingMessage): LeanResponse => {
   const status = incoming.statusCode ?? 0;
-  const headers = new LeanHeaders();
+  const headers = new Map<string, string>();
   for (const [name, value] of Object.entries(incoming.headersDistinct)) {
     if (value !== undefined) headers.set(name, value.join(', '));
   }
-  const body = streamBody(incoming, decode(incoming));
+  const body = readBody(incoming, decode(incoming));
   const text = (): Promise<string> => readAll(body);
   return {
     ok: status >= 200 && status < 300,
@@ -157,7 +173,9 @@ export const createFetch = (environment: ProcessEnvironment): LeanFetch => {
   };
 
   const prepare = (url: URL, sent: LeanRequest): http.ClientRequest => {
-    const headers = Object.fromEntries(new LeanHeaders(sent.headers));
+    const headers: Record<string, string> = {};
+    for (const [name, value] of Object.entries(sent.headers ?? {}))
+      if (value !== undefined) headers[name.toLowerCase()] = value;
     if (sent.body !== undefined) headers['content-length'] = String(Buffer.byteLength(sent.body));
     const shared = {
       method: sent.method ?? 'GET',

@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net';
 import net from 'node:net';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
@@ -88,7 +89,7 @@ test('a request arrives as it was made, and the answer comes back whole', async 
   assert.equal(answer.ok, true);
   assert.equal(answer.status, 201);
   assert.equal(answer.statusText, 'Made');
-  assert.equal(answer.headers.get('X-Two'), 'a, b');
+  assert.equal(answer.headers.get('x-two'), 'a, b');
   assert.equal(Object.fromEntries(answer.headers)['content-type'], 'application/json');
   const seen = (await answer.json()) as { headers: Record<string, string>; [key: string]: unknown }; // the echo above
   assert.deepEqual([seen.method, seen.url, seen.body], ['POST', '/a?b=c', 'é']);
@@ -177,11 +178,25 @@ test('an abort ends a body that is being read, and its connection', async (conte
     context,
   );
   const answer = await createFetch({})(`http://127.0.0.1:${port}/`, { signal: abortion.signal });
-  const reader = answer.body.getReader();
-  await reader.read();
+  const reader = answer.body[Symbol.asyncIterator]();
+  await reader.next();
   abortion.abort();
-  await assert.rejects(reader.read());
+  await assert.rejects(reader.next());
   await closed;
+});
+
+test('what came right before the connection failed is read before the failure', async (context) => {
+  const port = await listen(
+    http.createServer((_, out) => {
+      out.write('half', () => out.destroy());
+    }),
+    context,
+  );
+  const answer = await createFetch({})(`http://127.0.0.1:${port}/`);
+  const reader = answer.body[Symbol.asyncIterator]();
+  for (let count = 0; count < 50; count++) await turn(); // mostly the failure has come, too
+  assert.equal(Buffer.from((await reader.next()).value ?? []).toString(), 'half');
+  await assert.rejects(reader.next(), { code: 'ECONNRESET' });
 });
 
 test('a body that nobody wants any more is closed, even if the server never ends it', async (context) => {
@@ -194,7 +209,7 @@ test('a body that nobody wants any more is closed, even if the server never ends
     context,
   );
   const answer = await createFetch({})(`http://127.0.0.1:${port}/`);
-  await answer.body.cancel();
+  answer.body.discard();
   await closed;
 });
 

@@ -1,7 +1,6 @@
 /**
  * The `fetch` of the MCP SDK ("the package"), over our HTTP client, which knows the proxies of the
- * environment. The bundle replaces Node's web streams by small ones (platform/web-streams.ts), so a
- * body is copied from stream to stream, whichever kind each of them is.
+ * environment.
  *
  * A server may answer with a stream of events, of which one is the answer to the request. If the
  * stream is cut off before, the package resumes it, or waits for ever: that is repaired here. Each
@@ -14,9 +13,8 @@
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { attempt, attemptNow } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { createFetch } from '../../platform/http.js';
+import { createFetch, type LeanBody, type LeanResponse } from '../../platform/http.js';
 import { isTable } from '../../platform/untrusted-input.js';
-import type { LeanReadable } from '../../platform/web-streams.js';
 import type { ServerMessages } from './server-messages.js';
 
 /**
@@ -63,7 +61,7 @@ export const mcpFetch = (
       (status >= 400 || !isEvents) &&
       streams.giveUpAfter(interrupted, status)
     ) {
-      await attempt(() => response.body.cancel()); // nobody reads it
+      response.body.discard();
       return lostAnswer(String(url), interrupted.id);
     }
     if (status >= 400) {
@@ -82,7 +80,7 @@ export const mcpFetch = (
       ok,
       status,
       statusText,
-      headers,
+      headers: new Headers([...headers]),
       url: String(url),
       // Taken only when the package asks for it: `text` and `json` read the same body.
       get body() {
@@ -100,16 +98,13 @@ export const mcpFetch = (
 // ---- Bodies and answers ----
 
 /** A body for the package. `ending`: changes its pieces, and may add a last one. */
-const bodyStream = (
-  body: LeanReadable<Uint8Array>,
-  ending: EventsEnding | null,
-): ReadableStream<Uint8Array> => {
-  const reader = body.getReader();
+const bodyStream = (body: LeanBody, ending: EventsEnding | null): ReadableStream<Uint8Array> => {
+  const reader = body[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const read = await attempt(() => reader.read());
+      const read = await attempt(() => reader.next());
       if (read.kind === 'fault' && ending === null) throw read.fault;
-      if (read.kind === 'done' && !read.value.done) {
+      if (read.kind === 'done' && read.value.done !== true) {
         controller.enqueue(ending?.pass(read.value.value) ?? read.value.value);
         return;
       }
@@ -117,7 +112,7 @@ const bodyStream = (
       if (last !== null) controller.enqueue(last);
       controller.close();
     },
-    cancel: (reason) => reader.cancel(reason),
+    cancel: () => body.discard(),
   });
 };
 
@@ -147,17 +142,13 @@ const lostAnswer = (url: string, id: string | number): Response =>
 const readAtMost = async ({ body }: LeanResponse): Promise<string> => {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
-  const reader = body.getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return Buffer.concat(pieces).toString('utf8');
-    bytes += value.length;
-    if (bytes > ANSWER_BYTES_MAX) {
-      await attempt(() => reader.cancel()); // the reason below is the one to report
+  for await (const piece of body) {
+    bytes += piece.length;
+    if (bytes > ANSWER_BYTES_MAX)
       throw new Error(`its answer is longer than ${ANSWER_BYTES_MAX / (1 << 20)} MB`);
-    }
-    pieces.push(value);
+    pieces.push(piece);
   }
+  return Buffer.concat(pieces).toString('utf8');
 };
 
 /** An answer with an error status, and its text. */
@@ -168,7 +159,6 @@ const failedAnswer = ({ status, statusText, headers }: LeanResponse, text: strin
 };
 
 type Send = ReturnType<typeof createFetch>;
-type LeanResponse = Awaited<ReturnType<Send>>;
 
 const sendWith = (send: Send, url: string | URL, init: RequestInit): Promise<LeanResponse> => {
   const { method, body, signal } = init;

@@ -1,6 +1,5 @@
 import { type WireName, wires } from '../../../../../test/kit/models/wires.js';
-import type { LeanFetch, LeanResponse } from '../../../src/platform/http.js';
-import { LeanHeaders, LeanReadable } from '../../../src/platform/web-streams.js';
+import type { LeanBody, LeanFetch, LeanResponse } from '../../../src/platform/http.js';
 import type { Model, ModelPiece } from '../../../src/ports/model.js';
 import { ask, collect, endingOf, userSays } from '../conversing.js';
 
@@ -11,23 +10,19 @@ export type Chunks = readonly Uint8Array[];
 /** `broken`: after the chunks the connection fails. */
 export type Played = { readonly chunks: Chunks; readonly end?: 'closed' | 'broken' };
 
-const bodyOf = ({ chunks, end = 'closed' }: Played): LeanReadable<Uint8Array> => {
-  let next = 0;
-  return new LeanReadable<Uint8Array>({
-    pull(controller) {
-      const chunk = chunks[next++];
-      if (chunk !== undefined) controller.enqueue(chunk);
-      else if (end === 'closed') controller.close();
-      else controller.error(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
-    },
-  });
-};
+export const bodyOf = ({ chunks, end = 'closed' }: Played): LeanBody => ({
+  discard: () => undefined,
+  async *[Symbol.asyncIterator]() {
+    yield* chunks;
+    if (end === 'broken') throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+  },
+});
 
-export const respondWith = (body: LeanReadable<Uint8Array>): LeanResponse => ({
+export const respondWith = (body: LeanBody): LeanResponse => ({
   ok: true,
   status: 200,
   statusText: 'OK',
-  headers: new LeanHeaders({ 'content-type': 'text/event-stream' }),
+  headers: new Map([['content-type', 'text/event-stream']]),
   body,
   text: () => Promise.reject(new Error('a stream of events is not read as one text')),
   json: () => Promise.reject(new Error('a stream of events is not read as JSON')),

@@ -1,10 +1,9 @@
 import { type WireName, wires } from '../../../../../test/kit/models/wires.js';
 import type { MessageReply } from '../../../../../test/servers/reply.js';
 import { createFetch, type LeanFetch } from '../../../src/platform/http.js';
-import { LeanReadable } from '../../../src/platform/web-streams.js';
 import { delta, events } from '../answering.js';
 import { ask, collect, userSays } from '../conversing.js';
-import { respondWith } from './replay-stream.js';
+import { bodyOf, respondWith } from './replay-stream.js';
 
 /** Bodies of replies: what the strict servers of all wires send, and what other servers were seen to send. */
 
@@ -40,7 +39,7 @@ const record = async (wire: (typeof wires)[number], reply: MessageReply): Promis
   const recording: LeanFetch = async (url, sent) => {
     const response = await through(url, sent);
     for await (const chunk of response.body) chunks.push(chunk);
-    return respondWith(new LeanReadable({ start: (controller) => controller.close() }));
+    return respondWith(bodyOf({ chunks: [] }));
   };
   try {
     const model = wire.model(server.url, undefined, undefined, recording);
