@@ -15,11 +15,11 @@ import type { ServerReply } from '../servers/anthropic.js';
  * A few functions run only where the machine is slow: the last ceiling has room for ten of them.
  */
 const CEILINGS = {
-  enterToRequest: { files: 44 },
-  readRound: { files: 54 }, // of a file that is there
-  editRound: { files: 84, functions: 1065 },
-  bashRound: { files: 85, functions: 1165 },
-  headlessRun: { files: 120, functions: 1910 },
+  enterToRequest: { files: 43 },
+  readRound: { files: 53 }, // of a file that is there
+  editRound: { files: 83, functions: 1050 },
+  bashRound: { files: 84, functions: 1160 },
+  headlessRun: { files: 119, functions: 1900 },
 };
 
 const MEASURE = fileURLToPath(new URL('measure-ways.cjs', import.meta.url));
