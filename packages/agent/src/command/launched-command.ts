@@ -385,6 +385,8 @@ const BLIND_LOOK_MS = 5;
  */
 const LOST_MS = 1_000;
 const DRAINING_MS = 5_000;
+/** The same without an exit code, while its launcher may still write one: on a busy machine late. */
+const LATE_MS = 20_000;
 /** How long to wait for an output that may be held open, once that of the command has come, in ms. */
 const HELD_OPEN_MS = 100;
 
@@ -567,7 +569,9 @@ export class LaunchedCommand {
     const now = performance.now();
     if (status.exitCode !== null || isAlive || isExpected) this.#stuckSince = null;
     else this.#stuckSince ??= now;
-    if (now - (this.#stuckSince ?? now) >= LOST_MS) this.#end();
+    // The launcher writes the exit code before the end of the output.
+    const graceMs = this.#isOrphan || status.isComplete ? LOST_MS : LATE_MS;
+    if (now - (this.#stuckSince ?? now) >= graceMs) this.#end();
   }
 
   #facts(): LaunchFacts {

@@ -322,6 +322,32 @@ test('launcher: a command that is killed with everything around it counts as kil
   assert.deepEqual([how, output], [{ kind: 'killed' }, 'up\n']);
 });
 
+test('launcher: an exit code that is written late on a busy machine counts', async (t) => {
+  const place = makePlace(t);
+  const taken = await place.launcher.take(place.fence);
+  assert.ok(taken !== null);
+  const { pid } = taken.process;
+  const runner = Number(/\) \S+ (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]);
+  process.kill(runner, 'SIGSTOP');
+  taken.start(
+    shell('exit 3'),
+    '/',
+    { due: null, record: null },
+    to(() => undefined),
+  );
+  let isOver = false;
+  void taken.ended.then(() => {
+    isOver = true;
+  });
+  await until('the command itself has ended', () =>
+    / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')),
+  );
+  await new Promise((resolve) => setTimeout(resolve, 1_300)); // longer than what counts as lost
+  assert.ok(!isOver);
+  process.kill(runner, 'SIGCONT');
+  assert.deepEqual((await taken.ended).how, exited(3));
+});
+
 test('launcher: after a cancelled command the next one is not parked at once, since the session may end', async (t) => {
   const place = makePlace(t);
   const taken = await place.launcher.take(place.fence);
