@@ -414,13 +414,19 @@ const PLANTING = `echo x >.envrc; ${WAITING}; mkdir -p build/x && git init -q bu
 const plantedIn = (place: Place): readonly string[] =>
   ['.envrc', 'build/x/.git'].filter((name) => has(place, name));
 
+const assertPlanted = (place: Place): void => {
+  assert.equal(plantedIn(place).length, 2, 'control: nobody has judged them');
+  const config = readFileSync(join(place.workspace, 'build/x/.git/config'), 'utf8');
+  assert.match(config, /fsmonitor = \.\/x/, 'control: the command has come to its end');
+};
+
 testDeep(
   'protected paths that a command makes while Pawl is dead are set aside when its session is resumed',
   async (context) => {
     const place = await interrupted(context, { command: PLANTING });
     touch(place, 'go');
     await until('it has ended', () => processesOf(place).length === 0);
-    assert.equal(plantedIn(place).length, 2, 'control: nobody has judged them');
+    assertPlanted(place);
     expectCode(await resumed(place), 0);
     assert.match(
       resultIn(place),
@@ -434,7 +440,7 @@ test('they are set aside by another session in the folder, too', async (context)
   const place = await interrupted(context, { command: PLANTING });
   touch(place, 'go');
   await until('it has ended', () => processesOf(place).length === 0);
-  assert.equal(plantedIn(place).length, 2, 'control: nobody has judged them');
+  assertPlanted(place);
   const other = await makeServed(context, [
     message(call('c1', 'bash', { command: 'touch x' })),
     done,
@@ -442,6 +448,7 @@ test('they are set aside by another session in the folder, too', async (context)
   const shared = { ...other, workspace: place.workspace, state: place.state };
   const environment = { ...other.environment, XDG_STATE_HOME: place.state };
   expectCode(await runInProcess({ ...shared, environment }, ['-p', 'work']), 0);
-  assert.match(resultOf(other, 1, 'c1'), /\.envrc is protected/);
-  assert.deepEqual(plantedIn(place), []);
+  const result = resultOf(other, 1, 'c1');
+  assert.match(result, /\.envrc is protected/);
+  assert.deepEqual(plantedIn(place), [], result);
 });
