@@ -10,6 +10,7 @@ import { startChatServer } from '../../servers/chat.js';
 import type { ChatHabits } from '../../servers/chat-strict.js';
 import { startGoogleServer } from '../../servers/google.js';
 import { startOpenAiServer } from '../../servers/openai.js';
+import type { ResponsesHabits } from '../../servers/openai-strict.js';
 import {
   DEFAULT_TOKENS,
   PAGE,
@@ -175,18 +176,20 @@ const chatWire = (
     ),
 });
 
+const openAiWire = (title: string, habits: ResponsesHabits, usualName: string): TestedWire => ({
+  name: 'openai',
+  title,
+  keeps: habits.thoughts === 'words' ? 'words' : 'secret',
+  start: (replies) => startOpenAiServer(replies, habits),
+  model: (baseUrl, name = usualName, apiKey = 'key', fetch?) =>
+    openAiModel(
+      adapterOptions(`openai/${name}`, `${baseUrl}/v1`, { apiKey, facts, ...through(fetch) }),
+    ),
+});
+
 export const wires: readonly TestedWire[] = [
   anthropicWire('anthropic', 'signed'),
-  {
-    name: 'openai',
-    title: 'openai',
-    keeps: 'secret',
-    start: startOpenAiServer,
-    model: (baseUrl, name = 'gpt-6.2-sol', apiKey = 'key', fetch?) =>
-      openAiModel(
-        adapterOptions(`openai/${name}`, `${baseUrl}/v1`, { apiKey, facts, ...through(fetch) }),
-      ),
-  },
+  openAiWire('openai', {}, 'gpt-6.2-sol'),
   {
     name: 'google',
     title: 'google',
@@ -204,6 +207,7 @@ const REFUSED_FIELDS = ['stream_options', 'max_tokens', 'reasoning_effort'];
 /** Servers that refuse what others take. Each has a model of its own: what it has taught is remembered. */
 export const habits: readonly TestedWire[] = [
   anthropicWire('anthropic without signatures', 'unsigned', 'glm'),
+  openAiWire('openai, thoughts in words', { thoughts: 'words' }, 'gpt-5.9-words'),
   chatWire(
     'chat, prompt and answer together',
     { thoughts: 'reasoning', back: 'demanded', windowTokens: 9_000 },

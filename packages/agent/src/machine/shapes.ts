@@ -417,6 +417,7 @@ export const modelErrorShape = object<ModelError>({
   retryAfterMs: nullable(finite),
   sent: optional(oneOf({ no: 1 })),
   about: optional(oneOf({ picture: 1 })),
+  answered: optional(oneOf({ yes: 1 })),
 });
 export const previewShape = variant<CallPreview, 'kind'>('kind', {
   change: { diff: text },
@@ -544,6 +545,7 @@ export const eventShape = variant<Event, 'type'>('type', {
     stopReason: stopReasonShape,
     usage: usageShape,
     firstPieceAt: optional(finite),
+    effort: optional(oneOf({ refused: 1 })),
     hooks: optional(hookVerdictsShape),
   },
   LlmFailed: {
