@@ -350,6 +350,7 @@ const parsedCommandShape = object<ParsedCommand>({
   mayRun: optional(count),
   readAs: optional(list(nullable(text))),
   undoes: optional(oneOf({ previous: 1 })),
+  filters: optional(oneOf({ yes: 1 })),
   wrapped: optional(oneOf({ yes: 1 })),
 });
 const shellFactsShape = object<ShellFacts>({

@@ -124,8 +124,32 @@ const addReading = async (
   for (const [index, command] of (commands ?? reading.commands).entries()) {
     const previous = commands?.[index - 1];
     const undoes = previous !== undefined && deletesNewBranch(previous, command);
-    await addSimple(command, into, depth, undoes ? { undoes: 'previous' } : {});
+    await addSimple(command, into, depth, {
+      ...(undoes ? { undoes: 'previous' } : {}),
+      ...(!reading.hasCompound && isFilter(command) ? { filters: 'yes' } : {}),
+    });
   }
+};
+
+/** The options with which programs pass on nothing but their input. */
+const FILTERS: Readonly<Record<string, RegExp>> = {
+  cat: /^( -[AbenstuvET]+)*$/,
+  head: /^( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/,
+  tail: /^( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/,
+  wc: /^( -[clmwL]+)*$/,
+  sort: /^( -[bdfghiMnrRuV]+)*$/,
+  uniq: /^( -[cdiu]+)*$/,
+};
+
+/** Whether a command reads its own input, or a text within the command, and no file. */
+const isFilter = ({ words, reads, writes }: SimpleCommand): boolean => {
+  const [name, ...options] = words.map(({ text }) => text ?? '?');
+  const known = name !== undefined && Object.hasOwn(FILTERS, name) ? FILTERS[name] : undefined;
+  return (
+    known?.test(options.map((option) => ` ${option}`).join('')) === true &&
+    reads !== 'a text or file' &&
+    writes.length === 0
+  );
 };
 
 /** Adds a command that stands in the text itself. */
@@ -133,7 +157,7 @@ const addSimple = async (
   command: SimpleCommand,
   into: Collected,
   depth: number,
-  more: Pick<ParsedCommand, 'undoes'>,
+  more: Pick<ParsedCommand, 'undoes' | 'filters'>,
 ): Promise<void> => {
   const words = command.words.map(({ text }) => text);
   const patterns = command.words.map(({ pattern }) => pattern ?? null);
@@ -495,9 +519,10 @@ export const commandStarts = async (text: string): Promise<CommandStarts> => {
  * ---- Words whose value stands in the same text ----
  *
  * `CMD="ls -la"; $CMD`, `cmd=(ls -la); "${cmd[@]}"`,
- * `eval "$(echo ls)"`, and `$SHELL`, which is handed to the shell.
+ * `eval "$(echo ls)"`, `$SHELL`, which is handed to the shell, and `"$(cat <<'EOF' …)"`.
  *
- * 1. Only a command whose program is a value is completed. All others stay as they are read.
+ * 1. Of variables only a command whose program is a value is completed. All others stay as they
+ *    are read.
  * 2. A value counts while nothing can have changed it: in a text without compound commands and
  *    arithmetic, after an assignment that surely ran, and until a builtin that can set variables.
  * 3. A value that the shell would treat further (patterns, backslashes) does not count.
@@ -623,6 +648,26 @@ const echoedText = (raw: string): string | null => {
   return isConstant && known.length > 0 && !known[0]?.startsWith('-') ? known.join(' ') : null;
 };
 
+/** `cat` of a here-document in which nothing is substituted, up to its end. */
+const HERE_TEXT = /^([^\s"'$`\\]*)"\$\((cat <<\s*'(\w+)'\n(?:([\s\S]*?)\n)?\3)\s*\)"$/;
+
+/** The constant text that `"$(cat <<'EOF' …)"` becomes, also behind `--body=`; else null. */
+const hereText = (raw: string): string | null => {
+  const [, before = '', inner, , body = ''] = HERE_TEXT.exec(raw) ?? [];
+  const reading = inner === undefined ? null : readCommands(`${inner}\n`);
+  const isOne = reading?.kind === 'read' && reading.commands.length === 1;
+  return isOne ? before + body.replace(/\n+$/, '') : null;
+};
+
+/** The words of the command, with texts that are constant in their places. */
+const withConstantTexts = (command: SimpleCommand, text: string): SimpleCommand => {
+  const words = command.words.map((word): Word => {
+    const constant = word.text === null ? hereText(text.slice(word.start, word.end)) : null;
+    return constant === null ? word : { ...word, text: constant };
+  });
+  return withEchoedText({ ...command, words }, text);
+};
+
 /** `eval "$(echo …)"` as `eval` of the text. */
 const withEchoedText = (command: SimpleCommand, text: string): SimpleCommand => {
   const [name, word, ...others] = command.words;
@@ -644,7 +689,7 @@ const completeCommands = (
   const { commands, functions, hasCompound, evaluates } = reading;
   if (functions.length > 0) return commands;
   if (hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
-    return commands.map((command) => withEchoedText(command, text));
+    return commands.map((command) => withConstantTexts(command, text));
   const values: Values = { known: new Map(Object.entries(environment)), conditional: new Set() };
   // names that a process apart has set: unknown in it, unchanged in the shell
   const setApart = new Set<string>();
@@ -654,7 +699,7 @@ const completeCommands = (
     if (!isApart) setApart.clear();
     const known = setApart.size === 0 ? values.known : new Map(values.known);
     for (const name of setApart) known.delete(name);
-    const completed = withEchoedText(completeCommand(command, text, known), text);
+    const completed = withConstantTexts(completeCommand(command, text, known), text);
     if (isApart && command.words.length === 0)
       for (const { name } of command.assignments) setApart.add(name);
     else remember(values, command, completed.words);
