@@ -772,8 +772,11 @@ const READING_BUILTINS = wordSet('cd echo printf pwd true false : test [ type ex
 const OPEN_FOLDERS = listWords('/tmp /var/tmp /dev/shm');
 
 /** Whether a program lies in a folder to which commands can write. */
-export const isOpenPlace = (program: string, workspace: string): boolean =>
-  [workspace, ...OPEN_FOLDERS].some((folder) => program.startsWith(`${folder}/`));
+export const isOpenPlace = (program: string, workspace: string): boolean => {
+  for (const folder of [workspace, ...OPEN_FOLDERS])
+    if (program.startsWith(`${folder}/`)) return true;
+  return false;
+};
 
 /** Options of git itself, before its command, with which it still reads. */
 const GIT_ITSELF = wordSet('-C -P --no-pager --no-optional-locks --literal-pathspecs');

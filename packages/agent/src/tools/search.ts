@@ -420,7 +420,7 @@ const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): 
   const { code, error, fault, more } = searched;
   const notes = shown.leftOut.slice(0, LEFT_OUT_MAX);
   const others = shown.leftOut.length - LEFT_OUT_MAX;
-  if (others > 0) notes.push(`[lines of ${plural(others, 'more file')} are left out]`);
+  if (others > 0) notes.push(`[the same holds for ${plural(others, 'more file')}]`);
   if (fault !== undefined)
     notes.push(
       `[pattern can't be read as a regular expression (${fault}): it was searched as plain text]`,
@@ -583,7 +583,7 @@ const showFiles = async (
     const same = found.filter((line) => isSameLine(line.text, present.get(line.number)));
     const missing = found.length - same.length;
     if (missing > 0)
-      leftOut.push(`[${file}: ${plural(missing, 'line')} left out: ${whyLeftOut(loaded)}]`);
+      leftOut.push(`[${file}: ${plural(missing, 'line')} not shown: ${whyLeftOut(loaded)}]`);
     const shown = same.filter(({ column }) => column !== null).length;
     if (shown === 0) continue;
     sums.count += shown;

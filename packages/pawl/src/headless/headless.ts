@@ -294,8 +294,8 @@ const warnedReasons: Readonly<Partial<Record<WarningKind, string>>> = {
 };
 
 /** The ending of a turn with what only its last warning says. */
-const endingWithWarning = (ending: ExitEnding, warning: Warning | null): ExitEnding =>
-  warning === null || warnedReasons[warning.kind] !== ending.reason
+const endingWithWarning = (ending: ExitEnding, warning: Warning): ExitEnding =>
+  warnedReasons[warning.kind] !== ending.reason
     ? ending
     : { exit: exitCodes.taskFailed, reason: warning.kind, message: warning.text };
 
@@ -376,7 +376,8 @@ const runTurn = async (
   }
   const state = last ?? (await session.state());
   const { json = null } = settled ?? {};
-  const ending = early ?? endingWithWarning(settled?.ending ?? turnEnding(state), warning);
+  const rested = settled?.ending ?? turnEnding(state);
+  const ending = early ?? (warning === null ? rested : endingWithWarning(rested, warning));
   const denied = denials.count();
   return { state, denied, json, ending: endingWithDenials(ending, denials, session.id, failOn) };
 };

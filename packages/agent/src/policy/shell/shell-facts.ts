@@ -124,33 +124,31 @@ const addReading = async (
   for (const [index, command] of (commands ?? reading.commands).entries()) {
     const previous = commands?.[index - 1];
     const undoes = previous !== undefined && deletesNewBranch(previous, command);
+    const name = command.words[0]?.text ?? '';
+    const isKnown = !reading.hasCompound && Object.hasOwn(FILTERS, name);
+    const isFiltering = isKnown && isFilter(command, FILTERS[name]);
     await addSimple(command, into, depth, {
       ...(undoes ? { undoes: 'previous' } : {}),
-      ...(!reading.hasCompound && isFilter(command) ? { filters: 'yes' } : {}),
+      ...(isFiltering ? { filters: 'yes' } : {}),
     });
   }
 };
 
 /** The options with which programs pass on nothing but their input. */
 const FILTERS: Readonly<Record<string, RegExp>> = {
-  cat: /^( -[AbenstuvET]+)*$/,
-  head: /^( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/,
-  tail: /^( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/,
-  wc: /^( -[clmwL]+)*$/,
-  sort: /^( -[bdfghiMnrRuV]+)*$/,
-  uniq: /^( -[cdiu]+)*$/,
+  cat: /^ cat( -[AbenstuvET]+)*$/,
+  head: /^ head( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/,
+  tail: /^ tail( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/,
+  wc: /^ wc( -[clmwL]+)*$/,
+  sort: /^ sort( -[bdfghiMnrRuV]+)*$/,
+  uniq: /^ uniq( -[cdiu]+)*$/,
 };
 
 /** Whether a command reads its own input, or a text within the command, and no file. */
-const isFilter = ({ words, reads, writes }: SimpleCommand): boolean => {
-  const [name, ...options] = words.map(({ text }) => text ?? '?');
-  const known = name !== undefined && Object.hasOwn(FILTERS, name) ? FILTERS[name] : undefined;
-  return (
-    known?.test(options.map((option) => ` ${option}`).join('')) === true &&
-    reads !== 'a text or file' &&
-    writes.length === 0
-  );
-};
+const isFilter = ({ words, reads, writes }: SimpleCommand, options: RegExp | undefined): boolean =>
+  options?.test(words.map(({ text }) => ` ${text ?? '?'}`).join('')) === true &&
+  reads !== 'a text or file' &&
+  writes.length === 0;
 
 /** Adds a command that stands in the text itself. */
 const addSimple = async (
@@ -251,7 +249,7 @@ const innerPatterns = (
     : patterns.slice(runs);
 
 const withPatterns = (patterns: Patterns): Pick<ParsedCommand, 'patterns'> =>
-  patterns.every((pattern) => pattern === null) ? {} : { patterns };
+  patterns.join('') === '' ? {} : { patterns };
 
 /**
  * `git branch NAME && git branch -D NAME`: the branch exists only since the command before, so no
@@ -659,22 +657,19 @@ const hereText = (raw: string): string | null => {
   return isOne ? before + body.replace(/\n+$/, '') : null;
 };
 
-/** The words of the command, with texts that are constant in their places. */
+/** The command with texts that are constant in their places: of `cat`, and of `eval "$(echo …)"`. */
 const withConstantTexts = (command: SimpleCommand, text: string): SimpleCommand => {
-  const words = command.words.map((word): Word => {
-    const constant = word.text === null ? hereText(text.slice(word.start, word.end)) : null;
-    return constant === null ? word : { ...word, text: constant };
-  });
-  return withEchoedText({ ...command, words }, text);
-};
-
-/** `eval "$(echo …)"` as `eval` of the text. */
-const withEchoedText = (command: SimpleCommand, text: string): SimpleCommand => {
   const [name, word, ...others] = command.words;
-  if (name?.text !== 'eval' || word === undefined || word.text !== null || others.length > 0)
-    return command;
-  const echoed = echoedText(text.slice(word.start, word.end));
-  return echoed === null ? command : { ...command, words: [name, { ...word, text: echoed }] };
+  if (name?.text === 'eval' && word?.text === null && others.length === 0) {
+    const echoed = echoedText(text.slice(word.start, word.end));
+    if (echoed !== null) return { ...command, words: [name, { ...word, text: echoed }] };
+  }
+  if (!text.includes('$(cat <<')) return command;
+  const words = command.words.map((each): Word => {
+    const constant = each.text === null ? hereText(text.slice(each.start, each.end)) : null;
+    return constant === null ? each : { ...each, text: constant };
+  });
+  return { ...command, words };
 };
 
 /**
