@@ -1,5 +1,6 @@
 import { demandDataUrl, demandWeight } from './pictures.js';
 import {
+  checkHabits,
   demand,
   demandArguments,
   demandFields,
@@ -7,6 +8,7 @@ import {
   demandObject,
   demandText,
   faultOf,
+  type Habits,
   type Loose,
 } from './strict.js';
 
@@ -86,7 +88,7 @@ const checkSaid = (item: Loose, at: string): void => {
 };
 
 /** `words`: the thoughts of its model, in place of what is encrypted. */
-export type ResponsesHabits = { readonly thoughts?: 'words' };
+export type ResponsesHabits = Habits & { readonly thoughts?: 'words' };
 
 const checkThought = (item: Loose, { secrets, habits }: Seen, at: string): void => {
   if (habits.thoughts === 'words') {
@@ -177,6 +179,7 @@ export const findFault = (
 ): string | null =>
   faultOf(() => {
     demandObject(body, 'body');
+    checkHabits(body, habits);
     demandFields(body, BODY, 'body');
     demandWeight(body, REQUEST_BYTES_MAX);
     demandText(body.model, 'model');
