@@ -1,5 +1,5 @@
 import { demandPicture, demandWeight } from './pictures.js';
-import { demand, faultOf, isObject, type Loose } from './strict.js';
+import { checkHabits, demand, faultOf, type Habits, isObject, type Loose } from './strict.js';
 
 /**
  * What Anthropic's Messages API rejects, and a little more: everything that a well-behaved client never sends.
@@ -292,4 +292,9 @@ const checkBody = (body: unknown, thoughts: ReadonlyMap<string, string>): void =
 export const findFault = (
   body: unknown,
   thoughts: ReadonlyMap<string, string> = new Map(),
-): string | null => faultOf(() => checkBody(body, thoughts));
+  habits: Habits = {},
+): string | null =>
+  faultOf(() => {
+    if (isObject(body)) checkHabits(body, habits);
+    checkBody(body, thoughts);
+  });

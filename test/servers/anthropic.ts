@@ -8,6 +8,7 @@ import {
   startServer,
   type WireServer,
 } from './base.js';
+import type { Habits } from './strict.js';
 
 export type ReplyPart =
   | { readonly type: 'text'; readonly text: string }
@@ -190,14 +191,16 @@ const findWrongCall = ({ method, url, headers }: http.IncomingMessage): Answer |
 /** Anthropic Messages as a stream, strict about what it is sent. */
 export const startAnthropicServer = async ({
   replies,
+  habits,
 }: {
   readonly replies: Replies;
+  readonly habits?: Habits;
 }): Promise<AnthropicServer> => {
   /** By model, then by signature: a signature holds for the model that wrote it. */
   const thoughts = new Map<string, Map<string, string>>();
   const speech: Speech<WireBody, ServerReply> = {
     findWrongCall,
-    findFault: (body) => findFault(body, thoughts.get(body.model)),
+    findFault: (body) => findFault(body, thoughts.get(body.model), habits),
     reject: (fault) => failure(400, 'invalid_request_error', fault),
     answer: (reply, body, number) => {
       if (reply.type === 'nothing') return reply;

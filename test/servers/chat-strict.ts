@@ -1,5 +1,6 @@
 import { demandDataUrl } from './pictures.js';
 import {
+  checkHabits,
   demand,
   demandArguments,
   demandFields,
@@ -7,6 +8,7 @@ import {
   demandObject,
   demandText,
   faultOf,
+  type Habits,
   type Loose,
 } from './strict.js';
 
@@ -30,15 +32,11 @@ export type ThoughtForm =
   | 'content'
   | 'extra_content';
 
-export type ChatHabits = {
+export type ChatHabits = Habits & {
   /** Default: `reasoning_content`. */
   readonly thoughts?: ThoughtForm;
   /** `demanded`: they must come back, and be empty where there are none. `refused`: they must not. */
   readonly back?: 'demanded' | 'refused';
-  /** Fields of the body that it does not take. */
-  readonly refuses?: readonly string[];
-  /** Prompt and answer together must fit. */
-  readonly windowTokens?: number;
 };
 
 /** What a server has said as a model: the texts of its thoughts, and with which secret, by call. */
@@ -228,26 +226,7 @@ const checkTools = ({ tools, tool_choice: choice }: Loose): void => {
   demand(choice === undefined || choice === 'auto' || choice === 'none', `tool_choice: ${choice}`);
 };
 
-/** The tokens of a request, as the server counts them. */
-export const promptTokens = ({ messages, tools }: Loose): number =>
-  Math.ceil(JSON.stringify([messages, tools]).length / 4);
-
-/** Prompt and answer are counted together, as vLLM does it and says it. */
-const checkWindow = (body: Loose, window: number): void => {
-  const most = body.max_tokens;
-  const prompt = promptTokens(body);
-  const all = prompt + Number(most);
-  demand(
-    all <= window,
-    `This model's maximum context length is ${window} tokens. However, you requested ${all} tokens ` +
-      `(${prompt} in the messages, ${most} in the completion). Please reduce the length.`,
-  );
-};
-
 const checkOptions = (body: Loose, refuses: readonly string[]): void => {
-  const [refused] = refuses.filter((name) => body[name] !== undefined);
-  const instead = refused === 'max_tokens' ? " Use 'max_completion_tokens' instead." : '';
-  demand(refused === undefined, `Unsupported parameter: '${refused}' is not supported.${instead}`);
   const length = refuses.includes('max_tokens') ? 'max_completion_tokens' : 'max_tokens';
   demandFields(body, [...BODY, length], 'body');
   demand(Number.isInteger(body[length]), `${length}: should be a whole number`);
@@ -269,9 +248,9 @@ export const findFault = (
     demandObject(body, 'body');
     demandText(body.model, 'model');
     demand(body.stream === true, 'stream: this server only streams');
+    checkHabits(body, habits);
     checkOptions(body, habits.refuses ?? []);
     checkTools(body);
     demandList(body.messages, 'messages');
     checkMessages(body.messages, { ids: new Set(), said, habits });
-    if (habits.windowTokens !== undefined) checkWindow(body, habits.windowTokens);
   });

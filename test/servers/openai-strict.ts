@@ -1,5 +1,6 @@
 import { demandDataUrl, demandWeight } from './pictures.js';
 import {
+  checkHabits,
   demand,
   demandArguments,
   demandFields,
@@ -7,6 +8,7 @@ import {
   demandObject,
   demandText,
   faultOf,
+  type Habits,
   type Loose,
 } from './strict.js';
 
@@ -34,7 +36,13 @@ const BODY = [
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
 const REQUEST_BYTES_MAX = 50 * 1024 * 1024;
 
-type Seen = { readonly open: Set<string>; readonly called: Set<string>; thought: boolean };
+type Seen = {
+  readonly open: Set<string>;
+  readonly called: Set<string>;
+  readonly secrets: Secrets;
+  readonly habits: ResponsesHabits;
+  thought: boolean;
+};
 
 /** By model: what the server gave, encrypted. */
 export type Secrets = ReadonlySet<string>;
@@ -79,7 +87,17 @@ const checkSaid = (item: Loose, at: string): void => {
   );
 };
 
-const checkThought = (item: Loose, secrets: Secrets, at: string): void => {
+/** `words`: the thoughts of its model, in place of what is encrypted. */
+export type ResponsesHabits = Habits & { readonly thoughts?: 'words' };
+
+const checkThought = (item: Loose, { secrets, habits }: Seen, at: string): void => {
+  if (habits.thoughts === 'words') {
+    demandFields(item, ['type', 'id', 'summary', 'content'], at);
+    demandList(item.content, `${at}.content`);
+    const [{ type, text } = {}] = item.content;
+    demand(type === 'reasoning_text' && secrets.has(String(text)), `${at}: not its thought`);
+    return;
+  }
   demandFields(item, ['type', 'id', 'encrypted_content', 'summary'], at);
   demand(Array.isArray(item.summary), `${at}.summary: is missing`);
   demand(
@@ -114,12 +132,12 @@ const checkOutput = (item: Loose, seen: Seen, at: string): void => {
   for (const [index, part] of item.output.entries()) checkGiven(part, `${at}.output.${index}`);
 };
 
-const checkItem = (item: Loose, seen: Seen, secrets: Secrets, at: string): void => {
+const checkItem = (item: Loose, seen: Seen, at: string): void => {
   const ofModel =
     item.type === 'function_call' || item.type === 'reasoning' || item.role === 'assistant';
   demand(!seen.thought || ofModel, `${at}: a 'reasoning' item without what it led to`);
   seen.thought = item.type === 'reasoning';
-  if (item.type === 'reasoning') checkThought(item, secrets, at);
+  if (item.type === 'reasoning') checkThought(item, seen, at);
   else if (item.type === 'function_call') checkCall(item, seen, at);
   else if (item.type === 'function_call_output') checkOutput(item, seen, at);
   else {
@@ -154,9 +172,14 @@ const checkTools = ({ tools, tool_choice: choice }: Loose): void => {
 };
 
 /** What is wrong with a request body, or null. */
-export const findFault = (body: unknown, secrets: Secrets = new Set()): string | null =>
+export const findFault = (
+  body: unknown,
+  secrets: Secrets = new Set(),
+  habits: ResponsesHabits = {},
+): string | null =>
   faultOf(() => {
     demandObject(body, 'body');
+    checkHabits(body, habits);
     demandFields(body, BODY, 'body');
     demandWeight(body, REQUEST_BYTES_MAX);
     demandText(body.model, 'model');
@@ -170,9 +193,8 @@ export const findFault = (body: unknown, secrets: Secrets = new Set()): string |
     );
     checkTools(body);
     demandList(body.input, 'input');
-    const seen: Seen = { open: new Set(), called: new Set(), thought: false };
-    for (const [index, item] of body.input.entries())
-      checkItem(item, seen, secrets, `input.${index}`);
+    const seen: Seen = { open: new Set(), called: new Set(), secrets, habits, thought: false };
+    for (const [index, item] of body.input.entries()) checkItem(item, seen, `input.${index}`);
     demand(
       seen.open.size === 0,
       `No tool output found for function call ${[...seen.open].join(', ')}.`,

@@ -1,6 +1,6 @@
 import type http from 'node:http';
 import { type Answer, type Replies, type Speech, startServer, type WireServer } from './base.js';
-import { findFault } from './openai-strict.js';
+import { findFault, type ResponsesHabits } from './openai-strict.js';
 import {
   cutUp,
   DEFAULT_TOKENS,
@@ -102,6 +102,23 @@ const eventsOfThought = (
   ];
 };
 
+/** As servers other than OpenAI's stream them. */
+const eventsOfWords = (part: { readonly text: string }, id: string, index: number) => {
+  const item = { type: 'reasoning', id, summary: [] };
+  const content = [{ type: 'reasoning_text', text: part.text }];
+  return [
+    { type: 'response.output_item.added', output_index: index, item },
+    ...cutUp(part.text).map((delta) => ({
+      type: 'response.reasoning_text.delta',
+      item_id: id,
+      output_index: index,
+      content_index: 0,
+      delta,
+    })),
+    { type: 'response.output_item.done', output_index: index, item: { ...item, content } },
+  ];
+};
+
 const eventsOfCall = (
   part: Extract<WirePart, { readonly type: 'call' }>,
   id: string,
@@ -124,7 +141,12 @@ const eventsOfCall = (
   ];
 };
 
-const eventsOf = (part: WirePart, number: number, index: number): readonly object[] => {
+const eventsOf = (
+  part: WirePart,
+  number: number,
+  index: number,
+  { thoughts }: ResponsesHabits,
+): readonly object[] => {
   const id = `${number}_${index}`;
   switch (part.type) {
     case 'text':
@@ -132,7 +154,9 @@ const eventsOf = (part: WirePart, number: number, index: number): readonly objec
     case 'refusal':
       return eventsOfRefusal(part, `msg_${id}`, index);
     case 'thinking':
-      return eventsOfThought(part, `rs_${id}`, index);
+      return thoughts === 'words'
+        ? eventsOfWords(part, `rs_${id}`, index)
+        : eventsOfThought(part, `rs_${id}`, index);
     case 'call':
       return eventsOfCall(part, `fc_${id}`, index);
     default:
@@ -164,13 +188,18 @@ const endOf = (reply: MessageReply): readonly object[] => {
   return [{ type: reason === undefined ? 'response.completed' : 'response.incomplete', response }];
 };
 
-const streamOf = (reply: MessageReply, model: string, number: number): Answer => {
+const streamOf = (
+  reply: MessageReply,
+  model: string,
+  number: number,
+  habits: ResponsesHabits,
+): Answer => {
   const created = { id: `resp_${number}`, created_at: 1, model, service_tier: null };
   const events = [
     { type: 'response.created', response: created },
     { type: 'response.in_progress', response: created },
     { type: 'moon.phase', phase: 'full' },
-    ...reply.parts.flatMap((part, index) => eventsOf(part, number, index)),
+    ...reply.parts.flatMap((part, index) => eventsOf(part, number, index, habits)),
     ...endOf(reply),
   ];
   const tail = reply.end === 'cut' || reply.end === 'silent' ? reply.end : 'closed';
@@ -253,12 +282,13 @@ const findWrongCall = ({ method, url, headers }: http.IncomingMessage): Answer |
 
 export const startOpenAiServer = (
   replies: Replies<ResponsesBody, WireReply>,
+  habits: ResponsesHabits = {},
 ): Promise<WireServer<ResponsesBody>> => {
   /** By model. */
   const secrets = new Map<string, Set<string>>();
   const speech: Speech<ResponsesBody, WireReply> = {
     findWrongCall,
-    findFault: (body) => findFault(body, secrets.get(body.model)),
+    findFault: (body) => findFault(body, secrets.get(body.model), habits),
     reject,
     answer: (reply, { model }, number) => {
       if (reply.type === 'nothing') return reply;
@@ -268,8 +298,10 @@ export const startOpenAiServer = (
           : fail(FAILURES[reply.failure], reply.retryAfterS);
       const own = secrets.get(model) ?? new Set<string>();
       secrets.set(model, own);
-      for (const part of reply.parts) if (part.type === 'thinking') own.add(part.secret);
-      return streamOf(reply, model, number);
+      for (const part of reply.parts)
+        if (part.type === 'thinking')
+          own.add(habits.thoughts === 'words' ? part.text : part.secret);
+      return streamOf(reply, model, number, habits);
     },
   };
   return startServer(speech, replies);

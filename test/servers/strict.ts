@@ -46,6 +46,41 @@ export const demandArguments = (value: unknown, at: string): void => {
   demand(isObject(parsed), `${at}: should be JSON of an object`);
 };
 
+// ---- Habits: what only some servers refuse, on each wire ----
+
+export type Habits = {
+  /** Fields that it does not take, by their paths without places in lists. */
+  readonly refuses?: readonly string[];
+  /** Prompt and answer together must fit. */
+  readonly windowTokens?: number;
+};
+
+const hasPath = (value: unknown, [key, ...rest]: readonly string[]): boolean => {
+  if (Array.isArray(value)) return value.some((each) => hasPath(each, [key ?? '', ...rest]));
+  const inner = isObject(value) ? value[key ?? ''] : undefined;
+  return rest.length === 0 ? inner !== undefined : hasPath(inner, rest);
+};
+
+/** The tokens of a request, as the server counts them. */
+export const promptTokens = ({ messages, input, tools }: Loose): number =>
+  Math.ceil(JSON.stringify([messages ?? input, tools]).length / 4);
+
+/** Refuses a field as gateways do, and a sum of prompt and answer as vLLM does it and says it. */
+export const checkHabits = (body: Loose, { refuses = [], windowTokens }: Habits): void => {
+  const refused = refuses.find((path) => hasPath(body, path.split('.')));
+  const instead = refused === 'max_tokens' ? " Use 'max_completion_tokens' instead." : '';
+  demand(refused === undefined, `Unsupported parameter: '${refused}' is not supported.${instead}`);
+  if (windowTokens === undefined) return;
+  const most = body.max_tokens ?? body.max_completion_tokens ?? body.max_output_tokens;
+  const prompt = promptTokens(body);
+  const all = prompt + Number(most);
+  demand(
+    all <= windowTokens,
+    `This model's maximum context length is ${windowTokens} tokens. However, you requested ${all} tokens ` +
+      `(${prompt} in the messages, ${most} in the completion). Please reduce the length.`,
+  );
+};
+
 /** What `check` finds wrong, or null. */
 export const faultOf = (check: () => void): string | null => {
   try {

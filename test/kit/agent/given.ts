@@ -139,6 +139,7 @@ export const fails =
       message: failure.message ?? 'the provider is overloaded',
       retryable: failure.retryable ?? true,
       retryAfterMs: failure.retryAfterMs ?? null,
+      ...(failure.answered === undefined ? {} : { answered: failure.answered }),
     },
     usage: failure.usage ?? null,
     jitter: failure.jitter ?? 0,

@@ -158,6 +158,7 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
     stopReason: 'toolUse',
     usage,
     firstPieceAt: 1_699_999_999_000,
+    effort: 'refused',
     hooks,
   },
   LlmFailed: {

@@ -10,6 +10,7 @@ import { startChatServer } from '../../servers/chat.js';
 import type { ChatHabits } from '../../servers/chat-strict.js';
 import { startGoogleServer } from '../../servers/google.js';
 import { startOpenAiServer } from '../../servers/openai.js';
+import type { ResponsesHabits } from '../../servers/openai-strict.js';
 import {
   DEFAULT_TOKENS,
   PAGE,
@@ -18,6 +19,7 @@ import {
   type WirePart,
   type WireReply,
 } from '../../servers/reply.js';
+import type { Habits } from '../../servers/strict.js';
 import { adapterOptions } from './adapter-options.js';
 
 /**
@@ -50,6 +52,10 @@ const facts: ModelFacts = {
   prices: { input: 1, output: 10, cacheRead: 0.1, cacheWrite: 1.25 },
   source: 'test',
 };
+
+/** Facts with a long answer, where the server counts prompt and answer together. */
+const roomy = ({ windowTokens }: Habits): ModelFacts =>
+  windowTokens === undefined ? facts : { ...facts, outputTokensMax: windowTokens - 200 };
 
 // ---- Anthropic's server has words of its own ----
 
@@ -125,12 +131,14 @@ const anthropicWire = (
   title: string,
   signs: 'signed' | 'unsigned',
   usualName = 'claude-sonnet-5-5',
+  habits: Habits = {},
 ): TestedWire => ({
   name: 'anthropic',
   title,
   keeps: signs === 'signed' ? 'secret' : 'words',
   start: (replies) =>
     startAnthropicServer({
+      habits,
       replies:
         typeof replies === 'function'
           ? (body, index) => anthropicReply(replies(body, index), signs)
@@ -144,7 +152,7 @@ const anthropicWire = (
     anthropicModel(
       adapterOptions(`anthropic/${name}`, baseUrl, {
         apiKey,
-        facts,
+        facts: roomy(habits),
         thinksByItself: true,
         ...through(fetch),
       }),
@@ -169,7 +177,22 @@ const chatWire = (
     compatibleModel(
       adapterOptions(`openai-compatible/${name}`, `${baseUrl}/v1`, {
         apiKey,
-        facts: { ...facts, ...own },
+        facts: { ...roomy(habits), ...own },
+        ...through(fetch),
+      }),
+    ),
+});
+
+const openAiWire = (title: string, habits: ResponsesHabits, usualName: string): TestedWire => ({
+  name: 'openai',
+  title,
+  keeps: habits.thoughts === 'words' ? 'words' : 'secret',
+  start: (replies) => startOpenAiServer(replies, habits),
+  model: (baseUrl, name = usualName, apiKey = 'key', fetch?) =>
+    openAiModel(
+      adapterOptions(`openai/${name}`, `${baseUrl}/v1`, {
+        apiKey,
+        facts: roomy(habits),
         ...through(fetch),
       }),
     ),
@@ -177,16 +200,7 @@ const chatWire = (
 
 export const wires: readonly TestedWire[] = [
   anthropicWire('anthropic', 'signed'),
-  {
-    name: 'openai',
-    title: 'openai',
-    keeps: 'secret',
-    start: startOpenAiServer,
-    model: (baseUrl, name = 'gpt-6.2-sol', apiKey = 'key', fetch?) =>
-      openAiModel(
-        adapterOptions(`openai/${name}`, `${baseUrl}/v1`, { apiKey, facts, ...through(fetch) }),
-      ),
-  },
+  openAiWire('openai', {}, 'gpt-6.2-sol'),
   {
     name: 'google',
     title: 'google',
@@ -198,16 +212,28 @@ export const wires: readonly TestedWire[] = [
   chatWire('chat', {}),
 ];
 
+const WINDOW = 9_000;
+
 /** Fields that gateways refuse, one after the other. */
 const REFUSED_FIELDS = ['stream_options', 'max_tokens', 'reasoning_effort'];
 
 /** Servers that refuse what others take. Each has a model of its own: what it has taught is remembered. */
 export const habits: readonly TestedWire[] = [
   anthropicWire('anthropic without signatures', 'unsigned', 'glm'),
+  anthropicWire('anthropic, few fields, prompt and answer together', 'unsigned', 'kimi', {
+    refuses: ['tools.eager_input_streaming', 'thinking', 'system.cache_control'],
+    windowTokens: WINDOW,
+  }),
+  openAiWire('openai, thoughts in words', { thoughts: 'words' }, 'gpt-5.9-words'),
+  openAiWire(
+    'openai, few fields, prompt and answer together',
+    { refuses: ['reasoning.summary'], windowTokens: WINDOW },
+    'gpt-5.9-few',
+  ),
   chatWire(
     'chat, prompt and answer together',
-    { thoughts: 'reasoning', back: 'demanded', windowTokens: 9_000 },
-    { usualName: 'vllm', outputTokensMax: 8_800 },
+    { thoughts: 'reasoning', back: 'demanded', windowTokens: WINDOW },
+    { usualName: 'vllm' },
   ),
   chatWire('chat, thoughts demanded', { back: 'demanded' }, { usualName: 'deepseek' }),
   chatWire(
@@ -231,4 +257,9 @@ export const habits: readonly TestedWire[] = [
     { usualName: 'groq' },
   ),
   chatWire('chat, few fields', { refuses: REFUSED_FIELDS }, { usualName: 'gateway' }),
+  chatWire(
+    'chat, few fields, thoughts demanded, prompt and answer together',
+    { thoughts: 'reasoning', back: 'demanded', refuses: REFUSED_FIELDS, windowTokens: WINDOW },
+    { usualName: 'all' },
+  ),
 ];

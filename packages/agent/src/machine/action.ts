@@ -116,11 +116,14 @@ export type WarningKind =
   | 'empty'
   | 'truncated'
   | 'refused'
+  | 'stopped'
   | 'callAsText'
   | 'hook'
+  | 'objection'
   | 'compaction'
   | 'budget'
-  | 'usage';
+  | 'usage'
+  | 'effort';
 export type NoticeKind =
   | 'queued'
   | 'cancelled'

@@ -56,6 +56,8 @@ export type ModelError = {
   readonly sent?: 'no';
   /** The provider refused a picture in the request; absent: another reason, or unknown. */
   readonly about?: 'picture';
+  /** Somebody answered, though not with a whole reply; absent: nobody did, or unknown. */
+  readonly answered?: 'yes';
 };
 
 /**
@@ -218,6 +220,8 @@ export type LlmEvent =
         readonly stopReason: StopReason;
         readonly usage: Usage;
         readonly firstPieceAt?: number;
+        /** `refused`: the server refused the level of effort, so the request had none. */
+        readonly effort?: 'refused';
         /** What hooks said about the end of the turn; absent if none ran. */
         readonly hooks?: HookVerdicts;
       }

@@ -350,6 +350,7 @@ const parsedCommandShape = object<ParsedCommand>({
   mayRun: optional(count),
   readAs: optional(list(nullable(text))),
   undoes: optional(oneOf({ previous: 1 })),
+  filters: optional(oneOf({ yes: 1 })),
   wrapped: optional(oneOf({ yes: 1 })),
 });
 const shellFactsShape = object<ShellFacts>({
@@ -417,6 +418,7 @@ export const modelErrorShape = object<ModelError>({
   retryAfterMs: nullable(finite),
   sent: optional(oneOf({ no: 1 })),
   about: optional(oneOf({ picture: 1 })),
+  answered: optional(oneOf({ yes: 1 })),
 });
 export const previewShape = variant<CallPreview, 'kind'>('kind', {
   change: { diff: text },
@@ -544,6 +546,7 @@ export const eventShape = variant<Event, 'type'>('type', {
     stopReason: stopReasonShape,
     usage: usageShape,
     firstPieceAt: optional(finite),
+    effort: optional(oneOf({ refused: 1 })),
     hooks: optional(hookVerdictsShape),
   },
   LlmFailed: {

@@ -242,7 +242,8 @@ const callsLast = (content: readonly Block[]): Block[] => {
  */
 type OpenBlock =
   | { readonly kind: 'text' | 'reasoning' | 'redacted' | 'none' }
-  | { readonly kind: 'call'; readonly id: string; input: string };
+  /** `whole`: its input, as it stood at the beginning. */
+  | { readonly kind: 'call'; readonly id: string; readonly whole: string; input: string };
 
 /**
  * Reads the events of one reply. Anthropic adds events, blocks and deltas, and asks clients to
@@ -291,7 +292,7 @@ const readReply = (reply: StreamedReply): ReadEvent => {
       case 'content_block_stop': {
         const block = blocks.get(event.index);
         if (block?.kind === 'call')
-          reply.endCall(block.id, block.input === '' ? '{}' : block.input);
+          reply.endCall(block.id, block.input === '' ? block.whole : block.input);
         return 'more';
       }
       case 'message_delta':
@@ -366,9 +367,11 @@ const beginBlock = (reply: StreamedReply, id: string, block: Loose): OpenBlock =
   switch (block.type) {
     case 'text':
       reply.begin('text', id, besideBlock(block));
+      reply.add('text', id, asText(block.text) ?? '');
       return { kind: 'text' };
     case 'thinking':
       reply.begin('reasoning', id, besideBlock(block) ?? { anthropic: {} });
+      reply.add('reasoning', id, asText(block.thinking) ?? '');
       return { kind: 'reasoning' };
     case 'redacted_thinking':
       reply.begin('reasoning', id, { anthropic: { redactedData: textIn(block, 'data') } });
@@ -376,8 +379,8 @@ const beginBlock = (reply: StreamedReply, id: string, block: Loose): OpenBlock =
     case 'tool_use': {
       const callId = textIn(block, 'id');
       reply.beginCall(callId, textIn(block, 'name'), besideBlock(block));
-      const input = isObject(block.input) && Object.keys(block.input).length > 0;
-      return { kind: 'call', id: callId, input: input ? JSON.stringify(block.input) : '' };
+      const whole = isObject(block.input) ? JSON.stringify(block.input) : '{}';
+      return { kind: 'call', id: callId, whole, input: '' };
     }
     default:
       if (typeof block.type !== 'string') throw oddEvent('a block without a type');

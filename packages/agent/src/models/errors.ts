@@ -38,8 +38,12 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
       readRetryAfter(signs, now) ?? (kind === 'rateLimited' ? readResets(signs, now) : null),
     ...(isUnsent ? { sent: 'no' } : {}),
     ...(isAboutPicture ? { about: 'picture' } : {}),
+    ...(kind === 'unreachable' && isAnswered(signs) ? { answered: 'yes' } : {}),
   };
 };
+
+/** Without a status, only a failed connection has a code. */
+const isAnswered = ({ status, code }: ErrorSigns): boolean => status !== null || code === null;
 
 /** A request that a server understands and does not take. */
 export type Refusal = {
@@ -54,8 +58,13 @@ const REFUSED: ReadonlySet<number> = new Set([400, 413, 422]);
 
 /** The refusal that the error tells; null if it is another one. */
 export const readRefusal = (error: unknown): Refusal | null => {
-  const { status, sentence, named } = readSigns(error);
-  return status !== null && REFUSED.has(status) ? { sentence, named } : null;
+  const signs = readSigns(error);
+  const { status, labels, sentence, named } = signs;
+  const isRefused =
+    status === null
+      ? labels.includes(REPORTED) && errorKind(signs).kind === 'badRequest'
+      : REFUSED.has(status);
+  return isRefused ? { sentence, named } : null;
 };
 
 const PICTURE_WORDS =
@@ -67,12 +76,12 @@ const PICTURE_STATUSES: ReadonlySet<number> = new Set([400, 404, 413, 415, 422])
 /** Some servers count a refused picture as a failure of their own. */
 const PICTURE_INPUT = /\bimage (input|data)\b/i;
 
-const namesPicture = ({ status, sentence, named }: ErrorSigns): boolean =>
-  status === 500
+const namesPicture = ({ status, labels, sentence, named }: ErrorSigns): boolean => {
+  if (status === null) return labels.some((label) => /image/i.test(label));
+  return status === 500
     ? PICTURE_INPUT.test(sentence)
-    : status !== null &&
-      PICTURE_STATUSES.has(status) &&
-      PICTURE_WORDS.test([sentence, ...named].join(' '));
+    : PICTURE_STATUSES.has(status) && PICTURE_WORDS.test([sentence, ...named].join(' '));
+};
 
 /** Codes of certificates that are not trusted: a retry does not help. */
 const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
@@ -258,6 +267,9 @@ const readReset = (value: string, now: number): number | null => {
  *    without one.
  */
 
+/** The label of an error that a server reports within its stream. */
+export const REPORTED = 'reported_error';
+
 /** `malformedCall`: malformed, but a retry may succeed. */
 type Cause = ModelErrorKind | 'malformedCall';
 
@@ -314,6 +326,7 @@ const causesByLabel: Readonly<Record<string, Cause>> = {
   FAILED_PRECONDITION: 'badRequest',
   INVALID_ARGUMENT: 'badRequest',
   // Our own
+  [REPORTED]: 'unreachable',
   broken_off: 'unreachable',
   damaged_frame: 'unreachable',
   malformed_call: 'malformedCall',
@@ -321,6 +334,23 @@ const causesByLabel: Readonly<Record<string, Cause>> = {
   redirected: 'badRequest',
   unusable_proxy: 'badRequest',
 };
+
+/** Parts of a label that nobody has listed, and the cause that they name. */
+const labelWordings: readonly (readonly [RegExp, Cause])[] = [
+  [/policy|moderation|safety|inspection|content_?filter/i, 'refused'],
+  [/quota|billing/i, 'quotaExhausted'],
+  [/rate_?limit/i, 'rateLimited'],
+  [/overload/i, 'overloaded'],
+  [/timeout|timed_?out/i, 'timeout'],
+  [/authentication|permission/i, 'auth'],
+  [/context_length/i, 'contextOverflow'],
+  [/invalid|bad_?request|not_found|unsupported|image/i, 'badRequest'],
+];
+
+const causeOfLabel = (label: string): Cause | undefined =>
+  Object.hasOwn(causesByLabel, label)
+    ? causesByLabel[label]
+    : labelWordings.find(([pattern]) => pattern.test(label))?.[1];
 
 /** True for labels that a provider gives to any failure. */
 const isVague = (cause: Cause): boolean => cause === 'badRequest' || cause === 'unreachable';
@@ -396,9 +426,7 @@ const fits =
     pattern.test(sentence);
 
 const findCause = ({ status, labels, sentence, code }: ErrorSigns): Cause => {
-  const known = labels.flatMap((label) =>
-    Object.hasOwn(causesByLabel, label) ? (causesByLabel[label] ?? []) : [],
-  );
+  const known = labels.flatMap((label) => causeOfLabel(label) ?? []);
   // A connection's failure is in its code, not in its words.
   const hasWords = status !== null || labels.length > 0 || code === null;
   const exact = hasWords ? exactWordings.find(fits(sentence))?.[1] : undefined;
@@ -493,8 +521,11 @@ const NOTHING: Detail = {
 /** Characters of a provider's sentence that are read. */
 const SENTENCE_MAX = 2_000;
 
-const isErrorStatus = (value: unknown): value is number =>
-  typeof value === 'number' && value >= 400 && value < 600;
+/** The status that a code is, as a number or as text; null if it is none. */
+const asStatus = (code: unknown): number | null => {
+  const status = typeof code === 'string' ? Number(code) : code;
+  return typeof status === 'number' && status >= 400 && status < 600 ? status : null;
+};
 
 /** Google's list of details: a reason, the exhausted quota, the delay before a retry. */
 const readDetails = (details: readonly Loose[]): Pick<Detail, 'labels' | 'retryDelay'> => {
@@ -509,7 +540,7 @@ const readDetails = (details: readonly Loose[]): Pick<Detail, 'labels' | 'retryD
 };
 
 const asLabel = (value: unknown): string | null =>
-  typeof value === 'number' && !isErrorStatus(value) ? String(value) : asText(value);
+  typeof value === 'number' && asStatus(value) === null ? String(value) : asText(value);
 
 /** A fault of a request as FastAPI lists it: the place in the request, and its sentence. */
 type Fault = { readonly place: string; readonly sentence: string };
@@ -545,7 +576,7 @@ const readObject = (body: Loose): Detail => {
       asText(body.error) ??
       asText(body.detail) ??
       faultText(faults),
-    status: isErrorStatus(inner.code) ? inner.code : behind.status,
+    status: asStatus(inner.code) ?? behind.status,
     retryDelay: behind.retryDelay ?? retryDelay,
     headers: lowerNames(objectIn(inner, 'metadata').headers),
     named: [

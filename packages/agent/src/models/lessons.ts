@@ -34,6 +34,8 @@ const NOTHING: Known = {
 /** How a server takes requests. */
 export type Terms = {
   readonly known: Known;
+  /** `refused`: requests have no level of effort. */
+  readonly effort: 'taken' | 'refused';
   /** The request, with an answer that is no longer than the server lets it be. */
   limit(request: ModelRequest): ModelRequest;
   /** The body as the server takes it. */
@@ -114,6 +116,10 @@ const applyTerms = (body: object, { fields, demanded }: Known): object => {
   };
 };
 
+/** Fields of all wires that carry the effort. */
+const EFFORT =
+  /^(reasoning_effort|(reasoning|output_config)(\.effort)?|thinking(\.\w+)?|generationConfig\.thinkingConfig(\.thinking(Level|Budget))?)$/;
+
 // ---- What a refusal teaches ----
 
 /** A request that was refused. */
@@ -144,6 +150,9 @@ export const learn = (
   if (!isNew) return null;
   return {
     known: learned,
+    effort: [...learned.fields].some(([path, other]) => other === null && EFFORT.test(path))
+      ? 'refused'
+      : 'taken',
     limit: (request) => limitAnswer(request, refused.facts, learned),
     apply: (body) => applyTerms(body, learned),
   };

@@ -243,7 +243,9 @@ const readReply = (reply: StreamedReply): Reader => {
     add('reasoning', thought);
     for (const part of listIn(delta.content)) readPart(part);
     add('text', text);
-    for (const call of listIn(delta.tool_calls)) {
+    // The form of a call before `tool_calls`.
+    const single = isObject(delta.function_call) ? [{ function: delta.function_call }] : [];
+    for (const call of [...listIn(delta.tool_calls), ...single]) {
       // thoughts behind a call are another part than those before it
       if (open === 'reasoning') open = 'none';
       if (hasName(call)) calls.add(call);
@@ -260,7 +262,7 @@ const readReply = (reply: StreamedReply): Reader => {
   };
 
   const read = (event: Loose): 'more' => {
-    if (event.error !== undefined)
+    if ((event.error ?? null) !== null)
       throw isObject(event.error) ? eventError(event.error) : eventError(event);
     if (!Array.isArray(event.choices)) throw oddEvent('no choices');
     const [choice] = listIn(event.choices);
@@ -268,7 +270,8 @@ const readReply = (reply: StreamedReply): Reader => {
     if (usage !== null) reply.count(readUsage(usage));
     const reason = asText(choice?.finish_reason);
     if (reason !== null) reply.stop(convertReason(reason));
-    const delta = objectIn(choice, 'delta');
+    // Some servers send a whole message as the only piece.
+    const delta = isObject(choice?.delta) ? choice.delta : objectIn(choice, 'message');
     // When calls begin, the text is at its end.
     readDelta(delta, reason !== null || listIn(delta.tool_calls).length > 0);
     return 'more';

@@ -9,7 +9,7 @@
 
 import type { StopReason } from '../machine/event.js';
 import type { ProviderMetadata } from '../machine/message.js';
-import { asText, isObject, type Loose, objectIn } from '../platform/untrusted-input.js';
+import { asText, isObject, type Loose, listIn, objectIn } from '../platform/untrusted-input.js';
 import type { Model, TokenUsage } from '../ports/model.js';
 import {
   type AdapterOptions,
@@ -103,12 +103,13 @@ const convertTool = (tool: PromptTool): object => ({
 /** An item of the input. */
 type Item = { readonly type?: string; readonly [key: string]: unknown };
 
-/** All items of a prompt. Thoughts without their encrypted content would be refused. */
+/** All items of a prompt. Thoughts without what came of them would be refused. */
 const convertPrompt = (prompt: PromptMessages, isReasoning: boolean): readonly Item[] =>
   prompt
     .flatMap((message) => convertMessage(message, isReasoning))
     .filter(
-      ({ type, encrypted_content: secret }) => type !== 'reasoning' || (secret ?? null) !== null,
+      ({ type, encrypted_content: secret, content }) =>
+        type !== 'reasoning' || (secret ?? content ?? null) !== null,
     );
 
 const convertMessage = (message: PromptMessage, isReasoning: boolean): readonly Item[] => {
@@ -139,9 +140,22 @@ const convertMessage = (message: PromptMessage, isReasoning: boolean): readonly 
   }
 };
 
-type Thought = Item & { readonly summary: object[]; encrypted_content: unknown };
+type Thought = Item & {
+  readonly summary: object[];
+  encrypted_content?: unknown;
+  /** The words themselves, which only servers other than OpenAI's hand out. */
+  content?: object[];
+};
 
-/** The summaries of one thought are one item. */
+/** Adds what a part has of a thought. */
+const addToThought = (thought: Thought, text: string, { secret, words }: Loose): void => {
+  if (text !== '' && words === true)
+    thought.content = [...(thought.content ?? []), { type: 'reasoning_text', text }];
+  else if (text !== '') thought.summary.push({ type: 'summary_text', text });
+  if ((secret ?? null) !== null) thought.encrypted_content = secret;
+};
+
+/** The parts of one thought are one item. */
 const convertReply = (
   content: Extract<PromptMessage, { role: 'assistant' }>['content'],
   isReasoning: boolean,
@@ -153,6 +167,7 @@ const convertReply = (
       itemId,
       phase,
       reasoningEncryptedContent: secret,
+      words,
     } = objectIn(part.providerOptions, 'openai');
     switch (part.type) {
       case 'text': {
@@ -175,18 +190,13 @@ const convertReply = (
         });
         break;
       case 'reasoning': {
-        const summary = part.text === '' ? [] : [{ type: 'summary_text', text: part.text }];
         const key = asText(itemId) ?? part;
-        const known = thoughts.get(key);
-        if (known !== undefined) {
-          known.summary.push(...summary);
-          known.encrypted_content = secret ?? known.encrypted_content;
-          break;
-        }
         const id = asText(itemId) === null ? {} : { id: itemId };
-        const thought = { type: 'reasoning', ...id, encrypted_content: secret, summary };
+        const known = thoughts.get(key);
+        const thought: Thought = known ?? { type: 'reasoning', ...id, summary: [] };
+        if (known === undefined) items.push(thought);
         thoughts.set(key, thought);
-        items.push(thought);
+        addToThought(thought, part.text, { secret, words });
         break;
       }
       default:
@@ -217,7 +227,9 @@ class ResponseReader {
   readonly #thoughts = new Map<string, OpenThought>();
   /** Ids of the calls that are streamed, by place. */
   readonly #calls = new Map<unknown, string>();
-  #hasCalled = false;
+  /** Types of the items of which a piece has come, and of those that came whole. */
+  readonly #streamed = new Set<unknown>();
+  readonly #ended = new Set<unknown>();
 
   constructor(reply: StreamedReply) {
     this.#reply = reply;
@@ -234,6 +246,7 @@ class ResponseReader {
         this.#endItem(objectIn(event, 'item'), place, id);
         break;
       case 'response.output_text.delta':
+        this.#streamed.add('message');
         this.#reply.add('text', id, textIn(event, 'delta'));
         break;
       case 'response.function_call_arguments.delta': {
@@ -245,6 +258,7 @@ class ResponseReader {
         this.#beginSummary(id, index);
         break;
       case 'response.reasoning_summary_text.delta':
+        this.#streamed.add('reasoning');
         this.#reply.add('reasoning', `${id}:${index}`, textIn(event, 'delta'), {
           openai: { itemId: id },
         });
@@ -254,15 +268,20 @@ class ResponseReader {
         break;
       // servers other than OpenAI's stream the thoughts themselves
       case 'response.reasoning_text.delta':
-        this.#reply.add('reasoning', 'raw', textIn(event, 'delta'));
+        this.#streamed.add('reasoning');
+        this.#reply.add('reasoning', `${id}:words`, textIn(event, 'delta'), wordsMetadata(id));
         break;
       case 'response.refusal.delta':
+        this.#streamed.add('message');
         this.#reply.refuse(textIn(event, 'delta'));
         break;
       case 'response.completed':
       case 'response.incomplete':
+        this.#addUnsent(listIn(objectIn(event, 'response').output));
+        endResponse(this.#reply, event, this.#ended.has('function_call'));
+        break;
       case 'response.failed':
-        endResponse(this.#reply, event, this.#hasCalled);
+        endResponse(this.#reply, event, false);
         break;
       case 'error':
         throw streamError(event);
@@ -287,20 +306,42 @@ class ResponseReader {
   }
 
   #endItem(item: Loose, place: unknown, id: string): void {
-    if (item.type === 'message') this.#reply.note('text', id, messageMetadata(id, item));
+    this.#ended.add(item.type);
+    if (item.type === 'message') this.#endMessage(item, id);
     if (item.type === 'function_call') {
-      this.#hasCalled = true;
+      const callId = textIn(item, 'call_id');
+      if (this.#calls.get(place) !== callId) this.#reply.beginCall(callId, textIn(item, 'name'));
       this.#calls.delete(place);
-      const metadata = { openai: { itemId: id } };
-      this.#reply.endCall(textIn(item, 'call_id'), textIn(item, 'arguments'), metadata);
+      this.#reply.endCall(callId, textIn(item, 'arguments'), { openai: { itemId: id } });
     }
-    if (item.type === 'reasoning')
-      for (const index of this.#findThought(id).summaries.keys())
-        this.#reply.note(
-          'reasoning',
-          `${id}:${index}`,
-          thoughtMetadata(id, asText(item.encrypted_content)),
-        );
+    if (item.type === 'reasoning') this.#endThought(item, id);
+  }
+
+  #endMessage(item: Loose, id: string): void {
+    this.#reply.note('text', id, messageMetadata(id, item));
+    if (this.#streamed.has('message')) return;
+    for (const { type, text, refusal } of listIn(item.content)) {
+      if (type === 'output_text') this.#reply.add('text', id, asText(text) ?? '');
+      if (type === 'refusal') this.#reply.refuse(asText(refusal) ?? '');
+    }
+  }
+
+  #endThought(item: Loose, id: string): void {
+    const metadata = thoughtMetadata(id, asText(item.encrypted_content));
+    for (const index of this.#findThought(id).summaries.keys())
+      this.#reply.note('reasoning', `${id}:${index}`, metadata);
+    if (this.#streamed.has('reasoning')) return;
+    for (const [index, { text }] of listIn(item.summary).entries())
+      this.#reply.add('reasoning', `${id}:${index}`, asText(text) ?? '', metadata);
+    for (const { text } of listIn(item.content))
+      this.#reply.add('reasoning', `${id}:words`, asText(text) ?? '', wordsMetadata(id));
+  }
+
+  /** Adds the items that only the end of the reply has. */
+  #addUnsent(output: readonly Loose[]): void {
+    const sent = new Set([...this.#streamed, ...this.#ended]);
+    for (const [index, item] of output.entries())
+      if (!sent.has(item.type)) this.#endItem(item, index, asText(item.id) ?? '');
   }
 
   /**
@@ -340,6 +381,9 @@ const messageMetadata = (itemId: string, { phase }: Loose): ProviderMetadata => 
   openai: { itemId, ...(typeof phase === 'string' ? { phase } : {}) },
 });
 
+/** The words of a thought, which go back as such. */
+const wordsMetadata = (itemId: string): ProviderMetadata => ({ openai: { itemId, words: true } });
+
 const thoughtMetadata = (
   itemId: string,
   reasoningEncryptedContent: string | null,
@@ -353,16 +397,18 @@ const endResponse = (reply: StreamedReply, event: Loose, hasCalled: boolean): vo
   if (isObject(response.usage)) reply.count(readUsage(response.usage));
   if (event.type === 'response.failed' && isObject(response.error)) throw streamError(event);
   const reason = asText(objectIn(response, 'incomplete_details').reason);
-  // A whole reply has no reason of its own.
   if (reason !== null || event.type !== 'response.failed')
-    reply.stop(convertReason(reason, hasCalled));
+    reply.stop(hasCalled && !CUT.has(reason) ? 'toolUse' : convertReason(reason, event.type));
 };
 
-const convertReason = (reason: string | null, hasCalled: boolean): StopReason => {
+/** Reasons for which a call may be cut. */
+const CUT: ReadonlySet<string | null> = new Set(['max_output_tokens', 'content_filter']);
+
+/** Only a reply that is incomplete has a reason of its own, as a rule. */
+const convertReason = (reason: string | null, type: unknown): StopReason => {
   if (reason === 'max_output_tokens') return 'maxTokens';
   if (reason === 'content_filter') return 'contentFilter';
-  if (hasCalled) return 'toolUse';
-  return reason === null ? 'end' : 'other';
+  return reason === null && type === 'response.completed' ? 'end' : 'other';
 };
 
 const readUsage = (usage: Loose): TokenUsage | null => {
@@ -375,34 +421,11 @@ const readUsage = (usage: Loose): TokenUsage | null => {
   });
 };
 
-/**
- * An error in a stream has no status: its code may be one, or its words say which it would have.
- */
-const STATUSES: readonly (readonly [RegExp, number])[] = [
-  [/insufficient_quota|rate_limit/, 429],
-  [/authentication/, 401],
-  [/permission/, 403],
-  [/not_found/, 404],
-  [/invalid|bad_request|context_length/, 400],
-  [/overload/, 503],
-  [/timeout/, 504],
-];
-
 /** The error that an event of the stream tells. */
 const streamError = (event: Loose): Error => {
   const failed = objectIn(objectIn(event, 'response'), 'error');
-  const error =
-    asText(failed.message) !== null ? failed : isObject(event.error) ? event.error : event;
-  if (asText(error.message) === null) return oddEvent('an error without a message');
-  const { code, type } = error;
-  const status = Number(code);
-  const words = [code, type]
-    .filter((word) => typeof word === 'string')
-    .join(' ')
-    .toLowerCase();
-  const statusCode =
-    status >= 400 && status < 600
-      ? status
-      : (STATUSES.find(([pattern]) => pattern.test(words))?.[1] ?? 500);
-  return Object.assign(eventError(event, statusCode), { message: asText(error.message) ?? '' });
+  const hasMessage = [failed, event.error, event].some(
+    (error) => isObject(error) && asText(error.message) !== null,
+  );
+  return hasMessage ? eventError(event) : oddEvent('an error without a message');
 };

@@ -38,7 +38,7 @@ import type {
   ToolDeclaration,
 } from '../ports/model.js';
 import { nearestEffort } from './catalogue.js';
-import { classify, type ErrorSource, pageWords, readRefusal, shorten } from './errors.js';
+import { classify, type ErrorSource, pageWords, REPORTED, readRefusal, shorten } from './errors.js';
 import { learn, type Terms } from './lessons.js';
 import { withoutDefinitions } from './tool-schema.js';
 
@@ -137,7 +137,8 @@ const converse = async (
       body = wire.body(limited);
       if (terms !== undefined) body = terms.apply(body);
       await wire.send(body, reply, signal);
-      return push(reply.finish());
+      const isEffortless = request.effort !== undefined && terms?.effort === 'refused';
+      return push({ ...reply.finish(), ...(isEffortless ? { effort: 'refused' } : {}) });
     } catch (thrown) {
       const { usage } = reply;
       // Nobody waits for an end after our own abort, but charged tokens are still reported.
@@ -285,11 +286,12 @@ export const oddEvent = (what: string): Error =>
   new Error(`a part of its reply could not be read: ${what}`);
 
 /**
- * The error that an event of the stream holds, as errors.ts reads it. `statusCode` where it is to
- * count as a status.
+ * The error that the stream reports, as errors.ts reads it. `statusCode` where it is to count as a
+ * status.
  */
 export const eventError = (error: Loose, statusCode?: number): Error =>
   Object.assign(new Error(asText(error.message) ?? ''), {
+    type: REPORTED,
     responseBody: JSON.stringify(error),
     ...(statusCode === undefined ? {} : { statusCode }),
   });
@@ -487,9 +489,9 @@ export class StreamedReply {
     const line = this.#errorLine;
     if (line === null || this.#hasFailedEvent) return thrown;
     try {
-      return JSON.parse(line);
+      return eventError(JSON.parse(line));
     } catch {
-      return { message: line }; // plain text
+      return eventError({ message: line }); // plain text
     }
   }
 

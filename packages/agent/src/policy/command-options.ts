@@ -771,6 +771,13 @@ const READING_BUILTINS = wordSet('cd echo printf pwd true false : test [ type ex
 /** Folders in which every command may put a program. */
 const OPEN_FOLDERS = listWords('/tmp /var/tmp /dev/shm');
 
+/** Whether a program lies in a folder to which commands can write. */
+export const isOpenPlace = (program: string, workspace: string): boolean => {
+  for (const folder of [workspace, ...OPEN_FOLDERS])
+    if (program.startsWith(`${folder}/`)) return true;
+  return false;
+};
+
 /** Options of git itself, before its command, with which it still reads. */
 const GIT_ITSELF = wordSet('-C -P --no-pager --no-optional-locks --literal-pathspecs');
 
@@ -819,8 +826,11 @@ export const reads = (command: ParsedCommand, workspace: string): boolean => {
   // `printf -v NAME` sets a variable, such as PATH
   if (program === null)
     return READING_BUILTINS.has(name) && (name !== 'printf' || /^[^-]/.test(words[1] ?? '-'));
-  const isOpen = [workspace, ...OPEN_FOLDERS].some((folder) => program.startsWith(`${folder}/`));
-  return !isOpen && wordsRead(words) && fileLossesIn({ ...command, writes: [] }).length === 0;
+  return (
+    !isOpenPlace(program, workspace) &&
+    wordsRead(words) &&
+    fileLossesIn({ ...command, writes: [] }).length === 0
+  );
 };
 
 /**

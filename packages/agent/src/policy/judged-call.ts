@@ -82,6 +82,8 @@ export type ParsedCommand = {
   readonly readAs?: readonly (string | null)[];
   /** It deletes only what the command before it has made. */
   readonly undoes?: 'previous';
+  /** It only passes on its own input, of a pipe or a text of the command: `| tail -3`. */
+  readonly filters?: 'yes';
   /** This is a wrapped command, listed in `commands` beside its wrapper. */
   readonly wrapped?: 'yes';
 };

@@ -11,7 +11,7 @@
  * for the rest of a session; and the prefix of a command that a grant may cover.
  */
 
-import { DISCARDS, uncoveredWord } from './command-options.js';
+import { DISCARDS, isOpenPlace, uncoveredWord } from './command-options.js';
 import type { CallFacts, JudgedCall, Needs, ParsedCommand, ToolGroup } from './judged-call.js';
 import { programName, wordSet } from './paths.js';
 import {
@@ -119,9 +119,13 @@ const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): Rule
 
 const HARMLESS = /^(cd|echo|printf|true|false|:|pwd|exit|wait|test|\[)$/;
 
-/** Builtins that need no rule: they run nothing, and `cd` must stay in the workspace. */
-const isHarmless = ({ words, program }: ParsedCommand): boolean => {
+/**
+ * Commands that need no rule: programs of the system that pass on what they get, and builtins. They
+ * run nothing, and `cd` must stay in the workspace.
+ */
+const isHarmless = ({ words, program, filters }: ParsedCommand, workspace: string): boolean => {
   const [name, folder] = words;
+  if (filters === 'yes') return program !== null && !isOpenPlace(program, workspace);
   if (name == null || program !== null || !HARMLESS.test(name)) return false;
   if (name !== 'cd') return true;
   return (
@@ -178,7 +182,7 @@ const coverCommands = (
     if (command.wrapped === 'yes') continue; // its words are part of the wrapper's words
     if (command.assignments.length > 0 || command.words.includes(null)) return null;
     if (command.writes.some((path) => path === null || !DISCARDS.has(path))) return null;
-    if (command.words.length === 0 || isHarmless(command)) continue;
+    if (command.words.length === 0 || isHarmless(command, workspace)) continue;
     const rule = rules
       .filter(hasKind('command'))
       .find((one) => coversCommand(one, command, call, { workspace, place, movesFolder }));

@@ -87,6 +87,8 @@ export type ModelPiece =
       readonly stopReason: StopReason;
       /** Of the whole reply; null: the server has not reported it. */
       readonly usage: TokenUsage | null;
+      /** `refused`: the server refused the level of effort, so the request had none. */
+      readonly effort?: 'refused';
     }
   | { readonly type: 'failed'; readonly error: ModelError; readonly usage: TokenUsage | null };
 

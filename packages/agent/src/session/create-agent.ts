@@ -608,9 +608,10 @@ const composeInstructions = async (
   { workspace, preset, clock, decided, writtenRules = [] }: InstructionInputs,
   report: (fault: Error) => void,
 ): Promise<string> => {
-  const { instructionsFor, loadAgentsFiles } = await import('./instructions.js');
-  const [{ files, warnings }, gitBranch] = await Promise.all([
+  const { findAgentsBelow, instructionsFor, loadAgentsFiles } = await import('./instructions.js');
+  const [{ files, warnings }, agentsBelow, gitBranch] = await Promise.all([
     loadAgentsFiles(workspace, (file) => !isRestricted(file, workspace, writtenRules)),
+    findAgentsBelow(workspace),
     readBranch(workspace),
   ]);
   for (const warning of warnings) report(new Error(warning));
@@ -620,6 +621,7 @@ const composeInstructions = async (
     platform: process.platform,
     dateIso: new Date(clock.now()).toISOString().slice(0, 10),
     agentsFiles: files,
+    agentsBelow,
     preset,
     sandbox,
     unattended: onAsk !== 'ask',

@@ -6,7 +6,7 @@
  * request for a summary; and the words for a task.
  */
 
-import { realpath } from 'node:fs/promises';
+import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { Settings } from '../machine/settings.js';
 import { isWithin, openRegular, readUpTo, systemFault } from '../platform/files.js';
@@ -24,6 +24,8 @@ export type InstructionFacts = {
   readonly gitBranch?: string;
   /** Nearest first. */
   readonly agentsFiles: readonly AgentsFile[];
+  /** Such files of folders below, which are not read. */
+  readonly agentsBelow?: readonly string[];
   readonly preset: Preset;
   /** How far commands reach. */
   readonly sandbox: NonNullable<Settings['sandbox']>;
@@ -127,30 +129,34 @@ const permissionTexts = ({ preset, sandbox, unattended }: InstructionFacts): str
 /** The text in one line: a name with a line break can't pretend to be an instruction. */
 const oneLine = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
 
-const environment = (facts: InstructionFacts): string => {
+const agentsSection = ({
+  agentsFiles: files,
+  agentsBelow = [],
+}: InstructionFacts): readonly string[] => {
+  const below =
+    '# Instructions of folders below\nRead the one of a folder before you work in it: ' +
+    `${oneLine(agentsBelow.join(', '))}.`;
+  const named = agentsBelow.length === 0 ? [] : [below];
+  if (files.length === 0) return named;
+  const intro =
+    `# Instructions of this workspace\nFrom its AGENTS.md files and what they import, nearest ` +
+    'first. They hold unless the user says otherwise; where two disagree, the nearer one wins.';
+  const texts = files.map(({ path, text }) => `## ${oneLine(path)}\n${text.trimEnd()}`);
+  return [...named, intro, ...texts];
+};
+
+/** The instructions of a session: at most 4 kB, plus the workspace's own files. */
+export const instructionsFor = (facts: InstructionFacts): string => {
   const lines = [
+    '# Where you are',
     `- Workspace: ${oneLine(facts.workspace)}`,
     `- System: ${oneLine(facts.platform)}`,
     `- Date: ${oneLine(facts.dateIso)}`,
     ...(facts.gitBranch === undefined ? [] : [`- Git branch: ${oneLine(facts.gitBranch)}`]),
     `- Permissions: ${permissionTexts(facts)}`,
   ];
-  return ['# Where you are', ...lines].join('\n');
+  return [ROLE, WORK, OUTCOMES, REPORT, lines.join('\n'), ...agentsSection(facts)].join('\n\n');
 };
-
-const agentsSection = (files: readonly AgentsFile[]): readonly string[] => {
-  if (files.length === 0) return [];
-  const intro =
-    `# Instructions of this workspace\nFrom its AGENTS.md files and what they import, nearest ` +
-    'first. They hold unless the user says otherwise; where two disagree, the nearer one wins.';
-  return [intro, ...files.map(({ path, text }) => `## ${oneLine(path)}\n${text.trimEnd()}`)];
-};
-
-/** The instructions of a session: at most 4 kB, plus the workspace's own files. */
-export const instructionsFor = (facts: InstructionFacts): string =>
-  [ROLE, WORK, OUTCOMES, REPORT, environment(facts), ...agentsSection(facts.agentsFiles)].join(
-    '\n\n',
-  );
 
 /**
  * Reads the workspace's own instructions: AGENTS.md files from the workspace up to the repository's
@@ -309,6 +315,32 @@ export const loadAgentsFiles = async (
     await reader.take(path.join(folder, LOCAL_NAME));
   }
   return { files: reader.files, warnings: reader.warnings };
+};
+
+/** Folders below that are looked into, levels of them, and files that are named. */
+const BELOW = { folders: 300, levels: 3, files: 20 } as const;
+/** Folders of other people's code, and of what is built. */
+const PASSED = /^(\..*|node_modules|vendor|target|dist|build|venv)$/;
+
+/** The files of folders below the workspace, which are named and not read. Never rejects. */
+export const findAgentsBelow = async (workspace: string): Promise<readonly string[]> => {
+  const files: string[] = [];
+  const folders = [''];
+  // The list grows while it is walked through.
+  for (const folder of folders) {
+    const place = path.join(workspace, folder);
+    const entries = await readdir(place, { withFileTypes: true }).catch(() => []);
+    let file = '';
+    for (const entry of entries) {
+      const { name } = entry;
+      if (entry.isFile() && (name === NAMES[0] || (name === NAMES[1] && file === ''))) file = name;
+      const isNear = folder.split(path.sep).length < BELOW.levels && folders.length < BELOW.folders;
+      if (entry.isDirectory() && isNear && !PASSED.test(name))
+        folders.push(path.join(folder, name));
+    }
+    if (folder !== '' && file !== '') files.push(path.join(folder, file));
+  }
+  return files.sort().slice(0, BELOW.files);
 };
 
 // ---- Imports in an instructions file: `@docs/rules.md`, as Claude Code writes them ----

@@ -79,10 +79,14 @@ export const judgeCall = async (
 };
 
 /** What models put before the names of tools, as other agents' prompts have taught them. */
-const NAMESPACE = /^(functions?|default_api|tools?|api)[.:/]+/i;
+const NAMESPACE = /^((functions?|tools?|api)[.:/]+|default_api[.:/_]+)/i;
+/** Marks of a model's template, and numbers of calls, that servers leave behind the name. */
+const BEHIND = /(<\|.*|:\d+|\(\))$/s;
 
 const plainName = (name: string): string =>
   name
+    .trim()
+    .replace(BEHIND, '')
     .replace(NAMESPACE, '')
     .replace(/[\s_-]+/g, '')
     .toLowerCase();

@@ -123,6 +123,8 @@ export class ModelCalls {
   readonly #lateTools: LateTools | null;
   /** Whether the model has replied in this session. */
   #hasReplied = false;
+  /** Models of which the user knows that their servers refuse the effort. */
+  readonly #effortless = new Set<string>();
 
   constructor(equipment: Equipment, session: RunningSession) {
     this.#equipment = equipment;
@@ -342,7 +344,9 @@ export class ModelCalls {
       cut,
       parts: storeParts(reply, judged),
     } as const;
-    const { usage } = reply;
+    const { usage, effort } = reply;
+    const isNews = effort !== undefined && !this.#effortless.has(model.id);
+    if (isNews) this.#effortless.add(model.id);
     const calls = [...judged.values()];
     const hooks = calls.length === 0 ? await this.#judgeEnd(request.requestId, reply) : {};
     this.#session.post({
@@ -352,6 +356,7 @@ export class ModelCalls {
       calls,
       stopReason,
       usage,
+      ...(isNews ? { effort } : {}),
       ...hooks,
     });
   }

@@ -150,7 +150,11 @@ const pieceShape: Shape<WithoutUsage<ModelPiece>> = variant<WithoutUsage<ModelPi
     text: { text },
     reasoning: { text },
     toolCall: { tool: text, text },
-    completed: { parts: list(partShape), stopReason: stopReasonShape },
+    completed: {
+      parts: list(partShape),
+      stopReason: stopReasonShape,
+      effort: optional(oneOf({ refused: 1 })),
+    },
     failed: { error: modelErrorShape },
   },
 );

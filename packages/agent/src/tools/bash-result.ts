@@ -11,6 +11,7 @@ import path from 'node:path';
 import type { Command, CommandEnd } from '../command/command.js';
 import { type CommandOutput, createCommandOutput, type OutputReceiver } from '../command/output.js';
 import { INNER_HOME } from '../command/sandbox/session-folders.js';
+import { realPath } from '../platform/files.js';
 import type { CommandLevel } from '../policy/decide.js';
 import { gitRemoteWords, networkWords, systemWords } from '../policy/shell/expected-needs.js';
 import type { Job, ToolContext, ToolOutcome } from '../ports/tool.js';
@@ -274,6 +275,7 @@ const NO_SERVERS =
   'only servers that run as a job of this session (background: true) answer on localhost in the ' +
   "sandbox; others, for example a database of this machine, can't be reached: if that is what it " +
   'needs, ask again with needs: "network"';
+const NO_DAEMONS = `daemons of the machine can't be reached from the sandbox: ${OUTSIDE}`;
 const NO_PACKAGES = `packages of the system can't be installed in the sandbox: ${OUTSIDE}`;
 
 const hasNoNetwork = ({ level }: Pick<RunPlace, 'level'>): boolean =>
@@ -335,6 +337,29 @@ const isElsewhere = (place: string, workspace: string): boolean =>
   /^(?:file:\/\/|~|\.{0,2}\/)/.test(place) &&
   !isIn(path.resolve(workspace, place.replace(/^file:\/\//, '')), workspace);
 
+/** The socket that `curl` is to use in place of the network. */
+const SOCKET = /\bcurl\b[^\n;|&]*? --(?:abstract-)?unix-socket[ =]['"]?([^\s'"]+)/;
+
+/** How programs name a path that is there for us, and was not for the command. */
+const MISSED =
+  /(?<![^\s\u2018'"`(])([^\s\u2018\u2019'"`:]+)[\u2019'"`]?:? (?:No such file or directory|File exists|file exists)(?!: ')|(?:ENOENT|EEXIST)[^\n]*? '([^'\n]+)'|(?:No such file or directory|File exists): '([^'\n]+)'|failed to create directory `([^`\n]+)`/g;
+
+/** Advice about a path of the workspace that leads out of it; null if no such path is named. */
+const linkHint = (output: string, workspace: string): string | null => {
+  for (const [, ...names] of output.matchAll(MISSED)) {
+    const name = names.find((each) => each !== undefined) ?? '';
+    const place = path.resolve(workspace, name);
+    const parts = isIn(place, workspace) ? path.relative(workspace, place).split('/') : [];
+    for (const [index] of parts.entries()) {
+      const link = parts.slice(0, index + 1).join('/');
+      const real = realPath(path.join(workspace, link));
+      if (real !== null && !isIn(real, workspace))
+        return `${link} is a link to ${real}, which is not visible in the sandbox: ${OUTSIDE}`;
+    }
+  }
+  return null;
+};
+
 /** What becomes of a write that no words of the command have announced. */
 const READS_ONLY =
   'by its words this command only reads, so it ran where nothing but /tmp can be written: if it ' +
@@ -394,8 +419,8 @@ const hints: readonly Hint[] = [
       `there not what is run later without a question (hooks, CI, editor tasks): ${OUTSIDE}`,
   },
   {
-    sign: /Cannot connect to the (?:Docker|Podman)|docker\.sock|podman\.sock|containerd\.sock|connect to the docker API/i,
-    text: `daemons of the machine can't be reached from the sandbox: ${OUTSIDE}`,
+    sign: /Cannot connect to the (?:Docker|Podman)|is the docker daemon running|docker\.sock|podman\.sock|containerd\.sock|connect to the docker API/i,
+    text: NO_DAEMONS,
   },
   {
     sign: /no new privileges|sudo: (?:effective uid|\/etc\/sudo|unable to|setrlimit|a terminal|a password|error initializing)|su: (?:Authentication failure|cannot set|must be run)|must be suid|setuid/i,
@@ -485,6 +510,10 @@ export const sandboxHint = (failed: FailedCommand): string | null => {
   if (level === 'off') return null;
   if (INSTALLS_PACKAGES.test(command)) return NO_PACKAGES;
   const output = failed.output.slice(-CHECKED_CHARACTERS);
+  const socket = SOCKET.exec(command)?.[1];
+  if (socket !== undefined) return isElsewhere(socket, failed.workspace) ? NO_DAEMONS : null;
+  const link = linkHint(output, failed.workspace);
+  if (link !== null) return link;
   for (const { sign, when, text } of hints) {
     const match = sign.exec(output);
     if (match !== null && (when === undefined || when(failed, match))) return text;

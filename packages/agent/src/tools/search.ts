@@ -377,8 +377,8 @@ type Shown = {
   readonly count: number;
   /** Files of which something is shown. */
   readonly files: number;
-  /** Lines that their file no longer has. */
-  readonly changed: number;
+  /** Files of which lines are left out, each with the reason. */
+  readonly leftOut: readonly string[];
 };
 
 /** What the model can do about a cut. */
@@ -412,16 +412,15 @@ type Result = {
   readonly kind: Kind;
 };
 
+/** Files that are named with what is left out of them. */
+const LEFT_OUT_MAX = 5;
+
 /** The result for the model. */
 const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): ToolOutcome => {
   const { code, error, fault, more } = searched;
-  const notes: string[] = [];
-  if (shown.changed > 0) {
-    notes.push(
-      `[${shown.changed} lines are left out: their files changed meanwhile, or are too large ` +
-        'to be looked at again]',
-    );
-  }
+  const notes = shown.leftOut.slice(0, LEFT_OUT_MAX);
+  const others = shown.leftOut.length - LEFT_OUT_MAX;
+  if (others > 0) notes.push(`[the same holds for ${plural(others, 'more file')}]`);
   if (fault !== undefined)
     notes.push(
       `[pattern can't be read as a regular expression (${fault}): it was searched as plain text]`,
@@ -435,7 +434,7 @@ const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): 
   }
   if (!more && code !== 0 && code !== 1 && error !== '')
     return failed(`The search failed: ${error}`);
-  if (shown.lines.length === 0 && shown.changed === 0) notes.unshift('No matches.');
+  if (shown.lines.length === 0 && shown.leftOut.length === 0) notes.unshift('No matches.');
   if (more || cut !== null) {
     const extent = more ? '; the rest was not counted' : '';
     const next = NEXT[cut ?? 'bytes'];
@@ -521,7 +520,7 @@ const searchBlob = async (
     const { counts, cut } = shareLines(searched, bounds);
     const matches = searched.files[0]?.matches.slice(0, counts[0]) ?? [];
     const lines = formatLines(matches.flat(), pickLines(text, numbersIn(matches)), bounds.context);
-    const shown = { lines, count: matches.length, files: 1, changed: 0 };
+    const shown = { lines, count: matches.length, files: 1, leftOut: [] };
     return describe({ searched, shown, cut, kind: 'linesOfOne' }, signal);
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error));
@@ -570,7 +569,8 @@ const showFiles = async (
   { workspace, kind, context, files: memory }: View,
 ): Promise<Shown> => {
   const lines: string[] = [];
-  const sums = { count: 0, files: 0, changed: 0 };
+  const leftOut: string[] = [];
+  const sums = { count: 0, files: 0 };
   let bytes = 0;
   for (const [index, { file, matches, count }] of files.entries()) {
     const shownMatches = matches.slice(0, counts[index]);
@@ -581,7 +581,9 @@ const showFiles = async (
     const present = linesIn(loaded, shownMatches);
     const found = shownMatches.flat();
     const same = found.filter((line) => isSameLine(line.text, present.get(line.number)));
-    sums.changed += found.length - same.length;
+    const missing = found.length - same.length;
+    if (missing > 0)
+      leftOut.push(`[${file}: ${plural(missing, 'line')} not shown: ${whyLeftOut(loaded)}]`);
     const shown = same.filter(({ column }) => column !== null).length;
     if (shown === 0) continue;
     sums.count += shown;
@@ -599,7 +601,13 @@ const showFiles = async (
     if (kind === 'lines' && rest > 0)
       lines.push(`[${isUncounted ? 'at least ' : ''}${groupDigits(rest)} more in this file]`);
   }
-  return { lines, ...sums };
+  return { lines, leftOut, ...sums };
+};
+
+const whyLeftOut = (loaded: LoadedFile | null): string => {
+  if (loaded === null) return 'files before it were too large; search it alone';
+  if (loaded.kind === 'unreadable') return `${loaded.why}; a command can search it (rg)`;
+  return 'it changed meanwhile';
 };
 
 /** Ripgrep's note after the start of a long line. */

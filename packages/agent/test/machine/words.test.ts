@@ -83,6 +83,14 @@ check([
       assert.deepEqual(said(walker), ['no', 'the model stopped for a reason of its own']),
   },
   {
+    rule: 'retry-failed-call',
+    title: 'a provider that has answered is not said to be out of reach',
+    given: 'C[u]',
+    send: [g.fails({ kind: 'unreachable', retryable: false, answered: 'yes', message: 'no' })],
+    state: 'W(error unreachable)',
+    also: (walker) => assert.deepEqual(said(walker), ['the provider failed: no']),
+  },
+  {
     rule: 'format-changes',
     title: 'files are named as they lie in the workspace, those elsewhere in full',
     given: 'H[f]',

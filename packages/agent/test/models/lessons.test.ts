@@ -235,6 +235,8 @@ for (const row of rows) {
     const { ending } = await hello(model, request);
     assert.equal(ending.type, 'completed', JSON.stringify(ending));
     const [first, second] = seen.map(({ body }) => body);
+    const isEffort = /effort/.test(JSON.stringify([Object.keys(row.then), row.error]));
+    assert.equal('effort' in ending, isEffort, 'it is said');
     const expected: Record<string, unknown> = { ...first, ...row.then };
     for (const [name, value] of Object.entries(row.then))
       if (value === undefined) delete expected[name];

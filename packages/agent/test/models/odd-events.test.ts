@@ -77,6 +77,25 @@ const said = (index: number): readonly object[] =>
 const call = (content: object): object =>
   delta({ tool_calls: [{ index: 0, id: 'a', function: content }] });
 
+const failed = (code: string): object => ({
+  type: 'response.failed',
+  response: { status: 'failed', error: { code, message: 'No.' } },
+});
+const half: readonly object[] = [
+  { type: 'response.output_item.added', output_index: 0, item: { type: 'message', id: 'm' } },
+  { type: 'response.output_text.delta', output_index: 0, item_id: 'm', delta: 'half' },
+];
+const ended = (type: string, rest: object = {}): object => ({
+  type: `response.${type}`,
+  response: { usage: { input_tokens: 3, output_tokens: 2 }, ...rest },
+});
+const ITEMS = [
+  { type: 'reasoning', id: 'r', encrypted_content: 'E', summary: [{ text: 'hm' }] },
+  { type: 'message', id: 'm', content: [{ type: 'output_text', text: 'Hi' }] },
+  { type: 'function_call', id: 'f', call_id: 'c', name: 'read', arguments: '{}' },
+];
+const ITEMS_READ = ['toolUse', 'reasoning hm', 'text Hi', 'read {}'];
+
 type Row = readonly [
   title: string,
   wire: keyof typeof models,
@@ -283,6 +302,114 @@ const rows: readonly Row[] = [
       '[DONE]',
     ],
     ['end', 'text Use <think>x</think>'],
+  ],
+  ...['bio_policy', 'misalignment_policy_violation', 'moderation_blocked'].map(
+    (code): Row => [`${code} is a refusal`, 'openai', [failed(code)], ['refused', false]],
+  ),
+  ['a picture is too large', 'openai', [failed('image_too_large')], ['badRequest', false]],
+  ['control: a failure of the server', 'openai', [failed('server_error')], ['unreachable', true]],
+  ['a failure that nobody knows', 'openai', [failed('moon_phase')], ['unreachable', true]],
+  [
+    'an incomplete reply without a reason is no answer',
+    'openai',
+    [...half, ended('incomplete')],
+    ['other', 'text half'],
+  ],
+  ['control: a completed reply', 'openai', [...half, ended('completed')], ['end', 'text half']],
+  [
+    'items that come only with the end of the reply are read',
+    'openai',
+    [ended('completed', { output: ITEMS })],
+    ITEMS_READ,
+  ],
+  [
+    'items that come whole are read once',
+    'openai',
+    [
+      ...ITEMS.map((item, output_index) => ({
+        type: 'response.output_item.done',
+        output_index,
+        item,
+      })),
+      ended('completed', { output: ITEMS }),
+    ],
+    ITEMS_READ,
+  ],
+  [
+    'items that come in pieces are read once',
+    'openai',
+    [
+      ...half,
+      {
+        type: 'response.output_item.done',
+        output_index: 0,
+        item: { type: 'message', id: 'm', content: [{ type: 'output_text', text: 'half' }] },
+      },
+      ended('completed', { output: [{ ...ITEMS[1], content: [{ text: 'half' }] }] }),
+    ],
+    ['end', 'text half'],
+  ],
+  [
+    'blocks that are whole at their beginning are read',
+    'anthropic',
+    message(
+      ...block(0, { type: 'thinking', thinking: 'hm', signature: 'S' }),
+      ...block(1, { type: 'text', text: 'Hi' }),
+      ...block(2, { type: 'tool_use', id: 'c', name: 'read', input: { path: 'a' } }),
+      ...stopped('tool_use'),
+    ),
+    ['toolUse', 'reasoning hm', 'text Hi', 'read {"path":"a"}'],
+  ],
+  [
+    'input in pieces stands for the one at the beginning of the block',
+    'anthropic',
+    message(
+      ...block(
+        0,
+        { type: 'tool_use', id: 'c', name: 'read', input: { path: 'a' } },
+        { type: 'input_json_delta', partial_json: '{"path":"b"}' },
+      ),
+      ...stopped('tool_use'),
+    ),
+    ['toolUse', 'read {"path":"b"}'],
+  ],
+  [
+    'a whole message in place of pieces is read',
+    'chat',
+    [{ choices: [{ message: { content: 'Hi' }, finish_reason: 'stop' }] }, '[DONE]'],
+    ['end', 'text Hi'],
+  ],
+  [
+    'a call in the form before lists of calls is read',
+    'chat',
+    [
+      delta({ function_call: { name: 'read', arguments: '' } }),
+      delta({ function_call: { arguments: '{"path"' } }),
+      delta({ function_call: { arguments: ':"a"}' } }),
+      delta({}, 'function_call'),
+      '[DONE]',
+    ],
+    ['toolUse', 'read {"path":"a"}'],
+  ],
+  [
+    "DashScope's filter is a refusal",
+    'chat',
+    [delta({ content: 'h' }), { error: { code: 'data_inspection_failed', message: 'No.' } }],
+    ['refused', false],
+  ],
+  ...['The model has crashed.', { message: 'The model has crashed.' }].map(
+    (error): Row => [
+      `an error in words alone is one of the server: ${typeof error}`,
+      'chat',
+      [delta({ content: 'h' }), { error }],
+      ['unreachable', true],
+    ],
+  ),
+  [
+    'control: no error',
+    'chat',
+    [delta({ content: 'h' }, 'stop', { error: null }), '[DONE]'],
+    ['end', 'text h'],
   ],
 ];
 

@@ -168,17 +168,26 @@ test('another refusal is none of summaries', async (context) => {
   assert.equal(seen.length, 1);
 });
 
-test('what another Responses server streams of its thoughts is shown, and not sent back', async (context) => {
+test('what another Responses server streams of its thoughts is shown, and goes back as it came', async (context) => {
   const body = `${events(
     { type: 'response.reasoning_text.delta', item_id: 'x', content_index: 0, delta: 'Let me ' },
     { type: 'response.reasoning_text.delta', item_id: 'x', content_index: 0, delta: 'see.' },
   )}${RESPONSES_OK}`;
-  const { url } = await serve(context, streamed(body));
-  const { pieces, ending } = await hello(openAi(url));
+  const { url, seen } = await serve(context, streamed(body));
+  const model = openAi(url);
+  const { pieces, ending } = await hello(model);
   const thought = pieces.map((piece) => (piece.type === 'reasoning' ? piece.text : '')).join('');
   assert.equal(thought, 'Let me see.');
   assert.ok(ending.type === 'completed');
-  assert.deepEqual(ending.parts[0], { type: 'reasoning', text: 'Let me see.' });
+  const said = { role: 'assistant', model: model.id, cut: false, parts: ending.parts } as never; // without calls
+  await hello(model, { messages: [userSays('hello'), said, userSays('go on')] });
+  const [, second = assert.fail()] = seen;
+  assert.deepEqual((second.body.input as readonly object[])[2], {
+    type: 'reasoning',
+    id: 'x',
+    summary: [],
+    content: [{ type: 'reasoning_text', text: 'Let me see.' }],
+  });
 });
 
 test("OpenRouter's reasoning_details go back whole, in order, and to the same model only", async (context) => {

@@ -3,7 +3,7 @@ import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { loadAgentsFiles } from '../../src/session/instructions.js';
+import { findAgentsBelow, loadAgentsFiles } from '../../src/session/instructions.js';
 
 /** `top/repository/package/` with `.git` in `repository`. */
 const makeFolders = async (
@@ -29,6 +29,26 @@ test("files are found nearest first, up to the repository's root and not above i
     ],
     warnings: [],
   });
+});
+
+test('files of folders below are named and not read, but for those of other people', async (t) => {
+  const { workspace } = await makeFolders(t);
+  const files = [
+    'AGENTS.md',
+    'a/AGENTS.md',
+    'a/CLAUDE.md',
+    'b/c/d/CLAUDE.md',
+    'b/c/d/e/AGENTS.md',
+    'node_modules/x/AGENTS.md',
+    '.hidden/AGENTS.md',
+  ];
+  for (const file of files) {
+    await mkdir(path.dirname(path.join(workspace, file)), { recursive: true });
+    await writeFile(path.join(workspace, file), 'text');
+  }
+  await symlink('a', path.join(workspace, 'linked'));
+  assert.deepEqual(await findAgentsBelow(workspace), ['a/AGENTS.md', 'b/c/d/CLAUDE.md']);
+  assert.deepEqual(await findAgentsBelow(path.join(workspace, 'none')), []);
 });
 
 test('outside a repository only the workspace itself counts', async (t) => {

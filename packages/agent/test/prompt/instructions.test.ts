@@ -105,6 +105,11 @@ test("the workspace's own instructions come last, the nearest first", () => {
   assert.ok(text.endsWith('## AGENTS.md\nUse tabs.\n\n## ../AGENTS.md\nUse spaces.'));
 });
 
+test('instructions of folders below are named, in one line', () => {
+  const text = instructionsFor({ ...facts, agentsBelow: ['a/AGENTS.md', 'b\n# Obey/AGENTS.md'] });
+  assert.ok(text.endsWith('before you work in it: a/AGENTS.md, b # Obey/AGENTS.md.'));
+});
+
 test('no instruction names a tool: tools are told of by their own descriptions', () => {
   for (const text of [instructionsFor(facts), compactionInstructions(null)]) {
     assert.doesNotMatch(text, /\bbash\b|`(read|write|edit|search)`/);

@@ -89,7 +89,17 @@ const rows: readonly Row[] = [
     input: '{}',
     then: { verdict: { kind: 'noSuchTool', known: ['read', 'broken', 'plain'] } },
   },
-  ...['functions.read', 'default_api:read', 'Read', 'tools/READ'].map((spelling) => ({
+  ...[
+    'functions.read',
+    'default_api:read',
+    'Read',
+    'tools/READ',
+    ' read\n',
+    'functions.read:0',
+    'read<|channel|>commentary',
+    'default_api_read',
+    'read()',
+  ].map((spelling) => ({
     given: `${spelling} is a spelling of read`,
     tool: spelling,
     input: '{"path":"a"}',

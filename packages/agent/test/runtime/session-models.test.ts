@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { realpathSync } from 'node:fs';
 import os from 'node:os';
 import { test } from 'node:test';
-import { say, testModel } from '../../../../test/kit/runtime/stage.js';
+import { pieces, say, testModel } from '../../../../test/kit/runtime/stage.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import { messagesOf } from '../../src/machine/conversation.js';
 import { openSession } from '../../src/session/create-agent.js';
@@ -75,4 +75,22 @@ test('a model that can not be connected, or whose price is unknown under a limit
   await careless.useModel(free);
   assert.equal((await careless.state()).session.settings.model, 'test/free');
   await careless.close();
+});
+
+test('a server that refuses the effort is told of once', async () => {
+  const usage = { inputTokens: 9, outputTokens: 9, cacheReadTokens: 0, cacheWriteTokens: 0 };
+  const parts = [{ type: 'text', text: 'yes' }] as const;
+  const refused = pieces({ type: 'completed', parts, stopReason: 'end', usage, effort: 'refused' });
+  const model = testModel(say('yes'), refused, refused);
+  const session = await openSession({ workspace, journals: memoryJournals(), model });
+  const warnings: string[] = [];
+  session.watch(({ actions }) => {
+    for (const action of actions) if (action.type === 'DisplayWarning') warnings.push(action.text);
+  });
+  for (const expected of [0, 1, 1]) {
+    await session.prompt('hi');
+    assert.equal(warnings.length, expected);
+  }
+  assert.match(warnings.join(), /refused the level of effort/);
+  await session.close();
 });

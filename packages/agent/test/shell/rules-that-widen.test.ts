@@ -88,6 +88,35 @@ const HARMLESS: readonly (readonly [rule: string, text: string])[] = [
   ['gcc -O2 -o app', 'gcc -O2 -o app a.c'],
 ];
 
+const BODY = `"$(cat <<'EOF'\nIt's \`done\` for $5.\nEOF\n)"`;
+
+/** Commands that a rule for the first covers, since the others only pass on what they get. */
+const FILTERED: readonly (readonly [text: string, decision: 'allow' | 'ask'])[] = [
+  ['git fetch 2>&1 | tail -3', 'allow'],
+  ['git fetch | head -n 20 | cat', 'allow'],
+  ['git fetch | sort -u | uniq -c | wc -l', 'allow'],
+  [`gh pr create --title x --body ${BODY}`, 'allow'],
+  [`gh pr create --title x --body=${BODY}`, 'allow'],
+  ['git fetch | tail -3 notes.txt', 'ask'],
+  ['git fetch; cat < /etc/id', 'ask'],
+  ['git fetch; { cat; } < /etc/id', 'ask'],
+  ['git fetch; cat 0<> /etc/id', 'ask'],
+  ["git fetch; cat < /etc/id <<'EOF'\nEOF", 'ask'],
+  ['git fetch; cat <<< "$SECRET"', 'ask'],
+  ['git fetch; cat <<EOF\n$SECRET\nEOF', 'ask'],
+  ['git fetch; exec < /etc/id; cat', 'ask'],
+  ['git fetch | sort -o out', 'ask'],
+  ['git fetch | sort --files0-from=names', 'ask'],
+  ['git fetch | ./tail -3', 'ask'],
+  ['git fetch | tail -3 > out', 'ask'],
+  ['tail() { ./e.sh; }; git fetch | tail -3', 'ask'],
+  ['gh pr create --body "$(cat <<EOF\n$(./e.sh)\nEOF\n)"', 'ask'],
+  ['gh pr create --body "$(cat notes.txt)"', 'ask'],
+  [`gh pr create --body "$(cat <<'EOF'\nx\nEOF\n./e.sh)"`, 'ask'],
+  [`gh pr create $(cat <<'EOF'\n--odd\nEOF\n)`, 'ask'],
+  [`gh pr create --odd=${BODY}`, 'ask'],
+];
+
 const WAYS: readonly (readonly [
   name: string,
   sandbox: 'workspace' | 'off',
@@ -113,6 +142,14 @@ for (const [name, sandbox, needs] of WAYS) {
   test(`${name} covers further words, harmless options and options that it names`, async () => {
     for (const [rule, text] of HARMLESS)
       assert.equal(await decision(rule, text), 'allow', `${rule}: ${text}`);
+  });
+  test(`${name} covers programs behind a pipe that only pass on what they get`, async () => {
+    for (const [text, expected] of FILTERED)
+      assert.equal(
+        await decision(text.startsWith('gh') ? 'gh pr' : 'git fetch', text),
+        expected,
+        text,
+      );
   });
 }
 

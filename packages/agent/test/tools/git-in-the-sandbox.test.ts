@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fillFolder } from '../../../../test/made-folder.js';
@@ -169,6 +177,14 @@ test('git in the sandbox: what fails in a read-only .git says so and names the w
   const { status, text } = await place.run('bash', { command: python, needs: 'repository' });
   assert.equal(status, 'ok', text);
   assert.equal(git(place, 'log', '-1', '--format=%s'), 'x');
+});
+
+test('git in the sandbox: where .git is a link out of the workspace, the way out is named', async (t) => {
+  const place = await repository(t);
+  renameSync(path.join(place.workspace, '.git'), path.join(place.workspace, '../away.git'));
+  symlinkSync('../away.git', path.join(place.workspace, '.git'));
+  const { text } = await place.run('bash', { command: 'git status' });
+  assert.match(text, /\[the sandbox: git finds no repository here, .* needs: "outside"\]/);
 });
 
 test('git in the sandbox: git init in a repository and git branch -d say what holds', async (t) => {

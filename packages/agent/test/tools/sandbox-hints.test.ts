@@ -1,7 +1,10 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import { watchCpu } from '../../../../test/cpu-watch.js';
+import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import type { CommandEnd } from '../../src/command/command.js';
 import { createCommandOutput } from '../../src/command/output.js';
 import type { CommandLevel } from '../../src/policy/decide.js';
@@ -116,6 +119,11 @@ const rows: readonly Row[] = [
     'workspace',
     'Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?',
   ],
+  [
+    DAEMON,
+    'workspace',
+    'error during connect: this error may indicate: Is the docker daemon running?',
+  ],
   [DAEMON, 'workspace', 'dial unix /var/run/docker.sock: connect: no such file or directory'],
   [
     RIGHTS,
@@ -189,6 +197,8 @@ const silent: readonly (readonly [command: string, hint: RegExp | null])[] = [
   ['sudo apt-get -y install jq', PACKAGES],
   ['apk add jq', PACKAGES],
   ['curl -s http://localhost:3000/health', null],
+  ['curl -s --unix-socket /var/run/docker.sock http://d/info', DAEMON],
+  ['curl --abstract-unix-socket=./app.sock http://d/info', null],
   ['wget -q http://127.0.0.1:8080/', null],
   ['npm test', null],
   ['npx tsc', null],
@@ -208,6 +218,35 @@ test('a command whose words need the network is told so when it fails, whatever 
     assert.equal(hintFor('', 'off', command), null, command);
     if (hint === NETWORK) assert.equal(hintFor('', 'workspace+net', command), null, command);
   }
+});
+
+test('a link that leads out of the workspace is named where a command does not see its target', (context) => {
+  const top = temporaryFolder(context, 'links');
+  const workspace = path.join(top, 'work');
+  for (const folder of ['big', 'work/inner'])
+    mkdirSync(path.join(top, folder), { recursive: true });
+  for (const [name, target] of [
+    ['target', '../big'],
+    ['within', 'inner'],
+    ['nowhere', '../none'],
+  ] as const)
+    symlinkSync(target, path.join(workspace, name));
+  const hint = (output: string): string | null =>
+    sandboxHint({ ...place, workspace, command: './run.sh', level: 'workspace', output });
+  for (const output of [
+    'mkdir: cannot create directory ‘target’: File exists',
+    'cat: target/a.txt: No such file or directory',
+    `Error: ENOENT: no such file or directory, open '${workspace}/target/a.txt'`,
+    "FileExistsError: [Errno 17] File exists: 'target'",
+    `error: failed to create directory \`${workspace}/target\`\n\nCaused by:\n  File exists (os error 17)`,
+  ])
+    assert.match(
+      hint(output) ?? '',
+      /^target is a link to .*big, which.* needs: "outside"$/,
+      output,
+    );
+  for (const name of ['within/a', 'nowhere', 'a.txt', '../big'])
+    assert.doesNotMatch(hint(`cat: ${name}: No such file or directory`) ?? '', /is a link/, name);
 });
 
 test('a failure that no network would change is not blamed on it', () => {
@@ -297,6 +336,7 @@ test('output that was made to be slow to look through is looked through quickly'
   const spentMs = watchCpu();
   for (const piece of ['mount ', 'ENOENT ', 'move ', "'/a", 'ptrace bpf ', 'chown '])
     hintFor(piece.repeat(20_000));
+  for (const piece of ['x', "a'", 'ENOENT', "ENOENT '"]) hintFor(piece.repeat(20_000));
   for (const piece of ['git -a ', 'git -a b', 'npm -', 'yarn ', 'go /', ' -C x'])
     hintFor('', 'workspace', piece.repeat(20_000));
   assert.ok(spentMs() < 1_000);

@@ -345,3 +345,13 @@ test('search: it does not count on for long when it has enough to show', async (
     /^\[20 of at least [\d,]+ lines in at least 1 file; the rest was not counted: /,
   );
 });
+
+test('a file that is too large to be shown is named with its size, and what can search it', async (t) => {
+  const place = await makePlace(t);
+  const size = 64 * 1024 * 1024 + 1;
+  await writeFile(place.path('large.log'), Buffer.alloc(size, 'x\n').fill('needle\n', 0, 7));
+  await writeFile(place.path('small.log'), 'needle\n');
+  const { text } = await place.run('search', { pattern: 'needle' });
+  assert.match(text, /^small\.log\n1:needle\n\[large\.log: 1 line not shown: /);
+  assert.match(text, new RegExp(`it has ${size} bytes, at most .* are read; a command can`));
+});

@@ -9,6 +9,7 @@
 import { fstatSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Action, WarningKind } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { Limit, Limits } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
@@ -283,6 +284,21 @@ const awaitAnswer = async (session: Session, schema: AnswerSchema | null): Promi
   return { ...second, ending: { exit: exitCodes.taskFailed, reason: SCHEMA_UNSATISFIED, message } };
 };
 
+type Warning = Extract<Action, { readonly type: 'DisplayWarning' }>;
+
+/** Warnings that say why a turn was no success, by the reason that its state gives. */
+const warnedReasons: Readonly<Partial<Record<WarningKind, string>>> = {
+  callAsText: 'answer',
+  objection: 'answer',
+  stopped: 'refused',
+};
+
+/** The ending of a turn with what only its last warning says. */
+const endingWithWarning = (ending: ExitEnding, warning: Warning): ExitEnding =>
+  warnedReasons[warning.kind] !== ending.reason
+    ? ending
+    : { exit: exitCodes.taskFailed, reason: warning.kind, message: warning.text };
+
 /**
  * The ending of a turn, in which calls may have been denied. Another failure of the turn comes
  * first.
@@ -316,6 +332,7 @@ const runTurn = async (
   const { session, settings } = opened;
   const denials = createDenials(settings.workspace);
   let last: State | null = null;
+  let warning: Warning | null = null;
   let early: ExitEnding | null = null;
   const endWith = (ending: ExitEnding): void => {
     early ??= ending;
@@ -335,6 +352,10 @@ const runTurn = async (
   const unwatch = steps.subscribe((stepped) => {
     last = stepped.state;
     denials.see(stepped);
+    for (const action of stepped.actions) {
+      if (action.type === 'SendLlmRequest') warning = null;
+      if (action.type === 'DisplayWarning' && action.kind in warnedReasons) warning = action;
+    }
     if (early !== null && early.exit === exitCodes.closedPipe) return;
     try {
       outlet.see(stepped);
@@ -355,7 +376,8 @@ const runTurn = async (
   }
   const state = last ?? (await session.state());
   const { json = null } = settled ?? {};
-  const ending = early ?? settled?.ending ?? turnEnding(state);
+  const rested = settled?.ending ?? turnEnding(state);
+  const ending = early ?? (warning === null ? rested : endingWithWarning(rested, warning));
   const denied = denials.count();
   return { state, denied, json, ending: endingWithDenials(ending, denials, session.id, failOn) };
 };

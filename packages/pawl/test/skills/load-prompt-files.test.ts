@@ -127,6 +127,36 @@ test('broken skills are named with their line and the others are loaded', async 
     assert.match(texts.find((text) => text.startsWith(`${name}/`)) ?? '', fault);
 });
 
+const ODD: readonly (readonly [field: string, value: string, read: string])[] = [
+  ['argument-hint', '[x] — what to do', '[x] — what to do'],
+  ['argument-hint', '[x, y]', '[x, y]'],
+  ['argument-hint', '"[x]" [y]', '"[x]" [y]'],
+  ['argument-hint', '@file', '@file'],
+  ['argument-hint', '*.ts', '*.ts'],
+  ['description', 'Use\n  when: asked\n  again', 'Use when: asked again'],
+  ['description', 'Fix issue #12', 'Fix issue #12'],
+  ['description', 'Fix\n  issue #12 now', 'Fix issue #12 now'],
+  ['description', 'Fix it # a comment', 'Fix it'],
+  ['description', '>\n  Use when: asked #1', 'Use when: asked #1'],
+  ['description', "'It''s: so'", "It's: so"],
+  ['description', '`a`: b', '`a`: b'],
+];
+
+test('front matter is read as its author meant it, though it is no YAML', async (t) => {
+  const stage = makeStage(t);
+  for (const [index, [field, value]] of ODD.entries()) {
+    const other = field === 'description' ? 'argument-hint: n' : 'description: d';
+    const text = `---\n${field}: ${value}\n${other}\n---\nDo it.\n`;
+    write(path.join(stage.workspace, `.pawl/commands/c${index + 10}.md`), text);
+  }
+  const { files, faults } = await stage.load();
+  assert.deepEqual(faults, []);
+  assert.deepEqual(
+    files.map((file, index) => (ODD[index]?.[0] === 'description' ? file.description : file.hint)),
+    ODD.map(([, , read]) => read),
+  );
+});
+
 test('odd names and descriptions are made harmless, and said', async (t) => {
   const stage = makeStage(t);
   const folder = path.join(stage.workspace, '.agents/skills');

@@ -342,9 +342,7 @@ type Cause = { readonly sign: RegExp; readonly reason: string; readonly repair: 
 export const APPARMOR_REPAIR =
   'Load the profile of AppArmor for bwrap: sudo apt-get install apparmor-profiles && sudo cp ' +
   '/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && sudo ' +
-  'apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict. If it does not help, allow user ' +
-  'namespaces to all programs until the next boot: sudo sysctl -w ' +
-  'kernel.apparmor_restrict_unprivileged_userns=0';
+  'apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict';
 
 const allowNamespaces = (): string => {
   if (readSetting('/proc/sys/kernel/apparmor_restrict_unprivileged_userns') === '1')

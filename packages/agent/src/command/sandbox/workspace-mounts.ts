@@ -77,6 +77,11 @@ type Repository = {
 
 const NO_REPOSITORY: Repository = { elsewhere: null, mounts: () => [], refusals: [] };
 
+/** Why git finds none, and the way out, in the words of bash-result.ts. */
+const noRepository = (why: string): string =>
+  `git finds no repository here, since ${why}: if that is what it needs, ask again with ` +
+  'needs: "outside"';
+
 /**
  * What a command sees of the repository in which the workspace lies. `secrets`: a repository that
  * contains one of these paths is not shown, such as a whole home under git.
@@ -85,7 +90,7 @@ const viewRepository = (workspace: string, secrets: readonly string[]): Reposito
   const located = findRepository(workspace);
   if (located.kind === 'none') return NO_REPOSITORY;
   if (located.kind === 'refused') {
-    return { ...NO_REPOSITORY, refusals: [`git finds no repository here, since ${located.why}`] };
+    return { ...NO_REPOSITORY, refusals: [noRepository(located.why)] };
   }
   const { top, folder } = located.repository;
   if (top === workspace && isWithin(folder, workspace)) {
@@ -93,7 +98,7 @@ const viewRepository = (workspace: string, secrets: readonly string[]): Reposito
   }
   if (secrets.some((secret) => isWithin(secret, top))) {
     const why = `${top}, where it lies, holds secrets`;
-    return { ...NO_REPOSITORY, refusals: [`git finds no repository here, since ${why}`] };
+    return { ...NO_REPOSITORY, refusals: [noRepository(why)] };
   }
   const mounts = (isWritable: boolean): readonly Mount[] => [
     ...(top === workspace ? [] : [readable(top)]),

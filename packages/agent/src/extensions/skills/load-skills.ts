@@ -95,6 +95,8 @@ const usableName = (name: string): string =>
 
 const fieldText = (fields: Fields['fields'], name: string): string => {
   const value = fields.get(name);
+  // `argument-hint: [file]` is a list in YAML.
+  if (Array.isArray(value)) return inOneLine(`[${value.join(', ')}]`);
   return typeof value === 'string' ? inOneLine(value) : '';
 };
 

@@ -114,8 +114,8 @@ export const expandArguments = (body: string, args: string): string => {
  * The front matter of a Markdown file (YAML between two lines `---`), and its body.
  *
  * 1. All values are texts, lists or maps: `1.0` and `2026-01-31` stay what they are.
- * 2. `description: Use when: x` is no YAML, but common. Such a line is read as if its value stood
- *    in quotes.
+ * 2. `description: Use when: x` is no YAML, but common, as are `[x] more`, `@x` and `*`. Such a
+ *    value is read as if it stood in quotes, and so is one with `#12`, which would lose its end.
  * 3. A message never quotes the file: a link could lead to a secret.
  */
 export type FrontMatter =
@@ -138,17 +138,38 @@ const FENCE = /^---[ \t]*$/;
 /** The YAML begins in the second line of the file. */
 const FIRST_LINE = 2;
 
-/**
- * `key: value` at the start of a line, with a value that does not begin as something else than
- * plain text.
- */
-const PLAIN_LINE = /^([A-Za-z][\w-]*):[ \t]+([^\s"'|>[{&*!%@`#].*)$/;
+/** `key: value` at the start of a line, with a value that is no block and has no tag or anchor. */
+const ENTRY = /^([A-Za-z][\w-]*):[ \t]+([^\s|>&!#].*)$/;
+/** A value in quotes or brackets that ends before the line does. */
+const CLOSED_EARLY = /^("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|\[[^\]]*\]|\{[^}]*\})[ \t]*[^\s#]/;
+/** Beginnings that YAML keeps for itself, or takes for a name. */
+const RESERVED = /^[@`%*]/;
+const isPlain = (value: string): boolean => !/^["'[{]/.test(value);
 
-/** A line as rule 2 reads it. */
-const quoteValue = (line: string): string => {
-  const match = PLAIN_LINE.exec(line);
-  if (match === null || !/:(\s|$)| #/.test(match[2] ?? '')) return line;
-  return `${match[1]}: ${JSON.stringify(match[2]?.trimEnd())}`;
+/** Whether a text has a part such as `#12`, which YAML takes for a comment. */
+const hasNumber = (value: string): boolean => isPlain(value) && / #\S/.test(value);
+
+/** Whether a text is no YAML without quotes, or not all of it. */
+const needsQuotes = (value: string): boolean =>
+  RESERVED.test(value) || CLOSED_EARLY.test(value) || (isPlain(value) && /:(\s|$)| #/.test(value));
+
+/** The lines with values in quotes where `needs` says so; a value may go on in indented lines. */
+const quoteValues = (
+  lines: readonly string[],
+  needs: (value: string) => boolean,
+): readonly string[] => {
+  const quoted = [...lines];
+  for (const [index, line] of lines.entries()) {
+    const [, key, first = ''] = ENTRY.exec(line) ?? [];
+    if (key === undefined) continue;
+    const next = lines.findIndex((each, at) => at > index && !/^[ \t]+\S/.test(each));
+    const end = next < 0 ? lines.length : next;
+    const value = [first, ...lines.slice(index + 1, end)].map((each) => each.trim()).join(' ');
+    // Empty lines keep the numbers of those that follow.
+    if (needs(value))
+      quoted.fill('', index, end).splice(index, 1, `${key}: ${JSON.stringify(value)}`);
+  }
+  return quoted;
 };
 
 type Parsed =
@@ -200,8 +221,9 @@ export const readFrontMatter = async (text: string): Promise<FrontMatter> => {
     };
   if (isTooDeep(yaml))
     return { kind: 'faulty', line: 1, why: 'the front matter is nested too deep' };
-  const strict = await parse(yaml);
-  const read = strict.kind === 'ok' ? strict : await parse(yaml.map(quoteValue));
+  const whole = quoteValues(yaml, hasNumber);
+  const strict = await parse(whole);
+  const read = strict.kind === 'ok' ? strict : await parse(quoteValues(yaml, needsQuotes));
   if (read.kind === 'faulty') return strict.kind === 'ok' ? read : strict;
   const { value } = read;
   if (typeof value !== 'object' || value === null || Array.isArray(value))
@@ -210,7 +232,7 @@ export const readFrontMatter = async (text: string): Promise<FrontMatter> => {
     kind: 'ok',
     fields: new Map(Object.entries(value)),
     body: lines.slice(end + 1).join('\n'),
-    isStrict: strict.kind === 'ok',
+    isStrict: strict.kind === 'ok' && whole.every((line, index) => line === yaml[index]),
     lineOf: (field) =>
       Math.max(
         0,

@@ -141,7 +141,14 @@ export const readReply = (state: Calling, event: Completed): MoveTo<'ProcessingL
       reply: pendingReply(state, event),
     },
     ...surplusWarnings(state.session, event.requestId, event.usage),
+    ...(event.effort === undefined ? [] : [EFFORT_REFUSED]),
   );
+
+const EFFORT_REFUSED: Action = {
+  type: 'DisplayWarning',
+  kind: 'effort',
+  text: 'the server refused the level of effort: the model decides how much it thinks',
+};
 
 /** Shows text that was not streamed, and retracts streamed text that the reply does not have. */
 const showRest = (reply: PendingReply): readonly Action[] => {
@@ -215,8 +222,10 @@ export const storeCalls = (state: Processing): MoveTo<'ToolUseRequested'> => {
 /** Tells the user of a refused, cut or empty reply. */
 const replyWarning = (reply: PendingReply): readonly Action[] => {
   const empty = isEmpty(reply);
-  if (stoppedShort(reply))
-    return [{ type: 'DisplayWarning', kind: 'refused', text: refusalText(reply) }];
+  if (stoppedShort(reply)) {
+    const kind = reply.stopReason === 'other' ? 'stopped' : 'refused';
+    return [{ type: 'DisplayWarning', kind, text: refusalText(reply) }];
+  }
   if (reply.stopReason === 'maxTokens') {
     const text = 'the reply was cut off at the output limit of the model';
     return [{ type: 'DisplayWarning', kind: empty ? 'empty' : 'truncated', text }];
@@ -324,7 +333,7 @@ const judgeEnd = (
   const why =
     finishing === 'no' ? `hooks have objected ${objections} times in a row` : 'a limit is reached';
   const text = `the turn ends in spite of the objection: ${why}`;
-  return { session, actions: [...shown, { type: 'DisplayWarning', kind: 'hook', text }] };
+  return { session, actions: [...shown, { type: 'DisplayWarning', kind: 'objection', text }] };
 };
 
 /**

@@ -219,7 +219,7 @@ export const retryText = (
   { error }: FailedCall,
   delayMs: number,
 ): string =>
-  `${modelErrorText(error.kind)}: ${error.message}; trying again in ${durationText(delayMs)} ` +
+  `${modelErrorText(error)}: ${error.message}; trying again in ${durationText(delayMs)} ` +
   `(retry ${attempt} of ${maxRetries})`;
 
 /** The text shown when `attempt` was the last one. */
@@ -228,10 +228,10 @@ export const failureText = (
   attempt: number,
   call: FailedCall & { readonly at: number },
 ): string => {
-  const { kind, message, retryAfterMs } = call.error;
+  const { message, retryAfterMs } = call.error;
   const tried = attempt > 1 ? ` (after ${attempt - 1} ${attempt === 2 ? 'retry' : 'retries'})` : '';
   const wait = withinCap(settings, call) ? '' : `; ${resetText(call.at, retryAfterMs ?? 0)}`;
-  return `${modelErrorText(kind)}: ${message}${tried}${wait}`;
+  return `${modelErrorText(call.error)}: ${message}${tried}${wait}`;
 };
 
 export const waitToRetry = (state: Calling, event: Failure): MoveTo<'Error'> => {

@@ -10,7 +10,13 @@
  */
 
 import type { Action } from '../action.js';
-import { type Event, failureOrigin, type ModelErrorKind, type On } from '../event.js';
+import {
+  type Event,
+  failureOrigin,
+  type ModelError,
+  type ModelErrorKind,
+  type On,
+} from '../event.js';
 import type { AssistantMessage, Image } from '../message.js';
 import {
   type CancelCause,
@@ -270,7 +276,8 @@ export const resetText = (at: number, waitMs: number): string => {
 };
 
 /** A failed model call in plain words. */
-export const modelErrorText = (kind: ModelErrorKind): string => callSentences[kind];
+export const modelErrorText = ({ kind, answered }: ModelError): string =>
+  kind === 'unreachable' && answered === 'yes' ? 'the provider failed' : callSentences[kind];
 
 const callSentences: Readonly<Record<ModelErrorKind, string>> = {
   rateLimited: 'the provider limits the rate',

@@ -368,12 +368,12 @@ type Redirections = {
   readonly writes: (string | null)[];
   /** Indexes of `writes` that only append. */
   readonly appends: number[];
-  /** The command reads a file or a text in place of its own input. */
-  takesInput: boolean;
+  /** What the command reads; only the last redirection counts, but no file is forgotten. */
+  reads: 'own input' | 'a text' | 'a text or file';
 };
 
-/** Reads the delimiter of a here-document, whose body follows after the line. */
-const readDelimiter = (cursor: Cursor, stripTabs: boolean): void => {
+/** Reads the delimiter of a here-document, whose body follows after the line. Is it quoted? */
+const readDelimiter = (cursor: Cursor, stripTabs: boolean): boolean => {
   const { start, end } = readWord(cursor);
   const raw = cursor.text.slice(start, end);
   if (!/^([\w.-]+|'[^'\n]*'|"[^"\\$`\n]*"|\\[\w.-]+)$/.test(raw))
@@ -381,6 +381,7 @@ const readDelimiter = (cursor: Cursor, stripTabs: boolean): void => {
   const quoted = /^['"\\]/.test(raw);
   const delimiter = raw.replace(/^\\/, '').replace(/^(['"])(.*)\1$/, '$2');
   cursor.pending.push({ delimiter, quoted, stripTabs });
+  return quoted;
 };
 
 /** Reads a redirection; false if none begins here. */
@@ -398,15 +399,15 @@ const readRedirection = (cursor: Cursor, redirections: Redirections): boolean =>
   cursor.at += descriptor + operator.length;
   skipBlanks(cursor);
   if (operator === '<<' || operator === '<<-') {
-    readDelimiter(cursor, operator === '<<-');
-    redirections.takesInput = true;
+    const isPlain = readDelimiter(cursor, operator === '<<-') && redirections.reads === 'own input';
+    redirections.reads = isPlain ? 'a text' : 'a text or file';
     return true;
   }
   const { text, start, end } = readWord(cursor);
   if (start === end) throw unclear(`${operator} has no target`);
   const isCopy =
     (operator === '>&' || operator === '<&') && text !== null && /^(\d+-?|-)$/.test(text);
-  if (operator.startsWith('<') && operator !== '<>') redirections.takesInput = true;
+  if (operator.startsWith('<')) redirections.reads = 'a text or file';
   if (isCopy || operator === '<<<') return true;
   // a read that may open a connection counts as a write, so that the policy sees its target
   if ((operator !== '<' && operator !== '<&') || maybeSocket(cursor.text.slice(start, end), text)) {
@@ -418,7 +419,7 @@ const readRedirection = (cursor: Cursor, redirections: Redirections): boolean =>
 
 /** Reads the redirections after a compound command, and records them as a command without words. */
 const readRedirections = (cursor: Cursor): void => {
-  const redirections: Redirections = { writes: [], appends: [], takesInput: false };
+  const redirections: Redirections = { writes: [], appends: [], reads: 'own input' };
   const start = cursor.at;
   do skipBlanks(cursor);
   while (readRedirection(cursor, redirections));
@@ -503,7 +504,7 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
   const start = cursor.at;
   const words: Word[] = [];
   const assignments: Assignment[] = [];
-  const redirections: Redirections = { writes: [], appends: [], takesInput: false };
+  const redirections: Redirections = { writes: [], appends: [], reads: 'own input' };
   for (;;) {
     skipBlanks(cursor);
     skipComment(cursor);
@@ -534,14 +535,14 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
   }
   const isNothing =
     words.length === 0 && assignments.length === 0 && redirections.writes.length === 0;
-  if (isNothing && !redirections.takesInput) throw unclear('a command is missing');
+  if (isNothing && redirections.reads === 'own input') throw unclear('a command is missing');
   addCommand(cursor, {
     start: words[0]?.start ?? start,
     words,
     assignments,
     writes: redirections.writes,
     appends: redirections.appends,
-    reads: redirections.takesInput ? 'a text or file' : 'own input',
+    reads: redirections.reads,
   });
   return { kind: 'command' };
 };

@@ -39,8 +39,8 @@ export type SimpleCommand = {
   readonly writes: readonly (string | null)[];
   /** Indexes of `writes` that only append. */
   readonly appends: readonly number[];
-  /** What it has as its input: a redirection or here-document may replace its own. */
-  readonly reads: 'own input' | 'a text or file';
+  /** What it has as its input. `a text`: a here-document in which nothing is substituted. */
+  readonly reads: 'own input' | 'a text' | 'a text or file';
 };
 
 export type Assignment = {

@@ -115,16 +115,38 @@ const addReading = (
   for (const [index, command] of (commands ?? reading.commands).entries()) {
     const previous = commands?.[index - 1];
     const undoes = previous !== undefined && deletesNewBranch(previous, command);
-    addSimple(command, into, depth, undoes ? { undoes: 'previous' } : {});
+    const name = command.words[0]?.text ?? '';
+    const isKnown = !reading.hasCompound && Object.hasOwn(FILTERS, name);
+    const isFiltering = isKnown && isFilter(command, FILTERS[name]);
+    addSimple(command, into, depth, {
+      ...(undoes ? { undoes: 'previous' } : {}),
+      ...(isFiltering ? { filters: 'yes' } : {}),
+    });
   }
 };
+
+/** The options with which programs pass on nothing but their input. */
+const FILTERS: Readonly<Record<string, RegExp>> = {
+  cat: /^ cat( -[AbenstuvET]+)*$/,
+  head: /^ head( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/,
+  tail: /^ tail( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/,
+  wc: /^ wc( -[clmwL]+)*$/,
+  sort: /^ sort( -[bdfghiMnrRuV]+)*$/,
+  uniq: /^ uniq( -[cdiu]+)*$/,
+};
+
+/** Whether a command reads its own input, or a text within the command, and no file. */
+const isFilter = ({ words, reads, writes }: SimpleCommand, options: RegExp | undefined): boolean =>
+  options?.test(words.map(({ text }) => ` ${text ?? '?'}`).join('')) === true &&
+  reads !== 'a text or file' &&
+  writes.length === 0;
 
 /** Adds a command that stands in the text itself. */
 const addSimple = (
   command: SimpleCommand,
   into: Collected,
   depth: number,
-  more: Pick<ParsedCommand, 'undoes'>,
+  more: Pick<ParsedCommand, 'undoes' | 'filters'>,
 ): void => {
   const words = command.words.map(({ text }) => text);
   const patterns = command.words.map(({ pattern }) => pattern ?? null);
@@ -216,7 +238,7 @@ const innerPatterns = (
     : patterns.slice(runs);
 
 const withPatterns = (patterns: Patterns): Pick<ParsedCommand, 'patterns'> =>
-  patterns.every((pattern) => pattern === null) ? {} : { patterns };
+  patterns.join('') === '' ? {} : { patterns };
 
 /**
  * `git branch NAME && git branch -D NAME`: the branch exists only since the command before, so no
@@ -296,9 +318,10 @@ export const commandFinder = (searchPath: string, workspace: string): FindProgra
  * ---- Words whose value stands in the same text ----
  *
  * `CMD="ls -la"; $CMD`, `cmd=(ls -la); "${cmd[@]}"`,
- * `eval "$(echo ls)"`, and `$SHELL`, which is handed to the shell.
+ * `eval "$(echo ls)"`, `$SHELL`, which is handed to the shell, and `"$(cat <<'EOF' …)"`.
  *
- * 1. Only a command whose program is a value is completed. All others stay as they are read.
+ * 1. Of variables only a command whose program is a value is completed. All others stay as they
+ *    are read.
  * 2. A value counts while nothing can have changed it: in a text without compound commands and
  *    arithmetic, after an assignment that surely ran, and until a builtin that can set variables.
  * 3. A value that the shell would treat further (patterns, backslashes) does not count.
@@ -424,13 +447,30 @@ const echoedText = (raw: string): string | null => {
   return isConstant && known.length > 0 && !known[0]?.startsWith('-') ? known.join(' ') : null;
 };
 
-/** `eval "$(echo …)"` as `eval` of the text. */
-const withEchoedText = (command: SimpleCommand, text: string): SimpleCommand => {
+/** `cat` of a here-document in which nothing is substituted, up to its end. */
+const HERE_TEXT = /^([^\s"'$`\\]*)"\$\((cat <<\s*'(\w+)'\n(?:([\s\S]*?)\n)?\3)\s*\)"$/;
+
+/** The constant text that `"$(cat <<'EOF' …)"` becomes, also behind `--body=`; else null. */
+const hereText = (raw: string): string | null => {
+  const [, before = '', inner, , body = ''] = HERE_TEXT.exec(raw) ?? [];
+  const reading = inner === undefined ? null : readCommands(`${inner}\n`);
+  const isOne = reading?.kind === 'read' && reading.commands.length === 1;
+  return isOne ? before + body.replace(/\n+$/, '') : null;
+};
+
+/** The command with texts that are constant in their places: of `cat`, and of `eval "$(echo …)"`. */
+const withConstantTexts = (command: SimpleCommand, text: string): SimpleCommand => {
   const [name, word, ...others] = command.words;
-  if (name?.text !== 'eval' || word === undefined || word.text !== null || others.length > 0)
-    return command;
-  const echoed = echoedText(text.slice(word.start, word.end));
-  return echoed === null ? command : { ...command, words: [name, { ...word, text: echoed }] };
+  if (name?.text === 'eval' && word?.text === null && others.length === 0) {
+    const echoed = echoedText(text.slice(word.start, word.end));
+    if (echoed !== null) return { ...command, words: [name, { ...word, text: echoed }] };
+  }
+  if (!text.includes('$(cat <<')) return command;
+  const words = command.words.map((each): Word => {
+    const constant = each.text === null ? hereText(text.slice(each.start, each.end)) : null;
+    return constant === null ? each : { ...each, text: constant };
+  });
+  return { ...command, words };
 };
 
 /**
@@ -445,7 +485,7 @@ const completeCommands = (
   const { commands, functions, hasCompound, evaluates } = reading;
   if (functions.length > 0) return commands;
   if (hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
-    return commands.map((command) => withEchoedText(command, text));
+    return commands.map((command) => withConstantTexts(command, text));
   const values: Values = { known: new Map(Object.entries(environment)), conditional: new Set() };
   // names that a process apart has set: unknown in it, unchanged in the shell
   const setApart = new Set<string>();
@@ -455,7 +495,7 @@ const completeCommands = (
     if (!isApart) setApart.clear();
     const known = setApart.size === 0 ? values.known : new Map(values.known);
     for (const name of setApart) known.delete(name);
-    const completed = withEchoedText(completeCommand(command, text, known), text);
+    const completed = withConstantTexts(completeCommand(command, text, known), text);
     if (isApart && command.words.length === 0)
       for (const { name } of command.assignments) setApart.add(name);
     else remember(values, command, completed.words);
