@@ -28,6 +28,7 @@ import {
   END_UPDATE,
   ERASE_BELOW,
   ERASE_ROW,
+  fitWords,
   formatCost,
   formatSeconds,
   formatTokens,
@@ -51,7 +52,6 @@ import {
   windowSize,
   windowTitle,
   wrapText,
-  wrapWords,
 } from './paint.js';
 import { joinSafe, keepStyles, makeSafe, type Safe, safe } from './safe-text.js';
 import { writeWindow } from './write.js';
@@ -931,7 +931,7 @@ const cardRows = (look: Look, columns: number): readonly Safe[] => {
 /** The card that stands below the line while it holds a question mark alone. */
 export const keyCard = (look: Look, { columns }: Pick<Size, 'columns'>): readonly Safe[] => [
   ...cardRows(look, columns - 1),
-  ...wrapWords(safe`Backspace closes this; Enter shows all keys and commands`, columns - 4).map(
+  ...fitWords(safe`Backspace closes this; Enter shows all keys and commands`, columns - 4).map(
     (row) => safe`${INDENT}${paint(look, 'dim', row)}`,
   ),
 ];

@@ -32,7 +32,7 @@ import {
 } from './composer.js';
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
-import { countColumns, cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
+import { countColumns, cutLine, fitWords, type Look, oneLine, paint } from './paint.js';
 import {
   answerLetter,
   answerRows,
@@ -607,7 +607,7 @@ const headRows = (
   { columns, rows }: WindowSize,
 ): readonly Safe[] => {
   const room = columns - 3;
-  const whole = wrapWords(safe`${oneLine(text, Number.POSITIVE_INFINITY)}${place}`, room);
+  const whole = fitWords(safe`${oneLine(text, Number.POSITIVE_INFINITY)}${place}`, room);
   const lines =
     whole.length <= HEADING_ROWS ? whole : [safe`${oneLine(text, room - place.length)}${place}`];
   const head = lines.map((line, index) => {
@@ -634,7 +634,7 @@ const keyRows = (keys: readonly Safe[], columns: number): readonly Safe[] => {
     if (last === undefined || countColumns(longer) > columns - 3) rows.push(key);
     else rows[rows.length - 1] = longer;
   }
-  return rows.flatMap((row) => wrapWords(row, columns - 3).map((one) => safe`  ${one}`));
+  return rows.flatMap((row) => fitWords(row, columns - 3).map((one) => safe`  ${one}`));
 };
 
 const adviceRow = (advice: string, look: Look, columns: number): Safe =>
@@ -829,7 +829,7 @@ export class ContentQuestion {
   /** All rows below the title. */
   rows(look: Look, columns: number): readonly Safe[] {
     const { content, kind, meaning } = this.#content;
-    const below = wrapWords(makeSafe(meaning), columns - 4).map(
+    const below = fitWords(makeSafe(meaning), columns - 4).map(
       (row) => safe`  ${paint(look, 'dim', row)}`,
     );
     return [...contentRows(content, kind, look, columns), ...below];

@@ -21,6 +21,7 @@ import { isBusy } from './live-area.js';
 import { clearPart, createBlocks, renderMarkdown } from './markdown.js';
 import {
   cutLine,
+  fitWords,
   formatCost,
   formatSeconds,
   formatTokens,
@@ -426,7 +427,7 @@ const createAnswerStream = (look: Look): AnswerStream => {
   let hasRows = false;
   const renderBlocks = (texts: readonly string[]): readonly Block[] => {
     const rendered = texts
-      .map((text) => renderMarkdown(look, text, look.columns, true)) // true: finished
+      .map((text) => renderMarkdown(look, text, look.columns, 'printed'))
       .filter((rows) => rows.length > 0);
     hasRows ||= rendered.length > 0;
     return rendered;
@@ -434,7 +435,8 @@ const createAnswerStream = (look: Look): AnswerStream => {
   return {
     add: (text) => renderBlocks(blocks.add(text)),
     // `clearPart` leaves out a last line whose meaning is still open, such as a single `#`.
-    live: (columns) => renderMarkdown(look, clearPart(endOfBlock(blocks.rest())), columns, false),
+    live: (columns) =>
+      renderMarkdown(look, clearPart(endOfBlock(blocks.rest())), columns, 'streaming'),
     finish() {
       const rest = renderBlocks([blocks.take()]);
       hasRows = false;
@@ -476,7 +478,7 @@ const createReasoningRow = (look: Look): ReasoningRow => {
         .replace(/\s+/g, ' ')
         .trim();
       if (end === '') return [];
-      return wrapWords(makeSafe(end), columns - 2)
+      return fitWords(makeSafe(end), columns - 2)
         .slice(-REASONING_ROWS)
         .map((row) => paint(look, 'dim', safe`│ ${row}`));
     },

@@ -123,7 +123,7 @@ test('half a block at a cancel is printed as it is, and marked', () => {
   stage.happens({ type: 'TextDelta', requestId: 'req-1', text: '```ts\nconst a =' });
   assert.match(
     stage.happens({ type: 'CancelTurn' }),
-    / {2}const a =\n\n· \(cut off here\)\n· cancelled/,
+    /\nconst a =\n\n· \(cut off here\)\n· cancelled/,
   );
 });
 
@@ -382,7 +382,7 @@ test('however an answer is cut into deltas, the screen shows it once, as if it h
     stream(stage, 'req-1', text, size);
     stage.happens(completed('req-1', text));
     stage.pass(50);
-    const rows = renderMarkdown({ colour: 'no', columns: 50 }, text, 50, true);
+    const rows = renderMarkdown({ colour: 'no', columns: 50 }, text, 50, 'printed');
     const shown = (await stage.screen.text()).split('\n');
     assert.deepEqual(shown.slice(0, -6), ['', '> go', '', ...rows, '']);
   };
