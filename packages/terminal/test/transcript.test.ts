@@ -15,6 +15,7 @@ import {
 } from '../../../test/kit/terminal/stage.js';
 import { countCases } from '../../../test/tier.js';
 import { loadMarkdown, renderMarkdown } from '../src/markdown.js';
+import { callRows } from '../src/tool-call-rows.js';
 import { Transcript } from '../src/transcript.js';
 
 before(loadMarkdown);
@@ -38,6 +39,36 @@ const runs = (stage: Stage, call: ReturnType<typeof callOf>, text: string): stri
     outcome: { status: 'ok', text },
   });
 };
+
+test('a question of the model and the answer stand in rows of their own, each whole', () => {
+  const call = callOf({ callId: 'a', tool: 'ask_user' });
+  const asks = { ...call, traits: { ...call.traits, asks: 'question' as const } };
+  const title = 'Who pays the rest of a split bill, if it can not be divided?';
+  const rows = (result: { status: 'ok' | 'denied'; text: string; summary?: string }) =>
+    callRows(
+      {
+        type: 'DisplayToolResult',
+        batchId: 'b',
+        callId: 'a',
+        tool: 'ask_user',
+        diff: null,
+        ...result,
+      },
+      { call: asks, title, tookMs: 10 },
+      { colour: 'no', columns: 40 },
+    ).rows;
+  const question = ['? Who pays the rest of a split bill, if', '  it can not be divided?'];
+  const words = 'the organiser, as it was agreed upon before';
+  assert.deepEqual(rows({ status: 'ok', text: 'x', summary: words }), [
+    ...question,
+    '✓ the organiser, as it was agreed upon',
+    '  before',
+  ]);
+  assert.deepEqual(rows({ status: 'denied', text: 'refused by user\nmore' }), [
+    ...question,
+    '✗ refused by user',
+  ]);
+});
 
 test('a refused key: the hint names the variable of the provider', () => {
   const hint = (model: string | null): string => {
