@@ -79,39 +79,6 @@ const englishOnly: Plugin = {
   },
 };
 
-/**
- * Segmenting text and recognizing emoji needs tables that take some 40 ms to load. They are loaded
- * when a text first needs them, so that the terminal starts without them.
- */
-const LATE_TABLES: readonly (readonly [atOnce: string, late: string])[] = [
-  [
-    'const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });',
-    `let madeSegmenter;
-    const segmenter = {
-      segment: (text) => (madeSegmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" })).segment(text),
-    };`,
-  ],
-  [
-    'const rgiEmojiRegex = /^\\p{RGI_Emoji}$/v;',
-    `let madeEmoji;
-    const rgiEmojiRegex = { test: (text) => (madeEmoji ??= /^\\p{RGI_Emoji}$/v).test(text) };`,
-  ],
-];
-const lateTables: Plugin = {
-  name: 'late-tables',
-  setup(builder) {
-    builder.onLoad({ filter: /pi-tui\/dist\/utils\.js$/ }, ({ path: file }) => {
-      let contents = readFileSync(file, 'utf8');
-      for (const [atOnce, late] of LATE_TABLES) {
-        if (!contents.includes(atOnce))
-          throw new Error(`${file} is without the line \`${atOnce}\``);
-        contents = contents.replace(atOnce, () => late);
-      }
-      return { contents };
-    });
-  },
-};
-
 const PROGRAM = 'packages/pawl/src/main.ts';
 
 /** Options that both builds share. */
@@ -128,13 +95,7 @@ const common = (root: string) =>
     // Otherwise a crash would print half the program as its source line.
     lineLimit: 160,
     external: EXTERNAL,
-    plugins: [
-      workspacePackages(root),
-      inlineShellScripts,
-      requireBuiltins,
-      englishOnly,
-      lateTables,
-    ],
+    plugins: [workspacePackages(root), inlineShellScripts, requireBuiltins, englishOnly],
     metafile: true as const,
     write: false as const,
     logLevel: 'silent',

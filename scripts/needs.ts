@@ -35,6 +35,7 @@ const NEEDS: readonly Need[] = [
   },
   { program: 'python3', words: ['-c', 'pass'], debian: 'python3' },
   { program: 'perl', words: ['-e', '1'], debian: 'perl' },
+  { program: 'tmux', words: ['-V'], debian: 'tmux' },
   { program: 'make', words: ['--version'], debian: 'make' },
   { program: 'gcc', words: ['--version'], debian: 'gcc' },
   // It has the headers of C too.

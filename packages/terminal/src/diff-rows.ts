@@ -52,7 +52,7 @@ export const finishedDiff = (limit: number): DiffLayout => ({
 
 /** A unified diff of one file as rows of at most `look.columns`. */
 export const diffRows = (look: Look, diff: string, layout: DiffLayout): DiffRows => {
-  const numbered = numberedLines(diff);
+  const numbered = pairLines(numberedLines(diff));
   const digits = String(Math.max(0, ...numbered.map((line) => line?.number ?? 0))).length;
   const room = Math.max(8, look.columns - layout.indent - digits - 5);
   const language = /\.(\w+)"?$/.exec(readFileName(diff))?.[1] ?? 'text';
@@ -128,6 +128,36 @@ const numberedLines = (diff: string): readonly (NumberedText | null)[] => {
   return lines;
 };
 
+/** Where as many lines go as come, each line stands above the one that replaces it. */
+const pairLines = (lines: readonly (NumberedText | null)[]): readonly (NumberedText | null)[] => {
+  const paired: (NumberedText | null)[] = [];
+  for (let at = 0; at < lines.length; ) {
+    const removedEnd = endOfRun(lines, at, '-');
+    const end = endOfRun(lines, removedEnd, '+');
+    const removed = lines.slice(at, removedEnd);
+    const added = lines.slice(removedEnd, end);
+    paired.push(
+      ...(removed.length === added.length
+        ? removed.flatMap((line, index) => [line, added[index] ?? null])
+        : [...removed, ...added]),
+    );
+    if (end === at) paired.push(lines[at] ?? null);
+    at = Math.max(end, at + 1);
+  }
+  return paired;
+};
+
+/** The end of the lines of one sign that begin at `from`. */
+const endOfRun = (
+  lines: readonly ({ readonly sign: Sign } | null)[],
+  from: number,
+  sign: Sign,
+): number => {
+  let end = from;
+  while (lines[end]?.sign === sign) end += 1;
+  return end;
+};
+
 /** The file that the header of a diff names; empty if it names none. */
 const readFileName = (diff: string): string => {
   const names = [...readHeader(diff).matchAll(/^(?:\+\+\+|---) ([^\t\n]*)/gm)];
@@ -148,15 +178,10 @@ const RUN_MAX = 30;
  */
 const withChangedWords = (lines: readonly (Line | null)[]): readonly (Line | null)[] => {
   const marked = [...lines];
-  const endOfRun = (from: number, sign: Sign): number => {
-    let end = from;
-    while (lines[end]?.sign === sign) end += 1;
-    return end;
-  };
   let at = 0;
   while (at < lines.length) {
-    const removedEnd = endOfRun(at, '-');
-    const addedEnd = endOfRun(removedEnd, '+');
+    const removedEnd = endOfRun(lines, at, '-');
+    const addedEnd = endOfRun(lines, removedEnd, '+');
     if (addedEnd - at <= RUN_MAX) {
       let next = removedEnd;
       for (let index = at; index < removedEnd; index++)

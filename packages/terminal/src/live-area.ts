@@ -28,6 +28,7 @@ import {
   END_UPDATE,
   ERASE_BELOW,
   ERASE_ROW,
+  fitWords,
   formatCost,
   formatSeconds,
   formatTokens,
@@ -51,7 +52,6 @@ import {
   windowSize,
   windowTitle,
   wrapText,
-  wrapWords,
 } from './paint.js';
 import { joinSafe, keepStyles, makeSafe, type Safe, safe } from './safe-text.js';
 import { writeWindow } from './write.js';
@@ -521,7 +521,7 @@ type StatusInput = {
 
 const NO_INPUT: StatusInput = { streamed: 0, typing: false };
 
-/** One row of at most `columns`: state, time of the turn, queue, tokens, keys. */
+/** One row of at most `columns`: state, time of the turn, tokens, keys. */
 export const statusRow = (
   state: State,
   columns: number,
@@ -696,7 +696,6 @@ const keysText = (state: State, typing: boolean): Safe => {
   return typing || isBusy(state) ? safe`` : safe`? for keys`;
 };
 
-const QUEUED_COLUMNS = 24;
 const SEPARATOR = safe` · `;
 
 /** A part of the status row. */
@@ -704,8 +703,6 @@ type Part = {
   readonly text: Safe;
   /** Parts with a low rank stay longest in a narrow window. */
   readonly rank: number;
-  /** What stands before the text instead of the separator. */
-  readonly before?: Safe;
 };
 
 const serversText = (servers: readonly string[]): Safe =>
@@ -717,18 +714,12 @@ const statusParts = (
   now: number,
   { streamed, typing, servers = [], coldUsd = null }: StatusInput,
 ): readonly Part[] => {
-  const { queue, turn } = state.session;
-  const [first] = queue;
+  const { turn } = state.session;
   return [
     { text: servers.length > 0 ? serversText(servers) : stateText(state, now), rank: 0 },
     { text: isBusy(state) ? formatSeconds(now - turn.startedAt) : safe``, rank: 1 },
-    { text: queue.length > 0 ? safe`${queue.length} queued` : safe``, rank: 4 },
-    {
-      text: oneLine(first?.text ?? '', QUEUED_COLUMNS),
-      rank: 6,
-      before: safe`: `,
-    },
-    { text: tokensText(state, streamed), rank: 5 },
+    // At rest a sum over all requests says nothing.
+    { text: isBusy(state) ? tokensText(state, streamed) : safe``, rank: 4 },
     { text: coldText(coldUsd), rank: 3 },
     { text: keysText(state, typing), rank: 2 },
   ].filter((part) => part.text !== '');
@@ -736,10 +727,21 @@ const statusParts = (
 
 const joinParts = (parts: readonly Part[]): Safe =>
   joinSafe(
-    parts.map(({ text, before = SEPARATOR }, index) =>
-      index === 0 ? text : safe`${before}${text}`,
-    ),
+    parts.map(({ text }) => text),
+    SEPARATOR,
   );
+
+/** Further texts are only counted. */
+const QUEUED_ROWS = 3;
+
+/** Texts of the user that wait to be sent, in a row each. */
+export const queuedRows = ({ session: { queue } }: State, columns: number): readonly Safe[] => {
+  const more = queue.length - QUEUED_ROWS;
+  return [
+    ...queue.slice(0, QUEUED_ROWS).map(({ text }) => oneLine(`queued: ${text}`, columns)),
+    ...(more > 0 ? [safe`… ${more} more`] : []),
+  ];
+};
 
 // ---- The input box: the line between its edges; below it the row of settings or the key card ----
 
@@ -931,7 +933,7 @@ const cardRows = (look: Look, columns: number): readonly Safe[] => {
 /** The card that stands below the line while it holds a question mark alone. */
 export const keyCard = (look: Look, { columns }: Pick<Size, 'columns'>): readonly Safe[] => [
   ...cardRows(look, columns - 1),
-  ...wrapWords(safe`Backspace closes this; Enter shows all keys and commands`, columns - 4).map(
+  ...fitWords(safe`Backspace closes this; Enter shows all keys and commands`, columns - 4).map(
     (row) => safe`${INDENT}${paint(look, 'dim', row)}`,
   ),
 ];

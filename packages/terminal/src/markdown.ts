@@ -1,138 +1,354 @@
 /**
  * Markdown as rows of the terminal.
  *
- * From top to bottom: `renderMarkdown`; `createBlocks`, which divides a stream, so that finished
- * blocks are printed while the rest may still change; and colours of code. `Safe` is text that
- * can't control the terminal.
+ * From top to bottom: `renderMarkdown`; its blocks, tables and words; `createBlocks`, which divides
+ * a stream, so that finished blocks are printed while the rest may still change; and colours of
+ * code. `Safe` is text that can't control the terminal.
  */
 
-import { harmless, type Look, paint, type Style, wrapText } from './paint.js';
+import type { MarkedToken, Token, Tokens } from 'marked';
+import {
+  countColumns,
+  fitWords,
+  harmless,
+  type Look,
+  padded,
+  paint,
+  type Style,
+  TAB,
+  unbroken,
+  wrapText,
+  wrapWords,
+} from './paint.js';
 import { joinSafe, keepStyles, type Safe, safe } from './safe-text.js';
 
-/**
- * The renderer of a library. Loading it takes as long as everything else together, so it is loaded
- * after the first paint. Earlier text is shown as it is.
- */
-type Component = typeof import('@earendil-works/pi-tui/dist/components/markdown.js');
-
-let component: Component | null = null;
+/** Divides a text into its blocks. */
+type Lexer = (text: string) => readonly MarkedToken[];
 
 /**
- * Resolves when `renderMarkdown` can render. The renderer is part of the program, so loading
- * doesn't fail.
+ * The parser of a library. It is loaded after the first paint, which needs none. Earlier text is
+ * shown as it is.
  */
+let lexer: Lexer | null = null;
+
+/** No extension of the parser is used, so it returns no other tokens. */
+const known = (tokens: readonly Token[]): readonly MarkedToken[] => tokens as MarkedToken[];
+
+/** Text that is struck out stands between two tildes, not between single ones: `~5` to `~9`. */
+const STRUCK = /^~~(?=\S)([^\n]*?\S)~~(?!~)/;
+
+/** Resolves when `renderMarkdown` can parse. The parser is part of the program and always loads. */
 export const loadMarkdown = async (): Promise<void> => {
-  if (component !== null) return;
-  const [loaded, { setCapabilities }] = await Promise.all([
-    import('@earendil-works/pi-tui/dist/components/markdown.js'),
-    import('@earendil-works/pi-tui/dist/terminal-image.js'),
-  ]);
-  // Show addresses in full: not every terminal can open links, and a hidden address can mislead.
-  setCapabilities({ images: null, trueColor: false, hyperlinks: false });
-  component = loaded;
+  if (lexer !== null) return;
+  const { Marked } = await import('marked');
+  const marked = new Marked({
+    tokenizer: {
+      // Shown as it is written: the link that it belongs to may stand in another block.
+      def: () => undefined,
+      del(text) {
+        const [raw, struck] = STRUCK.exec(text) ?? [];
+        if (raw === undefined || struck === undefined) return undefined;
+        return { type: 'del', raw, text: struck, tokens: this.lexer.inlineTokens(struck) };
+      },
+    },
+  });
+  lexer = (text) => known(marked.lexer(text));
 };
 
-/** A text as rows of at most `columns`. Code is coloured only if the text is `finished`. */
+/**
+ * `printed`: finished, for the scroll-back. A line of code and a long address are one line each,
+ * with nothing before it, which the terminal wraps: a copy is what was written.
+ * `rows`: finished, in rows of at most the given columns. `streaming`: the same without colours of
+ * code, since more text may change them.
+ */
+type MarkdownForm = 'printed' | 'rows' | 'streaming';
+
+/** A text as rows, or as printed lines. */
 export const renderMarkdown = (
   look: Look,
   text: string,
   columns: number,
-  finished: boolean,
+  form: MarkdownForm,
 ): readonly Safe[] => {
-  const shown = harmless(text.replace(/^[\r\n]+|\s+$/g, ''));
+  const shown = harmless(text.replace(/^[\r\n]+|\s+$/g, '').replaceAll('\t', TAB));
   if (shown === '') return [];
-  const code = codeRows(look, shown, columns, finished);
-  if (code !== null) return code;
-  if (component === null) return wrapText(shown, columns);
-  // 0, 0: no padding
-  const rows = new component.Markdown(shown, 0, 0, createTheme(look, finished))
-    .render(columns)
-    .filter((row) => !row.includes(FENCE_ROW))
-    .map(trimmed);
-  // The renderer doesn't break tables that are wider than the window. They are broken here.
-  return rows.flatMap((row) => wrapText(row, columns));
+  if (lexer === null) return form === 'printed' ? shown.split('\n') : wrapText(shown, columns);
+  const page = { look, columns, form };
+  return stackBlocks(lexer(shown), page).flatMap((line) => layLine(line, page));
 };
+
+/** Where blocks are laid out. */
+type Page = { readonly look: Look; readonly columns: number; readonly form: MarkdownForm };
+
+/** A line before it is broken into rows. Nothing stands before code. */
+type Line =
+  | { readonly kind: 'code'; readonly text: Safe }
+  | {
+      readonly kind: 'words';
+      readonly text: Safe;
+      /** Before its first row, and before the further ones. */
+      readonly first: Safe;
+      readonly further: Safe;
+    };
+
+const wordsLine = (text: Safe, further = safe``): Line => ({
+  kind: 'words',
+  text,
+  first: safe``,
+  further,
+});
+const EMPTY_LINE = wordsLine(safe``);
+/** However deep a list is, its text gets so many columns. */
+const WORDS_COLUMNS_MIN = 8;
+
+const layLine = (line: Line, { columns, form }: Page): readonly Safe[] => {
+  if (line.kind === 'code') return form === 'printed' ? [line.text] : wrapText(line.text, columns);
+  const { text, first, further } = line;
+  const before = Math.max(countColumns(first), countColumns(further));
+  const room = Math.max(WORDS_COLUMNS_MIN, columns - before);
+  const rows = form === 'printed' ? wrapWords(text, room) : fitWords(text, room);
+  const whole = rows.map((row, index) => safe`${index === 0 ? first : further}${row}`.trimEnd());
+  return form === 'printed' ? whole : whole.flatMap((row) => wrapText(row, columns));
+};
+
+// ---- Blocks ----
+
+/** Blocks with an empty line between them. A list right below a text stays there. */
+const stackBlocks = (tokens: readonly MarkedToken[], page: Page): readonly Line[] => {
+  const lines: Line[] = [];
+  let before: MarkedToken['type'] = 'space';
+  for (const token of tokens) {
+    const block = blockLines(token, page);
+    const isTight = token.type === 'list' && (before === 'text' || before === 'paragraph');
+    if (lines.length > 0 && block.length > 0 && !isTight) lines.push(EMPTY_LINE);
+    lines.push(...block);
+    before = token.type;
+  }
+  return lines;
+};
+
+const RULE_COLUMNS_MAX = 80;
+
+const blockLines = (token: MarkedToken, page: Page): readonly Line[] => {
+  const { look, columns } = page;
+  switch (token.type) {
+    case 'space':
+      return [];
+    case 'code':
+      return codeLines(token, page);
+    case 'heading':
+      return [wordsLine(headingText(token, look))];
+    case 'table':
+      return tableLines(token, page);
+    case 'hr': {
+      const rule = safe`─`.repeat(Math.min(columns, RULE_COLUMNS_MAX));
+      return [wordsLine(paint(look, 'dim', rule))];
+    }
+    case 'blockquote': {
+      const bar = safe`${paint(look, 'dim', safe`│`)} `;
+      return withPrefix(
+        stackBlocks(known(token.tokens), { ...page, columns: columns - QUOTE_COLUMNS }),
+        bar,
+        bar,
+      );
+    }
+    case 'list':
+      return listLines(token, page);
+    default:
+      return [wordsLine(inlineText([token], look))];
+  }
+};
+
+const QUOTE_COLUMNS = 2;
+
+const codeLines = ({ text, lang = '' }: Tokens.Code, { look, form }: Page): readonly Line[] => {
+  const code = keepStyles(text);
+  const lines = form === 'streaming' ? code.split('\n') : highlightCode(look, code, lang);
+  return lines.map((line) => ({ kind: 'code', text: line }));
+};
+
+const headingText = ({ depth, tokens }: Tokens.Heading, look: Look): Safe => {
+  const styles: readonly Style[] =
+    depth === 1 ? ['heading', 'bold', 'underline'] : ['heading', 'bold'];
+  const signs = depth < 3 ? '' : `${'#'.repeat(depth)} `;
+  return safe`${paintAll(look, styles, signs)}${inlineText(known(tokens), look, styles)}`;
+};
+
+/** Lines with something before each; code stays alone in its lines. */
+const withPrefix = (lines: readonly Line[], first: Safe, further: Safe): readonly Line[] =>
+  lines.map((line, index) =>
+    line.kind === 'code'
+      ? line
+      : {
+          ...line,
+          first: safe`${index === 0 ? first : further}${line.first}`,
+          further: safe`${further}${line.further}`,
+        },
+  );
+
+const listLines = ({ items, ordered, start }: Tokens.List, page: Page): readonly Line[] => {
+  const lines: Line[] = [];
+  for (const [index, item] of items.entries()) {
+    const bullet = ordered ? `${(start === '' ? 1 : start) + index}. ` : '- ';
+    const box = item.task ? `[${item.checked === true ? 'x' : ' '}] ` : '';
+    const marker = keepStyles(bullet + box);
+    const inner = { ...page, columns: page.columns - marker.length };
+    const block = stackBlocks(known(item.tokens), inner);
+    // The marker is alone in its row before code.
+    const marked = block[0]?.kind === 'words' ? block : [EMPTY_LINE, ...block];
+    if (lines.at(-1)?.kind === 'code') lines.push(EMPTY_LINE);
+    lines.push(
+      ...withPrefix(marked, paint(page.look, 'mark', marker), safe` `.repeat(marker.length)),
+    );
+  }
+  return lines;
+};
+
+// ---- Tables ----
+
+type Align = Tokens.Table['align'][number];
+
+const CELL_BORDER = safe` │ `;
+/** A cell of words that may be broken has at least so many columns. */
+const CELL_COLUMNS_MIN = 10;
+
+/** Columns that a cell needs, so that no word of it is broken. */
+const longestWord = (cell: Safe): number =>
+  Math.max(...wrapWords(cell, CELL_COLUMNS_MIN).map(countColumns));
 
 /**
- * Stands for a code fence in the renderer's output; such rows are dropped. A private character: in
- * a text `harmless` has replaced it with a visible mark.
+ * The width of each column; null if a word would have to be broken. The widest columns give up
+ * first.
  */
-const FENCE_ROW = '\ue0f1';
-
-/** The colours of the renderer. Code of a finished text gets its own colours. */
-const createTheme = (look: Look, finished: boolean) => {
-  const style = (name: Style) => (text: string) => paint(look, name, keepStyles(text));
-  return {
-    heading: style('heading'),
-    link: style('link'),
-    linkUrl: style('dim'),
-    code: style('code'),
-    codeBlock: (text: string) => text,
-    codeBlockBorder: () => FENCE_ROW,
-    quote: (text: string) => text,
-    quoteBorder: style('dim'),
-    hr: style('dim'),
-    listBullet: style('mark'),
-    bold: style('bold'),
-    italic: style('italic'),
-    strikethrough: style('struck'),
-    underline: style('underline'),
-    codeBlockIndent: '  ',
-    ...(finished
-      ? {
-          highlightCode: (code: string, language?: string) => [
-            ...highlightCode(look, keepStyles(code), language ?? ''),
-          ],
-        }
-      : {}),
-  };
+const columnWidths = (
+  grid: readonly (readonly Safe[])[],
+  room: number,
+): readonly number[] | null => {
+  const measure = (count: (cell: Safe) => number): readonly number[] =>
+    (grid[0] ?? []).map((_, column) =>
+      Math.max(1, ...grid.map((row) => count(row[column] ?? safe``))),
+    );
+  const natural = measure(countColumns);
+  const needed = measure(longestWord);
+  for (let limit = Math.max(...natural); limit > 0; limit -= 1) {
+    const widths = natural.map((width, column) =>
+      Math.max(Math.min(width, limit), Math.min(width, needed[column] ?? 1)),
+    );
+    if (widths.reduce((sum, width) => sum + width, 0) <= room) return widths;
+  }
+  return null;
 };
 
-/** Removes spaces at the end of a row, also before codes that end a colour. */
-const trimmed = (row: string): Safe => keepStyles(row.replace(/[ ]+((?:\u001b\[[\d;]*m)*)$/, '$1'));
-
-/** A block that is a single fence, open or closed: its indent, mark, language and code. */
-const FENCED = /^ {0,3}(`{3,}|~{3,})[ \t]*([^\n`]*)(?:\n|$)([\s\S]*)$/;
-
-const CODE_INDENT = safe`  `;
-
-/** The code before the closing fence; null if more text follows the fence. */
-const withoutClosing = (body: string, mark: string): string | null => {
-  const lines = body.split('\n');
-  const end = lines.findIndex((line) => closesFence(line, mark));
-  if (end < 0) return body;
-  return lines.slice(end + 1).some((line) => line.trim() !== '')
-    ? null
-    : lines.slice(0, end).join('\n');
+const alignCell = (text: Safe, columns: number, align: Align): Safe => {
+  const free = columns - countColumns(text);
+  const before = align === 'right' ? free : align === 'center' ? Math.floor(free / 2) : 0;
+  return padded(safe`${safe` `.repeat(Math.max(0, before))}${text}`, columns);
 };
 
-/** Continues long lines in indented rows. */
-const wrapCode = (line: Safe, columns: number): readonly Safe[] => {
-  const [first = safe``, ...rest] = wrapText(line, columns);
-  if (rest.length === 0) return [first];
+/** A row of cells, in as many lines as its highest cell has. */
+const rowLines = (
+  cells: readonly Safe[],
+  widths: readonly number[],
+  align: readonly Align[],
+): readonly Line[] => {
+  const wrapped = cells.map((cell, column) => fitWords(cell, widths[column] ?? 1));
+  const height = Math.max(...wrapped.map(({ length }) => length));
+  return Array.from({ length: height }, (_, index) =>
+    wordsLine(
+      joinSafe(
+        wrapped.map((rows, column) =>
+          alignCell(rows[index] ?? safe``, widths[column] ?? 1, align[column] ?? null),
+        ),
+        CELL_BORDER,
+      ).trimEnd(),
+    ),
+  );
+};
+
+/** Rows of a table one below the other, each cell with its heading: for a narrow window. */
+const recordLines = (head: readonly Safe[], rows: readonly (readonly Safe[])[]): readonly Line[] =>
+  rows.flatMap((cells, index) => [
+    ...(index === 0 ? [] : [EMPTY_LINE]),
+    ...cells.map((cell, column) => {
+      const name = head[column] ?? safe``;
+      return wordsLine(name === '' ? cell : safe`${name}: ${cell}`.trimEnd(), safe`  `);
+    }),
+  ]);
+
+const tableLines = (
+  { header, rows, align }: Tokens.Table,
+  { look, columns }: Page,
+): readonly Line[] => {
+  const cells = (row: readonly Tokens.TableCell[], styles: readonly Style[]): readonly Safe[] =>
+    row.map(({ tokens }) => inlineText(known(tokens), look, styles));
+  const head = cells(header, ['bold']);
+  const body = rows.map((row) => cells(row, []));
+  const borders = CELL_BORDER.length * (head.length - 1);
+  const widths = columnWidths([head, ...body], columns - borders);
+  if (widths === null) return recordLines(head, body);
+  const rule = joinSafe(
+    widths.map((width) => safe`─`.repeat(width)),
+    safe`─┼─`,
+  );
   return [
-    first,
-    ...wrapText(joinSafe(rest), Math.max(2, columns - 2)).map((row) => safe`  ${row}`),
+    ...rowLines(head, widths, align),
+    wordsLine(rule),
+    ...body.flatMap((row) => rowLines(row, widths, align)),
   ];
 };
 
-/** Code without its fences, indented; null if the text is more than code. */
-const codeRows = (
+// ---- Words ----
+
+/** Text in several styles. Each line of it ends them, because lines are wrapped one by one. */
+const paintAll = (look: Look, styles: readonly Style[], text: string): Safe =>
+  joinSafe(
+    keepStyles(text)
+      .split('\n')
+      .map((line) => styles.reduceRight((painted, style) => paint(look, style, painted), line)),
+    safe`\n`,
+  );
+
+/** Where a link leads, if its text does not say it: an address that is hidden can mislead. */
+const linkTarget = ({ href, text }: Tokens.Link | Tokens.Image): string =>
+  [text, `mailto:${text}`, `http://${text}`].includes(href) ? '' : ` (${href})`;
+
+/** `styles`: those of the text around; the innermost one is the last. */
+const inlineText = (
+  tokens: readonly MarkedToken[],
   look: Look,
-  shown: string,
-  columns: number,
-  finished: boolean,
-): readonly Safe[] | null => {
-  const [, mark, language = '', body = ''] = FENCED.exec(shown) ?? [];
-  if (mark === undefined) return null;
-  const bare = withoutClosing(body, mark);
-  if (bare === null) return null;
-  const code = keepStyles(bare.replaceAll('\t', '    '));
-  const lines = finished ? highlightCode(look, code, language) : code.split('\n');
-  const room = Math.max(8, columns - CODE_INDENT.length);
-  return lines
-    .flatMap((line) => wrapCode(line, room))
-    .map((row) => safe`${CODE_INDENT}${row}`.trimEnd());
+  styles: readonly Style[] = [],
+): Safe => {
+  const nested = (inner: readonly Token[], ...more: readonly Style[]): Safe =>
+    inlineText(known(inner), look, [...styles, ...more]);
+  const pieces = tokens.map((token): Safe => {
+    switch (token.type) {
+      case 'text':
+        return token.tokens === undefined
+          ? paintAll(look, styles, token.text)
+          : nested(token.tokens);
+      case 'paragraph':
+        return nested(token.tokens);
+      case 'strong':
+        return nested(token.tokens, 'bold');
+      case 'em':
+        return nested(token.tokens, 'italic');
+      case 'del':
+        return nested(token.tokens, 'struck');
+      case 'codespan':
+        return unbroken(paintAll(look, [...styles, 'code'], token.text));
+      case 'link':
+        return safe`${nested(token.tokens, 'link', 'underline')}${paintAll(look, [...styles, 'dim'], linkTarget(token))}`;
+      case 'image':
+        return safe`${paintAll(look, styles, token.text)}${paintAll(look, [...styles, 'dim'], linkTarget(token))}`;
+      case 'br':
+        return safe`\n`;
+      case 'escape':
+        return paintAll(look, styles, token.text);
+      default:
+        return paintAll(look, styles, token.raw.trim());
+    }
+  });
+  return joinSafe(pieces);
 };
 
 // ---- Blocks of a stream ----
@@ -151,12 +367,15 @@ const HEADING = /^ {0,3}#{1,6}(?:\s|$)/;
 const ITEM = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/;
 const RULE = /^ {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const INDENTED = /^(?: {2,}|\t)/;
+const INDENTED_CODE = /^(?: {4,}|\t)/;
 
 /** What the next line stands in. `mark`: the fence that a line must repeat to end the code. */
 type Inside =
   | { readonly kind: 'nothing' }
   /** `list`: the fence belongs to a list item. */
   | { readonly kind: 'fence'; readonly mark: string; readonly list: boolean }
+  /** Code without a fence: blank lines belong to it. */
+  | { readonly kind: 'indentedCode' }
   /** `blank`: the last line was blank. Any line but an item or an indented one then ends it. */
   | { readonly kind: 'list'; readonly blank: boolean }
   | { readonly kind: 'text' };
@@ -182,6 +401,7 @@ type Step = { readonly inside: Inside; readonly ends: 'before' | 'after' | 'no' 
 /** A line that begins a block. */
 const beginBlock = (line: string): Step => {
   if (line.trim() === '') return { inside: NOTHING, ends: 'after' };
+  if (INDENTED_CODE.test(line)) return { inside: { kind: 'indentedCode' }, ends: 'no' };
   const fence = fenceIn(line, false);
   if (fence !== null) return { inside: fence, ends: 'no' };
   if (HEADING.test(line) || RULE.test(line)) return { inside: NOTHING, ends: 'after' };
@@ -212,6 +432,10 @@ const stepOver = (inside: Inside, line: string): Step => {
       return beginBlock(line);
     case 'text':
       return inText(line);
+    case 'indentedCode':
+      return line.trim() === '' || INDENTED_CODE.test(line)
+        ? { inside, ends: 'no' }
+        : { ...beginBlock(line), ends: 'before' };
     case 'list':
       return inList(line, inside.blank);
     case 'fence':

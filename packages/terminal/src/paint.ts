@@ -129,7 +129,7 @@ export const paintTyped = (look: Look, text: string): Safe => {
   );
   if (!hasBackdrops(look))
     return joinSafe([safe``, ...rows.map((row) => paint(look, 'bold', row))], safe`\n`);
-  const wide = Math.max(...rows.map(countColumns)) + 1;
+  const wide = Math.min(Math.max(...rows.map(countColumns)) + 1, look.columns - 1);
   const painted = rows.map((row) => paintOn(look, 'typed', paint(look, 'bold', padded(row, wide))));
   return joinSafe([safe``, ...painted], safe`\n`);
 };
@@ -483,7 +483,8 @@ function* splitPieces(line: string): Generator<Piece> {
   }
 }
 
-const TAB = '    ';
+/** What a tab becomes. */
+export const TAB = '    ';
 /** Codes that only end a style. */
 const ENDS = new Set(['22', '23', '24', '29', '39', '49']);
 
@@ -513,23 +514,32 @@ const stylesAfter = (on: readonly string[], sequence: string): readonly string[]
   return others.length < on.length || ENDS.has(code) ? others : [...on, code];
 };
 
-const wrapLine = (line: string, columns: number): readonly string[] => {
+/** Rows of at most `columns`, of one line. Styles are not continued. */
+const cutRows = (line: string, columns: number): readonly string[] => {
   if (countColumns(line) <= columns) return [line];
   const rows: string[] = [];
   let row = '';
   let used = 0;
-  let on: readonly string[] = [];
   for (const piece of splitPieces(line)) {
     if (used + piece.columns > columns) {
-      rows.push(on.length === 0 ? row : row + CLOSE_STYLES);
-      row = on.map(beginStyle).join('');
+      rows.push(row);
+      row = '';
       used = 0;
     }
     row += piece.text;
     used += piece.columns;
-    if (piece.columns === 0) on = stylesAfter(on, piece.text);
   }
   return [...rows, row];
+};
+
+/** The rows of one line: what is on at the end of a row is ended there, and begun in the next. */
+const continueStyles = (rows: readonly string[]): readonly string[] => {
+  let on: readonly string[] = [];
+  return rows.map((row, index) => {
+    const begun = on.map(beginStyle).join('') + row;
+    for (const sequence of row.match(ESCAPES) ?? []) on = stylesAfter(on, sequence);
+    return on.length === 0 || index === rows.length - 1 ? begun : begun + CLOSE_STYLES;
+  });
 };
 
 /** Breaks `text` into rows of at most `columns`. A colour continues in the next row of its line. */
@@ -538,24 +548,60 @@ export const wrapText = (text: Safe, columns: number): readonly Safe[] =>
     whole
       .replaceAll('\t', TAB)
       .split('\n')
-      .flatMap((line) => wrapLine(line, Math.max(2, columns))),
+      .flatMap((line) => continueStyles(cutRows(line, Math.max(2, columns)))),
   );
 
-/** Like `wrapText`, but breaks between words. For text without escapes. */
-export const wrapWords = (text: Safe, columns: number): readonly Safe[] =>
-  text.split('\n').flatMap((line) => {
-    const rows: Safe[] = [];
-    let row = safe``;
-    // each word with the spaces after it
-    for (const word of line.split(/(?<= )(?=[^ ])/)) {
-      if (row.trim() !== '' && countColumns((row + word).trimEnd()) > columns) {
-        rows.push(row.trimEnd());
-        row = safe``;
-      }
-      row = safe`${row}${word}`;
+/** A private character in place of a blank. `harmless` leaves none in a text of others. */
+const UNBROKEN_BLANK = '\ue0f1';
+
+/** Text that is one word to `wrapWords` and `fitWords`, such as a command in a sentence. */
+export const unbroken = (text: Safe): Safe =>
+  joinSafe(cutSafe(text, (whole) => [whole.replaceAll(' ', UNBROKEN_BLANK)]));
+
+/** Words of one line in rows; only a word that is longer than a row is wider than `columns`. */
+const wordRows = (line: string, columns: number): readonly string[] => {
+  const rows: string[] = [];
+  let row = '';
+  // each word with the spaces after it
+  for (const word of line.split(/(?<= )(?=[^ ])/)) {
+    if (row.trim() !== '' && countColumns((row + word).trimEnd()) > columns) {
+      rows.push(row.trimEnd());
+      row = '';
     }
-    return [...rows, row.trimEnd()].flatMap((whole) => wrapText(whole, columns));
-  });
+    row += word;
+  }
+  return [...rows, row.trimEnd()];
+};
+
+const wrapLines = (
+  text: Safe,
+  columns: number,
+  layRow: (row: string) => readonly string[],
+): readonly Safe[] =>
+  cutSafe(text, (whole) =>
+    whole
+      .replaceAll('\t', TAB)
+      .split('\n')
+      .flatMap((line) => continueStyles(wordRows(line, columns).flatMap(layRow)))
+      .map((row) => row.replaceAll(UNBROKEN_BLANK, ' ')),
+  );
+
+/** Breaks between words, and within a word that is longer than a row. For the live area. */
+export const fitWords = (text: Safe, columns: number): readonly Safe[] =>
+  wrapLines(text, columns, (row) => cutRows(row, Math.max(2, columns)));
+
+/** Whether a word is to be copied: an address, a command, a path. Others may be broken anywhere. */
+const isCopied = (word: string): boolean => {
+  const bare = word.replace(ESCAPES, '');
+  return ASCII_TEXT.test(bare) || bare.includes('://') || bare.includes(UNBROKEN_BLANK);
+};
+
+/**
+ * Breaks between words, for text that is printed once. An address or a command that is longer than
+ * a row stays whole: the terminal wraps it, so a copy of it has no line end.
+ */
+export const wrapWords = (text: Safe, columns: number): readonly Safe[] =>
+  wrapLines(text, columns, (row) => (isCopied(row) ? [row] : cutRows(row, Math.max(2, columns))));
 
 /** Wrapped words, indented, for a window of `columns`. */
 export const indentWords = (text: Safe, columns: number): Safe =>

@@ -212,13 +212,13 @@ const drawBlock = (
   columns: number,
   room = columns,
 ): readonly Safe[] | null => {
-  const rows = renderMarkdown({ ...look, colour: 'no' }, block, room, true);
+  const rows = renderMarkdown({ ...look, colour: 'no' }, block, room, 'rows');
   const tooWide = Math.max(0, ...rows.map(columnsOnAny)) - columns;
   // drawn again with as many columns less, down to half of the width
   if (tooWide > 0)
     return room - tooWide < columns / 2 ? null : drawBlock(block, look, columns, room - tooWide);
   const isWhole = letters(rows.join('')) === letters(block.replace(FENCE_LINE, ''));
-  return isWhole ? renderMarkdown(look, block, room, true) : null;
+  return isWhole ? renderMarkdown(look, block, room, 'rows') : null;
 };
 
 /** A plan: its title, then Markdown. A block that would hide something stays as it was written. */

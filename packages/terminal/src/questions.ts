@@ -32,7 +32,7 @@ import {
 } from './composer.js';
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
-import { countColumns, cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
+import { countColumns, cutLine, fitWords, type Look, oneLine, paint } from './paint.js';
 import {
   answerLetter,
   answerRows,
@@ -486,7 +486,7 @@ export const questionFrame = (
   const all = layout.asked.length + layout.answers.length;
 
   // The answers are pinned (always visible below the text) if they fit beside all other rows.
-  const seenKeys = questionKeys(questions, window, all, 'seen');
+  const seenKeys = questionKeys(questions, look, window, all, 'seen');
   const pinned = pinnedAnswers(
     questions,
     layout,
@@ -496,7 +496,7 @@ export const questionFrame = (
 
   // The foot is the typed text, or the keys.
   const keysFor = (unread: number) =>
-    questionKeys(questions, window, unread, isPinned ? 'seen' : 'below');
+    questionKeys(questions, look, window, unread, isPinned ? 'seen' : 'below');
   // The number of unread rows is known later, and the height of the text must not depend on it.
   const keyHeight = Math.max(keysFor(all).length, keysFor(0).length);
   const footRows = Math.max(
@@ -607,7 +607,7 @@ const headRows = (
   { columns, rows }: WindowSize,
 ): readonly Safe[] => {
   const room = columns - 3;
-  const whole = wrapWords(safe`${oneLine(text, Number.POSITIVE_INFINITY)}${place}`, room);
+  const whole = fitWords(safe`${oneLine(text, Number.POSITIVE_INFINITY)}${place}`, room);
   const lines =
     whole.length <= HEADING_ROWS ? whole : [safe`${oneLine(text, room - place.length)}${place}`];
   const head = lines.map((line, index) => {
@@ -634,17 +634,22 @@ const keyRows = (keys: readonly Safe[], columns: number): readonly Safe[] => {
     if (last === undefined || countColumns(longer) > columns - 3) rows.push(key);
     else rows[rows.length - 1] = longer;
   }
-  return rows.flatMap((row) => wrapWords(row, columns - 3).map((one) => safe`  ${one}`));
+  return rows.flatMap((row) => fitWords(row, columns - 3).map((one) => safe`  ${one}`));
 };
 
 const adviceRow = (advice: string, look: Look, columns: number): Safe =>
   paint(look, 'yellow', cutLine(safe`  ${makeSafe(advice)}`, columns - 1));
 
-/** How many rows are below the window, and the keys that show them; none if all are read. */
-const unreadKeys = (unread: number): readonly Safe[] =>
-  unread === 0
-    ? []
-    : [safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`} first (PgDn)`];
+/** Keys that count once all is read: while rows are `unread` they are dim, behind how many. */
+const keysOnceRead = (keys: readonly Safe[], unread: number, look: Look): readonly Safe[] => {
+  if (unread === 0) return keys;
+  const rows = safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`} (PgDn)`;
+  const [first, ...others] = keys.map((key) => paint(look, 'dim', key));
+  return [first === undefined ? rows : safe`${rows}; then ${first}`, ...others];
+};
+
+/** Whether an answer counts before all is read: it allows nothing. */
+const countsAtOnce = (answer: TerminalAnswer): boolean => answer === 'no' || answer === 'reply';
 
 /**
  * What a letter does, in two or three words, so that nobody confuses `p` with `P`; null if the rows
@@ -686,12 +691,12 @@ const shortMeaning = (
 const NAMED_ROWS = 15;
 
 /**
- * The keys that work now, while `unread` rows are below the window. `answers`: whether the rows
- * that explain the letters are in the window; if not, and if there is room, their meanings stand
- * here.
+ * The keys, while `unread` rows are below the window. `answers`: whether the rows that explain the
+ * letters are in the window; if not, and if there is room, their meanings stand here.
  */
 const questionKeys = (
   questions: Questions,
+  look: Look,
   { columns, rows }: WindowSize,
   unread: number,
   answers: 'seen' | 'below',
@@ -699,22 +704,38 @@ const questionKeys = (
   const { description, all } = questions;
   if (description === null) return [];
   const others = [
-    ...(questions.takesAll ? [safe`A yes to all ${all.length}`] : []),
     ...(all.length > 1 ? [safe`Tab next`] : []),
     questions.isForWords ? safe`Escape declines` : safe`Escape stops`,
   ];
-  const letters = joinSafe(
-    description.choices.map(({ answer }) => makeSafe(answerLetter(answer))),
-    safe` `,
-  );
-  const short = keyRows([...unreadKeys(unread), letters, ...others], columns);
-  if (unread === 0 || answers === 'seen') return short;
-  const named = description.choices.map(({ answer }) => {
-    const meaning = shortMeaning(answer, description, questions.prefix);
+  const yesToAll = questions.takesAll ? [safe`A yes to all ${all.length}`] : [];
+  const keys = description.choices.map(({ answer }) => {
     const letter = makeSafe(answerLetter(answer));
-    return meaning === null ? letter : safe`${letter} ${meaning}`;
+    const meaning = shortMeaning(answer, description, questions.prefix);
+    const named = meaning === null ? letter : safe`${letter} ${meaning}`;
+    return { letter, named, isLate: unread > 0 && !countsAtOnce(answer) };
   });
-  const long = keyRows([...unreadKeys(unread), ...named, ...others], columns);
+  const late = keys.filter(({ isLate }) => isLate);
+  const now = keys.filter(({ isLate }) => !isLate);
+  const joined = (some: typeof keys): readonly Safe[] =>
+    some.length === 0
+      ? []
+      : [
+          joinSafe(
+            some.map(({ letter }) => letter),
+            safe` `,
+          ),
+        ];
+  if (unread === 0) return keyRows([...joined(now), ...yesToAll, ...others], columns);
+  const short = keyRows(
+    [...keysOnceRead([...joined(late), ...yesToAll], unread, look), ...joined(now), ...others],
+    columns,
+  );
+  if (answers === 'seen') return short;
+  const names = (some: typeof keys): readonly Safe[] => some.map(({ named }) => named);
+  const long = keyRows(
+    [...keysOnceRead([...names(late), ...yesToAll], unread, look), ...names(now), ...others],
+    columns,
+  );
   return long.length <= short.length + (rows >= NAMED_ROWS ? 2 : 0) ? long : short;
 };
 
@@ -817,7 +838,7 @@ export class ContentQuestion {
     const { title } = this.#content;
     const head = headRows(title, safe``, look, window);
     const all = this.rows(look, window.columns);
-    const free = window.rows - 1 - head.length - this.#footHeight(all.length, window);
+    const free = window.rows - 1 - head.length - this.#footHeight(all.length, look, window);
     const height = Math.max(1, free);
     const top = this.#reading.show(all.length, height, window);
     return {
@@ -829,7 +850,7 @@ export class ContentQuestion {
   /** All rows below the title. */
   rows(look: Look, columns: number): readonly Safe[] {
     const { content, kind, meaning } = this.#content;
-    const below = wrapWords(makeSafe(meaning), columns - 4).map(
+    const below = fitWords(makeSafe(meaning), columns - 4).map(
       (row) => safe`  ${paint(look, 'dim', row)}`,
     );
     return [...contentRows(content, kind, look, columns), ...below];
@@ -839,25 +860,25 @@ export class ContentQuestion {
    * The rows that the keys take at most, so that the height of the text does not change while it is
    * read.
    */
-  #footHeight(total: number, { columns }: WindowSize): number {
-    return this.#keys(total, columns).length;
+  #footHeight(total: number, look: Look, { columns }: WindowSize): number {
+    return this.#keys(total, look, columns).length;
   }
 
   #foot(look: Look, { columns }: WindowSize): readonly Safe[] {
     if (this.#advice !== '') return [adviceRow(this.#advice, look, columns)];
     if (this.#arming.phase !== 'armed') return [paint(look, 'dim', safe`  read it first`)];
-    return this.#keys(this.#reading.unreadRows, columns);
+    return this.#keys(this.#reading.unreadRows, look, columns);
   }
 
   /** `unread`: rows below the window. */
-  #keys(unread: number, columns: number): readonly Safe[] {
+  #keys(unread: number, look: Look, columns: number): readonly Safe[] {
     const { yes = ALLOW } = this.#content;
     const others =
       yes.length > 1
         ? [safe`n never`, safe`Escape later`]
         : [safe`n never run this`, safe`Escape ask again next time`];
     const keys = yes.map(({ key, means }) => makeSafe(`${key} ${means}`));
-    return keyRows([...unreadKeys(unread), ...keys, ...others], columns);
+    return keyRows([...keysOnceRead(keys, unread, look), ...others], columns);
   }
 
   take(pressed: Pressed, window: WindowSize): void {

@@ -6,7 +6,7 @@
 
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
-import { countColumns, cutLine, oneLine, wrapWords } from './paint.js';
+import { countColumns, cutLine, fitWords, oneLine } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
 /**
@@ -136,7 +136,7 @@ const pointRows = (
     const title = cutLine(safe`${when}${indent}${flat(point.text)}`, columns);
     if (about === '') return [title];
     if (point.kind !== 'answer') return [title, cutLine(safe`${indent}  ${about}`, columns)];
-    return [title, ...wrapWords(about, columns - 2).map((row) => safe`  ${row}`)];
+    return [title, ...fitWords(about, columns - 2).map((row) => safe`  ${row}`)];
   }
   const when = times ? padded(makeSafe(point.when), TIME_COLUMNS) : safe``;
   const room = columns - countColumns(when) - 2;
@@ -148,7 +148,7 @@ const pointRows = (
   const left = room - countColumns(title);
   if (point.kind !== 'answer') return [safe`${when}${title}  ${cutLine(about, left)}`];
   // What an answer does is shown in full.
-  return wrapWords(about, left).map((row, index) =>
+  return fitWords(about, left).map((row, index) =>
     index === 0 ? safe`${title}  ${row}` : safe`${padded(safe``, titleColumns)}  ${row}`,
   );
 };

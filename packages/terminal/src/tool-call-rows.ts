@@ -27,6 +27,7 @@ type CallRows = { readonly rows: readonly Safe[]; readonly whole: readonly Safe[
 /** The rows of an ended call. Lines that are left out are counted, and Ctrl-O shows `whole`. */
 export const callRows = (result: ToolResult, known: KnownCall, look: Look): CallRows => {
   const { call, title, tookMs } = known;
+  if (call?.traits.asks === 'question') return answeredRows(result, title, look);
   const good = result.status === 'ok';
   // no duration: its start was not seen
   if (!good && tookMs === null) return unseenCallRows(result, title, look);
@@ -55,7 +56,7 @@ const SUMMARY_COLUMNS = 40;
 const INDENT = safe`    `;
 
 const moreLines = (count: number): Safe =>
-  count === 1 ? safe`… 1 more line` : safe`… ${count} more lines`;
+  safe`… ${count} more ${count === 1 ? safe`line` : safe`lines`} (Ctrl-O)`;
 
 const outputLines = (text: string): readonly Safe[] => {
   const whole = harmless(text).trimEnd();
@@ -82,7 +83,7 @@ const lastLines = (look: Look, lines: readonly Safe[], limit: number): readonly 
 const firstAndLast = (lines: readonly Safe[]): readonly Safe[] => {
   if (lines.length <= SHORT_LINES) return lines;
   const more = moreLines(lines.length - FIRST_LINES - LAST_LINES);
-  return [...lines.slice(0, FIRST_LINES), safe`${more} (Ctrl-O)`, ...lines.slice(-LAST_LINES)];
+  return [...lines.slice(0, FIRST_LINES), more, ...lines.slice(-LAST_LINES)];
 };
 
 const callHead = (result: ToolResult, title: string, notes: Safe, look: Look): Safe => {
@@ -95,6 +96,21 @@ const callHead = (result: ToolResult, title: string, notes: Safe, look: Look): S
   const head =
     safe`${mark} ${paint(look, 'bold', tool)} ${oneLine(title, Math.max(8, room))}`.trimEnd();
   return notes === '' ? head : safe`${head} ${paint(look, 'dim', notes)}`;
+};
+
+/** A question of the model, and below it the answer of the user, or why there is none. */
+const answeredRows = (result: ToolResult, title: string, look: Look): CallRows => {
+  const good = result.status === 'ok';
+  const answer = good ? (result.summary ?? result.text) : (result.text.split('\n')[0] ?? '');
+  const hanging = (sign: Safe, text: string): readonly Safe[] =>
+    wrapWords(harmless(text).trim(), Math.max(8, look.columns - 3)).map((row, index) =>
+      index === 0 ? safe`${sign} ${row}` : safe`  ${row}`,
+    );
+  const rows = [
+    ...hanging(paint(look, 'yellow', safe`?`), title),
+    ...hanging(paint(look, good ? 'green' : 'red', lineSign(look, good ? '✓' : '✗')), answer),
+  ];
+  return { rows, whole: [] };
 };
 
 /** A call that never ran, or that ran unseen. The first line of its result says why. */

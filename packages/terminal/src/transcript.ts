@@ -2,15 +2,15 @@
  * What the user sees of a session above the input line. interactive/view.ts of packages/pawl
  * passes each step to `Transcript`.
  *
- * From top to bottom: `Transcript`; hints below an error; a streamed answer, whose finished blocks
- * are printed once; reasoning; running calls; the to-do list; and the line below an ended turn.
- * Printed rows never change, since a terminal keeps them in its history. `Safe` is text that can't
- * control the terminal.
+ * From top to bottom: `Transcript`; prompts that wait; hints below an error; a streamed answer,
+ * whose finished blocks are printed once; reasoning; running calls; the to-do list; and the line
+ * below an ended turn. Printed rows never change, since a terminal keeps them in its history.
+ * `Safe` is text that can't control the terminal.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
-import type { FailureKind } from '@pawl/agent/machine/event';
+import type { FailureKind, QueuedInput } from '@pawl/agent/machine/event';
 import { totalTokens } from '@pawl/agent/machine/settings';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
 import { providerOfModel } from '@pawl/agent/models/provider-table';
@@ -21,6 +21,7 @@ import { isBusy } from './live-area.js';
 import { clearPart, createBlocks, renderMarkdown } from './markdown.js';
 import {
   cutLine,
+  fitWords,
   formatCost,
   formatSeconds,
   formatTokens,
@@ -29,7 +30,9 @@ import {
   lineSign,
   oneLine,
   paint,
+  paintTyped,
   type Style,
+  shortened,
   wrapWords,
 } from './paint.js';
 import { createRewoundNotes, type RewoundNotes } from './rewind-words.js';
@@ -119,7 +122,7 @@ export class Transcript {
     this.#count(stepped);
     this.#calls.see(stepped);
     this.#running.see(stepped);
-    // The caller prints the prompt: an empty line separates it from all that follows.
+    // The caller prints prompts: an empty line separates one from all that follows.
     if (event.type === 'UserInput') this.#last = 'end';
     if (event.type === 'ReasoningDelta') this.#reasoning.add(event.text);
     for (const action of actions) {
@@ -141,6 +144,7 @@ export class Transcript {
     if (before !== null) this.#putRewind(before, stepped);
     if (before !== null) this.#putGrants(before, stepped);
     this.#putTurnEnd(stepped);
+    if (before !== null && leavesQueue(before, stepped).length > 0) this.#last = 'end';
     return joinSafe(this.#lines, safe`\n`);
   }
 
@@ -232,7 +236,7 @@ export class Transcript {
   #putAction(action: Action, stepped: Stepped): void {
     if (action.type === 'DisplayToolResult') this.#fold(action, stepped);
     if (action.type === 'DisplayWarning') this.#putNote('yellow', '!', action.text);
-    // The status row shows queued messages; a rewind has its own line.
+    // The live area shows queued messages; a rewind has its own line.
     if (action.type === 'DisplayNotice' && action.kind !== 'queued' && action.kind !== 'rewound') {
       for (const line of action.text.split('\n')) this.#putNote('dim', '·', line);
       if (action.summary !== undefined) this.#summarise(action.summary);
@@ -333,6 +337,53 @@ export class Transcript {
   }
 }
 
+// ---- Prompts ----
+
+/** The queued texts that leave the queue in this step. */
+const leavesQueue = (before: State, { state }: Stepped): readonly QueuedInput[] => {
+  const { queue } = state.session;
+  return before.session.queue.filter(
+    ({ inputId }) => !queue.some((item) => item.inputId === inputId),
+  );
+};
+
+/** Prompts of the user, each printed once it is sent: one that waits may still be taken back. */
+export type SentPrompts = {
+  /** A prompt whose event is to come. `shown`: as it is printed; empty if it is printed already. */
+  typed(text: string, shown: Safe): void;
+  /** The prompts that this step sends. */
+  see(before: State, stepped: Stepped): readonly Safe[];
+};
+
+export const createSentPrompts = (look: Look): SentPrompts => {
+  const typed: { readonly text: string; readonly shown: Safe }[] = [];
+  const waiting = new Map<string, Safe>();
+  /** The prompt of an event, whose text may have more: a skill, or the output of a command. */
+  const take = (text: string): Safe | undefined => {
+    const index = typed.findIndex((one) => text.includes(one.text.trim()));
+    return index < 0 ? undefined : typed.splice(index, 1)[0]?.shown;
+  };
+  return {
+    typed: (text, shown) => void typed.push({ text, shown }),
+    see(before, stepped) {
+      const { event, actions, state } = stepped;
+      const { queue } = state.session;
+      const shown = event.type === 'UserInput' ? take(event.text) : undefined;
+      const last = queue.length > before.session.queue.length ? queue.at(-1) : undefined;
+      if (last !== undefined && shown !== undefined) waiting.set(last.inputId, shown);
+      const isTakenBack =
+        event.type === 'EditQueue' || actions.some(({ type }) => type === 'RestoreQueue');
+      const sent = isTakenBack ? [] : leavesQueue(before, stepped);
+      return [
+        ...sent.map(
+          ({ inputId, text }) => waiting.get(inputId) ?? paintTyped(look, shortened(text)),
+        ),
+        ...(last === undefined && shown !== undefined ? [shown] : []),
+      ].filter((text) => text !== '');
+    },
+  };
+};
+
 /**
  * Limits of the unfinished entries. Only their last rows are shown, so that each delta (a piece of
  * a streamed reply) redraws little.
@@ -426,7 +477,7 @@ const createAnswerStream = (look: Look): AnswerStream => {
   let hasRows = false;
   const renderBlocks = (texts: readonly string[]): readonly Block[] => {
     const rendered = texts
-      .map((text) => renderMarkdown(look, text, look.columns, true)) // true: finished
+      .map((text) => renderMarkdown(look, text, look.columns, 'printed'))
       .filter((rows) => rows.length > 0);
     hasRows ||= rendered.length > 0;
     return rendered;
@@ -434,7 +485,8 @@ const createAnswerStream = (look: Look): AnswerStream => {
   return {
     add: (text) => renderBlocks(blocks.add(text)),
     // `clearPart` leaves out a last line whose meaning is still open, such as a single `#`.
-    live: (columns) => renderMarkdown(look, clearPart(endOfBlock(blocks.rest())), columns, false),
+    live: (columns) =>
+      renderMarkdown(look, clearPart(endOfBlock(blocks.rest())), columns, 'streaming'),
     finish() {
       const rest = renderBlocks([blocks.take()]);
       hasRows = false;
@@ -476,7 +528,7 @@ const createReasoningRow = (look: Look): ReasoningRow => {
         .replace(/\s+/g, ' ')
         .trim();
       if (end === '') return [];
-      return wrapWords(makeSafe(end), columns - 2)
+      return fitWords(makeSafe(end), columns - 2)
         .slice(-REASONING_ROWS)
         .map((row) => paint(look, 'dim', safe`│ ${row}`));
     },

@@ -250,7 +250,9 @@ test('however often the window changes, the area is found again wherever its cur
     changes: readonly { rows: readonly string[]; cursorAt: number; windows: readonly number[] }[],
   ) => {
     const { screen, area, pass } = stage(80, 40);
-    area.print('earlier\nprinted');
+    // the second line is wrapped by the terminal
+    const printed = ['earlier', 'x'.repeat(150)];
+    area.print(printed.join('\n'));
     for (const { rows, cursorAt, windows } of changes) {
       const draw = (): readonly string[] => {
         const { columns } = screen.size();
@@ -265,8 +267,8 @@ test('however often the window changes, the area is found again wherever its cur
       for (const columns of windows) {
         await screen.resize(columns, 40);
         const last = draw();
-        const shown = ['earlier', 'printed', ...last].map(seen).join('\n').trimEnd();
-        assert.equal(await screen.text(), shown);
+        const above = printed.flatMap((line) => wrapText(keepStyles(line), columns));
+        assert.equal(await screen.text(), [...above, ...last].map(seen).join('\n').trimEnd());
       }
     }
   };

@@ -94,6 +94,17 @@ test('the user’s text breaks between words and is never wider than the window'
   assert.match(paintTyped(look('unknown', 'true'), 'go'), /^\n\u001b\[1m> go\u001b\[22m$/);
 });
 
+test('where as many lines go as come, each stands above the one that replaces it', () => {
+  const signs = (...lines: readonly string[]): string =>
+    diffRows({ colour: 'no', columns: 60 }, `@@ -1 +1 @@\n${lines.join('\n')}\n`, finishedDiff(24))
+      .rows.map((row) => row.trim().slice(2))
+      .join(' ');
+  assert.equal(signs('-a', '-b', '+A', '+B', ' c'), '- a + A - b + B   c');
+  // control: another number of lines, and lines of two places
+  assert.equal(signs('-a', '-b', '+A'), '- a - b + A');
+  assert.equal(signs('-a', ' c', '+A'), '- a   c + A');
+});
+
 test('rows of a diff, with the library', async (context) => {
   await loadWordMarks();
   await context.test('the words that differ stand on a backdrop of their own', () => {

@@ -23,6 +23,7 @@ const rows: readonly (readonly [string, string, readonly string[], string])[] = 
   ['a fence of another sign ends none', '~~~\n```\n~~~\nc', ['~~~\n```\n~~~\n'], 'c'],
   ['a fence with a word ends none', '```\n```ts\n```\nc', ['```\n```ts\n```\n'], 'c'],
   ['a fence ends a paragraph', 'one\n```\n', ['one\n'], '```\n'],
+  ['code by its indent keeps empty lines', '    a\n\n\n    b\nc\n', ['    a\n\n\n    b\n'], 'c\n'],
   ['items of a list stay together', '- one\n- two\n\n- three\n', [], '- one\n- two\n\n- three\n'],
   ['a list ends before other text', '- one\n\ntwo', [], '- one\n\ntwo'],
   ['a list ends before a line of other text', '- one\n\ntwo\n', ['- one\n\n'], 'two\n'],

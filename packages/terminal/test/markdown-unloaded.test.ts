@@ -8,7 +8,7 @@ import { bundleProgram } from '../../../test/bundled-program.js';
 const PROGRAM = `
 import { renderMarkdown } from './packages/terminal/src/markdown.ts';
 const bare = { colour: 'no', columns: 40 };
-console.log(JSON.stringify([renderMarkdown(bare, '**a** b', 40, true), renderMarkdown(bare, 'abcdef', 4, true)]));
+console.log(JSON.stringify([renderMarkdown(bare, '**a** b', 40, 'printed'), renderMarkdown(bare, 'abcdef', 4, 'rows')]));
 `;
 
 test('until the renderer is loaded text is shown as it was written, broken to the width', async (context) => {

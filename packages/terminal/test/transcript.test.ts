@@ -15,6 +15,7 @@ import {
 } from '../../../test/kit/terminal/stage.js';
 import { countCases } from '../../../test/tier.js';
 import { loadMarkdown, renderMarkdown } from '../src/markdown.js';
+import { callRows } from '../src/tool-call-rows.js';
 import { Transcript } from '../src/transcript.js';
 
 before(loadMarkdown);
@@ -38,6 +39,36 @@ const runs = (stage: Stage, call: ReturnType<typeof callOf>, text: string): stri
     outcome: { status: 'ok', text },
   });
 };
+
+test('a question of the model and the answer stand in rows of their own, each whole', () => {
+  const call = callOf({ callId: 'a', tool: 'ask_user' });
+  const asks = { ...call, traits: { ...call.traits, asks: 'question' as const } };
+  const title = 'Who pays the rest of a split bill, if it can not be divided?';
+  const rows = (result: { status: 'ok' | 'denied'; text: string; summary?: string }) =>
+    callRows(
+      {
+        type: 'DisplayToolResult',
+        batchId: 'b',
+        callId: 'a',
+        tool: 'ask_user',
+        diff: null,
+        ...result,
+      },
+      { call: asks, title, tookMs: 10 },
+      { colour: 'no', columns: 40 },
+    ).rows;
+  const question = ['? Who pays the rest of a split bill, if', '  it can not be divided?'];
+  const words = 'the organiser, as it was agreed upon before';
+  assert.deepEqual(rows({ status: 'ok', text: 'x', summary: words }), [
+    ...question,
+    '✓ the organiser, as it was agreed upon',
+    '  before',
+  ]);
+  assert.deepEqual(rows({ status: 'denied', text: 'refused by user\nmore' }), [
+    ...question,
+    '✗ refused by user',
+  ]);
+});
 
 test('a refused key: the hint names the variable of the provider', () => {
   const hint = (model: string | null): string => {
@@ -123,7 +154,7 @@ test('half a block at a cancel is printed as it is, and marked', () => {
   stage.happens({ type: 'TextDelta', requestId: 'req-1', text: '```ts\nconst a =' });
   assert.match(
     stage.happens({ type: 'CancelTurn' }),
-    / {2}const a =\n\n· \(cut off here\)\n· cancelled/,
+    /\nconst a =\n\n· \(cut off here\)\n· cancelled/,
   );
 });
 
@@ -382,7 +413,7 @@ test('however an answer is cut into deltas, the screen shows it once, as if it h
     stream(stage, 'req-1', text, size);
     stage.happens(completed('req-1', text));
     stage.pass(50);
-    const rows = renderMarkdown({ colour: 'no', columns: 50 }, text, 50, true);
+    const rows = renderMarkdown({ colour: 'no', columns: 50 }, text, 50, 'printed');
     const shown = (await stage.screen.text()).split('\n');
     assert.deepEqual(shown.slice(0, -6), ['', '> go', '', ...rows, '']);
   };

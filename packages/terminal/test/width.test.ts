@@ -9,6 +9,7 @@ const { countColumns: columnsOf } = width;
 const cutLine = (line: string, columns: number) => width.cutLine(keepStyles(line), columns);
 const wrapText = (text: string, columns: number) => width.wrapText(keepStyles(text), columns);
 const wrapWords = (text: string, columns: number) => width.wrapWords(keepStyles(text), columns);
+const fitWords = (text: string, columns: number) => width.fitWords(keepStyles(text), columns);
 
 const widths: readonly (readonly [string, number])[] = [
   ['', 0],
@@ -73,7 +74,13 @@ test('a reset code ends all colours', () => {
 
 test('words stay whole where they fit', () => {
   assert.deepEqual(wrapWords('one two three', 8), ['one two', 'three']);
-  assert.deepEqual(wrapWords('  abcdefghij k', 6), ['  abcd', 'efghij', 'k']);
+  assert.deepEqual(fitWords('  abcdefghij k', 6), ['  abcd', 'efghij', 'k']);
+  assert.deepEqual(wrapWords('  abcdefghij k', 6), ['  abcdefghij', 'k']);
+  assert.deepEqual(wrapWords('日本語日本語 k', 6), ['日本語', '日本語', 'k']);
+  assert.deepEqual(fitWords('\u001b[1mab cd\u001b[22m', 3), [
+    '\u001b[1mab\u001b[0m',
+    '\u001b[1mcd\u001b[22m',
+  ]);
 });
 
 test('a long text has the same graphemes as in one piece, and takes time with its length only', () => {
@@ -122,7 +129,7 @@ test('no row is wider than it may be, and nothing is lost', () => {
       const rows = wrapText(text, columns);
       for (const row of rows) assert.ok(columnsOf(row) <= columns, JSON.stringify(row));
       assert.equal(bare(rows.join('')), bare(text.replaceAll('\n', '')));
-      for (const row of wrapWords(bare(text), columns)) assert.ok(columnsOf(row) <= columns, row);
+      for (const row of fitWords(bare(text), columns)) assert.ok(columnsOf(row) <= columns, row);
       assert.ok(columnsOf(cutLine(text.replaceAll('\n', ''), columns)) <= columns);
     }),
   );

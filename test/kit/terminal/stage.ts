@@ -9,12 +9,13 @@ import { fakeClock } from '../../../packages/pawl/src/testing.js';
 import {
   createLiveArea,
   inputBox,
+  queuedRows,
   settingsRows,
   statusRow,
 } from '../../../packages/terminal/src/live-area.js';
 import type { Look } from '../../../packages/terminal/src/paint.js';
 import { makeSafe, safe } from '../../../packages/terminal/src/safe-text.js';
-import { Transcript } from '../../../packages/terminal/src/transcript.js';
+import { createSentPrompts, Transcript } from '../../../packages/terminal/src/transcript.js';
 import { createEmulator } from './screen.js';
 
 /** What one sees of a session: the real machine, the scroll, status and live area; the terminal is emulated, time stands still. */
@@ -55,10 +56,11 @@ export const createStage = (options: StageOptions) => {
     },
   };
   const scroll = new Transcript(look, '/w');
+  const prompts = createSentPrompts(look);
   let state: State = initialState({ ...settings, ...options.settings });
   const draw = (): void =>
     area.draw(() => {
-      const rows = scroll.rows(look.columns, clock.now());
+      const rows = [...scroll.rows(look.columns, clock.now()), ...queuedRows(state, look.columns)];
       const status = statusRow(state, look.columns, clock.now());
       const line = { rows: [safe`> `], cursor: { row: 0, column: 2 } };
       const size = screen.size();
@@ -77,10 +79,13 @@ export const createStage = (options: StageOptions) => {
     happens(event: Timeless<Event>): string {
       const timed = { ...event, at: clock.now() } as Event; // an event is what it was and its time
       const next = step(state, timed) as Omit<Stepped, 'seq' | 'event'>; // the machine's own step
+      const stepped = { ...next, seq: 1, event: timed };
+      if (timed.type === 'UserInput') prompts.typed(timed.text, safe`\n> ${makeSafe(timed.text)}`);
+      const sent = prompts.see(state, stepped);
       state = next.state;
-      if (timed.type === 'UserInput') area.print(safe`\n> ${makeSafe(timed.text)}`);
-      const lines = scroll.see({ ...next, seq: 1, event: timed });
+      const lines = scroll.see(stepped);
       if (lines !== '') area.print(lines);
+      for (const prompt of sent) area.print(prompt);
       draw();
       return lines;
     },

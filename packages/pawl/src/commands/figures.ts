@@ -27,6 +27,7 @@ import {
   countColumns,
   cutLine,
   detectLook,
+  fitWords,
   formatCost,
   formatSeconds,
   formatTokens,
@@ -35,7 +36,6 @@ import {
   oneLine,
   paint,
   type Style,
-  wrapWords,
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
@@ -243,7 +243,7 @@ const statsText = (stats: Stats, asks: number, look: Look): Safe => {
   const shown = blocks.filter(([, lines]) => lines.length > 0);
   return joinSafe(
     [
-      joinSafe(wrapWords(statsHead(stats, asks), columns), safe`\n`),
+      joinSafe(fitWords(statsHead(stats, asks), columns), safe`\n`),
       ...shown.map(([title, lines]) =>
         joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`),
       ),
@@ -447,7 +447,7 @@ const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => 
   const lines = tableLines(cells, columns).flatMap((line, index) => {
     const request = rows[index];
     const notes = request === undefined ? '' : requestNotes(request);
-    const wrapped = notes === '' ? [] : wrapWords(makeSafe(notes), columns - 6);
+    const wrapped = notes === '' ? [] : fitWords(makeSafe(notes), columns - 6);
     return [line, ...wrapped.map((note) => safe`      ${note}`)];
   });
   const others = requests.length - rows.length;
@@ -471,7 +471,7 @@ const gapText = ({ cause, seq, startMs, endMs, state, doing }: ProcessGap): stri
 const gapsBlock = ({ gaps }: SessionFigures, columns: number): Block => ({
   title: 'Between processes',
   lines: gaps.flatMap((gap) =>
-    wrapWords(makeSafe(gapText(gap).replace(/\s+/g, ' ')), columns - 2).map(
+    fitWords(makeSafe(gapText(gap).replace(/\s+/g, ' ')), columns - 2).map(
       (line) => safe`  ${line}`,
     ),
   ),
@@ -509,8 +509,8 @@ export const timeText = (header: FiguresHeader, figures: SessionFigures, look: L
     { title: 'In order', lines: waterfallLines(look, figures.spans) },
   ].filter(({ lines }) => lines.length > 0);
   const parts = [
-    paint(look, 'dim', joinSafe(wrapWords(head, columns), safe`\n`)),
-    joinSafe(wrapWords(timeSummary(figures), columns), safe`\n`),
+    paint(look, 'dim', joinSafe(fitWords(head, columns), safe`\n`)),
+    joinSafe(fitWords(timeSummary(figures), columns), safe`\n`),
     ...blocks.map(({ title, lines }) =>
       joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`),
     ),

@@ -35,6 +35,7 @@ import {
   isBusy,
   keyCard,
   type LiveArea,
+  queuedRows,
   settingsRows,
   statusRow,
   withPlaceholder,
@@ -70,7 +71,7 @@ import {
   takeAtPoints,
 } from '@pawl/terminal/rewind-list';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import { Transcript } from '@pawl/terminal/transcript';
+import { createSentPrompts, type SentPrompts, Transcript } from '@pawl/terminal/transcript';
 import type { RecentTurns } from '../sessions/open-session.js';
 import { readTypedInput, type TypedInput } from '../sessions/typed-input.js';
 
@@ -90,6 +91,8 @@ type ViewParts = {
   coldUsd?(state: State, now: number): number | null;
 };
 
+/** First words of a queued text in a plain terminal. */
+const QUEUED_COLUMNS = 60;
 /** Two interrupts within this time leave at once. */
 const TWICE_MS = 2_000;
 /** Two Escapes at rest within this time open the list of what can be taken back. */
@@ -131,11 +134,8 @@ export class InteractiveView {
    * Escape twice goes further back.
    */
   #rewound = '';
-  /**
-   * Texts sent while the session worked. Each is printed when its event arrives, below the output
-   * before it.
-   */
-  #sent: readonly Safe[] = [];
+  /** Texts entered while the session works, or elsewhere. */
+  readonly #prompts: SentPrompts;
   #isLeaving = false;
   #interruptedAt = Number.NEGATIVE_INFINITY;
   #escapedAt = Number.NEGATIVE_INFINITY;
@@ -157,6 +157,7 @@ export class InteractiveView {
     this.#workspace = state.session.settings.workspace;
     this.#transcript = new Transcript(look, this.#workspace);
     this.#transcript.startFrom(state);
+    this.#prompts = createSentPrompts(look);
     this.#questions = new Questions(clock, {
       open: () => this.#showQuestion(),
       answered: (answers) => this.#sendAnswers(answers),
@@ -290,7 +291,8 @@ export class InteractiveView {
 
   /** Prints a message or an answer that was given elsewhere. */
   showTyped(event: Event): void {
-    if (event.type === 'UserInput') this.print(paintTyped(this.#look, shortened(event.text)));
+    if (event.type === 'UserInput')
+      this.#prompts.typed(event.text, paintTyped(this.#look, shortened(event.text)));
     if (event.type !== 'ApprovalAnswered') return;
     const text = oneLine(`decided elsewhere: ${answerText(event.answer)}`, this.#look.columns - 3);
     this.print(paint(this.#look, 'dim', safe`  ${text}`));
@@ -304,10 +306,11 @@ export class InteractiveView {
 
   /** Shows a step of the session. */
   see(stepped: Stepped): void {
+    const sent = this.#prompts.see(this.#state, stepped);
     this.#state = stepped.state;
-    if (stepped.event.type === 'UserInput') this.#printSent();
     const text = this.#transcript.see(stepped); // the lines to print
     if (text !== '') this.print(text);
+    for (const prompt of sent) this.print(prompt);
     const refusal = refusalText(stepped, this.#look);
     if (refusal !== '') this.print(refusal);
     this.#questions.see(stepped); // opens those that it asks, drops those that are over
@@ -434,17 +437,13 @@ export class InteractiveView {
     if (retriesNow) this.#handlers.runCommand({ kind: 'command', name: 'retry', words: '' });
     if (input.kind === 'refused' || input.kind === 'nothing') return;
     const shown = paintTyped(this.#look, text);
-    if (input.kind === 'say' && isBusy(this.#state)) this.#sent = [...this.#sent, shown];
-    else this.print(shown);
+    const waits = input.kind === 'say' && isBusy(this.#state);
+    if (!waits) this.print(shown);
+    else if (this.#look.plain === 'yes')
+      this.print(safe`${lineSign(this.#look, '·')} queued: ${oneLine(text, QUEUED_COLUMNS)}`);
+    if (input.kind === 'say') this.#prompts.typed(input.text, waits ? shown : safe``);
     if (input.kind === 'say') this.#handlers.say(input.text, input.mode);
     else this.#handlers.runCommand(input);
-  }
-
-  /** Prints the oldest of the sent texts. */
-  #printSent(): void {
-    const [first, ...more] = this.#sent;
-    this.#sent = more;
-    if (first !== undefined) this.print(first);
   }
 
   /** Says why a typed line had no effect. */
@@ -495,7 +494,13 @@ export class InteractiveView {
     const leaves = oneLine('leaving, to go on in the background · no text is sent', columns);
     const status = paint(this.#look, 'dim', this.#isLeaving ? leaves : does);
     const { row } = this.serverForms;
-    const above = [...this.#transcript.rows(columns, now), status, ...(row === null ? [] : [row])];
+    const queued = queuedRows(this.#state, columns).map((one) => paint(this.#look, 'dim', one));
+    const above = [
+      ...this.#transcript.rows(columns, now),
+      ...queued,
+      status,
+      ...(row === null ? [] : [row]),
+    ];
     if (this.#picking === null && this.#questions.current !== null) {
       const line = this.#questions.takesKeys ? null : this.#inputFrame(columns);
       // Whether the row names the key for the next preset: it works in the input line only.
@@ -925,11 +930,13 @@ const renderRecentTurns = (
   look: Look,
 ): Safe => {
   transcript.startFrom(before, turnStart);
+  const prompts = createSentPrompts(look);
   const lines = withReasoning(steps).flatMap((stepped) => {
     const { event } = stepped;
-    const typed = event.type === 'UserInput' ? [paintTyped(look, shortened(event.text))] : [];
+    if (event.type === 'UserInput')
+      prompts.typed(event.text, paintTyped(look, shortened(event.text)));
     const text = transcript.see(stepped);
-    return text === '' ? typed : [...typed, text];
+    return [...(text === '' ? [] : [text]), ...prompts.see(stepped.before, stepped)];
   });
   const rows = joinSafe(lines, safe`\n`).split('\n');
   const isCut = earlierTurns === 'some' || rows.length > RESUMED_ROWS_MAX;

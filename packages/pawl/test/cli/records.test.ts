@@ -70,7 +70,7 @@ const reply = (
 });
 
 const story: readonly (readonly [Event, readonly string[], string])[] = [
-  [{ type: 'Start', at: 1_000 }, ['state'], 'ready · 0 tokens'],
+  [{ type: 'Start', at: 1_000 }, ['state'], 'ready · ? for keys'],
   [
     { type: 'UserInput', at: 2_000, text: 'touch x', mode: 'steer' },
     ['input', 'state', 'request'],
@@ -109,19 +109,19 @@ const story: readonly (readonly [Event, readonly string[], string])[] = [
   [
     { type: 'UserInput', at: 6_000, text: 'quickly', mode: 'steer' },
     ['input', 'notice'],
-    'running touch · 8.0s · 1 queued: quickly · 1.2k tokens',
+    'running touch · 8.0s · 1.2k tokens',
   ],
   [
     { type: 'ToolProgress', at: 6_000, ...batch, text: 'half' },
     ['toolProgress'],
-    'running touch · 8.0s · 1 queued: quickly · 1.2k tokens',
+    'running touch · 8.0s · 1.2k tokens',
   ],
   [
     { type: 'ToolCompleted', at: 7_000, ...batch, outcome: { status: 'ok', text: 'touched' } },
     ['state', 'toolResult', 'request'],
     'thinking · 8.0s · 1.2k tokens',
   ],
-  [reply('req-3', answering, []), ['reply', 'state', 'text'], 'ready · 2.4k tokens'],
+  [reply('req-3', answering, []), ['reply', 'state', 'text'], 'ready · ? for keys'],
   [
     { type: 'CompactRequested', at: 8_000 },
     ['state', 'compaction'],

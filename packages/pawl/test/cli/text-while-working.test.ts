@@ -1,38 +1,45 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Event } from '@pawl/agent/machine/event';
 import { ShellOutputs } from '../../src/interactive/run-sessions.js';
 
 import { question, stageView } from './interactive-stage.js';
 
-/** A call that needs no approval runs, and its result is posted before the text that is typed while it runs. */
-const typedWhileItRuns = (order: 'result first' | 'text first') => {
+/** A call runs, a text is typed, and then this happens. */
+const typedWhileItRuns = (next: 'the call ends' | 'the turn is cancelled') => {
   const at = stageView();
   const time = at.clock.now();
+  const batch = { batchId: 'batch-1', callId: 'a', at: time } as const;
   question(at);
   at.happens({
     type: 'ApprovalAnswered',
-    at: time,
-    batchId: 'batch-1',
-    callId: 'a',
+    ...batch,
     answer: { kind: 'allow' },
     scope: 'once',
   });
-  at.happens({ type: 'ToolStarted', at: time, batchId: 'batch-1', callId: 'a' });
+  at.happens({ type: 'ToolStarted', ...batch });
   at.printed.length = 0;
   at.type('be brief\r');
+  at.happens({ type: 'UserInput', at: time, text: 'be brief', mode: 'steer' });
+  const queued = at.drawn();
+  if (next === 'the turn is cancelled') at.happens({ type: 'CancelTurn', at: time });
   const outcome = { status: 'failed', text: 'the output' } as const;
-  const events: readonly Event[] = [
-    { type: 'ToolCompleted', at: time, batchId: 'batch-1', callId: 'a', outcome },
-    { type: 'UserInput', at: time, text: 'be brief', mode: 'steer' },
-  ];
-  for (const event of order === 'text first' ? events.toReversed() : events) at.happens(event);
-  return at.printed.join('\n');
+  at.happens({ type: 'ToolCompleted', ...batch, outcome });
+  return { queued, printed: at.printed.join('\n'), after: at.drawn() };
 };
 
-test('a text stands before or after the output of a command as the journal has them, as it does when resumed', () => {
-  assert.match(typedWhileItRuns('result first'), /the output[\s\S]*> be brief/);
-  assert.match(typedWhileItRuns('text first'), /> be brief[\s\S]*the output/);
+test('a text waits above the status, and is printed once it is sent, below the output', () => {
+  const { queued, printed, after } = typedWhileItRuns('the call ends');
+  assert.match(queued, /\nqueued: be brief\n.*running/);
+  assert.match(printed, /the output[\s\S]*> be brief/);
+  assert.doesNotMatch(after, /queued/);
+});
+
+test('a text that is taken back is never printed, and stands in the line again', () => {
+  const { queued, printed, after } = typedWhileItRuns('the turn is cancelled');
+  assert.match(queued, /\nqueued: be brief\n/);
+  assert.doesNotMatch(printed, /be brief/);
+  assert.match(after, /\n> be brief/);
+  assert.doesNotMatch(after, /queued/);
 });
 
 test('a text that is sent at rest is printed at once, and once', () => {

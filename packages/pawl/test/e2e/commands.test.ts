@@ -375,9 +375,9 @@ test('each key of the ten jobs does what the table says', async (context) => {
   await window.sees(/running bash/);
   window.press('and then');
   press('queue');
-  await window.sees(/1 queued: and then/);
+  await window.sees(/queued: and then/);
   press('interrupt');
-  await window.sees(/stopped · /);
+  await window.sees(/\nstopped\n─/);
   window.press('\u0015/quit\r');
   assert.equal(await window.ended, 0);
   const [list = '', first = ''] = keysOf('resume').slice('pawl\r'.length);

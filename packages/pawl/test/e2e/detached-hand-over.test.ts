@@ -77,7 +77,7 @@ test('a command that runs goes on through /detach, once, and a text that waits i
   window.press('y');
   await until('the command runs', () => existsSync(join(place.workspace, 'out.txt')));
   window.press('also the rest\r');
-  await window.sees(/1 queued/);
+  await window.sees(/queued: /);
   window.press('/detach\r');
   assert.equal(await window.ended, 0);
   const id = idOf(context, place);

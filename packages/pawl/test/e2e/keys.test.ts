@@ -97,7 +97,7 @@ test('Alt+Enter waits for the end of the turn, Enter for the next results', asyn
   window.press('go\r');
   await window.sees('running bash');
   window.press(`afterwards${E}\rnow\r`);
-  await window.sees('2 queued');
+  await window.sees(/(?:queued: .*\n){2}/);
   writeFileSync(join(place.workspace, 'go'), '');
   await window.sees(/ready[^\n]*\n─+\n>\n─/);
   await window.sees(/Done\.[\s\S]*Done\./);

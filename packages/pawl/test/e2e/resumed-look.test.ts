@@ -54,7 +54,7 @@ const work = async (window: Window, { workspace }: Place): Promise<void> => {
   await window.sees('export const answer = 43;'); // the first command has ended: the one that runs is the second
   await window.sees('running bash');
   window.press('be brief\r');
-  await window.sees('1 queued');
+  await window.sees('queued: be brief');
   writeFileSync(join(workspace, 'go'), '');
   await window.sees('All is written.');
   await window.sees(REST);

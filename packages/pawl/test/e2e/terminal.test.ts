@@ -34,7 +34,7 @@ test('a prompt is answered, streamed; Ctrl-D ends and says how to go on', async 
   await terminal.sees('ready');
   terminal.press('say hello\r');
   await terminal.sees('Hello, world.');
-  await terminal.sees(/ready · .* tokens · \?/);
+  await terminal.shows(/ready · \?/);
   terminal.press(CONTROL_D);
   assert.equal(await terminal.ended, 0);
   assert.match(terminal.shown(), /pawl --resume \d+/);
@@ -52,10 +52,10 @@ for (const [name, key] of [
     terminal.press('tell me\r');
     await terminal.sees('A long answer');
     terminal.press('wait for it\r');
-    await terminal.sees('1 queued');
+    await terminal.sees('queued: wait for it');
     terminal.mark();
     terminal.press(key);
-    await terminal.shows(/stopped · [^\n]*\n─+\n> wait for it/);
+    await terminal.shows(/stopped\n─+\n> wait for it/);
     terminal.press('\r');
     await terminal.sees('Done.');
     expectValid(place.server);

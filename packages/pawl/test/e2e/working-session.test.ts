@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Replies } from '../../../../test/servers/anthropic.js';
+import { until } from '../../../../test/until.js';
 import { expectValid, makeServed, sessionOf } from './pawl.js';
 import { openReady, openWindow } from './window.js';
 import { call, done, message, text } from './wire-words.js';
@@ -67,15 +68,16 @@ const work = async (context: TestContext, columns: number): Promise<void> => {
   await window.sees('running bash');
   // While it works: one text for the next results, one for after the turn.
   window.press('be brief\r');
-  await window.sees('1 queued');
+  await window.sees('queued: be brief');
   window.press(`another one${ESCAPE}\r`);
-  await window.sees('2 queued');
+  await window.sees('queued: another one');
   writeFileSync(join(place.workspace, 'go'), '');
   await window.sees('A line that goes on.');
   window.press(ESCAPE);
   await window.seesLine('> another one');
   // The cancelled request's usage comes late. If the next turn had begun, its line would count it.
-  await window.sees(/stopped · 41 tokens/);
+  const journal = join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`);
+  await until('the late usage', () => readFileSync(journal, 'utf8').includes('"UsageReported"'));
   window.press('\r');
   await window.sees(/here\.\n[\s\S]*\n─+\n>(?: Give a task[^\n]*)?\n/);
   await window.sees(REST);

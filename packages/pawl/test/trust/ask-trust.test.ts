@@ -224,7 +224,7 @@ test('in a narrow window all keys are on the screen, and the text can still be r
   await stage.shown(/wants to run/);
   assert.match(
     (await stage.screen.text()).replace(/\s+/g, ' '),
-    /↓ \d+ more rows first \(PgDn\)( ·)? y sandboxed( ·)? w with network( ·)? o as you( ·)? n never( ·)? Escape later/,
+    /↓ \d+ more rows \(PgDn\); then y sandboxed( ·)? w with network( ·)? o as you( ·)? n never( ·)? Escape later/,
   );
   for (let presses = 0; !isOver() && presses < 50; presses++) {
     stage.key("'o'");
