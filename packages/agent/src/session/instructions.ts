@@ -29,6 +29,8 @@ export type InstructionFacts = {
   readonly sandbox: NonNullable<Settings['sandbox']>;
   /** Nobody can be asked: what needs an answer is denied. */
   readonly unattended: boolean;
+  /** Why the sandbox is missing: a sentence. */
+  readonly noSandbox?: string;
 };
 
 const ROLE =
@@ -89,9 +91,7 @@ const sandboxes: Readonly<Record<NonNullable<Settings['sandbox']>, string>> = {
     `Commands run unasked in ${INSIDE}, and can write nothing but temporary files; what leaves ` +
     'it is denied.',
   off: 'Commands run unconfined, as the user: keep them inside the workspace.',
-  missing:
-    'There is no sandbox on this machine: each command is asked for, or denied where nobody ' +
-    'watches.',
+  missing: 'No sandbox works here: each command is asked for, or denied where nobody watches.',
 };
 
 /** What is written in place of `sandboxes.off`, for presets that treat such commands otherwise. */
@@ -117,9 +117,15 @@ const UNATTENDED: readonly (readonly [asked: RegExp, denied: string])[] = [
 ];
 
 /** Who may do what, as far as somebody can be asked. */
-const permissionTexts = ({ preset, sandbox, unattended }: InstructionFacts): string => {
+const permissionTexts = ({
+  preset,
+  sandbox,
+  unattended,
+  noSandbox = '',
+}: InstructionFacts): string => {
   const commands = (sandbox === 'off' ? withoutSandbox[preset] : undefined) ?? sandboxes[sandbox];
-  let text = `${permissions[preset]} ${commands}`;
+  const cause = noSandbox === '' ? '' : `${oneLine(noSandbox)} `;
+  let text = `${permissions[preset]} ${cause}${commands}`;
   if (unattended) for (const [asked, denied] of UNATTENDED) text = text.replace(asked, denied);
   return text;
 };

@@ -81,7 +81,7 @@ test('a plan that is accepted becomes the list, and the preset of before goes on
   window.press('/preset plan\r');
   await window.sees(/plan \(Shift/);
   window.press('make it\r');
-  await window.sees(/│ A parser\s+│ 1\. write a\.txt[\s\S]*a yes goes on with the preset auto/);
+  await window.sees(/│ A parser\s+│ 1\. write a\.txt[\s\S]*a yes goes on in preset auto/);
   await window.sees(/y e n/);
   window.press('n');
   window.press('smaller\r');
@@ -105,7 +105,7 @@ test('a plan is changed in the line, and what was typed is accepted', async (con
   const place = await makeServed(context, [plan(), write, done]);
   const window = await openReady(context, place, { words: ['--preset', 'plan'] });
   window.press('make it\r');
-  await window.sees(/goes on with the preset careful/);
+  await window.sees(/goes on in preset careful/);
   await window.sees(/y e n/);
   window.press('e');
   await window.sees(/e 2\. test it|2\. test it\s*$/m);
