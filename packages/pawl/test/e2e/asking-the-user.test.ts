@@ -116,7 +116,13 @@ test('a plan is changed in the line, and what was typed is accepted', async (con
   await window.sees(/y s n · Escape|y a s n/);
   window.press('y');
   await window.sees('Done.');
-  assert.match(resultIn(place.server.requests[1]?.body), /\[ \] test it twice/);
+  const bodies = place.server.requests.map(({ body }) => body);
+  assert.match(resultIn(bodies[1]), /\[ \] test it twice/);
+  // the preset plan reaches no host, careful asks about one
+  assert.deepEqual(
+    [0, 1].map((at) => named(bodies[at]).includes('fetch')),
+    [false, true],
+  );
   await window.sees(/careful \(Shift/);
   window.press('/quit\r');
   assert.equal(await window.ended, 0);
