@@ -11,8 +11,8 @@ const OUTPUT_CHARACTERS_MAX = 1_000;
 const LIMITS: JsonLimits = { depthMax: 100, charactersMax: 64 * 1024 * 1024 };
 
 const HOW_TO_CHANGE =
-  'the line numbers count in this text; edit one line by words of it, as the JSON of the file has ' +
-  'them, or change cells by a program in bash';
+  'the numbers count its lines. To change it, edit a part of one line, as the JSON of the file has ' +
+  'it, or change cells by a program in bash';
 
 /** Texts of a notebook are a string, or a list of lines with their breaks. */
 const joinText = (text: Json | undefined): string =>
@@ -67,6 +67,6 @@ export const notebookText = (
   const cells = listOf(notebook.cells);
   return {
     text: cells.map(cellText).join('\n\n'),
-    remark: `[a notebook, ${plural(cells.length, 'cell')} as text: ${HOW_TO_CHANGE}]`,
+    remark: `[a notebook, ${plural(cells.length, 'cell')} as text; ${HOW_TO_CHANGE}]`,
   };
 };

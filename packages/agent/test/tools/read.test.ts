@@ -132,7 +132,7 @@ test('read: a notebook is shown by its cells, outputs are cut, and pictures are 
   await writeFile(place.path('a.ipynb'), JSON.stringify(NOTEBOOK, null, 1));
   const { text } = await place.run('read', { path: 'a.ipynb' });
   const [remark, ...shown] = text.split('\n');
-  assert.match(remark ?? '', /^\[a notebook, 2 cells as text: .*bash\]$/);
+  assert.match(remark ?? '', /^\[a notebook, 2 cells as text; .*bash\]$/);
   assert.deepEqual(
     shown.map((line) => line.replace(/^\d+\t/, '').replace(/x{3,}/, 'xxx')),
     [
