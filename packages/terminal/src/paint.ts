@@ -8,6 +8,7 @@
  * sequences to it.
  */
 
+import { localTime } from '@pawl/agent/platform/text';
 import { eastAsianWidth } from 'get-east-asian-width';
 import {
   cutSafe,
@@ -187,11 +188,7 @@ export const formatSeconds = (durationMs: number): Safe => {
 export const warningText = (text: string): Safe => safe`! ${harmless(text)}`;
 
 /** Local date and time, to the minute. */
-export const formatWhen = (at: number): Safe => {
-  const time = new Date(at);
-  const day = safe`${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())}`;
-  return safe`${day} ${twoDigits(time.getHours())}:${twoDigits(time.getMinutes())}`;
-};
+export const formatWhen = (at: number): Safe => makeSafe(localTime(at));
 
 // ---- Colour codes, and the background of the terminal ----
 

@@ -13,6 +13,7 @@ import type {
   ApprovalDescription,
   OddCharacter,
 } from '@pawl/agent/policy/approval-question';
+import { isNeedsReason } from '@pawl/agent/policy/presets';
 import { commandRows, diffRows } from './diff-rows.js';
 import { createBlocks, renderMarkdown } from './markdown.js';
 import { harmless, indentWords, type Look, lineSign, oneLine, paint } from './paint.js';
@@ -60,11 +61,11 @@ export const subjectAndFacts = (
 
 /** The answers, each with what it allows. */
 export const answerRows = (
-  { choices }: TerminalQuestion,
+  { choices, subject }: TerminalQuestion,
   look: Look,
   columns: number,
 ): readonly Safe[] =>
-  choices.flatMap(({ answer, allows }) => choiceRows(answer, allows, yellowMarks(look, columns)));
+  choices.flatMap((choice) => choiceRows(subject.kind, choice, yellowMarks(look, columns)));
 
 /** A text or a unified diff in full, at most `columns` wide. */
 export const contentRows = (
@@ -128,7 +129,7 @@ const WORDS: Readonly<Record<TerminalAnswer, string>> = {
   always: 'this session',
   prefix: 'this session',
   session: 'this session',
-  folder: 'for ever in this folder',
+  folder: 'always in this folder',
   no: 'no',
   reply: 'type',
   edit: 'edit',
@@ -137,17 +138,26 @@ const WORDS: Readonly<Record<TerminalAnswer, string>> = {
 
 export const answerLetter = (answer: TerminalAnswer): string => LETTERS[answer];
 
+/** Words that fit a plan, and a question of the model, better. */
+const WORDS_OF_KIND: Readonly<Record<string, string>> = {
+  'plan once': 'yes',
+  'question no': 'skip',
+};
+
 /** The letter, then its meaning; further rows are indented. */
 const choiceRows = (
-  answer: TerminalAnswer,
-  allows: string,
+  kind: TerminalQuestion['subject']['kind'],
+  { answer, allows }: TerminalQuestion['choices'][number],
   { look, columns, show }: RowStyle,
 ): readonly Safe[] =>
-  revealWords(`${WORDS[answer]}: ${allows}`.replace(/^: /, ''), columns - 5 - MARGIN, show).map(
-    (row, index) =>
-      index === 0
-        ? safe`  ${paint(look, 'bold', makeSafe(LETTERS[answer]))}  ${row}`
-        : safe`     ${row}`,
+  revealWords(
+    `${WORDS_OF_KIND[`${kind} ${answer}`] ?? WORDS[answer]}: ${allows}`.replace(/^: /, ''),
+    columns - 5 - MARGIN,
+    show,
+  ).map((row, index) =>
+    index === 0
+      ? safe`  ${paint(look, 'bold', makeSafe(LETTERS[answer]))}  ${row}`
+      : safe`     ${row}`,
   );
 
 // ---- The subject ----
@@ -271,7 +281,7 @@ const durationText = (limitMs: number): string =>
 
 /** What a command asks for beyond the sandbox, in words. */
 const NEEDS = {
-  repository: 'can change the repository (.git); its history is kept',
+  repository: 'changes git folders (.git); the history is kept',
   network: 'leaves the sandbox: it can use the network',
   outside: 'leaves the sandbox and the workspace: it can do what you can do',
 } as const;
@@ -286,6 +296,13 @@ type CallFact = { readonly text: string; readonly warns: boolean };
 const plainFact = (text: string): CallFact => ({ text, warns: false });
 const warning = (text: string): CallFact => ({ text, warns: true });
 
+/** A program of the system by its name, any other one by its path. */
+const programName = (program: string): string =>
+  program.replace(/^(?:\/usr)?\/bin\/(?=[^/]+$)/, '');
+
+const reasonFact = (kind: TerminalQuestion['subject']['kind'], why: string): readonly CallFact[] =>
+  kind === 'question' ? [] : [plainFact(kind === 'plan' ? why : `reason: ${why}`)];
+
 /** Facts about the call, in the order in which they are shown. */
 export const callFacts = (description: TerminalQuestion): readonly CallFact[] => {
   const { subject, folder, timeLimitMs, background, needs, paths, hosts, programs, why } =
@@ -294,7 +311,8 @@ export const callFacts = (description: TerminalQuestion): readonly CallFact[] =>
   const files = isCommand ? [] : paths.map((path) => `file: ${nearPath(path, folder)}`);
   const hasTimeLimit = isCommand && !background;
   return [
-    ...[...files, ...programs.map((program) => `program: ${program}`)].map(plainFact),
+    ...files.map(plainFact),
+    ...(programs.length === 0 ? [] : [plainFact(`runs ${programs.map(programName).join(', ')}`)]),
     ...(isCommand ? [plainFact(`folder: ${folder}`)] : []),
     ...(hosts.length === 0 ? [] : [plainFact(`host: ${hosts.join(', ')}`)]),
     ...(hasTimeLimit && timeLimitMs !== null
@@ -309,7 +327,7 @@ export const callFacts = (description: TerminalQuestion): readonly CallFact[] =>
     ...(description.oddCharacters.length === 0
       ? []
       : [warning(`unusual characters: ${oddText(description.oddCharacters)}`)]),
-    ...(subject.kind === 'question' ? [] : [plainFact(`reason: ${why}`)]),
+    ...(needs !== null && isNeedsReason(why) ? [] : reasonFact(subject.kind, why)),
   ];
 };
 

@@ -316,6 +316,17 @@ test('facts about a call are true, appear once, and break between words', () => 
   assert.match(said(false), /time limit: 2 min/);
   assert.doesNotMatch(said(true), /time limit/);
   assert.match(said(true), /protected: \/elsewhere\/\.ssh\/id_rsa$/m);
+  const programs = ['/usr/bin/rm', '/bin/ls', '/opt/bin/git', '/usr/bin/x/head'];
+  const call = { ...command, background: false, programs };
+  const rowsOf = (part: object): string =>
+    questionRows({ ...call, ...part }, look, 100)
+      .map((row) => row.trim())
+      .join('\n');
+  const leaves = rowsOf({ needs: 'network', why: 'it leaves the sandbox' });
+  assert.match(leaves, /^runs rm, ls, \/opt\/bin\/git, \/usr\/bin\/x\/head$/m);
+  assert.equal(leaves.match(/leaves the sandbox/g)?.length, 1, leaves);
+  // control: a reason that says more
+  assert.match(rowsOf({ why: 'because' }), /^leaves the sandbox and.*\n(?:.*\n)*reason: because$/m);
 });
 
 test('facts that warn are yellow, the others dim', () => {
@@ -398,7 +409,7 @@ test('a question of the model is answered by the number of a choice, or in words
   at.draw(100);
   assert.match(
     at.draw(100).join('\n'),
-    /│ Which\?\n {2}file: a\.ts\n {2}1 {2}this one\n {2}2 {2}that one\n {2}t {2}/,
+    /│ Which\?\n {2}file: a\.ts\n {2}1 {2}this one\n {2}2 {2}that one\n {2}t {2}.*\n {2}n {2}skip: the model decides/,
   );
   at.press("'3'");
   assert.equal(at.questions.advice, "'3' is no answer");
@@ -435,7 +446,7 @@ test('a plan is accepted, sent back, or changed in the line', () => {
   const plan = { title: 'A parser', steps: ['read', 'write'], text: 'By hand.' };
   at.see([asked('a', 'plan', plan), asked('b', 'plan', plan), asked('c', 'plan', plan)]);
   at.clock.advance(600);
-  at.draw(100);
+  assert.match(at.draw(100).join('\n'), / {2}y {2}yes: accept the plan and start\n/);
   assert.equal(at.questions.isForWords, false);
   at.press("'y'");
   at.clock.advance(600);

@@ -50,7 +50,7 @@ const unfitWorkspace = (place: FencedPlace): string | null => {
   const isTop = path.dirname(workspace) === workspace;
   if (isTop) return 'The workspace is the whole machine.';
   if (home !== null && isWithin(home, workspace))
-    return 'The workspace holds your whole home, with its secrets.';
+    return 'The workspace holds the whole home folder, with its secrets.';
   if (['/proc', '/sys', '/dev', '/run/pawl'].some((folder) => isWithin(workspace, folder)))
     return `The workspace ${workspace} belongs to the system.`;
   if (['/tmp', '/usr', '/etc', '/var', '/home', '/run'].includes(workspace))

@@ -23,6 +23,7 @@ import {
   readTextOrEmpty,
   readTextOrEmptySync,
 } from '../platform/files.js';
+import { localTime } from '../platform/text.js';
 import { cannotWrite, JournalError } from './journal-error.js';
 import { FILE_MODE } from './state-folder.js';
 
@@ -131,16 +132,15 @@ const whereIs = (holder: Holder, self: Holder): string => {
 const locked = (path: string, holder: Holder | undefined, where = ''): JournalError => {
   const who = holder === undefined ? 'another process' : `${describeHolder(holder)}${where}`;
   const since =
-    holder === undefined || holder.since === 0
-      ? ''
-      : ` since ${new Date(holder.since).toISOString()}`;
+    holder === undefined || holder.since === 0 ? '' : ` since ${localTime(holder.since)}`;
   const sessionId = basename(path, '.lock');
   return new JournalError(
     'locked',
     path,
-    `The session ${sessionId} is open in ${who}${since}. End it there. If you can't, take it ` +
-      'over with --take-over (in a program: takeOver): ' +
-      'a process that still has it open then stops before it writes again.',
+    `The session ${sessionId} is open in ${who}${since}. End it there, or leave it: pawl starts ` +
+      'a new one, pawl --resume ID goes on with another. If it can not be ended, take it over with ' +
+      '--take-over (in a program: takeOver): a process that still has it open then stops before ' +
+      'it writes again.',
   );
 };
 

@@ -140,13 +140,16 @@ const DEMO = 'To see Pawl work without a key: pawl demo';
 /** How many models a message suggests. */
 const SUGGESTIONS_MAX = 3;
 
-/** Models that can be used at once: those that there is a key for, else one on this machine. */
-const usableModels = (environment: ProcessEnvironment): string => {
+/** How to use another model at once: one that there is a key for, else one on this machine. */
+const otherModels = (environment: ProcessEnvironment): string => {
   const ready = providers.find(
     ({ key, keyVariables }) => key === 'required' && keyIn(environment, keyVariables) !== null,
   );
-  if (ready === undefined) return `${keylessProvider.name}/NAME needs no key`;
-  return `there is a key for ${modelsLike(`${ready.name}/`).slice(0, SUGGESTIONS_MAX).join(', ')}`;
+  if (ready === undefined)
+    return `Or use a model that needs no key: -m ${keylessProvider.name}/NAME`;
+  const [first = '', ...others] = modelsLike(`${ready.name}/`).slice(0, SUGGESTIONS_MAX);
+  const more = others.length === 0 ? '' : ` (or ${others.join(', ')})`;
+  return `There is one for ${ready.name}: pawl -m ${first}${more}`;
 };
 
 const noKey = (
@@ -157,9 +160,9 @@ const noKey = (
   const [variable] = keyVariables;
   const source = keysFrom === null ? 'your key' : `a key from ${keysFrom}`;
   const message = [
-    `There is no key for ${id}.`,
+    `No API key found for ${id}.`,
     `Set ${variable} to ${source}: export ${variable}=…`,
-    `Or take another model: --model PROVIDER/NAME (${usableModels(environment)}).`,
+    otherModels(environment),
     DEMO,
   ];
   return { kind: 'noKey', message: message.join('\n') };

@@ -193,3 +193,15 @@ export const findFences = (text: string): readonly CodeBlock[] => {
   end('no', text.length);
   return fences;
 };
+
+/** A point in time as people write it: local date and time, to the minute. */
+export const localTime = (at: number): string => {
+  const time = new Date(at);
+  const [month, day, hours, minutes] = [
+    time.getMonth() + 1,
+    time.getDate(),
+    time.getHours(),
+    time.getMinutes(),
+  ].map((part) => String(part).padStart(2, '0'));
+  return `${time.getFullYear()}-${month}-${day} ${hours}:${minutes}`;
+};

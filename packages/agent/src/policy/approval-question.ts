@@ -146,7 +146,7 @@ export const scopeOfAnswer = (answer: AllowingAnswer): ApprovalScope => answerSc
 const NUMBERS = ['1', '2', '3', '4'] as const;
 
 const PLAN_CHOICES: readonly ApprovalChoice[] = [
-  { answer: 'once', allows: 'accept the plan, and carry it out' },
+  { answer: 'once', allows: 'accept the plan and start' },
   { answer: 'edit', allows: 'change the text of the plan, and accept that' },
   { answer: 'no', allows: 'send it back; you may type a reason for the model' },
 ];
@@ -169,7 +169,7 @@ const questionChoices = ({ input }: JudgedCall): readonly ApprovalChoice[] => {
       allows: String(offered[index]),
     })),
     { answer: 'reply', allows: 'your own words' },
-    { answer: 'no', allows: 'no answer; the model decides itself' },
+    { answer: 'no', allows: 'the model decides' },
   ];
 };
 
@@ -189,14 +189,14 @@ export const describeGrant = (grant: Grant, folder = ''): string => {
   const { tool, needs } = grant;
   switch (grant.scope) {
     case 'shape':
-      if (grant.shape === tool) return `every ${tool}${describeNeeds(needs)}`;
+      if (grant.shape === tool) return `every ${tool} call${describeNeeds(needs)}`;
       return `${tool} ${shortenPath(grant.shape, folder)}${describeNeeds(needs)}`;
     case 'prefix':
-      return `every command that begins with: ${grant.words.join(' ')}${describeNeeds(needs)}`;
+      return `${grant.words.join(' ')} …${describeNeeds(needs)}`;
     case 'session': {
-      const what = grant.group === 'fileChanges' ? 'every change of files' : `every ${tool}`;
-      const where = grant.group === 'fileChanges' && needs === undefined ? ' in the workspace' : '';
-      return `${what}${where}${describeNeeds(needs)}, but for protected paths`;
+      const what = grant.group === 'fileChanges' ? 'every edit' : `every ${tool} call`;
+      const where = grant.group === 'fileChanges' && needs === undefined ? ' in this folder' : '';
+      return `${what}${where}${describeNeeds(needs)} (protected paths still ask)`;
     }
     default:
       return grant satisfies never;
@@ -276,7 +276,7 @@ export const createFolderRule = (
 /** What a rule for a folder allows, in words. */
 export const describeSubject = (subject: RuleSubject): string => {
   if (subject.kind !== 'command') return `every call of ${subject.pattern}`;
-  return `every command that begins with: ${subject.words.join(' ')}${describeNeeds(subject.needs)}`;
+  return `${subject.words.join(' ')} …${describeNeeds(subject.needs)}`;
 };
 
 // ---- Odd characters ----

@@ -485,7 +485,7 @@ const questionOpinion = (
   if (preset !== 'plan' && reply === undefined) return PLAN_ELSEWHERE;
   return {
     ...QUESTION,
-    why: `a yes goes on with the preset ${presetAfterPlan(presetBefore)}`,
+    why: `a yes goes on in preset ${presetAfterPlan(presetBefore)}`,
     unattended: 'nobody is there to accept a plan. Give the plan as your answer, and end.',
   };
 };

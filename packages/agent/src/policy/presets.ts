@@ -107,7 +107,7 @@ const NO_MCP =
   'it with a rule: [rules.mcp] allow.';
 
 // Rules and reasons that several presets share.
-const SANDBOXED = rule('allow', { runs: 'sandboxed', why: 'the sandbox holds the command' });
+const SANDBOXED = rule('allow', { runs: 'sandboxed', why: 'nothing leaves the sandbox' });
 const LOSES =
   'the preset careful asks before a command deletes or overwrites what could not be taken back';
 const LEAVES = 'it leaves the sandbox';
@@ -120,10 +120,11 @@ const MCP = 'an MCP server does it, outside the sandbox';
 const MISSING = 'there is no sandbox here that would hold it';
 const FULL = 'the preset full allows everything that no rule of yours forbids';
 
+const OUTSIDE = 'the path lies outside the workspace';
 const outside = (decision: 'ask' | 'deny', unattended?: string): PolicyRule =>
   rule(decision, {
     where: 'outside',
-    why: 'the path lies outside the workspace',
+    why: OUTSIDE,
     ...(unattended === undefined ? {} : { unattended }),
   });
 const READS = rule('allow', { where: 'inside', touches: 'reads', why: 'reading is allowed' });
@@ -161,6 +162,9 @@ export const allowHosts = (
 /** The hosts that `allowHosts` allowed. */
 export const allowedHosts = (rules: readonly PolicyRule[]): readonly string[] =>
   rules.find(isAllowedHostsRule)?.hosts ?? [];
+
+/** Whether a reason says no more than the needs of its call do. */
+export const isNeedsReason = (why: string): boolean => [LEAVES, CHANGES_GIT, OUTSIDE].includes(why);
 
 /**
  * The texts of a rule about leaving the sandbox, for a call that stays inside and changes git

@@ -247,6 +247,8 @@ export type InterruptedCall =
 
 export type Tool = ToolDeclaration & {
   readonly traits: CallTraits;
+  /** It does nothing but reach hosts, so it is offered where the rules may let it reach one. */
+  readonly reaches?: 'hosts';
   /** Validates the input and collects the facts that policy needs. Changes nothing. */
   judge(input: JsonObject, workspace: string): Judgement | Promise<Judgement>;
   /**

@@ -377,11 +377,11 @@ const sessionWatcher = (
 };
 
 const reportMissingSandbox = (
-  sandbox: Settings['sandbox'],
+  settings: Pick<Settings, 'sandbox' | 'onAsk'>,
   probe: ProbeResult,
   report: (fault: Error) => void,
 ): void => {
-  const text = missingSandboxText(sandbox, probe);
+  const text = missingSandboxText(settings, probe);
   if (text !== null) report(new Error(text));
 };
 
@@ -407,7 +407,7 @@ const resumeSession = async (
         { settings: before, origin },
         probe,
       );
-      reportMissingSandbox(settings.sandbox, probe, report);
+      reportMissingSandbox({ ...before, ...settings }, probe, report);
       refuseUnpriced(model, settings.limits, unpriced);
       return differences(before, settings);
     },
@@ -451,7 +451,7 @@ const createSessionTaskTool = async (parts: LocalParts, parentId: string): Promi
   }: Settings): Promise<string> => {
     const inputs = {
       ...({ workspace, preset: 'plan', clock, writtenRules } as const),
-      decided: Promise.resolve({ sandbox, onAsk: 'deny' } as const),
+      decided: Promise.resolve([{ sandbox, onAsk: 'deny' }, null] as const),
     };
     return redactor.clean(`${await composeInstructions(inputs, report)}\n\n${taskInstructions}`);
   };
@@ -557,15 +557,17 @@ const prepareSession = async (
 ): Promise<NewSession> => {
   const { preset = 'auto' } = options;
   const probing = probeUnlessOff(options.sandbox, workspace, options.preset);
-  const deciding = probing.then((probe) => newSettings(model, workspace, options, probe));
+  const deciding = probing.then(
+    (probe) => [newSettings(model, workspace, options, probe), probe] as const,
+  );
   const { writtenRules } = options.settings ?? {};
   const standard = await composeInstructions(
     { workspace, preset, clock, decided: deciding, writtenRules },
     report,
   );
   const instructions = moreInstructions === '' ? standard : `${standard}\n\n${moreInstructions}`;
-  const [settings, probe] = await Promise.all([deciding, probing]);
-  reportMissingSandbox(settings.sandbox, probe, report);
+  const [settings, probe] = await deciding;
+  reportMissingSandbox(settings, probe, report);
   return { settings, instructions: redactor.clean(instructions) };
 };
 
@@ -591,7 +593,7 @@ type InstructionInputs = {
    * A promise, since the sandbox probe takes as long as reading the files; both run at the same
    * time.
    */
-  readonly decided: Promise<Pick<Settings, 'sandbox' | 'onAsk'>>;
+  readonly decided: Promise<readonly [Pick<Settings, 'sandbox' | 'onAsk'>, ProbeResult]>;
 };
 
 /** Whether a written rule forbids reading the file, or asks first. */
@@ -615,7 +617,7 @@ const composeInstructions = async (
     readBranch(workspace),
   ]);
   for (const warning of warnings) report(new Error(warning));
-  const { sandbox = 'off', onAsk } = await decided;
+  const [{ sandbox = 'off', onAsk }, probe] = await decided;
   return instructionsFor({
     workspace,
     platform: process.platform,
@@ -625,6 +627,7 @@ const composeInstructions = async (
     preset,
     sandbox,
     unattended: onAsk !== 'ask',
+    ...(probe?.kind === 'missing' ? { noSandbox: probe.reason } : {}),
     ...(gitBranch === undefined ? {} : { gitBranch }),
   });
 };

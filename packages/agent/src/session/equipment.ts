@@ -9,6 +9,7 @@ import type { State } from '../machine/state.js';
 import type { Clock } from '../platform/clock.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { UserPlaces } from '../policy/paths.js';
+import type { Decision } from '../policy/presets.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Hooks, UserHooks } from '../ports/hooks.js';
 import type { Blobs, FrozenPrompt, Header, Journal, StartedBy } from '../ports/journal.js';
@@ -123,20 +124,36 @@ export const declare = ({ name, description, inputSchema }: Tool): ToolDeclarati
   inputSchema,
 });
 
+type OfferSettings = Pick<Settings, 'onAsk' | 'preset' | 'rules' | 'writtenRules'>;
+
+/** Whether a rule allows some host, or asks about it where somebody can answer. */
+const mayReachHosts = ({ onAsk, rules, writtenRules = [] }: OfferSettings): boolean => {
+  const mayAllow = (decision: Decision): boolean =>
+    decision === 'allow' || (decision === 'ask' && onAsk === 'ask');
+  return (
+    rules.some(({ hosts, decision }) => hosts !== undefined && mayAllow(decision)) ||
+    writtenRules.some(({ kind, decision }) => kind === 'host' && mayAllow(decision))
+  );
+};
+
 /**
  * Whether a session offers the tool: one that asks only where somebody can answer, one that
- * proposes a plan only in the preset `plan`.
+ * proposes a plan only in the preset `plan`, one that reaches hosts only where it may reach one.
  */
 export const isOffered = (
-  { traits: { asks } }: Tool,
-  { onAsk, preset }: Pick<Settings, 'onAsk' | 'preset'>,
-): boolean => asks === undefined || (onAsk === 'ask' && (asks !== 'plan' || preset === 'plan'));
+  { traits: { asks }, reaches }: Tool,
+  settings: OfferSettings,
+): boolean => {
+  if (reaches === 'hosts' && !mayReachHosts(settings)) return false;
+  if (asks === undefined) return true;
+  return settings.onAsk === 'ask' && (asks !== 'plan' || settings.preset === 'plan');
+};
 
 /** The part that is the same in every request of the session: the system prompt and the tools. */
 export const freezePrompt = (
   instructions: string,
   tools: readonly Tool[],
-  settings: Pick<Settings, 'onAsk' | 'preset'>,
+  settings: OfferSettings,
 ): FrozenPrompt => ({
   instructions,
   tools: JSON.stringify(tools.filter((tool) => isOffered(tool, settings)).map(declare)),

@@ -145,9 +145,9 @@ export class ModelCalls {
         this.#lateTools === null
           ? before
           : await this.#joinTools(this.#lateTools, waiting.signal, before);
-      const plans = this.#planTools(afterJoin);
+      const offered = this.#offeredSince(afterJoin);
       const ready =
-        plans.length === 0 ? afterJoin : await this.#declare(plans, afterJoin, waiting.signal);
+        offered.length === 0 ? afterJoin : await this.#declare(offered, afterJoin, waiting.signal);
       if (!this.#asking.has(requestId)) return;
       const { state, why } = await this.#mayCall(requestId, ready);
       const { session } = state;
@@ -192,15 +192,15 @@ export class ModelCalls {
   }
 
   /**
-   * The tool that proposes a plan, if it is offered but not declared yet: at the first request in
-   * the preset `plan`. It stays declared in other presets, for the sake of the cached prompt;
-   * policy denies it there.
+   * Tools that the settings did not offer at the start and offer now: one that proposes a plan, in
+   * the preset `plan`, and one that reaches hosts. They stay declared afterwards, for the sake of
+   * the cached prompt; policy denies them.
    */
-  #planTools({ session: { settings } }: State): readonly Tool[] {
+  #offeredSince({ session: { settings } }: State): readonly Tool[] {
     const declared = this.#equipment.declarations();
     return [...this.#equipment.tools.values()].filter(
       (tool) =>
-        tool.traits.asks === 'plan' &&
+        (tool.traits.asks === 'plan' || tool.reaches === 'hosts') &&
         isOffered(tool, settings) &&
         !declared.some(({ name }) => name === tool.name),
     );

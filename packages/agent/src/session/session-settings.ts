@@ -323,17 +323,12 @@ export const sandboxSettings = (
 
 /** Warning for the user if the sandbox is on but does not work here; null otherwise. */
 export const missingSandboxText = (
-  sandbox: Settings['sandbox'],
+  { sandbox, onAsk }: Pick<Settings, 'sandbox' | 'onAsk'>,
   probe: ProbeResult,
 ): string | null => {
   if (sandbox !== 'missing' || probe?.kind !== 'missing') return null;
-  return [
-    `There is no sandbox for commands here: ${probe.reason}`,
-    'In a terminal you are asked for each command, without one each is denied.',
-    probe.repair,
-    'Or decide that they run without: --sandbox off, PAWL_SANDBOX=off, or sandbox = "off" in ' +
-      'your own config.toml.',
-  ].join(' ');
+  const fate = onAsk === 'ask' ? 'Pawl asks before each one' : 'each one is denied';
+  return `${probe.reason} So commands have no sandbox here, and ${fate}. ${probe.repair}`;
 };
 
 /** The presets, and the settings that a running session gets with another one. */

@@ -63,16 +63,16 @@ export const commandOutcome = (
   const { how, notes, durationMs } = end;
   const { unattended = false } = place;
   const shown = showOutput(output);
+  const stopped = whyStopped(end, signal);
+  // where it was stopped, the status says more than "(no output)"
+  const above = stopped !== null && shown === NO_OUTPUT ? [] : [shown];
   const show = (line: string, more: readonly string[]): string =>
-    [shown, `[${line}]`, ...(unattended ? more.map(withoutAsking) : more)].join('\n');
+    [...above, `[${line}]`, ...(unattended ? more.map(withoutAsking) : more)].join('\n');
   const droppedBytes = output.droppedBytes();
   const common = { isLog: true, ...(droppedBytes === 0 ? {} : { droppedBytes }) } as const;
-  const stopped = whyStopped(end, signal);
   if (stopped !== null) {
-    const words = stopped === 'timedOut' ? 'timed out' : 'cancelled';
-    const line =
-      `${words} after ${seconds(durationMs)}: it was stopped together with all processes that ` +
-      'it started; its effects up to then remain';
+    // why, and that its effects remain, the status says, too
+    const line = `stopped after ${seconds(durationMs)}, with all processes that it started`;
     const hint = stopped === 'timedOut' ? networkHint(place) : null;
     return { status: stopped, text: show(line, [...hintLines(hint), ...notes]), ...common };
   }

@@ -59,7 +59,8 @@ const schema = v.strictObject({
     v.pipe(
       v.picklist(['network', 'outside', 'repository']),
       v.description(
-        'Widens the sandbox (repository: .git too), if allowed. Only if the command fails inside.',
+        'Widens the sandbox (repository: .git too), if allowed. At once for what can not work ' +
+          'inside (npm install: network).',
       ),
     ),
   ),
@@ -510,11 +511,12 @@ export const createBashTool = (shell: Shell): Tool =>
   defineTool({
     name: 'bash',
     description:
-      'Runs a bash command in the workspace: no terminal, no input, output kept also when it ' +
-      'fails or times out. What it leaves in the background is ended; for servers and ' +
-      'watchers use background: true, then jobAction. Unless switched off, commands run in a ' +
-      'sandbox: the workspace can be written, the rest only read, no network, no secrets; ' +
-      "/tmp, HOME and localhost are the session's own, others with network or outside.",
+      'Runs a bash command in the workspace; its output is kept also when it fails. To look ' +
+      'into files, search and read are cheaper. What it leaves in the background is ended; for ' +
+      'servers and watchers use background: true, then jobAction. Unless switched off, ' +
+      'commands run in a sandbox: the workspace can be written, the rest only read, no ' +
+      "network, no secrets; /tmp, HOME and localhost are the session's own, others with " +
+      'network or outside.',
     schema,
     aliases: ALIASES,
     foreign: FOREIGN,

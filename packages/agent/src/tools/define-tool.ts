@@ -298,6 +298,7 @@ type ToolParts<Schema extends GenericSchema> = {
   readonly schema: Schema;
   /** Its kind of effect, its time limit, and what may run beside it. */
   readonly traits: CallTraits;
+  readonly reaches?: 'hosts';
   /** Names that other agents use for the fields. */
   readonly aliases?: Aliases;
   /** Fields that only the tools of other agents have. */
@@ -335,6 +336,7 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     description,
     schema,
     traits,
+    reaches,
     aliases = {},
     translate,
     preview,
@@ -366,6 +368,7 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     name,
     description,
     traits,
+    ...(reaches === undefined ? {} : { reaches }),
     get inputSchema() {
       inputSchema ??= withoutDialect(toJsonSchema(schema, { errorMode: 'throw' }));
       return inputSchema;

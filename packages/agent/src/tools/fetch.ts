@@ -199,6 +199,7 @@ export const createFetchTool = (environment: ProcessEnvironment, lookup?: Lookup
       urls: { instead: 'give one url a call, and several calls in one reply' },
     },
     traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
+    reaches: 'hosts',
     async judge(input) {
       const url = readAddress(input.url);
       return typeof url === 'string'

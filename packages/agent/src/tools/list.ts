@@ -22,6 +22,9 @@ const ENTRIES_DEFAULT = 300;
 const ENTRIES_MAX = 1_000;
 /** Entries shown per folder, so that a large folder leaves room for its neighbours. */
 const PER_FOLDER_MAX = 100;
+/** Below the listed folder, more files than these with one extension are shown by a few of them. */
+const ALIKE_MAX = 20;
+const ALIKE_SHOWN = 5;
 /** After so many files counting stops, and the counts are too low. */
 const COUNTED_MAX = 200_000;
 
@@ -118,6 +121,22 @@ const readNodes = async (top: string, node: Node): Promise<readonly Node[] | nul
     .sort(compareNodes);
 };
 
+/** The nodes, with a few of many files that have the same extension. */
+const foldAlike = (nodes: readonly Node[]): readonly Node[] => {
+  const places = new Map<string, number>();
+  const placed = nodes.map((node) => {
+    const extension = node.kind === 'file' ? path.extname(node.name) : node.place;
+    const place = (places.get(extension) ?? 0) + 1;
+    places.set(extension, place);
+    return { node, extension, place };
+  });
+  return placed
+    .filter(
+      ({ extension, place }) => place <= ALIKE_SHOWN || (places.get(extension) ?? 0) <= ALIKE_MAX,
+    )
+    .map(({ node }) => node);
+};
+
 /** Fills the tree, one level after another. */
 const grow = async (
   top: string,
@@ -133,7 +152,8 @@ const grow = async (
       const nodes = await readNodes(top, folder);
       if (nodes === null) folder.closed = 'unreadable';
       else {
-        folder.children = nodes.slice(0, Math.min(PER_FOLDER_MAX, room));
+        const listed = at === 1 ? nodes : foldAlike(nodes);
+        folder.children = listed.slice(0, Math.min(PER_FOLDER_MAX, room));
         folder.omitted = nodes.length - folder.children.length;
         room -= folder.children.length;
         for (const node of folder.children) {

@@ -281,6 +281,8 @@ const showBinary = async (
 /** Also one without binary bytes, whose text says nothing about its pages. */
 const isPdf = (bytes: Buffer): boolean => bytes.subarray(0, 5).toString('latin1') === '%PDF-';
 
+const NOTEBOOK = /\.ipynb$/i;
+
 const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const allowed = await findAllowed(input.path, context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
@@ -305,9 +307,16 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
             'program in bash, such as pdftotext.',
         );
       if (decoded.kind === 'binary') return showBinary(shown, loaded.bytes, context);
-      const aboutText = remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);
+      const notebook = NOTEBOOK.test(real)
+        ? (await import('./notebook.js')).notebookText(decoded.text)
+        : null;
+      const aboutText =
+        notebook?.remark || remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);
       const remark = [note, aboutText].filter(Boolean).join('\n');
-      const { outcome, lines } = showLines(decoded.text, remark, input, context.callId);
+      const text = notebook?.text ?? decoded.text;
+      const { outcome, lines: shownLines } = showLines(text, remark, input, context.callId);
+      // lines of the file itself, of which a notebook as text shows none
+      const lines = notebook === null ? shownLines : [];
       // remembered as read, so that `edit` may change it, and `write` once all lines were shown
       if (outcome.status === 'ok')
         context.files.set(real, loaded.sha256, editableText(decoded), lines);

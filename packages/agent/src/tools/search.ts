@@ -428,9 +428,8 @@ const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): 
   const text = (...last: readonly string[]): string =>
     [...shown.lines, ...notes, ...last].join('\n');
   if (signal.aborted) {
-    const timedOut = signal.reason === 'timedOut';
-    const note = timedOut ? '[timed out; there may be more]' : '[cancelled; there may be more]';
-    return { status: timedOut ? 'timedOut' : 'cancelled', text: text(note) };
+    const status = signal.reason === 'timedOut' ? 'timedOut' : 'cancelled';
+    return { status, text: text('[there may be more]') };
   }
   if (!more && code !== 0 && code !== 1 && error !== '')
     return failed(`The search failed: ${error}`);

@@ -100,8 +100,8 @@ const keepList = ({ items }: v.InferOutput<typeof schema>): string =>
 export const todoTool: Tool = defineTool({
   name: 'todo',
   description:
-    'Writes down what is to be done, for work of several steps; the user sees the list. Each ' +
-    'call replaces it.',
+    'A list of steps that the user sees, for work of three steps or more; mark each as you go. ' +
+    'Each call replaces it.',
   schema,
   aliases: { items: ['todos', 'plan'] },
   // fields of other agents: `same` values are ignored, `instead` is the advice for others

@@ -101,7 +101,7 @@ test('always holds for the tool until the session ends: it is asked once', async
     choices.map(({ answer, allows }) => `${answer}: ${allows}`),
     [
       'once: this call',
-      'session: every change, but for protected paths',
+      'session: every change call (protected paths still ask)',
       'no: you may type a reason for the model',
     ],
   );

@@ -36,14 +36,14 @@ const problems: readonly (readonly [
     undefined,
     {},
     'noKey',
-    /^There is no key for .*\n.*ANTHROPIC_API_KEY=…\n.*ollama\/NAME needs no key.*\n.*pawl demo$/,
+    /^No API key found for .*\n.*ANTHROPIC_API_KEY=…\n.*needs no key: -m ollama\/NAME\n.*pawl demo$/,
   ],
   ['anthropic/claude-opus-5-5', { ANTHROPIC_API_KEY: ' ' }, 'noKey', /claude-opus-5-5/],
   [
     'openai/gpt-6.2-sol',
     key,
     'noKey',
-    /OPENAI_API_KEY.*platform\.openai\.com.*\n.*there is a key for anthropic\/.*\n.*pawl demo$/,
+    /OPENAI_API_KEY.*platform\.openai\.com.*\n.*There is one for anthropic: pawl -m anthropic\/\S+ .*\n.*pawl demo$/,
   ],
   ['google/gemini-3.8-flash', key, 'noKey', /GOOGLE_GENERATIVE_AI_API_KEY.*\n.*\n.*pawl demo$/],
   [

@@ -46,6 +46,15 @@ test('the instructions say what holds for commands without a sandbox, under each
   assert.match(says('full'), /Nothing is asked, and only rules of the user deny/);
 });
 
+test('a missing sandbox has its cause in the instructions', () => {
+  const noSandbox = 'The workspace holds the whole home folder.';
+  const text = instructionsFor({ ...facts, sandbox: 'missing', noSandbox });
+  assert.match(
+    text,
+    /holds the whole home folder\. No sandbox works here: each command is asked for/,
+  );
+});
+
 test('where nobody can be asked, no instruction says that somebody is', () => {
   for (const preset of ['plan', 'careful', 'auto', 'ci'] as const)
     for (const sandbox of ['workspace', 'workspace+net', 'read-only', 'off', 'missing'] as const) {

@@ -209,8 +209,11 @@ test('a protected file that the user makes while a command runs is moved, and he
     },
   ]);
   assert.ok(!existsSync(at(file)));
-  assert.match(lines, /\.envrc is protected .* was moved to .*; if that was on purpose, /);
-  assert.match(told, /^the sandbox: .*\.envrc is protected .* was moved to /);
+  assert.match(lines, /\.envrc is protected .* was moved away; if that was on purpose, /);
+  assert.match(
+    told,
+    /^the sandbox: .*\.envrc is protected .* was moved away\. .* mv \S+set-aside\S+ /,
+  );
   const [, command = ''] =
     /If you made it, move it back when no command runs: (mv .*)$/.exec(told) ?? [];
   execSync(command);

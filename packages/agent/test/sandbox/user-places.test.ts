@@ -172,7 +172,7 @@ test('a home as workspace has no sandbox, said in one line', async (t) => {
     ...{ workspace: home, level: 'workspace', command: 'echo ran', viewHost },
     environment: { PATH: '/usr/bin:/bin', HOME: home },
   });
-  const said = text.split('\n').filter((line) => line.includes('holds your whole home'));
+  const said = text.split('\n').filter((line) => line.includes('holds the whole home'));
   assert.equal(said.length, 1, text);
   assert.doesNotMatch(text, /^ran/m);
 });

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Settings } from '../../src/machine/settings.js';
 import { defaultSettings, settingsAfterPlan } from '../../src/machine/settings.js';
-import { type Preset, presetRules } from '../../src/policy/presets.js';
+import { allowHosts, type Preset, presetRules } from '../../src/policy/presets.js';
 import type { ToolContext } from '../../src/ports/tool.js';
 import { appendPreserved } from '../../src/session/compaction.js';
 import { freezePrompt } from '../../src/session/equipment.js';
 import { resumedSettings } from '../../src/session/session-settings.js';
 import { askingTools, askUserTool, proposePlanTool } from '../../src/tools/ask-user.js';
+import { createFetchTool } from '../../src/tools/fetch.js';
 import { todoTool } from '../../src/tools/todo.js';
 
 const answered = (reply?: string): ToolContext =>
@@ -108,13 +109,18 @@ test('a journal does not say what a plan may widen: a resumed session returns to
   }
 });
 
-test('a question is offered where somebody can answer, a plan besides in the preset plan alone', () => {
-  const offered = (onAsk: Settings['onAsk'], preset: Preset): readonly string[] =>
-    JSON.parse(freezePrompt('', askingTools, { onAsk, preset }).tools).map(
+test('a question is offered where somebody can answer, a plan besides in the preset plan alone, a page where a host may be read', () => {
+  const tools = [...askingTools, createFetchTool({})];
+  const offered = (onAsk: Settings['onAsk'], preset: Preset, hosts: readonly string[] = []) => {
+    const rules = allowHosts(presetRules[preset], hosts);
+    return JSON.parse(freezePrompt('', tools, { onAsk, preset, rules }).tools).map(
       ({ name }: { readonly name: string }) => name,
     );
+  };
   assert.deepEqual(offered('ask', 'plan'), ['ask_user', 'propose_plan']);
-  assert.deepEqual(offered('ask', 'careful'), ['ask_user']);
+  assert.deepEqual(offered('ask', 'careful'), ['ask_user', 'fetch']);
   assert.deepEqual(offered('stop', 'plan'), []);
-  assert.deepEqual(offered('deny', 'plan'), []);
+  assert.deepEqual(offered('stop', 'auto'), []);
+  assert.deepEqual(offered('deny', 'auto', ['docs.example']), ['fetch']);
+  assert.deepEqual(offered('deny', 'full'), ['fetch']);
 });

@@ -63,7 +63,7 @@ for (const { title, command, level } of chooseRows(resisting, (row) => row.level
     force.abort('cancelled');
     const outcome = await running;
     assert.equal(outcome.status, 'cancelled');
-    assert.match(outcome.text, /^out\n\[cancelled after .*its effects up to then remain\]$/);
+    assert.match(outcome.text, /^out\n\[stopped after .*, with all processes that it started\]$/);
     await until('nothing of it runs', () => processesWith(seconds).length === 0);
     await until('nothing of it runs', () => processesWith(markOf(place)).length === 0);
   });
@@ -79,7 +79,7 @@ for (const level of levels)
     signal.abort('timedOut');
     const outcome = await running;
     assert.equal(outcome.status, 'timedOut');
-    assert.match(outcome.text, /^out\n(Terminated\n)?cleaning up\n\[timed out after /);
+    assert.match(outcome.text, /^out\n(Terminated\n)?cleaning up\n\[stopped after /);
     await until('nothing of it runs', () => processesWith(markOf(place)).length === 0);
   });
 
@@ -93,6 +93,7 @@ for (const level of levels)
       { signal: aborted, force: aborted },
     );
     assert.equal(outcome.status, 'cancelled');
+    assert.match(outcome.text, /^\[stopped after [^\n]*\]$/);
     await until('nothing of it runs', () => processesWith(markOf(place)).length === 0);
   });
 

@@ -317,7 +317,7 @@ test('bash: what failed outside of the workspace says so, and names the way', as
   const moved = await place.run('bash', { command: 'mkdir .husky && echo x >.husky/pre-commit' });
   assert.match(
     moved.text,
-    /\.husky is protected .* was moved to .*; if that was on purpose, .* needs: "outside"/,
+    /\.husky is protected .* was moved away; if that was on purpose, .* needs: "outside"/,
   );
 });
 

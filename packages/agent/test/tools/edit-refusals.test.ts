@@ -141,6 +141,24 @@ const refusals: readonly Refusal[] = [
     says: ['the indentation of newText fits neither way'],
   },
   {
+    title: 'four blanks a level for two, in two places',
+    file: lines('  a', '    b', '  a', '    b'),
+    edits: [edit('    a\n        b', 'z')],
+    says: ['more than once (lines 1, 3)'],
+  },
+  {
+    title: 'one level of four blanks for two, which a line that was left out has, too',
+    file: lines('a', '  b', 'c'),
+    edits: [edit('a\n    b\nc', 'z')],
+    says: [/line 2: the file has 2 blanks/, LISTING],
+  },
+  {
+    title: 'four blanks a level for two, and a new line between two levels',
+    file: lines('  a', '    b'),
+    edits: [edit('    a\n        b', '    a\n       b')],
+    says: ['the indentation of newText fits neither way'],
+  },
+  {
     title: 'a first line that alone is deeper, in two places',
     file: lines('  x', '    y', ' x', '    y'),
     edits: [edit('      x\n    y', 'z')],

@@ -127,6 +127,37 @@ const rows: readonly Row[] = [
     becomes: lines('f() {', "  say('yes', 1);", '}'),
   },
   {
+    title: 'four blanks a level for two: new lines get two, too, also deeper ones',
+    file: INNER,
+    edit: edit(
+      lines('    run() {', '        if (a) {', '            b();', '        }'),
+      lines(
+        '    run() {',
+        '        if (c) {',
+        '            if (d) {',
+        `${' '.repeat(16)}b();`,
+        '            }',
+        '        }',
+      ),
+    ),
+    becomes: INNER.replace(
+      'if (a) {\n      b();',
+      'if (c) {\n      if (d) {\n        b();\n      }',
+    ),
+  },
+  {
+    title: 'two blanks a level for four, and the new text is indented as the file is',
+    file: lines('def f():', '    if a:', '        b()', 'c()'),
+    edit: edit('def f():\n  if a:\n    b()\n', 'def f():\n    if a:\n        d()\n'),
+    becomes: lines('def f():', '    if a:', '        d()', 'c()'),
+  },
+  {
+    title: 'four blanks a level for two, and there is a place of the same shape',
+    file: lines('  a', '    b', '    a', '        b'),
+    edit: edit('        a\n            b', '        c\n            b'),
+    becomes: lines('  a', '    b', '    c', '        b'),
+  },
+  {
     title: 'dedented to the margin',
     file: INNER,
     edit: edit('if (a) {\n  b();\n}', 'if (a && x) {\n  b();\n  if (y) {\n    c();\n  }\n}'),

@@ -87,8 +87,15 @@ test('a folder of many files leaves room for its neighbours', async (t) => {
   await Promise.all(
     Array.from({ length: 150 }, (_, index) => writeFile(place.path(`many/${index}`), '')),
   );
+  await writeFile(place.path('many/z.js'), '');
   const { text } = await place.run('list', {});
-  assert.match(text, /\n {2}\[50 more\]\nother\/\n {2}x$/);
+  assert.match(
+    text,
+    /^\.\/\nmany\/\n {2}0\n( {2}\d+\n){4} {2}z\.js\n {2}\[145 more\]\nother\/\n {2}x$/,
+  );
+  // control: the folder itself shows more of them
+  const folder = await place.run('list', { path: 'many' });
+  assert.match(folder.text, /^many\/\n(\d+\n){100}\[51 more\]$/);
 });
 
 test('a file is no folder', async (t) => {

@@ -107,6 +107,50 @@ const rows: readonly Row[] = [
   },
 ];
 
+const NOTEBOOK = {
+  nbformat: 4,
+  cells: [
+    { cell_type: 'markdown', source: ['# Sums\n', 'of two'] },
+    {
+      cell_type: 'code',
+      source: 'print(1)\n1 / 0',
+      outputs: [
+        { output_type: 'stream', text: ['1\n', 'x'.repeat(1_200)] },
+        {
+          output_type: 'display_data',
+          data: { 'image/png': 'iVBORw0', 'text/plain': ['<Figure>'] },
+        },
+        { output_type: 'error', ename: 'E', evalue: 'no', traceback: ['\u001b[31mE\u001b[0m: no'] },
+      ],
+    },
+    null,
+  ],
+};
+
+test('read: a notebook is shown by its cells, outputs are cut, and pictures are left out', async (t) => {
+  const place = await makePlace(t);
+  await writeFile(place.path('a.ipynb'), JSON.stringify(NOTEBOOK, null, 1));
+  const { text } = await place.run('read', { path: 'a.ipynb' });
+  const [remark, ...shown] = text.split('\n');
+  assert.match(remark ?? '', /^\[a notebook, 2 cells as text; .*bash\]$/);
+  assert.deepEqual(
+    shown.map((line) => line.replace(/^\d+\t/, '').replace(/x{3,}/, 'xxx')),
+    [
+      ...['--- cell 1, markdown ---', '# Sums', 'of two', ''],
+      ...['--- cell 2, code ---', 'print(1)', '1 / 0'],
+      ...['--- output ---', '1', 'xxx', '[202 more characters of output]'],
+      ...['--- output ---', '<Figure>', '[left out: image/png]', '--- output ---', 'E: no'],
+    ],
+  );
+  const edits = [{ oldText: '1 / 0', newText: '1 / 2' }];
+  assert.equal((await place.run('edit', { path: 'a.ipynb', edits })).status, 'ok');
+  const whole = await place.run('write', { path: 'a.ipynb', content: '{}' });
+  assert.equal(whole.status, 'failed', 'its lines were not shown');
+  // control: text that is no notebook
+  await writeFile(place.path('b.ipynb'), '{"cells": 1}');
+  assert.match((await place.run('read', { path: 'b.ipynb' })).text, /^1\t\{"cells": 1\}$/m);
+});
+
 for (const row of rows) {
   test(`read: ${row.title}`, async (t) => {
     const place = await makePlace(t);

@@ -186,7 +186,7 @@ test('search: a call that is cancelled says that there may be more', async (t) =
     { pattern: 'x' },
     { signal: AbortSignal.abort('timedOut') },
   );
-  assert.deepEqual(outcome, { status: 'timedOut', text: '[timed out; there may be more]' });
+  assert.deepEqual(outcome, { status: 'timedOut', text: '[there may be more]' });
 });
 
 test('search: a pipe is refused, not waited for', async (t) => {

@@ -252,9 +252,7 @@ const sandboxChecks: readonly Check[] = [
       `commands can't be run in a sandbox here: ${reason} In a terminal Pawl asks before ` +
       'each command, without one it denies them; pawl ask runs programs in QuickJS, which is ' +
       'slower',
-    ({ repair }) =>
-      `${repair} Or turn the sandbox off, for example inside a container: sandbox = "off" in ` +
-      'your own config.toml',
+    ({ repair }) => `${repair} To keep it off: sandbox = "off" in your own config.toml`,
   ),
   note(
     'localSocketsRefused',

@@ -663,7 +663,7 @@ const createDenials = (workspace: string): Denials => {
   };
   const sandboxText = (): readonly string[] => [
     `No sandbox works here, so commands were denied: ${listTitles(denied.sandbox)}.`,
-    'What you can do: pawl doctor says what to install, --sandbox off runs commands without one.',
+    'What you can do: pawl doctor says why and what helps, --sandbox off runs commands without one.',
   ];
   return {
     see(stepped) {

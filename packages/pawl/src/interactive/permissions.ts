@@ -2,11 +2,12 @@
 
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { ApprovalRequest } from '@pawl/agent/policy/approval-question';
-import type {
-  CommandPlace,
-  PolicyRule,
-  RuleSubject,
-  WrittenRule,
+import {
+  type CommandPlace,
+  isNeedsReason,
+  type PolicyRule,
+  type RuleSubject,
+  type WrittenRule,
 } from '@pawl/agent/policy/presets';
 import { describeRule, type Grant } from '@pawl/agent/policy/rules';
 import { harmless, indentWords, paint, wrapWords } from '@pawl/terminal/paint';
@@ -19,32 +20,30 @@ import { grantText } from './view.js';
 
 /** Where a call would run (`runs` of a rule). `missing`: a sandbox is required, but none works. */
 const commandPlaces: Readonly<Record<CommandPlace, string>> = {
-  sandboxed: 'commands in the sandbox',
-  leaving: 'commands that leave it',
+  sandboxed: 'commands',
+  leaving: 'commands that leave the sandbox',
   unfenced: 'commands without a sandbox',
-  missing: 'commands where none works',
+  missing: 'commands',
   mcpServer: 'tools of MCP servers',
 };
 
-const policyRuleText = ({
-  decision,
-  tool,
-  where,
-  touches,
-  runs,
-  hosts,
-  why,
-}: PolicyRule): string => {
-  if (hosts !== undefined) {
-    const names = hosts.includes('*') ? 'hosts of the network' : hosts.join(', ');
-    return `  ${decision.padEnd(5)}  ${names}: ${why}`;
-  }
-  const does =
-    runs === undefined
-      ? { reads: 'reading', mutates: 'changes', anything: 'anything' }[touches]
-      : commandPlaces[runs];
-  const place = { inside: ' in the folder', outside: ' outside the folder', anywhere: '' }[where];
-  return `  ${decision.padEnd(5)}  ${does}${place}${tool === '*' ? '' : ` by ${tool}`}: ${why}`;
+const subjectOf = ({ where, touches, runs, unrecoverable }: PolicyRule): string => {
+  if (unrecoverable !== undefined) return 'commands that lose work';
+  if (runs !== undefined) return commandPlaces[runs];
+  const does = { reads: 'reading', mutates: 'changes', anything: 'anything' }[touches];
+  return does + { inside: ' in the folder', outside: ' outside the folder', anywhere: '' }[where];
+};
+
+/** A rule as a row. `above`: the rules that are asked before it. */
+const policyRuleText = (rule: PolicyRule, above: readonly PolicyRule[]): string => {
+  const { decision, tool, runs, hosts, why } = rule;
+  const row = (subject: string): string =>
+    `  ${decision.padEnd(5)}  ${subject}${isNeedsReason(why) ? '' : `: ${why}`}`;
+  if (hosts !== undefined)
+    return row(hosts.includes('*') ? 'hosts of the network' : hosts.join(', '));
+  const isOther = runs !== undefined && above.some((one) => one.runs === runs);
+  const by = tool === '*' ? '' : ` by ${tool}`;
+  return row(`${isOther ? 'other ' : ''}${subjectOf(rule)}${by}`);
 };
 
 /** Where calls can run with this setting of the sandbox. Rules for other places are not listed. */
@@ -65,7 +64,7 @@ const writtenRulesText = (rules: readonly WrittenRule[]): readonly string[] =>
         ...rules.map((rule) => `  ${describeRule(rule)}`),
       ];
 
-const permissionsText = (settings: Settings, grants: readonly Grant[]): string => {
+const permissionsTexts = (settings: Settings, grants: readonly Grant[]): readonly string[] => {
   const { rules, writtenRules = [], preset, sandbox = 'off' } = settings;
   const folderRuleList = folderRules(settings);
   const numbered = (texts: readonly string[], from: number): readonly string[] =>
@@ -75,7 +74,7 @@ const permissionsText = (settings: Settings, grants: readonly Grant[]): string =
       'calls without a match are denied.',
     ...rules
       .filter(({ runs }) => runs === undefined || placesWith(sandbox).includes(runs))
-      .map(policyRuleText),
+      .map((rule, index, all) => policyRuleText(rule, all.slice(0, index))),
     ...writtenRulesText(writtenRules.filter((rule) => !folderRuleList.includes(rule))),
     ...(grants.length + folderRuleList.length === 0 ? ['  You have added no permissions.'] : []),
     ...(grants.length === 0 ? [] : ['  Your permissions in this session, where a rule asks:']),
@@ -85,12 +84,12 @@ const permissionsText = (settings: Settings, grants: readonly Grant[]): string =
     ),
     ...(folderRuleList.length === 0
       ? []
-      : ['  Your permissions in this folder for ever, where a rule asks:']),
+      : ['  Your permissions always in this folder, where a rule asks:']),
     ...numbered(folderRuleList.map(describeRule), grants.length + 1),
     ...(grants.length + folderRuleList.length === 0
       ? []
       : ['  /permissions revoke 1 takes one back, /permissions revoke all takes all back']),
-  ].join('\n');
+  ];
 };
 
 type Revoked = { readonly grants: readonly Grant[]; readonly rules: readonly WrittenRule[] };
@@ -181,10 +180,14 @@ const without = <T>(all: readonly T[], removed: readonly T[]): readonly T[] => {
 export const permissions: SlashCommand = async (context, words) => {
   const { view, look } = context;
   const { settings, grants } = view.state.session;
-  if (words === '')
-    return view.print(
-      joinSafe(wrapWords(makeSafe(permissionsText(settings, grants)), look.columns - 1), safe`\n`),
+  if (words === '') {
+    const rows = permissionsTexts(settings, grants).flatMap((text) =>
+      wrapWords(makeSafe(text), look.columns - 5).map((row, at) =>
+        at === 0 ? row : safe`    ${row}`,
+      ),
     );
+    return view.print(joinSafe(rows, safe`\n`));
+  }
   const revocation = /^revoke\s+(\S+)$/i.exec(words);
   if (revocation === null)
     throw new NotNow(

@@ -53,6 +53,7 @@ import { tornText } from '../sessions/session-text.js';
 import {
   chooseSession,
   findSession,
+  openElsewhere,
   storedBlobs,
   storedJournals,
 } from '../sessions/stored-sessions.js';
@@ -396,14 +397,14 @@ const showEarlierTurns = (
   view.redraw();
 };
 
-/** In a new session, names the last session in this folder once it is found. */
-const hintLastSession = (
-  { session, settings }: OpenedForUi,
+/** Names another session of this folder once it is found. */
+const hintOtherSession = (
+  { session, settings, resumed }: OpenedForUi,
   view: InteractiveView,
   look: Look,
   signal: AbortSignal,
 ): void => {
-  lastSessionNote(look, settings.workspace, session.id).then(
+  otherSessionNote(look, settings.workspace, session.id, resumed === null).then(
     (note) => {
       if (note !== '' && !signal.aborted) view.print(note);
     },
@@ -675,7 +676,7 @@ const runSession = async (
   for (const step of opened.resumed?.recent?.steps ?? []) cache.note(step);
   cache.startTimer(view.state);
   if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
-  else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
+  if (notice === '') hintOtherSession(opened, view, look, leaving.signal);
   beginToWatch(started, terminal, view, closer);
   const unsubscribe = watchSteps(started, { view, terminal, ticking, cache, work });
   if (started.first !== null) view.sendFirst(started.first);
@@ -953,23 +954,36 @@ export const resumedNotes = (look: Look, { session: { queue, grants } }: State):
 /** Number of recent sessions to search. `/resume` finds older ones. */
 const SESSIONS_SEARCHED = 50;
 
-/** For a new session: the last one in this folder, and how to resume it. */
-export const lastSessionNote = async (
+/**
+ * A session of this folder that another process has open; else, for a new session, the last one
+ * here, and how to resume it.
+ */
+export const otherSessionNote = async (
   look: Look,
   workspace: string,
   sessionId: string,
+  isNew: boolean,
 ): Promise<Safe> => {
+  const holders = await openElsewhere(sessionId);
+  let last: Safe | null = isNew ? null : safe``;
   let remaining = SESSIONS_SEARCHED;
   for await (const info of storedJournals().list()) {
+    if ((last !== null && holders.size === 0) || remaining-- === 0) break;
     // Runs of `pawl ask` are of another kind. Without a title nothing was ever asked.
     const { kind, title, changedAt } = info;
     const isOther = info.sessionId !== sessionId && kind === 'agent' && title !== '';
-    if (isOther && info.workspace === workspace)
+    if (!isOther || info.workspace !== workspace) continue;
+    const name = oneLine(title, 30);
+    const pid = holders.get(info.sessionId);
+    if (pid !== undefined)
       return dimWords(
         look,
-        safe`last here: "${oneLine(title, 30)}", ${formatWhen(changedAt)} · Alt+R or /resume`,
+        safe`another session is open in this folder: "${name}" (process ${pid})`,
       );
-    if (--remaining === 0) return safe``;
+    last ??= dimWords(
+      look,
+      safe`last here: "${name}", ${formatWhen(changedAt)} · Alt+R or /resume`,
+    );
   }
-  return safe``;
+  return last ?? safe``;
 };

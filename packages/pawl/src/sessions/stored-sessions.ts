@@ -5,11 +5,19 @@
 
 import { randomBytes } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileJournals } from '@pawl/agent/journal/file-store';
+import { isLocked, readHolder } from '@pawl/agent/journal/lock';
 import type { InspectableStore, StoredReplay } from '@pawl/agent/journal/reader';
-import { fileBlobs, isOwn, journalPath, sessionsFolder } from '@pawl/agent/journal/state-folder';
+import {
+  fileBlobs,
+  isOwn,
+  journalPath,
+  lockPath,
+  sessionsFolder,
+} from '@pawl/agent/journal/state-folder';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Settings } from '@pawl/agent/machine/settings';
 import { stateFolder } from '@pawl/agent/platform/environment';
@@ -94,6 +102,19 @@ export const lastSession = async (
 export const lastForeign = async (workspace: string): Promise<string | null> =>
   (await userSessions()).find((info) => info.workspace === workspace && info.isForeign === true)
     ?.sessionId ?? null;
+
+/** Sessions but this one that another process has open, each with its process id. */
+export const openElsewhere = async (sessionId: string): Promise<ReadonlyMap<string, number>> => {
+  const folder = stateFolder(process.env);
+  const pids = new Map<string, number>();
+  for (const name of await readdir(sessionsFolder(folder))) {
+    const id = name.endsWith('.lock') ? name.slice(0, -'.lock'.length) : sessionId;
+    const path = lockPath(folder, id);
+    if (id !== sessionId && (await isLocked(path)))
+      pids.set(id, (await readHolder(path))?.pid ?? 0);
+  }
+  return pids;
+};
 
 /** The last session of the current folder. Tells the user which one it is. */
 const lastInfo = async (all: readonly SessionInfo[]): Promise<SessionInfo> => {

@@ -587,10 +587,10 @@ test('a plan is accepted in an editor, which is told the mode that goes on', asy
   assert.equal(await client.prompt(sessionId, 'go'), 'end_turn');
   const [asked] = client.permissions;
   assert.ok(asked !== undefined);
-  assert.match(textOf(asked), /A parser\n1\. write it[\s\S]*goes on with the preset careful/);
+  assert.match(textOf(asked), /A parser\n1\. write it[\s\S]*goes on in preset careful/);
   assert.deepEqual(
     asked.options.map(({ name }) => name),
-    ['Yes: accept the plan, and carry it out', 'Reject'],
+    ['Yes: accept the plan and start', 'Reject'],
   );
   const modes = client.updatesOf(sessionId, 'current_mode_update');
   assert.deepEqual(

@@ -176,7 +176,7 @@ test('requests that can not be fulfilled say why', async (context) => {
   });
   await assert.rejects(client.newSession(workspace), {
     code: -32000,
-    message: /There is no key .*ANTHROPIC_API_KEY/s,
+    message: /No API key found .*ANTHROPIC_API_KEY/s,
   });
   await assert.rejects(client.request('session/new', { cwd: workspace }, 'unchecked'), {
     code: -32602,

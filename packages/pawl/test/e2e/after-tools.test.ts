@@ -346,7 +346,7 @@ test('a protected file that is moved while a command runs: the user hears of it 
   const ended = await runInProcess(place, ['-p', 'work']);
   expectCode(ended, 0);
   const told =
-    /the sandbox: \.envrc is protected .* was moved to (\S+)\. If you made it, move it back/;
+    /the sandbox: \.envrc is protected .* was moved away\. If you made it, move it back when no command runs: mv '(\S+)' /;
   const [, moved = ''] = told.exec(ended.stderr) ?? [];
   assert.equal(readFileSync(moved, 'utf8'), 'mine\n', ended.stderr);
   assert.ok(!existsSync(path.join(place.workspace, '.envrc')));

@@ -81,7 +81,7 @@ test('a plan that is accepted becomes the list, and the preset of before goes on
   window.press('/preset plan\r');
   await window.sees(/plan \(Shift/);
   window.press('make it\r');
-  await window.sees(/│ A parser\s+│ 1\. write a\.txt[\s\S]*a yes goes on with the preset auto/);
+  await window.sees(/│ A parser\s+│ 1\. write a\.txt[\s\S]*a yes goes on in preset auto/);
   await window.sees(/y e n/);
   window.press('n');
   window.press('smaller\r');
@@ -105,7 +105,7 @@ test('a plan is changed in the line, and what was typed is accepted', async (con
   const place = await makeServed(context, [plan(), write, done]);
   const window = await openReady(context, place, { words: ['--preset', 'plan'] });
   window.press('make it\r');
-  await window.sees(/goes on with the preset careful/);
+  await window.sees(/goes on in preset careful/);
   await window.sees(/y e n/);
   window.press('e');
   await window.sees(/e 2\. test it|2\. test it\s*$/m);
@@ -116,7 +116,13 @@ test('a plan is changed in the line, and what was typed is accepted', async (con
   await window.sees(/y s n · Escape|y a s n/);
   window.press('y');
   await window.sees('Done.');
-  assert.match(resultIn(place.server.requests[1]?.body), /\[ \] test it twice/);
+  const bodies = place.server.requests.map(({ body }) => body);
+  assert.match(resultIn(bodies[1]), /\[ \] test it twice/);
+  // the preset plan reaches no host, careful asks about one
+  assert.deepEqual(
+    [0, 1].map((at) => named(bodies[at]).includes('fetch')),
+    [false, true],
+  );
   await window.sees(/careful \(Shift/);
   window.press('/quit\r');
   assert.equal(await window.ended, 0);

@@ -152,7 +152,7 @@ test('pawl doctor ends with 1 where something does not work, and with 0 where al
   const without = { ...place, environment: { ...place.environment, ANTHROPIC_API_KEY: '' } };
   const ill = await runInProcess(without, ['doctor']);
   expectCode(ill, 1);
-  assert.match(ill.stdout, /✗ There is no key for .* \(noKey\)\n {2}Set ANTHROPIC_API_KEY/);
+  assert.match(ill.stdout, /✗ No API key found for .* \(noKey\)\n {2}Set ANTHROPIC_API_KEY/);
   assert.match(ill.stdout, /checks: 1 to repair, \d+ to know\.\n$/);
 });
 

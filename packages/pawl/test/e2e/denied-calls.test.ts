@@ -128,7 +128,11 @@ for (const words of chooseRows(unfenced, (one) => String(one.length)))
       ended.stderr,
       /^pawl: No sandbox works here, so commands were denied: bash true\.$/m,
     );
-    assert.match(ended.stderr, /--sandbox off runs commands without one/);
+    assert.match(ended.stderr, /pawl doctor says why.*--sandbox off runs commands without one/);
+    assert.match(
+      ended.stderr,
+      /bwrap\) is not installed\. So commands .*, and each one is denied\. Install/,
+    );
     assert.notEqual(ended.stdout, '');
   });
 

@@ -172,6 +172,8 @@ test('a new session says which one was the last here; one that goes on keeps no 
   await second.sees('Done.');
   second.press('/permissions\r');
   await second.sees(/nothing is allowed beyond|no permissions|Nothing/i);
+  const third = await openReady(context, place);
+  await third.sees(/another session is open in this folder: "write it" \(process \d+\)/);
 });
 
 /** What measuring a day of use found, without a terminal. */

@@ -449,7 +449,10 @@ test('a session that is open elsewhere is refused, and can be taken over; the ot
   const id = sessionOf(place);
   const refused = await runInProcess(place, ['--resume', id, '-p', 'more', ...OWN_MODEL]);
   expectCode(refused, 75);
-  assert.match(refused.stderr, /is open in process \d+ on .* since .*--take-over/);
+  assert.match(
+    refused.stderr,
+    /is open in process \d+ on .* since \d{4}-\d\d-\d\d \d\d:\d\d\. .*pawl starts a new one.*--take-over/,
+  );
   const second = startPawl(place, [
     '--resume',
     id,

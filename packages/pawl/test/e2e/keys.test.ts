@@ -140,7 +140,7 @@ test('!command runs here; the model reads the output with the next message; Esca
   await window.sees(`> !sleep ${mark}`);
   await until('it sleeps', () => processesWith(`sleep ${mark}`).length > 0);
   window.press(E);
-  await window.sees('cancelled after');
+  await window.sees('stopped after');
   window.press('what was that?\r');
   await window.sees('Done.');
   const sent = String(last(place.server.requests[0]?.body)[0]?.text);

@@ -124,7 +124,7 @@ testAtALevel(
       const ended = await resume(place).ended;
       assert.match(
         resultIn(place),
-        /deadline of the call was reached.*\nfirst\n(first\n)?(Terminated\n)?\[timed out after/,
+        /deadline of the call was reached.*\nfirst\n(first\n)?(Terminated\n)?\[stopped after/,
       );
       await expectEnd(place, ended);
     };
@@ -430,7 +430,7 @@ testDeep(
     expectCode(await resumed(place), 0);
     assert.match(
       resultIn(place),
-      /\.envrc is protected \(.*\); what appeared there while a command ran was moved to/,
+      /\.envrc is protected \(.*\); what appeared there while a command ran was moved away/,
     );
     assert.deepEqual(plantedIn(place), []);
   },

@@ -200,7 +200,7 @@ test('the list of sessions to resume from: a wrong number is wrong usage, Ctrl-C
 /** The answer `P`: a rule for ever, in the user's own file, until it is revoked. */
 
 const counts = (name: string) => message(call(name, 'bash', { command: `wc ${name}.txt` }));
-const FOR_EVER = 'P  for ever in this folder: every command that begins with: wc';
+const FOR_EVER = 'P  always in this folder: wc …';
 /** The keys of the question are shown once it takes them. */
 const ARMED = 'y a p s P n · ';
 const words = ['--sandbox', 'off', '--preset', 'careful'];
@@ -265,7 +265,7 @@ test('a file that can not be changed is named, and the answer holds for the sess
   await window.sees('Done.');
   assert.equal(readFileSync(place.file, 'utf8'), 'max_rounds = [\n');
   window.press('/permissions\r');
-  await window.sees('1  every command that begins with: wc');
+  await window.sees('1  wc …');
   window.press('/quit\r');
   assert.equal(await window.ended, 0);
 });

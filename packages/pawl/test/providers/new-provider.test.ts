@@ -196,7 +196,7 @@ test('its models are in the list, and its names suggest it', async () => {
 test('doctor says how to get a key for it', async () => {
   assert.match(
     await run(['doctor'], { PAWL_MODEL: 'moon/full-1' }),
-    /no key for moon\/full-1[\s\S]*MOON_TICKET to a key from https:\/\/moon\.example/,
+    /No API key found for moon\/full-1[\s\S]*MOON_TICKET to a key from https:\/\/moon\.example/,
   );
   assert.match(
     await run(['doctor'], { PAWL_MODEL: 'moon/full-9', MOON_TICKET: 'a-b' }),

@@ -256,6 +256,7 @@ const SETTINGS = [
 const INSTALL =
   'Install it: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), ' +
   'pacman -S bubblewrap (Arch), apk add bubblewrap (Alpine).';
+/** Each repair names this way out, too. */
 const OFF = 'Where a container or a virtual machine is the fence already, use --sandbox off.';
 
 const missing = (reason: string, repair: string): SandboxProbe => ({
@@ -272,10 +273,10 @@ export const notLinux = (): SandboxProbe =>
 
 export const notInstalled = (refusal: string | null): SandboxProbe =>
   refusal === null
-    ? missing('bubblewrap (bwrap) is not installed.', INSTALL)
+    ? missing('bubblewrap (bwrap) is not installed.', `${INSTALL} ${OFF}`)
     : missing(
         `bubblewrap (bwrap) is not used: ${refusal}.`,
-        'Install it as a program of the system, or repair the PATH.',
+        `Install it as a program of the system, or repair the PATH. ${OFF}`,
       );
 
 const readSetting = (file: string): string => {

@@ -735,7 +735,7 @@ export class ProtectedFiles {
     const why = namedBy === null ? byItself : `git's configuration names it: ${namedBy}`;
     this.#note(
       `${this.#shown(place)} is protected (${why}); what appeared there while a command ran was ` +
-        `moved to ${moved}`,
+        'moved away',
       `If you made it, move it back when no command runs: mv ${shellWords([moved, place])}`,
       ADVICE,
     );

@@ -15,6 +15,7 @@
 
 import {
   type Comparison,
+  findFactor,
   foldTypography,
   getIndent,
   type IndentPair,
@@ -298,7 +299,9 @@ const findCandidates = (file: SearchedFile, part: Part, comparison: Comparison):
   const all = starts.slice(0, most).map((first) => placeAt(file, part, first, comparison));
   // consistent: the lines keep their depth relative to each other
   const places = all.filter((place) => isConsistent(partIndents(place)));
-  const found = places.length > 0 ? places : all.flatMap(withDeeperFirstLine);
+  const others = places.length > 0 ? places : all.flatMap(withDeeperFirstLine);
+  const found =
+    others.length > 0 ? others : all.filter((place) => findFactor(partIndents(place)) !== null);
   return { places: found, isComplete: starts.length <= most };
 };
 

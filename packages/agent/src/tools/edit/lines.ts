@@ -168,6 +168,32 @@ export const isConsistent = (pairs: readonly IndentPair[]): boolean => {
 };
 
 /**
+ * By how much the file's levels are wider or narrower, as where it has two blanks a level and the
+ * text four; null if the lines disagree. Two levels must show it: a text with one line left out has
+ * one level of its own, too.
+ */
+export const findFactor = (pairs: readonly IndentPair[]): number | null => {
+  const levels = distinctPairs(pairs).filter(({ requested, file }) => requested + file !== '');
+  const [first] = levels;
+  if (first === undefined || levels.length < 2 || levels.length > PAIRS_MAX) return null;
+  if (levels.some(({ requested, file }) => /[^ ]/.test(requested + file))) return null;
+  const factor = first.file.length / first.requested.length;
+  const isSame = levels.every(({ requested, file }) => file.length === requested.length * factor);
+  return isSame && factor > 0 && Number.isFinite(factor) ? factor : null;
+};
+
+/** Each indentation, so much wider; null if that is no whole number of blanks, or has tabs. */
+const scaleIndents = (
+  factor: number,
+  indents: readonly string[],
+): ReadonlyMap<string, string> | null => {
+  const isWhole = (one: string): boolean =>
+    !one.includes('\t') && Number.isInteger(one.length * factor);
+  if (!indents.every(isWhole)) return null;
+  return new Map(indents.map((one) => [one, ' '.repeat(one.length * factor)]));
+};
+
+/**
  * Applies the difference to other lines: the new value of each indentation; null if there is none,
  * or more than one.
  */
@@ -176,6 +202,8 @@ export const reindent = (
   indents: readonly string[],
 ): ReadonlyMap<string, string> | null => {
   const distinct = distinctPairs(pairs);
+  const factor = isConsistent(distinct) ? null : findFactor(distinct);
+  if (factor !== null) return scaleIndents(factor, indents);
   let tables = tabWidths([...distinct, ...indents.map((requested) => ({ requested, file: '' }))])
     .map((tab) => shiftIndents(distinct, tab, indents))
     .filter((table) => table !== null);

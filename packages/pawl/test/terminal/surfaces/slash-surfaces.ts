@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { Composer } from '@pawl/terminal/composer';
 import { createLiveArea } from '@pawl/terminal/live-area';
 import { warningText } from '@pawl/terminal/paint';
-import { banner, lastSessionNote, resumedNotes } from '../../../src/interactive/run-sessions.js';
+import { banner, otherSessionNote, resumedNotes } from '../../../src/interactive/run-sessions.js';
 import { runCommand } from '../../../src/interactive/slash-commands.js';
 import { InteractiveView } from '../../../src/interactive/view.js';
 import { openFromFlags } from '../../../src/sessions/open-session.js';
@@ -98,7 +98,7 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
   };
   view.print(banner(out.look, { ...opened, resumed: { recent: null } }));
   view.print(resumedNotes(out.look, state));
-  view.print(await lastSessionNote(out.look, settings.workspace, 'another'));
+  view.print(await otherSessionNote(out.look, settings.workspace, 'another', true));
   view.print(warningText(hostile.text(200)));
   for (const { text: name } of commandChoices) {
     for (const words of [
