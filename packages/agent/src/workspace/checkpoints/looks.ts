@@ -97,8 +97,6 @@ export class WorkspaceLooks {
   /** Folders that reported something since git's list was last known to hold; null: any. */
   #reported: Set<string> | null = null;
   #isWatching = false;
-  /** The first look of the thread, at everything. It runs while the first command does. */
-  #first: Promise<void> = Promise.resolve();
 
   /** `marks`: a folder in which the thread makes files. */
   constructor(workspace: string, marks: string, sources: Sources) {
@@ -117,15 +115,16 @@ export class WorkspaceLooks {
     return this.#thread !== null && this.#isWatching;
   }
 
-  /** After the first scan: the folders of a large workspace are watched from now on. */
-  async begin(listing: Listing): Promise<void> {
-    if (listing.names.length <= SMALL_FILES_MAX || this.#hasFailed) return;
+  /**
+   * Before the first scan: the folders of a large workspace are watched from now on, so that the
+   * thread need not look again at what the scan looks at.
+   */
+  async begin({ names }: Listing): Promise<void> {
+    if (names.length <= SMALL_FILES_MAX || this.#hasFailed) return;
     const thread = await this.#start();
-    if (thread === null) return;
-    this.#sendNames(thread, listing);
-    this.#first = thread.look(true).then((found) => {
-      if (found !== null) this.#note(found);
-    });
+    thread?.sendNames([], [...(this.#sources.lister.folders ?? ['', ...foldersAround(names)])]);
+    const found = await thread?.look(false);
+    if (found) this.#note(found);
   }
 
   /** `last`: the names at the last look. `isWhole`: also at what has reported nothing. */
@@ -143,7 +142,6 @@ export class WorkspaceLooks {
   /** The names that reports say differ from what is known; null: there are no reports. */
   async reported(): Promise<readonly string[] | null> {
     const thread = this.#thread;
-    await this.#first;
     if (thread === null || !this.#isWatching) return null;
     this.#sendKnown(thread);
     const look = await thread.look(false);
@@ -167,7 +165,6 @@ export class WorkspaceLooks {
   /** A look with the thread's help. Null: it can't help, so everything has to be looked at. */
   async #lookBy(thread: ScanThread, isWhole: boolean): Promise<WorkspaceLook | null> {
     const { lister } = this.#sources;
-    await this.#first;
     for (let time = 0; time < LISTINGS_MAX; time++) {
       this.#sendKnown(thread);
       const found = await thread.look(isWhole && time === 0);
@@ -200,14 +197,14 @@ export class WorkspaceLooks {
     known.unsent = new Set();
   }
 
-  /** Sends the names to look at and the folders to watch. */
+  /** Sends the names to look at of which nothing is known yet, and the folders to watch. */
   #sendNames(thread: ScanThread, listing: Listing): void {
-    const { named, lister } = this.#sources;
+    const { known, named, lister } = this.#sources;
     this.#sendKnown(thread);
     const listed = new ListedNames(listing);
     this.#listed = listed;
-    const folders = lister.folders ?? ['', ...listed.folders];
-    thread.sendNames([...listed.files, ...listed.folders, ...named], [...folders]);
+    const names = [...listed.files, ...listed.folders, ...named].filter((name) => !known.has(name));
+    thread.sendNames(names, [...(lister.folders ?? ['', ...listed.folders])]);
   }
 
   /** Looks at the names that the thread has found, if a whole look would include them. */

@@ -67,9 +67,18 @@ const toPlace = (name) => {
 /** @param {string} name */
 const lookAt = (name) => {
   try {
-    return fs.lstatSync(toPlace(name), { bigint: true, throwIfNoEntry: false });
+    return fs.lstatSync(toPlace(name), { throwIfNoEntry: false });
   } catch {
     return null; // closed, or a file stands where a folder was
+  }
+};
+
+/** Exact, unlike a number. @param {string} name @param {'dev' | 'ino'} which */
+const identity = (name, which) => {
+  try {
+    return fs.lstatSync(toPlace(name), { bigint: true, throwIfNoEntry: false })?.[which];
+  } catch {
+    return undefined;
   }
 };
 
@@ -110,18 +119,18 @@ const note = (folder, name) => {
 
 /** @param {string} folder */
 const watch = (folder) => {
-  const status = lookAt(folder);
-  if (!status?.isDirectory()) {
+  const inode = identity(folder, 'ino');
+  if (inode === undefined || !lookAt(folder)?.isDirectory()) {
     gone.add(folder); // git's next list of names shows it, too
     return;
   }
   // another file system: it may report nothing
-  if (status.dev !== fs.lstatSync(workspace, { bigint: true }).dev) return stopWatching();
+  if (identity(folder, 'dev') !== identity('', 'dev')) return stopWatching();
   try {
     const options = /** @type {const} */ ({ persistent: false, encoding: 'latin1' });
     const watcher = fs.watch(toPlace(folder), options, (_, name) => note(folder, name));
     watcher.on('error', stopWatching);
-    watched.set(folder, { inode: status.ino, watcher });
+    watched.set(folder, { inode, watcher });
     reported.add(folder);
     suspects.add(folder);
   } catch (error) {
@@ -133,7 +142,7 @@ const watch = (folder) => {
 /** Whether another folder lies there than the watched one. @param {string} folder */
 const isReplaced = (folder) => {
   const known = watched.get(folder);
-  return known !== undefined && lookAt(folder)?.ino !== known.inode;
+  return known !== undefined && identity(folder, 'ino') !== known.inode;
 };
 
 /** Folders that were moved, removed or made anew; what is in them has reported nothing. */
@@ -202,8 +211,8 @@ const differs = (name) => {
   const status = lookAt(name);
   if (status === null || known === '') return true;
   if (status === undefined) return known !== null;
-  const { mtimeNs, ctimeNs, ino, size, mode } = status;
-  return `${mtimeNs} ${ctimeNs} ${ino} ${size} ${mode}` !== known;
+  const { mtimeMs, ctimeMs, ino, size, mode } = status;
+  return `${mtimeMs} ${ctimeMs} ${ino} ${size} ${mode}` !== known;
 };
 
 /** @param {boolean} isWhole */
@@ -236,7 +245,7 @@ parentPort?.on('message', (/** @type {import('./scan-thread.js').ToScanThread} *
         const texts = message.stamps.split('\0');
         for (const [index, name] of message.names.split('\0').entries()) {
           const stamp = texts[index] ?? '';
-          if (stamp === '' || !stamps.has(name)) suspects.add(name);
+          if (stamp === '') suspects.add(name);
           stamps.set(name, stamp === 'none' ? null : stamp);
         }
         break;

@@ -117,7 +117,7 @@ const SAVED_FILES_MAX = 20_000;
 const TICK_MS = 10;
 
 /** The first line of a file with a scan; each further one is a name and what is known of it. */
-const SCAN_HEAD = '{"version":2}';
+const SCAN_HEAD = '{"version":3}';
 /** A name; what is known of it, null: absent; missing: a tool has named it. */
 type ScanLine = readonly [name: string, known?: Known | null];
 
@@ -600,6 +600,7 @@ class SessionCheckpoints implements Checkpoints {
     const listing = await this.#lister.list(true); // also which files equal git's blobs
     this.#noteListing(listing);
     this.#hasCommits = listing.clean !== null;
+    await this.#looks.begin(listing);
     const entries = await lookAtAll(this.#place.workspace, listing.names);
     const tooLarge: string[] = [];
     let tooMany = 0;
@@ -628,7 +629,6 @@ class SessionCheckpoints implements Checkpoints {
         `${plural(tooMany, 'file')} that git does not hold can’t be taken back: at most ` +
           '20,000 files and 200 MB are copied.',
       );
-    await this.#looks.begin(listing);
     await this.#save();
   }
 
