@@ -5,44 +5,16 @@
  */
 
 import { rm } from 'node:fs/promises';
+import type { KnownFiles } from './known-files.js';
 import {
   type FileEntry,
   foldersAround,
-  type KnownContent,
   type Listing,
   lookAt,
   lookAtAll,
   type WorkspaceLister,
 } from './scan.js';
 import type { ScanThread, ThreadLook } from './scan-thread.js';
-
-/** The state of a name at the last look, and where its content is. */
-export type Known = {
-  readonly entry: FileEntry;
-  readonly content: KnownContent;
-  /** It may hold text of the user that no commit has. */
-  readonly isUsers?: true;
-};
-
-/** What is known of each name, and for which names that has changed since two moments. */
-export class KnownFiles extends Map<string, Known> {
-  /** Since it was written for the next process. */
-  readonly unsaved = new Set<string>();
-  /** Since it was sent to the thread; null: there is no thread. */
-  unsent: Set<string> | null = null;
-
-  override set(name: string, known: Known): this {
-    this.unsaved.add(name);
-    this.unsent?.add(name);
-    return super.set(name, known);
-  }
-
-  override delete(name: string): boolean {
-    this.unsaved.add(name);
-    this.unsent?.add(name);
-    return super.delete(name);
-  }
-}
 
 /** `names`: all that may have changed; `entries`: those of them that are there. */
 export type WorkspaceLook = {
@@ -116,15 +88,41 @@ export class WorkspaceLooks {
   }
 
   /**
-   * Before the first scan: the folders of a large workspace are watched from now on, so that the
-   * thread need not look again at what the scan looks at.
+   * The first scan. Files that equal their blob and have not changed since `listedAtMs` become
+   * known, in a large workspace; returns all else that is there. `except`: names that it is to
+   * return in any case.
    */
-  async begin({ names }: Listing): Promise<void> {
-    if (names.length <= SMALL_FILES_MAX || this.#hasFailed) return;
-    const thread = await this.#start();
-    thread?.sendNames([], [...(this.#sources.lister.folders ?? ['', ...foldersAround(names)])]);
-    const found = await thread?.look(false);
-    if (found) this.#note(found);
+  async scan(
+    listing: Listing,
+    listedAtMs: number,
+    except: ReadonlySet<string>,
+  ): Promise<ReadonlyMap<string, FileEntry>> {
+    const { names, clean } = listing;
+    const isLarge = names.length > SMALL_FILES_MAX && clean !== null && !this.#hasFailed;
+    const thread = isLarge ? await this.#start() : null;
+    if (thread === null || clean === null) return lookAtAll(this.#workspace, names);
+    const { known, lister } = this.#sources;
+    const folders = foldersAround(names);
+    thread.sendFolders(lister.folders ?? ['', ...folders]);
+    for (const name of clean.keys()) if (!known.has(name)) known.table.add(name);
+    thread.sendNames(known.table.takeUnsent());
+    const found = await thread.scan();
+    if (found === null) return lookAtAll(this.#workspace, names);
+    this.#note(found);
+    const unchanged = new Map<string, string>();
+    const others: string[] = [];
+    for (const name of names) {
+      const blob = except.has(name) ? undefined : clean.get(name);
+      const changedAtMs = blob === undefined ? 0 : known.table.changedAtMs(name);
+      if (blob !== undefined && changedAtMs > 0 && changedAtMs < listedAtMs)
+        unchanged.set(name, blob);
+      else {
+        others.push(name);
+        if (!known.has(name)) known.table.put(name, null);
+      }
+    }
+    known.setClean(unchanged);
+    return lookAtAll(this.#workspace, others, folders);
   }
 
   /** `last`: the names at the last look. `isWhole`: also at what has reported nothing. */
@@ -136,14 +134,14 @@ export class WorkspaceLooks {
     const { known, named, lister } = this.#sources;
     const listing = await lister.list(false); // not which files equal git's blobs
     const entries = await lookAtAll(this.#workspace, [...listing.names, ...named]);
-    return { listing, entries, names: [...new Set([...known.keys(), ...entries.keys()])] };
+    return { listing, entries, names: [...new Set([...known.names(), ...entries.keys()])] };
   }
 
   /** The names that reports say differ from what is known; null: there are no reports. */
   async reported(): Promise<readonly string[] | null> {
     const thread = this.#thread;
     if (thread === null || !this.#isWatching) return null;
-    this.#sendKnown(thread);
+    thread.sendNames(this.#sources.known.table.takeUnsent());
     const look = await thread.look(false);
     if (look === null) return null; // the next look closes it
     this.#note(look);
@@ -151,11 +149,9 @@ export class WorkspaceLooks {
   }
 
   async #start(): Promise<ScanThread | null> {
-    const { known } = this.#sources;
     try {
       const { ScanThread } = await import('./scan-thread.js');
       this.#thread = new ScanThread(this.#workspace, this.#marks);
-      known.unsent = new Set(known.keys());
     } catch {
       this.#hasFailed = true; // no thread can be started: looks are at everything
     }
@@ -164,9 +160,9 @@ export class WorkspaceLooks {
 
   /** A look with the thread's help. Null: it can't help, so everything has to be looked at. */
   async #lookBy(thread: ScanThread, isWhole: boolean): Promise<WorkspaceLook | null> {
-    const { lister } = this.#sources;
+    const { known, lister } = this.#sources;
     for (let time = 0; time < LISTINGS_MAX; time++) {
-      this.#sendKnown(thread);
+      thread.sendNames(known.table.takeUnsent());
       const found = await thread.look(isWhole && time === 0);
       if (found === null) {
         await this.close();
@@ -188,23 +184,15 @@ export class WorkspaceLooks {
     else for (const folder of reported) this.#reported?.add(folder);
   }
 
-  /** Sends what has become known. */
-  #sendKnown(thread: ScanThread): void {
-    const { known } = this.#sources;
-    thread.sendKnown(
-      [...(known.unsent ?? [])].map((name) => [name, known.get(name)?.entry.stamp ?? null]),
-    );
-    known.unsent = new Set();
-  }
-
-  /** Sends the names to look at of which nothing is known yet, and the folders to watch. */
+  /** Sends the names to look at and the folders to watch. */
   #sendNames(thread: ScanThread, listing: Listing): void {
     const { known, named, lister } = this.#sources;
-    this.#sendKnown(thread);
     const listed = new ListedNames(listing);
     this.#listed = listed;
-    const names = [...listed.files, ...listed.folders, ...named].filter((name) => !known.has(name));
-    thread.sendNames(names, [...(lister.folders ?? ['', ...listed.folders])]);
+    for (const names of [listed.files, listed.folders, named])
+      for (const name of names) known.table.add(name);
+    thread.sendNames(known.table.takeUnsent());
+    thread.sendFolders(lister.folders ?? ['', ...listed.folders]);
   }
 
   /** Looks at the names that the thread has found, if a whole look would include them. */
@@ -227,7 +215,6 @@ export class WorkspaceLooks {
     const thread = this.#thread;
     this.#thread = null;
     this.#hasFailed = true;
-    this.#sources.known.unsent = null;
     if (thread === null) return;
     await thread.close();
     await rm(this.#marks, { recursive: true, force: true });

@@ -82,15 +82,7 @@ const lookInFolder = (workspace: string, name: string): FileEntry | null => {
     return null; // a file stands where a folder was, or it can't be reached: see `whyUnknown`
   }
   if (status === undefined) return null;
-  const { ctimeMs, ino, size, mode } = status;
-  const isYoung = ctimeMs > Date.now() - TICK_MS;
-  const common = {
-    mode: mode & 0o7777,
-    bytes: size,
-    stamp: isYoung ? '' : stampOf(status),
-    changedAtMs: Math.floor(ctimeMs),
-    inode: `${ino}`,
-  };
+  const common = describeFile(status);
   if (status.isFile()) return { kind: 'file', ...common };
   if (status.isDirectory()) return { kind: 'folder', ...common };
   if (!status.isSymbolicLink()) return null;
@@ -101,11 +93,22 @@ const lookInFolder = (workspace: string, name: string): FileEntry | null => {
   }
 };
 
+type FileNumbers = Pick<Stats, 'mtimeMs' | 'ctimeMs' | 'ino' | 'size' | 'mode'>;
+
+/** What the numbers of a file say. */
+export const describeFile = (numbers: FileNumbers) => ({
+  mode: numbers.mode & 0o7777,
+  bytes: numbers.size,
+  stamp: numbers.ctimeMs > Date.now() - TICK_MS ? '' : stampOf(numbers),
+  changedAtMs: Math.floor(numbers.ctimeMs),
+  inode: `${numbers.ino}`,
+});
+
 /**
  * Differs once a file has changed, if it had not changed for `TICK_MS` when the stamp was taken.
  * Times are exact to a quarter of a microsecond: exact numbers cost as much again as the look.
  */
-const stampOf = ({ mtimeMs, ctimeMs, ino, size, mode }: Stats): string =>
+const stampOf = ({ mtimeMs, ctimeMs, ino, size, mode }: FileNumbers): string =>
   `${mtimeMs} ${ctimeMs} ${ino} ${size} ${mode}`;
 
 const readTarget = (workspace: string, name: string): string => {
@@ -177,15 +180,16 @@ export const foldersAround = (names: readonly string[]): readonly string[] => {
   return [...folders].sort();
 };
 
-/** Looks at all names and their folders, a slice at a time, so that nothing else has to wait. */
+/** Looks at all names and the folders around them, a slice at a time, so that nothing else waits. */
 export const lookAtAll = async (
   workspace: string,
   names: readonly string[],
+  folders = foldersAround(names),
 ): Promise<Map<string, FileEntry>> => {
   const entries = new Map<string, FileEntry>();
   let leftInSlice = SLICE;
   // first the folders, of which only folders count, then the names, of which all else counts
-  for (const list of [foldersAround(names), names])
+  for (const list of [folders, names])
     for (const name of list) {
       if (leftInSlice-- === 0) {
         leftInSlice = SLICE;
@@ -494,43 +498,41 @@ export class WorkspaceLister {
       '--',
       prefix === '' ? '.' : path.relative(repository.top, this.#place.workspace),
     ];
-    const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', ...scope];
+    const list = ['ls-files', '-z', '-s', '-v', '--cached', '--others', '--exclude-standard'];
     const names = new Set<string>();
-    for (const listed of split(await readGit(repository, list))) {
-      const name = inside(listed);
-      if (name !== null && !name.endsWith('/')) names.add(name);
+    const clean = new Map<string, string>();
+    for (const line of split(await readGit(repository, [...list, ...scope]))) {
+      // "? NAME", or "TAG MODE BLOB STAGE", a tab and the name
+      const tab = line.startsWith('? ') ? 1 : line.indexOf('\t');
+      const name = inside(line.slice(tab + 1));
+      if (name === null || name.endsWith('/')) continue;
+      names.add(name);
+      // other tags: git is told not to look for changes; other modes: no regular file
+      const isPlain = line.startsWith('H 100') && line.endsWith(' 0', tab);
+      if (wantsClean && isPlain) clean.set(name, line.slice('H 100644 '.length, tab - ' 0'.length));
     }
-    const clean = wantsClean ? await this.#listClean(repository, names, scope, inside) : null;
-    return { names: [...names], clean, limit: null };
+    if (wantsClean) await this.#dropChanged(repository, names, clean, scope);
+    return { names: [...names], clean: wantsClean ? clean : null, limit: null };
   }
 
-  /** Files whose bytes are those of their blob in the index. */
-  async #listClean(
+  /** Drops files whose bytes may not be those of their blob in the index. */
+  async #dropChanged(
     repository: Repository,
     names: ReadonlySet<string>,
+    clean: Map<string, string>,
     scope: readonly string[],
-    inside: (name: string) => string | null,
-  ): Promise<ReadonlyMap<string, string>> {
+  ): Promise<void> {
     const conversion = findConversion(repository, this.#place, names);
     // git's blobs may then hold other bytes than clean files
-    if (conversion === 'any') return new Map();
-    const clean = new Map<string, string>();
-    const staged = await readGit(repository, ['ls-files', '-z', '-s', '-v', ...scope]);
-    for (const line of split(staged)) {
-      const parts = /^(\S) (\d{6}) ([0-9a-f]+) 0\t([\s\S]+)$/.exec(line);
-      const [, tag = '', mode = '', blob = '', listed = ''] = parts ?? [];
-      const name = inside(listed);
-      // other tags: git is told not to look for changes; other modes: no regular file
-      if (name !== null && tag === 'H' && mode.startsWith('100')) clean.set(name, blob);
-    }
+    if (conversion === 'any') return clean.clear();
+    const prefix = toName(path.relative(repository.top, this.#place.workspace));
     const words = ['status', '--porcelain=v1', '-z', '--no-renames', '--untracked-files=no'];
     for (const line of split(await readGit(repository, [...words, ...scope]))) {
-      const name = inside(line.slice(3));
+      const name = nameInside(prefix, line.slice(3));
       // the second letter: how the file differs from the index
       if (name !== null && line[1] !== ' ') clean.delete(name);
     }
     if (conversion === 'lineEnds') await this.#dropConverted(repository, clean);
-    return clean;
   }
 
   /** Drops files that git stores with other line ends, which shows in their size. */
