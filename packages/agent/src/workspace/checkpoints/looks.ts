@@ -43,15 +43,15 @@ class ListedNames {
 
   constructor(listing: Listing) {
     this.listing = listing;
-    this.files = new Set(listing.names);
-    this.folders = new Set(foldersAround(listing.names));
+    this.files = listing.names;
+    this.folders = new Set(foldersAround([...listing.names]));
   }
 
   /** Whether the names are the same. */
   isFor(listing: Listing): boolean {
     const { names } = listing;
     if (listing === this.listing) return true;
-    return names.length === this.files.size && names.every((name) => this.files.has(name));
+    return names.size === this.files.size && [...names].every((name) => this.files.has(name));
   }
 }
 
@@ -79,7 +79,7 @@ export class WorkspaceLooks {
 
   /** Whether a look costs no more than what changed. */
   areQuick({ names }: Listing): boolean {
-    return names.length <= SMALL_FILES_MAX || this.areByReport;
+    return names.size <= SMALL_FILES_MAX || this.areByReport;
   }
 
   /** Whether looks rely on what folders report. */
@@ -97,7 +97,8 @@ export class WorkspaceLooks {
     listedAtMs: number,
     except: ReadonlySet<string>,
   ): Promise<ReadonlyMap<string, FileEntry>> {
-    const { names, clean } = listing;
+    const { clean } = listing;
+    const names = [...listing.names];
     const isLarge = names.length > SMALL_FILES_MAX && clean !== null && !this.#hasFailed;
     const thread = isLarge ? await this.#start() : null;
     if (thread === null || clean === null) return lookAtAll(this.#workspace, names);
@@ -127,7 +128,7 @@ export class WorkspaceLooks {
 
   /** `last`: the names at the last look. `isWhole`: also at what has reported nothing. */
   async look(last: Listing | null, isWhole: boolean): Promise<WorkspaceLook> {
-    const isLarge = last !== null && last.names.length > SMALL_FILES_MAX && !this.#hasFailed;
+    const isLarge = last !== null && last.names.size > SMALL_FILES_MAX && !this.#hasFailed;
     const thread = isLarge ? (this.#thread ?? (await this.#start())) : null;
     const look = thread === null ? null : await this.#lookBy(thread, isWhole);
     if (look !== null) return look;
@@ -190,7 +191,7 @@ export class WorkspaceLooks {
     const listed = new ListedNames(listing);
     this.#listed = listed;
     for (const names of [listed.files, listed.folders, named])
-      for (const name of names) known.table.add(name);
+      for (const name of names) if (!known.has(name)) known.table.add(name);
     thread.sendNames(known.table.takeUnsent());
     thread.sendFolders(lister.folders ?? ['', ...listed.folders]);
   }

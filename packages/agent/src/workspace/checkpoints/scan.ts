@@ -55,7 +55,7 @@ export type FileEntry = {
 
 /** The names of all files and links that git knows or could add. */
 export type Listing = {
-  readonly names: readonly string[];
+  readonly names: ReadonlySet<string>;
   /** Files that equal their blob of the index, with the blob; null: not asked, or no repository. */
   readonly clean: ReadonlyMap<string, string> | null;
   /** Why some files are not in `names`; null: all are. */
@@ -263,10 +263,11 @@ const walk = ({ workspace, environment }: GitPlace): Listing => {
       if (name === '.git' || name === inWorkspace) continue;
       if (one.isDirectory()) folders.push(name);
       else if (one.isFile() || one.isSymbolicLink()) names.push(name);
-      if (names.length > FILES_MAX_WITHOUT_GIT) return { names: [], clean: null, limit: TOO_MANY };
+      if (names.length > FILES_MAX_WITHOUT_GIT)
+        return { names: new Set(), clean: null, limit: TOO_MANY };
     }
   }
-  return { names, clean: null, limit: null };
+  return { names: new Set(names), clean: null, limit: null };
 };
 
 const readFolder = (place: Buffer) =>
@@ -333,9 +334,16 @@ type StampedListing = {
   readonly stamps: ReadonlyMap<string, string>;
   /** Places of `stamps` that are in no folder of the workspace. */
   readonly outside: readonly string[];
-  /** All folders in which git would see a new file. */
-  readonly folders: ReadonlySet<string>;
+  /** All folders in which git would see a new file; null: too many. */
+  readonly folders: ReadonlySet<string> | null;
 };
+
+/** Folders to list, and the listing that holds for all others; null: `within` is everything. */
+type ListedParts = { readonly within: readonly string[]; readonly last: StampedListing | null };
+
+const EVERYTHING: ListedParts = { within: [''], last: null };
+/** If more folders have changed, everything is listed. */
+const STALE_MAX = 20;
 
 type KnownPlace = GitPlace & { readonly known: KnownRepository };
 
@@ -356,61 +364,94 @@ export class WorkspaceLister {
 
   /**
    * `wantsClean`: also which files equal their blob. `reported`: the only folders in which
-   * something may have changed; null: in any.
+   * something may have changed; null: in any. Git lists only the folders that have changed.
    */
   async list(wantsClean: boolean, reported: Iterable<string> | null = null): Promise<Listing> {
-    if (!wantsClean && (await this.#isUnchanged(reported)) && this.#last !== null)
-      return this.#last.listing;
+    const last = wantsClean ? null : this.#last;
+    const stale = last === null ? null : await this.#staleFolders(last, reported);
+    if (last !== null && stale?.length === 0) return last.listing;
     this.#last = null;
     try {
-      const listedAtMs = Date.now();
       const listed = await useRepository(this.#place, async (repository) => {
-        const listing = await this.#listByGit(repository, wantsClean);
-        const stamped = await this.#takeStamps(repository, listing.names, listedAtMs);
-        this.#last = stamped === null ? null : { listing, ...stamped };
-        return listing;
+        const parts = stale === null || last === null ? EVERYTHING : { within: stale, last };
+        this.#last = await this.#listParts(repository, wantsClean, parts);
+        return this.#last;
       });
-      return listed ?? walk(this.#place);
+      if (listed?.folders === null) this.#last = null;
+      return listed?.listing ?? walk(this.#place);
     } catch (error) {
       if (error instanceof ProgramFailure) return walk(this.#place);
       throw error;
     }
   }
 
-  /** Whether git would list the same names as the last time. */
-  async #isUnchanged(reported: Iterable<string> | null): Promise<boolean> {
+  /** Folders in which git may list other names than the last time; null: perhaps in all. */
+  async #staleFolders(
+    { stamps, outside, folders }: StampedListing,
+    reported: Iterable<string> | null,
+  ): Promise<readonly string[] | null> {
     const { workspace, known } = this.#place;
-    const folder = repositoryFolders(workspace).top;
-    if (this.#last === null || folder === null || known.cached(folder) === null) return false;
-    const { stamps, outside } = this.#last;
-    const places =
-      reported === null
-        ? stamps.keys()
-        : [...outside, ...[...reported].flatMap((one) => listingPlaces(workspace, one))];
+    const top = repositoryFolders(workspace).top;
+    if (folders === null || top === null || known.cached(top) === null) return null;
+    const isStale = (place: string): boolean =>
+      stamps.has(place) && stampAt(place) !== stamps.get(place);
+    if (outside.some(isStale)) return null;
+    const stale: string[] = [];
     let leftInSlice = SLICE;
-    for (const place of places) {
+    for (const folder of reported ?? folders) {
       if (leftInSlice-- === 0) {
         leftInSlice = SLICE;
         await nextTurn();
       }
-      const stamp = stamps.get(place);
-      if (stamp !== undefined && stampAt(place) !== stamp) return false;
+      if (listingPlaces(workspace, folder).some(isStale)) stale.push(folder);
     }
-    return true;
+    return stale.includes('') || stale.length > STALE_MAX ? null : stale;
+  }
+
+  /** Lists these folders, with all below them, and takes over the rest from the last time. */
+  async #listParts(
+    repository: Repository,
+    wantsClean: boolean,
+    { within, last }: ListedParts,
+  ): Promise<StampedListing> {
+    const isOther = (name: string): boolean =>
+      within.every((folder) => folder !== '' && name !== folder && !name.startsWith(`${folder}/`));
+    const listedAtMs = Date.now();
+    const listing = await this.#listByGit(repository, wantsClean, within);
+    const around = foldersAround([...listing.names]).filter((folder) => !isOther(folder));
+    const folders = new Set([...(last?.folders ?? [])].filter(isOther));
+    const areAll = await addFolders(repository, this.#place.workspace, folders, [
+      ...new Set([...within, ...around]),
+    ]);
+    const names = new Set(last === null ? [] : [...last.listing.names].filter(isOther));
+    for (const name of listing.names) names.add(name);
+    const stamped = areAll ? folders : new Set<string>();
+    return {
+      listing: last === null ? listing : { ...listing, names },
+      ...(await this.#takeStamps(
+        repository,
+        stamped,
+        listedAtMs,
+        last?.stamps ?? new Map(),
+        isOther,
+      )),
+      folders: areAll ? folders : null,
+    };
   }
 
   /**
    * The stamps of the index, of the files with patterns, and of all folders in which git would see
-   * a new file. Null if one changed a moment ago, or there are too many.
+   * a new file. Empty if one changed a moment ago: then it is listed again. `isKept`: folders whose
+   * earlier stamps hold.
    */
   async #takeStamps(
     repository: Repository,
-    names: readonly string[],
+    folders: ReadonlySet<string>,
     listedAtMs: number,
-  ): Promise<Omit<StampedListing, 'listing'> | null> {
+    earlier: ReadonlyMap<string, string>,
+    isKept: (folder: string) => boolean,
+  ): Promise<Pick<StampedListing, 'stamps' | 'outside'>> {
     const { workspace, environment } = this.#place;
-    const folders = await findFolders(repository, workspace, names);
-    if (folders === null) return null;
     const outside = [repository.indexFile, path.join(repository.shared, 'info', 'exclude')];
     const patterns = excludesFile(repository.config, environment);
     if (patterns !== null) outside.push(patterns);
@@ -418,20 +459,21 @@ export class WorkspaceLister {
       above = path.dirname(above);
       outside.push(path.join(above, '.gitignore'));
     }
-    const places = [...outside];
-    for (const folder of folders) places.push(...listingPlaces(workspace, folder));
     const stamps = new Map<string, string>();
+    const take = (place: string, kept?: string): void => {
+      stamps.set(place, kept ?? stampAt(place, listedAtMs - TICK_MS) ?? '');
+    };
+    for (const place of outside) take(place);
     let leftInSlice = SLICE;
-    for (const place of places) {
+    for (const folder of folders) {
       if (leftInSlice-- === 0) {
         leftInSlice = SLICE;
         await nextTurn();
       }
-      const stamp = stampAt(place, listedAtMs - TICK_MS);
-      if (stamp === null) return null;
-      stamps.set(place, stamp);
+      for (const place of listingPlaces(workspace, folder))
+        take(place, isKept(folder) ? earlier.get(place) : undefined);
     }
-    return { stamps, outside, folders };
+    return { stamps, outside };
   }
 
   /** The bytes of blobs of the repository; those that are missing are left out. */
@@ -491,28 +533,31 @@ export class WorkspaceLister {
     return committed;
   }
 
-  async #listByGit(repository: Repository, wantsClean: boolean): Promise<Listing> {
-    const prefix = toName(path.relative(repository.top, this.#place.workspace));
+  async #listByGit(
+    repository: Repository,
+    wantsClean: boolean,
+    within: readonly string[],
+  ): Promise<Listing> {
+    const below = path.relative(repository.top, this.#place.workspace);
+    const prefix = toName(below);
     const inside = (name: string): string | null => nameInside(prefix, name);
-    const scope = [
-      '--',
-      prefix === '' ? '.' : path.relative(repository.top, this.#place.workspace),
-    ];
-    const list = ['ls-files', '-z', '-s', '-v', '--cached', '--others', '--exclude-standard'];
+    const scope = ['--', ...within.map((folder) => path.join(below, showName(folder)))];
+    const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard'];
+    const blobs = wantsClean ? ['-s', '-v'] : [];
     const names = new Set<string>();
     const clean = new Map<string, string>();
-    for (const line of split(await readGit(repository, [...list, ...scope]))) {
-      // "? NAME", or "TAG MODE BLOB STAGE", a tab and the name
-      const tab = line.startsWith('? ') ? 1 : line.indexOf('\t');
-      const name = inside(line.slice(tab + 1));
+    for (const line of split(await readGit(repository, [...list, ...blobs, ...scope]))) {
+      // with blobs: "? NAME", or "TAG MODE BLOB STAGE", a tab and the name
+      const start = !wantsClean ? 0 : line.startsWith('? ') ? 2 : line.indexOf('\t') + 1;
+      const name = inside(line.slice(start));
       if (name === null || name.endsWith('/')) continue;
       names.add(name);
       // other tags: git is told not to look for changes; other modes: no regular file
-      const isPlain = line.startsWith('H 100') && line.endsWith(' 0', tab);
-      if (wantsClean && isPlain) clean.set(name, line.slice('H 100644 '.length, tab - ' 0'.length));
+      if (line.startsWith('H 100') && line.endsWith(' 0\t', start) && wantsClean)
+        clean.set(name, line.slice('H 100644 '.length, start - ' 0\t'.length));
     }
     if (wantsClean) await this.#dropChanged(repository, names, clean, scope);
-    return { names: [...names], clean: wantsClean ? clean : null, limit: null };
+    return { names, clean: wantsClean ? clean : null, limit: null };
   }
 
   /** Drops files whose bytes may not be those of their blob in the index. */
@@ -575,22 +620,23 @@ const stampAt = (place: string, beforeMs = Number.POSITIVE_INFINITY): string | n
 const BARE_FOLDERS_MAX = 2_000;
 
 /**
- * All folders in which git would see a new file, with the workspace itself as ''. Null: there are
- * too many, or a name is no UTF-8.
+ * Adds these folders, and those below in which git would see a new file and that hold nothing that
+ * it lists. The workspace is ''. False: there are too many, or a name is no UTF-8.
  */
-const findFolders = async (
+const addFolders = async (
   repository: Repository,
   workspace: string,
-  names: readonly string[],
-): Promise<ReadonlySet<string> | null> => {
-  const folders = new Set(['', ...foldersAround(names)]);
+  folders: Set<string>,
+  more: readonly string[],
+): Promise<boolean> => {
+  for (const folder of more) folders.add(folder);
   const prefix = path.relative(repository.top, workspace);
   let bare = 0;
-  for (let added = [...folders]; added.length > 0; ) {
+  for (let added = more; added.length > 0; ) {
     const found: string[] = [];
     for (const [at, folder] of added.entries()) {
       if (at % 100 === 99) await nextTurn();
-      if (toName(showName(folder)) !== folder) return null; // no UTF-8
+      if (toName(showName(folder)) !== folder) return false; // no UTF-8
       const entries = readFolderIfThere(placeOf(workspace, folder));
       if (folder !== '' && entries.some(({ name }) => name === '.git')) continue;
       for (const entry of entries) {
@@ -599,19 +645,19 @@ const findFolders = async (
       }
     }
     bare += found.length;
-    if (bare > BARE_FOLDERS_MAX) return null;
-    if (found.length === 0) return folders;
+    if (bare > BARE_FOLDERS_MAX) return false;
+    if (found.length === 0) return true;
     // with ./ before it, git takes no name for a pattern
     const fromTop = (name: string): string => `./${path.join(prefix, showName(name))}`;
     const input = found.map((name) => `${fromTop(name)}\0`).join('');
     const words = ['--no-literal-pathspecs', 'check-ignore', '-z', '--stdin'];
     const { code, output } = await repository.run(words, { ...OPTIONS, input });
-    if (code !== 0 && code !== 1) return null; // 1: none of them
+    if (code !== 0 && code !== 1) return false; // 1: none of them
     const ignored = new Set(output.toString('utf8').split('\0'));
     added = found.filter((name) => !ignored.has(fromTop(name)));
     for (const name of added) folders.add(name);
   }
-  return folders;
+  return true;
 };
 
 /** How git may store files in another form than the working tree has them. */

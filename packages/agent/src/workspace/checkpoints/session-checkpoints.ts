@@ -683,7 +683,7 @@ class SessionCheckpoints implements Checkpoints {
 
   /** Whether it would be known if it had been there at the last scan: git may ignore it. */
   async #isListed(name: string): Promise<boolean> {
-    return this.#listing !== null && (await this.#list()).names.includes(name);
+    return this.#listing !== null && (await this.#list()).names.has(name);
   }
 
   /**
@@ -829,12 +829,12 @@ class SessionCheckpoints implements Checkpoints {
       await this.#load();
       const listing = this.#listing ?? (await this.#lister.list(true));
       if (listing.limit !== null) return paths;
-      const copied = listing.names.filter((name) => !listing.clean?.has(name));
+      const copied = [...listing.names].filter((name) => !listing.clean?.has(name));
       const hasRoom = this.#listing !== null || (await this.#hasRoomFor(copied));
       const { workspace } = this.#place;
       return paths.filter((file) => {
         const name = toName(path.relative(workspace, file));
-        const names = listing.names.filter(
+        const names = [...listing.names].filter(
           (one) => one === name || name === '' || one.startsWith(`${name}/`),
         );
         // a file that git ignores is copied before a command that names it
