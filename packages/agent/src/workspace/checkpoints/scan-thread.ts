@@ -1,7 +1,7 @@
 /**
- * Finds what changed in a large workspace, in a thread of its own, which watches its folders. A
- * look is at what the folders reported; where reports may be missing it is at all files. The thread
- * itself is in scan-thread.cjs.
+ * Finds what changed in a large workspace, in a thread of its own, which watches its folders. The
+ * first look is at each file, once they are watched. A later one is at what the folders reported;
+ * where reports may be missing it is at all files. The thread itself is in scan-thread.cjs.
  *
  * Not reported: writes through a mapping, or by a hard link that lies elsewhere. A whole look finds
  * them.

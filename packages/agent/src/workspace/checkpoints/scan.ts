@@ -8,12 +8,13 @@
  *
  * 1. Git lists the names; it leaves out what it ignores. Without a repository the folders are
  *    walked. Nested repositories and submodules are left alone, and so is `.git`. Git is not asked
- *    again while no folder, no index and no file of patterns has changed.
+ *    again while no folder, no index and no file of patterns has changed, and then only about the
+ *    folders that have.
  * 2. A file counts as unchanged while its size, times, inode and mode stay. One that changed a
  *    moment before the scan is read again by the next one: two writes may have one time.
  */
 
-import { lstatSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { stateFolder } from '../../platform/environment.js';
@@ -675,7 +676,10 @@ const findConversion = (
     files.push(path.join(folder, '.gitattributes'));
   }
   files.push(path.join(shared, 'info', 'attributes'));
-  const texts = files.map((file) => readTextOrEmptySync(file, ATTRIBUTES_BYTES_MAX));
+  // most are not there, and an error costs ten times a look
+  const texts = files
+    .filter((file) => existsSync(file))
+    .map((file) => readTextOrEmptySync(file, ATTRIBUTES_BYTES_MAX));
   if (texts.some((text) => /\b(filter|ident|working-tree-encoding)\b/.test(text))) return 'any';
   const isConverting = config.has('core.autocrlf') || config.has('core.eol');
   return isConverting || texts.some((text) => /\b(text|eol|crlf)\b/.test(text))
