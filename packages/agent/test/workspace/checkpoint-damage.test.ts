@@ -66,7 +66,7 @@ describe('damage to checkpoints', () => {
       const known = new KnownRepository(environment);
       const lister = new WorkspaceLister({ workspace: folder, environment, signal, known });
       const listing = await lister.list(true);
-      assert.deepEqual([listing.names, listing.clean === null], [['own'], false]);
+      assert.deepEqual([[...listing.names], listing.clean === null], [['own'], false]);
     }
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import {
+import fs, {
   chmodSync,
   chownSync,
   existsSync,
@@ -16,6 +16,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
@@ -427,6 +428,42 @@ test('what no folder of a large workspace reports is found at the end of the tur
   write(workspace, 'users', 'first');
   write(workspace, 'filler/1/1.txt', 'first');
   assert.equal(tree(workspace), before);
+});
+
+test('of a large repository only the thread looks at clean files, and nobody reads them', async (t) => {
+  const folder = realpathSync(temporaryFolder(t, 'clean'));
+  const workspace = path.join(folder, 'work');
+  mkdirSync(workspace);
+  git(workspace, 'init', '-q');
+  fill(workspace);
+  git(workspace, 'add', '-A');
+  write(workspace, 'filler/2/mine.txt', 'not in git');
+  await sleep(50); // the stamps of younger files are not relied upon
+  const counts = { lstatSync: 0, openSync: 0 };
+  for (const name of ['lstatSync', 'openSync'] as const) {
+    const real = fs[name];
+    const counting = (place: unknown, ...words: unknown[]): unknown => {
+      if (String(place).endsWith('.txt')) counts[name] += 1;
+      return Reflect.apply(real, fs, [place, ...words]);
+    };
+    Object.assign(fs, { [name]: counting });
+    t.after(() => void Object.assign(fs, { [name]: real }));
+  }
+  syncBuiltinESMExports();
+  t.after(syncBuiltinESMExports);
+  const stateFolder = path.join(folder, 'state');
+  const place = { workspace, sessionId: 'one', stateFolder, environment: process.env };
+  const checkpoints = createCheckpoints(place);
+  t.after(() => checkpoints.close());
+  const call = command('echo more > filler/1/1.txt');
+  await checkpoints.before(call);
+  assert.equal(counts.openSync, 1); // the copy of what git does not hold
+  write(workspace, 'filler/1/1.txt', 'more');
+  const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+  assert.equal(taken?.changes.changed, 1);
+  assert.equal(await checkpoints.sweep('agent'), null);
+  assert.equal(counts.openSync, 2);
+  assert.ok(counts.lstatSync < 20, `${counts.lstatSync} looks`);
 });
 
 for (const target of ['self', 'other', '../outside'])

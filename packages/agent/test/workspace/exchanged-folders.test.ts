@@ -158,7 +158,7 @@ const FACES: readonly Face[] = [
       const { signal } = new AbortController();
       const known = new KnownRepository(environment);
       const lister = new WorkspaceLister({ workspace, environment, signal, known });
-      return (await lister.list(false)).names;
+      return [...(await lister.list(false)).names];
     },
     usual: /d\/x/,
   },

@@ -53,12 +53,12 @@ const begin = (t: TestContext) => {
   git('add', '-f', '.gitignore', 'a');
   git('commit', '-qm', 'one');
   write('a/loose.txt', 'loose');
-  // counts how often git is started
+  // writes down with which words git is started
   const count = path.join(folder, 'count');
   const program = path.join(programs, 'git');
   writeFileSync(
     program,
-    `#!/bin/sh\necho >> '${count}'\nPATH='${process.env.PATH}' exec git "$@"\n`,
+    `#!/bin/sh\necho "$*" >> '${count}'\nPATH='${process.env.PATH}' exec git "$@"\n`,
   );
   chmodSync(program, 0o755);
   writeFileSync(count, '');
@@ -71,7 +71,7 @@ const begin = (t: TestContext) => {
       known: new KnownRepository(environment),
     });
   const place: Place = { workspace, home, git };
-  return { place, open, started: () => readFileSync(count, 'utf8').length };
+  return { place, open, started: () => readFileSync(count, 'utf8').split('\n').slice(0, -1) };
 };
 
 const write =
@@ -120,12 +120,34 @@ for (const [title, change] of chooseRows(CHANGES, ([title]) => title.split(' ')[
     const lister = open();
     await sleep(LATER_MS);
     await namesOf(lister);
-    const before = started();
+    const before = started().length;
     const names = await namesOf(lister);
-    assert.equal(started(), before, 'git was asked though nothing changed');
+    assert.equal(started().length, before, 'git was asked though nothing changed');
     change(place);
     const after = await namesOf(lister);
     assert.deepEqual(after, await namesOf(open()));
     const isSame = JSON.stringify(after) === JSON.stringify(names);
     assert.equal(isSame, title === 'a removed file');
   });
+
+test('only the folders that have changed are listed again, with all below them', async (t) => {
+  const { place, open, started } = begin(t);
+  const lister = open();
+  await sleep(LATER_MS);
+  const names = await namesOf(lister);
+  const before = started().length;
+  write('a/b/new.txt')(place);
+  write('a/b/deep/new.txt')(place);
+  write('logs/.gitignore', '!one.log\n')(place);
+  const more = ['a/b/deep/new.txt', 'a/b/new.txt', 'logs/.gitignore', 'logs/one.log'];
+  assert.deepEqual(await namesOf(lister), [...names, ...more].sort());
+  const listings = started()
+    .slice(before)
+    .filter((words) => words.includes('ls-files'));
+  assert.deepEqual(
+    listings.map((words) => words.split(' -- ')[1]?.split(' ').sort()),
+    [['inner/a/b', 'inner/logs']],
+  );
+  write('top.txt')(place);
+  assert.deepEqual(await namesOf(lister), [...names, ...more, 'top.txt'].sort());
+});

@@ -14,6 +14,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import '../../../../test/own-process.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { StampTable } from '../../src/workspace/checkpoints/known-files.js';
 import { lookAt } from '../../src/workspace/checkpoints/scan.js';
 import { ScanThread, type ThreadLook } from '../../src/workspace/checkpoints/scan-thread.js';
 
@@ -25,10 +26,27 @@ const NAMES = [...FILES, ...FOLDERS.slice(1)].map((name) => Buffer.from(name).to
 /** Stamps of younger files are not relied upon. */
 const YOUNG_MS = 40;
 
-type Place = { readonly workspace: string; readonly outside: string; readonly thread: ScanThread };
+type Place = {
+  readonly workspace: string;
+  readonly outside: string;
+  readonly table: StampTable;
+  readonly thread: ScanThread;
+};
 
-const learn = ({ thread, workspace }: Place, names: readonly string[]): void =>
-  thread.sendKnown(names.map((name) => [name, lookAt(workspace, name)?.stamp ?? null]));
+const send = (
+  { thread, table }: Place,
+  names: readonly string[],
+  folders: readonly string[],
+): void => {
+  for (const name of names) table.add(name);
+  thread.sendNames(table.takeUnsent());
+  thread.sendFolders(folders);
+};
+
+const learn = (place: Place, names: readonly string[]): void => {
+  for (const name of names) place.table.put(name, lookAt(place.workspace, name)?.stamp ?? null);
+  place.thread.sendNames(place.table.takeUnsent());
+};
 
 const look = async ({ thread }: Place, isWhole = false): Promise<ThreadLook> => {
   const seen = await thread.look(isWhole);
@@ -47,9 +65,9 @@ const begin = async (t: TestContext): Promise<Place> => {
   await sleep(YOUNG_MS);
   const thread = new ScanThread(workspace, path.join(folder, 'marks'));
   t.after(() => thread.close());
-  const place = { workspace, outside, thread };
+  const place = { workspace, outside, table: new StampTable(), thread };
   learn(place, NAMES);
-  thread.sendNames(NAMES, FOLDERS);
+  send(place, NAMES, FOLDERS);
   assert.deepEqual(await look(place), { changed: [], reported: null, isWatching: true });
   assert.deepEqual(await look(place), { changed: [], reported: [], isWatching: true });
   return place;
@@ -106,7 +124,7 @@ test('a folder that was replaced is watched anew', async (t) => {
   assert.deepEqual((await look(place)).changed, all);
   await sleep(YOUNG_MS);
   learn(place, all);
-  place.thread.sendNames(NAMES, FOLDERS);
+  send(place, NAMES, FOLDERS);
   assert.deepEqual((await look(place)).changed, []);
   bash(place.workspace, 'echo more >> one/deep/d.txt');
   const seen = await look(place);
@@ -117,7 +135,7 @@ test('what was in a new folder before it was watched is looked at', async (t) =>
   const place = await begin(t);
   bash(place.workspace, 'mkdir new; echo x > new/f.txt');
   assert.deepEqual((await look(place)).reported, ['']);
-  place.thread.sendNames(['new', 'new/f.txt'], [...FOLDERS, 'new']);
+  send(place, ['new', 'new/f.txt'], [...FOLDERS, 'new']);
   const seen = await look(place);
   assert.deepEqual(seen.reported, ['new']);
   assert.ok(seen.changed.includes('new/f.txt'));
@@ -148,7 +166,7 @@ test('a queue of the kernel that may have overflowed is not relied upon', async 
 test('where folders can’t be watched, each look is at everything', async (t) => {
   const place = await begin(t);
   const many = Array.from({ length: 10_001 }, (_, index) => `none/${index}`);
-  place.thread.sendNames([], [...FOLDERS, ...many]);
+  send(place, [], [...FOLDERS, ...many]);
   writeFileSync(path.join(place.outside, 'e.txt'), 'by another link');
   for (const name of ['two/e.txt', 'a.txt']) {
     chmodSync(path.join(place.workspace, name), 0o640);
@@ -164,7 +182,7 @@ test('a link in the place of a folder is not followed', async (t) => {
   bash(place.workspace, 'rm -r two');
   symlinkSync(place.outside, path.join(place.workspace, 'two'));
   assert.ok((await look(place)).changed.includes('two'));
-  place.thread.sendNames(NAMES, FOLDERS);
+  send(place, NAMES, FOLDERS);
   await look(place);
   writeFileSync(path.join(place.outside, 'other.txt'), 'other');
   assert.deepEqual((await look(place)).reported, []);

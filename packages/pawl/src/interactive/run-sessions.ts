@@ -233,8 +233,8 @@ type SessionExit =
   | { readonly kind: 'exit'; readonly exit: number }
   | { readonly kind: 'move'; readonly started: StartedSession };
 
-/** How long a session may take to close. */
-const HARD_END_MS = 2_000;
+/** How long a session may take to close, in ms, and how long after a second Ctrl-C. */
+const CLOSE_MS = { clean: 2_000, hard: 700 };
 
 /** Calls `tick` for each picture of the spinner while it is on. When off it holds no timer. */
 const createTicker = (tick: () => void) => {
@@ -251,7 +251,7 @@ const createTicker = (tick: () => void) => {
 
 type SessionCloser = {
   readonly exited: Promise<SessionExit>;
-  exit(sessionExit: SessionExit): void;
+  exit(sessionExit: SessionExit, how?: keyof typeof CLOSE_MS): void;
 };
 
 /** Closes a session once, within a fixed time even if its tools keep running. */
@@ -263,9 +263,9 @@ const createSessionCloser = (session: UiSession): SessionCloser => {
   return {
     // A session that fails (a full disk) rejects here.
     exited: Promise.race([finished, session.ended.then(() => finished)]),
-    exit(sessionExit) {
+    exit(sessionExit, how = 'clean') {
       const closed = session.close().catch(() => undefined); // `ended` rejects with the same fault
-      void Promise.race([closed, pause(HARD_END_MS, undefined, { ref: false })]).then(() =>
+      void Promise.race([closed, pause(CLOSE_MS[how], undefined, { ref: false })]).then(() =>
         finish?.(sessionExit),
       );
     },
@@ -373,7 +373,10 @@ const createViewHandlers = (
       void commands().then(({ runCommand }) => runCommand(context, command, '')),
     suspend: () => terminal.suspend(),
     end: (how) =>
-      closer.exit({ kind: 'exit', exit: how === 'hard' ? exitCodes.interrupted : exitCodes.done }),
+      closer.exit(
+        { kind: 'exit', exit: how === 'hard' ? exitCodes.interrupted : exitCodes.done },
+        how,
+      ),
   };
 };
 

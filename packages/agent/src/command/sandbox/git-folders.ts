@@ -596,7 +596,14 @@ const FLAG_LENGTH = 0x0fff;
 /** `hashBytes`: length of an object name. */
 type IndexForm = { readonly version: number; readonly hashBytes: number };
 
-type IndexEntry = { readonly name: Buffer; readonly isGitlink: boolean; readonly next: number };
+/** `prefix`: bytes of the name before, which version 4 repeats. `nameAt` to `end`: the rest. */
+type IndexEntry = {
+  readonly isGitlink: boolean;
+  readonly prefix: number;
+  readonly nameAt: number;
+  readonly end: number;
+  readonly next: number;
+};
 
 /** A number of one to several bytes, as version 4 writes it. */
 const readOffset = (
@@ -613,47 +620,53 @@ const readOffset = (
   return { value, next: at };
 };
 
-/** `before`: the name of the previous entry, of which version 4 repeats the beginning. */
-const readEntry = (bytes: Buffer, start: number, form: IndexForm, before: Buffer): IndexEntry => {
+/** `before`: length of the name of the previous entry. */
+const readEntry = (bytes: Buffer, start: number, form: IndexForm, before: number): IndexEntry => {
   const isGitlink = bytes.readUInt32BE(start + 24) >>> 12 === GITLINK_TYPE;
   const flagsAt = start + STATUS_BYTES + form.hashBytes;
   const flags = bytes.readUInt16BE(flagsAt);
   let nameAt = flagsAt + ((flags & FLAG_EXTENDED) === 0 ? 2 : 4);
-  let prefix = Buffer.alloc(0);
+  let prefix = 0;
   if (form.version === 4) {
     const { value, next } = readOffset(bytes, nameAt);
-    prefix = Buffer.from(before.subarray(0, before.length - value));
+    prefix = before - value;
     nameAt = next;
   }
   const length = flags & FLAG_LENGTH;
   const end =
     form.version < 4 && length < FLAG_LENGTH ? nameAt + length : bytes.indexOf(0, nameAt, 'latin1');
-  if (end < nameAt || end > bytes.length) throw new RangeError('an entry without an end');
-  const name = Buffer.concat([prefix, bytes.subarray(nameAt, end)]);
+  if (end < nameAt || end > bytes.length || prefix < 0)
+    throw new RangeError('an entry without an end');
   const next = form.version === 4 ? end + 1 : start + Math.ceil((end - start + 1) / 8) * 8;
-  return { name, isGitlink, next };
+  return { isGitlink, prefix, nameAt, end, next };
 };
 
-const parseIndex = (bytes: Buffer, hashBytes: number): IndexContents => {
-  if (bytes.length < 12 || bytes.toString('latin1', 0, 4) !== 'DIRC') return EMPTY;
+/** The names of an index: of gitlinks, or of all. */
+const parseIndex = (bytes: Buffer, hashBytes: number, which: 'gitlinks' | 'all'): string[] => {
+  const names: string[] = [];
+  if (bytes.length < 12 || bytes.toString('latin1', 0, 4) !== 'DIRC') return names;
   const form = { version: bytes.readUInt32BE(4), hashBytes };
-  if (form.version < 2 || form.version > 4) return EMPTY;
-  const gitlinks: string[] = [];
-  const tracked = new Set<string>();
-  let [at, name] = [12, Buffer.alloc(0)];
+  if (form.version < 2 || form.version > 4) return names;
+  const isPrefixed = form.version === 4;
+  let at = 12;
+  let length = 0;
+  let name = '';
   try {
     for (let count = bytes.readUInt32BE(8); count > 0; count--) {
-      const entry = readEntry(bytes, at, form, name);
-      const text = entry.name.toString('utf8');
-      tracked.add(text);
-      if (entry.isGitlink && gitlinks.length < GITLINKS_MAX) gitlinks.push(text);
-      [at, name] = [entry.next, Buffer.from(entry.name)];
+      const { isGitlink, prefix, nameAt, end, next } = readEntry(bytes, at, form, length);
+      const isWanted = which === 'all' || (isGitlink && names.length < GITLINKS_MAX);
+      // making the texts is what takes long, so only those are made that are needed
+      if (isPrefixed || isWanted)
+        name = name.slice(0, prefix) + bytes.toString('latin1', nameAt, end);
+      if (isWanted) names.push(Buffer.from(name, 'latin1').toString('utf8'));
+      length = prefix + end - nameAt;
+      at = next;
     }
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     // A cut index: git does not read it either.
   }
-  return { gitlinks, isTracked: (place) => tracked.has(place) };
+  return names;
 };
 
 const usesSha256 = (gitFolder: string): boolean =>
@@ -661,7 +674,16 @@ const usesSha256 = (gitFolder: string): boolean =>
 
 const readIndex = (file: string, gitFolder: string): IndexContents => {
   try {
-    return parseIndex(readFileSync(file), usesSha256(gitFolder) ? 32 : 20);
+    const bytes = readFileSync(file);
+    const hashBytes = usesSha256(gitFolder) ? 32 : 20;
+    let tracked: ReadonlySet<string> | null = null;
+    return {
+      gitlinks: parseIndex(bytes, hashBytes, 'gitlinks'),
+      isTracked(place) {
+        tracked ??= new Set(parseIndex(bytes, hashBytes, 'all'));
+        return tracked.has(place);
+      },
+    };
   } catch {
     return EMPTY; // it is gone, or closed to us
   }

@@ -13,7 +13,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isLockedAnywhere } from '../../journal/lock.js';
 import { lockPath } from '../../journal/state-folder.js';
-import type { Known } from './looks.js';
+import type { Known } from './known-files.js';
 import {
   type ChangeOrigin,
   type FileState,

@@ -5,44 +5,16 @@
  */
 
 import { rm } from 'node:fs/promises';
+import type { KnownFiles } from './known-files.js';
 import {
   type FileEntry,
   foldersAround,
-  type KnownContent,
   type Listing,
   lookAt,
   lookAtAll,
   type WorkspaceLister,
 } from './scan.js';
 import type { ScanThread, ThreadLook } from './scan-thread.js';
-
-/** The state of a name at the last look, and where its content is. */
-export type Known = {
-  readonly entry: FileEntry;
-  readonly content: KnownContent;
-  /** It may hold text of the user that no commit has. */
-  readonly isUsers?: true;
-};
-
-/** What is known of each name, and for which names that has changed since two moments. */
-export class KnownFiles extends Map<string, Known> {
-  /** Since it was written for the next process. */
-  readonly unsaved = new Set<string>();
-  /** Since it was sent to the thread; null: there is no thread. */
-  unsent: Set<string> | null = null;
-
-  override set(name: string, known: Known): this {
-    this.unsaved.add(name);
-    this.unsent?.add(name);
-    return super.set(name, known);
-  }
-
-  override delete(name: string): boolean {
-    this.unsaved.add(name);
-    this.unsent?.add(name);
-    return super.delete(name);
-  }
-}
 
 /** `names`: all that may have changed; `entries`: those of them that are there. */
 export type WorkspaceLook = {
@@ -71,15 +43,15 @@ class ListedNames {
 
   constructor(listing: Listing) {
     this.listing = listing;
-    this.files = new Set(listing.names);
-    this.folders = new Set(foldersAround(listing.names));
+    this.files = listing.names;
+    this.folders = new Set(foldersAround([...listing.names]));
   }
 
   /** Whether the names are the same. */
   isFor(listing: Listing): boolean {
     const { names } = listing;
     if (listing === this.listing) return true;
-    return names.length === this.files.size && names.every((name) => this.files.has(name));
+    return names.size === this.files.size && [...names].every((name) => this.files.has(name));
   }
 }
 
@@ -97,8 +69,6 @@ export class WorkspaceLooks {
   /** Folders that reported something since git's list was last known to hold; null: any. */
   #reported: Set<string> | null = null;
   #isWatching = false;
-  /** The first look of the thread, at everything. It runs while the first command does. */
-  #first: Promise<void> = Promise.resolve();
 
   /** `marks`: a folder in which the thread makes files. */
   constructor(workspace: string, marks: string, sources: Sources) {
@@ -109,7 +79,7 @@ export class WorkspaceLooks {
 
   /** Whether a look costs no more than what changed. */
   areQuick({ names }: Listing): boolean {
-    return names.length <= SMALL_FILES_MAX || this.areByReport;
+    return names.size <= SMALL_FILES_MAX || this.areByReport;
   }
 
   /** Whether looks rely on what folders report. */
@@ -117,35 +87,62 @@ export class WorkspaceLooks {
     return this.#thread !== null && this.#isWatching;
   }
 
-  /** After the first scan: the folders of a large workspace are watched from now on. */
-  async begin(listing: Listing): Promise<void> {
-    if (listing.names.length <= SMALL_FILES_MAX || this.#hasFailed) return;
-    const thread = await this.#start();
-    if (thread === null) return;
-    this.#sendNames(thread, listing);
-    this.#first = thread.look(true).then((found) => {
-      if (found !== null) this.#note(found);
-    });
+  /**
+   * The first scan. Files that equal their blob and have not changed since `listedAtMs` become
+   * known, in a large workspace; returns all else that is there. `except`: names that it is to
+   * return in any case.
+   */
+  async scan(
+    listing: Listing,
+    listedAtMs: number,
+    except: ReadonlySet<string>,
+  ): Promise<ReadonlyMap<string, FileEntry>> {
+    const { clean } = listing;
+    const names = [...listing.names];
+    const isLarge = names.length > SMALL_FILES_MAX && clean !== null && !this.#hasFailed;
+    const thread = isLarge ? await this.#start() : null;
+    if (thread === null || clean === null) return lookAtAll(this.#workspace, names);
+    const { known, lister } = this.#sources;
+    const folders = foldersAround(names);
+    thread.sendFolders(lister.folders ?? ['', ...folders]);
+    for (const name of clean.keys()) if (!known.has(name)) known.table.add(name);
+    thread.sendNames(known.table.takeUnsent());
+    const found = await thread.scan();
+    if (found === null) return lookAtAll(this.#workspace, names);
+    this.#note(found);
+    const unchanged = new Map<string, string>();
+    const others: string[] = [];
+    for (const name of names) {
+      const blob = except.has(name) ? undefined : clean.get(name);
+      const changedAtMs = blob === undefined ? 0 : known.table.changedAtMs(name);
+      if (blob !== undefined && changedAtMs > 0 && changedAtMs < listedAtMs)
+        unchanged.set(name, blob);
+      else {
+        others.push(name);
+        if (!known.has(name)) known.table.put(name, null);
+      }
+    }
+    known.setClean(unchanged);
+    return lookAtAll(this.#workspace, others, folders);
   }
 
   /** `last`: the names at the last look. `isWhole`: also at what has reported nothing. */
   async look(last: Listing | null, isWhole: boolean): Promise<WorkspaceLook> {
-    const isLarge = last !== null && last.names.length > SMALL_FILES_MAX && !this.#hasFailed;
+    const isLarge = last !== null && last.names.size > SMALL_FILES_MAX && !this.#hasFailed;
     const thread = isLarge ? (this.#thread ?? (await this.#start())) : null;
     const look = thread === null ? null : await this.#lookBy(thread, isWhole);
     if (look !== null) return look;
     const { known, named, lister } = this.#sources;
     const listing = await lister.list(false); // not which files equal git's blobs
     const entries = await lookAtAll(this.#workspace, [...listing.names, ...named]);
-    return { listing, entries, names: [...new Set([...known.keys(), ...entries.keys()])] };
+    return { listing, entries, names: [...new Set([...known.names(), ...entries.keys()])] };
   }
 
   /** The names that reports say differ from what is known; null: there are no reports. */
   async reported(): Promise<readonly string[] | null> {
     const thread = this.#thread;
-    await this.#first;
     if (thread === null || !this.#isWatching) return null;
-    this.#sendKnown(thread);
+    thread.sendNames(this.#sources.known.table.takeUnsent());
     const look = await thread.look(false);
     if (look === null) return null; // the next look closes it
     this.#note(look);
@@ -153,11 +150,9 @@ export class WorkspaceLooks {
   }
 
   async #start(): Promise<ScanThread | null> {
-    const { known } = this.#sources;
     try {
       const { ScanThread } = await import('./scan-thread.js');
       this.#thread = new ScanThread(this.#workspace, this.#marks);
-      known.unsent = new Set(known.keys());
     } catch {
       this.#hasFailed = true; // no thread can be started: looks are at everything
     }
@@ -166,10 +161,9 @@ export class WorkspaceLooks {
 
   /** A look with the thread's help. Null: it can't help, so everything has to be looked at. */
   async #lookBy(thread: ScanThread, isWhole: boolean): Promise<WorkspaceLook | null> {
-    const { lister } = this.#sources;
-    await this.#first;
+    const { known, lister } = this.#sources;
     for (let time = 0; time < LISTINGS_MAX; time++) {
-      this.#sendKnown(thread);
+      thread.sendNames(known.table.takeUnsent());
       const found = await thread.look(isWhole && time === 0);
       if (found === null) {
         await this.close();
@@ -191,23 +185,15 @@ export class WorkspaceLooks {
     else for (const folder of reported) this.#reported?.add(folder);
   }
 
-  /** Sends what has become known. */
-  #sendKnown(thread: ScanThread): void {
-    const { known } = this.#sources;
-    thread.sendKnown(
-      [...(known.unsent ?? [])].map((name) => [name, known.get(name)?.entry.stamp ?? null]),
-    );
-    known.unsent = new Set();
-  }
-
   /** Sends the names to look at and the folders to watch. */
   #sendNames(thread: ScanThread, listing: Listing): void {
-    const { named, lister } = this.#sources;
-    this.#sendKnown(thread);
+    const { known, named, lister } = this.#sources;
     const listed = new ListedNames(listing);
     this.#listed = listed;
-    const folders = lister.folders ?? ['', ...listed.folders];
-    thread.sendNames([...listed.files, ...listed.folders, ...named], [...folders]);
+    for (const names of [listed.files, listed.folders, named])
+      for (const name of names) if (!known.has(name)) known.table.add(name);
+    thread.sendNames(known.table.takeUnsent());
+    thread.sendFolders(lister.folders ?? ['', ...listed.folders]);
   }
 
   /** Looks at the names that the thread has found, if a whole look would include them. */
@@ -230,7 +216,6 @@ export class WorkspaceLooks {
     const thread = this.#thread;
     this.#thread = null;
     this.#hasFailed = true;
-    this.#sources.known.unsent = null;
     if (thread === null) return;
     await thread.close();
     await rm(this.#marks, { recursive: true, force: true });

@@ -30,11 +30,13 @@ const FILE_SYSTEMS = new Set([
   0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630, 0x2fc12fc1, 0xf2f52010, 0xca451a4e,
 ]);
 
-/**
- * Names to look at, with the stamp that is known of each; null: none. @type {Map<string, string |
- * null>}
- */
-const stamps = new Map();
+/** Names to look at, in the order of their rows. @type {string[]} */
+const names = [];
+/** The row of each name. @type {Map<string, number>} */
+const rows = new Map();
+/** The rows: mtimeMs, ctimeMs, ino, size, mode of each name. Mode 0: no such file. */
+let numbers = new Float64Array(0);
+const ROW = 5;
 /** Names that may differ from what is known. @type {Set<string>} */
 const suspects = new Set();
 /** Folders with an event since the last answer. @type {Set<string>} */
@@ -67,9 +69,18 @@ const toPlace = (name) => {
 /** @param {string} name */
 const lookAt = (name) => {
   try {
-    return fs.lstatSync(toPlace(name), { bigint: true, throwIfNoEntry: false });
+    return fs.lstatSync(toPlace(name), { throwIfNoEntry: false });
   } catch {
     return null; // closed, or a file stands where a folder was
+  }
+};
+
+/** Exact, unlike a number. @param {string} name @param {'dev' | 'ino'} which */
+const identity = (name, which) => {
+  try {
+    return fs.lstatSync(toPlace(name), { bigint: true, throwIfNoEntry: false })?.[which];
+  } catch {
+    return undefined;
   }
 };
 
@@ -110,18 +121,18 @@ const note = (folder, name) => {
 
 /** @param {string} folder */
 const watch = (folder) => {
-  const status = lookAt(folder);
-  if (!status?.isDirectory()) {
+  const inode = identity(folder, 'ino');
+  if (inode === undefined || !lookAt(folder)?.isDirectory()) {
     gone.add(folder); // git's next list of names shows it, too
     return;
   }
   // another file system: it may report nothing
-  if (status.dev !== fs.lstatSync(workspace, { bigint: true }).dev) return stopWatching();
+  if (identity(folder, 'dev') !== identity('', 'dev')) return stopWatching();
   try {
     const options = /** @type {const} */ ({ persistent: false, encoding: 'latin1' });
     const watcher = fs.watch(toPlace(folder), options, (_, name) => note(folder, name));
     watcher.on('error', stopWatching);
-    watched.set(folder, { inode: status.ino, watcher });
+    watched.set(folder, { inode, watcher });
     reported.add(folder);
     suspects.add(folder);
   } catch (error) {
@@ -133,7 +144,7 @@ const watch = (folder) => {
 /** Whether another folder lies there than the watched one. @param {string} folder */
 const isReplaced = (folder) => {
   const known = watched.get(folder);
-  return known !== undefined && lookAt(folder)?.ino !== known.inode;
+  return known !== undefined && identity(folder, 'ino') !== known.inode;
 };
 
 /** Folders that were moved, removed or made anew; what is in them has reported nothing. */
@@ -161,7 +172,7 @@ const watchMore = (folders) => {
     added.add(folder);
   }
   if (added.size === 0) return;
-  for (const name of stamps.keys())
+  for (const name of names)
     if (added.has(name.slice(0, Math.max(0, name.lastIndexOf('/'))))) suspects.add(name);
 };
 
@@ -197,13 +208,31 @@ const drain = () =>
 
 /** Whether a file is not as it is known. @param {string} name */
 const differs = (name) => {
-  const known = stamps.get(name);
-  if (known === undefined) return false;
+  const row = rows.get(name);
+  if (row === undefined) return false;
+  const at = row * ROW;
   const status = lookAt(name);
-  if (status === null || known === '') return true;
-  if (status === undefined) return known !== null;
-  const { mtimeNs, ctimeNs, ino, size, mode } = status;
-  return `${mtimeNs} ${ctimeNs} ${ino} ${size} ${mode}` !== known;
+  if (status === null) return true;
+  if (status === undefined) return numbers[at + 4] !== 0;
+  const { mtimeMs, ctimeMs, ino, size, mode } = status;
+  return (
+    numbers[at] !== mtimeMs ||
+    numbers[at + 1] !== ctimeMs ||
+    numbers[at + 2] !== ino ||
+    numbers[at + 3] !== size ||
+    numbers[at + 4] !== mode
+  );
+};
+
+/** Fills the rows of which nothing is known, with regular files. */
+const fillRows = () => {
+  for (const [row, name] of names.entries()) {
+    const at = row * ROW;
+    const status = numbers[at + 4] === 0 ? lookAt(name) : null;
+    if (!status?.isFile()) continue;
+    const { mtimeMs, ctimeMs, ino, size, mode } = status;
+    numbers.set([mtimeMs, ctimeMs, ino, size, mode], at);
+  }
 };
 
 /** @param {boolean} isWhole */
@@ -214,7 +243,7 @@ const look = async (isWhole) => {
   if (reported.size > 0) watchReturned();
   const isAll = isWhole || isUnsure;
   const folders = isAll ? null : [...reported];
-  if (isAll) for (const name of stamps.keys()) suspects.add(name);
+  if (isAll) for (const name of names) suspects.add(name);
   reported.clear();
   events = 0;
   // without a watch the next look is at all names too
@@ -232,24 +261,22 @@ let queue = Promise.resolve();
 parentPort?.on('message', (/** @type {import('./scan-thread.js').ToScanThread} */ message) => {
   queue = queue.then(async () => {
     switch (message.type) {
-      case 'stamps': {
-        const texts = message.stamps.split('\0');
-        for (const [index, name] of message.names.split('\0').entries()) {
-          const stamp = texts[index] ?? '';
-          if (stamp === '' || !stamps.has(name)) suspects.add(name);
-          stamps.set(name, stamp === 'none' ? null : stamp);
-        }
-        break;
-      }
       case 'names':
-        for (const name of message.names.split('\0'))
-          if (!stamps.has(name)) {
-            stamps.set(name, null);
-            suspects.add(name);
-          }
+        if (message.memory !== null) numbers = new Float64Array(message.memory);
+        for (const name of message.names === '' ? [] : message.names.split('\0')) {
+          if (!rows.has(name)) rows.set(name, names.push(name) - 1);
+          suspects.add(name);
+        }
         break;
       case 'folders':
         watchMore(message.folders.split('\0'));
+        break;
+      case 'scan':
+        // what changes from now on is reported, if the folders are watched
+        suspects.clear();
+        isUnsure = false;
+        fillRows();
+        parentPort?.postMessage(await look(false));
         break;
       case 'look':
         parentPort?.postMessage(await look(message.isWhole));

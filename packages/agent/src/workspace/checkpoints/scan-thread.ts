@@ -1,7 +1,7 @@
 /**
- * Finds what changed in a large workspace, in a thread of its own, which watches its folders. A
- * look is at what the folders reported; where reports may be missing it is at all files. The thread
- * itself is in scan-thread.cjs.
+ * Finds what changed in a large workspace, in a thread of its own, which watches its folders. The
+ * first look is at each file, once they are watched. A later one is at what the folders reported;
+ * where reports may be missing it is at all files. The thread itself is in scan-thread.cjs.
  *
  * Not reported: writes through a mapping, or by a hard link that lies elsewhere. A whole look finds
  * them.
@@ -9,14 +9,18 @@
 
 import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
+import type { UnsentRows } from './known-files.js';
 
 export type ToScanThread =
-  /** Names and the known stamp of each, joined by NUL. 'none': no such file; '': look again. */
-  | { readonly type: 'stamps'; readonly names: string; readonly stamps: string }
-  /** Names to look at, as bytes in latin1, joined by NUL. */
-  | { readonly type: 'names'; readonly names: string }
+  /**
+   * Names to look at, as bytes in latin1, joined by NUL: new ones, whose rows follow those before,
+   * and such as are to be read again. `memory`: the rows (known-files.ts), if it is another one.
+   */
+  | { readonly type: 'names'; readonly names: string; readonly memory: SharedArrayBuffer | null }
   /** Folders to watch, joined by NUL; '' is the workspace. */
   | { readonly type: 'folders'; readonly folders: string }
+  /** Fills the rows of which nothing is known. */
+  | { readonly type: 'scan' }
   | { readonly type: 'look'; readonly isWhole: boolean };
 
 /**
@@ -64,28 +68,34 @@ export class ScanThread {
     this.#worker?.postMessage(message);
   }
 
-  /** Sends the stamps of names; null: there is no such file. */
-  sendKnown(known: readonly (readonly [name: string, stamp: string | null])[]): void {
-    if (known.length === 0) return;
-    const names = known.map(([name]) => name).join('\0');
-    this.#post({ type: 'stamps', names, stamps: known.map(([, one]) => one ?? 'none').join('\0') });
+  sendNames({ names, memory }: UnsentRows): void {
+    if (names.length > 0 || memory !== null)
+      this.#post({ type: 'names', names: names.join('\0'), memory });
   }
 
-  /** Sends more names to look at, and all folders to watch. */
-  sendNames(names: readonly string[], folders: readonly string[]): void {
-    if (names.length > 0) this.#post({ type: 'names', names: names.join('\0') });
-    this.#post({ type: 'folders', folders: folders.join('\0') });
+  /** Sends all folders to watch. */
+  sendFolders(folders: Iterable<string>): void {
+    this.#post({ type: 'folders', folders: [...folders].join('\0') });
+  }
+
+  /** The first look: fills the rows of names of which nothing is known. Null: the thread has ended. */
+  scan(): Promise<ThreadLook | null> {
+    return this.#ask({ type: 'scan' });
   }
 
   /**
    * Names that differ from what is known of them. Null: the thread has ended. One look at a time.
    */
   look(isWhole: boolean): Promise<ThreadLook | null> {
+    return this.#ask({ type: 'look', isWhole });
+  }
+
+  #ask(message: ToScanThread): Promise<ThreadLook | null> {
     if (this.#worker === null) return Promise.resolve(null);
     this.#worker.ref(); // the process must not end while a look is awaited
     return new Promise<ThreadLook | null>((resolve) => {
       this.#answer = resolve;
-      this.#post({ type: 'look', isWhole });
+      this.#post(message);
     }).finally(() => this.#worker?.unref());
   }
 

@@ -8,12 +8,13 @@
  *
  * 1. Git lists the names; it leaves out what it ignores. Without a repository the folders are
  *    walked. Nested repositories and submodules are left alone, and so is `.git`. Git is not asked
- *    again while no folder, no index and no file of patterns has changed.
+ *    again while no folder, no index and no file of patterns has changed, and then only about the
+ *    folders that have.
  * 2. A file counts as unchanged while its size, times, inode and mode stay. One that changed a
  *    moment before the scan is read again by the next one: two writes may have one time.
  */
 
-import { type BigIntStats, lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { stateFolder } from '../../platform/environment.js';
@@ -55,7 +56,7 @@ export type FileEntry = {
 
 /** The names of all files and links that git knows or could add. */
 export type Listing = {
-  readonly names: readonly string[];
+  readonly names: ReadonlySet<string>;
   /** Files that equal their blob of the index, with the blob; null: not asked, or no repository. */
   readonly clean: ReadonlyMap<string, string> | null;
   /** Why some files are not in `names`; null: all are. */
@@ -75,23 +76,14 @@ export const lookAt = (workspace: string, name: string): FileEntry | null =>
 /** Like `lookAt`, for a name whose folders are known to be folders. */
 const lookInFolder = (workspace: string, name: string): FileEntry | null => {
   const place = quickPlace(workspace, name);
-  let status: BigIntStats | undefined;
+  let status: Stats | undefined;
   try {
-    status = lstatSync(place, { bigint: true, throwIfNoEntry: false });
+    status = lstatSync(place, { throwIfNoEntry: false });
   } catch {
     return null; // a file stands where a folder was, or it can't be reached: see `whyUnknown`
   }
   if (status === undefined) return null;
-  const { mtimeNs, ctimeNs, ino, size, mode } = status;
-  const changedAtMs = Number(ctimeNs / 1_000_000n);
-  const isYoung = changedAtMs > Date.now() - TICK_MS;
-  const common = {
-    mode: Number(mode) & 0o7777,
-    bytes: Number(size),
-    stamp: isYoung ? '' : `${mtimeNs} ${ctimeNs} ${ino} ${size} ${mode}`,
-    changedAtMs,
-    inode: `${ino}`,
-  };
+  const common = describeFile(status);
   if (status.isFile()) return { kind: 'file', ...common };
   if (status.isDirectory()) return { kind: 'folder', ...common };
   if (!status.isSymbolicLink()) return null;
@@ -101,6 +93,24 @@ const lookInFolder = (workspace: string, name: string): FileEntry | null => {
     return null; // removed meanwhile
   }
 };
+
+type FileNumbers = Pick<Stats, 'mtimeMs' | 'ctimeMs' | 'ino' | 'size' | 'mode'>;
+
+/** What the numbers of a file say. */
+export const describeFile = (numbers: FileNumbers) => ({
+  mode: numbers.mode & 0o7777,
+  bytes: numbers.size,
+  stamp: numbers.ctimeMs > Date.now() - TICK_MS ? '' : stampOf(numbers),
+  changedAtMs: Math.floor(numbers.ctimeMs),
+  inode: `${numbers.ino}`,
+});
+
+/**
+ * Differs once a file has changed, if it had not changed for `TICK_MS` when the stamp was taken.
+ * Times are exact to a quarter of a microsecond: exact numbers cost as much again as the look.
+ */
+const stampOf = ({ mtimeMs, ctimeMs, ino, size, mode }: FileNumbers): string =>
+  `${mtimeMs} ${ctimeMs} ${ino} ${size} ${mode}`;
 
 const readTarget = (workspace: string, name: string): string => {
   const [folder, base] = splitName(name);
@@ -171,15 +181,16 @@ export const foldersAround = (names: readonly string[]): readonly string[] => {
   return [...folders].sort();
 };
 
-/** Looks at all names and their folders, a slice at a time, so that nothing else has to wait. */
+/** Looks at all names and the folders around them, a slice at a time, so that nothing else waits. */
 export const lookAtAll = async (
   workspace: string,
   names: readonly string[],
+  folders = foldersAround(names),
 ): Promise<Map<string, FileEntry>> => {
   const entries = new Map<string, FileEntry>();
   let leftInSlice = SLICE;
   // first the folders, of which only folders count, then the names, of which all else counts
-  for (const list of [foldersAround(names), names])
+  for (const list of [folders, names])
     for (const name of list) {
       if (leftInSlice-- === 0) {
         leftInSlice = SLICE;
@@ -224,7 +235,7 @@ export const unlistedAt = (
       else areAll = false;
       continue;
     }
-    const inside = readHeldFolder(workspace, name).map((one) => one.name.toString('latin1'));
+    const inside = readHeldFolder(workspace, name).map(({ name }) => name);
     const fits = open.length + inside.length <= NAMED_ENTRIES_MAX;
     if (!fits || (name !== '' && inside.includes('.git'))) areAll = false;
     else
@@ -247,20 +258,21 @@ const walk = ({ workspace, environment }: GitPlace): Listing => {
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     const prefix = folder === '' ? '' : `${folder}/`;
     const found = readHeldFolder(workspace, folder);
-    if (folder !== '' && found.some(({ name }) => name.toString() === '.git')) continue;
+    if (folder !== '' && found.some(({ name }) => name === '.git')) continue;
     for (const one of found) {
-      const name = `${prefix}${one.name.toString('latin1')}`;
+      const name = `${prefix}${one.name}`;
       if (name === '.git' || name === inWorkspace) continue;
       if (one.isDirectory()) folders.push(name);
       else if (one.isFile() || one.isSymbolicLink()) names.push(name);
-      if (names.length > FILES_MAX_WITHOUT_GIT) return { names: [], clean: null, limit: TOO_MANY };
+      if (names.length > FILES_MAX_WITHOUT_GIT)
+        return { names: new Set(), clean: null, limit: TOO_MANY };
     }
   }
-  return { names, clean: null, limit: null };
+  return { names: new Set(names), clean: null, limit: null };
 };
 
 const readFolder = (place: Buffer) =>
-  readdirSync(place, { withFileTypes: true, encoding: 'buffer' });
+  readdirSync(place, { withFileTypes: true, encoding: 'latin1' });
 
 /** Nothing if it was removed or exchanged, or is closed to us, so to commands as well. */
 const readHeldFolder = (workspace: string, folder: string): ReturnType<typeof readFolder> => {
@@ -323,9 +335,16 @@ type StampedListing = {
   readonly stamps: ReadonlyMap<string, string>;
   /** Places of `stamps` that are in no folder of the workspace. */
   readonly outside: readonly string[];
-  /** All folders in which git would see a new file. */
-  readonly folders: ReadonlySet<string>;
+  /** All folders in which git would see a new file; null: too many. */
+  readonly folders: ReadonlySet<string> | null;
 };
+
+/** Folders to list, and the listing that holds for all others; null: `within` is everything. */
+type ListedParts = { readonly within: readonly string[]; readonly last: StampedListing | null };
+
+const EVERYTHING: ListedParts = { within: [''], last: null };
+/** If more folders have changed, everything is listed. */
+const STALE_MAX = 20;
 
 type KnownPlace = GitPlace & { readonly known: KnownRepository };
 
@@ -346,61 +365,94 @@ export class WorkspaceLister {
 
   /**
    * `wantsClean`: also which files equal their blob. `reported`: the only folders in which
-   * something may have changed; null: in any.
+   * something may have changed; null: in any. Git lists only the folders that have changed.
    */
   async list(wantsClean: boolean, reported: Iterable<string> | null = null): Promise<Listing> {
-    if (!wantsClean && (await this.#isUnchanged(reported)) && this.#last !== null)
-      return this.#last.listing;
+    const last = wantsClean ? null : this.#last;
+    const stale = last === null ? null : await this.#staleFolders(last, reported);
+    if (last !== null && stale?.length === 0) return last.listing;
     this.#last = null;
     try {
-      const listedAtMs = Date.now();
       const listed = await useRepository(this.#place, async (repository) => {
-        const listing = await this.#listByGit(repository, wantsClean);
-        const stamped = await this.#takeStamps(repository, listing.names, listedAtMs);
-        this.#last = stamped === null ? null : { listing, ...stamped };
-        return listing;
+        const parts = stale === null || last === null ? EVERYTHING : { within: stale, last };
+        this.#last = await this.#listParts(repository, wantsClean, parts);
+        return this.#last;
       });
-      return listed ?? walk(this.#place);
+      if (listed?.folders === null) this.#last = null;
+      return listed?.listing ?? walk(this.#place);
     } catch (error) {
       if (error instanceof ProgramFailure) return walk(this.#place);
       throw error;
     }
   }
 
-  /** Whether git would list the same names as the last time. */
-  async #isUnchanged(reported: Iterable<string> | null): Promise<boolean> {
+  /** Folders in which git may list other names than the last time; null: perhaps in all. */
+  async #staleFolders(
+    { stamps, outside, folders }: StampedListing,
+    reported: Iterable<string> | null,
+  ): Promise<readonly string[] | null> {
     const { workspace, known } = this.#place;
-    const folder = repositoryFolders(workspace).top;
-    if (this.#last === null || folder === null || known.cached(folder) === null) return false;
-    const { stamps, outside } = this.#last;
-    const places =
-      reported === null
-        ? stamps.keys()
-        : [...outside, ...[...reported].flatMap((one) => listingPlaces(workspace, one))];
+    const top = repositoryFolders(workspace).top;
+    if (folders === null || top === null || known.cached(top) === null) return null;
+    const isStale = (place: string): boolean =>
+      stamps.has(place) && stampAt(place) !== stamps.get(place);
+    if (outside.some(isStale)) return null;
+    const stale: string[] = [];
     let leftInSlice = SLICE;
-    for (const place of places) {
+    for (const folder of reported ?? folders) {
       if (leftInSlice-- === 0) {
         leftInSlice = SLICE;
         await nextTurn();
       }
-      const stamp = stamps.get(place);
-      if (stamp !== undefined && stampAt(place) !== stamp) return false;
+      if (listingPlaces(workspace, folder).some(isStale)) stale.push(folder);
     }
-    return true;
+    return stale.includes('') || stale.length > STALE_MAX ? null : stale;
+  }
+
+  /** Lists these folders, with all below them, and takes over the rest from the last time. */
+  async #listParts(
+    repository: Repository,
+    wantsClean: boolean,
+    { within, last }: ListedParts,
+  ): Promise<StampedListing> {
+    const isOther = (name: string): boolean =>
+      within.every((folder) => folder !== '' && name !== folder && !name.startsWith(`${folder}/`));
+    const listedAtMs = Date.now();
+    const listing = await this.#listByGit(repository, wantsClean, within);
+    const around = foldersAround([...listing.names]).filter((folder) => !isOther(folder));
+    const folders = new Set([...(last?.folders ?? [])].filter(isOther));
+    const areAll = await addFolders(repository, this.#place.workspace, folders, [
+      ...new Set([...within, ...around]),
+    ]);
+    const names = new Set(last === null ? [] : [...last.listing.names].filter(isOther));
+    for (const name of listing.names) names.add(name);
+    const stamped = areAll ? folders : new Set<string>();
+    return {
+      listing: last === null ? listing : { ...listing, names },
+      ...(await this.#takeStamps(
+        repository,
+        stamped,
+        listedAtMs,
+        last?.stamps ?? new Map(),
+        isOther,
+      )),
+      folders: areAll ? folders : null,
+    };
   }
 
   /**
    * The stamps of the index, of the files with patterns, and of all folders in which git would see
-   * a new file. Null if one changed a moment ago, or there are too many.
+   * a new file. Empty if one changed a moment ago: then it is listed again. `isKept`: folders whose
+   * earlier stamps hold.
    */
   async #takeStamps(
     repository: Repository,
-    names: readonly string[],
+    folders: ReadonlySet<string>,
     listedAtMs: number,
-  ): Promise<Omit<StampedListing, 'listing'> | null> {
+    earlier: ReadonlyMap<string, string>,
+    isKept: (folder: string) => boolean,
+  ): Promise<Pick<StampedListing, 'stamps' | 'outside'>> {
     const { workspace, environment } = this.#place;
-    const folders = await findFolders(repository, workspace, names);
-    if (folders === null) return null;
     const outside = [repository.indexFile, path.join(repository.shared, 'info', 'exclude')];
     const patterns = excludesFile(repository.config, environment);
     if (patterns !== null) outside.push(patterns);
@@ -408,20 +460,21 @@ export class WorkspaceLister {
       above = path.dirname(above);
       outside.push(path.join(above, '.gitignore'));
     }
-    const places = [...outside];
-    for (const folder of folders) places.push(...listingPlaces(workspace, folder));
     const stamps = new Map<string, string>();
+    const take = (place: string, kept?: string): void => {
+      stamps.set(place, kept ?? stampAt(place, listedAtMs - TICK_MS) ?? '');
+    };
+    for (const place of outside) take(place);
     let leftInSlice = SLICE;
-    for (const place of places) {
+    for (const folder of folders) {
       if (leftInSlice-- === 0) {
         leftInSlice = SLICE;
         await nextTurn();
       }
-      const stamp = stampAt(place, listedAtMs - TICK_MS);
-      if (stamp === null) return null;
-      stamps.set(place, stamp);
+      for (const place of listingPlaces(workspace, folder))
+        take(place, isKept(folder) ? earlier.get(place) : undefined);
     }
-    return { stamps, outside, folders };
+    return { stamps, outside };
   }
 
   /** The bytes of blobs of the repository; those that are missing are left out. */
@@ -481,50 +534,51 @@ export class WorkspaceLister {
     return committed;
   }
 
-  async #listByGit(repository: Repository, wantsClean: boolean): Promise<Listing> {
-    const prefix = toName(path.relative(repository.top, this.#place.workspace));
+  async #listByGit(
+    repository: Repository,
+    wantsClean: boolean,
+    within: readonly string[],
+  ): Promise<Listing> {
+    const below = path.relative(repository.top, this.#place.workspace);
+    const prefix = toName(below);
     const inside = (name: string): string | null => nameInside(prefix, name);
-    const scope = [
-      '--',
-      prefix === '' ? '.' : path.relative(repository.top, this.#place.workspace),
-    ];
-    const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', ...scope];
+    const scope = ['--', ...within.map((folder) => path.join(below, showName(folder)))];
+    const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard'];
+    const blobs = wantsClean ? ['-s', '-v'] : [];
     const names = new Set<string>();
-    for (const listed of split(await readGit(repository, list))) {
-      const name = inside(listed);
-      if (name !== null && !name.endsWith('/')) names.add(name);
+    const clean = new Map<string, string>();
+    for (const line of split(await readGit(repository, [...list, ...blobs, ...scope]))) {
+      // with blobs: "? NAME", or "TAG MODE BLOB STAGE", a tab and the name
+      const start = !wantsClean ? 0 : line.startsWith('? ') ? 2 : line.indexOf('\t') + 1;
+      const name = inside(line.slice(start));
+      if (name === null || name.endsWith('/')) continue;
+      names.add(name);
+      // other tags: git is told not to look for changes; other modes: no regular file
+      if (line.startsWith('H 100') && line.endsWith(' 0\t', start) && wantsClean)
+        clean.set(name, line.slice('H 100644 '.length, start - ' 0\t'.length));
     }
-    const clean = wantsClean ? await this.#listClean(repository, names, scope, inside) : null;
-    return { names: [...names], clean, limit: null };
+    if (wantsClean) await this.#dropChanged(repository, names, clean, scope);
+    return { names, clean: wantsClean ? clean : null, limit: null };
   }
 
-  /** Files whose bytes are those of their blob in the index. */
-  async #listClean(
+  /** Drops files whose bytes may not be those of their blob in the index. */
+  async #dropChanged(
     repository: Repository,
     names: ReadonlySet<string>,
+    clean: Map<string, string>,
     scope: readonly string[],
-    inside: (name: string) => string | null,
-  ): Promise<ReadonlyMap<string, string>> {
+  ): Promise<void> {
     const conversion = findConversion(repository, this.#place, names);
     // git's blobs may then hold other bytes than clean files
-    if (conversion === 'any') return new Map();
-    const clean = new Map<string, string>();
-    const staged = await readGit(repository, ['ls-files', '-z', '-s', '-v', ...scope]);
-    for (const line of split(staged)) {
-      const parts = /^(\S) (\d{6}) ([0-9a-f]+) 0\t([\s\S]+)$/.exec(line);
-      const [, tag = '', mode = '', blob = '', listed = ''] = parts ?? [];
-      const name = inside(listed);
-      // other tags: git is told not to look for changes; other modes: no regular file
-      if (name !== null && tag === 'H' && mode.startsWith('100')) clean.set(name, blob);
-    }
+    if (conversion === 'any') return clean.clear();
+    const prefix = toName(path.relative(repository.top, this.#place.workspace));
     const words = ['status', '--porcelain=v1', '-z', '--no-renames', '--untracked-files=no'];
     for (const line of split(await readGit(repository, [...words, ...scope]))) {
-      const name = inside(line.slice(3));
+      const name = nameInside(prefix, line.slice(3));
       // the second letter: how the file differs from the index
       if (name !== null && line[1] !== ' ') clean.delete(name);
     }
     if (conversion === 'lineEnds') await this.#dropConverted(repository, clean);
-    return clean;
   }
 
   /** Drops files that git stores with other line ends, which shows in their size. */
@@ -553,60 +607,58 @@ const listingPlaces = (workspace: string, folder: string): readonly string[] => 
  * names in it.
  */
 const stampAt = (place: string, beforeMs = Number.POSITIVE_INFINITY): string | null => {
-  let status: BigIntStats | undefined;
+  let status: Stats | undefined;
   try {
-    status = statSync(place, { bigint: true, throwIfNoEntry: false });
+    status = statSync(place, { throwIfNoEntry: false });
   } catch {
     return 'closed';
   }
   if (status === undefined) return 'absent';
-  const { mtimeNs, ctimeNs, ino, size, mode } = status;
-  if (Number(ctimeNs / 1_000_000n) > beforeMs) return null;
-  return `${mtimeNs} ${ctimeNs} ${ino} ${size} ${mode}`;
+  return status.ctimeMs > beforeMs ? null : stampOf(status);
 };
 
 /** Maximum number of folders that hold nothing that git lists. */
 const BARE_FOLDERS_MAX = 2_000;
 
 /**
- * All folders in which git would see a new file, with the workspace itself as ''. Null: there are
- * too many, or a name is no UTF-8.
+ * Adds these folders, and those below in which git would see a new file and that hold nothing that
+ * it lists. The workspace is ''. False: there are too many, or a name is no UTF-8.
  */
-const findFolders = async (
+const addFolders = async (
   repository: Repository,
   workspace: string,
-  names: readonly string[],
-): Promise<ReadonlySet<string> | null> => {
-  const folders = new Set(['', ...foldersAround(names)]);
+  folders: Set<string>,
+  more: readonly string[],
+): Promise<boolean> => {
+  for (const folder of more) folders.add(folder);
   const prefix = path.relative(repository.top, workspace);
   let bare = 0;
-  for (let added = [...folders]; added.length > 0; ) {
+  for (let added = more; added.length > 0; ) {
     const found: string[] = [];
     for (const [at, folder] of added.entries()) {
       if (at % 100 === 99) await nextTurn();
-      if (toName(showName(folder)) !== folder) return null; // no UTF-8
+      if (toName(showName(folder)) !== folder) return false; // no UTF-8
       const entries = readFolderIfThere(placeOf(workspace, folder));
-      if (folder !== '' && entries.some(({ name }) => name.toString() === '.git')) continue;
+      if (folder !== '' && entries.some(({ name }) => name === '.git')) continue;
       for (const entry of entries) {
-        const name = entry.name.toString('latin1');
-        const inner = folder === '' ? name : `${folder}/${name}`;
+        const inner = folder === '' ? entry.name : `${folder}/${entry.name}`;
         if (entry.isDirectory() && inner !== '.git' && !folders.has(inner)) found.push(inner);
       }
     }
     bare += found.length;
-    if (bare > BARE_FOLDERS_MAX) return null;
-    if (found.length === 0) return folders;
+    if (bare > BARE_FOLDERS_MAX) return false;
+    if (found.length === 0) return true;
     // with ./ before it, git takes no name for a pattern
     const fromTop = (name: string): string => `./${path.join(prefix, showName(name))}`;
     const input = found.map((name) => `${fromTop(name)}\0`).join('');
     const words = ['--no-literal-pathspecs', 'check-ignore', '-z', '--stdin'];
     const { code, output } = await repository.run(words, { ...OPTIONS, input });
-    if (code !== 0 && code !== 1) return null; // 1: none of them
+    if (code !== 0 && code !== 1) return false; // 1: none of them
     const ignored = new Set(output.toString('utf8').split('\0'));
     added = found.filter((name) => !ignored.has(fromTop(name)));
     for (const name of added) folders.add(name);
   }
-  return folders;
+  return true;
 };
 
 /** How git may store files in another form than the working tree has them. */
@@ -624,7 +676,10 @@ const findConversion = (
     files.push(path.join(folder, '.gitattributes'));
   }
   files.push(path.join(shared, 'info', 'attributes'));
-  const texts = files.map((file) => readTextOrEmptySync(file, ATTRIBUTES_BYTES_MAX));
+  // most are not there, and an error costs ten times a look
+  const texts = files
+    .filter((file) => existsSync(file))
+    .map((file) => readTextOrEmptySync(file, ATTRIBUTES_BYTES_MAX));
   if (texts.some((text) => /\b(filter|ident|working-tree-encoding)\b/.test(text))) return 'any';
   const isConverting = config.has('core.autocrlf') || config.has('core.eol');
   return isConverting || texts.some((text) => /\b(text|eol|crlf)\b/.test(text))

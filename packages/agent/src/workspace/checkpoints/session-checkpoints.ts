@@ -52,7 +52,8 @@ import {
   refuseForeignPlace,
 } from './foreign-checkpoints.js';
 import { describeRef, type GitState, GitStates, isSameRef } from './git-state.js';
-import { type Known, KnownFiles, type WorkspaceLook, WorkspaceLooks } from './looks.js';
+import { type Known, KnownFiles } from './known-files.js';
+import { type WorkspaceLook, WorkspaceLooks } from './looks.js';
 import {
   ABSENT,
   type ChangeOrigin,
@@ -117,7 +118,7 @@ const SAVED_FILES_MAX = 20_000;
 const TICK_MS = 10;
 
 /** The first line of a file with a scan; each further one is a name and what is known of it. */
-const SCAN_HEAD = '{"version":2}';
+const SCAN_HEAD = '{"version":3}';
 /** A name; what is known of it, null: absent; missing: a tool has named it. */
 type ScanLine = readonly [name: string, known?: Known | null];
 
@@ -345,7 +346,7 @@ class SessionCheckpoints implements Checkpoints {
 
   /** Files with uncommitted text of the user that is gone since the last look. */
   async #lostNames(): Promise<readonly string[]> {
-    const reported = (await this.#looks.reported()) ?? [...this.#known.keys()];
+    const reported = (await this.#looks.reported()) ?? this.#known.names();
     const names = reported.filter((name) => this.#known.get(name)?.isUsers === true);
     const entries = await lookAtAll(this.#place.workspace, names);
     const gone = new Map<string, readonly string[]>();
@@ -534,10 +535,10 @@ class SessionCheckpoints implements Checkpoints {
   /** Makes room once in a process, beside everything else. */
   async #prune(): Promise<void> {
     const { stateFolder, sessionId } = this.#place;
-    const keep = (): readonly string[] =>
-      [...this.#known.values()]
-        .flatMap(({ content }) => (content.kind === 'stored' ? [content.sha256] : []))
-        .concat(this.#changes.flatMap(listContents));
+    const keep = (): readonly string[] => [
+      ...this.#known.stored(),
+      ...this.#changes.flatMap(listContents),
+    ];
     try {
       await pruneStores(stateFolder, {
         // a process that has a session open holds its lock
@@ -600,7 +601,7 @@ class SessionCheckpoints implements Checkpoints {
     const listing = await this.#lister.list(true); // also which files equal git's blobs
     this.#noteListing(listing);
     this.#hasCommits = listing.clean !== null;
-    const entries = await lookAtAll(this.#place.workspace, listing.names);
+    const entries = await this.#looks.scan(listing, listedAtMs, this.#ofBatch);
     const tooLarge: string[] = [];
     let tooMany = 0;
     let copied = 0;
@@ -628,7 +629,6 @@ class SessionCheckpoints implements Checkpoints {
         `${plural(tooMany, 'file')} that git does not hold can’t be taken back: at most ` +
           '20,000 files and 200 MB are copied.',
       );
-    await this.#looks.begin(listing);
     await this.#save();
   }
 
@@ -683,7 +683,7 @@ class SessionCheckpoints implements Checkpoints {
 
   /** Whether it would be known if it had been there at the last scan: git may ignore it. */
   async #isListed(name: string): Promise<boolean> {
-    return this.#listing !== null && (await this.#list()).names.includes(name);
+    return this.#listing !== null && (await this.#list()).names.has(name);
   }
 
   /**
@@ -829,12 +829,12 @@ class SessionCheckpoints implements Checkpoints {
       await this.#load();
       const listing = this.#listing ?? (await this.#lister.list(true));
       if (listing.limit !== null) return paths;
-      const copied = listing.names.filter((name) => !listing.clean?.has(name));
+      const copied = [...listing.names].filter((name) => !listing.clean?.has(name));
       const hasRoom = this.#listing !== null || (await this.#hasRoomFor(copied));
       const { workspace } = this.#place;
       return paths.filter((file) => {
         const name = toName(path.relative(workspace, file));
-        const names = listing.names.filter(
+        const names = [...listing.names].filter(
           (one) => one === name || name === '' || one.startsWith(`${name}/`),
         );
         // a file that git ignores is copied before a command that names it
@@ -1044,15 +1044,15 @@ class SessionCheckpoints implements Checkpoints {
    * file is written as a whole.
    */
   async #save(): Promise<void> {
-    if (this.#listing === null || this.#known.size > SAVED_FILES_MAX) return;
+    if (this.#listing === null || this.#known.sizeMax > SAVED_FILES_MAX) return;
     const file = this.#store.scanFile(this.#place.sessionId);
     const saved = this.#saved;
-    const changed = saved === null ? [...this.#known.keys()] : [...this.#known.unsaved];
+    const changed = saved === null ? this.#known.names() : [...this.#known.unsaved];
     const named = [...this.#named].slice(saved?.named ?? 0);
     const lines: ScanLine[] = changed.map((name) => [name, this.#known.get(name) ?? null]);
     for (const name of named) lines.push([name]);
     const total = (saved?.lines ?? 0) + lines.length;
-    if (saved !== null && total > 2 * (this.#known.size + this.#named.size) + 1_000) {
+    if (saved !== null && total > 2 * (this.#known.sizeMax + this.#named.size) + 1_000) {
       this.#saved = null;
       return this.#save();
     }
