@@ -71,7 +71,7 @@ export type LiveAnswer =
   | { readonly kind: 'deny'; readonly reason: string }
   | { readonly kind: 'reply'; readonly text: string };
 
-/** A session that runs in a process of its own. `state` is in words; times are in ms. */
+/** A session that runs in a separate process. `state` is in words; times are in ms. */
 export type LiveRow = {
   readonly sessionId: string;
   readonly title: string;

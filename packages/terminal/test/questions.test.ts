@@ -507,7 +507,7 @@ const keysAt: Readonly<Record<string, RegExp>> = {
   '40x15':
     /↓ \d+ more rows \(PgDn\); then y yes a always this file · s all files A yes to all 2 · n no · Tab next Escape stops/,
   '80x24':
-    /y yes, once: this call a this session: .* n no: .*↓ \d+ more rows first \(PgDn\) · y a s n · A yes to all 2 /,
+    /y yes, once: this call a this session: .* n no: .*↓ \d+ more rows \(PgDn\); then y a s · A yes to all 2 /,
 };
 
 test('in a small window the heading, every key and the settings stay', () => {
@@ -536,7 +536,7 @@ test('in a small window the heading, every key and the settings stay', () => {
     assert.match(
       shown,
       keysAt[`${columns}x${rows}`] ??
-        /↓ \d+ more rows \(PgDn\); then y a s( ·)? A yes to all 2 · n · Tab next( ·)? Escape stops/,
+        /↓ \d+ more rows \(PgDn\); then y a s( ·)? A yes to all 2( ·)? n · Tab next( ·)? Escape stops/,
     );
     assert.equal(frame.rows.at(-1), last[0]);
   }

@@ -205,7 +205,7 @@ export const runCrashDemo = async (): Promise<number> => {
   return exitCodes.done;
 };
 
-/** Pawl as a process of its own, as a script would start it: `pawl … --json`. */
+/** Pawl as a separate process, as a script would start it: `pawl … --json`. */
 type PawlProcess = {
   readonly pid: number;
   /** Ends it at once, as `kill -9` does. */

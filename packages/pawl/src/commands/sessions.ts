@@ -26,7 +26,7 @@ type SessionListing = { readonly info: SessionInfo; readonly tasks: number };
 
 /**
  * The lines of the list. A task is counted in the line of the session that started it; without that
- * session it has a line of its own.
+ * session it has a separate line.
  */
 const foldTasks = (all: readonly SessionInfo[]): readonly SessionListing[] => {
   const ids = new Set(all.map(({ sessionId }) => sessionId));

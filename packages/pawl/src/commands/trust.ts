@@ -71,7 +71,7 @@ const list = async (
   );
   // `open`: the user has not answered about them, or not about their present form
   const { open } = await judgeExecutables(trust, workspace, sources);
-  // An executable that has changed since is no longer allowed: it has a line of its own.
+  // An executable that has changed since is no longer allowed: it has a separate line.
   const isOpen = ({ kind, name, project }: (typeof entries)[number]): boolean =>
     project === workspace &&
     open.some(({ executable }) => executable.kind === kind && executable.name === name);

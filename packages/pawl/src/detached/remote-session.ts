@@ -1,5 +1,5 @@
 /**
- * A session that runs in a process of its own, as the terminal sees it: its journal is read from
+ * A session that runs in a separate process, as the terminal sees it: its journal is read from
  * disk, and then its events come over its socket. The same machine makes the steps of both.
  *
  * From top to bottom: the steps, from entries and pieces of text; the questions that wait; the

@@ -1,5 +1,5 @@
 /**
- * `/detach` in a terminal: the session goes on in a process of its own.
+ * `/detach` in a terminal: the session goes on in a separate process.
  *
  * 1. The other process is started first, and waits. If it can't be, the session stays here.
  * 2. This process ends at a moment at which nothing is lost by it, in one step: no event comes

@@ -88,7 +88,7 @@ const flagsForNext = (flags: RunFlags, next: NextSession): RunFlags => {
 };
 
 /**
- * Opens a new session, or one to resume, or joins one that runs in a process of its own. Its steps
+ * Opens a new session, or one to resume, or joins one that runs in a separate process. Its steps
  * and warnings wait in buffers until the screen shows it. `rights`: of a fork, those of the session
  * that it is a copy of. `configured`: whether the user's configuration applies.
  */
@@ -118,7 +118,7 @@ const openNextSession = async (
   return { opened: { ...opened, remote: null }, steps, warnings, notice, draft: text, first: null };
 };
 
-/** The id of a session that runs in a process of its own; null for any other. */
+/** The id of a session that runs in a separate process; null for any other. */
 const findRunning = async (sessionId: string): Promise<string | null> => {
   const { findLive } = await import('../sessions/live-records.js');
   return (await findLive(sessionId))?.status === 'runs' ? sessionId : null;

@@ -45,7 +45,7 @@ export type SlashCommandContext = {
   /** Attaches the clipboard's picture to the input line; one at a time. */
   paste(): Promise<void>;
   quit(): void;
-  /** Leaves, and the session goes on in a process of its own. */
+  /** Leaves, and the session goes on in a separate process. */
   detach(): Promise<void>;
   /** A text of the conversation as it was typed: without the output of the user's commands. */
   typedText(text: string): string;

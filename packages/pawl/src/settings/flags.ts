@@ -89,7 +89,7 @@ export const runFlags: readonly (readonly [string, string])[] = [
   settingFlag('allow_unknown_price'),
   [
     '--detach',
-    'with -p: the session runs in a process of its own, without a terminal, and its id is printed ' +
+    'with -p: the session runs in a separate process, without a terminal, and its id is printed ' +
       '(docs/use/detached.md)',
   ],
   [

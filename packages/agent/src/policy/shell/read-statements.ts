@@ -165,7 +165,7 @@ const readList = (cursor: Cursor, ends: readonly string[]): void => {
     readAndOr(cursor);
     skipBlanks(cursor);
     const isBackground = peek(cursor) === '&' && peek(cursor, 1) !== '&';
-    // apart: in a process of its own, so that it changes no variable of the shell
+    // apart: in a separate process, so that it changes no variable of the shell
     if (isBackground) markFlow(cursor, before, 'apart');
     if (peek(cursor) === '\n') readNewline(cursor);
     else if (
@@ -369,7 +369,7 @@ type Redirections = {
   /** Indexes of `writes` that only append. */
   readonly appends: number[];
   /** What the command reads; only the last redirection counts, but no file is forgotten. */
-  reads: 'own input' | 'a text' | 'a text or file';
+  reads: 'stdin' | 'a text' | 'a text or file';
 };
 
 /** Reads the delimiter of a here-document, whose body follows after the line. Is it quoted? */
@@ -399,7 +399,7 @@ const readRedirection = (cursor: Cursor, redirections: Redirections): boolean =>
   cursor.at += descriptor + operator.length;
   skipBlanks(cursor);
   if (operator === '<<' || operator === '<<-') {
-    const isPlain = readDelimiter(cursor, operator === '<<-') && redirections.reads === 'own input';
+    const isPlain = readDelimiter(cursor, operator === '<<-') && redirections.reads === 'stdin';
     redirections.reads = isPlain ? 'a text' : 'a text or file';
     return true;
   }
@@ -419,7 +419,7 @@ const readRedirection = (cursor: Cursor, redirections: Redirections): boolean =>
 
 /** Reads the redirections after a compound command, and records them as a command without words. */
 const readRedirections = (cursor: Cursor): void => {
-  const redirections: Redirections = { writes: [], appends: [], reads: 'own input' };
+  const redirections: Redirections = { writes: [], appends: [], reads: 'stdin' };
   const start = cursor.at;
   do skipBlanks(cursor);
   while (readRedirection(cursor, redirections));
@@ -504,7 +504,7 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
   const start = cursor.at;
   const words: Word[] = [];
   const assignments: Assignment[] = [];
-  const redirections: Redirections = { writes: [], appends: [], reads: 'own input' };
+  const redirections: Redirections = { writes: [], appends: [], reads: 'stdin' };
   for (;;) {
     skipBlanks(cursor);
     skipComment(cursor);
@@ -535,7 +535,7 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
   }
   const isNothing =
     words.length === 0 && assignments.length === 0 && redirections.writes.length === 0;
-  if (isNothing && redirections.reads === 'own input') throw unclear('a command is missing');
+  if (isNothing && redirections.reads === 'stdin') throw unclear('a command is missing');
   addCommand(cursor, {
     start: words[0]?.start ?? start,
     words,

@@ -25,7 +25,7 @@ export type Word = {
 
 /**
  * When a command runs that stands in no compound one. `always`; `and`, `or`: depending on how the
- * one before it in the list ended; `apart`: in a process of its own, as a part of a pipeline, in
+ * one before it in the list ended; `apart`: in a separate process, as a part of a pipeline, in
  * the background or in a substitution, so that it changes no variable of the shell.
  */
 export type Flow = 'always' | 'and' | 'or' | 'apart';
@@ -40,7 +40,7 @@ export type SimpleCommand = {
   /** Indexes of `writes` that only append. */
   readonly appends: readonly number[];
   /** What it has as its input. `a text`: a here-document in which nothing is substituted. */
-  readonly reads: 'own input' | 'a text' | 'a text or file';
+  readonly reads: 'stdin' | 'a text' | 'a text or file';
 };
 
 export type Assignment = {

@@ -383,7 +383,7 @@ const remember = (values: Values, command: SimpleCommand, words: readonly Word[]
   }
   forget(values, names);
   // with a redirection, which may fail, the assignment does not surely run
-  const hasNoRedirection = writes.length === 0 && reads === 'own input';
+  const hasNoRedirection = writes.length === 0 && reads === 'stdin';
   if (!hasNoRedirection || (flow !== 'always' && flow !== 'and')) return;
   for (const { name, value } of assignments) {
     if (value === null || value.length === 0 || RESERVED_NAMES.test(name)) forget(values, [name]);
@@ -440,7 +440,7 @@ const echoedText = (raw: string): string | null => {
   if (command === undefined || command.flow !== 'always') return null;
   const { words, assignments, writes, reads } = command;
   const [name, ...texts] = words.map(({ text }) => text);
-  if (name !== 'echo' || assignments.length > 0 || writes.length > 0 || reads !== 'own input')
+  if (name !== 'echo' || assignments.length > 0 || writes.length > 0 || reads !== 'stdin')
     return null;
   const known = texts.filter((text) => text !== null);
   const isConstant = known.length === texts.length && !known.some((text) => text.includes('\\'));

@@ -1,5 +1,5 @@
 /**
- * Finds what changed in a large workspace, in a thread of its own, which watches its folders. The
+ * Finds what changed in a large workspace, in a separate thread, which watches its folders. The
  * first look is at each file, once they are watched. A later one is at what the folders reported;
  * where reports may be missing it is at all files. The thread itself is in scan-thread.cjs.
  *
