@@ -256,7 +256,8 @@ const SETTINGS = [
 const INSTALL =
   'Install it: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), ' +
   'pacman -S bubblewrap (Arch), apk add bubblewrap (Alpine).';
-/** Each repair names this way out, too. */
+// each repair names this way out, too
+const OR_OFF = 'Or use --sandbox off.';
 const OFF = 'Where a container or a virtual machine is the fence already, use --sandbox off.';
 
 const missing = (reason: string, repair: string): SandboxProbe => ({
@@ -273,10 +274,10 @@ export const notLinux = (): SandboxProbe =>
 
 export const notInstalled = (refusal: string | null): SandboxProbe =>
   refusal === null
-    ? missing('bubblewrap (bwrap) is not installed.', `${INSTALL} ${OFF}`)
+    ? missing('bubblewrap (bwrap) is not installed.', `${INSTALL} ${OR_OFF}`)
     : missing(
         `bubblewrap (bwrap) is not used: ${refusal}.`,
-        `Install it as a program of the system, or repair the PATH. ${OFF}`,
+        `Install it as a program of the system, or repair the PATH. ${OR_OFF}`,
       );
 
 const readSetting = (file: string): string => {

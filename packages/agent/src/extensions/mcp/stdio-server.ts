@@ -366,8 +366,8 @@ const prepareSandboxed = async (
     await sandboxes.close();
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(
-      `it can't run in the sandbox: ${why}. To run it as you: pawl trust allow mcp-server ` +
-        `${server.name} --sandbox off`,
+      `it can't run in the sandbox (to run it as you: pawl trust allow mcp-server ${server.name} ` +
+        `--sandbox off): ${why}`,
       { cause: error },
     );
   }
