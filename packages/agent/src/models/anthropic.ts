@@ -309,10 +309,8 @@ const readReply = (reply: StreamedReply): ReadEvent => {
       case 'ping': // come while the model thinks unseen
         reply.alive();
         return 'more';
-      case 'error': {
-        const error = objectIn(event, 'error');
-        throw eventError(error, wasFirst ? errorStatus(error) : undefined);
-      }
+      case 'error':
+        throw eventError(event, wasFirst ? errorStatus(objectIn(event, 'error')) : undefined);
       default:
         if (typeof event.type !== 'string') throw oddEvent('an event without a type');
         return 'more';

@@ -281,7 +281,7 @@ const readReply = (reply: StreamedReply): Reader => {
   };
 
   const read = (event: Loose): 'more' => {
-    if (isObject(event.error)) throw eventError(event.error);
+    if ((event.error ?? null) !== null) throw eventError(event);
     if (isObject(event.usageMetadata)) {
       current = readUsage(event.usageMetadata);
       reply.count(addTokens(before, current));

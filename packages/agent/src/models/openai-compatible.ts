@@ -262,8 +262,7 @@ const readReply = (reply: StreamedReply): Reader => {
   };
 
   const read = (event: Loose): 'more' => {
-    if ((event.error ?? null) !== null)
-      throw isObject(event.error) ? eventError(event.error) : eventError(event);
+    if ((event.error ?? null) !== null) throw eventError(event);
     if (!Array.isArray(event.choices)) throw oddEvent('no choices');
     const [choice] = listIn(event.choices);
     const usage = findUsage(event, choice);

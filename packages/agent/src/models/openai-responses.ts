@@ -284,9 +284,12 @@ class ResponseReader {
         endResponse(this.#reply, event, false);
         break;
       case 'error':
-        throw streamError(event);
+        throw eventError(event);
       default:
-        if (typeof event.type !== 'string') throw streamError(event);
+        if (typeof event.type !== 'string')
+          throw (event.error ?? event.message ?? null) === null
+            ? oddEvent('an event without a type')
+            : eventError(event);
         if (SIGNS_OF_LIFE.has(event.type)) this.#reply.alive();
     }
     return 'more';
@@ -395,7 +398,7 @@ const thoughtMetadata = (
 const endResponse = (reply: StreamedReply, event: Loose, hasCalled: boolean): void => {
   const response = objectIn(event, 'response');
   if (isObject(response.usage)) reply.count(readUsage(response.usage));
-  if (event.type === 'response.failed' && isObject(response.error)) throw streamError(event);
+  if (event.type === 'response.failed' && isObject(response.error)) throw eventError(event);
   const reason = asText(objectIn(response, 'incomplete_details').reason);
   if (reason !== null || event.type !== 'response.failed')
     reply.stop(hasCalled && !CUT.has(reason) ? 'toolUse' : convertReason(reason, event.type));
@@ -419,13 +422,4 @@ const readUsage = (usage: Loose): TokenUsage | null => {
     cacheReadTokens: details.cached_tokens,
     cacheWriteTokens: details.cache_write_tokens,
   });
-};
-
-/** The error that an event of the stream tells. */
-const streamError = (event: Loose): Error => {
-  const failed = objectIn(objectIn(event, 'response'), 'error');
-  const hasMessage = [failed, event.error, event].some(
-    (error) => isObject(error) && asText(error.message) !== null,
-  );
-  return hasMessage ? eventError(event) : oddEvent('an error without a message');
 };

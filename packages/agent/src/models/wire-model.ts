@@ -27,7 +27,7 @@ import type {
 } from '../machine/message.js';
 import { VERSION } from '../platform/environment.js';
 import { createFetch, type LeanBody, type LeanFetch, type LeanResponse } from '../platform/http.js';
-import { asCount, asText, isObject, type Loose } from '../platform/untrusted-input.js';
+import { asCount, isObject, type Loose } from '../platform/untrusted-input.js';
 import type {
   Model,
   ModelFacts,
@@ -286,13 +286,13 @@ export const oddEvent = (what: string): Error =>
   new Error(`a part of its reply could not be read: ${what}`);
 
 /**
- * The error that the stream reports, as errors.ts reads it. `statusCode` where it is to count as a
- * status.
+ * The error that an event of the stream reports, as errors.ts reads it. `statusCode` where it is to
+ * count as a status.
  */
-export const eventError = (error: Loose, statusCode?: number): Error =>
-  Object.assign(new Error(asText(error.message) ?? ''), {
+export const eventError = (event: Loose, statusCode?: number): Error =>
+  Object.assign(new Error('an error without a message'), {
     type: REPORTED,
-    responseBody: JSON.stringify(error),
+    responseBody: JSON.stringify(event),
     ...(statusCode === undefined ? {} : { statusCode }),
   });
 

@@ -559,7 +559,7 @@ const limitTexts: Readonly<Record<Dimension, string>> = {
 const endTexts: Readonly<Record<EndCause, string>> = {
   answer: '',
   empty: 'The model gave an empty reply.',
-  refused: 'The model refused to answer.',
+  refused: 'The model, or a filter of its provider, stopped the answer.',
   truncated: 'The answer was cut off at the output limit of the model.',
 };
 

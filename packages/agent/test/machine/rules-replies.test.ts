@@ -23,6 +23,10 @@ const CALLS_AS_TEXT = [
   '<function_calls>\n<invoke name="bash">\n</invoke>\n</function_calls>',
   '```tool_code\nbash(command="ls")\n```',
   'functions.bash({"command": "ls"})',
+  '[TOOL_REQUEST]\n{"name": "bash", "arguments": {}}\n[END_TOOL_REQUEST]',
+  '<minimax:tool_call>\n<invoke name="bash">\n</invoke>\n</minimax:tool_call>',
+  '<start_function_call>call:bash{command:ls}<end_function_call>',
+  'functools[{"name": "bash", "arguments": {}}]',
 ];
 const ONLY_ABOUT_CALLS = [
   'A model writes <tool_call>{"name": "bash"}</tool_call>, and its server reads it.',

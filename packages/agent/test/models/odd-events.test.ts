@@ -406,6 +406,18 @@ const rows: readonly Row[] = [
     ],
   ),
   [
+    'an error of Anthropic in words alone',
+    'anthropic',
+    [{ type: 'error', error: 'No.' }],
+    ['unreachable', true],
+  ],
+  [
+    'an error of Google in words alone',
+    'google',
+    [part({ text: 'h' }), { error: 'No.' }],
+    ['unreachable', true],
+  ],
+  [
     'control: no error',
     'chat',
     [delta({ content: 'h' }, 'stop', { error: null }), '[DONE]'],

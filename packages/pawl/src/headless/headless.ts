@@ -294,8 +294,14 @@ const warnedReasons: Readonly<Partial<Record<WarningKind, string>>> = {
 };
 
 /** The ending of a turn with what only its last warning says. */
-const endingWithWarning = (ending: ExitEnding, warning: Warning): ExitEnding =>
-  warnedReasons[warning.kind] !== ending.reason
+const endingWithWarning = (
+  ending: ExitEnding,
+  warning: Warning,
+  json: EndedTurn['json'],
+): ExitEnding =>
+  warnedReasons[warning.kind] !== ending.reason ||
+  // JSON that was asked for may look like a call.
+  (warning.kind === 'callAsText' && json !== null)
     ? ending
     : { exit: exitCodes.taskFailed, reason: warning.kind, message: warning.text };
 
@@ -377,7 +383,7 @@ const runTurn = async (
   const state = last ?? (await session.state());
   const { json = null } = settled ?? {};
   const rested = settled?.ending ?? turnEnding(state);
-  const ending = early ?? (warning === null ? rested : endingWithWarning(rested, warning));
+  const ending = early ?? (warning === null ? rested : endingWithWarning(rested, warning, json));
   const denied = denials.count();
   return { state, denied, json, ending: endingWithDenials(ending, denials, session.id, failOn) };
 };

@@ -46,6 +46,12 @@ const rows: readonly (readonly [
   ],
 ];
 
+test('JSON that was asked for may look like a call', async (context) => {
+  const place = await makeServed(context, [message(text('{"name": "x", "arguments": {}}'))]);
+  writeFileSync(join(place.workspace, 'schema.json'), '{"type": "object"}');
+  expectCode(await runInProcess(place, ['-p', 'go', '--json-schema', 'schema.json']), 0);
+});
+
 for (const [title, hook, replies, code, reason] of rows)
   test(`${title}: ${code}`, async (context) => {
     const place = await makeServed(context, replies);

@@ -244,7 +244,7 @@ const CALL_AS_TEXT =
 
 /** The beginning of a call in the words of a model: tags of its template, or code. */
 const CALL_TAG =
-  /(^|\n)\s*(<tool_calls?>|<function_calls>|<invoke name=|<function=\w|\[TOOL_CALLS\]|<\|(tool_calls?|python_tag|channel)|<\uff5ctool|```tool_code|(functions|default_api)[.:]\w+\()/;
+  /(^|\n)\s*(<(\w+:)?tool_calls?>|<(function_calls|start_function_call)>|<invoke name=|<function=\w|\[TOOL_(CALLS|REQUEST)\]|functools\[|<\|(tool_calls?|python_tag|channel)|<\uff5ctool|```tool_code|(functions|default_api)[.:]\w+\()/;
 const CALL_OBJECT =
   /^(```\w*\s*)?\[?\{\s*"(name|tool|function)"\s*:\s*"[\w.:/-]+"\s*,\s*"(arguments|parameters|input|args)"\s*:/;
 
