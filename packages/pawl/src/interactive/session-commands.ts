@@ -1,7 +1,7 @@
 /**
  * Slash commands about stored sessions, from top to bottom: change to another one (`/resume`,
- * `/fork`, `/clear`), show the changes (`/diff`), copy an answer (`/copy`), write the conversation to
- * a file (`/export`).
+ * `/fork`, `/clear`), show the changes (`/diff`), copy an answer (`/copy`), write the conversation
+ * to a file (`/export`).
  */
 
 import { writeFile } from 'node:fs/promises';
