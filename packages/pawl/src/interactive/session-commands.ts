@@ -20,6 +20,7 @@ import { isBusy } from '@pawl/terminal/live-area';
 import { codeBlocks } from '@pawl/terminal/markdown';
 import {
   formatWhen,
+  harmless,
   indentWords,
   oneLine,
   paint,
@@ -235,7 +236,7 @@ export const copy: SlashCommand = async ({ view, look }, words) => {
   const answer = lastAnswer(messagesOf(view.state.session.conversation));
   if (answer === '') throw new NotNow('There is no answer to copy.');
   const { text, what } = await copiedPart(answer, words);
-  writeWindow(setClipboard(text));
+  writeWindow(setClipboard(harmless(text)));
   const size = plural(text.split('\n').length, 'line');
   view.print(
     indentWords(
