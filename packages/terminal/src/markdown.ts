@@ -351,6 +351,18 @@ const inlineText = (
   return joinSafe(pieces);
 };
 
+/** The blocks of code in a text, as they were written. */
+export const codeBlocks = async (text: string): Promise<readonly string[]> => {
+  await loadMarkdown();
+  const blocksIn = (tokens: readonly MarkedToken[]): readonly string[] =>
+    tokens.flatMap((token) => {
+      if (token.type === 'code') return [token.text];
+      if (token.type === 'list') return token.items.flatMap((item) => blocksIn(known(item.tokens)));
+      return token.type === 'blockquote' ? blocksIn(known(token.tokens)) : [];
+    });
+  return lexer === null ? [] : blocksIn(lexer(text));
+};
+
 // ---- Blocks of a stream ----
 
 /**

@@ -436,6 +436,13 @@ export const notification = (text: Safe, environment: NodeJS.ProcessEnv): Safe =
     : safe`\u001b]9;Pawl: ${shown}\u0007`;
 };
 
+/**
+ * Puts a text into the clipboard (OSC 52). No terminal says whether it did. It is safe, since it is
+ * pasted into other terminals.
+ */
+export const setClipboard = (text: Safe): Safe =>
+  safe`\u001b]52;c;${makeSafe(Buffer.from(text).toString('base64'))}\u0007`;
+
 // ---- Columns and rows ----
 
 /** Colours (CSI … m) and hyperlinks (OSC 8): they have no width. */

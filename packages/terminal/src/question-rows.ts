@@ -30,14 +30,15 @@ export type TerminalQuestion = Omit<ApprovalDescription, 'choices'> & {
   readonly choices: readonly { readonly answer: TerminalAnswer; readonly allows: string }[];
 };
 
-/** All rows, at most `columns` wide. */
+/** All rows, at most `columns` wide; facts and answers at most `wordColumns`. */
 export const questionRows = (
   description: TerminalQuestion,
   look: Look,
   columns: number,
+  wordColumns = columns,
 ): readonly Safe[] => [
-  ...subjectAndFacts(description, look, columns),
-  ...answerRows(description, look, columns),
+  ...subjectAndFacts(description, look, columns, wordColumns),
+  ...answerRows(description, look, wordColumns),
 ];
 
 /** The command or the change, and its circumstances. */
@@ -45,10 +46,11 @@ export const subjectAndFacts = (
   description: TerminalQuestion,
   look: Look,
   columns: number,
+  wordColumns = columns,
 ): readonly Safe[] => {
   const rowStyle = yellowMarks(look, columns);
   const indented = (text: string, style: 'dim' | 'yellow'): readonly Safe[] =>
-    revealWords(text, columns - 2 - MARGIN, rowStyle.show).map(
+    revealWords(text, wordColumns - 2 - MARGIN, rowStyle.show).map(
       (row) => safe`  ${paint(look, style, row)}`,
     );
   return [

@@ -9,6 +9,7 @@
 
 import { fstatSync, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
+import { windowSize, wrapWords } from './paint.js';
 import { cutSafe, joinSafe, keepStyles, makeSafe, type Safe, safe, safeJson } from './safe-text.js';
 
 const STDOUT = 1;
@@ -79,10 +80,17 @@ const forReader = (descriptor: number, text: Safe): Safe =>
 export const writeOut = (text: Safe): void =>
   writeWhole(output, forReader(output, keepStyles(text)));
 
-/** Writes to stderr. Ignores a reader that is gone. */
+/** A terminal would break lines within words. */
+const inWindow = (text: Safe): Safe => {
+  const { columns } = windowSize(process.stderr.columns);
+  return joinSafe(wrapWords(text, columns), safe`\n`);
+};
+
+/** Writes to stderr; in a window lines are broken between words. Ignores a reader that is gone. */
 export const writeError = (text: Safe): void => {
   try {
-    writeWhole(STDERR, forReader(STDERR, keepStyles(text)));
+    const safeText = keepStyles(text);
+    writeWhole(STDERR, isatty(STDERR) ? inLocale(inWindow(safeText)) : safeText);
   } catch {
     // Nothing is lost: the session's journal has its events, and the exit code tells the result.
   }

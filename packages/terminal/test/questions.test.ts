@@ -329,6 +329,20 @@ test('facts about a call are true, appear once, and break between words', () => 
   assert.match(rowsOf({ why: 'because' }), /^leaves the sandbox and.*\n(?:.*\n)*reason: because$/m);
 });
 
+test('in a plain terminal what would run is one line, and words about it are wrapped', () => {
+  const text = `npm run ${'a-part '.repeat(20)}`.trim();
+  const description = {
+    ...describeQuestion(questionOf('a'), '/project'),
+    subject: { kind: 'command', text },
+    why: 'the sandbox of this machine holds no command that reaches the network',
+  } as const;
+  const [first = '', ...others] = questionRows(description, look, Number.MAX_SAFE_INTEGER, 40);
+  assert.ok(first.endsWith(text), first);
+  for (const row of others) assert.ok(countColumns(row) < 40, row);
+  const words = others.join(' ').replace(/\s+/g, ' ');
+  assert.ok(words.includes(`reason: ${description.why}`), words);
+});
+
 test('facts that warn are yellow, the others dim', () => {
   const description = {
     ...describeQuestion(questionOf('a'), '/project'),
@@ -507,7 +521,7 @@ const keysAt: Readonly<Record<string, RegExp>> = {
   '40x15':
     /↓ \d+ more rows \(PgDn\); then y yes a always this file · s all files A yes to all 2 · n no · Tab next Escape stops/,
   '80x24':
-    /y yes, once: this call a this session: .* n no: .*↓ \d+ more rows \(PgDn\); then y a s · A yes to all 2 /,
+    /y yes, once: this call a this session: .* n no: .*↓ \d+ more rows \(PgDn\); then y a s · A yes to all 2 · n /,
 };
 
 test('in a small window the heading, every key and the settings stay', () => {

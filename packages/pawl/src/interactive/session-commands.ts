@@ -1,6 +1,7 @@
 /**
  * Slash commands about stored sessions, from top to bottom: change to another one (`/resume`,
- * `/fork`, `/clear`), show the changes (`/diff`), write the conversation to a file (`/export`).
+ * `/fork`, `/clear`), show the changes (`/diff`), copy an answer (`/copy`), write the conversation
+ * to a file (`/export`).
  */
 
 import { writeFile } from 'node:fs/promises';
@@ -9,15 +10,25 @@ import { emptyConversation, messagesOf } from '@pawl/agent/machine/conversation'
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
 import { errorCode } from '@pawl/agent/platform/files';
-import { codeFence } from '@pawl/agent/platform/text';
+import { codeFence, plural } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import { liveRights } from '@pawl/agent/session/session-settings';
 import { hashLoaded, loadFile } from '@pawl/agent/tools/files';
 import { diffSinceHead } from '@pawl/agent/workspace/uncommitted-files';
 import { fileDiffRows } from '@pawl/terminal/diff-rows';
 import { isBusy } from '@pawl/terminal/live-area';
-import { formatWhen, oneLine, paint, wrapWords } from '@pawl/terminal/paint';
+import { codeBlocks } from '@pawl/terminal/markdown';
+import {
+  formatWhen,
+  harmless,
+  indentWords,
+  oneLine,
+  paint,
+  setClipboard,
+  wrapWords,
+} from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { writeWindow } from '@pawl/terminal/write';
 import {
   findForkSeq,
   findSession,
@@ -190,6 +201,52 @@ export const diff: SlashCommand = async (context, words) => {
   );
   if (hiddenLines > 0) view.print(paint(look, 'dim', safe`  … ${hiddenLines} more lines`));
   if (notes.length > 0) view.print(paint(look, 'yellow', joinSafe(notes, safe`\n`)));
+};
+
+// `/copy`: the last answer, or one of its code blocks, to the clipboard.
+
+const lastAnswer = (messages: readonly Message[]): string =>
+  messages
+    .filter(({ role }) => role === 'assistant')
+    .map(({ parts }) =>
+      parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n\n'),
+    )
+    .findLast((text) => text.trim() !== '') ?? '';
+
+/** The text to copy, and what it is. */
+const copiedPart = async (
+  answer: string,
+  words: string,
+): Promise<{ readonly text: string; readonly what: string }> => {
+  if (words === '') return { text: answer, what: 'the last answer' };
+  const blocks = await codeBlocks(answer);
+  const text = /^\d+$/.test(words) ? blocks[Number(words) - 1] : undefined;
+  if (text === undefined)
+    throw new NotNow(
+      blocks.length === 0
+        ? 'The last answer has no code block. /copy copies all of it.'
+        : `The last answer has ${plural(blocks.length, 'code block')}: /copy 1 copies the first.`,
+    );
+  return { text, what: `code block ${words} of ${blocks.length}` };
+};
+
+export const copy: SlashCommand = async ({ view, look }, words) => {
+  if (look.plain === 'yes')
+    throw new NotNow('A plain terminal has no clipboard. /export FILE writes the conversation.');
+  const answer = lastAnswer(messagesOf(view.state.session.conversation));
+  if (answer === '') throw new NotNow('There is no answer to copy.');
+  const { text, what } = await copiedPart(answer, words);
+  writeWindow(setClipboard(harmless(text)));
+  const size = plural(text.split('\n').length, 'line');
+  view.print(
+    indentWords(
+      makeSafe(
+        `sent to the clipboard: ${what}, ${size}. The terminal must allow it (OSC 52); in tmux: ` +
+          'set -g set-clipboard on',
+      ),
+      look.columns,
+    ),
+  );
 };
 
 // `/export`: writes the conversation to a Markdown file.

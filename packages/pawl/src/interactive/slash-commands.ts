@@ -47,7 +47,15 @@ import { type CommandName, keyHelp, slashHelp } from '../sessions/typed-input.js
 import { effortNote } from '../settings/connect-model.js';
 import { allowInFolder, permissions } from './permissions.js';
 import { redo, rewind } from './rewind-commands.js';
-import { clear, diff, exportConversation, fork, requireRest, resume } from './session-commands.js';
+import {
+  clear,
+  copy,
+  diff,
+  exportConversation,
+  fork,
+  requireRest,
+  resume,
+} from './session-commands.js';
 import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
 
 // /help
@@ -327,6 +335,7 @@ const commands: Readonly<Record<CommandName, SlashCommand>> = {
   jobs,
   mcp,
   diff,
+  copy,
   export: exportConversation,
   inspect,
   retry,

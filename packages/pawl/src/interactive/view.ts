@@ -602,7 +602,7 @@ const refusalText = ({ event, diagnostics }: Stepped, look: Look): Safe =>
 
 const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
 
-/** The whole question; its lines are neither wrapped nor cut. */
+/** The whole question. What would run is neither wrapped nor cut; words about it are wrapped. */
 const printedQuestion = (description: TerminalQuestion, look: Look, place: Safe): Safe =>
   joinSafe(
     [
@@ -611,6 +611,7 @@ const printedQuestion = (description: TerminalQuestion, look: Look, place: Safe)
         { ...description, choices: description.choices.filter(canBeTyped) },
         look,
         EVERY_COLUMN,
+        look.columns,
       ),
     ],
     safe`\n`,

@@ -86,6 +86,7 @@ export const slashCommands = [
     '[session]',
     "all changes since HEAD, the agent's and others'; session: only the edits of this session",
   ],
+  ['copy', '[N]', 'copy the last answer to the clipboard; with N its code block of that number'],
   ['export', 'FILE', 'write the conversation as Markdown'],
   ['inspect', '', 'look into this session in a browser while it works'],
   ['retry', '', 'send the last message again; during the wait before a retry: retry now'],

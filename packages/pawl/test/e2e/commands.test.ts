@@ -457,3 +457,43 @@ test('/diff without a repository shows what the session wrote', async (context) 
   window.press('/diff\r');
   await window.sees(/There is no git repository here: edits of this session[\s\S]*1 \+ hello/);
 });
+
+test('/copy sends the last answer, or a block of its code, to the clipboard', async (context) => {
+  const code = '\tfirst "ü"\n\nend  ';
+  const answer = `Two:\n\n\`\`\`sh\n${code}\n\`\`\`\n\n- one\n\n  \`\`\`\n  second\n  \`\`\``;
+  const place = await makeServed(context, [message(text(answer))]);
+  const window = await openReady(context, place, {});
+  window.press('/copy\r');
+  await window.sees('There is no answer to copy.');
+  window.press('go\r');
+  await window.sees(/^second$[\s\S]*\nready/m);
+  const copied = (): readonly string[] =>
+    [...window.raw().matchAll(/\u001b\]52;c;([^\u0007]*)\u0007/g)].map(([, data = '']) =>
+      Buffer.from(data, 'base64').toString(),
+    );
+  for (const [command, said] of [
+    ['/copy', /the last answer, 13 lines/],
+    ['/copy 1', /code block 1 of 2, 3 lines/],
+    ['/copy 2', /code block 2 of 2, 1 line/],
+    ['/copy 3', /The last answer has 2 code blocks: \/copy 1/],
+  ] as const) {
+    window.press(`${command}\r`);
+    await window.sees(said);
+  }
+  assert.deepEqual(copied(), [answer, code, 'second']);
+  window.press('\u0004');
+  assert.equal(await window.ended, 0);
+});
+
+test('a message of a command line breaks between words in a narrow window', async (context) => {
+  const place = await makeServed(context, []);
+  const window = openWindow(context, place, {
+    columns: 30,
+    words: ['-p', '--resume', 'none', 'go'],
+  });
+  assert.notEqual(await window.ended, 0);
+  const shown = (await window.text()).split('\n');
+  assert.ok(shown.length > 1, shown.join('\n'));
+  const { stderr } = await runInProcess(place, ['-p', '--resume', 'none', 'go']);
+  assert.equal(shown.join(' ').replace(/\s+/g, ' '), stderr.trim().replace(/\s+/g, ' '));
+});

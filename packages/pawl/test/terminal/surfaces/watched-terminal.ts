@@ -10,13 +10,19 @@ export type Watched = {
 /** Control sequences that Pawl sends to draw its window. No style is expected: colours are off, so one is foreign. */
 const WINDOW =
   /\u001b\[(?:\?2026[hl]|\?7[hl]|\?25[hl]|\?2004[hl]|>1u|<u|\d*[ABCKJLM])|\u001b\]11;\?\u0007|\r\n|\r(?=\u001b\[[KJC]|\u001b\[\d|[ -~]|$)|\r/g;
+/** The text that `/copy` puts into the clipboard. It is looked through too: it is pasted elsewhere. */
+const CLIPBOARD = /\u001b\]52;c;([A-Za-z0-9+/=]*)\u0007/g;
 /** Nothing of this may be left: controls, what reorders, what can't be seen, tags. Joiners and variants have their places. */
 const LEFT =
   /[\u034f\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ue000-\uf8ff]|[\u{e0000}-\u{e007f}\u{f0000}-\u{10ffff}]/u;
 const OSC_MAX = 2_000;
 
 const faultIn = (text: string, isWindow: boolean): string | null => {
-  const rest = isWindow ? text.replace(WINDOW, '') : text;
+  const rest = isWindow
+    ? text
+        .replace(CLIPBOARD, (_, data: string) => Buffer.from(data, 'base64').toString())
+        .replace(WINDOW, '')
+    : text;
   const found = LEFT.exec(rest);
   return found === null
     ? null
@@ -37,7 +43,7 @@ export const watchTerminal = (isWindow: boolean): Watched => {
     return false;
   };
   for (let code = 0; code < OSC_MAX; code += 1)
-    if (!(isWindow && code === 11))
+    if (!(isWindow && (code === 11 || code === 52)))
       terminal.parser.registerOscHandler(code, (text) => note(`OSC ${code};${text}`));
   for (const final of 'pqrstuvwxyz{|}~') {
     for (const intermediates of ['', '$', '+', '"'])
