@@ -9,6 +9,7 @@ import type { KnownFiles } from './known-files.js';
 import {
   type FileEntry,
   foldersAround,
+  inSlices,
   type Listing,
   lookAt,
   lookAtAll,
@@ -105,23 +106,25 @@ export class WorkspaceLooks {
     const { known, lister } = this.#sources;
     const folders = foldersAround(names);
     thread.sendFolders(lister.folders ?? ['', ...folders]);
-    for (const name of clean.keys()) if (!known.has(name)) known.table.add(name);
+    for await (const slice of inSlices(clean.keys()))
+      for (const name of slice) if (!known.has(name)) known.table.add(name);
     thread.sendNames(known.table.takeUnsent());
     const found = await thread.scan();
     if (found === null) return lookAtAll(this.#workspace, names);
     this.#note(found);
     const unchanged = new Map<string, string>();
     const others: string[] = [];
-    for (const name of names) {
-      const blob = except.has(name) ? undefined : clean.get(name);
-      const changedAtMs = blob === undefined ? 0 : known.table.changedAtMs(name);
-      if (blob !== undefined && changedAtMs > 0 && changedAtMs < listedAtMs)
-        unchanged.set(name, blob);
-      else {
-        others.push(name);
-        if (!known.has(name)) known.table.put(name, null);
+    for await (const slice of inSlices(names))
+      for (const name of slice) {
+        const blob = except.has(name) ? undefined : clean.get(name);
+        const changedAtMs = blob === undefined ? 0 : known.table.changedAtMs(name);
+        if (blob !== undefined && changedAtMs > 0 && changedAtMs < listedAtMs)
+          unchanged.set(name, blob);
+        else {
+          others.push(name);
+          if (!known.has(name)) known.table.put(name, null);
+        }
       }
-    }
     known.setClean(unchanged);
     return lookAtAll(this.#workspace, others, folders);
   }
@@ -173,7 +176,7 @@ export class WorkspaceLooks {
       const listing = await lister.list(false, this.#reported);
       this.#reported = new Set(); // the list holds now, so only later reports count
       if (this.#listed?.isFor(listing)) return this.#lookAt(listing, found.changed);
-      this.#sendNames(thread, listing);
+      await this.#sendNames(thread, listing);
     }
     return null; // names come and go all the time
   }
@@ -186,12 +189,13 @@ export class WorkspaceLooks {
   }
 
   /** Sends the names to look at and the folders to watch. */
-  #sendNames(thread: ScanThread, listing: Listing): void {
+  async #sendNames(thread: ScanThread, listing: Listing): Promise<void> {
     const { known, named, lister } = this.#sources;
     const listed = new ListedNames(listing);
     this.#listed = listed;
     for (const names of [listed.files, listed.folders, named])
-      for (const name of names) if (!known.has(name)) known.table.add(name);
+      for await (const slice of inSlices(names))
+        for (const name of slice) if (!known.has(name)) known.table.add(name);
     thread.sendNames(known.table.takeUnsent());
     thread.sendFolders(lister.folders ?? ['', ...listed.folders]);
   }

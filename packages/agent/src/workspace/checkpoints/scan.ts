@@ -64,8 +64,25 @@ export type Listing = {
 };
 
 const FILES_MAX_WITHOUT_GIT = 20_000;
-/** After so many files other work gets a turn. */
+/** After so many looks, or so many names, other work gets a turn. */
 const SLICE = 400;
+const SLICE_OF_NAMES = 5_000;
+
+/** The items in slices, with a turn for other work after each. */
+export async function* inSlices<T>(
+  items: Iterable<T>,
+  size = SLICE_OF_NAMES,
+): AsyncGenerator<readonly T[]> {
+  let slice: T[] = [];
+  for (const item of items) {
+    if (slice.push(item) < size) continue;
+    yield slice;
+    slice = [];
+    await nextTurn();
+  }
+  yield slice;
+}
+
 /** Two changes within a tick of the kernel may have the same time. */
 const TICK_MS = 20;
 
@@ -188,19 +205,15 @@ export const lookAtAll = async (
   folders = foldersAround(names),
 ): Promise<Map<string, FileEntry>> => {
   const entries = new Map<string, FileEntry>();
-  let leftInSlice = SLICE;
   // first the folders, of which only folders count, then the names, of which all else counts
   for (const list of [folders, names])
-    for (const name of list) {
-      if (leftInSlice-- === 0) {
-        leftInSlice = SLICE;
-        await nextTurn();
+    for await (const slice of inSlices(list, SLICE))
+      for (const name of slice) {
+        const isInFolder = !name.includes('/') || entries.has(path.posix.dirname(name));
+        const entry = isInFolder ? lookInFolder(workspace, name) : null;
+        const isOfFolders = list !== names;
+        if (entry !== null && (entry.kind === 'folder') === isOfFolders) entries.set(name, entry);
       }
-      const isInFolder = !name.includes('/') || entries.has(path.posix.dirname(name));
-      const entry = isInFolder ? lookInFolder(workspace, name) : null;
-      const isOfFolders = list !== names;
-      if (entry !== null && (entry.kind === 'folder') === isOfFolders) entries.set(name, entry);
-    }
   return entries;
 };
 
@@ -398,14 +411,9 @@ export class WorkspaceLister {
       stamps.has(place) && stampAt(place) !== stamps.get(place);
     if (outside.some(isStale)) return null;
     const stale: string[] = [];
-    let leftInSlice = SLICE;
-    for (const folder of reported ?? folders) {
-      if (leftInSlice-- === 0) {
-        leftInSlice = SLICE;
-        await nextTurn();
-      }
-      if (listingPlaces(workspace, folder).some(isStale)) stale.push(folder);
-    }
+    for await (const slice of inSlices(reported ?? folders, SLICE))
+      for (const folder of slice)
+        if (listingPlaces(workspace, folder).some(isStale)) stale.push(folder);
     return stale.includes('') || stale.length > STALE_MAX ? null : stale;
   }
 
@@ -465,15 +473,10 @@ export class WorkspaceLister {
       stamps.set(place, kept ?? stampAt(place, listedAtMs - TICK_MS) ?? '');
     };
     for (const place of outside) take(place);
-    let leftInSlice = SLICE;
-    for (const folder of folders) {
-      if (leftInSlice-- === 0) {
-        leftInSlice = SLICE;
-        await nextTurn();
-      }
-      for (const place of listingPlaces(workspace, folder))
-        take(place, isKept(folder) ? earlier.get(place) : undefined);
-    }
+    for await (const slice of inSlices(folders, SLICE))
+      for (const folder of slice)
+        for (const place of listingPlaces(workspace, folder))
+          take(place, isKept(folder) ? earlier.get(place) : undefined);
     return { stamps, outside };
   }
 
@@ -547,16 +550,18 @@ export class WorkspaceLister {
     const blobs = wantsClean ? ['-s', '-v'] : [];
     const names = new Set<string>();
     const clean = new Map<string, string>();
-    for (const line of split(await readGit(repository, [...list, ...blobs, ...scope]))) {
-      // with blobs: "? NAME", or "TAG MODE BLOB STAGE", a tab and the name
-      const start = !wantsClean ? 0 : line.startsWith('? ') ? 2 : line.indexOf('\t') + 1;
-      const name = inside(line.slice(start));
-      if (name === null || name.endsWith('/')) continue;
-      names.add(name);
-      // other tags: git is told not to look for changes; other modes: no regular file
-      if (line.startsWith('H 100') && line.endsWith(' 0\t', start) && wantsClean)
-        clean.set(name, line.slice('H 100644 '.length, start - ' 0\t'.length));
-    }
+    const lines = split(await readGit(repository, [...list, ...blobs, ...scope]));
+    for await (const slice of inSlices(lines))
+      for (const line of slice) {
+        // with blobs: "? NAME", or "TAG MODE BLOB STAGE", a tab and the name
+        const start = !wantsClean ? 0 : line.startsWith('? ') ? 2 : line.indexOf('\t') + 1;
+        const name = inside(line.slice(start));
+        if (name === null || name.endsWith('/')) continue;
+        names.add(name);
+        // other tags: git is told not to look for changes; other modes: no regular file
+        if (line.startsWith('H 100') && line.endsWith(' 0\t', start) && wantsClean)
+          clean.set(name, line.slice('H 100644 '.length, start - ' 0\t'.length));
+      }
     if (wantsClean) await this.#dropChanged(repository, names, clean, scope);
     return { names, clean: wantsClean ? clean : null, limit: null };
   }
