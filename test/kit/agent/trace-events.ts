@@ -24,7 +24,7 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
  *     LlmFailed req-1 overloaded "message" [about=picture] [retryAfter=ms] [jitter=0.5] [usage]
  *     CallPreviewed batch-1 c1 change "diff", CallPreviewed batch-1 c1 refused "reason", CallPreviewed batch-1 c1 none
  *     ToolStarted batch-1 c1                      ToolProgress batch-1 c1 "text"
- *     ToolCompleted batch-1 c1 ok "text" [diff="text"]
+ *     ToolCompleted batch-1 c1 ok "text" [diff="text"] [picture=cat]
  *     ToolsFailed batch-1 "message"
  *     ApprovalAnswered batch-1 c1 allow [shape or session], ApprovalAnswered batch-1 c1 deny "reason",
  *         ApprovalAnswered batch-1 c1 reply "text"

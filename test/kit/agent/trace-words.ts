@@ -159,11 +159,15 @@ export const outcomeOf = (words: Words): CallOutcome => {
   const status = words.one(['ok', 'failed', 'timedOut', 'cancelled', 'lost'] as const);
   const text = words.text();
   const diff = words.option('diff');
+  const picture = words.option('picture');
   const usage = usageOr(words, null);
   return {
     status,
     text,
     ...(diff === undefined ? {} : { diff }),
+    ...(picture === undefined
+      ? {}
+      : { images: [{ mediaType: 'image/png', sha256: picture } as const] }),
     ...(usage === null ? {} : { usage }),
   };
 };

@@ -79,13 +79,28 @@ export type ReplyKind = {
 
 /**
  * `passing`: a retry may help; `final`: none does. `waitTooLong`: the provider asks for a longer
- * wait than the settings allow. `heldBack`: the user's stopping policy refused the call.
+ * wait than the settings allow. `heldBack`: the user's stopping policy refused the call. `picture`:
+ * the provider refuses a picture.
  */
-export type FailureChoice = 'passing' | 'final' | 'tooLong' | 'waitTooLong' | 'heldBack';
+export type FailureChoice =
+  | 'passing'
+  | 'final'
+  | 'tooLong'
+  | 'waitTooLong'
+  | 'heldBack'
+  | 'picture';
 /** `dirty`: it leaves changes without a commit. `veto`: it stops the turn. */
 export type HookChoice = 'clean' | 'dirty' | 'changed' | 'committed' | 'veto' | 'failed';
-/** `spent`: a spending call that reports usage beyond the session's limit. */
-export type OutcomeChoice = 'ok' | 'long' | 'failed' | 'timedOut' | 'cancelled' | 'lost' | 'spent';
+/** `spent`: a spending call that reports usage beyond the session's limit. `picture`: with one. */
+export type OutcomeChoice =
+  | 'ok'
+  | 'long'
+  | 'picture'
+  | 'failed'
+  | 'timedOut'
+  | 'cancelled'
+  | 'lost'
+  | 'spent';
 
 /** Settings of a trace: the differences from the defaults. */
 export type ExplorationSettings = Partial<Omit<Settings, 'limits'>> & {

@@ -494,6 +494,19 @@ const outcomes = (bounds: Bounds): Configuration =>
     { ...quietBounds, steers: 0, followUps: 0, crashes: bounds.crashes },
   );
 
+const pictures = (bounds: Bounds): Configuration =>
+  smallConfiguration(
+    bounds,
+    {
+      name: 'pictures',
+      about: 'pictures in results, which the provider may refuse',
+      replies: [answer, { calls: 'R' }],
+      outcomes: ['ok', 'picture'],
+      failures: ['passing', 'picture'],
+    },
+    { ...quietBounds, steers: 0, followUps: 0, crashes: bounds.crashes },
+  );
+
 const spendingTools = (bounds: Bounds): Configuration =>
   smallConfiguration(
     bounds,
@@ -525,5 +538,6 @@ const smallToolConfigurations = (bounds: Bounds): readonly Configuration[] =>
     hooks,
     noHooks,
     outcomes,
+    pictures,
     spendingTools,
   ].map((one) => one(bounds));

@@ -135,6 +135,13 @@ const modelErrors: Readonly<Record<Exclude<FailureChoice, 'heldBack'>, ModelErro
     retryable: true,
     retryAfterMs: waitTooLongMs,
   },
+  picture: {
+    kind: 'badRequest',
+    message: 'no image',
+    retryable: false,
+    retryAfterMs: null,
+    about: 'picture',
+  },
 };
 
 /** `heldBack`: the user's stopping policy refused the request before it was sent. */
@@ -152,6 +159,11 @@ const longText = 'long '.repeat(100).trim();
 const outcomes: Readonly<Record<Exclude<OutcomeChoice, 'spent'>, CallOutcome>> = {
   ok: { status: 'ok', text: 'done' },
   long: { status: 'ok', text: longText },
+  picture: {
+    status: 'ok',
+    text: 'shown',
+    images: [{ mediaType: 'image/png', sha256: 'a'.repeat(64) }],
+  },
   failed: { status: 'failed', text: 'broken' },
   timedOut: { status: 'timedOut', text: '' },
   cancelled: { status: 'cancelled', text: '' },

@@ -5,6 +5,7 @@
 
 import type { Call } from '@pawl/agent/machine/call';
 import { holdsResults } from '@pawl/agent/machine/conversation';
+import type { Message } from '@pawl/agent/machine/message';
 import { mayHaveChanged } from '@pawl/agent/machine/moves/batch-events';
 import { hasSessionLimit, isSpendingId, remainingTimer } from '@pawl/agent/machine/moves/budget';
 import { utf8Bytes } from '@pawl/agent/machine/moves/retry';
@@ -38,7 +39,8 @@ import { isRequest } from './possible-events.js';
  *    one that is too long, text of the user (none, one, several: moves treat all texts alike),
  *    anything else; whether streamed text is blank; how many messages could be summarised (0, 1,
  *    enough: the number only grows until a summary makes it 0 or 1). All older messages are closed
- *    (nothing is added to them any more), and closed messages are never read again.
+ *    (nothing is added to them any more), and closed messages are never read again, but for their
+ *    pictures: whether there is one that was not refused.
  * 4. The size of the conversation. Thresholds are shares of a million tokens, replies report a few
  *    or nearly all of them, and the texts since the last report stay below a thousand, since a
  *    shortest way to a node is short: the last report decides which thresholds are exceeded.
@@ -48,9 +50,9 @@ import { isRequest } from './possible-events.js';
  *    of them than that.
  * 6. Counts of a turn start again with each turn: between turns they are not in the key.
  * 7. The reason for waiting is shown to the user. The machine reads only whether it was a budget.
- * 8. How a call ended matters for two things: whether it may have changed something, as the setting
- *    `hooks` counts it (which no world here changes under way), and whether its text is too long to
- *    be sent twice.
+ * 8. How a call ended matters for three things: whether it may have changed something, as the
+ *    setting `hooks` counts it (which no world here changes under way), whether its text is too
+ *    long to be sent twice, and whether it has a picture.
  * 9. What was charged counts by the work that it is for, where requests are charged. The size of
  *    the last request is left out, since all of them are alike and hold as many tokens as bytes.
  */
@@ -125,7 +127,9 @@ const callKey = (call: Call, settings: Settings): string => {
   const { tool, verdict, reply } = call.judged;
   if (isEnded(call)) {
     const changed = mayHaveChanged(call, settings.hooks);
-    return `${changed ? 'ended*' : 'ended'}${isLong(call.outcome.text, settings.resultCutBytes) ? 'l' : ''}`;
+    const { text, images } = call.outcome;
+    const long = isLong(text, settings.resultCutBytes) ? 'l' : '';
+    return `${changed ? 'ended*' : 'ended'}${long}${images === undefined ? '' : 'i'}`;
   }
   const answered = reply === undefined ? '' : '!';
   const kind = `${tool}${verdict.kind === 'ok' ? '' : verdict.kind}${answered}`;
@@ -175,7 +179,7 @@ const sessionKey = (state: State): string => {
   const { session } = state;
   const { conversation, queue, settings, usage, grants, slices } = session;
   const { limits } = settings;
-  let key = `${Math.min(conversation.closed.length, 3)}${openKey(session)}`;
+  let key = `${Math.min(conversation.closed.length, 3)}${openKey(session)}${pictureKey(session)}`;
   for (const item of queue) key += item.mode === 'steer' ? 's' : 'f';
   key += session.mayCompact === 'yes' ? 'y' : 'n';
   key += sizeKey(session);
@@ -203,6 +207,17 @@ const openKey = ({ conversation, settings }: SessionData): string => {
     else other = 'o';
   }
   return `${holdsResults(conversation) ? 'r' : ''}${long}${userTexts}${other}`;
+};
+
+/** Whether the last message, and those before it, show pictures that were not refused. */
+const pictureKey = ({ conversation, refusedPictures = [] }: SessionData): string => {
+  const isShown = ({ parts }: Message): boolean =>
+    parts.some(
+      (part) =>
+        'images' in part && part.images.some(({ sha256 }) => !refusedPictures.includes(sha256)),
+    );
+  const { closed, open } = conversation;
+  return `${open !== null && isShown(open) ? 'i' : ''}${closed.toArray().some(isShown) ? 'c' : ''}`;
 };
 
 /** The thresholds that the conversation exceeds. */

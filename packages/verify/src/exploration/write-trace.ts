@@ -131,9 +131,12 @@ const workWords = (event: WorkEvent): readonly string[] => {
     case 'LlmCompleted':
       return replyWords(event);
     case 'LlmFailed': {
-      const { kind, message, retryAfterMs } = event.error;
-      const wait = retryAfterMs === null ? [] : [`retryAfter=${retryAfterMs}`];
-      return [event.requestId, kind, quote(message), ...wait, ...usageWords(event.usage)];
+      const { kind, message, about, retryAfterMs } = event.error;
+      const options = [
+        ...(about === undefined ? [] : [`about=${about}`]),
+        ...(retryAfterMs === null ? [] : [`retryAfter=${retryAfterMs}`]),
+      ];
+      return [event.requestId, kind, quote(message), ...options, ...usageWords(event.usage)];
     }
     case 'PolicyStopped':
       return [event.requestId, quote(event.why)];
@@ -147,6 +150,7 @@ const workWords = (event: WorkEvent): readonly string[] => {
         event.callId,
         event.outcome.status,
         quote(event.outcome.text),
+        ...(event.outcome.images ?? []).map(({ sha256 }) => `picture=${sha256}`),
         ...usageWords(event.outcome.usage ?? null),
       ];
     case 'ToolsFailed':

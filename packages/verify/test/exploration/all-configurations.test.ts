@@ -31,7 +31,7 @@ test('there is a configuration for each thing that is looked at in depth', () =>
       ],
       'previews',
       'questions and plans',
-      ...['hooks', 'no hooks', 'outcomes', 'tools that spend'],
+      ...['hooks', 'no hooks', 'outcomes', 'pictures', 'tools that spend'],
       ...['budget', 'budget that raises itself', 'reserves', 'reserves of tools', 'misplaced'],
     ],
   );
