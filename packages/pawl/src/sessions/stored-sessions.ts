@@ -110,8 +110,9 @@ export const openElsewhere = async (sessionId: string): Promise<ReadonlyMap<stri
   for (const name of await readdir(sessionsFolder(folder))) {
     const id = name.endsWith('.lock') ? name.slice(0, -'.lock'.length) : sessionId;
     const path = lockPath(folder, id);
-    if (id !== sessionId && (await isLocked(path)))
-      pids.set(id, (await readHolder(path))?.pid ?? 0);
+    if (id === sessionId || !(await isLocked(path))) continue;
+    const holder = await readHolder(path);
+    if (holder !== undefined) pids.set(id, holder.pid);
   }
   return pids;
 };
