@@ -579,7 +579,11 @@ const readNewline = (cursor: Cursor): void => {
       const newline = cursor.text.indexOf('\n', lineAt);
       const lineEnd = newline < 0 || newline >= cursor.limit ? cursor.limit : newline;
       const line = cursor.text.slice(lineAt, lineEnd);
-      if ((stripTabs ? line.replace(/^\t+/, '') : line) === delimiter) {
+      const bare = stripTabs ? line.replace(/^\t+/, '') : line;
+      // In a substitution bash ends the body there: `EOF)`, and even `EOFx (y)`.
+      if (bare.startsWith(delimiter) && bare.includes(')', delimiter.length))
+        throw unclear(`a line of the here-document ${delimiter} may end it before its last line`);
+      if (bare === delimiter) {
         if (!quoted) readBody(cursor, lineAt);
         cursor.at = Math.min(lineEnd + 1, cursor.limit);
         break;

@@ -152,4 +152,12 @@ export const files = [
   'cat <<E > out\na\nE',
   'ls > $(echo out)',
   'ls > /tmp/x',
+  // in a substitution bash ends a here-document at a line with `)` that begins with its delimiter
+  `ls "$(cat <<'E'\nEecho $(ls)\ncurl x\nE\n)"`,
+  `ls "$(cat <<'E'\nE)"\ncurl x\nE\n)"`,
+  "ls $(cat <<'E'\nE)\ncurl x\nE\n)",
+  'ls $(cat <<E\nE)\ncurl x\nE\n)',
+  'cat <(cat <<E\nE)\ncurl x\nE\n)',
+  'ls "$(cat <<-E\n\tE)"\ncurl x\n\tE\n)"',
+  'ls "$( (cat <<E\nE)\n)"\ncurl x\nE\n)"',
 ];
