@@ -30,6 +30,7 @@ import { inlineShellScripts } from './inline-shell-scripts.js';
 import { inspectorPage } from './inspector-page.js';
 import { buildProtocols, lateBuiltins, latePackages, packagesLateInside } from './late-modules.js';
 import { mergeBuiltinImports } from './merge-builtin-imports.js';
+import { shellGrammar } from './shell-grammar.js';
 import { thirdParty } from './third-party.js';
 import { workspacePackages } from './workspace-packages.js';
 
@@ -245,19 +246,22 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
   assertPure(metafile);
   // programs that run the code of `pawl ask` in a process or thread of their own
   const environments = await environmentPrograms(root, common(root));
+  const grammar = shellGrammar(root);
   const page = await inspectorPage(root);
-  const files = [...outputFiles, ...program, ...environments.files, ...page];
+  const files = [...outputFiles, ...program, ...environments.files, ...grammar.files, ...page];
   for (const { path: file, contents } of files) replaceFile(file, contents);
   const kept = new Set(files.map((file) => file.path));
   removeStale(path.join(root, DIST), kept);
   removeStale(path.join(root, DIST, 'chunks'), kept);
-  removeAllStale(path.join(root, DIST, 'environments'), kept);
+  for (const folder of ['environments', 'shell'])
+    removeAllStale(path.join(root, DIST, folder), kept);
   replaceFile(
     path.join(root, 'packages/pawl/THIRD-PARTY.md'),
     thirdParty(root, [
       ...Object.keys(metafile.inputs),
       ...program.flatMap(({ metafile: { inputs } }) => Object.keys(inputs)),
       ...environments.inputs,
+      ...grammar.inputs,
     ]),
   );
   return [

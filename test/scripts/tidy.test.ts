@@ -88,7 +88,7 @@ testRows('walls', [
     ),
   },
   {
-    title: 'the machine and the policy import nothing impure; the reading of shell texts may',
+    title: 'the machine and the policy import nothing impure; the grammar of the shell may',
     given: {
       'packages/machine/src/a.ts': "import 'valibot';\n",
       'packages/agent/src/machine/b.ts': "import 'node:fs';\n",

@@ -88,7 +88,7 @@ export type ParsedCommand = {
   readonly wrapped?: 'yes';
 };
 
-/** The commands that a shell text would run. */
+/** The commands that a shell text would run, by the shell grammar. */
 export type ShellFacts = {
   readonly commands: readonly ParsedCommand[];
   /** Why `commands` may be wrong. Such a text is always asked about. */

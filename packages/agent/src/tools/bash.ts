@@ -408,7 +408,7 @@ const requestTitle = (request: BashRequest): string => {
 /** Facts of a call that runs no command. */
 const NO_COMMAND: ShellFacts = { commands: [], unclear: null };
 
-/** What the command would run. The reading is loaded with the first command. */
+/** What the command would run. Loads the shell grammar with the first command. */
 const readFacts = async (
   command: string,
   workspace: string,

@@ -85,7 +85,7 @@ export const explainCommand = async (
   { needs, find, losses, askGit }: ExplainOptions = {},
 ): Promise<Explained> => {
   const findProgram = find ?? commandFinder(process.env.PATH ?? '', settings.workspace);
-  const read = shellFacts(text, findProgram);
+  const read = await shellFacts(text, findProgram);
   const facts =
     askGit === undefined ? read : await withGitReadings(read, settings.workspace, askGit);
   const unrecoverable =

@@ -1,15 +1,24 @@
 /**
  * Determines what a shell text would run, for the rules that judge it.
  *
- * A text that can't be read, or that bash may read otherwise, is unclear. Nothing is left out
- * silently. Bash itself is the judge in the tests (test/shell/hostile.test.ts).
+ * 1. Two readings must agree: ours, which knows how bash treats words, and that of a published
+ *    grammar. For a plain text, `plainStarts` replaces the grammar; tests ensure that both give the
+ *    same result.
+ * 2. A text that can't be read, is read differently, or takes too long, is unclear. Nothing is left
+ *    out silently.
  *
  * From top to bottom: `shellFacts`, which collects the commands; odd characters; the file that a
- * shell would start; and words whose value stands in the same text.
+ * shell would start; the second reading, for plain texts and by the grammar; and words whose value
+ * stands in the same text.
  */
 
-import { accessSync, constants, realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import type { Node, Parser } from 'web-tree-sitter';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
 import {
   changesShell,
@@ -50,14 +59,14 @@ type Collected = {
 };
 
 /**
- * The commands that a shell text would run. No text makes it throw. `shell`: the value of SHELL
+ * The commands that a shell text would run. No text makes it reject. `shell`: the value of SHELL
  * that it runs with.
  */
-export const shellFacts = (
+export const shellFacts = async (
   text: string,
   find: FindProgram,
   shell: string | null = null,
-): ShellFacts => {
+): Promise<ShellFacts> => {
   if (text.length > LENGTH_MAX)
     return { commands: [], unclear: `it is longer than ${LENGTH_MAX} characters` };
   const odd = oddCharacter(text);
@@ -72,7 +81,7 @@ export const shellFacts = (
     evaluates: false,
     quotesSubstitution: false,
   };
-  addText(text, into, 0);
+  await addText(text, into, 0);
   if (into.evaluates && into.quotesSubstitution)
     markUnclear(into, 'it evaluates a text that may hold a substitution');
   if (into.evaluates) into.indirect ??= 'it evaluates arithmetic or names of variables';
@@ -86,26 +95,26 @@ const markUnclear = (into: Collected, why: string): void => {
 };
 
 /** Adds the commands of a shell text, also of one within another. `depth`: 0 for the outermost. */
-const addText = (text: string, into: Collected, depth: number): void => {
-  if (depth > TEXTS_DEEP_MAX || ++into.texts > TEXTS_MAX) {
-    markUnclear(into, 'it holds texts within texts too deeply');
-    return;
-  }
+const addText = async (text: string, into: Collected, depth: number): Promise<void> => {
+  if (depth > TEXTS_DEEP_MAX || ++into.texts > TEXTS_MAX)
+    return markUnclear(into, 'it holds texts within texts too deeply');
   const reading = readCommands(text);
-  if (reading.kind === 'unclear') markUnclear(into, reading.why);
-  else addReading(reading, text, into, depth);
+  if (reading.kind === 'unclear') return markUnclear(into, reading.why);
+  const disagreement = await findDisagreement(text, reading.commands);
+  if (disagreement !== null) return markUnclear(into, disagreement);
+  await addReading(reading, text, into, depth);
 };
 
 /**
  * Adds what our reading of a text has found. Words whose value stands in the text are completed
  * first, but not if it defines functions: a function can change any variable.
  */
-const addReading = (
+const addReading = async (
   reading: Extract<ShellReading, { kind: 'read' }>,
   text: string,
   into: Collected,
   depth: number,
-): void => {
+): Promise<void> => {
   for (const name of reading.functions) into.functions.add(name);
   into.evaluates ||= reading.evaluates;
   into.quotesSubstitution ||= reading.quotesSubstitution;
@@ -118,7 +127,7 @@ const addReading = (
     const name = command.words[0]?.text ?? '';
     const isKnown = !reading.hasCompound && Object.hasOwn(FILTERS, name);
     const isFiltering = isKnown && isFilter(command, FILTERS[name]);
-    addSimple(command, into, depth, {
+    await addSimple(command, into, depth, {
       ...(undoes ? { undoes: 'previous' } : {}),
       ...(isFiltering ? { filters: 'yes' } : {}),
     });
@@ -142,12 +151,12 @@ const isFilter = ({ words, reads, writes }: SimpleCommand, options: RegExp | und
   writes.length === 0;
 
 /** Adds a command that stands in the text itself. */
-const addSimple = (
+const addSimple = async (
   command: SimpleCommand,
   into: Collected,
   depth: number,
   more: Pick<ParsedCommand, 'undoes' | 'filters'>,
-): void => {
+): Promise<void> => {
   const words = command.words.map(({ text }) => text);
   const patterns = command.words.map(({ pattern }) => pattern ?? null);
   const meaning = commandMeaning(words);
@@ -167,15 +176,17 @@ const addSimple = (
   });
   if (command.assignments.some(({ name }) => changesShell(name)))
     markUnclear(into, 'it sets a variable that changes how the shell reads');
-  addMeaning(words, patterns, meaning, into, depth);
+  await addMeaning(words, patterns, meaning, into, depth);
 };
 
 /** Adds a command that another one runs. */
-const addWords = (words: Words, patterns: Patterns, into: Collected, depth: number): void => {
-  if (depth > TEXTS_DEEP_MAX * 2) {
-    markUnclear(into, 'commands run commands too deeply');
-    return;
-  }
+const addWords = async (
+  words: Words,
+  patterns: Patterns,
+  into: Collected,
+  depth: number,
+): Promise<void> => {
+  if (depth > TEXTS_DEEP_MAX * 2) return markUnclear(into, 'commands run commands too deeply');
   const meaning = commandMeaning(words);
   const places = placesIn(meaning);
   into.commands.push({
@@ -187,23 +198,23 @@ const addWords = (words: Words, patterns: Patterns, into: Collected, depth: numb
     wrapped: 'yes',
     ...places,
   });
-  addMeaning(words, patterns, meaning, into, depth + 1);
+  await addMeaning(words, patterns, meaning, into, depth + 1);
 };
 
 /** Adds what a command runs beside itself. */
-const addMeaning = (
+const addMeaning = async (
   words: Words,
   patterns: Patterns,
   meaning: Meaning,
   into: Collected,
   depth: number,
-): void => {
+): Promise<void> => {
   if (meaning.unclear !== undefined) markUnclear(into, meaning.unclear);
   if (meaning.indirect !== undefined) into.indirect ??= meaning.indirect;
   if (meaning.evaluates) into.evaluates = true;
   for (const inner of meaning.commands ?? [])
-    addWords(inner, innerPatterns(words, inner, meaning, patterns), into, depth);
-  for (const text of meaning.texts ?? []) addText(text, into, depth + 1);
+    await addWords(inner, innerPatterns(words, inner, meaning, patterns), into, depth);
+  for (const text of meaning.texts ?? []) await addText(text, into, depth + 1);
   const [name] = words;
   if (name != null && into.functions.has(name)) into.indirect ??= `${name} is a function`;
 };
@@ -254,7 +265,21 @@ const deletesNewBranch = (one: SimpleCommand, other: SimpleCommand): boolean => 
   return remove?.length === 4 && remove.join('\n') === ['git', 'branch', '-D', name].join('\n');
 };
 
-// ---- Characters that people and bash may read differently ----
+/** Why the two readings disagree about where commands begin; null if they agree. */
+const findDisagreement = async (
+  text: string,
+  commands: readonly SimpleCommand[],
+): Promise<string | null> => {
+  const plain = plainStarts(text);
+  const starts: CommandStarts =
+    plain === null ? await commandStarts(text) : { kind: 'starts', at: plain };
+  if (starts.kind === 'error') return starts.why;
+  const ours = new Set(commands.filter(({ words }) => words.length > 0).map(({ start }) => start));
+  const agree = ours.size === starts.at.size && [...ours].every((start) => starts.at.has(start));
+  return agree ? null : 'our reading and the shell grammar disagree about its commands';
+};
+
+// ---- Characters that people, grammars and bash may read differently ----
 
 const ODD: readonly (readonly [pattern: RegExp, name: string])[] = [
   [/[^\P{Cc}\t\n]/u, 'a control character'],
@@ -312,6 +337,180 @@ export const commandFinder = (searchPath: string, workspace: string): FindProgra
     programs.set(name, program);
     return program;
   };
+};
+
+/*
+ * ---- Where commands begin, by a second reading ----
+ *
+ * It shares no code with ours (read-statements.ts), so that the two check each other: a scan of
+ * plain texts, a published grammar for all others.
+ */
+
+/*
+ * A plain text: one line of words, closed quotes and operators
+ * between commands. It contains no compound command, no command made from a value, and nothing that
+ * shells and grammars read differently. Most commands of a model are plain; for others the grammar
+ * is loaded, which takes 17 MB.
+ *
+ * A text with any other character, word or operator is not plain. Nothing is guessed.
+ */
+
+const QUOTED = /'[ -&(-~]*'|"[ !#%-[\]-_a-~]*"/.source;
+/** The complete name of a program or builtin. */
+const NAME = /[A-Za-z_./][\w./:-]*(?![^ ;|&])/y;
+const WORD = new RegExp(`(?:[\\w./:@%+,*?-]|${QUOTED})(?:[\\w./:@%+,*?=-]|${QUOTED})*`, 'y');
+const REDIRECTION = /(?:2>&1|[12]?> ?\/dev\/null)(?![^ ;|&])/y;
+const BLANKS = / */y;
+const OPERATOR = /&&|\|\||[;|]/y;
+
+/** Reserved words, and builtins whose arguments are declarations, tests or shell texts. */
+const SPECIAL = new Set(
+  (
+    'if then elif else fi for while until do done case esac in select function time coproc ' +
+    'declare typeset local export readonly unset let test eval'
+  ).split(' '),
+);
+
+/** Offsets at which the commands of a plain text begin; null if the text is not plain. */
+export const plainStarts = (text: string): ReadonlySet<number> | null => {
+  const starts = new Set<number>();
+  let at = 0;
+  const take = (pattern: RegExp): string | null => {
+    pattern.lastIndex = at;
+    const match = pattern.exec(text)?.[0] ?? null;
+    at += match?.length ?? 0;
+    return match;
+  };
+  for (;;) {
+    take(BLANKS);
+    const start = at;
+    const name = take(NAME);
+    if (name === null || SPECIAL.has(name)) return null;
+    starts.add(start);
+    while (take(BLANKS) !== '') if (take(REDIRECTION) === null && take(WORD) === null) break;
+    if (at === text.length) return starts;
+    if (take(OPERATOR) === null) return null;
+  }
+};
+
+// The published grammar of bash: tree-sitter-bash, as WebAssembly.
+
+/**
+ * Folders of the grammar's files, relative to the bundle and to its chunks. In the sources the
+ * files come from packages.
+ */
+const FOLDERS = ['./shell/', '../shell/'];
+const FILES = ['web-tree-sitter.cjs', 'web-tree-sitter.wasm', 'tree-sitter-bash.wasm'] as const;
+const SOURCES = [
+  'web-tree-sitter',
+  'web-tree-sitter/web-tree-sitter.wasm',
+  'tree-sitter-bash/tree-sitter-bash.wasm',
+];
+
+const require = createRequire(import.meta.url);
+
+/** The paths of the files: the library's code, its WebAssembly, the grammar. */
+const locateFiles = (): readonly string[] => {
+  const folder = FOLDERS.map((name) => fileURLToPath(new URL(name, import.meta.url))).find(
+    (place) => existsSync(path.join(place, FILES[0])),
+  );
+  return folder === undefined
+    ? SOURCES.map((name) => require.resolve(name))
+    : FILES.map((name) => path.join(folder, name));
+};
+
+/**
+ * Newer versions of V8 look at its flags again while a module runs. Older ones keep, for each
+ * module, the flags with which it was compiled.
+ */
+const ASKS_FLAGS_LATER = Number.parseInt(process.versions.v8, 10) >= 13;
+
+/**
+ * Compiles WebAssembly without V8's optimizer, which needs 40 MB for the grammar's lexer, and 500
+ * MB in Node 24. Without it a command is still read in 20 µs. In Node 24 the optimizer has to stay
+ * off for the whole process.
+ */
+const withoutOptimizer = async <T>(work: () => Promise<T>): Promise<T> => {
+  if (ASKS_FLAGS_LATER) {
+    for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag);
+  }
+  setFlagsFromString('--liftoff-only');
+  try {
+    return await work();
+  } finally {
+    setFlagsFromString('--no-liftoff-only');
+  }
+};
+
+const loadParser = async (): Promise<Parser> => {
+  const [code = '', runtime = '', bash = ''] = locateFiles();
+  // Our own dependency, pinned: its types are those of the version that is bundled.
+  const { Language, Parser } = require(code) as typeof import('web-tree-sitter');
+  const [runtimeBytes, bashBytes] = await Promise.all([readFile(runtime), readFile(bash)]);
+  const language = await withoutOptimizer(async () => {
+    await Parser.init({ wasmBinary: runtimeBytes });
+    return Language.load(new Uint8Array(bashBytes));
+  });
+  const parser = new Parser();
+  parser.setLanguage(language);
+  return parser;
+};
+
+let parserLoad: Promise<Parser> | undefined;
+
+/** Nodes beside `command_name` that run a builtin. `[` is a builtin, `[[` is syntax. */
+const runsBuiltin = ({ type, firstChild }: Node): boolean =>
+  type === 'declaration_command' ||
+  type === 'unset_command' ||
+  (type === 'test_command' && firstChild?.type === '[');
+
+export type CommandStarts =
+  | { readonly kind: 'starts'; readonly at: ReadonlySet<number> }
+  | { readonly kind: 'error'; readonly why: string };
+
+/** Limit for one text, in ms. */
+const PARSE_MS = 250;
+
+/**
+ * Whether the limit has passed, on the clock and in CPU time: a busy machine lets this process wait
+ * for longer than any text takes, and the user would be asked about a harmless command.
+ */
+const startLimit = (): (() => boolean) => {
+  const startedAtMs = performance.now();
+  const before = process.cpuUsage();
+  return () => {
+    if (performance.now() - startedAtMs < PARSE_MS) return false;
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1_000 >= PARSE_MS;
+  };
+};
+
+const collectStarts = (root: Node): ReadonlySet<number> => {
+  const starts = new Set<number>();
+  const open = [root];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (node.type === 'command_name' || runsBuiltin(node)) starts.add(node.startIndex);
+    for (const child of node.children) if (child !== null) open.push(child);
+  }
+  return starts;
+};
+
+/** Offsets in the text at which commands begin. The first call loads the grammar. */
+export const commandStarts = async (text: string): Promise<CommandStarts> => {
+  parserLoad ??= loadParser();
+  const parser = await parserLoad;
+  const tree = parser.parse(text, null, { progressCallback: startLimit() });
+  if (tree === null) {
+    parser.reset();
+    return { kind: 'error', why: 'the shell grammar takes too long to read it' };
+  }
+  try {
+    if (tree.rootNode.hasError)
+      return { kind: 'error', why: 'the shell grammar does not understand it' };
+    return { kind: 'starts', at: collectStarts(tree.rootNode) };
+  } finally {
+    tree.delete();
+  }
 };
 
 /*
