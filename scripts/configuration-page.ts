@@ -2,6 +2,7 @@
 
 import {
   flagName,
+  helpText,
   type ProjectMay,
   type Setting,
   settings,
@@ -50,7 +51,7 @@ const row = (setting: Setting): string => {
     flag === null ? '' : `\`${flag}\``,
     `\`${setting.variable}\``,
     projectMay[setting.project],
-    setting.help,
+    helpText(setting.help),
   ];
   return `| ${cells.map(cell).join(' | ')} |`;
 };

@@ -209,7 +209,7 @@ test('its settings, help, completion, manual page and document are made', async 
     await run(['config'], { MOON_ADDRESS: 'https://moon.example' }),
     /providers\.moon\.base_url.*https:\/\/moon\.example/,
   );
-  assert.match(await run(['--help']), /First steps:[\s\S]*MOON_TICKET/);
+  assert.match(await run(['--help']), /First: set [\s\S]*MOON_TICKET/);
   assert.match(await run(['completion', 'bash']), /moon\//);
   assert.match(probe.manualText(), /MOON_TICKET\n/);
   assert.match(
