@@ -360,7 +360,7 @@ const connect = async (
   flags: AllFlags,
   warn: Warn,
 ): Promise<Model> => {
-  const modelId = modelName ?? chooseUsual(flags, warn);
+  const modelId = modelName ?? (await chooseUsual(flags, warn));
   const model = await connectModel(modelId, flags, process.cwd());
   warnOfUnknown(model, warn);
   warnOfEffort(model, readEffort(flags), warn);

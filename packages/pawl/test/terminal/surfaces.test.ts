@@ -67,6 +67,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   ),
   'packages/pawl/src/commands/sessions.ts':
     'prints what the list of sessions prints, in the same way',
+  'packages/pawl/src/interactive/ask-key.ts':
+    'its texts are its own, and faults that `pawl models` prints, too',
   'packages/pawl/src/interactive/ask-trust.ts':
     'warnings made safe; the questions are those of ask-trust.ts',
   'packages/pawl/src/editor/acp-command.ts':
