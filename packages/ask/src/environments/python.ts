@@ -131,8 +131,6 @@ export const python: EnvironmentKind = {
   },
   async start(options) {
     const { program, inputs } = await prepareLaunch(options);
-    return createEnvironment('Python', () =>
-      startProcess(program, inputs, options, (code) => code),
-    );
+    return createEnvironment('Python', () => startProcess(program, inputs, options));
   },
 };

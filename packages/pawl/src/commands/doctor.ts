@@ -197,15 +197,14 @@ const programChecks: readonly Check[] = [
   note(
     'bubblewrapMissing',
     async (world) => world.platform === 'linux' && (await isMissing(world, 'bwrap')),
-    'bubblewrap is not found: pawl ask runs programs in QuickJS, which is slower',
+    'bubblewrap is not found: pawl ask --environment python does not work',
     'Install it: apt-get install bubblewrap',
     'sandboxMissing',
   ),
   note(
     'bubblewrapTooOld',
     (world) => oldVersion(world, 'bwrap', BUBBLEWRAP),
-    (version) =>
-      `bubblewrap ${version} is too old: pawl ask runs programs in QuickJS, which is slower`,
+    (version) => `bubblewrap ${version} is too old: pawl ask --environment python does not work`,
     `Install bubblewrap ${BUBBLEWRAP} or newer`,
     'sandboxMissing',
   ),
@@ -250,8 +249,7 @@ const sandboxChecks: readonly Check[] = [
     },
     ({ reason }) =>
       `commands can't be run in a sandbox here: ${reason} In a terminal Pawl asks before ` +
-      'each command, without one it denies them; pawl ask runs programs in QuickJS, which is ' +
-      'slower',
+      'each command, without one it denies them',
     ({ repair }) => `${repair} To keep it off: sandbox = "off" in your own config.toml`,
   ),
   note(

@@ -165,6 +165,7 @@ const newWorker = (options: EnvironmentOptions, workerData: WorkerInput): Worker
     transferList: [workerData.texts],
     name: `quickjs with ${options.contexts.length} contexts`,
     env: {},
+    execArgv: [], // those of the program may not fit a thread: --input-type
     resourceLimits: { stackSizeMb: STACK_MB },
   });
 
