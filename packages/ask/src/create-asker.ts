@@ -32,7 +32,7 @@ import type {
   EnvironmentName,
   WrittenEnvironment,
 } from './ports.js';
-import { EnvironmentUnavailable } from './run/eager-values.js';
+import { EnvironmentUnavailable, UnknownPrice } from './run/eager-values.js';
 import type { ChangedLimits } from './run/event.js';
 import {
   allowedModels,
@@ -376,7 +376,7 @@ const refuseUnpriced = (
 ): void => {
   const unknown = models.find(({ facts }) => facts.prices === null);
   if (unknown === undefined || !isLimited(limits.usd)) return;
-  throw new Error(
+  throw new UnknownPrice(
     `a limit in dollars can't be kept: the price of ${unknown.id} is not known. Set a limit ` +
       'in tokens, iterations or minutes instead.',
   );
