@@ -117,7 +117,11 @@ export const headLine = (
   { sessionId, createdAt, settings, workspace }: Head,
   ...more: readonly string[]
 ): Safe =>
-  makeSafe([sessionId, formatWhen(createdAt), settings.model, ...more, workspace].join(' · '));
+  makeSafe(
+    [sessionId, formatWhen(createdAt), settings.model, ...more, workspace]
+      .join(' · ')
+      .replace(/\s+/g, ' '),
+  );
 
 type Head = Pick<Header, 'sessionId' | 'createdAt' | 'workspace'> & {
   readonly settings: { readonly model: string };
