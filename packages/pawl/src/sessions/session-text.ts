@@ -1,4 +1,4 @@
-/** A stored session as text: messages, the path through the states, the result of a replay. */
+/** A session as text: messages, steps, the path through the states, the result of a replay. */
 
 import type { StoredReplay } from '@pawl/agent/journal/reader';
 import type { Message } from '@pawl/agent/machine/message';
@@ -7,6 +7,7 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import type { Edge } from '@pawl/machine/kernel/table';
 import { formatWhen, harmless, type Look, paint, warningText } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 
@@ -111,6 +112,30 @@ export const countStates = (steps: readonly Pick<StepPath, 'path'>[]): string =>
 export const pathLine = (stepped: StepPath, node = ''): string =>
   `${String(stepped.seq ?? '').padStart(4)}  ${stepped.event.type.padEnd(19)} ` +
   `${node === '' ? '' : `${node.padEnd(10)} `}${pathStates(stepped).join(' → ')}`;
+
+/** Prints the steps of a session on stdout as lines; text of the model as it streams. */
+export const createLogPrinter = (look: Look, workspace: string) => {
+  const printStep = createStepPrinter(look, workspace);
+  let isLineOpen = false;
+  /** On lines of its own, below a reply. */
+  const writeLines = (lines: Safe): void => {
+    writeOut(safe`${isLineOpen ? safe`\n` : safe``}${lines}`);
+    isLineOpen = false;
+  };
+  return {
+    writeLines,
+    see(stepped: Stepped): void {
+      if (stepped.event.type === 'UserInput')
+        writeLines(safe`> ${joinSafe(harmless(stepped.event.text).split('\n'), safe`\n  `)}\n`);
+      for (const piece of printStep(stepped))
+        if (piece.kind === 'lines') writeLines(safe`${withDetail(piece)}\n`);
+        else if (piece.kind === 'stream') {
+          writeOut(piece.text);
+          isLineOpen = !piece.text.endsWith('\n');
+        }
+    },
+  };
+};
 
 /** The first line about a stored session. `more`: after its model. */
 export const headLine = (
