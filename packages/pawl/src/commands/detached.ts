@@ -21,7 +21,14 @@ import { systemClock } from '@pawl/agent/platform/clock';
 import { hasEnded } from '@pawl/agent/platform/start-program';
 import { plural } from '@pawl/agent/platform/text';
 import { isQuestionCode } from '@pawl/serve/question-code';
-import { countColumns, detectLook, formatCost, harmless, oneLine } from '@pawl/terminal/paint';
+import {
+  countColumns,
+  detectLook,
+  formatCost,
+  formatDuration,
+  harmless,
+  oneLine,
+} from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { endWorktree, launchPrompt, relaunch } from '../detached/launch.js';
@@ -36,7 +43,6 @@ import { type Prompt, refuseEmpty } from '../headless/headless.js';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import {
   findLive,
-  formatAge,
   type LiveSession,
   listLive,
   removeLive,
@@ -105,7 +111,7 @@ const listRow = (live: LiveSession, nowMs: number, columns: number): Safe => {
   const join = (...parts: readonly Safe[]): Safe => joinSafe(parts, safe`  `);
   const words = statusWords(live, nowMs); // what it does, or why it does nothing
   const spent = join(formatCost(activity.costUsd), makeSafe(plural(activity.rounds, 'round')));
-  const since = makeSafe(`since ${formatAge(nowMs - startedAtMs)}`);
+  const since = makeSafe(`since ${formatDuration(nowMs - startedAtMs)}`);
   const folder = oneLine(workspace, Number.POSITIVE_INFINITY);
   const id = makeSafe(sessionId);
   const row = join(id, oneLine(words, 120), spent, folder, since, oneLine(title, 60));

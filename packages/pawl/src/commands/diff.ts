@@ -15,6 +15,7 @@ import {
   countColumns,
   cutLine,
   detectLook,
+  formatDuration,
   type Look,
   paint,
   wrapWords,
@@ -33,7 +34,7 @@ import {
   type SessionRest,
   type SessionSource,
 } from './compare-sessions.js';
-import { formatDuration, formatTotal } from './figures.js';
+import { formatTotal } from './figures.js';
 
 type Headers = { readonly a: Header; readonly b: Header };
 

@@ -10,7 +10,7 @@
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
 import { totalTokens, type Usage, type UsageTotals } from '@pawl/agent/machine/settings';
-import { plural } from '@pawl/agent/platform/text';
+import { localTime, plural } from '@pawl/agent/platform/text';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
 import { FigureCollector, NO_USAGE } from '@pawl/inspector/figures/collect-figures';
 import {
@@ -19,7 +19,7 @@ import {
   type LaterFigures,
   type RequestFigures,
   type SessionFigures,
-  type TimeSpanKind,
+  SPAN_WORDS,
 } from '@pawl/inspector/figures/session-figures';
 import {
   countColumns,
@@ -27,7 +27,7 @@ import {
   detectLook,
   fitWords,
   formatCost,
-  formatSeconds,
+  formatDuration,
   formatTokens,
   type Look,
   oneLine,
@@ -86,11 +86,8 @@ const countRequest = (sum: Sum, usage: Usage | null, failed: boolean): void => {
   if (usage !== null) sum.usage = addUsage(sum.usage, usage);
 };
 
-const twoDigits = (part: number): string => String(part).padStart(2, '0');
-const localDay = (at: number): string => {
-  const time = new Date(at);
-  return `${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())}`;
-};
+/** `2026-11-21` */
+const localDay = (at: number): string => localTime(at).slice(0, '2026-11-21'.length);
 
 /**
  * The calls that started a stored session (tasks): that session counts their spending. Each as
@@ -329,22 +326,8 @@ const spentIn = ({
   };
 };
 
-const kindWords: Readonly<Record<TimeSpanKind | 'other', string>> = {
-  waiting: 'waiting for the model',
-  streaming: 'the model writes',
-  request: 'the model',
-  retry: 'waiting to retry',
-  compaction: 'summaries',
-  approval: 'your approvals',
-  tool: 'tools',
-  hook: 'after tools',
-  idle: 'idle',
-  between: 'not open',
-  other: 'other',
-};
-
-// the keys of that very record
-const kinds = Object.keys(kindWords) as readonly (TimeSpanKind | 'other')[];
+// the keys of that very table
+const kinds = Object.keys(SPAN_WORDS) as readonly (keyof typeof SPAN_WORDS)[];
 
 const timeBlock = ({ time, elapsedMs }: SessionFigures, columns: number): Block => ({
   title: 'Time',
@@ -353,7 +336,7 @@ const timeBlock = ({ time, elapsedMs }: SessionFigures, columns: number): Block 
       .filter((kind) => time[kind] > 0)
       .toSorted((one, other) => time[other] - time[one])
       .map((kind) => [
-        left(makeSafe(kindWords[kind])),
+        left(makeSafe(SPAN_WORDS[kind])),
         right(formatDuration(time[kind])),
         right(formatShare(time[kind], elapsedMs)),
       ]),
@@ -512,22 +495,6 @@ export const showTime = async (
 };
 
 // Figures as text: durations, shares, dollars, and tables that fit the window.
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-
-/** `40ms`, `1.4s`, `12s`, `3m05s`, `2h10m`, `3d04h`. */
-export const formatDuration = (milliseconds: number): Safe => {
-  if (milliseconds < 1_000) return makeSafe(`${Math.round(milliseconds)}ms`);
-  if (milliseconds < HOUR_MS) return formatSeconds(milliseconds);
-  const [large, small, big, rest] =
-    milliseconds < DAY_MS
-      ? (['h', 'm', HOUR_MS, 60_000] as const)
-      : (['d', 'h', DAY_MS, HOUR_MS] as const);
-  const whole = Math.floor(milliseconds / big);
-  const remainder = String(Math.floor((milliseconds % big) / rest)).padStart(2, '0');
-  return makeSafe(`${whole}${large}${remainder}${small}`);
-};
 
 const formatShare = (part: number, whole: number): Safe =>
   makeSafe(whole === 0 ? '0%' : `${Math.round((100 * part) / whole)}%`);
