@@ -146,13 +146,14 @@ const printUnseenResult = (
   };
 };
 
-const printLine = (
+/** A line with a mark, such as `!`. */
+export const printLine = (
   look: Look,
   style: Style,
   mark: Safe,
   message: string,
   urgent: boolean,
-): PrintedPiece => ({
+): PrintedLines => ({
   kind: 'lines',
   text: paint(look, style, safe`${mark} ${harmless(message)}`),
   detail: safe``,

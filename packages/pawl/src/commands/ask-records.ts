@@ -8,7 +8,7 @@
  */
 
 import { totalTokens } from '@pawl/agent/machine/settings';
-import { groupDigits } from '@pawl/agent/platform/text';
+import { groupDigits, plural } from '@pawl/agent/platform/text';
 import type { Stepped } from '@pawl/agent/ports/session';
 import type { AskRun } from '@pawl/ask/create-asker';
 import type { AskTypes } from '@pawl/ask/ports';
@@ -33,10 +33,9 @@ import {
   type Look,
   oneLine,
   paint,
-  warningText,
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import type { PrintedLines } from '@pawl/terminal/step-lines';
+import { type PrintedLines, printLine } from '@pawl/terminal/step-lines';
 import type { JsonRecord } from '../headless/record-schema.js';
 import { endRecord, failureRecord, replyRecord, stateRecord } from '../headless/records.js';
 import { type ExitCode, type ExitEnding, exitCodes, failureExits } from '../process/exit-codes.js';
@@ -199,12 +198,8 @@ const plainLine = (text: Safe, detail = safe``): PrintedLines => ({
   detail,
   urgent: false,
 });
-const warningLine = (look: Look, text: string): PrintedLines => ({
-  kind: 'lines',
-  text: paint(look, 'yellow', warningText(text)),
-  detail: safe``,
-  urgent: true,
-});
+const warningLine = (look: Look, text: string): PrintedLines =>
+  printLine(look, 'yellow', safe`!`, text, true);
 
 /** Indents runs below the root, and prefixes their id. */
 const getMargin = (node: string): Safe => {
@@ -221,8 +216,7 @@ const tellProgram = ({ node, code }: RunCell, { state }: TreeStepped, look: Look
   const run = state.nodes[node]?.run;
   const [iteration, most] = [(run?.iterations ?? 0) + 1, run?.iterationsMax ?? 0];
   const place = most > 0 ? safe`${iteration}/${most}` : safe`${iteration}`;
-  const lines = code.trim().split('\n').length;
-  const size = lines === 1 ? safe`1 line` : safe`${lines} lines`;
+  const size = makeSafe(plural(code.trim().split('\n').length, 'line'));
   const text = safe`${getMargin(node)}${paint(look, 'cyan', safe`▸`)} ${place} a program of ${size}`;
   return plainLine(text, paint(look, 'dim', shorten(code)));
 };
@@ -283,13 +277,9 @@ export const createAskPrinter = (look: Look): AskPrinter => {
         return text === null ? null : warningLine(look, text);
       }
       case 'CellFinished': {
-        const began = startedAt.get(event.cellId);
-        return tellCell(
-          event.node,
-          event.report,
-          began === undefined ? null : event.at - began,
-          look,
-        );
+        const startMs = startedAt.get(event.cellId);
+        const tookMs = startMs === undefined ? null : event.at - startMs;
+        return tellCell(event.node, event.report, tookMs, look);
       }
       case 'SubcallAsked': {
         const { node, prompts, kind } = event;
