@@ -65,6 +65,14 @@ const limited: readonly (readonly [string, readonly string[], Script, number, st
     /^$/,
   ],
   [
+    'money has a limit and the model no known price',
+    ['--max-usd', '1'],
+    { replies: [], facts: { prices: null } },
+    78,
+    '',
+    /the price of scripted\S+ is not known\. Set a limit in tokens/,
+  ],
+  [
     'the model refuses',
     [],
     { replies: [{ fail: { kind: 'refused', message: 'I will not' } }] },
