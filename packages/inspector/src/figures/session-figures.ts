@@ -13,20 +13,25 @@ import type { State, StateName } from '@pawl/agent/machine/state';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 
 /**
- * `waiting`: for the first piece of a reply; `streaming`: from there to its end; `request`: both,
- * in journals that don't say when the first piece came. `between`: no process had the session open.
+ * What the time of a session goes to, with the words for it. `waiting`: for the first piece of a
+ * reply; `streaming`: from there to its end; `request`: both, in journals that don't say when the
+ * first piece came. `between`: no process had the session open. `other`: what no span explains.
  */
-export type TimeSpanKind =
-  | 'waiting'
-  | 'streaming'
-  | 'request'
-  | 'retry'
-  | 'compaction'
-  | 'approval'
-  | 'tool'
-  | 'hook'
-  | 'idle'
-  | 'between';
+export const SPAN_WORDS = {
+  waiting: 'waiting for the model',
+  streaming: 'reply streaming',
+  request: 'model',
+  retry: 'wait before a retry',
+  compaction: 'summary',
+  approval: 'waiting for your approval',
+  tool: 'tools',
+  hook: 'hooks',
+  idle: 'waiting for you',
+  between: 'no process',
+  other: 'other',
+} as const;
+
+export type TimeSpanKind = Exclude<keyof typeof SPAN_WORDS, 'other'>;
 
 /**
  * One bar of the waterfall. Work that a crash interrupted has a span before it and one after it,

@@ -4,7 +4,7 @@
  */
 
 import { cut, groupDigits } from '@pawl/agent/platform/text';
-import { getCacheShare, type SessionFigures } from '../figures/session-figures.js';
+import { getCacheShare, type SessionFigures, SPAN_WORDS } from '../figures/session-figures.js';
 import { crashStories } from '../model/crash-story.js';
 import {
   clockText,
@@ -29,7 +29,6 @@ import type { SessionHistory } from '../model/session-history.js';
 import { drawCurves } from './curves.js';
 import { make, seqLink } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
-import { SPAN_WORDS } from './trace-panel.js';
 
 const TURNS_MAX = 100;
 const TITLE_MAX = 300;

@@ -9,28 +9,14 @@ import { firstCharacters, groupDigits } from '@pawl/agent/platform/text';
 import {
   getCacheShare,
   type RequestFigures,
+  SPAN_WORDS,
   type TimeSpan,
-  type TimeSpanKind,
 } from '../figures/session-figures.js';
 import { clockText, durationText, moneyText, percentText, plural } from '../model/figure-text.js';
 import { isFailed, type TraceRound, traceRounds } from '../model/rounds.js';
 import { type TimeAxis, timeAxis } from '../model/time-axis.js';
 import { button, make, rowsInSight, scrollToRow } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
-
-export const SPAN_WORDS: Readonly<Record<TimeSpanKind | 'other', string>> = {
-  waiting: 'waiting for the model',
-  streaming: 'reply streaming',
-  request: 'model',
-  retry: 'wait before a retry',
-  compaction: 'summary',
-  approval: 'waiting for your approval',
-  tool: 'tools',
-  hook: 'hooks',
-  idle: 'waiting for you',
-  between: 'no process',
-  other: 'other',
-};
 
 const ORDERS = ['in order', 'by time', 'by cost'] as const;
 type Order = (typeof ORDERS)[number];
