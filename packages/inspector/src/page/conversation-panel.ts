@@ -170,7 +170,8 @@ class MessageView {
           'div',
           { class: 'part call' },
           make('span', { class: 'tool' }, part.tool),
-          make('span', { class: 'title' }, ` ${shown} `),
+          ' ',
+          make('code', { class: 'title' }, shown),
           inputView(part, call?.end?.diff ?? null),
         );
       }
@@ -264,15 +265,12 @@ const shortInput = ({ input }: CallPart): string => {
   return '';
 };
 
-const SIGNS: Readonly<Record<string, string>> = { ok: '✓', open: '…' };
-
 /** ✓ or ✗ with the status, for readers who can't see colours. */
-const statusSign = (status: string): HTMLElement =>
-  make(
-    'span',
-    { class: `sign ${status === 'ok' || status === 'open' ? status : 'bad'}` },
-    `${SIGNS[status] ?? '✗'}${status === 'ok' || status === 'open' ? '' : ` ${status}`}`,
-  );
+const statusSign = (status: string): HTMLElement => {
+  if (status === 'ok' || status === 'open')
+    return make('span', { class: `sign ${status}` }, status === 'ok' ? '✓' : '…');
+  return make('span', { class: 'sign bad' }, `✗ ${status}`);
+};
 
 /** How long a call ran, as far as anybody watched; empty if it never started. */
 const callTime = ({ figures }: SessionHistory, { starts, end }: CallLife): string => {

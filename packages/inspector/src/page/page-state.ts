@@ -12,16 +12,7 @@ import { type MarkerKind, SessionHistory } from '../model/session-history.js';
 import type { ExportedSession, FeedPiece, InspectedSession } from '../page-data-types.js';
 
 /** In the order of their tabs and keys. */
-export const PANELS = [
-  'overview',
-  'conversation',
-  'trace',
-  'events',
-  'step',
-  'state',
-  'request',
-  'machine',
-] as const;
+export const PANELS = ['overview', 'conversation', 'trace', 'steps', 'machine'] as const;
 
 export type PanelName = (typeof PANELS)[number];
 
