@@ -167,7 +167,7 @@ export class OverviewPanel implements Panel {
         'p',
         { class: 'faint' },
         'Where they part: ',
-        make('code', {}, `pawl compare ${ids.join(' ')}`),
+        make('code', {}, `pawl diff ${ids.join(' ')}`),
       ),
     );
   }
