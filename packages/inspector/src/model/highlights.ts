@@ -7,7 +7,6 @@
  */
 
 import { type State, turnRuns } from '@pawl/agent/machine/state';
-import { cut } from '@pawl/agent/platform/text';
 import {
   getCacheShare,
   getWorkMs,
@@ -18,7 +17,7 @@ import {
   type TimeSpan,
 } from '../figures/session-figures.js';
 import { crashStories } from './crash-story.js';
-import { plural, type SentencePart } from './figure-text.js';
+import { oneLine, plural, type SentencePart } from './figure-text.js';
 import type { SessionHistory } from './session-history.js';
 import { callName } from './session-index.js';
 import { approvalStretches } from './time-axis.js';
@@ -73,12 +72,7 @@ const lastWords = ({ steps }: SessionHistory): readonly Highlight[] => {
   );
   if (reply?.event.type !== 'LlmCompleted') return [];
   const text = reply.event.message?.parts.findLast((part) => part.type === 'text')?.text ?? '';
-  const plainText = text
-    .slice(0, 4 * LAST_WORDS_MAX)
-    .replace(/[`*#]+/g, '')
-    .replace(/\s+/g, ' ')
-    .trim();
-  const shown = cut(plainText, LAST_WORDS_MAX);
+  const shown = oneLine(text.replace(/[`*#]+/g, ''), LAST_WORDS_MAX);
   return [{ question: 'happened', seq: reply.seq, answer: [shown] }];
 };
 
@@ -392,7 +386,6 @@ export type TurnFigures = {
   /** From 1. */
   readonly number: number;
   readonly seq: number;
-  readonly endSeq: number;
   readonly at: number;
   readonly prompt: string;
   readonly rounds: number;
@@ -446,7 +439,6 @@ const computeTurns = (history: SessionHistory): readonly TurnFigures[] => {
     return {
       number: place + 1,
       seq,
-      endSeq,
       at,
       prompt,
       rounds: history.stateAt(endSeq).session.turn.rounds,

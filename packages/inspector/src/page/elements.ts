@@ -3,8 +3,8 @@
  * HTML.
  */
 
-import { firstCharacters } from '@pawl/agent/platform/text';
-import { clockText, dayText } from '../model/figure-text.js';
+import { firstCharacters, localTime } from '@pawl/agent/platform/text';
+import { clockText } from '../model/figure-text.js';
 import { plainValue } from '../model/session-history.js';
 
 type Child = Node | string | null;
@@ -180,7 +180,7 @@ const sizeText = (value: unknown, count: number): string =>
 /** A time in milliseconds since 1970 has its time of day beside it; the style sheet shows that. */
 const row = (name: string, value: HTMLElement): HTMLElement => {
   const at = /(?:^at|At)$/.test(name) ? Number(value.textContent) : Number.NaN;
-  const clock = at > 1e12 && at < 1e13 ? `${dayText(at)}${clockText(at).slice(5)}` : null;
+  const clock = at > 1e12 && at < 1e13 ? `${localTime(at)}${clockText(at).slice(5)}` : null;
   const key = make('span', { class: 'key' }, name);
   return make('div', { class: 'json-row', 'data-clock': clock }, key, ': ', value);
 };
@@ -195,12 +195,9 @@ export const copyCommand = (command: string, about: string): HTMLElement => {
   const code = make('code', { class: 'code', tabindex: 0 }, command);
   const status = make('span', { class: 'faint', role: 'status' });
   const copy = button('Copy', { 'aria-label': `Copy ${command}` }, () => {
-    navigator.clipboard?.writeText(command).then(
-      () => {
-        status.textContent = 'copied';
-      },
-      () => select(code),
-    ) ?? select(code);
+    const select = (): unknown => getSelection()?.selectAllChildren(code);
+    if (navigator.clipboard === undefined) return select();
+    return navigator.clipboard.writeText(command).then(() => status.append('copied'), select);
   });
   return make(
     'li',
@@ -210,13 +207,6 @@ export const copyCommand = (command: string, about: string): HTMLElement => {
     copy,
     status,
   );
-};
-
-const select = (element: HTMLElement): void => {
-  const range = document.createRange();
-  range.selectNodeContents(element);
-  getSelection()?.removeAllRanges();
-  getSelection()?.addRange(range);
 };
 
 // ---- Tables and long lists ----

@@ -186,17 +186,13 @@ export class MachinePanel implements Panel {
     this.#applyZoom();
   }
 
-  #countTimes({ from, to }: Hop): string {
-    const { trace, seq } = this.#pageState;
-    const times = trace.countsAt(seq).get(hopKey({ from, to })) ?? 0;
-    return times === 0 ? 'Not taken so far.' : `Taken ${plural(times, 'time')} so far.`;
-  }
-
   #explain(): void {
     // `projection`: the chart shows the session as another agent; null: as ours.
     const { projection, trace, seq } = this.#pageState;
     const pointed = this.#pointed ?? { kind: 'state' as const, name: trace.stateAt(seq) };
-    const more = pointed.kind === 'state' ? '' : this.#countTimes(pointed);
+    const times = pointed.kind === 'state' ? null : (trace.countsAt(seq).get(hopKey(pointed)) ?? 0);
+    const taken = times === 0 ? 'Not taken so far.' : `Taken ${plural(times ?? 0, 'time')} so far.`;
+    const more = times === null ? '' : taken;
     const key = JSON.stringify([this.#drawnName, pointed, more]);
     if (key === this.#explainedFor) return;
     this.#explainedFor = key;

@@ -3,7 +3,7 @@
  * the story of each crash, and its turns.
  */
 
-import { cut, groupDigits } from '@pawl/agent/platform/text';
+import { groupDigits, localTime } from '@pawl/agent/platform/text';
 import {
   getCacheShare,
   getWorkMs,
@@ -14,9 +14,9 @@ import {
 import { crashStories } from '../model/crash-story.js';
 import {
   clockText,
-  dayText,
   durationText,
   moneyText,
+  oneLine,
   partText,
   percentText,
   plural,
@@ -43,12 +43,7 @@ const TITLE_MAX = 300;
 /** The first words of the user, in one line; the id of a session without any. */
 export const sessionTitle = (history: SessionHistory): string => {
   const prompt = history.index.turns.find((turn) => turn.prompt.trim() !== '')?.prompt ?? '';
-  const line = prompt
-    .slice(0, 2 * TITLE_MAX)
-    .replace(/\s+/g, ' ')
-    .trim();
-  if (line === '') return history.header.sessionId;
-  return cut(line, TITLE_MAX);
+  return prompt === '' ? history.header.sessionId : oneLine(prompt, TITLE_MAX);
 };
 
 /** Figures of a whole session, as rows that two sessions can share. */
@@ -71,8 +66,8 @@ const sessionFacts = (history: SessionHistory): readonly (readonly [string, stri
       `${shortCount(promptTokens(usage))} in (${share} cached), ${shortCount(usage.outputTokens)} out`,
     ],
     ['Files changed', groupDigits(changedFiles(history))],
-    ['Began', dayText(startedAt)],
-    ['Last entry', dayText(history.stepAt(history.seq)?.event.at ?? startedAt)],
+    ['Began', localTime(startedAt)],
+    ['Last entry', localTime(history.stepAt(history.seq)?.event.at ?? startedAt)],
   ];
 };
 

@@ -7,18 +7,11 @@
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import { totalTokens } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
-import { cut, firstCharacters, groupDigits } from '@pawl/agent/platform/text';
+import { cut, firstCharacters, groupDigits, localTime } from '@pawl/agent/platform/text';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import { getCacheShare, promptTokens } from '../figures/session-figures.js';
 import { eventWords } from '../model/event-words.js';
-import {
-  clockText,
-  dayText,
-  durationText,
-  moneyText,
-  percentText,
-  plural,
-} from '../model/figure-text.js';
+import { clockText, durationText, moneyText, percentText, plural } from '../model/figure-text.js';
 import {
   type RequestPart,
   requestAt,
@@ -167,7 +160,7 @@ const stepView = (pageState: PageState, tree: JsonTree): readonly Node[] => {
     const fork = parent === null ? '' : ` It is a fork of ${parent.sessionId} at ${parent.seq}.`;
     return [
       make('h3', {}, 'Before the first event'),
-      make('p', {}, `The session was made on ${dayText(createdAt)} in ${workspace}.${fork}`),
+      make('p', {}, `The session was made on ${localTime(createdAt)} in ${workspace}.${fork}`),
     ];
   }
   const { event, actions } = step;
