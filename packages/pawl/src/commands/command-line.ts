@@ -131,7 +131,6 @@ const wordAdvice: Readonly<Record<string, string>> = {
   auth: KEY_ADVICE,
   key: KEY_ADVICE,
   model: MODEL_ADVICE,
-  models: MODEL_ADVICE,
   continue: 'pawl --continue continues the last session of this folder.',
   cost: '/cost in a session shows its cost.',
 };

@@ -22,6 +22,7 @@ import type { CheckpointsFlags } from './checkpoints.js';
 import type { DoctorFlags } from './doctor.js';
 import type { HooksFlags } from './hooks.js';
 import type { McpFlags } from './mcp.js';
+import type { ModelsFlags } from './models.js';
 import type { PolicyFlags } from './policy.js';
 import type { RewindFlags } from './rewind.js';
 import { repeatedFlags, type ServeFlags, singleFlags } from './serve.js';
@@ -471,6 +472,18 @@ const config: PawlCommand<ConfigFlags> = {
   run: async ({ flags }) => (await import('./config.js')).showConfig(flags),
 };
 
+const models: PawlCommand<ModelsFlags> = {
+  name: 'models',
+  words: '[provider]',
+  summary:
+    'list the providers, or the models of one\n' +
+    'Without a provider: which there are, and whether their keys are set. With one its server is ' +
+    'asked which models the key can reach.',
+  flags: [['--json', 'as JSON lines']],
+  run: async ({ ownFlags, words: [provider] }) =>
+    (await import('./models.js')).runModels(provider, ownFlags),
+};
+
 const doctor: PawlCommand<DoctorFlags> = {
   name: 'doctor',
   words: '',
@@ -619,6 +632,7 @@ export const commands: readonly PawlCommand[] = [
   importSession,
   machine,
   config,
+  models,
   doctor,
   policy,
   hooks,

@@ -9,6 +9,8 @@ import type { Option, Command as Parser } from 'commander';
 import { helpLine } from '../settings/setting-table.js';
 
 const COLUMNS = 80;
+/** So many providers are named in the first help: it must fit on a screen. */
+const PROVIDERS_SHOWN = 3;
 /** Width of the first column: a flag or a command. */
 const TERM = 27;
 
@@ -61,12 +63,14 @@ const GROUPS: readonly (readonly [title: string, rows: Rows])[] = [
   ],
 ];
 
-/** The variables of providers that need a key, the usual provider first. */
+/** The variables of the first providers that need a key, the usual provider first. */
 const keyVariables = (): readonly string[] =>
   [
     defaultProvider,
     ...providers.filter(({ key, name }) => key === 'required' && name !== defaultProvider.name),
-  ].map((provider) => provider.keyVariables.at(-1) ?? ''); // of several names the shortest comes last
+  ]
+    .slice(0, PROVIDERS_SHOWN)
+    .map((provider) => provider.keyVariables.at(-1) ?? ''); // of several names the shortest comes last
 
 /** Breaks a text between words into lines of at most `width` characters. */
 const wrap = (text: string, width: number): readonly string[] =>
@@ -94,7 +98,7 @@ export const firstHelp = (): string =>
     ...GROUPS.flatMap(([title, rows]) => ['', `${title}:`, ...twoColumns(rows)]),
     '',
     ...wrap(
-      `First: set ${keyVariables().join(' or ')}; ${keylessProvider.name}/NAME needs no key. In a ` +
+      `First: set ${keyVariables().join(' or ')} (pawl models lists more); ${keylessProvider.name}/NAME needs no key. In a ` +
         'session: /help lists its commands, /model the models, /cost the cost; Escape stops, ' +
         'Ctrl-D ends. P as an answer allows such commands in this folder for ever.',
       COLUMNS,

@@ -115,7 +115,7 @@ const write = (id: string, content: string) =>
 
 const looked: readonly (readonly [string, RegExp])[] = [
   ['login', /export ANTHROPIC_API_KEY=/],
-  ['models', /--model PROVIDER\/NAME .*\/model/],
+  ['model', /--model PROVIDER\/NAME .*\/model/],
   ['resume', /pawl --resume lists/],
   ['sesions', /Did you mean 'sessions'\?/],
 ];

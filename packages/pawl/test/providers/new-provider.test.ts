@@ -188,7 +188,7 @@ test('its models are in the list, and its names suggest it', async () => {
   assert.ok(probe.knownModels().includes('moon/full-1'));
   assert.match(
     await run(['-p', 'x', '--model', 'full-2']),
-    /There are moon\/NAME, .*Did you mean moon\/full-2\?/,
+    /There are moon, .*Did you mean moon\/full-2\?/,
   );
   assert.match(await run(['-p', 'x', '--model', 'moon']), /moon\/NAME, e\.g\. moon\/full-1/);
 });
