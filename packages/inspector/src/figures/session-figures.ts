@@ -54,6 +54,10 @@ export type TimeSpan = {
   readonly ending: 'done' | 'interrupted' | 'open';
 };
 
+/** A span in a few words, without its kind. */
+export const spanText = ({ name, about }: Pick<TimeSpan, 'name' | 'about'>): string =>
+  about === '' ? name : `${name} ${about}`;
+
 /** One call of the model. */
 export type RequestFigures = {
   readonly id: string;
@@ -160,14 +164,20 @@ export type SessionFigures = {
   readonly hookUsage: UsageTotals;
 };
 
+/** The time in which it did something: neither waiting for a prompt nor without a process. */
+export const getWorkMs = ({ elapsedMs, time }: SessionFigures): number =>
+  elapsedMs - time.idle - time.between;
+
+type PromptUsage = Pick<Usage, 'inputTokens' | 'cacheReadTokens' | 'cacheWriteTokens'>;
+
+/** All tokens of a prompt, from the cache or not. */
+export const promptTokens = (usage: PromptUsage): number =>
+  usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+
 /** Share of a prompt's tokens that came from the provider's cache, 0 to 1; null for no tokens. */
-export const getCacheShare = ({
-  inputTokens,
-  cacheReadTokens,
-  cacheWriteTokens,
-}: Pick<Usage, 'inputTokens' | 'cacheReadTokens' | 'cacheWriteTokens'>): number | null => {
-  const all = inputTokens + cacheReadTokens + cacheWriteTokens;
-  return all === 0 ? null : cacheReadTokens / all;
+export const getCacheShare = (usage: PromptUsage): number | null => {
+  const all = promptTokens(usage);
+  return all === 0 ? null : usage.cacheReadTokens / all;
 };
 
 // ---- The figures of a later part ----
@@ -192,9 +202,6 @@ export type LaterFigures = Pick<
   readonly events: number;
   readonly tools: readonly Pick<ToolFigures, 'tool' | 'calls' | 'totalMs' | 'endings'>[];
 };
-
-const getActiveMs = ({ elapsedMs, time }: SessionFigures): number =>
-  elapsedMs - time.idle - time.between;
 
 const toolsSince = (before: SessionFigures, after: SessionFigures): LaterFigures['tools'] => {
   const known = new Map(before.tools.map((one) => [one.tool, one]));
@@ -227,7 +234,7 @@ export const figuresSince = (before: SessionFigures, after: SessionFigures): Lat
   spending: after.spending.slice(before.spending.length),
   turns: after.turns - before.turns,
   state: after.state,
-  activeMs: getActiveMs(after) - getActiveMs(before),
+  activeMs: getWorkMs(after) - getWorkMs(before),
   events: after.seq - before.seq,
   tools: toolsSince(before, after),
 });
