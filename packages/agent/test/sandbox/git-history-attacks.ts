@@ -106,6 +106,12 @@ for f in glob.glob(os.environ['G'] + '/objects/??/*'):
     kind: 'content of refs',
     script: 'git pack-refs --all; echo garbage > $G/packed-refs; rm -rf $G/logs',
   },
+  {
+    name: 'makes a packed-refs of garbage',
+    kind: 'content of refs',
+    setup: HISTORY.replace('git gc -q\n', ''),
+    script: 'echo garbage > $G/packed-refs; rm -rf $G/logs',
+  },
   { name: 'writes garbage into HEAD', kind: 'content of refs', script: 'echo garbage > $G/HEAD' },
   {
     name: 'adds a branch to a commit that is not there',
