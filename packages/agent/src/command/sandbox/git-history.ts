@@ -44,6 +44,7 @@ import {
   namesIn,
   readBytes,
   readRegularSync,
+  removeBelow,
   setAside,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
@@ -429,6 +430,7 @@ class GitFolder {
    * gone were perhaps packed.
    */
   #checkObjects(): void {
+    for (const folder of fans(this.#top)) if (!isFolder(this.#at(folder))) this.#moveAway(folder);
     const now = new Set(looseObjects(this.#top));
     const gone = [...this.#objects.keys()].filter((name) => !now.has(name));
     const missing = this.#missing(gone.map(hashOf));
@@ -514,11 +516,12 @@ class GitFolder {
     for (const [ref, oid] of before)
       if ((ref === current || lost.has(oid)) && !this.#isMeant(ref) && this.#isFree(ref, refs))
         if (this.#restoreRef(ref, oid)) refs.add(ref);
-    for (const name of this.#files.keys()) {
+    const unnamed = this.#lostAmong(lost);
+    for (const name of unnamed.size === 0 ? [] : this.#files.keys()) {
       if (fileKind(name) !== 'log' || !this.#hasOwner(name, refs)) continue;
-      if (hashesIn(this.#textBefore(name)).some((oid) => lost.has(oid))) this.#restoreLog(name);
+      if (hashesIn(this.#textBefore(name)).some((oid) => unnamed.has(oid))) this.#restoreLog(name);
     }
-    this.#listUnnamed(this.#lostAmong(lost), before);
+    this.#listUnnamed(this.#lostAmong(unnamed), before);
   }
 
   /** Whether a ref went on purpose: by `git fetch --prune`, or since its stash is in the files. */
@@ -541,6 +544,7 @@ class GitFolder {
 
   /** Writes a ref, and its log. False if that failed. */
   #restoreRef(ref: string, oid: string): boolean {
+    removeBelow(this.#at(ref)); // empty folders of earlier refs
     if (!this.#writeText(ref, `${oid}\n`)) return false;
     this.#repairs.files.add(ref);
     this.#restoreLog(`logs/${ref}`);
@@ -794,11 +798,15 @@ const stateFiles = (gitFolder: string): readonly string[] => [
   ]),
 ];
 
-/** Loose objects: the first two digits of the hash name the folder. */
-const looseObjects = (gitFolder: string): readonly string[] =>
+/** Folders of loose objects: the first two digits of their hashes. */
+const fans = (gitFolder: string): readonly string[] =>
   namesIn(path.join(gitFolder, 'objects'))
     .map((name) => `objects/${name}`)
-    .filter((folder) => isLoose(`${folder}/`) && isFolder(path.join(gitFolder, folder)))
+    .filter((folder) => isLoose(`${folder}/`));
+
+const looseObjects = (gitFolder: string): readonly string[] =>
+  fans(gitFolder)
+    .filter((folder) => isFolder(path.join(gitFolder, folder)))
     .flatMap((folder) => namesIn(path.join(gitFolder, folder)).map((name) => `${folder}/${name}`))
     .filter((name) => HASH.test(hashOf(name)));
 
