@@ -228,6 +228,11 @@ class GitFolder {
   #files: CopiedFiles = new Map();
   /** Copied loose objects. */
   #objects: CopiedFiles = new Map();
+  /** Folders of loose objects as they were read last. */
+  readonly #fans = new Map<
+    string,
+    { readonly stamp: string; readonly objects: readonly string[] }
+  >();
   /** Packs and files derived from objects, which are not copied, with their stamps. */
   #packed: ReadonlySet<string> = new Set();
   /** Bytes of the objects that were copied so far. */
@@ -253,7 +258,7 @@ class GitFolder {
    */
   keep(): void {
     this.#files = this.#copyFiles(stateFiles(this.#top), this.#files);
-    this.#objects = this.#copyFiles(looseObjects(this.#top), this.#objects);
+    this.#objects = this.#copyFiles(this.#looseObjects(), this.#objects);
     this.#packed = new Set(this.#packedFiles().values());
     writeFileSync(path.join(this.#store, 'packs'), [...this.#packed].join('\n'), { mode: 0o600 });
     writeFileSync(path.join(this.#store, 'folder'), this.#top, { mode: 0o600 });
@@ -299,7 +304,31 @@ class GitFolder {
     // A link changes the time of its file. It fails on another file system.
     const copied = isLinked ? entryStatus(to) : status;
     if (!copied?.isFile()) return null;
-    return isLoose(name) || Date.now() - status.ctimeMs > TICK_MS ? stampOf(copied) : '';
+    return isLoose(name) ? stampOf(copied) : settledStamp(copied);
+  }
+
+  /**
+   * A folder that has not changed is not read again. `movesLinks`: a new link in place of one is
+   * moved away.
+   */
+  #looseObjects(movesLinks = false): readonly string[] {
+    const folders = namesIn(this.#at('objects')).map((name) => `objects/${name}`);
+    return folders
+      .filter((folder) => isLoose(`${folder}/`))
+      .flatMap((folder) => {
+        const known = this.#fans.get(folder);
+        const status = entryStatus(this.#at(folder));
+        const stamp = status === null ? '' : settledStamp(status);
+        if (known !== undefined && stamp !== '' && known.stamp === stamp) return known.objects;
+        const isThere = status?.isDirectory() === true;
+        if (movesLinks && !isThere) this.#moveAway(folder);
+        const names = isThere ? namesIn(this.#at(folder)) : [];
+        const objects = names
+          .map((name) => `${folder}/${name}`)
+          .filter((one) => HASH.test(hashOf(one)));
+        this.#fans.set(folder, { stamp, objects });
+        return objects;
+      });
   }
 
   /** Packs and files derived from objects; with each a line of its stamp and name. */
@@ -321,7 +350,7 @@ class GitFolder {
     const load = (names: readonly string[]): CopiedFiles =>
       new Map(names.filter((name) => entryStatus(this.#copy(name))).map((name) => [name, '']));
     this.#files = load(stateFiles(this.#copyTop));
-    this.#objects = load(looseObjects(this.#copyTop));
+    this.#objects = load(filesBelow(this.#copyTop, 'objects').filter(isLoose));
     const packed = readBytes(path.join(this.#store, 'packs'))?.toString('utf8') ?? '';
     this.#packed = new Set(packed.split('\n'));
   }
@@ -430,8 +459,7 @@ class GitFolder {
    * gone were perhaps packed.
    */
   #checkObjects(): void {
-    for (const folder of fans(this.#top)) if (!isFolder(this.#at(folder))) this.#moveAway(folder);
-    const now = new Set(looseObjects(this.#top));
+    const now = new Set(this.#looseObjects(true));
     const gone = [...this.#objects.keys()].filter((name) => !now.has(name));
     const missing = this.#missing(gone.map(hashOf));
     const damaged = gone.filter((name) => missing?.has(hashOf(name)) !== false);
@@ -798,18 +826,7 @@ const stateFiles = (gitFolder: string): readonly string[] => [
   ]),
 ];
 
-/** Folders of loose objects: the first two digits of their hashes. */
-const fans = (gitFolder: string): readonly string[] =>
-  namesIn(path.join(gitFolder, 'objects'))
-    .map((name) => `objects/${name}`)
-    .filter((folder) => isLoose(`${folder}/`));
-
-const looseObjects = (gitFolder: string): readonly string[] =>
-  fans(gitFolder)
-    .filter((folder) => isFolder(path.join(gitFolder, folder)))
-    .flatMap((folder) => namesIn(path.join(gitFolder, folder)).map((name) => `${folder}/${name}`))
-    .filter((name) => HASH.test(hashOf(name)));
-
+/** Loose objects lie in folders that are named by the first two digits of their hashes. */
 const isLoose = (name: string): boolean => /^objects\/[0-9a-f]{2}\//.test(name);
 
 /** The hash of a loose object. */
@@ -839,6 +856,10 @@ const fileKind = (name: string): FileKind => {
 
 /** A file at one moment. */
 const stampOf = ({ ino, size, ctimeMs }: Stats): string => `${ino} ${size} ${ctimeMs}`;
+
+/** Empty if the file was changed right now. */
+const settledStamp = (status: Stats): string =>
+  Date.now() - status.ctimeMs > TICK_MS ? stampOf(status) : '';
 
 /** Names of refs are UTF-8 in paths, and bytes in texts. */
 const asName = (text: string): string => Buffer.from(text, 'latin1').toString('utf8');
