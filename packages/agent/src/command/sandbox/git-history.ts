@@ -205,7 +205,7 @@ const NEW_BYTES_MAX = 1024 * 1024;
 const VERIFIED_BYTES_MAX = 128 * 1024 * 1024;
 
 /** Files that were copied, with their stamps. An empty stamp: it is compared by its content. */
-type CopiedFiles = ReadonlyMap<string, string>;
+type CopiedFiles = Map<string, string>;
 
 /** Commits by their hashes, with a ref or reflog that named each. */
 type NamedCommits = ReadonlyMap<string, string>;
@@ -225,9 +225,9 @@ class GitFolder {
   readonly #aside: string;
   #asides = 0;
   /** Copied files without objects. */
-  #files: CopiedFiles = new Map();
+  readonly #files: CopiedFiles = new Map();
   /** Copied loose objects. */
-  #objects: CopiedFiles = new Map();
+  readonly #objects: CopiedFiles = new Map();
   /** Folders of loose objects as they were read last. */
   readonly #fans = new Map<
     string,
@@ -239,7 +239,7 @@ class GitFolder {
   #bytes = 0;
   /** Of the present check. */
   #purpose = NO_PURPOSE;
-  #repairs = noRepairs();
+  #repairs = new Repairs();
 
   /** `name`: the number of the git folder in its session. */
   constructor(sessionFolder: string, name: string, gitFolder: string, findGit: FindGit) {
@@ -257,44 +257,48 @@ class GitFolder {
    * room for copies.
    */
   keep(): void {
-    this.#files = this.#copyFiles(stateFiles(this.#top), this.#files);
-    this.#objects = this.#copyFiles(this.#looseObjects(), this.#objects);
+    this.#copyFiles(stateFiles(this.#top), this.#files);
+    this.#copyFiles(this.#looseObjects(), this.#objects);
     this.#packed = new Set(this.#packedFiles().values());
     writeFileSync(path.join(this.#store, 'packs'), [...this.#packed].join('\n'), { mode: 0o600 });
     writeFileSync(path.join(this.#store, 'folder'), this.#top, { mode: 0o600 });
   }
 
-  #copyFiles(names: readonly string[], known: CopiedFiles): CopiedFiles {
-    const copied = new Map<string, string>();
+  #copyFiles(names: readonly string[], copied: CopiedFiles): void {
     let folder = '';
     for (const name of names) {
-      const before = known.get(name);
+      const before = copied.get(name);
+      if (before !== undefined && isLoose(name)) continue; // git never changes an object
       if (before === undefined && folder !== path.dirname(name)) {
         folder = path.dirname(name);
         mkdirSync(this.#copy(folder), { recursive: true, mode: 0o700 });
       }
-      // git never changes an object
-      const stamp = before !== undefined && isLoose(name) ? before : this.#copyFile(name, before);
+      copied.delete(name); // until its copy is there
+      const stamp = this.#copyFile(name, before);
       if (stamp !== null) copied.set(name, stamp);
     }
-    for (const name of known.keys())
-      if (!copied.has(name)) rmSync(this.#copy(name), { force: true });
-    return copied;
+    const now = new Set(names);
+    for (const name of copied.keys()) {
+      if (now.has(name)) continue;
+      rmSync(this.#copy(name), { force: true });
+      copied.delete(name);
+    }
   }
 
   /** Returns its stamp. Null if there is no such file. */
   #copyFile(name: string, before: string | undefined): string | null {
     const [from, to] = [this.#at(name), this.#copy(name)];
     const status = entryStatus(from);
+    if (status?.isFile() && before === stampOf(status)) return before;
+    if (before !== undefined) rmSync(to, { force: true });
     if (!status?.isFile()) return null;
-    if (before === stampOf(status)) return before;
     const isLinked = isLoose(name) && this.#bytes + status.size > COPIES_BYTES_MAX;
     try {
-      if (before !== undefined) rmSync(to, { force: true });
       if (isLinked)
         inFolder(path.dirname(from), (below) => linkSync(`${below}/${path.basename(from)}`, to));
       else copyRegularSync(from, to, { follow: 'none' });
     } catch (error) {
+      rmSync(to, { force: true });
       // Without copies the command is refused.
       if (error instanceof Error && 'code' in error && FULL.has(error.code)) throw error;
       // gone meanwhile, or closed to us: docs/proof/security.md names this limit
@@ -347,10 +351,8 @@ class GitFolder {
    * compared. If it was killed while it wrote the list of packs, the others count as new.
    */
   load(): void {
-    const load = (names: readonly string[]): CopiedFiles =>
-      new Map(names.filter((name) => entryStatus(this.#copy(name))).map((name) => [name, '']));
-    this.#files = load(stateFiles(this.#copyTop));
-    this.#objects = load(filesBelow(this.#copyTop, 'objects').filter(isLoose));
+    for (const name of filesBelow(this.#copyTop, '.').map((one) => one.slice(2)))
+      (isLoose(name) ? this.#objects : this.#files).set(name, '');
     const packed = readBytes(path.join(this.#store, 'packs'))?.toString('utf8') ?? '';
     this.#packed = new Set(packed.split('\n'));
   }
@@ -373,7 +375,7 @@ class GitFolder {
   /** Checks the git folder after a command, and repairs it. */
   check(purpose: HistoryPurpose): Repairs {
     this.#purpose = purpose;
-    this.#repairs = noRepairs();
+    this.#repairs = new Repairs();
     if (!isFolder(this.#top)) return this.#repairs;
     this.#restoreFiles();
     this.#checkPacks();
@@ -746,22 +748,15 @@ let temporaryCount = 0;
 // ---- The lines for the model about what was put back ----
 
 /** What was put back into one git folder. */
-type Repairs = {
-  objects: number;
+class Repairs {
+  objects = 0;
   /** Files, and refs by their names. */
-  readonly files: Set<string>;
+  readonly files = new Set<string>();
   /** Commits that were added to the reflog of LOST. */
-  lost: number;
+  lost = 0;
   /** Files that were moved away. */
-  readonly aside: string[];
-};
-
-const noRepairs = (): Repairs => ({
-  objects: 0,
-  files: new Set(),
-  lost: 0,
-  aside: [],
-});
+  readonly aside: string[] = [];
+}
 
 const linesFor = (folder: string, { objects, files, lost, aside }: Repairs): readonly string[] => {
   // refs first
