@@ -289,7 +289,7 @@ class GitFolder {
   #copyFile(name: string, before: string | undefined): string | null {
     const [from, to] = [this.#at(name), this.#copy(name)];
     const status = entryStatus(from);
-    if (status?.isFile() && before === stampOf(status)) return before;
+    if (status?.isFile() && before === folderStamp(status)) return before;
     if (before !== undefined) rmSync(to, { force: true });
     if (!status?.isFile()) return null;
     const isLinked = isLoose(name) && this.#bytes + status.size > COPIES_BYTES_MAX;
@@ -308,7 +308,7 @@ class GitFolder {
     // A link changes the time of its file. It fails on another file system.
     const copied = isLinked ? entryStatus(to) : status;
     if (!copied?.isFile()) return null;
-    return isLoose(name) ? stampOf(copied) : settledStamp(copied);
+    return isLoose(name) ? folderStamp(copied) : settledStamp(copied);
   }
 
   /**
@@ -329,7 +329,7 @@ class GitFolder {
         const names = isThere ? namesIn(this.#at(folder)) : [];
         const objects = names
           .map((name) => `${folder}/${name}`)
-          .filter((one) => HASH.test(hashOf(one)));
+          .filter((one) => HASH.test(objectHash(one)));
         this.#fans.set(folder, { stamp, objects });
         return objects;
       });
@@ -341,7 +341,7 @@ class GitFolder {
     return new Map(
       names.flatMap((name) => {
         const status = PACKED.test(name) ? entryStatus(this.#at(name)) : null;
-        return status === null ? [] : [[name, `${stampOf(status)} ${name}`]];
+        return status === null ? [] : [[name, `${folderStamp(status)} ${name}`]];
       }),
     );
   }
@@ -361,7 +361,7 @@ class GitFolder {
   #isUnchanged(name: string): boolean {
     const status = entryStatus(this.#at(name));
     const before = this.#files.get(name) ?? this.#objects.get(name);
-    return status?.isFile() === true && stampOf(status) === before;
+    return status?.isFile() === true && folderStamp(status) === before;
   }
 
   /** Whether a file has the content of its copy. */
@@ -463,8 +463,8 @@ class GitFolder {
   #checkObjects(): void {
     const now = new Set(this.#looseObjects(true));
     const gone = [...this.#objects.keys()].filter((name) => !now.has(name));
-    const missing = this.#missing(gone.map(hashOf));
-    const damaged = gone.filter((name) => missing?.has(hashOf(name)) !== false);
+    const missing = this.#missing(gone.map(objectHash));
+    const damaged = gone.filter((name) => missing?.has(objectHash(name)) !== false);
     let looked = 0;
     for (const name of now) {
       if (this.#objects.has(name)) {
@@ -479,7 +479,7 @@ class GitFolder {
 
   /** Whether a file is a loose object with the right content. */
   #isObject(name: string): boolean {
-    const [bytes, oid] = [this.#now(name), hashOf(name)];
+    const [bytes, oid] = [this.#now(name), objectHash(name)];
     if (bytes === null) return false;
     try {
       const content = inflateSync(bytes, { maxOutputLength: 64 * NEW_BYTES_MAX });
@@ -825,7 +825,7 @@ const stateFiles = (gitFolder: string): readonly string[] => [
 const isLoose = (name: string): boolean => /^objects\/[0-9a-f]{2}\//.test(name);
 
 /** The hash of a loose object. */
-const hashOf = (object: string): string => object.slice(8, 10) + object.slice(11);
+const objectHash = (object: string): string => object.slice(8, 10) + object.slice(11);
 
 /** Regular files below a folder, relative to `top`. */
 const filesBelow = (top: string, folder: string): readonly string[] => {
@@ -850,11 +850,11 @@ const fileKind = (name: string): FileKind => {
 };
 
 /** A file at one moment. */
-const stampOf = ({ ino, size, ctimeMs }: Stats): string => `${ino} ${size} ${ctimeMs}`;
+const folderStamp = ({ ino, size, ctimeMs }: Stats): string => `${ino} ${size} ${ctimeMs}`;
 
 /** Empty if the file was changed right now. */
 const settledStamp = (status: Stats): string =>
-  Date.now() - status.ctimeMs > TICK_MS ? stampOf(status) : '';
+  Date.now() - status.ctimeMs > TICK_MS ? folderStamp(status) : '';
 
 /** Names of refs are UTF-8 in paths, and bytes in texts. */
 const asName = (text: string): string => Buffer.from(text, 'latin1').toString('utf8');
