@@ -59,12 +59,6 @@ export type Hooks = {
    * hooks' own memory.
    */
   runNow?(phase: HookPhase, context: BatchContext): HookReport | null;
-  /**
-   * Settles what killed sessions left behind in the workspace. Called when a session is resumed,
-   * unless the phase AutoCommitting is resumed, which does so itself. Returns a text for the user;
-   * empty: nothing to say.
-   */
-  recover?(workspace: string): Promise<string>;
   /** Time limit of each phase in ms. A phase that takes longer is aborted and counts as failed. */
   readonly deadlinesMs: Readonly<Record<HookPhase, number>>;
 };

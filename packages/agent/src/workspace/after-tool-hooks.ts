@@ -18,11 +18,6 @@ import {
   FormatterReach,
   readCommittedContent,
 } from './format-files.js';
-import { useRepository } from './git.js';
-import { settleAbandoned } from './make-commit.js';
-
-/** Time limit for settling interrupted commits when a session is resumed. */
-const RECOVERY_MS = 30_000;
 
 export type HooksOptions = {
   /** Pawl's environment. */
@@ -76,10 +71,6 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
       return watch.before(call, settings);
     },
     after: (call, settings) => watch.after(call, settings),
-    recover: async (workspace) => {
-      const place = watch.place(workspace, AbortSignal.timeout(RECOVERY_MS));
-      return ((await useRepository(place, settleAbandoned)) ?? []).join('\n');
-    },
     // null: `run` is needed
     runNow: (phase, context) => (phase === 'CheckingGitCommits' ? watch.checkNow(context) : null),
     run: (phase, context) => {

@@ -17,9 +17,8 @@ import { entryStatus, isWithin } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import { plural } from '../platform/text.js';
 import type { HookContext, HookReport } from '../ports/hooks.js';
-import { CommitClaim } from './commit-claim.js';
 import { type CommitWatch, QUIET } from './commit-watch.js';
-import { oneLine, type Repository, useRepository } from './git.js';
+import { findCommit, isAncestor, oneLine, type Repository, useRepository } from './git.js';
 import {
   type CommitStatistics,
   countChanges,
@@ -34,9 +33,6 @@ import {
   joinNames,
   type PreparedTree,
   prepareTree,
-  type SettledCommit,
-  settleAbandoned,
-  settleCommit,
 } from './make-commit.js';
 import { takeSnapshot, type WorktreeSnapshot } from './repository-snapshot.js';
 
@@ -75,17 +71,11 @@ export const commitTouched = async (
   // the commit that an interrupted run of this phase wrote to the journal before it was made
   const prepared = interrupted?.findLast((effect) => effect.kind === 'commit');
   const report = await useRepository(watch.place(workspace, signal), async (repository) => {
-    if (prepared !== undefined) return resumeCommit(repository, watch, prepared, files);
-    const news = await settleAbandoned(repository);
-    const committed = await commitIn(repository, watch, context, files, messageDeadlineMs);
-    return { ...committed, warning: [...news, committed.warning].filter(Boolean).join('\n') };
+    const made = prepared === undefined ? null : await findMade(repository, watch, prepared);
+    return made ?? commitIn(repository, watch, context, files, messageDeadlineMs);
   });
   watch.save(context.settings); // records the agent's files for a process after a crash
-  if (report !== null || prepared === undefined) return report ?? QUIET;
-  return {
-    ...QUIET,
-    warning: 'The commit was interrupted, and the repository is not there any more.',
-  };
+  return report ?? QUIET;
 };
 
 /** Commits the candidates, or reports why not. */
@@ -127,40 +117,24 @@ const commitIn = async (
 
 type CommitEffect = Extract<HookEffect, { readonly kind: 'commit' }>;
 
-/**
- * Settles the commit that the interrupted run of this phase had prepared, and reports what became
- * of it.
- */
-const resumeCommit = async (
+/** The report of a commit that the interrupted run of this phase has made; null: it has not. */
+const findMade = async (
   repository: Repository,
   watch: CommitWatch,
-  { gitFolder, claim, ...intent }: CommitEffect,
-  files: BatchFiles,
-): Promise<HookReport> => {
-  const settled: SettledCommit =
-    gitFolder === repository.gitFolder
-      ? await settleCommit(repository, new CommitClaim(gitFolder, claim), intent, 'finish')
-      : { kind: 'abandoned', why: 'the repository has been replaced since' };
+  { gitFolder, ref, before, commit }: CommitEffect,
+): Promise<HookReport | null> => {
+  const tip = gitFolder === repository.gitFolder ? await findCommit(repository, ref) : null;
+  if (tip === null || !(await isAncestor(repository, commit, tip))) return null;
   const snapshot = await takeSnapshot(repository);
-  if (settled.kind === 'abandoned') {
-    await findCandidates(repository, watch, snapshot, files); // notes the files for the report
-    const failure = `The commit was interrupted and was not made: ${settled.why}.`;
-    return createReport(snapshot, watch, failure);
-  }
-  const { before, commit } = intent;
+  watch.agentChanges.notice(snapshot.changed);
   const change = await countChanges(
     repository,
     before ?? (await askTree(repository, null)),
     commit,
   );
   const subject = await repository.ask(['log', '-1', '--no-show-signature', '--format=%s', commit]);
-  const warning = settled.warning === '' ? '' : `Warning: ${settled.warning}.`;
-  return createReport(
-    snapshot,
-    watch,
-    warning,
-    describeCommit(repository, snapshot, commit, subject, change),
-  );
+  const made = describeCommit(repository, snapshot, commit, subject, change);
+  return createReport(snapshot, watch, '', made);
 };
 
 // ---- Which files are committed ----

@@ -18,7 +18,6 @@ import { ProgramFailure } from '../platform/run-program.js';
 import { type JudgedCall, namesItsFiles } from '../policy/judged-call.js';
 import type { BatchContext, HookContext, HookReport } from '../ports/hooks.js';
 import { loadFile } from '../tools/files.js';
-import { listClaims } from './commit-claim.js';
 import {
   findFolderWithGit,
   type GitPlace,
@@ -37,7 +36,6 @@ import {
   noteMoves,
   warnOfMoves,
 } from './head-changes.js';
-import { settleAbandoned } from './make-commit.js';
 import {
   type ChangedFile,
   type ChangedFiles,
@@ -168,8 +166,6 @@ export class CommitWatch {
   readonly #warned = new Set<string>();
   /** Failures of looks before calls that are not reported yet. */
   #failures: string[] = [];
-  /** What became of commits of killed sessions; null until somebody looked. */
-  #settled: readonly string[] | null = null;
   /** Failed looks before calls, without a successful one between them. */
   #failuresInRow = 0;
   /** The text of the last call of `unlessRepeated`. */
@@ -207,7 +203,6 @@ export class CommitWatch {
         const view = await this.#look(place, settings, tree);
         this.#last = { view, since: { call, tree, startedAtMs: fileTime() }, at: this.#now() };
         if (hasTree(view)) this.#began ??= view;
-        this.#settled ??= await this.#settleClaims(place, view);
       });
     });
   }
@@ -264,7 +259,7 @@ export class CommitWatch {
   checkNow({ calls, settings, workspace }: BatchContext): HookReport | null {
     const last = this.#last;
     const isPlain =
-      this.#waiting + this.#failures.length + (this.#settled?.length ?? 0) === 0 &&
+      this.#waiting + this.#failures.length === 0 &&
       this.#moves.length + this.#callChanges.length === 0 &&
       this.#began === null;
     if (!isPlain || last === null || calls.length === 0 || settings.autoCommit === 'on')
@@ -443,15 +438,6 @@ export class CommitWatch {
     if (this.#last !== null) this.#last = { ...this.#last, since: 'unknown' };
   }
 
-  /**
-   * Settles the commits of killed sessions, whose locks would stop every git command here. A claim
-   * is the mark that such a commit leaves.
-   */
-  async #settleClaims(place: GitPlace, view: RepositoryView | null): Promise<readonly string[]> {
-    if (view === null || listClaims(view.gitFolder).length === 0) return [];
-    return (await useRepository(place, settleAbandoned)) ?? [];
-  }
-
   // ---- The report ----
 
   async #report(place: GitPlace, view: RepositoryView, context: HookContext): Promise<HookReport> {
@@ -520,21 +506,20 @@ export class CommitWatch {
     }
   }
 
-  /** Warnings: commits of killed sessions, and failed looks before calls, without repetitions. */
+  /** Warnings: failed looks before calls, without repetitions. */
   #takeWarnings(): string {
     const news = [...new Set(this.#failures)].filter(
       (text) => !this.#warned.has(text.replace(/\.$/, '')),
     );
     this.#failures = [];
     for (const text of news) this.#warned.add(text.replace(/\.$/, ''));
-    const settled = this.#settled ?? [];
-    this.#settled = [];
-    const missed = news.map(
-      (text) =>
-        `The repository could not be read before a call: ${text} Changes made meanwhile ` +
-        `can't be distinguished from your own, so they are neither formatted nor committed.`,
-    );
-    return [...settled, ...missed].join('\n');
+    return news
+      .map(
+        (text) =>
+          `The repository could not be read before a call: ${text} Changes made meanwhile ` +
+          `can't be distinguished from your own, so they are neither formatted nor committed.`,
+      )
+      .join('\n');
   }
 
   // ---- The record ----

@@ -4,9 +4,7 @@
  * formatters.
  */
 
-import path from 'node:path';
 import { type ProcessEnvironment, stateFolder } from '../platform/environment.js';
-import { repositoryFolders } from '../platform/repository-folders.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Hooks } from '../ports/hooks.js';
 import type { HooksOptions } from './after-tool-hooks.js';
@@ -47,8 +45,6 @@ export const createLateHooks = (
     },
     before: async (call, settings) => (await load()).before(call, settings),
     after: async (call, settings) => (await load()).after(call, settings),
-    recover: async (workspace) =>
-      (await mayHaveClaims(workspace)) ? ((await (await load()).recover?.(workspace)) ?? '') : '',
     // before the first load null, so that `run` is called, which loads
     runNow: (phase, context) => loaded?.runNow?.(phase, context) ?? null,
     run: async (phase, context) => (await load()).run(phase, context),
@@ -94,16 +90,4 @@ export const createLateCheckpoints = (
     restore: async (plan) => (await load()).restore(plan),
     close: async () => (loading === null ? undefined : (await load()).close()),
   };
-};
-
-/** Whether a killed session may have left a claim: a mark of an unfinished commit. */
-const mayHaveClaims = async (workspace: string): Promise<boolean> => {
-  const { top } = repositoryFolders(workspace);
-  if (top === null) return false;
-  const { listClaims } = await import('./commit-claim.js');
-  try {
-    return listClaims(path.join(top, '.git')).length > 0;
-  } catch {
-    return true; // a linked worktree or a submodule: only git knows its folder
-  }
 };

@@ -168,7 +168,7 @@ const parseStatus = (output: string) => {
 /** Stands in a decoded name for bytes that are not UTF-8. */
 const NOT_UTF8 = '\ufffd';
 /** Git's hash for no object. */
-export const NO_OBJECT = /^0+$/;
+const NO_OBJECT = /^0+$/;
 
 /**
  * Parses one record of `status --porcelain=v2 -z --no-renames`; null for other ones and for

@@ -68,7 +68,7 @@ for (const [at, after] of chooseRows(kills, ([at, after]) => `${at > 3} ${at ===
   const title = `killed ${after ? 'after' : 'before'} the ${what} by ${by}, a file is whole in the resumed session`;
   test(title, async (context) => {
     const { run, resume, log, library, workspace, server } = await makeGround(context);
-    const order = { library, path: 'a.go', at, after, children: false, log };
+    const order = { library, path: 'a.go', at, after, log };
     const killed = await run(['-p', 'make it rough'], killVariables(order));
     assert.equal(killed.code, null, killed.stderr);
     assert.deepEqual(

@@ -279,11 +279,8 @@ export class GitStates {
       before.kind === 'ref' && !before.value.startsWith('ref: ') ? before.value : null;
     if (leftCommit !== null) {
       const why = `${branchName(name)} before a rewind`;
-      const noted = await repository.moveRef(
-        { ref: LOST, from: 'any', to: leftCommit, why },
-        WATCHER,
-      );
-      if (!noted.moved) return refusedBy(noted.errors);
+      const noted = await repository.moveRef({ ref: LOST, from: 'any', to: leftCommit, why });
+      if (noted.code !== 0) return refusedBy(noted.errors);
     }
     if (after.kind === 'ref' && after.value.startsWith('ref: ')) {
       await repository.changeHead(after.value.slice('ref: '.length), 'pawl rewind');
@@ -292,11 +289,8 @@ export class GitStates {
     const to = after.kind === 'ref' ? after.value : null;
     // HEAD was on a branch: which commit that has does not matter
     const from = name === 'HEAD' && leftCommit === null ? 'any' : leftCommit;
-    const { moved, errors } = await repository.moveRef(
-      { ref: name, from, to, why: 'pawl rewind' },
-      WATCHER,
-    );
-    return moved ? null : refusedBy(errors);
+    const { code, errors } = await repository.moveRef({ ref: name, from, to, why: 'pawl rewind' });
+    return code === 0 ? null : refusedBy(errors);
   }
 
   /** As git does it: the new index is written as the lock file, which then takes its place. */
@@ -339,9 +333,6 @@ export class GitStates {
     }
   }
 }
-
-/** Nothing is recorded about these moves: an interrupted restore looks at the refs again. */
-const WATCHER = { started: () => undefined, locked: () => undefined };
 
 /** Files of the git folder while such an action of the user is unfinished. */
 const IN_PROGRESS_FILES = [
