@@ -190,6 +190,8 @@ export class HookRuns {
     const { action, session, abortion, sideRequests } = run;
     const { calls, reports, recorded } = await this.#batchRecord(action);
     await this.#remember();
+    const settling = this.#session.checkpoints.settleKilled();
+    if (settling !== null) await settling;
     const { settings } = session;
     return {
       workspace: settings.workspace,

@@ -22,7 +22,7 @@ export const COMMITTED =
   /^\[auto-commit\] Your changes were committed to main as [0-9a-f]{8}: feat: something \(\d+ files?, \+\d+ -\d+\)/;
 export const notCommitted = (name: string, why: string): RegExp =>
   new RegExp(`(^|\n|\\] )Not committed: ${name}: ${why}.*\\.$`, 'm');
-const DIRTY = 'it had uncommitted changes when auto-commit first looked';
+const DIRTY = 'it had uncommitted changes before the agent changed it';
 
 export const rows: readonly Row[] = [
   {

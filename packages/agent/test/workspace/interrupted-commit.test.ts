@@ -8,7 +8,6 @@ import { bundleProgram } from '../../../../test/bundled-program.js';
 import { until } from '../../../../test/until.js';
 import type { HookEffect } from '../../src/machine/event.js';
 import type { HookReport } from '../../src/ports/hooks.js';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
 import { makeRepository, makeSession, type Place, wrapGit } from './place.js';
 
 /** A commit whose program ended in the middle of it, in a repository that has changed since. */
@@ -62,7 +61,7 @@ const resumeCommit = (place: Place, effect: CommitEffect | null): Promise<HookRe
   const checked = { commits: [], changedFiles, dirty: true, note: '', warning: '', proceed: true };
   const interrupted = effect === null ? [] : [effect];
   const context = { ...session.context([]), reports: [checked], interrupted };
-  return commitTouched(session.watch, context, []);
+  return session.hooks.run('AutoCommitting', context);
 };
 
 const look = (place: Place): Promise<string> =>
@@ -102,7 +101,7 @@ type Row = {
   readonly told: RegExp;
 };
 
-const NOT_MADE = /Not committed: a, new: the session was interrupted/;
+const NOT_MADE = /Not committed: a, new: no call of the agent is known to have changed it/;
 
 const rows: readonly Row[] = [
   {
@@ -154,7 +153,7 @@ test('a commit whose git is ended, too, removes its lock and changes nothing', a
   );
   const session = makeSession(place, { environment });
   const calls = await session.batch([{ edit: 'a', text: 'of the agent\n' }]);
-  await assert.rejects(commitTouched(session.watch, session.context(calls), []), ProgramFailed);
+  await assert.rejects(session.hooks.run('AutoCommitting', session.context(calls)), ProgramFailed);
   assert.equal(await look(place), 'first\n M a\n');
   await checkSound(place);
 });

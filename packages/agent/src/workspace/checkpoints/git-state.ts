@@ -20,6 +20,7 @@ import type { MovedRef } from '../../ports/checkpoints.js';
 import {
   type GitPlace,
   hasCommit,
+  isAncestor,
   type LocatedRepository,
   locateRepository,
   oneLine,
@@ -32,11 +33,12 @@ import type { RefChange, RefState } from './manifest.js';
 import { FILE_BYTES_MAX } from './restore.js';
 import type { CheckpointStore } from './store.js';
 
-/** By `HEAD`, `refs/heads/…` and `index`. */
+/** By `HEAD`, `refs/heads/…` and `index`; `refs/stash` is only looked at. */
 export type GitState = ReadonlyMap<string, RefState>;
 
 const ABSENT: RefState = { kind: 'absent' };
 const LOST = 'refs/pawl/lost';
+const STASH = 'refs/stash';
 const NOT_FOLLOWED = { follow: 'folders' } as const;
 /** Limits of git's lists. */
 const LISTING = { bytesMax: 256 * 1024 * 1024, deadlineMs: 60_000 };
@@ -78,6 +80,17 @@ const describeState = (state: RefState): string => {
   return state.kind;
 };
 
+/** Where HEAD is. Null: it is detached, or nothing is committed. */
+const findHead = (state: GitState) => {
+  const find = (name: string): string | null => {
+    const ref = state.get(name);
+    return ref?.kind === 'ref' ? ref.value : null;
+  };
+  const value = find('HEAD');
+  const branch = value?.startsWith('ref: ') ? value.slice('ref: '.length) : null;
+  return { branch, commit: branch === null ? value : find(branch) };
+};
+
 /** Where a ref goes, for people. */
 export const describeRef = ({ path: ref, after }: RefChange): MovedRef => {
   const name = showRef(ref);
@@ -116,7 +129,7 @@ export class GitStates {
     if (head === undefined) return null;
     const state = new Map<string, RefState>();
     for (const [name, value] of refs)
-      if (name.startsWith('refs/heads/')) state.set(name, { kind: 'ref', value });
+      if (name.startsWith('refs/heads/') || name === STASH) state.set(name, { kind: 'ref', value });
     const value = head.branch === null ? head.hash : `ref: refs/heads/${head.branch}`;
     if (value !== null) state.set('HEAD', { kind: 'ref', value });
     const index = await this.#readIndex(located);
@@ -151,7 +164,7 @@ export class GitStates {
         before: before.get(name) ?? ABSENT,
         after: after.get(name) ?? ABSENT,
       };
-      if (isSameRef(change.before, change.after)) continue;
+      if (isSameRef(change.before, change.after) || name === STASH) continue;
       if (name !== 'index') changes.push(change);
       // if one of them is not kept, there is nothing to go back to
       else if (change.before.kind === 'index' && change.after.kind === 'index') {
@@ -160,6 +173,17 @@ export class GitStates {
       }
     }
     return changes;
+  }
+
+  /** Whether HEAD went elsewhere than on, or the stash changed. */
+  async isMixed(before: GitState, after: GitState): Promise<boolean> {
+    if (!isSameRef(before.get(STASH) ?? ABSENT, after.get(STASH) ?? ABSENT)) return true;
+    const [from, to] = [findHead(before), findHead(after)];
+    if (from.branch !== to.branch) return true;
+    const { commit } = to;
+    if (from.commit === commit || from.commit === null) return false;
+    const { commit: old } = from;
+    return commit === null || (await this.#use((one) => isAncestor(one, old, commit))) !== true;
   }
 
   /** Both sides with the hash of what they list. */
