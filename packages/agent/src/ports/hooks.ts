@@ -78,11 +78,6 @@ export type HookContext = BatchContext & {
   /** Reports of the batch's earlier phases, in order; failed phases have none. */
   readonly reports: readonly HookReport[];
   /**
-   * sha256 of the file that a call was about to change, by call id, read from the journal. Filled
-   * only if the session was resumed in the middle of the batch; otherwise `before` was called.
-   */
-  readonly recorded: ReadonlyMap<string, string>;
-  /**
    * Null in the first run of a phase. After an interruption, the effects that the interrupted run
    * had prepared: each of them may have been had or not.
    */

@@ -44,6 +44,8 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
   /** What the calls of the batch changed; null: nobody has looked. */
   let seen: Observation | null = null;
   let isReported = false;
+  /** The working tree before formatters run. */
+  let tree = {};
   const mustLook = async (call: JudgedCall, settings: Settings): Promise<boolean> => {
     if (settings.autoCommit === 'on') return true;
     if (settings.formatter === 'off' || !call.facts.paths.some(isFolder)) return false;
@@ -62,7 +64,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
     try {
       // what the user had not committed is not formatted
       const place = watch.place(workspace, signal);
-      if (!(await wasCommitted(place, file, state, seen.content))) return 'unknown';
+      if (!(await wasCommitted(place, file, state, seen.content, tree))) return 'unknown';
     } catch (error) {
       if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
       return 'unknown'; // the phase CheckingGitCommits reports the failure of git
@@ -102,6 +104,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
           [needsFiles, isReported] = [false, true];
           return watch.check(context, [...(seen?.recent.keys() ?? [])].sort());
         case 'RunningAutoformatters':
+          tree = {};
           return formatters.run(context);
         case 'AutoCommitting':
           committer ??= new AutoCommitter(watch, observer);

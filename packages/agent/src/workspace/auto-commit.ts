@@ -338,16 +338,18 @@ class HeadFile {
 
 /**
  * Whether a file that changed was as HEAD has it before. True without a repository, and if it has
- * no uncommitted changes any more.
+ * no uncommitted changes any more. `tree`: looked at once for several files.
  */
 export const wasCommitted = async (
   place: GitPlace,
   file: string,
   before: FileState,
   content: Observation['content'],
+  tree: { now?: Promise<WorktreeSnapshot> },
 ): Promise<boolean> => {
   const found = await useRepository(place, async (repository) => {
-    const { top, changed } = await takeSnapshot(repository);
+    tree.now ??= takeSnapshot(repository);
+    const { top, changed } = await tree.now;
     const name = path.relative(top, file);
     const entry = changed.get(name);
     return entry === undefined || new HeadFile(repository, name, entry, content).has(before);

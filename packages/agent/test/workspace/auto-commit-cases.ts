@@ -102,6 +102,14 @@ export const rows: readonly Row[] = [
     warning: notCommitted('b', DIRTY),
   },
   {
+    title: 'a file of which the user has staged another text is left alone',
+    given: 'echo user > b; git add b; git show HEAD:b > b',
+    when: [[{ edit: 'b', text: 'x' }]],
+    status: ['MM b'],
+    note: notCommitted('b', DIRTY),
+    warning: notCommitted('b', DIRTY),
+  },
+  {
     title: 'a file that was dirty before a command changed it is left alone',
     kind: 'dirty before',
     given: 'echo user >> b',

@@ -201,7 +201,7 @@ const cuts: readonly CutRow[] = [
   },
 ];
 
-for (const { title, when, cut, waits, meanwhile, committed, status, told } of chooseRows(cuts))
+for (const { title, when, cut, waits, meanwhile, committed, status, told } of cuts)
   test(`auto-commit after a kill: ${title}`, async (t) => {
     const place = await makeRepository(t);
     const first = makeSession(place);

@@ -106,7 +106,6 @@ const runBatch = async (
     settings,
     calls,
     reports,
-    recorded: new Map(),
     interrupted: null,
     prepare: async () => undefined,
     files,

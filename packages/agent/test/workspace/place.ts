@@ -279,7 +279,6 @@ export const makeSession = (
       settings,
       calls: done,
       reports: [],
-      recorded: new Map(),
       interrupted: null,
       prepare: async () => undefined,
       files,
