@@ -18,7 +18,7 @@ import { errorCode } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import type { HookContext } from '../ports/hooks.js';
 import type { Repository } from './git.js';
-import { takeStamp, type WorktreeSnapshot } from './repository-snapshot.js';
+import { findUnfinished, takeStamp, type WorktreeSnapshot } from './repository-snapshot.js';
 
 export type CommitOutcome = { readonly kind: 'committed'; readonly hash: string } | Lost;
 /** Not committed, and nothing has changed: somebody else was faster, or holds a lock. */
@@ -126,17 +126,6 @@ export const commitTree = async (
   }
 };
 
-/** Files of the git folder while something of the user's is unfinished. */
-const STATE_FILES = [
-  ['MERGE_HEAD', 'a merge'],
-  ['rebase-merge', 'a rebase'],
-  ['rebase-apply', 'a rebase'],
-  ['CHERRY_PICK_HEAD', 'a cherry-pick'],
-  ['REVERT_HEAD', 'a revert'],
-  ['sequencer', 'a cherry-pick or revert'],
-  ['BISECT_LOG', 'a bisect'],
-] as const;
-
 const UNMERGED = 'files are not merged yet';
 
 /**
@@ -147,8 +136,8 @@ export const findObstacle = (
   { gitFolder }: Repository,
   snapshot?: WorktreeSnapshot,
 ): string | null => {
-  const state = STATE_FILES.find(([name]) => takeStamp(path.join(gitFolder, name)) !== 'absent');
-  if (state !== undefined) return `${state[1]} is under way`;
+  const work = findUnfinished(gitFolder);
+  if (work !== null) return `${work} is under way`;
   const hasUnmerged = [...(snapshot?.changed.values() ?? [])].some(
     ({ kind }) => kind === 'unmerged',
   );

@@ -132,6 +132,21 @@ export const takeStamp = (file: string): Stamp => {
   }
 };
 
+/** Files of the git folder while something of the user's is unfinished. */
+const STATE_FILES = [
+  ['MERGE_HEAD', 'a merge'],
+  ['rebase-merge', 'a rebase'],
+  ['rebase-apply', 'a rebase'],
+  ['CHERRY_PICK_HEAD', 'a cherry-pick'],
+  ['REVERT_HEAD', 'a revert'],
+  ['sequencer', 'a cherry-pick or revert'],
+  ['BISECT_LOG', 'a bisect'],
+] as const;
+
+/** What the user has not finished in a repository; null: nothing. */
+export const findUnfinished = (gitFolder: string): string | null =>
+  STATE_FILES.find(([name]) => takeStamp(path.join(gitFolder, name)) !== ABSENT)?.[1] ?? null;
+
 type StatusEntry = Omit<ChangedFile, 'stamp'> & { readonly name: string };
 
 /** A line about HEAD. */

@@ -28,7 +28,7 @@ import {
   workWith,
 } from '../git.js';
 import { shortHash } from '../head-changes.js';
-import { RefFiles, takeStamp } from '../repository-snapshot.js';
+import { findUnfinished, RefFiles, takeStamp } from '../repository-snapshot.js';
 import type { RefChange, RefState } from './manifest.js';
 import { FILE_BYTES_MAX } from './restore.js';
 import type { CheckpointStore } from './store.js';
@@ -252,8 +252,7 @@ export class GitStates {
   /** Why this ref can't go there; null: it can. */
   async #refusal(repository: Repository, name: string, target: RefState): Promise<string | null> {
     const { gitFolder } = repository;
-    if (IN_PROGRESS_FILES.some((file) => existsSync(path.join(gitFolder, file))))
-      return IN_PROGRESS;
+    if (findUnfinished(gitFolder) !== null) return IN_PROGRESS;
     if (name.startsWith('refs/heads/') && otherBranches(repository).has(name)) return ELSEWHERE;
     if (target.kind === 'index')
       return (await this.#store.get(target.sha256)) === null ? INDEX_GONE : null;
@@ -357,17 +356,6 @@ export class GitStates {
     }
   }
 }
-
-/** Files of the git folder while such an action of the user is unfinished. */
-const IN_PROGRESS_FILES = [
-  'MERGE_HEAD',
-  'CHERRY_PICK_HEAD',
-  'REVERT_HEAD',
-  'BISECT_LOG',
-  'rebase-merge',
-  'rebase-apply',
-  'sequencer',
-];
 
 const refusedBy = (errors: string): string =>
   `git could not move it: ${errors.split('\n')[0]?.replace(/^(fatal|error): /, '') ?? ''}`;
