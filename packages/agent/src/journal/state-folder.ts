@@ -25,7 +25,6 @@ import { blobDamaged, cannotRead, cannotWrite } from './journal-error.js';
  *                            announce the replacement of the lock (lock.ts)
  * sessions/ID.mark           the last entry that was acknowledged
  * sessions/ID.snapshot       states that were folded before; ID.snapshot.new: the first one
- * sessions/ID.commits        with auto-commit: whose the workspace's uncommitted files are
  * sessions/ID.owner          proves that the session was created here
  * sessions/ID.reserve        space for the end of an open session, should the disk be full
  * sessions/ID.deleted        the journal of a session that is being deleted
@@ -55,8 +54,6 @@ export const importPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}${SUFFIX}.import`);
 export const pastedFolder = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), sessionId);
-export const commitsPath = (folder: string, sessionId: string): string =>
-  join(sessionsFolder(folder), `${sessionId}.commits`);
 /** The space that an open journal keeps for its end. */
 export const reservePath = (journal: string): string => journal.replace(/\.jsonl$/, '.reserve');
 

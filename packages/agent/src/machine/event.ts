@@ -294,7 +294,7 @@ export type ToolEvent =
  *
  * `file`: sha256 of the file before and after. `commit`: the branch `ref` (or HEAD, if it is
  * detached) of the repository `gitFolder` is to move from `before` (null: no commit yet) to
- * `commit`; `claim` is the folder that proves which locks are ours.
+ * `commit`. `claim`: an earlier version named a folder.
  */
 export type HookEffect =
   | {
@@ -306,7 +306,7 @@ export type HookEffect =
   | {
       readonly kind: 'commit';
       readonly gitFolder: string;
-      readonly claim: string;
+      readonly claim?: string;
       readonly ref: string;
       readonly before: string | null;
       readonly commit: string;

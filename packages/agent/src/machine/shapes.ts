@@ -427,7 +427,13 @@ export const previewShape = variant<CallPreview, 'kind'>('kind', {
 });
 const hookEffectShape = variant<HookEffect, 'kind'>('kind', {
   file: { path: text, before: text, after: text },
-  commit: { gitFolder: text, claim: text, ref: text, before: nullable(text), commit: text },
+  commit: {
+    gitFolder: text,
+    claim: optional(text),
+    ref: text,
+    before: nullable(text),
+    commit: text,
+  },
 });
 const reportedMomentShape = oneOf<ReportedMoment>({
   'session-start': 1,

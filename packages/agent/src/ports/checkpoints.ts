@@ -81,9 +81,10 @@ export type Checkpoints = {
   before(call: JudgedCall | null): Promise<void>;
   /**
    * Called when a call has ended for which `before` was called. What the model is to hear of
-   * uncommitted text of the user that is gone since; empty: nothing.
+   * uncommitted text of the user that is gone since; empty: nothing. `hasEnded`: just now; false:
+   * it is one of a killed process, and nobody knows when.
    */
-  after(call: JudgedCall): Promise<string>;
+  after(call: JudgedCall, hasEnded?: boolean): Promise<string>;
   /**
    * Called when a batch has ended, with its calls that may have changed files. Changes from before
    * the first of them are somebody else's. Null: nothing changed, and there is no checkpoint.

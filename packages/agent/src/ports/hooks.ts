@@ -59,12 +59,6 @@ export type Hooks = {
    * hooks' own memory.
    */
   runNow?(phase: HookPhase, context: BatchContext): HookReport | null;
-  /**
-   * Settles what killed sessions left behind in the workspace. Called when a session is resumed,
-   * unless the phase AutoCommitting is resumed, which does so itself. Returns a text for the user;
-   * empty: nothing to say.
-   */
-  recover?(workspace: string): Promise<string>;
   /** Time limit of each phase in ms. A phase that takes longer is aborted and counts as failed. */
   readonly deadlinesMs: Readonly<Record<HookPhase, number>>;
 };
@@ -83,11 +77,6 @@ export type BatchContext = {
 export type HookContext = BatchContext & {
   /** Reports of the batch's earlier phases, in order; failed phases have none. */
   readonly reports: readonly HookReport[];
-  /**
-   * sha256 of the file that a call was about to change, by call id, read from the journal. Filled
-   * only if the session was resumed in the middle of the batch; otherwise `before` was called.
-   */
-  readonly recorded: ReadonlyMap<string, string>;
   /**
    * Null in the first run of a phase. After an interruption, the effects that the interrupted run
    * had prepared: each of them may have been had or not.

@@ -188,15 +188,16 @@ export class HookRuns {
 
   async #createContext(run: PhaseRun): Promise<HookContext> {
     const { action, session, abortion, sideRequests } = run;
-    const { calls, reports, recorded } = await this.#batchRecord(action);
+    const { calls, reports } = await this.#batchRecord(action);
     await this.#remember();
+    const settling = this.#session.checkpoints.settleKilled();
+    if (settling !== null) await settling;
     const { settings } = session;
     return {
       workspace: settings.workspace,
       settings,
       calls: action.callIds.flatMap((callId) => calls.get(callId) ?? []),
       reports: [...reports],
-      recorded,
       interrupted: action.interrupted ?? null,
       prepare: (effect) => this.#prepareEffect(run, effect),
       files: recordingMemory(this.#equipment.files, run.seen, action.hookId),
@@ -235,14 +236,9 @@ export class HookRuns {
 }
 
 /** Facts about a batch for the hooks: its calls by id, and the reports of earlier phases. */
-type BatchRecord = {
-  readonly calls: Map<string, JudgedCall>;
-  readonly reports: HookReport[];
-  /** sha256 of the file that a call was about to change, by call id; only from the journal. */
-  readonly recorded: Map<string, string>;
-};
+type BatchRecord = { readonly calls: Map<string, JudgedCall>; readonly reports: HookReport[] };
 
-const emptyBatch = (): BatchRecord => ({ calls: new Map(), reports: [], recorded: new Map() });
+const emptyBatch = (): BatchRecord => ({ calls: new Map(), reports: [] });
 
 /** The last batch in the journal, for a session that was opened again during its hooks. */
 const readLastBatch = async (journal: Pick<Journal, 'read'>): Promise<BatchRecord> => {
@@ -250,9 +246,6 @@ const readLastBatch = async (journal: Pick<Journal, 'read'>): Promise<BatchRecor
   for await (const { event } of journal.read()) {
     if (event.type === 'LlmCompleted' && event.calls.length > 0) {
       batch = { ...emptyBatch(), calls: new Map(event.calls.map((call) => [call.callId, call])) };
-    }
-    if (event.type === 'ToolStarted' && event.before !== undefined) {
-      batch.recorded.set(event.callId, event.before);
     }
     if (event.type === 'HookCompleted') batch.reports.push(event);
   }

@@ -15,14 +15,13 @@ import path from 'node:path';
 import { createSessionSandbox } from '../command/session-sandbox.js';
 import type { SessionHook } from '../extensions/hooks/session-hooks.js';
 import { agentMachine } from '../journal/journaled-agent-machine.js';
-import { commitsPath } from '../journal/state-folder.js';
 import type { InputMode } from '../machine/event.js';
 import type { Image } from '../machine/message.js';
 import type { Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import { attempt, reportThrough } from '../platform/attempt.js';
 import { type Clock, systemClock } from '../platform/clock.js';
-import { type ProcessEnvironment, stateFolder } from '../platform/environment.js';
+import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin, readTextOrEmpty } from '../platform/files.js';
 import type { SandboxLevel } from '../policy/decide.js';
 import { findProtection, isSecretPath } from '../policy/paths.js';
@@ -714,10 +713,10 @@ const equip = async (
   const { sandbox, userPlaces } = openSandbox(parts, environment, sessionId);
   const [files, jobs] = [createFileMemory(), createJobs()];
   const written = (file: string): string | undefined => files.ownWrite?.(file)?.after;
-  const shared = { workspace, sessionId, parent, written };
+  const seen = (file: string): string | undefined => files.get(file);
   const hasHooks = hooks.length > 0;
   const checkpoints = parts.checkpoints
-    ? createLateCheckpoints({ ...shared, environment, hasHooks })
+    ? createLateCheckpoints({ workspace, sessionId, parent, written, seen, environment, hasHooks })
     : null;
   const lookups = createLookups(files, checkpoints, environment);
   const userHooks =
@@ -739,14 +738,7 @@ const equip = async (
     files,
     jobs,
     compactionInstructions,
-    hooks: createLateHooks(
-      {
-        environment,
-        sandbox,
-        recordFile: commitsPath(stateFolder(environment), sessionId), // of auto-commit
-      },
-      shared,
-    ),
+    hooks: createLateHooks({ environment, sandbox, observer: checkpoints }),
     userHooks,
     redactor,
     userPlaces,

@@ -113,7 +113,8 @@ export type RunningSession = Pick<PerformedSession, 'journal' | 'state' | 'post'
   /** `before` is called before a call takes effect: what it may change in files can be restored. */
   readonly checkpoints: {
     before(batchId: string, call: JudgedCall, signal: AbortSignal): Promise<void>;
-    after(call: JudgedCall): Promise<string>;
+    after(call: JudgedCall, hasEnded: boolean): Promise<string>;
+    settleKilled(): Promise<void> | null;
   };
 };
 

@@ -250,11 +250,14 @@ export class CheckpointRuns {
     this.#mayHaveJobs ||= call?.facts.background === 'yes';
   }
 
-  /** After a call: what the model is to hear of the user's text. Empty: nothing. */
-  async after(call: JudgedCall): Promise<string> {
+  /**
+   * After a call: what the model is to hear of the user's text. Empty: nothing. `hasEnded`: just
+   * now; false: at some time after the crash.
+   */
+  async after(call: JudgedCall, hasEnded = true): Promise<string> {
     const checkpoints = this.#checkpoints;
     if (checkpoints === null || !call.traits.mutating || this.#ended === null) return '';
-    const looked = await attempt(() => checkpoints.after(call));
+    const looked = await attempt(() => checkpoints.after(call, hasEnded));
     return looked.kind === 'done' ? looked.value : ''; // the checkpoint has all the same
   }
 
@@ -268,6 +271,11 @@ export class CheckpointRuns {
   /** Whether nothing is left to take. */
   get isSettled(): boolean {
     return this.#taking === 0 && (this.#ended === null || this.#checkpoints === null);
+  }
+
+  /** For the hooks, which are to know what the calls of a killed process changed; null: nothing. */
+  settleKilled(): Promise<void> | null {
+    return this.#since === 'crash' ? this.settle() : null;
   }
 
   /** Takes the checkpoint of calls that have ended. Resolves when it is in the journal. */

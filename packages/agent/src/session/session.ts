@@ -418,7 +418,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     };
   }
 
-  /** Settles what an earlier process left: running calls, then its formatters and commits. */
+  /** Settles the calls that an earlier process left. */
   #recover(resumed: State, past: PastFiles | undefined): void {
     const running = runningCalls(this.#opened, resumed);
     const waited = running.map(({ batchId, call }) => `${batchId} ${call.callId}`);
@@ -426,17 +426,6 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       if (taken.kind === 'fault') this.#report(taken.fault);
     });
     recoverCalls(running, this.#journal, this.#performers.tools, { known: past, takingOver });
-    const { workspace } = resumed.session.settings;
-    // This phase runs again, and itself settles what is left of its first run.
-    const isCommitting = resumed.name === 'PostToolsHook' && resumed.phase === 'AutoCommitting';
-    if (!isCommitting) void this.#recoverHooks(workspace);
-  }
-
-  async #recoverHooks(workspace: string): Promise<void> {
-    const recovered = await attempt(async () => this.#equipment.hooks?.recover?.(workspace));
-    if (recovered.kind === 'fault') this.#report(recovered.fault);
-    else if (recovered.value !== undefined && recovered.value !== '')
-      this.#report(new Error(recovered.value));
   }
 
   /**

@@ -287,13 +287,16 @@ export class ToolRuns {
     run.deadline = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
     const outcome = await this.#awaitOutcome(run, interrupted);
     run.deadline.stop();
-    await this.#report(run, await this.#withLostText(run, outcome), this.#session.userHooks);
+    // one of an earlier process has ended just now only if it ran still when this one began
+    const hasEnded = interrupted === undefined || run.observed !== null;
+    const told = await this.#withLostText(run, outcome, hasEnded);
+    await this.#report(run, told, this.#session.userHooks);
   }
 
   /** The outcome, with what it did to uncommitted text of the user. */
-  async #withLostText(run: ToolRun, outcome: ToolOutcome): Promise<ToolOutcome> {
+  async #withLostText(run: ToolRun, outcome: ToolOutcome, hasEnded: boolean): Promise<ToolOutcome> {
     if (outcome.status === 'cancelled') return outcome;
-    const text = await this.#session.checkpoints.after(run.call);
+    const text = await this.#session.checkpoints.after(run.call, hasEnded);
     return text === '' ? outcome : { ...outcome, text: `${outcome.text}\n[${text}]` };
   }
 

@@ -1,96 +1,114 @@
 /**
  * The hooks after tools: report new commits, format files, commit changes. Joins commit-watch.ts,
- * format-files.ts and auto-commit.ts, which do the work.
+ * format-files.ts and auto-commit.ts, which do the work. Which files the calls changed is known
+ * from the checkpoints of the session.
  *
  * Each hook serves one phase: a state that the machine passes through after a batch of tool calls.
  * session/after-tool-hooks.ts runs a phase when the machine asks for it, and journals its end.
  */
 
 import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
+import type { Settings } from '../machine/settings.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
+import { isFolder } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { HookContext, Hooks } from '../ports/hooks.js';
-import { commitTouched } from './auto-commit.js';
-import { CommitWatch, type OtherWriters } from './commit-watch.js';
-import {
-  Autoformatters,
-  type EarlierContent,
-  FormatterReach,
-  readCommittedContent,
-} from './format-files.js';
-import { useRepository } from './git.js';
-import { settleAbandoned } from './make-commit.js';
-
-/** Time limit for settling interrupted commits when a session is resumed. */
-const RECOVERY_MS = 30_000;
+import { AutoCommitter, wasCommitted } from './auto-commit.js';
+import type { Observation, WorkspaceObserver } from './checkpoints/own-changes.js';
+import { CommitWatch } from './commit-watch.js';
+import { Autoformatters, type EarlierContent, FormatterReach } from './format-files.js';
 
 export type HooksOptions = {
   /** Pawl's environment. */
   readonly environment: ProcessEnvironment;
+  /** The checkpoints of the session; null: it keeps none. */
+  readonly observer: WorkspaceObserver | null;
   /** The sandbox for formatters. Default: a separate one. */
   readonly sandbox?: SessionSandbox;
-  /**
-   * File in which auto-commit records what a killed session knew. Without it nothing is recorded.
-   */
-  readonly recordFile?: string;
-  /** Who else may have changed files. Absent: nobody but the calls. */
-  readonly others?: OtherWriters;
   /** Time limit for one run of a formatter, in ms. */
   readonly formatterMs?: number;
+  /** The file system's time, in ms since 1970. */
+  readonly now?: () => number;
 };
 
 /** The hooks of one session, but for their deadlines (late-hooks.ts). */
 export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> => {
-  const { environment, formatterMs, others, recordFile, sandbox } = options;
-  // Whether a formatter may apply to what a command changes: only then does the commit watch look
-  // at the whole tree before the command.
-  const reach = new FormatterReach();
-  const watch = new CommitWatch({
-    environment,
-    isFormatted: (place) => reach.isReached(place),
-    ...(others === undefined ? {} : { others }),
-    ...(recordFile === undefined ? {} : { recordFile }),
-  });
-  /** The committed content of a file. One that was not formatted before the batch stays so. */
-  const committed = async (file: string, context: HookContext): Promise<EarlierContent> => {
+  const { environment, formatterMs, now, observer, sandbox } = options;
+  // whether a formatter may apply to what a command changes: only then the workspace is looked at
+  const reach = new FormatterReach(now);
+  const watch = new CommitWatch(environment, now);
+  let committer: AutoCommitter | null = null; // made when it is needed: most sessions have none
+  /** A call of this batch changed files that it does not name, and a phase has to know them. */
+  let needsFiles = false;
+  /** What the calls of the batch changed; null: nobody has looked. */
+  let seen: Observation | null = null;
+  let isReported = false;
+  /** The working tree before formatters run. */
+  let tree = {};
+  const mustLook = async (call: JudgedCall, settings: Settings): Promise<boolean> => {
+    if (settings.autoCommit === 'on') return true;
+    if (settings.formatter === 'off' || !call.facts.paths.some(isFolder)) return false;
+    try {
+      return await reach.isReached(watch.place(settings.workspace, AbortSignal.timeout(10_000)));
+    } catch (error) {
+      if (error instanceof ProgramFailure) return false; // the phase reports the failure of git
+      throw error;
+    }
+  };
+  const before = async (file: string, context: HookContext): Promise<EarlierContent> => {
+    seen ??= (await observer?.observe()) ?? null;
+    const state = seen?.recent.get(file);
+    if (seen === null || state === undefined) return 'unknown';
     const { workspace, signal } = context;
     try {
+      // what the user had not committed is not formatted
       const place = watch.place(workspace, signal);
-      return await readCommittedContent(file, watch.snapshotBefore(file), context, place);
+      if (!(await wasCommitted(place, file, state, seen.content, tree))) return 'unknown';
     } catch (error) {
       if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
-      // the file is not formatted; the phase CheckingGitCommits reports the failure of git
-      return 'unknown';
+      return 'unknown'; // the phase CheckingGitCommits reports the failure of git
     }
+    if (state.kind === 'absent') return 'absent';
+    return (state.kind === 'file' ? await seen.content(state.sha256) : null) ?? 'unknown';
   };
   const formatters = new Autoformatters({
     environment,
-    committed,
+    before,
     sandbox: sandbox ?? createSessionSandbox({ environment }),
     ...(formatterMs === undefined ? {} : { runMs: formatterMs }),
   });
   return {
-    before: (call, settings) => {
+    before: async (call, settings) => {
+      if (isReported) observer?.reported();
+      isReported = false;
+      seen = null;
       // signs of formatters are searched beside these files, too
       reach.remember(call.facts.paths);
-      return watch.before(call, settings);
+      await watch.before(call, settings);
+      if (!(await mustLook(call, settings))) return;
+      needsFiles = true;
+      await observer?.lookBefore(call);
     },
     after: (call, settings) => watch.after(call, settings),
-    recover: async (workspace) => {
-      const place = watch.place(workspace, AbortSignal.timeout(RECOVERY_MS));
-      return ((await useRepository(place, settleAbandoned)) ?? []).join('\n');
-    },
     // null: `run` is needed
-    runNow: (phase, context) => (phase === 'CheckingGitCommits' ? watch.checkNow(context) : null),
-    run: (phase, context) => {
+    runNow: (phase, context) => {
+      const report = phase === 'CheckingGitCommits' && !needsFiles ? watch.checkNow(context) : null;
+      isReported ||= report !== null;
+      return report;
+    },
+    run: async (phase, context) => {
       switch (phase) {
         case 'CheckingGitCommits':
-          return watch.check(context);
+          seen = needsFiles ? ((await observer?.observe()) ?? null) : null;
+          [needsFiles, isReported] = [false, true];
+          return watch.check(context, [...(seen?.recent.keys() ?? [])].sort());
         case 'RunningAutoformatters':
+          tree = {};
           return formatters.run(context);
         case 'AutoCommitting':
-          // formatters run only after CheckingGitCommits has reported: theirs is the second report
-          return commitTouched(watch, context, context.reports[1]?.changedFiles ?? []);
+          committer ??= new AutoCommitter(watch, observer);
+          return committer.run(context);
         default:
           return phase satisfies never;
       }

@@ -3,23 +3,34 @@
  * files, index and configuration do not change. No hook, filter or signature program runs. (A phase
  * is a state of the machine after a batch, the tool calls of one reply.)
  *
- * From top to bottom: the phase, the choice of files, the report, the message that the model
- * writes. Which files are the agent's is known from commit-watch.ts; the commit is made in
- * make-commit.ts.
+ * From top to bottom: the phase, the choice of files, the words about a commit, the message that
+ * the model writes. Which files are the agent's is known from the checkpoints
+ * (checkpoints/own-changes.ts); the commit is made in make-commit.ts.
  *
  * Omitted files are reported once, with the reason. It fails open: files that can't be committed
  * now stay the agent's and are committed with the next batch.
  */
 
+import { hash } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { HookEffect } from '../machine/event.js';
-import { entryStatus, isWithin } from '../platform/files.js';
+import { entryStatus, isFolder, isWithin } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import { plural } from '../platform/text.js';
 import type { HookContext, HookReport } from '../ports/hooks.js';
-import { CommitClaim } from './commit-claim.js';
+import type { FileState } from './checkpoints/manifest.js';
+import { BEFORE, type Observation, type WorkspaceObserver } from './checkpoints/own-changes.js';
 import { type CommitWatch, QUIET } from './commit-watch.js';
-import { oneLine, type Repository, useRepository } from './git.js';
+import {
+  findCommit,
+  findFolderWithGit,
+  type GitPlace,
+  isAncestor,
+  oneLine,
+  type Repository,
+  useRepository,
+} from './git.js';
 import {
   type CommitStatistics,
   countChanges,
@@ -34,11 +45,8 @@ import {
   joinNames,
   type PreparedTree,
   prepareTree,
-  type SettledCommit,
-  settleAbandoned,
-  settleCommit,
 } from './make-commit.js';
-import { takeSnapshot, type WorktreeSnapshot } from './repository-snapshot.js';
+import { type ChangedFile, takeSnapshot, type WorktreeSnapshot } from './repository-snapshot.js';
 
 const MESSAGE_DEADLINE_MS = 20_000;
 const FILES_MAX = 1_000;
@@ -53,156 +61,304 @@ export type CommitOptions = {
   readonly messageDeadlineMs?: number;
 };
 
-/**
- * Real absolute paths: files that the formatters changed after the batch, and all files that the
- * reports of earlier phases name as changed.
- */
-type BatchFiles = { readonly formatted: readonly string[]; readonly reported: readonly string[] };
+const NOT_KEPT =
+  'The changes were not committed: auto-commit needs the checkpoints of files, which are off ' +
+  '(checkpoints = "off").';
 
-/**
- * Runs the phase. `formatted`: real absolute paths of files that the formatters changed in this
- * batch. Rejects if git or the disk fails, or `context.signal` is aborted; the repository is then
- * unchanged.
- */
-export const commitTouched = async (
-  watch: CommitWatch,
-  context: HookContext,
-  formatted: readonly string[],
-  { messageDeadlineMs = MESSAGE_DEADLINE_MS }: CommitOptions = {},
-): Promise<HookReport> => {
-  const { workspace, signal, reports, interrupted } = context;
-  const files = { formatted, reported: reports.flatMap(({ changedFiles }) => changedFiles) };
-  // the commit that an interrupted run of this phase wrote to the journal before it was made
-  const prepared = interrupted?.findLast((effect) => effect.kind === 'commit');
-  const report = await useRepository(watch.place(workspace, signal), async (repository) => {
-    if (prepared !== undefined) return resumeCommit(repository, watch, prepared, files);
-    const news = await settleAbandoned(repository);
-    const committed = await commitIn(repository, watch, context, files, messageDeadlineMs);
-    return { ...committed, warning: [...news, committed.warning].filter(Boolean).join('\n') };
-  });
-  watch.save(context.settings); // records the agent's files for a process after a crash
-  if (report !== null || prepared === undefined) return report ?? QUIET;
-  return {
-    ...QUIET,
-    warning: 'The commit was interrupted, and the repository is not there any more.',
-  };
-};
+/** The phase AutoCommitting. One per session. */
+export class AutoCommitter {
+  readonly #watch: CommitWatch;
+  readonly #observer: WorkspaceObserver | null;
+  readonly #options: CommitOptions;
+  /** Files that are not committed, which a report has named. */
+  #reported: ReadonlySet<string> = new Set();
 
-/** Commits the candidates, or reports why not. */
-const commitIn = async (
-  repository: Repository,
-  watch: CommitWatch,
-  context: HookContext,
-  files: BatchFiles,
-  deadlineMs: number,
-): Promise<HookReport> => {
-  const snapshot = await takeSnapshot(repository);
-  const names = await findCandidates(repository, watch, snapshot, files);
-  if (names.length === 0) return createReport(snapshot, watch, '');
-  const failed = (why: string): HookReport =>
-    createReport(snapshot, watch, `The changes were not committed: ${why}`);
-  const obstacle = findObstacle(repository, snapshot);
-  if (obstacle !== null) return failed(`${obstacle}.`);
-  if (names.length > FILES_MAX) {
-    const many = `${names.length} files are too many for an automatic commit`;
-    return failed(`${many}. Commit them, or ignore them (.gitignore).`);
+  constructor(watch: CommitWatch, observer: WorkspaceObserver | null, options: CommitOptions = {}) {
+    this.#watch = watch;
+    this.#observer = observer;
+    this.#options = options;
   }
-  const postponed = (why: string): HookReport =>
-    failed(`${why}. They are committed with the next changes.`);
-  const prepared = await prepareTree(repository, snapshot, names);
-  if (prepared.kind === 'lost') return postponed(prepared.why);
-  if (prepared.kind === 'same') return createReport(snapshot, watch, '');
-  const change = await countChanges(repository, prepared.before, prepared.tree);
-  const diff = await showPatch(repository, prepared);
-  const message = await writeMessage(context, change.files, diff, deadlineMs);
-  const outcome = await commitTree(repository, prepared, message, context.prepare);
-  if (outcome.kind === 'lost') return postponed(outcome.why);
-  // these files have no uncommitted changes now, and the next look must not report the commit
-  const during = watch.agentChanges.commit(names);
-  watch.expectCommit(outcome.hash);
-  const [subject = ''] = message.split('\n');
-  const commit = describeCommit(repository, snapshot, outcome.hash, subject, change);
-  return createReport(snapshot, watch, '', withDuring(commit, during));
-};
+
+  /**
+   * Runs the phase. Rejects if git or the disk fails, or `context.signal` is aborted; the
+   * repository is then unchanged.
+   */
+  async run(context: HookContext): Promise<HookReport> {
+    const { workspace, signal, interrupted } = context;
+    const observer = this.#observer;
+    if (observer === null) return { ...QUIET, warning: this.#watch.unlessRepeated(NOT_KEPT) };
+    // the commit that an interrupted run of this phase wrote to the journal before it was made
+    const prepared = interrupted?.findLast((effect) => effect.kind === 'commit');
+    const place = this.#watch.place(workspace, signal);
+    const report = await useRepository(place, async (repository) => {
+      const snapshot = await takeSnapshot(repository);
+      const made = prepared === undefined ? null : await findMade(repository, snapshot, prepared);
+      const chosen = await chooseFiles(repository, snapshot, context, observer);
+      if (made !== null) return this.#createReport(snapshot, chosen, '', made);
+      return this.#commitIn(repository, snapshot, context, chosen, observer);
+    });
+    return report ?? QUIET;
+  }
+
+  /** Commits the chosen files, or reports why not. */
+  async #commitIn(
+    repository: Repository,
+    snapshot: WorktreeSnapshot,
+    context: HookContext,
+    chosen: ChosenFiles,
+    observer: WorkspaceObserver,
+  ): Promise<HookReport> {
+    const { names, during } = chosen;
+    if (names.length === 0) return this.#createReport(snapshot, chosen, '');
+    const failed = (why: string): HookReport =>
+      this.#createReport(snapshot, chosen, `The changes were not committed: ${why}`);
+    const obstacle = findObstacle(repository, snapshot);
+    if (obstacle !== null) return failed(`${obstacle}.`);
+    if (names.length > FILES_MAX) {
+      const many = `${names.length} files are too many for an automatic commit`;
+      return failed(`${many}. Commit them, or ignore them (.gitignore).`);
+    }
+    const postponed = (why: string): HookReport =>
+      failed(`${why}. They are committed with the next changes.`);
+    const prepared = await prepareTree(repository, snapshot, names);
+    if (prepared.kind === 'lost') return postponed(prepared.why);
+    if (prepared.kind === 'same') return this.#createReport(snapshot, chosen, '');
+    const change = await countChanges(repository, prepared.before, prepared.tree);
+    const diff = await showPatch(repository, prepared);
+    const { messageDeadlineMs = MESSAGE_DEADLINE_MS } = this.#options;
+    const message = await writeMessage(context, change.files, diff, messageDeadlineMs);
+    const outcome = await commitTree(repository, prepared, message, context.prepare);
+    if (outcome.kind === 'lost') return postponed(outcome.why);
+    await observer.settle(names.map((name) => path.join(snapshot.top, name)));
+    this.#watch.expectCommit(outcome.hash);
+    const [subject = ''] = message.split('\n');
+    const commit = describeCommit(repository, snapshot, outcome.hash, subject, change);
+    return this.#createReport(snapshot, chosen, '', withDuring(commit, during));
+  }
+
+  /**
+   * The report. Files that are not committed are reported to the model and the user, once;
+   * `failure` only to the user, and not twice in a row.
+   */
+  #createReport(
+    snapshot: WorktreeSnapshot,
+    { excluded }: ChosenFiles,
+    failure: string,
+    reported?: ReportedCommit,
+  ): HookReport {
+    const unreported = [...excluded].filter(([name]) => !this.#reported.has(name));
+    this.#reported = new Set(excluded.keys());
+    const sentences = [...new Set(unreported.map(([, why]) => why))].map((reason) => {
+      const names = unreported.filter(([, why]) => why === reason).map(([name]) => oneLine(name));
+      const more = names.length - NAMES_MAX;
+      const shown = names.slice(0, NAMES_MAX).join(', ');
+      return (
+        `Not committed: ${shown}${more > 0 ? ` and ${plural(more, 'more file')}` : ''}: ` +
+        `${reason}.`
+      );
+    });
+    const lines = [...(reported === undefined ? [] : [reported.line]), ...sentences];
+    return {
+      ...QUIET,
+      commits: reported === undefined ? [] : [reported.commit],
+      dirty: snapshot.changed.size > (reported?.files ?? 0),
+      note: lines.length === 0 ? '' : `[auto-commit] ${lines.join('\n')}`,
+      warning: [this.#watch.unlessRepeated(failure), ...sentences]
+        .filter((line) => line !== '')
+        .join('\n'),
+    };
+  }
+}
 
 type CommitEffect = Extract<HookEffect, { readonly kind: 'commit' }>;
 
-/**
- * Settles the commit that the interrupted run of this phase had prepared, and reports what became
- * of it.
- */
-const resumeCommit = async (
+/** The commit of the interrupted run of this phase; null: it has made none. */
+const findMade = async (
   repository: Repository,
-  watch: CommitWatch,
-  { gitFolder, claim, ...intent }: CommitEffect,
-  files: BatchFiles,
-): Promise<HookReport> => {
-  const settled: SettledCommit =
-    gitFolder === repository.gitFolder
-      ? await settleCommit(repository, new CommitClaim(gitFolder, claim), intent, 'finish')
-      : { kind: 'abandoned', why: 'the repository has been replaced since' };
-  const snapshot = await takeSnapshot(repository);
-  if (settled.kind === 'abandoned') {
-    await findCandidates(repository, watch, snapshot, files); // notes the files for the report
-    const failure = `The commit was interrupted and was not made: ${settled.why}.`;
-    return createReport(snapshot, watch, failure);
-  }
-  const { before, commit } = intent;
+  snapshot: WorktreeSnapshot,
+  { gitFolder, ref, before, commit }: CommitEffect,
+): Promise<ReportedCommit | null> => {
+  const tip = gitFolder === repository.gitFolder ? await findCommit(repository, ref) : null;
+  if (tip === null || !(await isAncestor(repository, commit, tip))) return null;
   const change = await countChanges(
     repository,
     before ?? (await askTree(repository, null)),
     commit,
   );
   const subject = await repository.ask(['log', '-1', '--no-show-signature', '--format=%s', commit]);
-  const warning = settled.warning === '' ? '' : `Warning: ${settled.warning}.`;
-  return createReport(
-    snapshot,
-    watch,
-    warning,
-    describeCommit(repository, snapshot, commit, subject, change),
-  );
+  const made = describeCommit(repository, snapshot, commit, subject, change);
+  return { ...made, files: 0 }; // the snapshot is of after it
 };
 
 // ---- Which files are committed ----
 
-const INTERRUPTED =
-  'the session was interrupted before it could be committed. Commit it yourself: auto-commit ' +
-  'leaves it alone from now on';
+/**
+ * Names relative to the top: those that are committed, those of them that changed while a command
+ * ran, and those that are not committed, with the reason.
+ */
+type ChosenFiles = {
+  readonly names: readonly string[];
+  readonly during: readonly string[];
+  readonly excluded: ReadonlyMap<string, string>;
+};
+
+const INSIDE = 'it belongs to a repository inside this one';
+const OUTSIDE = 'it is outside the workspace, so no checkpoint has it';
+const FILTERED = 'a filter of the repository would have to run for it';
+const TOO_LARGE = `it is larger than ${FILE_BYTES_MAX / 1024 / 1024} MiB`;
+
+/** The agent's files that can be committed. Those without uncommitted changes are settled. */
+const chooseFiles = async (
+  repository: Repository,
+  { top, changed }: WorktreeSnapshot,
+  { calls, reports, workspace }: HookContext,
+  observer: WorkspaceObserver,
+): Promise<ChosenFiles> => {
+  const { changes, readNow, content } = await observer.observe();
+  const excluded = new Map<string, string>();
+  const reported = reports.flatMap(({ changedFiles }) => changedFiles);
+  const paths = [...calls.flatMap(({ facts }) => facts.paths), ...reported];
+  const named = filesInside(paths, repository, excluded);
+  const ours = new Map<string, boolean>();
+  const clean: string[] = [];
+  for (const file of [...new Set([...changes.files(), ...named])].sort()) {
+    const name = path.relative(top, file);
+    const entry = changed.get(name);
+    if (entry === undefined) {
+      clean.push(file);
+      continue;
+    }
+    // a deletion is committed, too
+    if ((entryStatus(file)?.size ?? 0) > FILE_BYTES_MAX) {
+      excluded.set(name, TOO_LARGE);
+      continue;
+    }
+    const head = new HeadFile(repository, name, entry, content);
+    const whose = isWithin(file, workspace)
+      ? await changes.judge(file, await readNow(file), (state) => head.has(state))
+      : ({ kind: 'unsure', why: OUTSIDE } as const);
+    if (whose.kind === 'unsure') excluded.set(name, whose.why);
+    else if (!(await head.isStagedAs(whose.states))) excluded.set(name, BEFORE);
+    else ours.set(name, whose.during);
+  }
+  await observer.settle(clean);
+  const filtered = ours.size === 0 ? new Set() : await askFiltered(repository, [...ours.keys()]);
+  for (const name of ours.keys()) if (filtered.has(name)) excluded.set(name, FILTERED);
+  const names = [...ours.keys()].filter((name) => !excluded.has(name));
+  return { names, during: names.filter((name) => ours.get(name)), excluded };
+};
+
+/** The files among these that are the repository's. Those of inner repositories are excluded. */
+const filesInside = (
+  places: readonly string[],
+  { top, gitFolder }: Repository,
+  excluded: Map<string, string>,
+): readonly string[] =>
+  places.filter((place) => {
+    if (isWithin(place, gitFolder) || !isWithin(place, top) || isFolder(place)) return false;
+    const isInner = findFolderWithGit(path.dirname(place)) !== top;
+    if (isInner) excluded.set(path.relative(top, place), INSIDE);
+    return !isInner;
+  });
+
+/** A file with uncommitted changes beside what HEAD and the index have of it. */
+class HeadFile {
+  readonly #repository: Repository;
+  readonly #name: string;
+  readonly #entry: ChangedFile;
+  readonly #content: Observation['content'];
+
+  constructor(
+    repository: Repository,
+    name: string,
+    entry: ChangedFile,
+    content: Observation['content'],
+  ) {
+    this.#repository = repository;
+    this.#name = name;
+    this.#entry = entry;
+    this.#content = content;
+  }
+
+  /** Whether HEAD has the file in this state. */
+  async has(state: FileState): Promise<boolean> {
+    const { committed } = this.#entry;
+    const object = await this.#hashState(state);
+    if (committed === null || object === null) return committed === object;
+    const isFileMode = this.#repository.config.get('core.filemode') !== 'false';
+    if (state.kind === 'file' && isFileMode && gitMode(state.mode) !== committed.mode) return false;
+    return object === committed.object || (await this.#isConverted(state, committed.object));
+  }
+
+  /** Whether nobody but the agent staged it: the index has it as HEAD, or in one of these states. */
+  async isStagedAs(states: readonly FileState[]): Promise<boolean> {
+    const { staged, committed } = this.#entry;
+    if (staged === (committed?.object ?? null)) return true;
+    for (const state of states) if ((await this.#hashState(state)) === staged) return true;
+    return false;
+  }
+
+  /** The name of git for a content; null for none; empty if it is not kept. */
+  async #hashState(state: FileState): Promise<string | null> {
+    switch (state.kind) {
+      case 'absent':
+      case 'folder':
+        return null;
+      case 'link':
+        return this.#hash(Buffer.from(state.target, 'latin1'));
+      case 'file': {
+        const bytes = await this.#content(state.sha256);
+        return bytes === null ? '' : this.#hash(bytes);
+      }
+      case 'notKept':
+        return '';
+      default:
+        return state satisfies never;
+    }
+  }
+
+  #hash(bytes: Buffer): string {
+    const { staged, committed } = this.#entry;
+    const isLong = (committed?.object ?? staged ?? '').length > 40;
+    const object = Buffer.concat([Buffer.from(`blob ${bytes.length}\0`), bytes]);
+    return hash(isLong ? 'sha256' : 'sha1', object);
+  }
+
+  /** Whether git stores the content as that object, with other line endings. */
+  async #isConverted(state: FileState, object: string): Promise<boolean> {
+    const bytes = state.kind === 'file' ? await this.#content(state.sha256) : null;
+    if (bytes?.includes('\r\n') !== true) return false;
+    const file = path.join(this.#repository.scratch, 'converted');
+    await writeFile(file, bytes);
+    const filters = await askFiltered(this.#repository, [this.#name]);
+    const args = ['hash-object', `--path=${this.#name}`, file];
+    return filters.size === 0 && (await this.#repository.ask(args)).trim() === object;
+  }
+}
 
 /**
- * The agent's files that can be committed. Its other files are noted with the reason (`exclude`),
- * for the report.
+ * Whether a file that changed was as HEAD has it before. True without a repository, and if it has
+ * no uncommitted changes any more. `tree`: looked at once for several files.
  */
-const findCandidates = async (
-  repository: Repository,
-  { agentChanges }: CommitWatch,
-  snapshot: WorktreeSnapshot,
-  { formatted, reported }: BatchFiles,
-): Promise<readonly string[]> => {
-  // what the formatters wrote counts as the agent's
-  for (const file of formatted) {
-    if (isWithin(file, snapshot.top))
-      agentChanges.accept(path.relative(snapshot.top, file), snapshot.changed);
-  }
-  // drops files that have no changes any more, or that somebody else has changed since
-  agentChanges.notice(snapshot.changed);
-  for (const file of reported) {
-    const name = path.relative(snapshot.top, file);
-    // notes a file of which it is not known whose the change is; only after an interruption
-    if (snapshot.changed.has(name)) agentChanges.doubt(name, INTERRUPTED);
-  }
-  const names = agentChanges.ours();
-  const filtered = names.length === 0 ? new Set() : await askFiltered(repository, names);
-  return names.filter((name) => {
-    // a deletion is committed, too
-    const bytes = entryStatus(path.join(repository.top, name))?.size ?? 0;
-    if (bytes > FILE_BYTES_MAX)
-      agentChanges.exclude(name, `it is larger than ${FILE_BYTES_MAX / 1024 / 1024} MiB`);
-    else if (filtered.has(name))
-      agentChanges.exclude(name, 'a filter of the repository would have to run for it');
-    return bytes <= FILE_BYTES_MAX && !filtered.has(name);
+export const wasCommitted = async (
+  place: GitPlace,
+  file: string,
+  before: FileState,
+  content: Observation['content'],
+  tree: { now?: Promise<WorktreeSnapshot> },
+): Promise<boolean> => {
+  const found = await useRepository(place, async (repository) => {
+    tree.now ??= takeSnapshot(repository);
+    const { top, changed } = await tree.now;
+    const name = path.relative(top, file);
+    const entry = changed.get(name);
+    return entry === undefined || new HeadFile(repository, name, entry, content).has(before);
   });
+  return found ?? true;
 };
+
+/** A mode as git has it. */
+const gitMode = (mode: number): string => ((mode & 0o100) === 0 ? '100644' : '100755');
 
 /**
  * Files with a filter. Committing them without it would reveal content that the filter protects.
@@ -223,7 +379,7 @@ const askFiltered = async (
   return filtered;
 };
 
-// ---- The report ----
+// ---- The words about a commit ----
 
 /** A new commit, the line about it for the model, and its number of files. */
 type ReportedCommit = {
@@ -262,36 +418,6 @@ const withDuring = (reported: ReportedCommit, names: readonly string[]): Reporte
     `${more > 0 ? ` and ${plural(more, 'more file')}` : ''}`;
   const { hash, subject } = commit;
   return { commit: { hash, subject: `${subject}${text}` }, line: `${line}${text}`, files };
-};
-
-/**
- * The report. Excluded files are reported to the model and the user; `failure` only to the user,
- * and not twice in a row.
- */
-const createReport = (
-  snapshot: WorktreeSnapshot,
-  watch: CommitWatch,
-  failure: string,
-  reported?: ReportedCommit,
-): HookReport => {
-  const unreported = watch.agentChanges.takeUnreported();
-  const leftAlone = [...new Set(unreported.map(({ why }) => why))].map((reason) => {
-    const names = unreported.filter(({ why }) => why === reason).map(({ name }) => oneLine(name));
-    const more = names.length - NAMES_MAX;
-    const shown = names.slice(0, NAMES_MAX).join(', ');
-    return (
-      `Not committed: ${shown}${more > 0 ? ` and ${plural(more, 'more file')}` : ''}: ` +
-      `${reason}.`
-    );
-  });
-  const lines = [...(reported === undefined ? [] : [reported.line]), ...leftAlone];
-  return {
-    ...QUIET,
-    commits: reported === undefined ? [] : [reported.commit],
-    dirty: snapshot.changed.size > (reported?.files ?? 0),
-    note: lines.length === 0 ? '' : `[auto-commit] ${lines.join('\n')}`,
-    warning: [watch.unlessRepeated(failure), ...leftAlone].filter((line) => line !== '').join('\n'),
-  };
 };
 
 // ---- The message ----

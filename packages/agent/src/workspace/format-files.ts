@@ -2,8 +2,8 @@
  * Formats what the agent changed, with the formatters that the repository uses.
  *
  * From top to bottom: `Autoformatters`, the phase (a state of the machine after a batch, the tool
- * calls of one reply); one file; the formatter's run; the report for the model; the content before
- * a batch; `FormatterChoice`, which finds the formatters of a file; the signs that a formatter is
+ * calls of one reply); one file; the formatter's run; the report for the model;
+ * `FormatterChoice`, which finds the formatters of a file; the signs that a formatter is
  * used, such as its configuration file; the table of formatters; and `FormatterReach`, which says
  * whether a formatter may apply to files that a command changes.
  */
@@ -33,15 +33,10 @@ import {
   loadFile,
   replaceFile,
 } from '../tools/files.js';
-import {
-  FileCache,
-  type GitPlace,
-  locateRepository,
-  type Repository,
-  useRepository,
-  workWith,
-} from './git.js';
-import type { WorktreeSnapshot } from './repository-snapshot.js';
+import { FileCache, type GitPlace, locateRepository, type Repository, workWith } from './git.js';
+
+/** The content of a file before a batch. */
+export type EarlierContent = Buffer | 'absent' | 'unknown';
 
 /** Time limit for one file, in ms. */
 const RUN_MS = 20_000;
@@ -53,8 +48,8 @@ const PARALLEL_MAX = 3;
 export type FormatterOptions = {
   /** Pawl's environment. */
   readonly environment: ProcessEnvironment;
-  /** The content of a file when the batch began, as far as the repository knows it. */
-  committed(file: string, context: HookContext): Promise<EarlierContent>;
+  /** The content of a file when the batch began, as far as the checkpoints know it. */
+  before(file: string, context: HookContext): Promise<EarlierContent>;
   readonly runMs?: number;
   /** The sandbox for formatters: read-only workspace, no network. */
   readonly sandbox: SessionSandbox;
@@ -112,7 +107,7 @@ export class Autoformatters {
         if (write?.after === sha256 && write.before === ABSENT) return 'absent';
         return write?.after === sha256 && write.text !== undefined
           ? Buffer.from(write.text)
-          : this.#options.committed(file, context);
+          : this.#options.before(file, context);
       },
     };
     const outcomes: FileOutcome[] = [];
@@ -534,60 +529,6 @@ const showHunks = async ({ shown, before, after }: Rewritten): Promise<string | 
   const at = patch?.indexOf('@@') ?? -1;
   const hunks = patch === undefined || at < 0 ? '' : patch.slice(at).trimEnd();
   return hunks === '' || hunks.length > DIFF_CHARACTERS_MAX ? null : hunks;
-};
-
-// ---- The content before the batch ----
-
-/** The content of a file before a batch. */
-export type EarlierContent = Buffer | 'absent' | 'unknown';
-
-/**
- * The content of a file when the batch began, from commits. `began`: the snapshot of that time;
- * null if there is none, as after a crash: then the content before the first call that names the
- * file counts, if its hash in the journal equals that of the committed content. Rejects if git
- * fails.
- */
-export const readCommittedContent = async (
-  file: string,
-  began: WorktreeSnapshot | null,
-  { calls, recorded }: HookContext,
-  place: GitPlace,
-): Promise<EarlierContent> => {
-  const readAt = async (commit: string): Promise<EarlierContent> =>
-    (await useRepository(place, (repository) => readBlob(repository, commit, file))) ?? 'unknown';
-  if (began !== null) {
-    if (began.changed.has(path.relative(began.top, file))) return 'unknown';
-    return began.head.hash === null ? 'absent' : readAt(began.head.hash);
-  }
-  const first = calls.find(({ facts }) => facts.paths.includes(file));
-  const hash = first === undefined ? undefined : recorded.get(first.callId);
-  if (hash === undefined || hash === ABSENT) return hash === undefined ? 'unknown' : 'absent';
-  const content = await readAt('HEAD');
-  return typeof content !== 'string' && hashBytes(content) === hash ? content : 'unknown';
-};
-
-/** A regular file in a tree, with its object. */
-const TREE_FILE = /^100(?:644|755) blob ([0-9a-f]+)\t/;
-
-/** The content of a file in a commit. */
-const readBlob = async (
-  repository: Repository,
-  commit: string,
-  file: string,
-): Promise<EarlierContent> => {
-  if (!isWithin(file, repository.top)) return 'unknown';
-  const entry = await repository.ask([
-    'ls-tree',
-    '-z',
-    commit,
-    '--',
-    path.relative(repository.top, file),
-  ]);
-  if (entry === '') return 'absent';
-  const object = TREE_FILE.exec(entry)?.[1];
-  if (object === undefined) return 'unknown';
-  const { code, output } = await repository.run(['cat-file', 'blob', object]);
-  return code === 0 ? output : 'unknown';
 };
 
 // ---- The formatters of a file ----

@@ -7,8 +7,8 @@
  * program that it names. All other commands see the repository through a folder of links with our
  * own configuration, a copy of the settings that say how files are stored. So names of filters,
  * includes and later changes of the configuration have no effect. The exceptions are `moveRef`,
- * `changeHead` and `changeWorktrees`, which must write to the real folder: they could only run
- * hooks, and those are turned off.
+ * `runScript`, `changeHead` and `changeWorktrees`, which must write to the real folder: they could
+ * only run hooks, and those are turned off.
  *
  * Configuration is never written. Submodules are ignored. Without a `.git` in or above the
  * workspace, or below another user's, no process is started.
@@ -37,7 +37,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { Readable, Writable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { GIT_PATTERN_FILES, gitPatternFile, userGitFolder } from '../command/environment.js';
 import { findRepository } from '../command/sandbox/git-folders.js';
 import {
@@ -47,7 +47,7 @@ import {
   type ProcessEnvironment,
 } from '../platform/environment.js';
 import { isWithin, readTextOrEmptySync } from '../platform/files.js';
-import { searchPrograms } from '../platform/find-program.js';
+import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
 import { folderAbove, repositoryFolders } from '../platform/repository-folders.js';
 import {
   type ProgramEnd,
@@ -61,6 +61,7 @@ import {
   hasEnded,
   identifyProcess,
   type ProcessIdentity,
+  SYSTEM_SHELL,
   startProgram,
 } from '../platform/start-program.js';
 import { cut } from '../platform/text.js';
@@ -111,10 +112,13 @@ export type Repository = RepositoryLocation & {
   ask(args: readonly string[], options?: GitOptions): Promise<string>;
   /** Runs a command and returns its trimmed output; null if the exit code is not 0. */
   tryAsk(args: readonly string[]): Promise<string | null>;
+  /** Moves a ref. It goes on if this program ends. Code 0: it has moved. */
+  moveRef(move: RefMove): Promise<ScriptEnd>;
   /**
-   * Moves a ref. An abort does not stop it once it has started: it would leave its locks behind.
+   * Runs a script of the shell in the real folder, which goes on if this program ends. After
+   * `words` it gets the words with which git is started.
    */
-  moveRef(move: RefMove, watcher: RefWatcher): Promise<RefOutcome>;
+  runScript(script: string, words: readonly string[]): Promise<ScriptEnd>;
   /**
    * Runs `git worktree` with these arguments. It must check nothing out. Rejects if the exit code
    * is not 0.
@@ -296,7 +300,12 @@ const openRepository = (
       const { code, output } = await run(args);
       return code === 0 ? output.toString('utf8').trim() : null;
     },
-    moveRef: async (move, watcher) => moveRef(place, located, move, watcher),
+    moveRef: (move) => runToEnd(place, located, (git) => [git, updateRefWords(move)]),
+    runScript: (script, words) =>
+      runToEnd(place, located, (git) => [
+        SYSTEM_SHELL,
+        ['-c', script, 'sh', ...words, git, ...HARDENING],
+      ]),
     changeWorktrees: async (args) => runReal(['worktree', ...args], WORKTREE_DEADLINE_MS),
     changeHead: async (branch, why) => runReal(['symbolic-ref', '-m', why, 'HEAD', branch]),
   };
@@ -589,122 +598,77 @@ export type RefMove = {
   readonly why: string;
 };
 
-export type RefWatcher = {
-  /** Called before git takes any lock. */
-  started(pid: number): void;
-  /** Called while git holds its locks and has changed nothing. */
-  locked(): void;
-};
-
-/** Whether git reports that it has moved the ref, and its stderr. */
-export type RefOutcome = { readonly moved: boolean; readonly errors: string };
+/** Exit code, null after a signal, and the beginning of its stderr. */
+export type ScriptEnd = { readonly code: number | null; readonly errors: string };
 
 const ERRORS_MAX = 4_096;
 
+/** The words of `git update-ref` for a move. */
+const updateRefWords = ({ ref, from, to, why }: RefMove): readonly string[] => {
+  // a hash of zeros: the ref must not exist
+  const old = from === 'any' ? [] : [from ?? '0'.repeat(to?.length ?? 0)];
+  const target = to === null ? ['-d', ref] : [ref, to];
+  // for refs outside of refs/heads git keeps no reflog unless told to
+  const log = ref.startsWith('refs/pawl/') ? ['--create-reflog'] : [];
+  const deref = ref === 'HEAD' ? ['--no-deref'] : [];
+  return [
+    ...HARDENING,
+    'update-ref',
+    ...log,
+    ...deref,
+    '-m',
+    why,
+    ...target,
+    ...old.filter(Boolean),
+  ];
+};
+
 /**
- * Moves a ref of the real repository with `git update-ref --stdin`, in two steps. Git first takes
- * its locks and waits, so there is a moment at which we know exactly which locks it holds for us.
- * If this program is killed before the second step, git reads the end of its input, changes nothing
- * and removes its locks. It is not ended with this program, since it would then leave its locks
- * behind.
- *
- * Rejects only if it was stopped before its start, git can't be started, or `watcher` throws:
- * nothing has changed then.
+ * Runs a program in the real folder of the repository, to its end: neither an abort nor the end of
+ * this program stops it, since git would leave its locks behind. On SIGTERM git removes them.
+ * Rejects only if it was stopped before its start, or can't be started.
  */
-const moveRef = (
+const runToEnd = (
   place: GitPlace,
-  located: LocatedRepository,
-  move: RefMove,
-  watcher: RefWatcher,
-): Promise<RefOutcome> =>
+  { location, config }: LocatedRepository,
+  choose: (git: ProgramPath) => readonly [program: ProgramPath, words: readonly string[]],
+): Promise<ScriptEnd> =>
   new Promise((resolve, reject) => {
     if (place.signal.aborted) throw new ProgramFailure('stopped', 'git update-ref was stopped');
-    const { program, child } = startUpdateRef(place, located, move);
+    const { program: git, clean } = findGit(place);
+    const [program, words] = choose(git);
+    const own = { GIT_DIR: location.gitFolder, ...authorVariables(config, place.environment) };
+    const child = startProgram(program, words, {
+      cwd: location.top,
+      env: withoutUndefined({ ...clean, ...own }),
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      // one pipe, which the general type of startProgram does not say
+    }) as ChildProcessByStdio<null, null, Readable>;
     const { pid } = child;
     let errors = '';
-    let fault: unknown = null;
-    /** Runs a step of the watcher; its failure ends the input, so that git changes nothing. */
-    const attempt = (step: () => void): void => {
-      try {
-        step();
-      } catch (error) {
-        fault = error;
-        child.stdin.end();
-      }
-    };
-    // unlike a kill: on SIGTERM git removes its locks
-    const deadline = setTimeout(() => child.kill('SIGTERM'), CALL_DEADLINE_MS);
+    const deadline = setTimeout(() => pid !== undefined && askToEnd(pid), CALL_DEADLINE_MS);
     child.once('error', (error) => {
       if (pid !== undefined) return; // it is running and will still end
       clearTimeout(deadline);
       reject(new ProgramFailure('missing', `${program} can't be started: ${error.message}`));
     });
-    child.stdin.on('error', () => undefined); // it ended early: its exit code tells more
     child.stderr.on('data', (piece: Buffer) => {
       if (errors.length < ERRORS_MAX)
         errors += piece.toString('utf8').slice(0, ERRORS_MAX - errors.length);
     });
     child.once('close', (code) => {
       clearTimeout(deadline);
-      if (fault !== null) reject(fault);
-      else resolve({ moved: code === 0, errors: errors.trim() });
-    });
-    if (pid === undefined) return;
-    onPrepared(child, () =>
-      attempt(() => {
-        watcher.locked();
-        child.stdin.end('commit\n');
-      }),
-    );
-    attempt(() => {
-      watcher.started(pid);
-      child.stdin.write(updateRefInput(move));
+      resolve({ code, errors: errors.trim() });
     });
   });
 
-type UpdateRef = ChildProcessByStdio<Writable, Readable, Readable>;
-
-const startUpdateRef = (
-  place: GitPlace,
-  { location, config }: LocatedRepository,
-  { ref, why }: RefMove,
-) => {
-  const { program, clean } = findGit(place);
-  // for refs outside of refs/heads git keeps no reflog unless told to
-  const log = ref.startsWith('refs/pawl/') ? ['--create-reflog'] : [];
-  const variables = { GIT_DIR: location.gitFolder, ...authorVariables(config, place.environment) };
-  const child = startProgram(program, [...HARDENING, 'update-ref', ...log, '-m', why, '--stdin'], {
-    cwd: location.top,
-    env: withoutUndefined({ ...clean, ...variables }),
-    detached: true,
-    stdio: ['pipe', 'pipe', 'pipe'],
-    // three pipes, which the general type of startProgram does not say
-  }) as UpdateRef;
-  return { program, child };
-};
-
-/** What git reads from stdin up to `prepare`, at which it takes its locks and waits. */
-const updateRefInput = ({ ref, from, to }: RefMove): string =>
-  [
-    'start',
-    ...(ref === 'HEAD' ? ['option no-deref'] : []),
-    // for `from: null` a hash of zeros: the ref must not exist
-    to === null
-      ? `delete ${ref} ${from ?? ''}`
-      : `update ${ref} ${to}${from === 'any' ? '' : ` ${from ?? '0'.repeat(to.length)}`}`,
-    'prepare\n',
-  ].join('\n');
-
-/** Calls `prepared` once, when git says that it holds its locks. */
-const onPrepared = (child: UpdateRef, prepared: () => void): void => {
-  let output = '';
-  let isPrepared = false;
-  child.stdout.on('data', (piece: Buffer) => {
-    if (isPrepared) return;
-    output += piece.toString('latin1');
-    isPrepared = output.includes('prepare: ok\n');
-    if (isPrepared) prepared();
-  });
+const askToEnd = (leader: number): void => {
+  try {
+    process.kill(-leader, 'SIGTERM');
+  } catch {
+    // the group has already ended
+  }
 };
 
 // ---- Temporary folders ----

@@ -10,7 +10,7 @@ import { fallbackAuthor } from '../platform/environment.js';
 import { settleAll } from '../platform/run-program.js';
 import { plural } from '../platform/text.js';
 import { hasCommit, oneLine, type Repository } from './git.js';
-import { type Head, isSameHead, type Refs, type WorktreeSnapshot } from './repository-snapshot.js';
+import { type Head, isSameHead, type Refs } from './repository-snapshot.js';
 
 export type NewCommit = CommitStatistics & {
   readonly hash: string;
@@ -201,39 +201,20 @@ export const describeChange = (
   { files, insertions, deletions }: CommitStatistics,
 ): string => `${subject} (${plural(files.length, 'file')}, +${insertions} -${deletions})`;
 
-/**
- * Files changed by local commits since `before`, relative to the top. Excludes merges, commits from
- * remotes, and files that had uncommitted changes before.
- */
-export const findCommittedFiles = async (
+/** The files in local commits since `before`, relative to the top; not in merges. */
+export const findLocalFiles = async (
   repository: Repository,
-  before: WorktreeSnapshot,
-  after: WorktreeSnapshot,
+  before: Refs,
+  { head, remoteTips }: Refs,
   commits: readonly NewCommit[],
 ): Promise<readonly string[]> => {
-  const [from, to] = [before.head.hash, after.head.hash];
-  if (commits.length === 0 || from === null || to === null) return [];
-  const input = range(to, [from, ...before.tips, ...after.remoteTips]);
-  const args = [
-    'rev-list',
-    `--max-count=${LISTED_MAX}`,
-    '--no-merges',
-    '--ignore-missing',
-    '--stdin',
-  ];
+  if (commits.length === 0 || head.hash === null) return [];
+  const old = before.head.hash === null ? [] : [before.head.hash];
+  const input = range(head.hash, [...old, ...before.tips, ...remoteTips]);
+  const limit = `--max-count=${LISTED_MAX}`;
+  const args = ['rev-list', limit, '--no-merges', '--ignore-missing', '--stdin'];
   const local = new Set((await repository.ask(args, { input })).split('\n'));
-  const output = await repository.ask([
-    'diff-tree',
-    '-r',
-    '--name-only',
-    '-z',
-    '--no-renames',
-    from,
-    to,
-  ]);
-  const different = new Set(output.split('\0'));
-  const files = commits.filter(({ hash }) => local.has(hash)).flatMap((commit) => commit.files);
-  return [...new Set(files)].filter((name) => different.has(name) && !before.changed.has(name));
+  return commits.filter(({ hash }) => local.has(hash)).flatMap((commit) => commit.files);
 };
 
 // ---- Texts about moves ----

@@ -4,36 +4,23 @@
  * formatters.
  */
 
-import path from 'node:path';
-import { type ProcessEnvironment, stateFolder } from '../platform/environment.js';
-import { repositoryFolders } from '../platform/repository-folders.js';
+import { stateFolder } from '../platform/environment.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Hooks } from '../ports/hooks.js';
 import type { HooksOptions } from './after-tool-hooks.js';
+import type { WorkspaceObserver } from './checkpoints/own-changes.js';
 import type { CheckpointsPlace } from './checkpoints/session-checkpoints.js';
-import type { OtherWriters } from './commit-watch.js';
-
-/** A session, and what its tools wrote, in a workspace that others may share. */
-type SharedWorkspace = Pick<CheckpointsPlace, 'workspace' | 'sessionId' | 'parent'> &
-  Pick<OtherWriters, 'written'>;
 
 /**
  * The hooks of one session, whose code is loaded when a call may change files for the first time.
  */
-export const createLateHooks = (
-  options: Omit<HooksOptions, 'others'>,
-  shared?: SharedWorkspace,
-): Hooks => {
-  const whole =
-    shared === undefined
-      ? options
-      : { ...options, others: findOthers(shared, options.environment) };
+export const createLateHooks = (options: HooksOptions): Hooks => {
   type Loaded = Omit<Hooks, 'deadlinesMs'>;
   let loaded: Loaded | null = null;
   let loading: Promise<Loaded> | null = null;
   const load = (): Promise<Loaded> => {
     loading ??= import('./after-tool-hooks.js').then(
-      ({ createHooks }) => (loaded = createHooks(whole)),
+      ({ createHooks }) => (loaded = createHooks(options)),
     );
     return loading;
   };
@@ -47,24 +34,11 @@ export const createLateHooks = (
     },
     before: async (call, settings) => (await load()).before(call, settings),
     after: async (call, settings) => (await load()).after(call, settings),
-    recover: async (workspace) =>
-      (await mayHaveClaims(workspace)) ? ((await (await load()).recover?.(workspace)) ?? '') : '',
     // before the first load null, so that `run` is called, which loads
     runNow: (phase, context) => loaded?.runNow?.(phase, context) ?? null,
     run: async (phase, context) => (await load()).run(phase, context),
   };
 };
-
-const findOthers = (
-  { written, ...asking }: SharedWorkspace,
-  environment: ProcessEnvironment,
-): OtherWriters => ({
-  written,
-  claims: async (...changes) => {
-    const { findClaims } = await import('./checkpoints/claims.js');
-    return findClaims({ ...asking, stateFolder: stateFolder(environment) }, ...changes);
-  },
-});
 
 /**
  * The checkpoints of one session, whose code is loaded when a call may change files for the first
@@ -72,21 +46,28 @@ const findOthers = (
  */
 export const createLateCheckpoints = (
   place: Omit<CheckpointsPlace, 'stateFolder'>,
-): Checkpoints => {
-  let loading: Promise<Checkpoints> | null = null;
-  const load = (): Promise<Checkpoints> => {
-    loading ??= import('./checkpoints/session-checkpoints.js').then(({ createCheckpoints }) =>
-      createCheckpoints({ ...place, stateFolder: stateFolder(place.environment) }),
+): Checkpoints & WorkspaceObserver => {
+  type Loaded = Checkpoints & WorkspaceObserver;
+  let loaded: Loaded | null = null;
+  let loading: Promise<Loaded> | null = null;
+  const load = (): Promise<Loaded> => {
+    loading ??= import('./checkpoints/session-checkpoints.js').then(
+      ({ createCheckpoints }) =>
+        (loaded = createCheckpoints({ ...place, stateFolder: stateFolder(place.environment) })),
     );
     return loading;
   };
   return {
     before: async (call) => (await load()).before(call),
-    after: async (call) => (loading === null ? '' : (await load()).after(call)),
+    after: async (...ended) => (await load()).after(...ended),
     take: async (ended) => (await load()).take(ended),
     // without the code loaded there is no checkpoint: nothing to sweep, record or close
     sweep: async (by) => (loading === null ? null : (await load()).sweep(by)),
     recorded: async () => (loading === null ? undefined : (await load()).recorded()),
+    lookBefore: async (call) => (await load()).lookBefore(call),
+    observe: async () => (await load()).observe(),
+    reported: () => loaded?.reported(),
+    settle: async (files) => (await load()).settle(files),
     unkept: async (paths) => (await load()).unkept(paths),
     describe: async (checkpoints) => (await load()).describe(checkpoints),
     plan: async (request) => (await load()).plan(request),
@@ -94,16 +75,4 @@ export const createLateCheckpoints = (
     restore: async (plan) => (await load()).restore(plan),
     close: async () => (loading === null ? undefined : (await load()).close()),
   };
-};
-
-/** Whether a killed session may have left a claim: a mark of an unfinished commit. */
-const mayHaveClaims = async (workspace: string): Promise<boolean> => {
-  const { top } = repositoryFolders(workspace);
-  if (top === null) return false;
-  const { listClaims } = await import('./commit-claim.js');
-  try {
-    return listClaims(path.join(top, '.git')).length > 0;
-  } catch {
-    return true; // a linked worktree or a submodule: only git knows its folder
-  }
 };

@@ -2,12 +2,10 @@
  * The state of a repository at one moment: HEAD, branches and stash, read from git's files without
  * starting a process where that is possible, and the files with uncommitted changes, asked of git.
  *
- * From top to bottom: the types, one look (a view), a look with the changed files (a snapshot),
- * what changed between two snapshots, refs asked of git, and refs read from files. Refs are names
- * for commits: branches, the stash, HEAD.
+ * From top to bottom: the types, the refs, a look with the changed files (a snapshot), refs asked
+ * of git, and refs read from files. Refs are names for commits: branches, the stash, HEAD.
  *
- * Only names and stamps are collected. A different stamp means that a file changed between two
- * snapshots. Submodules, nested repositories, and files whose names are not UTF-8 are ignored.
+ * Submodules, nested repositories, and files whose names are not UTF-8 are ignored.
  */
 
 import { lstatSync, readdirSync } from 'node:fs';
@@ -52,53 +50,38 @@ export type Stamp = string;
  */
 export type ChangedFile = {
   readonly kind: 'tracked' | 'untracked' | 'unmerged';
-  /** The working tree differs from the index, or the file is not in the index. */
-  readonly inTree: boolean;
   /** Object in the index; null if the file is not in it. */
   readonly staged: string | null;
+  /** What HEAD has; null if it is not in it. */
+  readonly committed: { readonly mode: string; readonly object: string } | null;
   readonly stamp: Stamp;
 };
 
-export type ChangedFiles = ReadonlyMap<string, ChangedFile>;
-
-export type WorktreeSnapshot = Refs & { readonly changed: ChangedFiles };
-
-/** One look at a repository. `changed`: null if the tree was not looked at. */
-export type RepositoryView = Refs & { readonly changed: ChangedFiles | null };
-
-export const hasTree = (view: RepositoryView | null | undefined): view is WorktreeSnapshot =>
-  view?.changed != null;
+export type WorktreeSnapshot = Refs & { readonly changed: ReadonlyMap<string, ChangedFile> };
 
 export const isSameHead = (one: Head, other: Head): boolean =>
   one.branch === other.branch && one.hash === other.hash;
 
 /**
- * Looks at the repository around the workspace; null if there is none. Rejects like
+ * Reads the refs of the repository around the workspace; null if there is none. Rejects like
  * `useRepository`.
  */
-export const viewRepository = async (
-  place: GitPlace,
-  files: RefFiles,
-  withTree: boolean,
-): Promise<RepositoryView | null> => {
+export const readRefs = async (place: GitPlace, files: RefFiles): Promise<Refs | null> => {
   const located = await locateRepository(place);
   if (located === null) return null;
-  const refs = files.read(located);
-  if (withTree) return workWith(place, located, (repository) => takeSnapshot(repository, refs));
-  return { ...(refs ?? (await workWith(place, located, askRefs))), changed: null };
+  return files.read(located) ?? workWith(place, located, askRefs);
 };
 
-/** Like `viewRepository`, without the tree and synchronous; `unknown` if git has to be asked. */
-export const viewRepositoryNow = (
+/** Like `readRefs`, but synchronous; `unknown` if git has to be asked. */
+export const readRefsNow = (
   workspace: string,
   known: KnownRepository,
   files: RefFiles,
-): RepositoryView | null | 'unknown' => {
+): Refs | null | 'unknown' => {
   const folder = repositoryFolders(workspace).top;
   if (folder === null) return null;
   const located = known.cached(folder);
-  const refs = located === null ? null : files.read(located);
-  return refs === null ? 'unknown' : { ...refs, changed: null };
+  return (located === null ? null : files.read(located)) ?? 'unknown';
 };
 
 // ---- Uncommitted changes ----
@@ -128,9 +111,12 @@ export const takeSnapshot = async (
         '(.gitignore)',
     );
   }
-  const changed = new Map(
-    files.map(({ name, ...file }) => [name, { ...file, stamp: takeStamp(path.join(top, name)) }]),
-  );
+  const changed = new Map<string, ChangedFile>();
+  for (const { name, ...file } of files) {
+    // a file that is only in HEAD and in the working tree is listed twice
+    const committed = changed.get(name)?.committed ?? file.committed;
+    changed.set(name, { ...file, committed, stamp: takeStamp(path.join(top, name)) });
+  }
   return { top, gitFolder, head, tips, remoteTips, stash, changed };
 };
 
@@ -145,6 +131,21 @@ export const takeStamp = (file: string): Stamp => {
     return ABSENT; // not there, or not to be seen: a file that nobody can commit either
   }
 };
+
+/** Files of the git folder while something of the user's is unfinished. */
+const STATE_FILES = [
+  ['MERGE_HEAD', 'a merge'],
+  ['rebase-merge', 'a rebase'],
+  ['rebase-apply', 'a rebase'],
+  ['CHERRY_PICK_HEAD', 'a cherry-pick'],
+  ['REVERT_HEAD', 'a revert'],
+  ['sequencer', 'a cherry-pick or revert'],
+  ['BISECT_LOG', 'a bisect'],
+] as const;
+
+/** What the user has not finished in a repository; null: nothing. */
+export const findUnfinished = (gitFolder: string): string | null =>
+  STATE_FILES.find(([name]) => takeStamp(path.join(gitFolder, name)) !== ABSENT)?.[1] ?? null;
 
 type StatusEntry = Omit<ChangedFile, 'stamp'> & { readonly name: string };
 
@@ -168,7 +169,7 @@ const parseStatus = (output: string) => {
 /** Stands in a decoded name for bytes that are not UTF-8. */
 const NOT_UTF8 = '\ufffd';
 /** Git's hash for no object. */
-export const NO_OBJECT = /^0+$/;
+const NO_OBJECT = /^0+$/;
 
 /**
  * Parses one record of `status --porcelain=v2 -z --no-renames`; null for other ones and for
@@ -180,56 +181,21 @@ const parseEntry = (record: string): StatusEntry | null => {
   switch (fields[0]) {
     // `1 XY sub modeHEAD modeIndex modeTree hashHEAD hashIndex PATH`
     case '1': {
-      const staged = fields[7] ?? '';
+      const [, , , mode = '', , , object = '', staged = ''] = fields;
       if (fields[2]?.startsWith('S') || fields.slice(3, 6).includes('160000')) return null;
-      const inTree = fields[1]?.[1] !== '.';
       return {
         name: rest(8),
         kind: 'tracked',
-        inTree,
         staged: NO_OBJECT.test(staged) ? null : staged,
+        committed: NO_OBJECT.test(object) ? null : { mode, object },
       };
     }
     case 'u':
-      return { name: rest(10), kind: 'unmerged', inTree: true, staged: null };
+      return { name: rest(10), kind: 'unmerged', staged: null, committed: null };
     case '?':
-      return { name: rest(1), kind: 'untracked', inTree: true, staged: null };
+      return { name: rest(1), kind: 'untracked', staged: null, committed: null };
     default:
       return null;
-  }
-};
-
-/** Files whose content is known to have changed, as relative paths. */
-export const changedBetween = (
-  before: WorktreeSnapshot,
-  after: WorktreeSnapshot,
-): readonly string[] => {
-  const moved = before.head.hash !== after.head.hash;
-  const changed = [...after.changed].filter(([name, file]) => {
-    const earlier = before.changed.get(name);
-    // After a move of HEAD a file may differ from it although its content did not change (an undone
-    // commit). So a new entry counts only if the working tree differs from the index, too.
-    return earlier === undefined ? file.inTree || !moved : earlier.stamp !== file.stamp;
-  });
-  const committedOrUndone = [...before.changed].filter(
-    ([name, { stamp }]) =>
-      !after.changed.has(name) && takeStamp(path.join(after.top, name)) !== stamp,
-  );
-  return [...changed, ...committedOrUndone].map(([name]) => name);
-};
-
-/** The time of files now, in ms since 1970. */
-export const fileTime = (): number => Date.now();
-
-/** Whether a file, or the folder it was removed from, changed later than that. */
-export const isChangedAfter = (file: string, atMs: number): boolean => {
-  try {
-    const status =
-      lstatSync(file, { throwIfNoEntry: false }) ??
-      lstatSync(path.dirname(file), { throwIfNoEntry: false });
-    return status !== undefined && Math.floor(status.ctimeMs) > atMs;
-  } catch {
-    return false; // a file stands where its folder was
   }
 };
 

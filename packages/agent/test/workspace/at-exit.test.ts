@@ -9,7 +9,7 @@ import { bundleProgram } from '../../../../test/bundled-program.js';
 import { makeRepository, wrapGit } from './place.js';
 import { assertGone } from './processes.js';
 
-test('a program that exits in the middle of it leaves no git, no folder and no lock', async (t) => {
+test('a program that exits in the middle of it leaves no git and no folder', async (t) => {
   const place = await makeRepository(t);
   const environment = await wrapGit(
     place,
@@ -18,7 +18,7 @@ test('a program that exits in the middle of it leaves no git, no folder and no l
   const temporary = path.join(place.root, 'tmp');
   await mkdir(temporary);
   const program = await bundleProgram(t, {
-    file: fileURLToPath(new URL('lock-and-exit.ts', import.meta.url)),
+    file: fileURLToPath(new URL('ask-and-exit.ts', import.meta.url)),
   });
   const words = [program, place.workspace, path.join(place.root, 'pid')];
   await promisify(execFile)(process.execPath, words, {
@@ -27,12 +27,6 @@ test('a program that exits in the middle of it leaves no git, no folder and no l
   await assertGone([Number(await readFile(path.join(place.root, 'pid'), 'utf8'))]);
   assert.deepEqual(
     (await readdir(temporary)).filter((name) => name.startsWith('pawl-')),
-    [],
-  );
-  assert.deepEqual(
-    (await readdir(place.path('.git'))).filter(
-      (name) => name.endsWith('.lock') || name.startsWith('pawl-'),
-    ),
     [],
   );
 });

@@ -22,7 +22,7 @@ export const COMMITTED =
   /^\[auto-commit\] Your changes were committed to main as [0-9a-f]{8}: feat: something \(\d+ files?, \+\d+ -\d+\)/;
 export const notCommitted = (name: string, why: string): RegExp =>
   new RegExp(`(^|\n|\\] )Not committed: ${name}: ${why}.*\\.$`, 'm');
-const DIRTY = 'it had uncommitted changes when auto-commit first looked';
+const DIRTY = 'it had uncommitted changes before the agent changed it';
 
 export const rows: readonly Row[] = [
   {
@@ -98,6 +98,14 @@ export const rows: readonly Row[] = [
     ],
     committed: ['M\ta'],
     status: [' M b'],
+    note: notCommitted('b', DIRTY),
+    warning: notCommitted('b', DIRTY),
+  },
+  {
+    title: 'a file of which the user has staged another text is left alone',
+    given: 'echo user > b; git add b; git show HEAD:b > b',
+    when: [[{ edit: 'b', text: 'x' }]],
+    status: ['MM b'],
     note: notCommitted('b', DIRTY),
     warning: notCommitted('b', DIRTY),
   },

@@ -5,7 +5,6 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chooseRows } from '../../../../test/tier.js';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
 import { commitA } from './committing.js';
 import { makeRepository, makeSession, type Place, wrapGit } from './place.js';
 
@@ -207,10 +206,10 @@ for (const [what, given, message] of faults) {
     const session = makeSession(place);
     const calls = await session.batch([{ edit: 'a', text: 'agent' }]);
     const context = session.context(calls);
-    await session.watch.check(context);
+    await session.check(context);
     await place.shell(given);
     const before = await place.shell('cat .git/index .git/HEAD .git/refs/heads/main | sha256sum');
-    const failed = commitTouched(session.watch, context, []);
+    const failed = session.hooks.run('AutoCommitting', context);
     if (what.startsWith('a HEAD')) assert.deepEqual((await failed).commits, []);
     else await assert.rejects(failed, { name: 'ProgramFailure', message });
     assert.equal(

@@ -35,6 +35,8 @@ export const rowsOfTurns: readonly Row[] = [
     ],
     committed: ['M\ta', 'A\tnew'],
     status: [' M b'],
+    note: notCommitted('b', 'it changed when the call had just ended'),
+    warning: notCommitted('b', 'it changed when the call had just ended'),
   },
   {
     title: 'a file of a cancelled call that the user changed since is left alone',
@@ -52,7 +54,7 @@ export const rowsOfTurns: readonly Row[] = [
     title: 'a file that the user changed between the turns, and a call after that',
     when: [[{ edit: 'a', text: 'x' }], 'echo user >> b', [{ edit: 'b', text: 'y' }]],
     status: [' M b'],
-    note: notCommitted('b', 'it was changed between the calls of the agent'),
-    warning: notCommitted('b', 'it was changed between the calls of the agent'),
+    note: notCommitted('b', 'it had uncommitted changes before the agent changed it'),
+    warning: notCommitted('b', 'it had uncommitted changes before the agent changed it'),
   },
 ];

@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir } from 'node:fs/promises';
-import path from 'node:path';
 import { test } from 'node:test';
 import { chooseRows } from '../../../../test/tier.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 import type { HookReport } from '../../src/ports/hooks.js';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
 import { commitA } from './committing.js';
 import {
+  type Deed,
   type Environment,
   makeRepository,
   makeSession,
-  type Place,
+  rest,
   type Session,
+  writeAsTool,
 } from './place.js';
 
 const identities: readonly {
@@ -89,9 +88,7 @@ test('auto-commit: its commit is no news for the next look', async (t) => {
   const place = await makeRepository(t);
   const session = makeSession(place);
   await commitA(session);
-  const report = await session.watch.check(
-    session.context(await session.batch([{ command: 'true' }])),
-  );
+  const report = await session.check(session.context(await session.batch([{ command: 'true' }])));
   assert.deepEqual([report.note, report.commits, report.warning], ['', [], '']);
 });
 
@@ -107,10 +104,10 @@ test('auto-commit: files that a formatter of ours changed are committed with the
       { edit: 'b', text: 'y' },
     ]),
   );
-  await session.watch.check(context);
-  await place.shell('for name in a new own b; do echo formatted >> $name; done');
-  const formatted = ['a', 'new', 'own', 'b'].map(place.path);
-  await commitTouched(session.watch, context, formatted);
+  await session.commit(context, async () => {
+    for (const name of ['a', 'new', 'own', 'b'])
+      await writeAsTool(place.path(name), `${await place.read(name)}formatted\n`, context.files);
+  });
   assert.equal(await place.shell('git show --format= --name-only HEAD'), 'a\nnew\nown\n');
   assert.equal(await place.shell('git status --porcelain'), ' M b\n');
 });
@@ -133,89 +130,109 @@ test('auto-commit: outside of a repository nothing happens', async (t) => {
   );
 });
 
-/** A session at a place, and the same one in a later process. */
-const twice = (place: Place) => {
-  const recordFile = path.join(place.root, 'state', 'record');
-  const open = () => makeSession(place, { recordFile });
-  return { open, recordFile };
+const finish = async (session: Session, calls: readonly JudgedCall[]): Promise<HookReport> =>
+  session.commit(session.context(calls, { write: async () => 'feat: something' }));
+
+type CutRow = {
+  readonly title: string;
+  /** A batch before the kill, and the call that ran then. */
+  readonly when: readonly Deed[];
+  readonly cut?: Deed;
+  /** The resumed session waits for the call. */
+  readonly waits?: true;
+  /** What the user does while Pawl is gone. */
+  readonly meanwhile?: string;
+  readonly committed: string;
+  readonly status: string;
+  readonly told?: RegExp;
 };
 
-const finish = async (session: Session, calls: readonly JudgedCall[]): Promise<HookReport> => {
-  const context = session.context(calls, { write: async () => 'feat: something' });
-  await session.watch.check(context);
-  return commitTouched(session.watch, context, []);
-};
+const CUT = 'Pawl was killed or closed while a call of the agent ran';
+const write: Deed = { command: 'echo x > new' };
 
-test('auto-commit: an edit that had taken effect when Pawl was killed is committed with its batch', async (t) => {
+const cuts: readonly CutRow[] = [
+  {
+    title: 'an edit that had taken effect is committed with its batch',
+    when: [{ edit: 'a', text: 'x' }],
+    cut: { edit: 'new', text: 'y' },
+    meanwhile: 'echo user > theirs',
+    committed: 'a\nnew\n',
+    status: '?? theirs\n',
+  },
+  {
+    title: 'what the user changed while Pawl was gone is not committed',
+    when: [
+      { edit: 'a', text: 'x' },
+      { edit: 'b', text: 'x' },
+    ],
+    meanwhile: 'echo user >> b',
+    committed: 'a\n',
+    status: ' M b\n',
+    told: /Not committed: b: (somebody else changed it too|Pawl was killed)/,
+  },
+  {
+    title: 'where no call ran, the batch is committed as if nothing had happened',
+    when: [write, { edit: 'a', text: 'x' }],
+    committed: 'a\nnew\n',
+    status: '',
+  },
+  {
+    title: 'a command that runs on is awaited, and committed with its batch',
+    when: [{ edit: 'a', text: 'x' }],
+    cut: write,
+    waits: true,
+    committed: 'a\nnew\n',
+    status: '',
+  },
+  {
+    title: 'a command that has ended and changed nothing holds nothing back',
+    when: [{ edit: 'a', text: 'x' }],
+    cut: { command: 'true' },
+    committed: 'a\n',
+    status: '',
+  },
+  {
+    title: 'one that has ended and changed files holds everything back',
+    when: [{ edit: 'a', text: 'x' }],
+    cut: write,
+    committed: 'a\nb\n',
+    status: ' M a\n?? new\n',
+    told: new RegExp(`Not committed: a, new: ${CUT}`),
+  },
+];
+
+for (const { title, when, cut, waits, meanwhile, committed, status, told } of cuts)
+  test(`auto-commit after a kill: ${title}`, async (t) => {
+    const place = await makeRepository(t);
+    const first = makeSession(place);
+    const calls = [...(await first.batch(when))];
+    const call = cut === undefined ? undefined : await first.cut(cut);
+    if (call !== undefined) calls.push(call);
+    await rest();
+    await place.shell(meanwhile ?? 'true');
+    const second = await first.resume(waits === undefined ? undefined : call);
+    const { warning } = await finish(second, calls);
+    assert.equal(await place.shell('git show --format= --name-only HEAD'), committed);
+    assert.equal(await place.shell('git status --porcelain'), status);
+    assert.match(warning, told ?? /^$/);
+  });
+
+test('auto-commit: what was committed and taken back is not committed again, also by a later process', async (t) => {
   const place = await makeRepository(t);
-  const { open } = twice(place);
-  const first = open();
-  const calls = [
-    ...(await first.batch([{ edit: 'a', text: 'x' }])),
-    await first.cut({ edit: 'new', text: 'y' }),
-  ];
-  await place.shell('echo user > theirs');
-  const second = open();
-  await second.watch.after(calls[1] as JudgedCall, second.settings);
-  assert.equal((await finish(second, calls)).commits.length, 1);
-  assert.equal(await place.shell('git show --format= --name-only HEAD'), 'a\nnew\n');
-  assert.equal(await place.shell('git status --porcelain'), '?? theirs\n');
+  const first = makeSession(place);
+  await commitA(first);
+  await first.batch([{ command: 'true' }]); // takes the checkpoint
+  await place.shell('git reset -q --soft HEAD~1');
+  const second = await first.resume();
+  await finish(second, await second.batch([{ edit: 'b', text: 'x' }]));
+  assert.equal(await place.shell('git show --format= --name-only HEAD'), 'b\n');
+  assert.equal(await place.shell('git status --porcelain'), 'M  a\n');
 });
 
-test('auto-commit: a call that runs again after a kill has not changed what the user changed before', async (t) => {
+test('auto-commit: without checkpoints it is off, which is said once', async (t) => {
   const place = await makeRepository(t);
-  const { open } = twice(place);
-  const first = open();
-  const calls = [
-    ...(await first.batch([{ edit: 'a', text: 'x' }])),
-    await first.cut({ command: 'true' }),
-  ];
-  await place.shell('echo user > theirs');
-  const second = open();
-  await second.watch.before(calls[1] as JudgedCall, second.settings);
-  await place.shell('echo x > new');
-  await second.watch.after(calls[1] as JudgedCall, second.settings);
-  assert.equal((await finish(second, calls)).commits.length, 1);
-  assert.equal(await place.shell('git show --format= --name-only HEAD'), 'a\nnew\n');
-  assert.equal(await place.shell('git status --porcelain'), '?? theirs\n');
-});
-
-test('auto-commit: what the user changed while Pawl was gone is not committed', async (t) => {
-  const place = await makeRepository(t);
-  const { open } = twice(place);
-  const calls = await open().batch([
-    { edit: 'a', text: 'x' },
-    { edit: 'b', text: 'x' },
-  ]);
-  await place.shell('echo user >> b');
-  const report = await finish(open(), calls);
-  assert.equal(await place.shell('git show --format= --name-only HEAD'), 'a\n');
-  assert.match(report.warning, /Not committed: b: somebody else changed it too/);
-});
-
-test('auto-commit: without a record the calls after a kill are not committed without those before it', async (t) => {
-  const place = await makeRepository(t);
-  const before = await makeSession(place).batch([{ edit: 'a', text: 'x' }]);
-  const session = makeSession(place);
-  const report = await finish(session, [
-    ...before,
-    ...(await session.batch([{ edit: 'new', text: 'x' }])),
-  ]);
-  assert.equal(report.commits.length, 0);
-  assert.match(report.warning, /Not committed: new, a: Pawl was killed between the calls/);
-});
-
-test('auto-commit: a damaged record counts as none, and without auto-commit it is removed', async (t) => {
-  const place = await makeRepository(t);
-  const { open, recordFile } = twice(place);
-  await open().batch([{ edit: 'a', text: 'x' }]);
-  const text = readFileSync(recordFile, 'utf8');
-  writeFileSync(recordFile, text.slice(0, -20));
-  assert.deepEqual(open().watch.agentChanges.ours(), []);
-  writeFileSync(recordFile, text);
-  assert.deepEqual(open().watch.agentChanges.ours(), ['a'], 'the control');
-  await makeSession(place, { recordFile, settings: { autoCommit: 'off' } }).batch([
-    { command: 'true' },
-  ]);
-  assert.equal(existsSync(recordFile), false);
+  const session = makeSession(place, { checkpoints: false });
+  assert.match((await commitA(session)).warning, /auto-commit needs the checkpoints of files/);
+  assert.equal((await commitA(session)).warning, '');
+  assert.equal(await place.shell('git log --format=%s'), 'first\n');
 });

@@ -5,10 +5,9 @@ import { test } from 'node:test';
 import { tree } from '../../../../test/kit/workspace-tree.js';
 import { chooseRows } from '../../../../test/tier.js';
 import type { HookReport } from '../../src/ports/hooks.js';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
 import { COMMITTED, rows } from './auto-commit-cases.js';
 import { rowsOfTurns } from './auto-commit-turns.js';
-import { makeRepository, makeSession, type Place } from './place.js';
+import { makeRepository, makeSession, type Place, rest } from './place.js';
 
 /** What must stay as it is: the index without the committed files, the files, the configuration. */
 const belongings = async (place: Place, without: readonly string[]): Promise<readonly string[]> => {
@@ -56,15 +55,17 @@ for (const row of chooseRows([...rows, ...rowsOfTurns], ({ kind, title }) => kin
     let head = '';
     for (const step of row.when) {
       head = await headOf(place);
-      if (typeof step === 'string') await place.shell(step);
-      else {
+      if (typeof step === 'string') {
+        await place.shell(step);
+        await rest();
+      } else {
         const calls = await session.batch(step);
         if (calls.length === 0) continue; // the turn was cancelled: no phase follows
         const context = session.context(calls, { write: async () => 'feat: something' });
-        await session.watch.check(context);
-        head = await headOf(place);
-        before = await belongings(place, row.committed ?? []);
-        report = await commitTouched(session.watch, context, []);
+        report = await session.commit(context, async () => {
+          head = await headOf(place);
+          before = await belongings(place, row.committed ?? []);
+        });
       }
     }
     if (row.committed === undefined) assert.equal(await headOf(place), head);

@@ -1,11 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  cleanMessage,
-  commitTouched,
-  cutDiff,
-  DIFF_BYTES,
-} from '../../src/workspace/auto-commit.js';
+import { cleanMessage, cutDiff, DIFF_BYTES } from '../../src/workspace/auto-commit.js';
 import { makeRepository, makeSession, type Write } from './place.js';
 
 const messages: readonly {
@@ -93,8 +88,8 @@ for (const { title, write, subject } of models) {
     const context = session.context(await session.batch([{ command: 'echo x >> a; rm b' }]), {
       write,
     });
-    await session.watch.check(context);
-    const report = await commitTouched(session.watch, context, [], { messageDeadlineMs: 200 });
+    await session.check(context);
+    const report = await session.hooks.run('AutoCommitting', context);
     assert.equal(await place.shell('git log -1 --format=%B'), `${subject}\n\n`);
     const during = 'changed while a command ran: a, b';
     assert.equal(report.commits[0]?.subject, `${subject} (2 files, +1 -1); ${during}`);
@@ -117,8 +112,7 @@ test('the model is shown the diff of what is committed, and no more than its beg
     { edit: 'big', text: 'line\n'.repeat(1_000_000) },
   ]) {
     const context = session.context(await session.batch([deed]), { write });
-    await session.watch.check(context);
-    await commitTouched(session.watch, context, []);
+    await session.commit(context);
   }
   assert.match(shown[0] ?? '', /^diff --git a\/a b\/a\n[\s\S]*-one\n\+agent\n$/);
   assert.match(

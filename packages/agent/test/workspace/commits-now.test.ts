@@ -12,7 +12,6 @@ type Row = {
   readonly given?: string;
   readonly when: readonly Deed[];
   readonly settings?: Partial<Settings>;
-  readonly isFormatted?: boolean;
   readonly gives: 'report' | 'nothing';
 };
 
@@ -63,9 +62,9 @@ const rows: readonly Row[] = [
   },
   {
     title: 'a command where a formatter is used',
+    given: 'touch .prettierrc',
     when: [{ command: 'true' }],
     settings: { formatter: 'onChanges' },
-    isFormatted: true,
     gives: 'nothing',
   },
   {
@@ -78,8 +77,8 @@ const rows: readonly Row[] = [
 /** Nothing was written a moment ago, as far as the session knows. */
 const now = (): number => Date.now() + 10_000;
 
-const sessionAt = (place: Place, { settings, isFormatted = false }: Row) =>
-  makeSession(place, { settings: { autoCommit: 'off', ...settings }, isFormatted, now });
+const sessionAt = (place: Place, { settings }: Row) =>
+  makeSession(place, { settings: { autoCommit: 'off', ...settings }, now });
 
 for (const row of chooseRows(rows, ({ gives }) => gives, 4)) {
   test(`${row.title}: ${row.gives} at once`, async (t) => {
@@ -89,18 +88,18 @@ for (const row of chooseRows(rows, ({ gives }) => gives, 4)) {
     const [quick, slow] = [sessionAt(place, row), sessionAt(place, row)];
     // git is asked by the first look; what it said is known then
     for (const session of [quick, slow]) {
-      await session.watch.check(session.context(await session.batch([{ command: 'true' }])));
+      await session.check(session.context(await session.batch([{ command: 'true' }])));
     }
     await slow.batch([{ command: 'true' }]);
     const calls = await quick.batch(row.when);
-    const report = quick.watch.checkNow(quick.context(calls));
+    const report = quick.hooks.runNow?.('CheckingGitCommits', quick.context(calls)) ?? null;
     assert.equal(report === null ? 'nothing' : 'report', row.gives);
-    const looked = await slow.watch.check(slow.context(calls));
+    const looked = await slow.check(slow.context(calls));
     if (report !== null) assert.deepEqual(report, looked);
     // what follows is told as if there had been no such report
     await quick.batch([{ command: 'true' }]);
     const moved = await quick.batch([{ command: 'git commit -qm later --allow-empty || true' }]);
-    const later = await quick.watch.check(quick.context(moved));
+    const later = await quick.check(quick.context(moved));
     const told = later.commits.some(({ subject }) => subject.startsWith('later'));
     const last = await place.shell('git log -1 --format=%s || true');
     assert.equal(told, last.includes('later'));
@@ -110,7 +109,7 @@ for (const row of chooseRows(rows, ({ gives }) => gives, 4)) {
 test('a batch without calls, and a session that has not looked, are asked about', async (t) => {
   const place = await makeRepository(t);
   const session = makeSession(place, { settings: { autoCommit: 'off' }, now });
-  assert.equal(session.watch.checkNow(session.context([])), null);
+  assert.equal(session.hooks.runNow?.('CheckingGitCommits', session.context([])), null);
   const calls = await session.batch([{ command: 'true', unasked: true }]);
-  assert.equal(session.watch.checkNow(session.context(calls)), null);
+  assert.equal(session.hooks.runNow?.('CheckingGitCommits', session.context(calls)), null);
 });

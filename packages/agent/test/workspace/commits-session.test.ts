@@ -4,7 +4,6 @@ import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { until } from '../../../../test/until.js';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
 import {
   anHourLater,
   type Deed,
@@ -26,9 +25,9 @@ const started = async (place: Place): Promise<readonly string[]> =>
 test('the watch: what happened between the calls is told as that, and is no commit of the batch', async (t) => {
   const place = await makeRepository(t);
   const session = makeSession(place);
-  await session.watch.check(session.context(await session.batch([{ command: 'true' }])));
+  await session.check(session.context(await session.batch([{ command: 'true' }])));
   await place.shell('echo user >> b; git commit -qam theirs');
-  const report = await session.watch.check(
+  const report = await session.check(
     session.context(await session.batch([{ command: 'echo x >> a; git commit -qam ours' }])),
   );
   assert.deepEqual(report.note.replace(/\b[0-9a-f]{8}\b/g, 'HASH').split('\n'), [
@@ -51,7 +50,7 @@ test('the watch: a commit of nobody, and one without the signature that the user
   const session = makeSession(place);
   const command =
     'GIT_AUTHOR_NAME=Pawl GIT_AUTHOR_EMAIL=pawl@localhost git commit -q --no-gpg-sign --allow-empty -m x';
-  const { note } = await session.watch.check(session.context(await session.batch([{ command }])));
+  const { note } = await session.check(session.context(await session.batch([{ command }])));
   assert.match(note, /Their author is Pawl <pawl@localhost>: git knows no name or address/);
   assert.match(
     note,
@@ -64,7 +63,7 @@ test('the watch: each batch is told of its own commits only', async (t) => {
   const session = makeSession(place);
   for (const name of ['one', 'two']) {
     const calls = await session.batch([{ command: `git commit -q --allow-empty -m ${name}` }]);
-    const report = await session.watch.check(session.context(calls));
+    const report = await session.check(session.context(calls));
     assert.deepEqual(
       report.commits.map(({ subject }) => subject),
       [`${name} (0 files, +0 -0)`],
@@ -79,8 +78,8 @@ test('the watch: a file that the user saves while the agent edits another is no 
   assert.ok(call);
   await place.shell('echo user >> b');
   const context = session.context([call]);
-  assert.deepEqual(relative(place, (await session.watch.check(context)).changedFiles), ['a']);
-  await commitTouched(session.watch, context, []);
+  assert.deepEqual(relative(place, (await session.check(context)).changedFiles), ['a']);
+  await session.hooks.run('AutoCommitting', context);
   assert.equal(
     await place.shell('git show --format= --name-only HEAD; git status --porcelain'),
     'a\n M b\n',
@@ -93,20 +92,20 @@ test('the watch: without a repository no process is started, and the files are t
   const context = session.context(
     await session.batch([{ edit: 'new', text: 'x' }, { command: 'echo x > other' }]),
   );
-  const report = await session.watch.check(context);
+  const report = await session.check(context);
   assert.deepEqual(
     [report.note, report.warning, report.commits, report.dirty],
     ['', '', [], false],
   );
   assert.deepEqual(relative(place, report.changedFiles), ['new']);
-  await commitTouched(session.watch, context, []);
+  await session.hooks.run('AutoCommitting', context);
   assert.deepEqual(await started(place), []);
 });
 
 test('the watch: when no call ended ok, no process is started', async (t) => {
   const place = await makeRepository(t);
   const session = makeSession(place, { environment: await wrapGit(place, 'exec REAL "$@"') });
-  const report = await session.watch.check(session.context([]));
+  const report = await session.check(session.context([]));
   assert.deepEqual([report.note, report.warning, report.changedFiles], ['', '', []]);
   assert.deepEqual(await started(place), []);
 });
@@ -120,13 +119,14 @@ const asked = async (place: Place): Promise<readonly (string | undefined)[]> => 
   return words.toSorted();
 };
 
-test('the watch: by default no process is started while HEAD and the branches stand where they stood', async (t) => {
+test('the watch: where no formatter may apply no process is started while HEAD and the branches stand where they stood', async (t) => {
   const place = await makeRepository(t);
   const environment = await wrapGit(place, 'exec REAL "$@"');
-  const settings = { autoCommit: 'off', formatter: 'onChanges' } as const;
-  const session = makeSession(place, { environment, settings, now: anHourLater });
+  const settings = { autoCommit: 'off', formatter: 'off' } as const;
+  const options = { environment, settings, now: anHourLater, checkpoints: false };
+  const session = makeSession(place, options);
   const batch = async (...deeds: readonly Deed[]) =>
-    session.watch.check(session.context(await session.batch(deeds)));
+    session.check(session.context(await session.batch(deeds)));
   await batch({ command: 'true' });
   assert.deepEqual(
     await asked(place),
@@ -147,52 +147,20 @@ test('the watch: by default no process is started while HEAD and the branches st
   assert.ok((await asked(place)).includes('rev-list'));
 });
 
-test('the watch: with auto-commit a look is one process more, before and after each call', async (t) => {
+test('the watch: for a formatter the files count that commands change, and those that calls name', async (t) => {
   const place = await makeRepository(t);
-  const environment = await wrapGit(place, 'exec REAL "$@"');
-  const session = makeSession(place, { environment, now: anHourLater });
-  const calls = await session.batch([{ edit: 'a', text: 'x' }]);
-  assert.deepEqual(await asked(place), ['config', 'rev-parse', 'status', 'status']);
-  const more = await session.batch([{ edit: 'a', text: 'y' }]);
-  await session.watch.check(session.context([...calls, ...more]));
-  assert.deepEqual(
-    await asked(place),
-    ['status', 'status'],
-    'the phase uses the look after the last call',
-  );
-});
-
-test('the watch: the phase looks itself when the last look is not of this moment', async (t) => {
-  const place = await makeRepository(t);
-  const environment = await wrapGit(place, 'exec REAL "$@"');
-  let lookedAt = anHourLater();
-  const now = (): number => (lookedAt += 1_000);
-  const session = makeSession(place, { environment, now });
-  const calls = await session.batch([{ edit: 'a', text: 'x' }]);
-  await session.watch.check(session.context(calls));
-  assert.deepEqual(await asked(place), ['config', 'rev-parse', 'status', 'status', 'status']);
-});
-
-test('the watch: a formatter needs the tree for what commands change, not for files that calls name', async (t) => {
-  const place = await makeRepository(t);
-  const environment = await wrapGit(place, 'exec REAL "$@"');
-  const settings = { autoCommit: 'off', formatter: 'onChanges' } as const;
-  const session = makeSession(place, {
-    environment,
-    settings,
-    isFormatted: true,
-    now: anHourLater,
-  });
+  await place.shell('touch .prettierrc; git add .; git commit -qm more');
+  const session = makeSession(place, { settings: { autoCommit: 'off', formatter: 'onChanges' } });
   const batch = async (...deeds: readonly Deed[]) =>
-    session.watch.check(session.context(await session.batch(deeds)));
-  const edited = await batch({ edit: 'a', text: 'x' });
-  assert.deepEqual(await asked(place), ['config', 'rev-parse']);
-  const both = await batch({ command: 'echo y > new' }, { edit: 'b', text: 'y' });
-  assert.deepEqual(await asked(place), ['status', 'status']);
-  assert.deepEqual(
-    [edited, both].map(({ changedFiles }) => relative(place, changedFiles)),
-    [['a'], ['b', 'new']],
-  );
+    relative(
+      place,
+      (await session.check(session.context(await session.batch(deeds)))).changedFiles,
+    );
+  assert.deepEqual(await batch({ edit: 'a', text: 'x' }), ['a']);
+  assert.deepEqual(await batch({ command: 'echo y > new' }, { edit: 'b', text: 'y' }), [
+    'b',
+    'new',
+  ]);
 });
 
 test('the watch: a fault of git is told once, and no call is held up by it', async (t) => {
@@ -200,7 +168,7 @@ test('the watch: a fault of git is told once, and no call is held up by it', asy
   const session = makeSession(place);
   await place.shell('cp .git/index ../index; echo rubbish > .git/index');
   const batch = async () =>
-    session.watch.check(session.context(await session.batch([{ edit: 'a', text: 'x' }])));
+    session.check(session.context(await session.batch([{ edit: 'a', text: 'x' }])));
   await assert.rejects(batch(), { name: 'ProgramFailure', message: /git status failed/ });
   const quiet = await batch();
   assert.deepEqual(
@@ -213,7 +181,8 @@ test('the watch: a fault of git is told once, and no call is held up by it', asy
 
 test('the watch: after three looks before calls that fail none is made any more', async (t) => {
   const place = await makeRepository(t);
-  const session = makeSession(place, { environment: await wrapGit(place, 'exit 1') });
+  const environment = await wrapGit(place, 'exit 1');
+  const session = makeSession(place, { environment, checkpoints: false });
   await session.batch(Array.from({ length: 6 }, () => ({ command: 'true' })));
   assert.equal((await started(place)).filter((line) => line.includes('rev-parse')).length, 3);
 });
@@ -226,7 +195,7 @@ test('the watch: a repository that prints without end fails the phase and stops 
   );
   const session = makeSession(place, { environment });
   const calls = await session.batch([{ edit: 'a', text: 'x' }]);
-  await assert.rejects(session.watch.check(session.context(calls)), {
+  await assert.rejects(session.check(session.context(calls)), {
     kind: 'tooMuch',
     message: /git status printed more than/,
   });
@@ -238,38 +207,20 @@ test('the watch: when the phase is stopped it ends, and so does what it started'
     place,
     'case "$*" in *status*) [ -e ROOT/hang ] && touch ROOT/hangs && exec sleep 1000;; esac; exec REAL "$@"',
   );
-  let lookedAt = anHourLater();
-  const now = (): number => (lookedAt += 1_000); // no look is of this moment
-  const session = makeSession(place, { environment, now });
+  const session = makeSession(place, { environment });
   const calls = await session.batch([{ edit: 'a', text: 'x' }]);
   await place.shell('touch ../hang');
   const stop = new AbortController();
-  const checked = session.watch.check(session.context(calls, { signal: stop.signal }));
+  const checked = session.check(session.context(calls, { signal: stop.signal }));
   const refused = assert.rejects(checked, { kind: 'stopped' });
   await until('git hangs', () => existsSync(path.join(place.root, 'hangs')));
   stop.abort();
   await refused;
   await place.shell('rm ../hang');
-  const next = await session.watch.check(
+  const next = await session.check(
     session.context(await session.batch([{ edit: 'a', text: 'y' }])),
   );
   assert.equal(next.dirty, true);
-});
-
-test("the watch: what changed while nobody could look is nobody's", async (t) => {
-  const place = await makeRepository(t);
-  const session = makeSession(place);
-  await place.shell('mv .git/index ../index; echo rubbish > .git/index');
-  const calls = await session.batch([{ edit: 'a', text: 'x' }]);
-  await place.shell('mv ../index .git/index');
-  const context = session.context(calls);
-  await session.watch.check(context);
-  const report = await commitTouched(session.watch, context, []);
-  assert.deepEqual(report.commits, []);
-  assert.match(
-    report.note,
-    /Not committed: a: the repository could not be read before the agent changed it\./,
-  );
 });
 
 test('the watch: a repository that turns up in the workspace is looked at from then on', async (t) => {
@@ -277,8 +228,7 @@ test('the watch: a repository that turns up in the workspace is looked at from t
   const session = makeSession(place);
   const batch = async (command: string) => {
     const context = session.context(await session.batch([{ command }]));
-    await session.watch.check(context);
-    return commitTouched(session.watch, context, []);
+    return session.commit(context);
   };
   assert.deepEqual((await batch('echo x > a')).commits, []);
   assert.deepEqual(
@@ -301,37 +251,11 @@ test("the watch: in a folder of a repository all that lies below the folder is t
   const context = session.context(
     await session.batch([{ command: 'cd sub; echo y >> c; echo z >> ../a' }]),
   );
-  const report = await session.watch.check(context);
+  const report = await session.check(context);
   assert.deepEqual(report.changedFiles, [place.path('sub/c')]);
-  await commitTouched(session.watch, context, []);
+  await session.hooks.run('AutoCommitting', context);
   assert.equal(
     await place.shell('git show --format= --name-only HEAD; git status --porcelain'),
     'sub/c\n M a\n',
   );
-});
-
-test('the watch: a look before a call that takes too long or fails is told, once, and is nobody’s fault later', async (t) => {
-  const place = await makeRepository(t);
-  const script =
-    'case "$*" in *status*) [ -e ROOT/hang ] && exec sleep 1000;; esac; exec REAL "$@"';
-  const session = makeSession(place, {
-    environment: await wrapGit(place, script),
-    beforeMs: 5_000,
-  });
-  const report = async (deed: Deed) => {
-    const calls = await session.batch([deed]);
-    await place.shell('rm -f ../hang');
-    return session.watch.check(session.context(calls));
-  };
-  assert.equal((await report({ command: 'echo x >> a' })).warning, '', 'the control');
-  await place.shell('touch ../hang');
-  const late = await report({ command: 'echo y > new; git commit -q --allow-empty -m other' });
-  assert.match(
-    late.warning,
-    /could not be read before a call: it took longer than 5 s\. Changes made/,
-  );
-  assert.match(late.note, /^\[git\] Since the last check, by an unknown author: main went on from/);
-  assert.deepEqual(late.changedFiles, []);
-  await place.shell('touch ../hang');
-  assert.equal((await report({ command: 'true' })).warning, '');
 });

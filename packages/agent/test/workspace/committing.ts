@@ -1,5 +1,4 @@
 import type { HookReport } from '../../src/ports/hooks.js';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
 import type { Session, Write } from './place.js';
 
 /** Edits `a` and lets the phases run; `meanwhile` happens while the model writes the message. */
@@ -14,6 +13,5 @@ export const commitA = async (
     return 'feat: something';
   };
   const context = session.context(calls, { write, ...(signal === undefined ? {} : { signal }) });
-  await session.watch.check(context);
-  return commitTouched(session.watch, context, []);
+  return session.commit(context);
 };

@@ -261,7 +261,7 @@ for (const row of chooseRows(rows, kindOf, 3)) {
     const place = await makeRepository(t);
     if (row.given !== undefined) await place.shell(row.given);
     const session = makeSession(place);
-    const report = await session.watch.check(session.context(await session.batch(row.when)));
+    const report = await session.check(session.context(await session.batch(row.when)));
     const note = report.note.replace(/^\[git\] /, '').replace(/\b[0-9a-f]{8}\b/g, 'HASH');
     assert.deepEqual(note === '' ? [] : note.split('\n'), row.note ?? []);
     assert.deepEqual(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Deed, installStandIn, makeFormatting } from './formatting.js';
-import { makeRepository } from './place.js';
+import { installStandIn, makeFormatting } from './formatting.js';
+import { type Deed, makeRepository } from './place.js';
 
 // What a turn wrote that was cancelled is formatted with the next batch.
 

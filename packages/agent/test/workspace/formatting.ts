@@ -1,63 +1,18 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { defaultSettings, type Settings } from '../../src/machine/settings.js';
-import type { JudgedCall } from '../../src/policy/judged-call.js';
-import type { HookContext, HookReport } from '../../src/ports/hooks.js';
+import type { Settings } from '../../src/machine/settings.js';
+import type { HookReport } from '../../src/ports/hooks.js';
 import type { FileMemory } from '../../src/ports/tool.js';
 import { createFileMemory } from '../../src/tools/file-change.js';
-import { ABSENT, hashBytes, loadFile } from '../../src/tools/files.js';
-import { createHooks } from '../../src/workspace/after-tool-hooks.js';
-import type { Place } from './place.js';
+import { type Deed, makeSession, type Place } from './place.js';
 
 /** A session whose batches are looked at and formatted as the runtime has it done. */
-
-/** `edit`: a call of a file tool, which the model has seen. `command`: a call that names no file. */
-export type Deed = (
-  | { readonly edit: string; readonly text: string }
-  | { readonly command: string }
-) & {
-  /** The turn is cancelled with it: it belongs to the next batch. */
-  readonly cancelled?: true;
-};
 
 export type Formatting = {
   readonly files: FileMemory;
   /** Makes the calls and runs both phases; the report of the formatters. */
   batch(...deeds: readonly Deed[]): Promise<HookReport>;
-};
-
-let calls = 0;
-
-const judged = (file: string, group: Pick<JudgedCall['traits'], 'group'>): JudgedCall => {
-  calls += 1;
-  return {
-    callId: `call-${calls}`,
-    tool: 'some',
-    input: {},
-    verdict: { kind: 'ok' },
-    traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 0, ...group },
-    facts: { argv: [], paths: [file], hosts: [], shape: '' },
-  };
-};
-
-/** Writes a file as the tools for files do. */
-export const writeAsTool = async (
-  file: string,
-  text: string,
-  memory: FileMemory,
-): Promise<void> => {
-  const before = await loadFile(file);
-  const isNew = before.kind !== 'file';
-  mkdirSync(path.dirname(file), { recursive: true });
-  writeFileSync(file, text);
-  memory.set(file, hashBytes(text));
-  memory.wrote?.(
-    file,
-    isNew ? ABSENT : before.sha256,
-    hashBytes(text),
-    isNew ? null : before.bytes.toString(),
-  );
 };
 
 export const makeFormatting = (
@@ -75,45 +30,17 @@ export const makeFormatting = (
     ...place.environment,
     ...(searchPath === undefined ? {} : { PATH: searchPath }),
   };
-  const hooks = createHooks({ environment, formatterMs });
   const files = createFileMemory();
-  const { workspace } = place;
-  const settings = {
-    ...defaultSettings,
-    model: 'test/model',
-    workspace,
-    formatter: 'onChanges',
-    sandbox,
-  } as const;
+  const settings = { autoCommit: 'off', formatter: 'onChanges', sandbox } as const;
+  const session = makeSession(place, { environment, formatterMs, settings }, files);
   return {
     files,
     async batch(...deeds) {
-      const done: JudgedCall[] = [];
-      for (const deed of deeds) {
-        const call =
-          'edit' in deed
-            ? judged(place.path(deed.edit), { group: 'fileChanges' })
-            : judged(workspace, {});
-        await hooks.before(call, settings);
-        if ('edit' in deed) await writeAsTool(place.path(deed.edit), deed.text, files);
-        else await place.shell(deed.command);
-        if (deed.cancelled === true) await hooks.after(call, settings);
-        else done.push(call);
-      }
-      const context = (reports: readonly HookReport[]): HookContext => ({
-        workspace,
-        settings,
-        calls: done,
-        reports,
-        recorded: new Map(),
-        interrupted: null,
-        prepare: async () => undefined,
-        files,
-        signal,
-        write: async () => null,
-      });
-      const checked = await hooks.run('CheckingGitCommits', context([]));
-      return hooks.run('RunningAutoformatters', context([checked]));
+      const last = deeds.findLastIndex(({ cancelled }) => cancelled);
+      if (last >= 0) await session.batch(deeds.slice(0, last + 1));
+      const context = session.context(await session.batch(deeds.slice(last + 1)), { signal });
+      const checked = await session.hooks.run('CheckingGitCommits', context);
+      return session.hooks.run('RunningAutoformatters', { ...context, reports: [checked] });
     },
   };
 };

@@ -3,7 +3,6 @@ import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { chooseRows } from '../../../../test/tier.js';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
 import { type Repository, useRepository } from '../../src/workspace/git.js';
 import { takeSnapshot } from '../../src/workspace/repository-snapshot.js';
 import { type Environment, makePlace, makeSession, type Place } from './place.js';
@@ -103,9 +102,9 @@ const runPhases = async (place: Place, environment: Environment): Promise<void> 
     { command: 'echo more >> b' },
   ]);
   const context = session.context(calls, { write: async () => 'feat: something' });
-  assert.equal((await session.watch.check(context)).dirty, true);
+  assert.equal((await session.check(context)).dirty, true);
   assert.deepEqual(await marksOf(place), [], 'the look for commits ran it');
-  const { note } = await commitTouched(session.watch, context, []);
+  const { note } = await session.hooks.run('AutoCommitting', context);
   assert.match(
     note,
     /Your changes were committed to main as [0-9a-f]{8}(, not signed)?: feat: something/,
@@ -144,11 +143,7 @@ const runAll = async (place: Place, repository: Repository): Promise<void> => {
   }
   const to = (await repository.ask(['rev-parse', 'HEAD'])).trim();
   const move = { ref: 'refs/heads/ours', from: null, to, why: 'a test' };
-  const { moved } = await repository.moveRef(move, {
-    started: () => undefined,
-    locked: () => undefined,
-  });
-  assert.equal(moved, true);
+  assert.equal((await repository.moveRef(move)).code, 0);
   assert.deepEqual(await marksOf(place), [], 'git update-ref');
 };
 

@@ -12,8 +12,9 @@ import type { JudgedCall } from '../../src/policy/judged-call.js';
 import type { HookContext, HookReport } from '../../src/ports/hooks.js';
 import { createFileMemory } from '../../src/tools/file-change.js';
 import { createHooks } from '../../src/workspace/after-tool-hooks.js';
-import { findClaims } from '../../src/workspace/checkpoints/claims.js';
-import { installProgram, writeAsTool } from './formatting.js';
+import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
+import { installProgram } from './formatting.js';
+import { writeAsTool } from './place.js';
 import { type Folder, makeFolder, type WatchedSession } from './whose-changes.js';
 
 /** Formatters and auto-commit change and commit nothing that somebody else may have changed. */
@@ -23,6 +24,7 @@ type Batch = {
   readonly two: WatchedSession;
   /** A command runs, and meanwhile `work` is done. `then`: after its end, before the look. */
   bash(work: () => unknown, then?: () => void): Promise<void>;
+  atEnd(work: () => Promise<void>): void;
   /** A tool writes the file; a null text: it fails, and writes nothing. */
   edit(name: string, text: string | null, then?: () => void): Promise<void>;
 };
@@ -41,18 +43,15 @@ const runBatch = async (
   const folder = makeFolder(t, { 'a.go': OLD, 'b.go': OLD, 'go.mod': 'module a\n' });
   const { workspace, stateFolder } = folder;
   const root = path.dirname(workspace);
-  const place = { root } as Parameters<typeof installProgram>[0]; // it reads no more of it
-  const environment = { ...process.env, PATH: installProgram(place, 'gofmt', STRIP), HOME: root };
+  const bin = { root } as Parameters<typeof installProgram>[0]; // it reads no more of it
+  const environment = { ...process.env, PATH: installProgram(bin, 'gofmt', STRIP), HOME: root };
   await folder.rest();
   const files = createFileMemory();
-  const asking = { workspace, stateFolder, sessionId: 'one' };
-  const hooks = createHooks({
-    environment,
-    others: {
-      written: (file) => files.ownWrite?.(file)?.after,
-      claims: (...changes) => findClaims(asking, ...changes),
-    },
-  });
+  const written = (file: string): string | undefined => files.ownWrite?.(file)?.after;
+  const place = { workspace, stateFolder, sessionId: 'one', environment, written };
+  const checkpoints = createCheckpoints(place);
+  t.after(() => checkpoints.close());
+  const hooks = createHooks({ environment, observer: checkpoints });
   const settings: Settings = {
     ...defaultSettings,
     model: 'test/model',
@@ -65,9 +64,10 @@ const runBatch = async (
   const calls: JudgedCall[] = [];
   const run = async (call: JudgedCall, work: () => unknown, then: () => void): Promise<void> => {
     await hooks.before(call, settings);
+    await checkpoints.before(call);
     await work();
     await folder.rest();
-    const looked = hooks.after(call, settings);
+    const looked = checkpoints.after(call);
     // the look begins only after this: nothing else runs before
     for (const endedAtMs = Date.now(); Date.now() < endedAtMs + 30; );
     then();
@@ -78,6 +78,7 @@ const runBatch = async (
   await does({
     folder,
     two: folder.session('two'),
+    atEnd: (work) => t.after(work),
     bash: (work, then = () => undefined) =>
       run(
         toolCall({
@@ -105,7 +106,6 @@ const runBatch = async (
     settings,
     calls,
     reports,
-    recorded: new Map(),
     interrupted: null,
     prepare: async () => undefined,
     files,
@@ -131,7 +131,7 @@ type Row = {
 const TWO = 'the session two changed it too';
 const ELSE = 'somebody else changed it too';
 const AFTER = 'it changed when the call had just ended, nobody knows by whom';
-const DIRTY = 'it had uncommitted changes when auto-commit first looked at it in this session';
+const DIRTY = 'it had uncommitted changes before the agent changed it';
 
 const rows: readonly Row[] = [
   {
@@ -168,11 +168,11 @@ const rows: readonly Row[] = [
   },
   {
     title: 'what changed while commands of two sessions ran is neither',
-    does: async ({ folder, bash, two }) => {
+    does: async ({ folder, bash, two, atEnd }) => {
       mkdirSync(path.dirname(lockPath(folder.stateFolder, 'two')), { recursive: true });
       const lock = await acquireLock(lockPath(folder.stateFolder, 'two'));
       await two.bash('npm start', () => bash(() => folder.write('a.go', ROUGH)));
-      await lock.release();
+      atEnd(() => lock.release());
     },
     file: ROUGH,
     why: TWO,
@@ -215,7 +215,7 @@ const rows: readonly Row[] = [
     title: 'what the user saves while a tool fails is neither',
     does: ({ folder, edit }) => edit('a.go', null, () => folder.write('a.go', 'user  \n')),
     file: 'user  \n',
-    why: ELSE,
+    why: 'no call of the agent is known to have changed it',
   },
 ];
 

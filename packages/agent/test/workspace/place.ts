@@ -1,16 +1,22 @@
 import { execFile, execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { toolCall } from '../../src/machine/event.js';
 import { defaultSettings, type Settings } from '../../src/machine/settings.js';
 import { findProgram } from '../../src/platform/find-program.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
-import type { HookContext } from '../../src/ports/hooks.js';
+import type { HookContext, HookReport, Hooks } from '../../src/ports/hooks.js';
+import type { FileMemory } from '../../src/ports/tool.js';
 import { createFileMemory } from '../../src/tools/file-change.js';
-import { CommitWatch } from '../../src/workspace/commit-watch.js';
+import { ABSENT, hashBytes, loadFile } from '../../src/tools/files.js';
+import { createHooks, type HooksOptions } from '../../src/workspace/after-tool-hooks.js';
+import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
 
 const execute = promisify(execFile);
 
@@ -104,20 +110,6 @@ export const wrapGit = async (place: Place, script: string): Promise<Environment
   return { ...place.environment, PATH: `${folder}:${process.env.PATH}` };
 };
 
-let calls = 0;
-
-const judged = (paths: readonly string[]): JudgedCall => {
-  calls += 1;
-  return {
-    callId: `call-${calls}`,
-    tool: 'some',
-    input: {},
-    verdict: { kind: 'ok' },
-    traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 0 },
-    facts: { argv: [], paths, hosts: [], shape: '' },
-  };
-};
-
 /**
  * What happens in one call; `unasked`: the phases are not told of it, as of a failure where only calls that end ok count;
  * `cancelled`: the turn ends with it.
@@ -132,28 +124,55 @@ export type Deed = (
   readonly outside?: true;
 };
 
-/** A session at a place: calls are made as the runtime makes them. */
+/** A session at a place: calls and phases are run as the runtime runs them. */
 export type Session = {
-  readonly watch: CommitWatch;
+  readonly hooks: Omit<Hooks, 'deadlinesMs'>;
   readonly settings: Settings;
   /** The calls of one batch that ended ok. */
   batch(deeds: readonly Deed[]): Promise<readonly JudgedCall[]>;
   /** A call that has had its effect when Pawl is killed. */
   cut(deed: Deed): Promise<JudgedCall>;
+  /** The same session in a later process; `ended`: what it waits for. */
+  resume(ended?: JudgedCall): Promise<Session>;
+  /** What a resumed session does first. */
+  recover(ended?: JudgedCall): Promise<void>;
+  check(context: HookContext): Promise<HookReport>;
+  /** Commits, as in `check`; `formatted`: what formatters do before it. */
+  commit(context: HookContext, formatted?: () => Promise<unknown>): Promise<HookReport>;
   context(
     calls: readonly JudgedCall[],
     more?: { signal?: AbortSignal; write?: Write },
   ): HookContext;
 };
 
-/** Whatever is not said is as by default, but for auto-commit, which is on: all looks are made. */
-export type SessionOptions = {
+/** Whatever is not said is as by default, but for auto-commit, which is on. */
+export type SessionOptions = Partial<Pick<HooksOptions, 'now' | 'formatterMs'>> & {
   readonly environment?: Environment;
   readonly settings?: Partial<Settings>;
-  readonly isFormatted?: boolean;
-  readonly now?: () => number;
-  readonly beforeMs?: number;
-  readonly recordFile?: string;
+  /** False: the session keeps no checkpoints. */
+  readonly checkpoints?: boolean;
+  readonly sessionId?: string;
+};
+
+let [calls, sessions] = [0, 0];
+
+/** Writes a file as the tools for files do. */
+export const writeAsTool = async (
+  file: string,
+  text: string,
+  memory: FileMemory,
+): Promise<void> => {
+  const before = await loadFile(file);
+  const isNew = before.kind !== 'file';
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, text);
+  memory.set(file, hashBytes(text));
+  memory.wrote?.(
+    file,
+    isNew ? ABSENT : before.sha256,
+    hashBytes(text),
+    isNew ? null : before.bytes.toString(),
+  );
 };
 
 export const makeSession = (
@@ -161,56 +180,113 @@ export const makeSession = (
   {
     environment = place.environment,
     settings: own = {},
-    isFormatted = false,
-    ...clock
+    checkpoints: keeps = true,
+    sessionId = `session-${++sessions}`,
+    ...times
   }: SessionOptions = {},
+  files: FileMemory = createFileMemory(),
 ): Session => {
-  const watch = new CommitWatch({ environment, isFormatted: async () => isFormatted, ...clock });
+  const { workspace } = place;
   const settings: Settings = {
     ...defaultSettings,
     autoCommit: 'on',
     model: 'test/model',
-    workspace: place.workspace,
+    sandbox: 'off',
+    workspace,
     ...own,
   };
+  const checkpoints = keeps
+    ? createCheckpoints({
+        workspace,
+        sessionId,
+        stateFolder: path.join(place.root, 'state'),
+        environment,
+        written: (file) => files.ownWrite?.(file)?.after,
+      })
+    : null;
+  const hooks = createHooks({ environment, observer: checkpoints, ...times });
+  const traits = { effect: 'opaque', mutating: true } as const;
+  const begin = async (deed: Deed): Promise<JudgedCall> => {
+    calls += 1;
+    const call =
+      'edit' in deed
+        ? toolCall({
+            callId: `call-${calls}`,
+            tool: 'write',
+            traits: { ...traits, group: 'fileChanges' },
+            facts: { paths: [place.path(deed.edit)] },
+          })
+        : toolCall({
+            callId: `call-${calls}`,
+            tool: 'bash',
+            traits,
+            facts: { paths: [workspace] },
+          });
+    await hooks.before(call, settings);
+    await checkpoints?.before(call);
+    if ('edit' in deed) await writeAsTool(place.path(deed.edit), deed.text, files);
+    else await place.shell(deed.command);
+    return call;
+  };
+  const take = (done: readonly JudgedCall[]) => checkpoints?.take({ by: 'agent', calls: done });
+  let open: readonly JudgedCall[] = [];
   return {
-    watch,
-    async cut(deed) {
-      const call = judged(['edit' in deed ? place.path(deed.edit) : place.workspace]);
-      await watch.before(call, settings);
-      if ('edit' in deed) await place.write(deed.edit, deed.text);
-      else await place.shell(deed.command);
-      return call;
-    },
+    hooks,
     settings,
+    cut: begin,
+    async resume(ended) {
+      await checkpoints?.close();
+      const more = { environment, settings: own, sessionId, ...times };
+      const later = makeSession(place, more, files);
+      await later.recover(ended);
+      return later;
+    },
+    async recover(ended) {
+      if (ended !== undefined) await checkpoints?.after(ended);
+      await checkpoints?.take({ by: 'agent', calls: [], since: 'crash' });
+    },
     async batch(deeds) {
-      const ok: JudgedCall[] = [];
+      if (open.length > 0) await take(open); // as the next request of the model does
+      const [ok, all]: [JudgedCall[], JudgedCall[]] = [[], []];
       for (const deed of deeds) {
         if (deed.outside === true && 'command' in deed) {
+          await rest();
           await place.shell(deed.command);
+          await rest();
           continue;
         }
-        const call = judged(['edit' in deed ? place.path(deed.edit) : place.workspace]);
-        await watch.before(call, settings);
-        if ('edit' in deed) await place.write(deed.edit, deed.text);
-        else await place.shell(deed.command);
+        const call = await begin(deed);
+        await checkpoints?.after(call);
         if (deed.cancelled === true || settings.autoCommit === 'on')
-          await watch.after(call, settings);
+          await hooks.after(call, settings);
+        all.push(call);
         if (deed.unasked !== true) ok.push(call);
       }
-      return deeds.some(({ cancelled }) => cancelled === true) ? [] : ok;
+      open = all;
+      if (!deeds.some(({ cancelled }) => cancelled === true)) return ok;
+      await take(all);
+      open = [];
+      return [];
+    },
+    check: (context) => hooks.run('CheckingGitCommits', context),
+    async commit(context, formatted) {
+      const report = await hooks.run('CheckingGitCommits', context);
+      await formatted?.();
+      return hooks.run('AutoCommitting', { ...context, reports: [report] });
     },
     context: (done, { signal = new AbortController().signal, write = async () => null } = {}) => ({
-      workspace: place.workspace,
+      workspace,
       settings,
       calls: done,
       reports: [],
-      recorded: new Map(),
       interrupted: null,
       prepare: async () => undefined,
-      files: createFileMemory(),
+      files,
       signal,
       write,
     }),
   };
 };
+
+/** Until a change that follows has another time than those before: the clock of files goes in steps. */
+export const rest = (): Promise<unknown> => sleep(40);

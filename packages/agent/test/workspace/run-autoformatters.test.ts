@@ -3,14 +3,8 @@ import { chmod, stat, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { chooseRows } from '../../../../test/tier.js';
 import { hashBytes } from '../../src/tools/files.js';
-import {
-  type Deed,
-  installOwn,
-  installProgram,
-  installStandIn,
-  makeFormatting,
-} from './formatting.js';
-import { makePlace, makeRepository } from './place.js';
+import { installOwn, installProgram, installStandIn, makeFormatting } from './formatting.js';
+import { type Deed, makePlace, makeRepository } from './place.js';
 
 // RunningAutoformatters (rules.md#format-changes). Prettier and Biome as they are run where
 // what they do themselves counts; else a line of sed stands in for Prettier.

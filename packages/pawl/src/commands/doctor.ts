@@ -37,11 +37,10 @@ import { stateFolder } from '@pawl/agent/platform/environment';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
 import { createFetch } from '@pawl/agent/platform/http';
 import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
-import { askProgram, hasEnded } from '@pawl/agent/platform/start-program';
+import { askProgram } from '@pawl/agent/platform/start-program';
 import { nearestWord } from '@pawl/agent/platform/text';
 import { loadAgentsFiles } from '@pawl/agent/session/instructions';
 import { PROGRAM as SHELL } from '@pawl/agent/tools/bash';
-import { listClaims } from '@pawl/agent/workspace/commit-claim';
 import { findBlockingFile } from '@pawl/agent/workspace/git';
 import { makeSafe } from '@pawl/terminal/safe-text';
 import { writeJson, writeOut } from '@pawl/terminal/write';
@@ -335,12 +334,10 @@ const folderChecks: readonly Check[] = [
     'Start in the folder of one project',
   ),
   fault(
-    'commitInterrupted',
-    ({ workspace }) => hasDeadCommit(path.join(workspace, '.git')),
-    (_, { workspace }) =>
-      'Pawl was killed while it made a ' +
-      `commit${existsSync(path.join(workspace, '.git', 'index.lock')) ? ', and git waits for its lock, .git/index.lock' : ''}`,
-    'pawl --continue in this folder: it finishes the commit or gives it up, and removes the lock',
+    'gitLocked',
+    ({ workspace, now }) => now - changedAt(path.join(workspace, '.git', 'index.lock')) > LOCK_MS,
+    'git waits for its lock, .git/index.lock, which is older than a minute',
+    'If no git runs in this folder, it was killed or lost power: rm .git/index.lock',
   ),
   note(
     'noRepository',
@@ -856,21 +853,12 @@ const realPath = (folder: string): string | null => {
 
 const temporaryFolder = ({ environment }: DoctorWorld): string => environment.TMPDIR || tmpdir();
 
-/**
- * Whether a process of Pawl has died while it committed. It leaves its claim behind: a folder in
- * the git folder that says who makes which commit. Without a git folder this is no main worktree,
- * or no repository.
- */
-const hasDeadCommit = (gitFolder: string): boolean => {
-  const claims = attemptNow(() => listClaims(gitFolder));
-  return (
-    claims.kind === 'done' &&
-    claims.value.some((claim) => {
-      const record = claim.read();
-      return record === null || hasEnded(record.owner);
-    })
-  );
-};
+/** A lock of git that is older than its commands take. */
+const LOCK_MS = 60_000;
+
+/** When a file was changed, in ms since 1970; infinite if it is not there. */
+const changedAt = (file: string): number =>
+  statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
 
 // Probes of the configuration
 

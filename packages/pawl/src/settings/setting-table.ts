@@ -397,7 +397,7 @@ const commonSettings: readonly Setting[] = [
     flag: '--auto-commit',
     builtIn: 'false',
     tightest: false,
-    help: "commit the agent's changes, and never yours",
+    help: "commit the agent's changes, and never yours; it needs checkpoints",
   }),
   row({
     key: 'profile',

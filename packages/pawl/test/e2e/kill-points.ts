@@ -9,7 +9,6 @@ import { join } from 'node:path';
 
 const SOURCE = String.raw`
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,24 +23,6 @@ const SOURCE = String.raw`
 static int count;
 static int due;
 
-/* Ends the processes that this one has started, as the end of a container does. */
-static void end_children(void) {
-  DIR *all = opendir("/proc");
-  struct dirent *entry;
-  while (all && (entry = readdir(all))) {
-    int pid = atoi(entry->d_name), parent = 0;
-    char name[64], line[512] = "";
-    if (pid <= 0) continue;
-    snprintf(name, sizeof name, "/proc/%d/stat", pid);
-    FILE *file = fopen(name, "r");
-    if (!file) continue;
-    char *end = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
-    fclose(file);
-    if (end && sscanf(end, ") %*c %d", &parent) == 1 && parent == getpid()) kill(pid, SIGKILL);
-  }
-  if (all) closedir(all);
-}
-
 static void point(const char *what, const char *path) {
   const char *part = getenv("KILL_PATH");
   if (!path || !part || !strstr(path, part) || strcmp(program_invocation_short_name, "node")) return;
@@ -52,7 +33,6 @@ static void point(const char *what, const char *path) {
     if (file) { fprintf(file, "%s %s\n", what, strstr(path, part)); fclose(file); }
   }
   if (at && atoi(at) == n) {
-    if (getenv("KILL_CHILDREN")) end_children();
     if (getenv("KILL_AFTER")) due = 1;
     else kill(getpid(), SIGKILL);
   }
@@ -100,8 +80,6 @@ export type KillOrder = {
   readonly at: number | null;
   /** Whether the program is killed just after the change; default: just before it. */
   readonly after?: boolean;
-  /** Whether git is killed, too. */
-  readonly children: boolean;
   readonly log: string;
 };
 
@@ -110,7 +88,6 @@ export const killVariables = ({
   path,
   at,
   after = false,
-  children,
   log,
 }: KillOrder): NodeJS.ProcessEnv => ({
   LD_PRELOAD: library,
@@ -118,7 +95,6 @@ export const killVariables = ({
   KILL_LOG: log,
   ...(at === null ? {} : { KILL_AT: String(at) }),
   ...(after ? { KILL_AFTER: '1' } : {}),
-  ...(children ? { KILL_CHILDREN: '1' } : {}),
 });
 
 /** The changes that were begun, in order; the last one of a killed program was not made. */

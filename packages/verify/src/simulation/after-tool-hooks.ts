@@ -38,7 +38,6 @@ const commit = async (
   await prepare({
     kind: 'commit',
     gitFolder: '/workspace/.git',
-    claim: '',
     ref: 'main',
     before: null,
     commit: name,

@@ -10,7 +10,6 @@
  */
 
 import { readFile } from 'node:fs/promises';
-import path from 'node:path';
 import { isLockedAnywhere } from '../../journal/lock.js';
 import { lockPath } from '../../journal/state-folder.js';
 import type { Known } from './known-files.js';
@@ -20,9 +19,8 @@ import {
   isSameState,
   type Manifest,
   type RefState,
-  toName,
 } from './manifest.js';
-import { CheckpointStore, namesIn, sessionsIn, storeFolder } from './store.js';
+import { type CheckpointStore, namesIn, sessionsIn } from './store.js';
 
 /**
  * A file beside the store for the case that the process is killed: the calls whose checkpoint is
@@ -33,6 +31,8 @@ export type RunningCalls = {
   /** When the first command among them started; missing: there is none. */
   readonly commandsFromMs?: number;
   readonly known: readonly (readonly [string, Known | null])[];
+  /** The commands among them: when each started and ended; null: it has not. */
+  readonly commands?: readonly (readonly [callId: string, fromMs: number, toMs: number | null])[];
   /** HEAD, branches and index before; missing: none are known. */
   readonly git?: readonly (readonly [string, RefState])[];
   /** The session whose task this one is. */
@@ -49,7 +49,7 @@ type Claim = {
 };
 
 /** Changes of the session that asks, to one path. */
-export type AskedChange = {
+type AskedChange = {
   readonly path: string;
   readonly before: FileState;
   readonly origin?: ChangeOrigin;
@@ -59,11 +59,8 @@ export type AskedChange = {
   readonly toMs: number;
 };
 
-/** Real absolute paths. */
-export type ClaimsPlace = { readonly workspace: string; readonly stateFolder: string };
-
 /** The session that asks, and the one whose task it is. */
-export type Asking = { readonly sessionId: string; readonly parent?: string | undefined };
+type Asking = { readonly sessionId: string; readonly parent?: string | undefined };
 
 export class Claims {
   readonly #bySession = new Map<string, Map<string, Claim>>();
@@ -147,29 +144,6 @@ export const readClaims = async (
             });
   return claims;
 };
-
-/**
- * Which of these files other sessions in the workspace claim, and which session. All changed while
- * a command of the session that asks ran.
- */
-export const findClaims = async (
-  { workspace, stateFolder, ...asking }: Asking & ClaimsPlace,
-  files: readonly string[],
-  { fromMs, toMs }: NonNullable<Manifest['ran']>,
-): Promise<ReadonlyMap<string, string>> => {
-  const store = new CheckpointStore(storeFolder(stateFolder, workspace));
-  const claims = await readClaims(store, stateFolder, asking, fromMs);
-  const claimed = new Map<string, string>();
-  for (const file of files) {
-    const name = toName(path.relative(workspace, file));
-    const change = { path: name, before: NOT_KNOWN, origin: 'commands', states: [], toMs } as const;
-    const sessionId = claims.find(change);
-    if (sessionId !== null) claimed.set(file, sessionId);
-  }
-  return claimed;
-};
-
-const NOT_KNOWN: FileState = { kind: 'notKept', why: 'nobody looked' };
 
 /** The manifests of a session that were taken since then, the last first. */
 async function* manifestsSince(

@@ -20,6 +20,7 @@ import type { MovedRef } from '../../ports/checkpoints.js';
 import {
   type GitPlace,
   hasCommit,
+  isAncestor,
   type LocatedRepository,
   locateRepository,
   oneLine,
@@ -27,16 +28,17 @@ import {
   workWith,
 } from '../git.js';
 import { shortHash } from '../head-changes.js';
-import { RefFiles, takeStamp } from '../repository-snapshot.js';
+import { findUnfinished, RefFiles, takeStamp } from '../repository-snapshot.js';
 import type { RefChange, RefState } from './manifest.js';
 import { FILE_BYTES_MAX } from './restore.js';
 import type { CheckpointStore } from './store.js';
 
-/** By `HEAD`, `refs/heads/…` and `index`. */
+/** By `HEAD`, `refs/heads/…` and `index`; `refs/stash` is only looked at. */
 export type GitState = ReadonlyMap<string, RefState>;
 
 const ABSENT: RefState = { kind: 'absent' };
 const LOST = 'refs/pawl/lost';
+const STASH = 'refs/stash';
 const NOT_FOLLOWED = { follow: 'folders' } as const;
 /** Limits of git's lists. */
 const LISTING = { bytesMax: 256 * 1024 * 1024, deadlineMs: 60_000 };
@@ -78,6 +80,17 @@ const describeState = (state: RefState): string => {
   return state.kind;
 };
 
+/** Where HEAD is. Null: it is detached, or nothing is committed. */
+const findHead = (state: GitState) => {
+  const find = (name: string): string | null => {
+    const ref = state.get(name);
+    return ref?.kind === 'ref' ? ref.value : null;
+  };
+  const value = find('HEAD');
+  const branch = value?.startsWith('ref: ') ? value.slice('ref: '.length) : null;
+  return { branch, commit: branch === null ? value : find(branch) };
+};
+
 /** Where a ref goes, for people. */
 export const describeRef = ({ path: ref, after }: RefChange): MovedRef => {
   const name = showRef(ref);
@@ -116,7 +129,7 @@ export class GitStates {
     if (head === undefined) return null;
     const state = new Map<string, RefState>();
     for (const [name, value] of refs)
-      if (name.startsWith('refs/heads/')) state.set(name, { kind: 'ref', value });
+      if (name.startsWith('refs/heads/') || name === STASH) state.set(name, { kind: 'ref', value });
     const value = head.branch === null ? head.hash : `ref: refs/heads/${head.branch}`;
     if (value !== null) state.set('HEAD', { kind: 'ref', value });
     const index = await this.#readIndex(located);
@@ -151,7 +164,7 @@ export class GitStates {
         before: before.get(name) ?? ABSENT,
         after: after.get(name) ?? ABSENT,
       };
-      if (isSameRef(change.before, change.after)) continue;
+      if (isSameRef(change.before, change.after) || name === STASH) continue;
       if (name !== 'index') changes.push(change);
       // if one of them is not kept, there is nothing to go back to
       else if (change.before.kind === 'index' && change.after.kind === 'index') {
@@ -160,6 +173,17 @@ export class GitStates {
       }
     }
     return changes;
+  }
+
+  /** Whether HEAD went elsewhere than on, or the stash changed. */
+  async isMixed(before: GitState, after: GitState): Promise<boolean> {
+    if (!isSameRef(before.get(STASH) ?? ABSENT, after.get(STASH) ?? ABSENT)) return true;
+    const [from, to] = [findHead(before), findHead(after)];
+    if (from.branch !== to.branch) return true;
+    const { commit } = to;
+    if (from.commit === commit || from.commit === null) return false;
+    const { commit: old } = from;
+    return commit === null || (await this.#use((one) => isAncestor(one, old, commit))) !== true;
   }
 
   /** Both sides with the hash of what they list. */
@@ -228,8 +252,7 @@ export class GitStates {
   /** Why this ref can't go there; null: it can. */
   async #refusal(repository: Repository, name: string, target: RefState): Promise<string | null> {
     const { gitFolder } = repository;
-    if (IN_PROGRESS_FILES.some((file) => existsSync(path.join(gitFolder, file))))
-      return IN_PROGRESS;
+    if (findUnfinished(gitFolder) !== null) return IN_PROGRESS;
     if (name.startsWith('refs/heads/') && otherBranches(repository).has(name)) return ELSEWHERE;
     if (target.kind === 'index')
       return (await this.#store.get(target.sha256)) === null ? INDEX_GONE : null;
@@ -279,11 +302,8 @@ export class GitStates {
       before.kind === 'ref' && !before.value.startsWith('ref: ') ? before.value : null;
     if (leftCommit !== null) {
       const why = `${branchName(name)} before a rewind`;
-      const noted = await repository.moveRef(
-        { ref: LOST, from: 'any', to: leftCommit, why },
-        WATCHER,
-      );
-      if (!noted.moved) return refusedBy(noted.errors);
+      const noted = await repository.moveRef({ ref: LOST, from: 'any', to: leftCommit, why });
+      if (noted.code !== 0) return refusedBy(noted.errors);
     }
     if (after.kind === 'ref' && after.value.startsWith('ref: ')) {
       await repository.changeHead(after.value.slice('ref: '.length), 'pawl rewind');
@@ -292,11 +312,8 @@ export class GitStates {
     const to = after.kind === 'ref' ? after.value : null;
     // HEAD was on a branch: which commit that has does not matter
     const from = name === 'HEAD' && leftCommit === null ? 'any' : leftCommit;
-    const { moved, errors } = await repository.moveRef(
-      { ref: name, from, to, why: 'pawl rewind' },
-      WATCHER,
-    );
-    return moved ? null : refusedBy(errors);
+    const { code, errors } = await repository.moveRef({ ref: name, from, to, why: 'pawl rewind' });
+    return code === 0 ? null : refusedBy(errors);
   }
 
   /** As git does it: the new index is written as the lock file, which then takes its place. */
@@ -339,20 +356,6 @@ export class GitStates {
     }
   }
 }
-
-/** Nothing is recorded about these moves: an interrupted restore looks at the refs again. */
-const WATCHER = { started: () => undefined, locked: () => undefined };
-
-/** Files of the git folder while such an action of the user is unfinished. */
-const IN_PROGRESS_FILES = [
-  'MERGE_HEAD',
-  'CHERRY_PICK_HEAD',
-  'REVERT_HEAD',
-  'BISECT_LOG',
-  'rebase-merge',
-  'rebase-apply',
-  'sequencer',
-];
 
 const refusedBy = (errors: string): string =>
   `git could not move it: ${errors.split('\n')[0]?.replace(/^(fatal|error): /, '') ?? ''}`;

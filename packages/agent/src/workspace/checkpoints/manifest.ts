@@ -37,6 +37,8 @@ export type PathChange = {
   readonly after: FileState;
   /** Missing: an earlier version did not record it, or the user changed it. */
   readonly origin?: ChangeOrigin;
+  /** It counts as a call's, but no call is known to have run at that time. */
+  readonly unsure?: true;
 };
 
 /**
@@ -67,6 +69,12 @@ export type Manifest = {
   readonly ran?: { readonly fromMs: number; readonly toMs: number };
   /** The session whose task this one is. Missing: none. */
   readonly parent?: string;
+  /** HEAD went elsewhere than on, or the stash changed: contents may come from there. */
+  readonly mixed?: true;
+  /** Its calls are those of a killed process; true: a command ran when it was killed. */
+  readonly killed?: boolean;
+  /** Paths whose earlier changes were committed or undone before. */
+  readonly settled?: readonly string[];
 };
 
 /** A store of contents, by sha256. */

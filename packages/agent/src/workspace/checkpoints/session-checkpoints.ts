@@ -33,7 +33,6 @@ import { cut, plural } from '../../platform/text.js';
 import { callTitle, type JudgedCall, namesItsFiles } from '../../policy/judged-call.js';
 import { namedFiles } from '../../policy/shell/unrecoverable-files.js';
 import type {
-  ChangedBy,
   Checkpoints,
   DescribedCheckpoints,
   FileVersion,
@@ -71,6 +70,7 @@ import {
   summarise,
   toName,
 } from './manifest.js';
+import { type Observation, OwnChanges, type WorkspaceObserver } from './own-changes.js';
 import {
   CHANGED_SINCE,
   FILE_BYTES_MAX,
@@ -107,6 +107,8 @@ export type CheckpointsPlace = {
   readonly hasHooks?: boolean;
   /** sha256 of what a tool last wrote to a file. Absent: only tools change what they name. */
   readonly written?: (file: string) => string | undefined;
+  /** sha256 of what the model last saw of a file, by reading or writing it. */
+  readonly seen?: (file: string) => string | undefined;
 };
 
 /** Limits of what the first scan copies. */
@@ -127,12 +129,24 @@ const SYNCED_MAX = 16;
 /** After so many files other work gets a turn. */
 const SLICE = 16;
 
-/** When a command ran. One that runs still has no end. */
-type CommandTime = { readonly fromMs: number; readonly toMs: number };
+/**
+ * When a command ran, or something that it started; that has no end while it runs still.
+ * `endedAtMs`: when itself ended, if that is less. 0: nobody knows.
+ */
+type CommandTime = {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly endedAtMs?: number;
+};
+
+/** `perhaps`: it counts as a command's, but none is known to have run. */
+type Whose = ChangeOrigin | 'perhaps' | 'others';
 
 /** Who may have changed something at that time. */
-const whoseAt = (times: readonly CommandTime[], atMs: number): ChangeOrigin | 'others' => {
-  if (times.some(({ fromMs, toMs }) => atMs >= fromMs - TICK_MS && atMs <= toMs)) return 'commands';
+const whoseAt = (times: readonly CommandTime[], atMs: number): Whose => {
+  const running = times.filter(({ fromMs, toMs }) => atMs >= fromMs - TICK_MS && atMs <= toMs);
+  if (running.some(({ toMs, endedAtMs = toMs }) => atMs <= endedAtMs)) return 'commands';
+  if (running.length > 0) return 'perhaps';
   // a command may have changed it before
   return times.some(({ fromMs }) => atMs > fromMs) ? 'after' : 'others';
 };
@@ -171,7 +185,16 @@ const whyNotBack = (version: FileState | undefined, now: FileState): string | nu
   return now.kind === 'folder' ? 'a folder is there now' : null;
 };
 
-class SessionCheckpoints implements Checkpoints {
+/** What a checkpoint is to say. */
+type Taken = Pick<Manifest, 'by' | 'changes' | 'refs' | 'mixed' | 'killed'> &
+  Required<Pick<Manifest, 'ran'>>;
+
+type RefsSince = {
+  readonly refs: readonly RefChange[];
+  readonly mixed: Pick<Manifest, 'mixed'>;
+};
+
+class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   readonly #place: CheckpointsPlace;
   readonly #store: CheckpointStore;
   readonly #lister: WorkspaceLister;
@@ -212,6 +235,14 @@ class SessionCheckpoints implements Checkpoints {
   #runs: NonNullable<Manifest['ran']>[] = [];
   /** When the last checkpoint was taken. */
   #takenAtMs = 0;
+  /** What earlier checkpoints changed and nobody has committed; null: they are not read yet. */
+  #own: OwnChanges | null = null;
+  /** Checkpoints that are not in it yet. */
+  #unseen: Manifest[] = [];
+  /** What this batch settles. */
+  #settled: string[] = [];
+  /** When changes were last reported. */
+  #reportedAtMs = Date.now();
   /** What the first scan has copied. */
   #copies = { files: 0, bytes: 0 };
   /** What the file of running calls says; null: there is none. */
@@ -271,18 +302,26 @@ class SessionCheckpoints implements Checkpoints {
       }
       const isFirst = this.#ranFromMs === null;
       const isCommand = !changesNamed || this.#place.hasHooks === true;
-      const hasNothingNew = !isFirst && isCommand && named.length === 0 && this.#commands.size > 0;
       if (isFirst) this.#git = await this.#gitStates.read();
       this.#ranFromMs ??= Date.now();
+      const fromMs = Date.now();
       if (isCommand)
-        this.#commands.set(call, { fromMs: Date.now(), toMs: Number.POSITIVE_INFINITY });
+        this.#commands.set(call, {
+          fromMs,
+          toMs: Number.POSITIVE_INFINITY,
+          ...(changesNamed ? { endedAtMs: 0 } : {}), // only hooks of the user may change more
+        });
       // a killed command of the user needs no record: its changes are not taken back anyway
-      if (call === null || hasNothingNew) return;
+      if (call === null) return;
       const before = isFirst ? [] : (this.#running?.known ?? []);
       const [first] = this.#commands.values();
       await this.#writeRunning({
         ranFromMs: this.#ranFromMs,
         ...(first === undefined ? {} : { commandsFromMs: first.fromMs }),
+        commands: [
+          ...(isFirst ? [] : (this.#running?.commands ?? [])),
+          ...(changesNamed ? [] : [[call.callId, fromMs, null] as const]),
+        ],
         // the first look at a file is the oldest
         known: [...named.map((name) => [name, this.#knownBefore(name)] as const), ...before],
         ...(this.#git === null ? {} : { git: [...this.#git] }),
@@ -324,12 +363,17 @@ class SessionCheckpoints implements Checkpoints {
     if (this.#ranFromMs !== null) this.#changes.push(...changes);
   }
 
-  after(call: JudgedCall): Promise<string> {
+  after(call: JudgedCall, hasEnded = true): Promise<string> {
     const endedAtMs = Date.now();
     return this.#inTurn(async () => {
       const mayGoOn = this.#place.hasHooks === true || call.facts.background === 'yes';
-      if (this.#commands.has(call) && !mayGoOn) this.#endedAtMs.set(call, endedAtMs);
-      if (namesItsFiles(call) || !this.#hasCommits) return '';
+      const time = this.#commands.get(call);
+      if (time !== undefined && !mayGoOn) this.#endedAtMs.set(call, endedAtMs);
+      if (namesItsFiles(call)) return '';
+      if (time !== undefined && mayGoOn) this.#commands.set(call, { ...time, endedAtMs });
+      // nobody waits for the disk
+      if (hasEnded) void this.#inTurn(() => this.#noteEnd(call, endedAtMs));
+      if (!this.#hasCommits) return '';
       const names = await this.#lostNames();
       if (names.length === 0) return '';
       const [first = ''] = names;
@@ -342,6 +386,16 @@ class SessionCheckpoints implements Checkpoints {
       this.#report(`${text}.`); // on the screen, with the next checkpoint
       return `${text}, for the user to run. Tell them.`;
     });
+  }
+
+  /** For the next process: a command has ended. It may be one of the process before. */
+  async #noteEnd({ callId }: JudgedCall, endedAtMs: number): Promise<void> {
+    const running = this.#running ?? (await readRunning(this.#store, this.#place.sessionId));
+    if (running === null || running.taken !== null) return;
+    const commands = running.commands?.map(
+      ([id, fromMs, toMs]) => [id, fromMs, id === callId ? endedAtMs : toMs] as const,
+    );
+    await this.#writeRunning({ ...running, ...(commands === undefined ? {} : { commands }) });
   }
 
   /** Files with uncommitted text of the user that is gone since the last look. */
@@ -392,12 +446,13 @@ class SessionCheckpoints implements Checkpoints {
       const ranFromMs = this.#ranFromMs ?? ranToMs;
       const areAllNamed = calls.length > 0 && calls.every(namesItsFiles);
       // all changes since the last checkpoint are those of commands in the background
-      if (since !== undefined) this.#commands.set(null, { fromMs: 0, toMs: ranToMs });
-      const commands = [...this.#commands.values()].map(({ fromMs, toMs }) => ({
-        fromMs,
-        toMs: Math.min(toMs, ranToMs),
-      }));
-      const refs = await this.#refsSince(this.#git);
+      if (since !== undefined) this.#commands.set(null, { fromMs: 0, toMs: ranToMs, endedAtMs: 0 });
+      const commands = [...this.#commands].map(([call, time]) => {
+        const endedAtMs = (call && this.#endedAtMs.get(call)) ?? time.endedAtMs;
+        const toMs = Math.min(time.toMs, ranToMs);
+        return { ...time, toMs, ...(endedAtMs === undefined ? {} : { endedAtMs }) };
+      });
+      const { refs, mixed } = await this.#refsSince(this.#git);
       if (!areAllNamed && this.#listing === null) await this.#scanFirst();
       const named = areAllNamed ? withFolders(calls.flatMap((call) => this.#names(call))) : null;
       if (named === null) this.#runs.push(...commands);
@@ -405,7 +460,7 @@ class SessionCheckpoints implements Checkpoints {
       const changes = [...this.#changes, ...last];
       this.#forgetBatch();
       const ran = { fromMs: since === undefined ? ranFromMs : this.#takenAtMs, toMs: ranToMs };
-      return this.#storeTaken(by, changes, refs, ran);
+      return this.#storeTaken({ by, changes, refs, ran, ...mixed });
     });
   }
 
@@ -417,10 +472,14 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   /** How HEAD, branches and the index changed. Notes how they are. */
-  async #refsSince(before: GitState | null): Promise<readonly RefChange[]> {
-    if (before === null) return [];
-    this.#git = await this.#gitStates.read();
-    return this.#git === null ? [] : this.#gitStates.changesBetween(before, this.#git);
+  async #refsSince(before: GitState | null): Promise<RefsSince> {
+    if (before === null) return { refs: [], mixed: {} };
+    const now = await this.#gitStates.read();
+    this.#git = now;
+    if (now === null) return { refs: [], mixed: {} };
+    const isMixed = await this.#gitStates.isMixed(before, now);
+    const refs = await this.#gitStates.changesBetween(before, now);
+    return { refs, mixed: isMixed ? { mixed: true } : {} };
   }
 
   /** What calls changed. `named`: the only names to look at; null: all. */
@@ -472,15 +531,21 @@ class SessionCheckpoints implements Checkpoints {
     }
     for (const [name, known] of running.known) {
       this.#named.add(name);
+      this.#ofBatch.add(name);
       if (known === null) this.#known.delete(name);
       else this.#known.set(name, known);
     }
     const named = this.#listing === null ? running.known.map(([name]) => name) : null;
-    const { ranFromMs: fromMs } = running;
-    const changes = await this.#changesSince(named, [{ fromMs, toMs: ranToMs }]);
-    const refs = await this.#refsSince(running.git === undefined ? null : new Map(running.git));
+    const { ranFromMs: fromMs, commands = [] } = running;
+    const ended = commands.flatMap(([, fromMs, toMs]) => (toMs === null ? [] : [{ fromMs, toMs }]));
+    const ran = { fromMs, toMs: ranToMs };
+    const changes = await this.#changesSince(named, [{ ...ran, endedAtMs: 0 }, ...ended]);
+    const git = running.git === undefined ? null : new Map(running.git);
+    const { refs, mixed } = await this.#refsSince(git);
+    this.#forgetBatch();
     if (changes.length > 0 || refs.length > 0) this.#report(INTERRUPTED);
-    return this.#storeTaken('agent', changes, refs, { fromMs, toMs: ranToMs });
+    const killed = ended.length < commands.length;
+    return this.#storeTaken({ by: 'agent', changes, refs, ran, killed, ...mixed });
   }
 
   sweep(by: 'agent' | 'user'): Promise<TakenCheckpoint | null> {
@@ -494,7 +559,7 @@ class SessionCheckpoints implements Checkpoints {
       const changes = await this.#changesByCalls(present, entries, runs);
       for (const name of names) if (!entries.has(name)) await this.#note(name);
       const fromMs = Math.min(...runs.map((run) => run.fromMs));
-      return this.#storeTaken(by, changes, [], { fromMs, toMs: Date.now() });
+      return this.#storeTaken({ by, changes, ran: { fromMs, toMs: Date.now() } });
     });
   }
 
@@ -505,26 +570,24 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   /** Stores a checkpoint of these changes; null if there are none and nothing to report. */
-  async #storeTaken(
-    by: ChangedBy,
-    changes: readonly PathChange[],
-    refs: readonly RefChange[],
-    ran: NonNullable<Manifest['ran']>,
-  ): Promise<TakenCheckpoint | null> {
-    this.#takenAtMs = ran.toMs;
+  async #storeTaken(taken: Taken): Promise<TakenCheckpoint | null> {
+    const { changes, refs = [], ...about } = taken;
+    this.#takenAtMs = taken.ran.toMs;
     const leftOut = this.#unreported.splice(0);
+    const settled = this.#settled.splice(0);
     if (changes.length === 0 && refs.length === 0 && leftOut.length === 0) {
       if (this.#running !== null) await this.#writeRunning(null);
       return null;
     }
     const manifest: Manifest = {
       version: 1,
-      by,
+      ...about,
       changes,
       ...(refs.length === 0 ? {} : { refs }),
-      ran,
       ...this.#parent,
+      ...(settled.length === 0 ? {} : { settled }),
     };
+    if (this.#own !== null) this.#unseen.push(manifest);
     const checkpoint = await this.#store.addManifest(this.#place.sessionId, manifest);
     if (this.#running !== null) await this.#writeRunning({ ...this.#running, taken: checkpoint });
     await this.#save();
@@ -701,14 +764,12 @@ class SessionCheckpoints implements Checkpoints {
       const known = this.#known.get(name)?.entry;
       return stamp === '' || known === undefined || known.stamp !== stamp;
     });
-    const isInTime = ({ changedAtMs }: FileEntry): boolean =>
-      whoseAt(commands, changedAtMs) === 'commands';
-    const moved = this.#movedFolders(changed, isInTime);
-    const origins = new Map<string, ChangeOrigin | 'others'>();
+    const moved = this.#movedFolders(changed, commands);
+    const origins = new Map<string, Whose>();
     for (const name of removed) origins.set(name, this.#whoRemoved(name, commands));
     for (const [name, entry] of changed) {
-      const isMoved = foldersAround([name]).some((folder) => moved.has(folder));
-      origins.set(name, isMoved ? 'commands' : whoseAt(commands, entry.changedAtMs));
+      const movedAtMs = foldersAround([name]).flatMap((folder) => moved.get(folder) ?? [])[0];
+      origins.set(name, whoseAt(commands, movedAtMs ?? entry.changedAtMs));
     }
     const byCalls = [...origins.keys()].filter(
       (name) => origins.get(name) !== 'others' || this.#ofBatch.has(name),
@@ -737,39 +798,48 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   /** Who removed a file: its folder says when, at the latest. */
-  #whoRemoved(name: string, commands: readonly CommandTime[]): ChangeOrigin | 'others' {
+  #whoRemoved(name: string, commands: readonly CommandTime[]): Whose {
     // closed folders are reported later
     if (whyUnknown(this.#place.workspace, name) !== null) return 'commands';
     return whoseAt(commands, this.#removedAtMs(name));
   }
 
   /** The change as it is stored; null: it is somebody else's. `seen`: by its time. */
-  #attribute(change: PathChange, seen: ChangeOrigin | 'others'): PathChange | null {
+  #attribute(change: PathChange, seen: Whose): PathChange | null {
     const { path: name, before, after } = change;
-    if (!this.#ofBatch.has(name)) return seen === 'others' ? null : { ...change, origin: seen };
+    const isOfBatch = this.#ofBatch.has(name);
     const { written } = this.#place;
-    if (written === undefined || after.kind === 'folder') return { ...change, origin: 'tool' };
-    const sha256 = written(path.join(this.#place.workspace, showName(name)));
+    if (isOfBatch && (written === undefined || after.kind === 'folder'))
+      return { ...change, origin: 'tool' };
+    const file = path.join(this.#place.workspace, showName(name));
+    const isKilled = this.#running !== null && this.#ranFromMs === null;
+    // what tools of a killed process wrote is known only as what the model saw
+    const sha256 = written?.(file) ?? (isKilled ? this.#place.seen?.(file) : undefined);
     const isWritten = (state: FileState): boolean =>
       state.kind === 'file' && state.sha256 === sha256;
-    if (isWritten(after)) return { ...change, origin: 'tool' };
+    // a formatter also writes what commands changed
+    if (isWritten(after) && (isOfBatch || seen !== 'commands'))
+      return { ...change, origin: 'tool' };
     if (seen === 'commands') return { ...change, origin: seen };
+    if (seen === 'perhaps') return { ...change, origin: 'commands', unsure: true };
     // somebody else changed what the tool wrote
-    if (sha256 !== undefined && !isWritten(before))
+    if (isOfBatch && sha256 !== undefined && !isWritten(before))
       return { path: name, before, after: NOT_SEEN, origin: 'tool' };
     return seen === 'others' ? null : { ...change, origin: seen };
   }
 
-  /** Folders that calls created or moved. Files that came with them keep their old times. */
+  /** Folders that calls created or moved, and when. Files that came with them keep their times. */
   #movedFolders(
     changed: readonly (readonly [string, FileEntry])[],
-    isInTime: (entry: FileEntry) => boolean,
-  ): ReadonlySet<string> {
-    const moved = changed.filter(([name, entry]) => {
-      if (entry.kind !== 'folder' || !isInTime(entry)) return false;
-      return this.#known.get(name)?.entry.inode !== entry.inode;
-    });
-    return new Set(moved.map(([name]) => name));
+    commands: readonly CommandTime[],
+  ): ReadonlyMap<string, number> {
+    const moved = new Map<string, number>();
+    for (const [name, { kind, changedAtMs, inode }] of changed) {
+      const isByCommand = ['commands', 'perhaps'].includes(whoseAt(commands, changedAtMs));
+      if (kind === 'folder' && isByCommand && this.#known.get(name)?.entry.inode !== inode)
+        moved.set(name, changedAtMs);
+    }
+    return moved;
   }
 
   /** How to store one of so many contents: many are not synced each, which would take minutes. */
@@ -822,6 +892,81 @@ class SessionCheckpoints implements Checkpoints {
       const sha256 = await put(bytes);
       this.#known.set(name, { ...known, content: { kind: 'stored', sha256 } });
     }
+  }
+
+  // ---- Between calls ----
+
+  lookBefore(call: JudgedCall): Promise<void> {
+    return this.#inTurn(async () => {
+      // where looks are quick, `before` looks anyway
+      if (this.#ranFromMs === null || this.#listing === null || namesItsFiles(call)) return;
+      if (this.#looks.areQuick(this.#listing)) return;
+      this.#endCommands();
+      await this.#gather(null);
+    });
+  }
+
+  observe(): Promise<Observation> {
+    return this.#inTurn(async () => {
+      await this.#load();
+      const seen = this.#own ?? (await this.#readOwn());
+      const batch = await this.#batchSoFar();
+      const unseen = this.#unseen.splice(0);
+      const claims = await this.#claimsOn([...unseen, ...(batch === null ? [] : [batch])]);
+      const claimed = ({ path: name, before, origin }: PathChange): string | null =>
+        origin === 'commands' ? claims(name, before, origin) : null;
+      for (const manifest of unseen) seen.add(manifest, claimed);
+      this.#own = seen;
+      const changes = new OwnChanges(this.#place.workspace, seen);
+      if (batch !== null) changes.add(batch, claimed);
+      const { workspace } = this.#place;
+      return {
+        changes,
+        recent: changes.since(this.#reportedAtMs),
+        readNow: (file) => readState(workspace, toName(path.relative(workspace, file))),
+        content: (sha256) => this.#store.get(sha256),
+      };
+    });
+  }
+
+  /** The checkpoints of the session so far are all unseen. */
+  async #readOwn(): Promise<OwnChanges> {
+    const manifests: Manifest[] = [];
+    for (const sha256 of await this.#store.listed(this.#place.sessionId)) {
+      const manifest = await this.#store.manifest(sha256);
+      if (manifest !== null) manifests.push(manifest);
+    }
+    this.#unseen = manifests;
+    return new OwnChanges(this.#place.workspace);
+  }
+
+  /** What the calls of the batch have changed until now, as a checkpoint; null: there are none. */
+  async #batchSoFar(): Promise<Manifest | null> {
+    if (this.#ranFromMs === null) return null;
+    this.#endCommands();
+    await this.#gather(this.#commands.size === 0 ? [...this.#ofBatch] : null);
+    const now = this.#git === null ? null : await this.#gitStates.read();
+    const isMixed = now !== null && (await this.#gitStates.isMixed(this.#git ?? now, now));
+    return {
+      version: 1,
+      by: 'agent',
+      changes: this.#changes,
+      ran: { fromMs: this.#ranFromMs, toMs: Date.now() },
+      ...(isMixed ? { mixed: true } : {}),
+      settled: this.#settled,
+    };
+  }
+
+  reported(): void {
+    this.#reportedAtMs = Date.now();
+  }
+
+  settle(files: readonly string[]): Promise<void> {
+    return this.#inTurn(async () => {
+      const names = files.map((file) => toName(path.relative(this.#place.workspace, file)));
+      this.#own?.settle(names);
+      this.#settled.push(...names);
+    });
   }
 
   unkept(paths: readonly string[]): Promise<readonly string[]> {
@@ -1020,7 +1165,7 @@ class SessionCheckpoints implements Checkpoints {
       const refs = await this.#gitStates.perform(plan.refs ?? [], planId);
       const changes = done.map((change): PathChange => ({ ...change, origin: 'tool' }));
       const ran = { fromMs, toMs: Date.now() };
-      const taken = await this.#storeTaken('rewind', changes, refs.done, ran);
+      const taken = await this.#storeTaken({ by: 'rewind', changes, refs: refs.done, ran });
       return {
         checkpoint: taken?.checkpoint ?? null,
         changes: await summarise(this.#store, done),
@@ -1107,5 +1252,5 @@ class SessionCheckpoints implements Checkpoints {
   }
 }
 
-export const createCheckpoints = (place: CheckpointsPlace): Checkpoints =>
+export const createCheckpoints = (place: CheckpointsPlace): Checkpoints & WorkspaceObserver =>
   new SessionCheckpoints(place);

@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
@@ -73,18 +74,15 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
     ({ folder, world }) => ({ ...world, workspace: path.join(folder, 'home') }),
     /one project/,
   ],
-  commitInterrupted: [
+  gitLocked: [
     (place) => {
       realGit(place);
-      const git = path.join(place.world.workspace, '.git');
-      const claim = path.join(git, 'pawl-commit-00000000-0000-4000-8000-000000000000');
-      mkdirSync(claim);
-      writeFileSync(path.join(git, 'index.lock'), '');
-      const owner = { pid: 1, started: '', bootId: 'an earlier start', pids: '' };
-      writeFileSync(path.join(claim, 'intent.json'), JSON.stringify({ intent: {}, owner }));
+      const lock = path.join(place.world.workspace, '.git/index.lock');
+      writeFileSync(lock, '');
+      utimesSync(lock, 1_000_000_000, 1_000_000_000);
       return place.world;
     },
-    /pawl --continue/,
+    /rm \.git\/index\.lock/,
   ],
   noRepository: [
     (place) => {
