@@ -106,6 +106,11 @@ type AskProgramOptions = {
   readonly title?: string;
 };
 
+type AskProgramSyncOptions = AskProgramOptions & {
+  /** Most bytes of output. Default: 1 MB. */
+  readonly bytesMax?: number;
+};
+
 type ProgramAnswer = {
   /** Exit code; 1 if a signal ended it. */
   readonly code: number;
@@ -160,12 +165,14 @@ export const askProgram = (
 export const askProgramSync = (
   program: ProgramPath,
   words: readonly string[],
-  { environment, searchPath, folder }: AskProgramOptions,
+  { environment, searchPath, folder, timeoutMs = 0, bytesMax }: AskProgramSyncOptions,
 ): ProgramAnswer | null => {
   const ran = spawnSync(program, words, {
     encoding: 'utf8',
     env: withPath(environment, searchPath),
     shell: false,
+    timeout: timeoutMs,
+    ...(bytesMax === undefined ? {} : { maxBuffer: bytesMax }),
     ...(folder === undefined ? {} : { cwd: folder }),
   });
   if (ran.error !== undefined) return null;

@@ -34,10 +34,11 @@ import {
 } from '../../platform/files.js';
 import { findProtection } from '../../policy/paths.js';
 import {
-  areHarmlessHooks,
-  isHarmlessConfig,
-  isHarmlessRepository,
-  isHarmlessWorktree,
+  type CleanedConfig,
+  cleanConfig,
+  isHarmlessInWorktree,
+  isInWorktreeFolder,
+  leadsInside,
 } from './git-folders.js';
 import {
   BackgroundWalk,
@@ -86,7 +87,7 @@ export type ProtectedFilesOptions = {
   tellUser(text: string): void;
 };
 
-/** How many changed paths a line names. */
+/** How many names a line has. */
 const NAMED_MAX = 3;
 
 /** In bytes. A longer file that commands may write is not copied for restoring. */
@@ -173,16 +174,17 @@ const withContents = (one: Known): Known => {
  *
  * - **known**: it was there before, and is compared with what is remembered of it, also if it was
  *   read-only for all of them: then a change is somebody else's, which is said, and stays;
- * - **new**: it is set aside, unless it may stay (`#mayStay`), or no command can have made it;
+ * - **new**: it is set aside, unless it may stay (`#rest`), or no command can have made it;
  * - **changed**: a command could write to it, so what was remembered is restored, or what is new in
  *   it is set aside;
  * - **gone**: a link or a small file is restored;
  * - **moved** along with its folder: it may stay if no command could write to it;
  * - one that **came with a repository**: it may stay as long as the repository does.
  *
- * A repository that a command makes may stay if nothing in it runs a program. What it tracks may
- * stay with it if the command created its folder too, as `git clone` does, and only as long as the
- * repository is there.
+ * A repository that a command makes stays, but is cleaned: of its configuration only harmless keys
+ * stay, hooks and all else by which git runs programs are set aside. A repository that is just
+ * being made stays whole by that. What it tracks may stay with it if the command created its folder
+ * too, as `git clone` does, and only as long as the repository is there.
  *
  * What the quick scan leaves out is walked through beside other work after each command, at the
  * latest before the session ends. By the times of files, which nobody can set back, it is known
@@ -211,12 +213,8 @@ export class ProtectedFiles {
   readonly #allowed = new Set<string>();
   /** Folders with a repository that a command of this session created. */
   readonly #created = new Set<string>();
-  /** Protected paths that came with a repository, and its folder. */
-  readonly #came = new Map<string, string>();
   /** Folders that were there before the running commands; null if that is unknown. */
   #foldersBefore: Pick<ReadonlySet<string>, 'has'> | null = null;
-  /** What a sweep saw last of harmful paths that may still be in the making. */
-  readonly #unfinished = new Map<string, string>();
   /** Lines for the model that nobody has read yet. */
   #notes: string[] = [];
   /** Number of paths that were set aside. */
@@ -283,10 +281,10 @@ export class ProtectedFiles {
     return this.#takeNotes();
   }
 
-  /** While commands run, sets new protected paths aside, except unfinished repositories. */
+  /** While commands run, sets new protected paths aside, except what they may be cloning. */
   sweep(repository: string | null): void {
     this.#releaseInterrupted(repository);
-    const { frontier } = this.#judge(repository, false);
+    const { frontier } = this.#judge(repository, this.#isIdle);
     this.#walk.walkDuring(frontier, this.#isIdle);
   }
 
@@ -325,9 +323,11 @@ export class ProtectedFiles {
    * it.
    */
   createdRepositories(): readonly string[] {
-    const isOwn = (top: string): boolean =>
-      isHarmlessRepository(path.join(top, '.git'), this.#workspace, this.#repositories());
-    return [...this.#created].filter((top) => top !== this.#workspace && isOwn(top));
+    return [...this.#created].filter(
+      (top) =>
+        top !== this.#workspace &&
+        this.#scan.codeOf(path.join(top, '.git')).every((one) => this.#isHarmless(one)),
+    );
   }
 
   /** The user allowed writing to this path: its next content is accepted. */
@@ -370,19 +370,28 @@ export class ProtectedFiles {
       known.set(one.path, before !== undefined && isSame(before, one) ? before : remember(one));
     }
     this.#known = known;
-    for (const [place, top] of this.#came) {
-      if (!known.has(place) || !known.has(path.join(top, '.git'))) this.#came.delete(place);
-    }
+    for (const top of this.#created)
+      if (!known.has(path.join(top, '.git'))) this.#created.delete(top);
     return scan;
   }
 
   /**
    * Scans, and judges all differences from what is known. `isEnd`: a command has ended. Before that
-   * it may still be making a repository, which is not judged unfinished.
+   * it may still be cloning, and git tracks files only after it has written them.
    */
   #judge(repository: string | null, isEnd: boolean): Scan {
     const scan = this.#scan.look(repository);
-    const { protectedPaths } = scan;
+    this.#judgeGone(scan);
+    const count = this.#count;
+    this.#judgeEach(scan, isOfGit, isEnd);
+    // A file is left alone that only a configuration names which is gone by now.
+    const present = count === this.#count ? scan : this.#scan.look(repository);
+    this.#judgeEach(present, (one) => !isOfGit(one), isEnd);
+    for (const top of this.#created) this.#judgeOrphans(top);
+    return present;
+  }
+
+  #judgeGone({ protectedPaths }: Scan): void {
     this.#gone = [...this.#known.values()].filter((one) => !protectedPaths.has(one.path));
     for (const one of this.#gone) {
       this.#known.delete(one.path);
@@ -392,16 +401,15 @@ export class ProtectedFiles {
       );
       if (!wasMoved && this.#isReadOnly(one.path)) this.#noteForeign('was removed', one, null);
     }
-    const all = [...protectedPaths.values()].toSorted(
-      (one, other) => judgingRank(one) - judgingRank(other),
-    );
-    for (const one of all) {
+  }
+
+  #judgeEach(scan: Scan, isJudged: (one: ProtectedPath) => boolean, isEnd: boolean): void {
+    for (const one of scan.protectedPaths.values()) {
+      if (!isJudged(one)) continue;
       const before = this.#known.get(one.path);
       if (before === undefined) this.#judgeNew(one, isEnd, null);
       else if (!isSame(before, one)) this.#judgeChanged(before, one, isEnd);
     }
-    this.#judgeOrphans();
-    return scan;
   }
 
   /** A path is not what was remembered of it: accepts, restores or sets aside. */
@@ -416,14 +424,13 @@ export class ProtectedFiles {
     );
     if (!isExposed) this.#acceptForeign('was changed', now, before);
     else if (isFolder(now) && before.ino === now.ino && before.contentPrint !== null)
-      this.#judgeInside(before, now, isEnd);
+      this.#judgeInside(before, now);
     else this.#judgeNew(now, isEnd, before);
   }
 
   /** A folder that was there before: only what is new in it is set aside. */
-  #judgeInside(before: Known, now: ProtectedPath, isEnd: boolean): void {
-    if (!this.#mayStay(now, isEnd)) {
-      if (!isEnd && this.#isBeingMade(now)) return;
+  #judgeInside(before: Known, now: ProtectedPath): void {
+    if (this.#rest(now) !== 'all') {
       const known = new Set(before.contentPrint?.split('\n'));
       for (const line of readInside(now.path).fingerprint.split('\n')) {
         const [place = ''] = line.split('\0');
@@ -455,58 +462,62 @@ export class ProtectedFiles {
   }
 
   /**
-   * Accepts a new path, or sets it aside. `before`: what was remembered of another file there.
+   * Accepts a new path, or sets aside what may not stay of it. `before`: what was remembered of
+   * another file there.
    */
   #judgeNew(one: ProtectedPath, isEnd: boolean, before: Known | null): void {
-    if (this.#mayStay(one, isEnd)) {
-      if (one.kind === 'repository' && before === null && isEnd)
-        this.#created.add(path.dirname(one.path));
-      if (!isEnd && this.#isBeingMade(one)) return;
-      // worktrees of others come and go
-      const isForeign =
-        !isInWorktreeFolder(one.path) &&
-        !isHarmless(one, this.#workspace) &&
-        this.#cameFromElsewhere(one) &&
-        !this.#wasMoved(one);
-      if (isForeign) this.#acceptForeign(before === null ? 'appeared' : 'was changed', one, before);
-      else this.#known.set(one.path, withContents(remember(one)));
-      return;
+    const clone = isByName(one) ? this.#newRepositoryAround(one.path) : null;
+    if (clone !== null && !isEnd) return;
+    const rest = this.#rest(one, clone);
+    if (rest === 'all') {
+      this.#accept(one, before);
+    } else {
+      this.#putAway(one.path, one.namedBy, rest?.removed);
+      const isBack = before !== null && this.#restore(before);
+      if (!isBack && rest !== null) createFile(one.path, Buffer.from(rest.text, 'utf8'));
     }
-    if (!isEnd && this.#isBeingMade(one) && !this.#isFinished(one)) return;
-    this.#putAway(one.path, one.namedBy);
-    if (before !== null) this.#restore(before);
   }
 
-  /** Whether a clone may be under way: git writes its configuration step by step. */
-  #isBeingMade(one: ProtectedPath): boolean {
-    if (one.kind === 'repository') return true;
-    if (one.namedBy !== null) return false;
-    if (!one.inGit) return this.#newRepositoryAround(one.path) !== null;
-    if (isInWorktreeFolder(one.path)) return true;
-    return !this.#repositories().some((folder) => isWithin(one.path, folder));
+  /** Accepts a new path, whose content may stay. */
+  #accept(one: ProtectedPath, before: Known | null): void {
+    const wasMoved = this.#wasMoved(one);
+    const isOfOthers = this.#cameFromElsewhere(one) && !wasMoved;
+    if (one.kind === 'repository' && before === null && !wasMoved)
+      this.#created.add(path.dirname(one.path));
+    // worktrees of others come and go
+    if (isOfOthers && !isInWorktreeFolder(one.path) && !this.#isHarmless(one))
+      this.#acceptForeign(before === null ? 'appeared' : 'was changed', one, before);
+    else this.#known.set(one.path, withContents(remember(one)));
   }
 
-  /** Whether the last sweep has seen the same: nobody is making it any more. */
-  #isFinished(one: ProtectedPath): boolean {
-    const print = codePrint(one);
-    const isFinished = this.#unfinished.get(one.path) === print;
-    this.#unfinished.set(one.path, print);
-    return isFinished;
-  }
-
-  /** Whether a new or changed path is accepted, see the cases of the class. */
-  #mayStay(one: ProtectedPath, isEnd: boolean): boolean {
-    const place = one.path;
+  /**
+   * What of a new or changed path may stay, see the cases of the class. Null: nothing. `clone`: the
+   * folder of a new repository around it.
+   */
+  #rest(one: ProtectedPath, clone: string | null = null): 'all' | CleanedConfig | null {
+    const { path: place } = one;
     if (this.#allowed.has(place) || this.#wasMoved(one) || this.#cameFromElsewhere(one))
-      return true;
-    if (one.kind === 'repository')
-      return isHarmlessRepository(place, this.#workspace, this.#repositories());
-    if (one.inGit) return isHarmless(one, this.#workspace);
-    const top = this.#newRepositoryAround(place);
-    const came = isEnd && top !== null && one.namedBy === null && one.kind !== 'link';
-    if (!came || !filesIn(one).every((file) => this.#scan.isTracked(top, file))) return false;
-    this.#came.set(place, top); // it goes when the repository goes
-    return true;
+      return 'all';
+    if (one.kind === 'link') return null;
+    if (one.kind === 'repository') return leadsInside(place, this.#workspace) ? 'all' : null;
+    if (one.inGit) return this.#isHarmless(one) ? 'all' : this.#cleanConfig(one);
+    const came = clone !== null && filesIn(one).every((file) => this.#scan.isTracked(clone, file));
+    return came ? 'all' : null;
+  }
+
+  /** Whether git runs no program by a path in a git folder. */
+  #isHarmless(one: ProtectedPath): boolean {
+    if (one.kind === 'link') return false;
+    if (isFolder(one)) return readInside(one.path).fingerprint === '';
+    return isInWorktreeFolder(one.path)
+      ? isHarmlessInWorktree(one.path, this.#workspace)
+      : this.#cleanConfig(one)?.isSame === true;
+  }
+
+  /** What may stay of a configuration of git; null: nothing, or it is none. */
+  #cleanConfig({ path: place }: ProtectedPath): CleanedConfig | null {
+    const isConfig = path.basename(place) === 'config' && !isInWorktreeFolder(place);
+    return isConfig ? cleanConfig(place, this.#workspace) : null;
   }
 
   /** Whether no running command can write to a path, nor exchange a folder above it. */
@@ -536,9 +547,8 @@ export class ProtectedFiles {
       .filter((place) => !this.#allowed.has(place))
       .map((one) => this.#shown(one));
     if (names.length === 0) return;
-    const more = names.length > NAMED_MAX ? ` and ${names.length - NAMED_MAX} more` : '';
     this.#note(
-      `${names.slice(0, NAMED_MAX).join(', ')}${more} ${what} while a command ran in the sandbox, ` +
+      `${firstOf(names)} ${what} while a command ran in the sandbox, ` +
         'in which it was read-only: by another program or by a fault of the sandbox; it was left ' +
         'as it is',
       'Look at it if that was not you.',
@@ -576,14 +586,13 @@ export class ProtectedFiles {
   }
 
   /** What came with a repository goes with it. */
-  #judgeOrphans(): void {
-    for (const [place, top] of this.#came) {
-      if (entryStatus(path.join(top, '.git')) !== null) continue;
-      this.#came.delete(place);
-      const known = this.#known.get(place);
-      this.#known.delete(place);
-      if (known !== undefined && entryStatus(place) !== null)
-        this.#putAway(known.path, known.namedBy);
+  #judgeOrphans(top: string): void {
+    if (entryStatus(path.join(top, '.git')) !== null) return;
+    this.#created.delete(top);
+    for (const known of this.#known.values()) {
+      if (!isWithin(known.path, top) || !isByName(known)) continue;
+      this.#known.delete(known.path);
+      this.#putAway(known.path, null);
     }
   }
 
@@ -672,8 +681,7 @@ export class ProtectedFiles {
     for (const { path: place, isGitFolder: isBare } of walk.places) {
       const one = isBare ? null : protectedPathAt(place);
       if (one !== null) judge(one);
-      const isRepository = isBare || (one !== null && one.kind === 'repository' && isFolder(one));
-      for (const code of isRepository ? listGitCode(place) : []) judge(code);
+      for (const code of isBare ? listGitCode(place) : this.#scan.codeOf(place)) judge(code);
       // From now on the quick scan looks there, too.
       if (entryStatus(place) !== null) this.#scan.follow(place, isBare);
     }
@@ -724,26 +732,32 @@ export class ProtectedFiles {
     });
   }
 
-  /** `namedBy`: see ProtectedPath. */
-  #putAway(place: string, namedBy: string | null): void {
+  /**
+   * `namedBy`: see ProtectedPath. `removed`: the keys of a configuration that may not stay; empty if
+   * only its form was changed, which is not told.
+   */
+  #putAway(place: string, namedBy: string | null, removed?: readonly string[]): void {
     this.#count += 1;
     const moved = setAside(place, path.join(this.#folder, String(this.#count)));
-    if (moved === null) return;
+    if (moved === null || removed?.length === 0) return;
     const byName = (): string =>
       findProtection(path.relative(this.#workspace, place))?.why ?? 'git obeys it';
     const byItself = this.#userPlaces.some((one) => isWithin(place, one)) ? OF_USER : byName();
     const why = namedBy === null ? byItself : `git's configuration names it: ${namedBy}`;
+    const taken =
+      removed === undefined
+        ? 'what appeared there while a command ran was moved away'
+        : `of what a command wrote there, ${firstOf([...new Set(removed)])} was taken out`;
     this.#note(
-      `${this.#shown(place)} is protected (${why}); what appeared there while a command ran was ` +
-        'moved away',
+      `${this.#shown(place)} is protected (${why}); ${taken}`,
       `If you made it, move it back when no command runs: mv ${shellWords([moved, place])}`,
       ADVICE,
     );
   }
 
-  /** Restores a symlink, or a small file that was not read-only for a command. */
-  #restore({ kind, path: place, content, links, target }: Known): void {
-    if (this.#allowed.has(place)) return; // its removal was allowed
+  /** Restores a symlink, or a small file that was not read-only for a command. Returns whether. */
+  #restore({ kind, path: place, content, links, target }: Known): boolean {
+    if (this.#allowed.has(place)) return false; // its removal was allowed
     // If its folder is gone as well, or something else stands there, that is judged by itself.
     const isOwn = [...this.#created].some((top) => isWithin(place, top));
     let restored: string | null = null;
@@ -757,6 +771,7 @@ export class ProtectedFiles {
         'It was changed or removed while a command ran.',
         ADVICE,
       );
+    return restored !== null;
   }
 
   /** A line for the model, and one for the user at once, since nobody else may read it. */
@@ -770,14 +785,18 @@ export class ProtectedFiles {
   }
 }
 
-/** The git folder that a path like `hooks` or `info/attributes` belongs to. */
-const findGitFolder = (place: string): string => {
-  const parent = path.dirname(place);
-  return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
+/** The first of some names, and how many more there are. */
+const firstOf = (names: readonly string[]): string => {
+  const more = names.length > NAMED_MAX ? ` and ${names.length - NAMED_MAX} more` : '';
+  return `${names.slice(0, NAMED_MAX).join(', ')}${more}`;
 };
 
-const isInWorktreeFolder = (place: string): boolean =>
-  path.basename(path.dirname(findGitFolder(place))) === 'worktrees';
+/** Whether it is a repository, or what git obeys of one. */
+const isOfGit = ({ kind, inGit }: ProtectedPath): boolean => inGit || kind === 'repository';
+
+/** Whether a path is protected by its own name, and no part of git. */
+const isByName = ({ kind, inGit, namedBy }: ProtectedPath): boolean =>
+  !inGit && namedBy === null && (kind === 'file' || kind === 'folder');
 
 /** Paths with other lines in one print of a folder than in the other; folders only if alone. */
 const changedPlaces = (before: string, now: string): readonly string[] => {
@@ -788,25 +807,6 @@ const changedPlaces = (before: string, now: string): readonly string[] => {
   const leaves = places.filter((place) => entryStatus(place)?.isDirectory() !== true);
   return leaves.length > 0 ? leaves : places;
 };
-
-/** Whether a new path in a git folder is harmless. */
-const isHarmless = ({ path: place, inGit, kind }: ProtectedPath, workspace: string): boolean => {
-  if (!inGit || kind === 'link') return false;
-  const folder = findGitFolder(place);
-  const name = path.basename(place);
-  if (isInWorktreeFolder(place)) return isHarmlessWorktree(folder, workspace);
-  if (name === 'config') return isHarmlessConfig(place, workspace);
-  return name === 'hooks' && areHarmlessHooks(place);
-};
-
-/** Repositories come first: it depends on them what else may stay. */
-const judgingRank = ({ kind }: ProtectedPath): number => (kind === 'repository' ? 0 : 1);
-
-/** Differs when something that git obeys in it was changed. */
-const codePrint = (one: ProtectedPath): string =>
-  (one.kind === 'repository' && isFolder(one) ? listGitCode(one.path) : [one])
-    .map(({ path: place, ino, changedMs }) => `${place}:${ino}:${changedMs}`)
-    .join('\n');
 
 /** The files of a protected path: itself, or all that lie in it. */
 const filesIn = (one: ProtectedPath): readonly string[] =>

@@ -22,6 +22,7 @@ import type { Dirent, Stats } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { entriesIn, entryStatus, isWithin, namesIn } from '../../platform/files.js';
+import { findProgram } from '../../platform/find-program.js';
 import { findProtection, isObeyedOnEntry, listWords, mayBeProtected } from '../../policy/paths.js';
 import {
   type ConfigPlace,
@@ -146,7 +147,7 @@ export class ProtectedScan {
   readonly #userPlaces: ReadonlySet<string>;
   /** Finds the places that git's configuration names. */
   readonly #configured;
-  readonly #indexes = createIndexReader();
+  readonly #indexes;
   #known = new Map<string, FolderContents>();
   /** Places outside the scanned folders that are looked at too; true: a git folder. */
   readonly #followed = new Map<string, boolean>();
@@ -154,6 +155,7 @@ export class ProtectedScan {
   /** `userPlaces`: the user's places in the workspace, which are protected as a whole. */
   constructor(workspace: string, userPlaces: readonly string[], environment: ProcessEnvironment) {
     this.#workspace = workspace;
+    this.#indexes = createIndexReader(() => findProgram('git', { environment, workspace }));
     this.#userPlaces = new Set(userPlaces);
     this.#configured = createConfiguredPlaces(workspace, environment);
   }
@@ -234,13 +236,15 @@ export class ProtectedScan {
   #note(protectedPaths: Map<string, ProtectedPath>, one: ProtectedPath | null): boolean {
     if (one === null) return false;
     protectedPaths.set(one.path, one);
-    if (one.kind !== 'repository') return true;
-    const folders = gitFoldersAt(one.path);
-    if (folders === null) return true;
-    for (const folder of new Set([folders.folder, folders.common])) {
-      if (isWithin(folder, this.#workspace)) this.#noteAll(protectedPaths, listGitCode(folder));
-    }
+    if (one.kind === 'repository') this.#noteAll(protectedPaths, this.codeOf(one.path));
     return true;
+  }
+
+  /** What git obeys of the repository behind a `.git`, as far as it lies in the workspace. */
+  codeOf(place: string): readonly ProtectedPath[] {
+    const folders = path.basename(place) === '.git' ? gitFoldersAt(place) : null;
+    const both = folders === null ? [] : [...new Set([folders.folder, folders.common])];
+    return both.filter((folder) => isWithin(folder, this.#workspace)).flatMap(listGitCode);
   }
 
   /** Places of `.git` in folders that git's index takes for repositories, such as submodules. */
