@@ -694,17 +694,14 @@ const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOF
 
 export const isFolder = (place: string): boolean => entryStatus(place)?.isDirectory() === true;
 
-/** Null if there is no such folder, or it is closed to us. */
-export const readNames = (folder: string): readonly string[] | null => {
+/** Empty if there is no such folder, or it is closed to us. */
+export const namesIn = (folder: string): readonly string[] => {
   try {
     return readdirSync(folder);
   } catch {
-    return null; // what we can't list, commands can't list either
+    return []; // what we can't list, commands can't list either
   }
 };
-
-/** Empty if there is no such folder, or it is closed to us. */
-export const namesIn = (folder: string): readonly string[] => readNames(folder) ?? [];
 
 /** Empty if there is no such folder, or it is closed to us. */
 export const entriesIn = (folder: string): readonly Dirent[] => {

@@ -13,9 +13,9 @@ import { guardRecordIn, ProtectedFiles } from '../../src/command/sandbox/protect
 type First = readonly [what: string, act: (files: ProtectedFiles) => void];
 
 const FIRST: readonly First[] = [
-  ['looks while it waits', (files) => files.sweep(null)],
+  ['looks while it waits', (files) => files.sweep()],
   ['starts a command', (files) => void files.scanBefore(null)],
-  ['ends', (files) => files.close(null)],
+  ['ends', (files) => files.close()],
 ];
 
 for (const [what, act] of FIRST)

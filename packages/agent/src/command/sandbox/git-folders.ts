@@ -269,7 +269,7 @@ const plainValue = (text: string): string => {
  * All entries of a configuration. Lines that git would refuse are skipped: then it obeys nothing of
  * the file.
  */
-export const configEntries = (text: string): readonly Entry[] => {
+const configEntries = (text: string): readonly Entry[] => {
   const entries: Entry[] = [];
   let [section, head] = ['', ''];
   for (const line of text
@@ -553,7 +553,7 @@ export const leadsInside = (place: string, workspace: string): boolean => {
 // Git starts itself in the folder of each nested repository (gitlink) at `status`, `diff`, `add`
 // and `commit`, and obeys the configuration there.
 
-export type IndexContents = {
+type IndexContents = {
   /** Paths of gitlinks, relative to the top of the worktree. */
   readonly gitlinks: readonly string[];
   /** Whether a path, relative to the top of the worktree, is tracked. */
@@ -574,7 +574,7 @@ const HARDENED = [
   ...['protocol.allow=never', 'safe.directory=*'],
 ].flatMap((setting) => ['-c', setting]);
 
-export type IndexReader = { read(gitFolder: string): IndexContents };
+type IndexReader = { read(gitFolder: string): IndexContents };
 
 /** Lists an index again only after it has changed. `findGit`: null where there is no git. */
 export const createIndexReader = (findGit: () => ProgramPath | null): IndexReader => {

@@ -9,7 +9,6 @@
  * paths, workspace-mounts.ts makes them read-only.
  */
 
-import { hash } from 'node:crypto';
 import {
   closeSync,
   constants,
@@ -90,81 +89,47 @@ export type ProtectedFilesOptions = {
 /** How many names a line has. */
 const NAMED_MAX = 3;
 
-/** In bytes. A longer file that commands may write is not copied for restoring. */
-const SMALL_MAX = 64 * 1024;
+/** In bytes. The content of a longer file is not remembered. */
+const CONTENT_MAX = 1024 * 1024;
 
-/** In bytes. A longer file with several names is not copied for restoring. */
-const COPY_MAX = 1024 * 1024;
+/** The target of a link, the bytes of a file, a print of what lies in a folder. */
+type Content = string | Buffer;
 
 /** What is remembered of a path that was there before the running commands. */
 type Known = ProtectedPath & {
-  /** The target of a symlink. */
-  readonly target: string | null;
-  /** Of a file that commands may write, perhaps by another of its names (hard links). */
-  readonly content: Buffer | null;
-  /**
-   * A print of the content: a text that differs after each change. Null: none was taken, as of a
-   * link, or of what is closed to us.
-   */
-  readonly contentPrint: string | null;
+  /** Null: unknown, as of what is long, closed to us or hidden from commands, and of `.git`. */
+  readonly content: Content | null;
 };
 
-/** Null if it is longer, or closed to us, so to commands as well. */
-const readFile = (place: string, bytesMax: number): Buffer | null => {
-  const loaded = readRegularSync(place, bytesMax, { follow: 'none' });
-  return loaded.kind === 'file' ? loaded.bytes : null;
-};
-
-const readContent = ({ kind, links, path: place }: ProtectedPath): Buffer | null =>
-  kind === 'file' && links > 1 ? readFile(place, COPY_MAX) : null;
-
-const readTarget = (protectedPath: ProtectedPath): string | null => {
-  if (protectedPath.kind !== 'link') return null;
+const readTarget = (link: string): string | null => {
   try {
-    return readlinkSync(protectedPath.path);
+    return readlinkSync(link);
   } catch {
     return null; // gone meanwhile
   }
 };
 
-/** The target of a link, and the content of a file that a command could reach by another name. */
-const remember = (protectedPath: ProtectedPath): Known => ({
-  ...protectedPath,
-  target: readTarget(protectedPath),
-  content: readContent(protectedPath),
-  contentPrint: null,
-});
-
 /** Whether it is a folder, as a `.git` may be too. */
 const isFolder = ({ kind, path: place }: ProtectedPath): boolean =>
   kind === 'folder' || (kind === 'repository' && entryStatus(place)?.isDirectory() === true);
 
+const readContent = (one: ProtectedPath): Content | null => {
+  if (one.kind === 'link') return readTarget(one.path);
+  if (isFolder(one)) return one.kind === 'folder' ? readInside(one.path).fingerprint : null;
+  const loaded = readRegularSync(one.path, CONTENT_MAX, { follow: 'none' });
+  return loaded.kind === 'file' ? loaded.bytes : null;
+};
+
+const isSameContent = (one: Content, other: Content | null): boolean =>
+  Buffer.isBuffer(one) ? Buffer.isBuffer(other) && one.equals(other) : one === other;
+
 /** Whether a path is unchanged. A folder without a print of its contents counts as unchanged. */
-const isSame = (
-  one: ProtectedPath & { readonly contentPrint?: string | null },
-  other: ProtectedPath,
-): boolean =>
+const isSame = (one: Known, other: ProtectedPath): boolean =>
   one.ino === other.ino &&
   one.dev === other.dev &&
   (isFolder(other)
-    ? (one.contentPrint ?? null) === null || one.contentPrint === readInside(other.path).fingerprint
+    ? one.content === null || one.content === readContent(other)
     : one.changedMs === other.changedMs && one.size === other.size);
-
-const takePrint = (one: ProtectedPath): string | null => {
-  if (isFolder(one)) return one.kind === 'folder' ? readInside(one.path).fingerprint : null;
-  const bytes = one.kind === 'link' ? null : readFile(one.path, COPY_MAX);
-  return bytes === null ? null : hash('sha256', bytes);
-};
-
-/** Remembers also what a folder or file holds. */
-const withPrint = (one: Known): Known =>
-  one.contentPrint === null ? { ...one, contentPrint: takePrint(one) } : one;
-
-/** Remembers a small file as a whole too, if a command may write to it. */
-const withContents = (one: Known): Known => {
-  if (one.kind !== 'file' || one.content !== null || one.links > 1) return withPrint(one);
-  return { ...withPrint(one), content: readFile(one.path, SMALL_MAX) };
-};
 
 /**
  * The guard of a workspace. It is asked before and after each command.
@@ -215,6 +180,8 @@ export class ProtectedFiles {
   readonly #created = new Set<string>();
   /** Folders that were there before the running commands; null if that is unknown. */
   #foldersBefore: Pick<ReadonlySet<string>, 'has'> | null = null;
+  /** The git folder of the workspace if it lies elsewhere. */
+  #repository: string | null = null;
   /** Lines for the model that nobody has read yet. */
   #notes: string[] = [];
   /** Number of paths that were set aside. */
@@ -248,13 +215,10 @@ export class ProtectedFiles {
    * the workspace if it lies elsewhere.
    */
   scanBefore(repository: string | null): Scan {
-    this.#releaseInterrupted(repository);
-    let scan: Scan;
-    if (this.#isIdle) scan = this.#acceptAll(repository);
-    else {
-      this.#judge(repository, true);
-      scan = this.#scan.look(repository);
-    }
+    this.#repository = repository;
+    this.#releaseInterrupted();
+    if (!this.#isIdle) this.#judge(true);
+    const scan = this.#isIdle ? this.acceptAll() : this.#scan.look(this.#repository);
     this.#foldersBefore = scan.folders;
     // The frontier: folders that the quick scan does not enter.
     if (this.#isIdle) this.#walk.walkFirst(scan.frontier);
@@ -265,16 +229,12 @@ export class ProtectedFiles {
   begin(running: Writer): void {
     this.#running.add(running);
     this.#walk.begin();
-    for (const one of this.#known.values()) {
-      if (one.kind === 'link' || this.#hidden.includes(one.path)) continue;
-      this.#known.set(one.path, running.bound.has(one.path) ? withPrint(one) : withContents(one));
-    }
     this.#writeRecord();
   }
 
   /** A command has ended. Returns lines about everything set aside since the last call. */
-  end(running: Writer, repository: string | null): readonly string[] {
-    const { frontier } = this.#judge(repository, true);
+  end(running: Writer): readonly string[] {
+    const { frontier } = this.#judge(true);
     this.#running.delete(running);
     this.#writeRecord();
     this.#walk.walkAfter(frontier, this.#isIdle);
@@ -282,9 +242,9 @@ export class ProtectedFiles {
   }
 
   /** While commands run, sets new protected paths aside, except what they may be cloning. */
-  sweep(repository: string | null): void {
-    this.#releaseInterrupted(repository);
-    const { frontier } = this.#judge(repository, this.#isIdle);
+  sweep(): void {
+    this.#releaseInterrupted();
+    const { frontier } = this.#judge(this.#isIdle);
     this.#walk.walkDuring(frontier, this.#isIdle);
   }
 
@@ -293,7 +253,8 @@ export class ProtectedFiles {
    * everything set aside since the last call.
    */
   judgeInterrupted(repository: string | null): readonly string[] {
-    this.#releaseInterrupted(repository);
+    this.#repository = repository;
+    this.#releaseInterrupted();
     return this.#takeNotes();
   }
 
@@ -303,11 +264,11 @@ export class ProtectedFiles {
   }
 
   /** Judges all pending changes. */
-  close(repository: string | null): void {
-    this.#releaseInterrupted(repository);
+  close(): void {
+    this.#releaseInterrupted();
     if (this.#walk.isPending) {
-      if (!this.#isIdle) this.#judge(repository, true);
-      this.#walk.walkAtOnce(() => this.#scan.look(repository).frontier, this.#isIdle);
+      if (!this.#isIdle) this.#judge(true);
+      this.#walk.walkAtOnce(() => this.#scan.look(this.#repository).frontier, this.#isIdle);
     }
     if (this.#notes.length > 0) this.#record.leaveNotes(this.#workspace, this.#takeNotes());
     // What an interrupted command still makes is judged by the next session.
@@ -336,38 +297,13 @@ export class ProtectedFiles {
   }
 
   /** Accepts everything as it is: what the user's own commands made. */
-  acceptAll(repository: string | null): void {
-    this.#acceptAll(repository);
-  }
-
-  /**
-   * Accepts new paths while fenced commands run: they come from an unfenced command that the user
-   * allowed.
-   */
-  acceptNewPaths(repository: string | null): void {
-    for (const one of this.#scan.look(repository).protectedPaths.values()) {
-      if (!this.#known.has(one.path)) this.#known.set(one.path, remember(one));
-    }
-  }
-
-  /** No command runs. */
-  get #isIdle(): boolean {
-    return this.#running.size === 0;
-  }
-
-  #takeNotes(): readonly string[] {
-    const notes = this.#notes;
-    this.#notes = [];
-    return notes;
-  }
-
-  /** Remembers all paths as they are. */
-  #acceptAll(repository: string | null): Scan {
-    const scan = this.#scan.look(repository);
+  acceptAll(): Scan {
+    const scan = this.#scan.look(this.#repository);
     const known = new Map<string, Known>();
     for (const one of scan.protectedPaths.values()) {
       const before = this.#known.get(one.path);
-      known.set(one.path, before !== undefined && isSame(before, one) ? before : remember(one));
+      const isKnown = before !== undefined && isSame(before, one);
+      known.set(one.path, isKnown ? before : this.#remember(one));
     }
     this.#known = known;
     for (const top of this.#created)
@@ -376,16 +312,41 @@ export class ProtectedFiles {
   }
 
   /**
+   * Accepts new paths while fenced commands run: they come from an unfenced command that the user
+   * allowed.
+   */
+  acceptNewPaths(): void {
+    for (const one of this.#scan.look(this.#repository).protectedPaths.values()) {
+      if (!this.#known.has(one.path)) this.#known.set(one.path, this.#remember(one));
+    }
+  }
+
+  /** No command runs. */
+  get #isIdle(): boolean {
+    return this.#running.size === 0;
+  }
+
+  #remember(one: ProtectedPath): Known {
+    return { ...one, content: this.#hidden.includes(one.path) ? null : readContent(one) };
+  }
+
+  #takeNotes(): readonly string[] {
+    const notes = this.#notes;
+    this.#notes = [];
+    return notes;
+  }
+
+  /**
    * Scans, and judges all differences from what is known. `isEnd`: a command has ended. Before that
    * it may still be cloning, and git tracks files only after it has written them.
    */
-  #judge(repository: string | null, isEnd: boolean): Scan {
-    const scan = this.#scan.look(repository);
+  #judge(isEnd: boolean): Scan {
+    const scan = this.#scan.look(this.#repository);
     this.#judgeGone(scan);
     const count = this.#count;
     this.#judgeEach(scan, isOfGit, isEnd);
     // A file is left alone that only a configuration names which is gone by now.
-    const present = count === this.#count ? scan : this.#scan.look(repository);
+    const present = count === this.#count ? scan : this.#scan.look(this.#repository);
     this.#judgeEach(present, (one) => !isOfGit(one), isEnd);
     for (const top of this.#created) this.#judgeOrphans(top);
     return present;
@@ -399,7 +360,8 @@ export class ProtectedFiles {
       const wasMoved = [...protectedPaths.values()].some(
         ({ dev, ino }) => dev === one.dev && ino === one.ino,
       );
-      if (!wasMoved && this.#isReadOnly(one.path)) this.#noteForeign('was removed', one, null);
+      const isFirm = !this.#isIdle && this.#isBound(one.path) && this.#isPinned(one.path);
+      if (!wasMoved && isFirm) this.#noteForeign('was removed', one, null);
     }
   }
 
@@ -414,24 +376,24 @@ export class ProtectedFiles {
 
   /** A path is not what was remembered of it: accepts, restores or sets aside. */
   #judgeChanged(before: Known, now: ProtectedPath, isEnd: boolean): void {
-    if (before.content !== null && before.ino === now.ino && before.links > 1) {
-      this.#judgeContent(before, now);
+    const { content } = before;
+    const isSameFile = before.kind === 'file' && before.ino === now.ino;
+    if (isSameFile && before.links > 1 && Buffer.isBuffer(content)) {
+      this.#judgeContent(content, now);
       return;
     }
-    // A command could write to it, or could exchange a folder above it.
-    const isExposed = [...this.#running].some(
-      ({ bound }) => !bound.has(now.path) || (before.ino !== now.ino && !this.#isPinned(now.path)),
-    );
-    if (!isExposed) this.#acceptForeign('was changed', now, before);
-    else if (isFolder(now) && before.ino === now.ino && before.contentPrint !== null)
-      this.#judgeInside(before, now);
+    // No command could write to it, nor exchange a folder above it.
+    const isFirm = this.#isBound(now.path) && (before.ino === now.ino || this.#isPinned(now.path));
+    if (isFirm || this.#isIdle) this.#acceptForeign('was changed', now, before);
+    else if (isFolder(now) && before.ino === now.ino && typeof content === 'string')
+      this.#judgeInside(content, now);
     else this.#judgeNew(now, isEnd, before);
   }
 
   /** A folder that was there before: only what is new in it is set aside. */
-  #judgeInside(before: Known, now: ProtectedPath): void {
+  #judgeInside(before: string, now: ProtectedPath): void {
     if (this.#rest(now) !== 'all') {
-      const known = new Set(before.contentPrint?.split('\n'));
+      const known = new Set(before.split('\n'));
       for (const line of readInside(now.path).fingerprint.split('\n')) {
         const [place = ''] = line.split('\0');
         const status = entryStatus(place);
@@ -439,15 +401,13 @@ export class ProtectedFiles {
         this.#putAway(place, null);
       }
     }
-    this.#known.set(now.path, withContents(remember(now)));
+    this.#known.set(now.path, this.#remember(now));
   }
 
   /** Restores a file that was changed through another of its hard links. */
-  #judgeContent(before: Known, now: ProtectedPath): void {
-    const content = before.content;
-    // It is read even if its other name is gone: as if it had two.
-    if (content === null || readContent({ ...now, links: 2 })?.equals(content) === true) {
-      this.#known.set(now.path, { ...now, target: null, content, contentPrint: null });
+  #judgeContent(content: Buffer, now: ProtectedPath): void {
+    if (isSameContent(content, readContent(now))) {
+      this.#known.set(now.path, { ...now, content });
       return;
     }
     // If it no longer exists or is a symlink by now, the next scan sees that.
@@ -458,7 +418,7 @@ export class ProtectedFiles {
       );
     this.#known.delete(now.path);
     const again = protectedPathAt(now.path, now);
-    if (again !== null) this.#known.set(now.path, remember(again));
+    if (again !== null) this.#known.set(now.path, this.#remember(again));
   }
 
   /**
@@ -487,7 +447,7 @@ export class ProtectedFiles {
     // worktrees of others come and go
     if (isOfOthers && !isInWorktreeFolder(one.path) && !this.#isHarmless(one))
       this.#acceptForeign(before === null ? 'appeared' : 'was changed', one, before);
-    else this.#known.set(one.path, withContents(remember(one)));
+    else this.#known.set(one.path, this.#remember(one));
   }
 
   /**
@@ -520,15 +480,14 @@ export class ProtectedFiles {
     return isConfig ? cleanConfig(place, this.#workspace) : null;
   }
 
-  /** Whether no running command can write to a path, nor exchange a folder above it. */
-  #isReadOnly(place: string): boolean {
-    const isBound = [...this.#running].every(({ bound }) => bound.has(place));
-    return isBound && !this.#isIdle && this.#isPinned(place);
+  /** Whether no running command can write to a path where it is. */
+  #isBound(place: string): boolean {
+    return [...this.#running].every(({ bound }) => bound.has(place));
   }
 
   /** Accepts what no running command can have changed. */
   #acceptForeign(what: string, now: ProtectedPath, before: Known | null): void {
-    const known = withContents(remember(now));
+    const known = this.#remember(now);
     this.#known.set(now.path, known);
     this.#noteForeign(what, before ?? known, before === null ? null : known);
   }
@@ -538,11 +497,12 @@ export class ProtectedFiles {
    * nothing to compare. Silent if the content is the same, or unknown from before.
    */
   #noteForeign(what: string, before: Known, now: Known | null): void {
-    if (before.contentPrint === null || before.contentPrint === now?.contentPrint) return;
-    const isInFolder = before.kind === 'folder' && now?.kind === 'folder';
-    const places = isInFolder
-      ? changedPlaces(before.contentPrint, now.contentPrint ?? '')
-      : [before.path];
+    const [old, present] = [before.content, now?.content ?? null];
+    if (old === null || isSameContent(old, present)) return;
+    const places =
+      before.kind === 'folder' && typeof old === 'string' && typeof present === 'string'
+        ? changedPlaces(old, present)
+        : [before.path];
     const names = places
       .filter((place) => !this.#allowed.has(place))
       .map((one) => this.#shown(one));
@@ -599,43 +559,21 @@ export class ProtectedFiles {
   /** Whether a path was moved along with its folder, and no command could write to it. */
   #wasMoved(one: ProtectedPath): boolean {
     if (one.kind === 'link') return false;
-    if (one.kind === 'repository') return this.#oldRepository(one) !== null;
-    if (one.inGit) return this.#wasMovedInRepository(one);
-    return [...this.#known.values(), ...this.#gone].some(
-      (known) => known.links === one.links && this.#isUntouched(known, one),
+    const isUntouched = (known: Known, now: ProtectedPath): boolean =>
+      known.dev === now.dev && known.ino === now.ino && this.#isBound(known.path);
+    if (!isOfGit(one))
+      return [...this.#known.values(), ...this.#gone].some(
+        (known) => known.links === one.links && isUntouched(known, one),
+      );
+    // A part of a repository: along with it. Otherwise it would be obeyed only at its new place.
+    const [, folder = '', inner = ''] =
+      one.kind === 'repository' ? ['', one.path] : (/^(.*\/\.git)(\/.*)$/.exec(one.path) ?? []);
+    const now = protectedPathAt(folder);
+    const old = this.#gone.find(
+      (known) => known.kind === 'repository' && now !== null && isUntouched(known, now),
     );
-  }
-
-  /**
-   * Whether this is a known path, maybe under another name, that was read-only for all running
-   * commands.
-   */
-  #isUntouched(known: Known, one: ProtectedPath): boolean {
-    const isBound = [...this.#running].every(({ bound }) => bound.has(known.path));
-    return isBound && known.dev === one.dev && known.ino === one.ino;
-  }
-
-  /** The repository that was moved here. What git obeys of it is judged by itself. */
-  #oldRepository(one: ProtectedPath): Known | null {
-    const isOld = (known: Known): boolean =>
-      known.kind === 'repository' && this.#isUntouched(known, one);
-    return this.#gone.find(isOld) ?? null;
-  }
-
-  #wasMovedInRepository(one: ProtectedPath): boolean {
-    for (
-      let folder = path.dirname(one.path);
-      folder !== this.#workspace;
-      folder = path.dirname(folder)
-    ) {
-      if (path.dirname(folder) === folder) return false;
-      if (path.basename(folder) !== '.git') continue;
-      const repository = protectedPathAt(folder);
-      const old = repository === null ? null : this.#oldRepository(repository);
-      const before = old === null ? null : path.join(old.path, path.relative(folder, one.path));
-      return this.#gone.some((known) => known.path === before && this.#isUntouched(known, one));
-    }
-    return false;
+    const before = old === undefined ? null : old.path + inner;
+    return this.#gone.some((known) => known.path === before && isUntouched(known, one));
   }
 
   /**
@@ -661,10 +599,10 @@ export class ProtectedFiles {
   }
 
   /** A place that is known is judged by the quick scan, which follows it. */
-  #judgeWalk({ walk, sinceMs, isEnd }: WalkEnd): void {
-    if (walk.isCut)
+  #judgeWalk({ folders, isCut, places, sinceMs, isEnd }: WalkEnd): void {
+    if (isCut)
       this.#notes.push(
-        `the workspace has more than ${walk.folders} folders: not all were looked through`,
+        `the workspace has more than ${folders} folders: not all were looked through`,
       );
     /**
      * A protected name is protected everywhere, so it does not matter whether a folder above was
@@ -675,10 +613,10 @@ export class ProtectedFiles {
       const isOld =
         one.changedMs < sinceMs &&
         (one.kind !== 'folder' || readInside(one.path).newestMs < sinceMs);
-      if (isOld) this.#known.set(one.path, withContents(remember(one)));
+      if (isOld) this.#known.set(one.path, this.#remember(one));
       else this.#judgeNew(one, isEnd, null);
     };
-    for (const { path: place, isGitFolder: isBare } of walk.places) {
+    for (const { path: place, isGitFolder: isBare } of places) {
       const one = isBare ? null : protectedPathAt(place);
       if (one !== null) judge(one);
       for (const code of isBare ? listGitCode(place) : this.#scan.codeOf(place)) judge(code);
@@ -693,15 +631,15 @@ export class ProtectedFiles {
     this.#running.add(command);
     this.#interrupted = [...this.#interrupted, { command, guard }];
     this.#walk.cover(guard.sinceMs); // the next walk judges what has changed since then
-    for (const one of guard.known)
-      this.#known.set(one.path, { ...one, content: null, contentPrint: null });
+    for (const { target, ...one } of guard.known)
+      this.#known.set(one.path, { ...one, content: target });
   }
 
   /** Judges the changes of interrupted commands once they have ended. */
-  #releaseInterrupted(repository: string | null): void {
+  #releaseInterrupted(): void {
     const ended = this.#interrupted.filter(({ guard }) => !guard.isAlive());
     if (ended.length === 0) return;
-    this.#judge(repository, true);
+    this.#judge(true);
     for (const { command } of ended) this.#running.delete(command);
     this.#interrupted = this.#interrupted.filter((one) => !ended.includes(one));
     this.#writeRecord();
@@ -713,9 +651,10 @@ export class ProtectedFiles {
       return;
     }
     const running = [...this.#running];
-    const known = [...this.#known.values()].map(
-      ({ content: _content, contentPrint: _contentPrint, ...one }): RecordedPath => one,
-    );
+    const known = [...this.#known.values()].map(({ content, ...one }): RecordedPath => {
+      const target = one.kind === 'link' && typeof content === 'string' ? content : null;
+      return { ...one, target };
+    });
     // One list for all commands: only what none of them can write to.
     const bound = [...(running[0]?.bound ?? [])].filter((place) =>
       running.every((command) => command.bound.has(place)),
@@ -733,8 +672,8 @@ export class ProtectedFiles {
   }
 
   /**
-   * `namedBy`: see ProtectedPath. `removed`: the keys of a configuration that may not stay; empty if
-   * only its form was changed, which is not told.
+   * `namedBy`: see ProtectedPath. `removed`: the keys of a configuration that may not stay; empty
+   * if only its form was changed, which is not told.
    */
   #putAway(place: string, namedBy: string | null, removed?: readonly string[]): void {
     this.#count += 1;
@@ -756,15 +695,16 @@ export class ProtectedFiles {
   }
 
   /** Restores a symlink, or a small file that was not read-only for a command. Returns whether. */
-  #restore({ kind, path: place, content, links, target }: Known): boolean {
+  #restore({ kind, path: place, content, links }: Known): boolean {
     if (this.#allowed.has(place)) return false; // its removal was allowed
     // If its folder is gone as well, or something else stands there, that is judged by itself.
     const isOwn = [...this.#created].some((top) => isWithin(place, top));
+    const isExposed = !this.#isBound(place);
     let restored: string | null = null;
-    if (kind === 'file' && content !== null && links < 2 && !isOwn)
+    if (kind === 'file' && Buffer.isBuffer(content) && links < 2 && isExposed && !isOwn)
       restored = createFile(place, content) ? 'its old content' : null;
-    else if (kind === 'link' && target !== null)
-      restored = createLink(place, target) ? 'the symlink' : null;
+    else if (kind === 'link' && typeof content === 'string')
+      restored = createLink(place, content) ? 'the symlink' : null;
     if (restored !== null)
       this.#note(
         `${this.#shown(place)} is protected, so ${restored} was restored`,
@@ -915,23 +855,14 @@ const readJson = (file: string): unknown => {
   }
 };
 
-const isRecorded = (value: unknown): value is RecordedGuard =>
-  typeof value === 'object' &&
-  value !== null &&
-  'workspace' in value &&
-  'known' in value &&
-  Array.isArray(value.known) &&
-  'bound' in value &&
-  Array.isArray(value.bound) &&
-  'sinceMs' in value &&
-  typeof value.sinceMs === 'number';
-
 /**
  * Null if there is none, or if it was cut when Pawl was killed. Then the commands had not started.
  */
 export const readGuardRecord = (sessionFolder: string): RecordedGuard | null => {
   const value = readJson(protectedRecord(sessionFolder));
-  return isRecorded(value) ? value : null;
+  const isWhole = typeof value === 'object' && value !== null && 'sinceMs' in value;
+  // Only we write to it, and this is what we write.
+  return isWhole ? (value as RecordedGuard) : null;
 };
 
 /** Takes the notes of a session for this workspace; they are gone afterwards. */

@@ -16,7 +16,7 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { entryStatus, isFolder, isWithin, namesIn, realPath } from '../../platform/files.js';
 import type { HistoryPurpose, RepositoryAccess } from '../../policy/repository-access.js';
-import { findRepository } from './git-folders.js';
+import { findRepository, isInWorktreeFolder } from './git-folders.js';
 import type { GitHistory } from './git-history.js';
 import {
   type HomeView,
@@ -131,24 +131,14 @@ const gitFoldersIn = (
     .filter((one) => one.kind === 'repository' && isFolder(one.path))
     .map((one) => one.path);
   const known = [...(elsewhere === null ? [] : [elsewhere]), ...inside];
+  // Bare ones, and those of submodules.
   const configured = all
     .filter((one) => one.inGit && path.basename(one.path) === 'config' && one.kind === 'file')
+    .filter((one) => !isInWorktreeFolder(one.path))
     .map((one) => path.dirname(one.path));
-  const bare = configured.filter((folder) => !known.some((one) => isWithin(folder, one)));
-  // The git folders of submodules.
-  const modules = configured.filter((folder) =>
-    known.some((one) => isWithin(folder, path.join(one, 'modules'))),
-  );
-  const others = bare.filter(
+  return [...new Set([...known, ...configured])].filter(
     (folder) => folder !== workspace && !createdRepositories.some((top) => isWithin(folder, top)),
   );
-  return [
-    ...new Set([
-      ...known.filter((folder) => !createdRepositories.some((top) => isWithin(folder, top))),
-      ...others,
-      ...modules,
-    ]),
-  ];
 };
 
 /**
@@ -293,7 +283,6 @@ export class WorkspaceGuard {
   readonly #userPlaces: readonly string[];
   readonly #files: ProtectedFiles;
   readonly #history: GitHistory;
-  #repository = NO_REPOSITORY;
   /** Sockets that existed while no command ran: no command created them. */
   #ownSockets: readonly string[] = [];
   /** Number of running commands that may write. */
@@ -323,7 +312,6 @@ export class WorkspaceGuard {
   ): WorkspaceMounts {
     const workspace = this.#workspace;
     const repository = viewRepository(workspace, view.secrets);
-    this.#repository = repository;
     const scan = sockets === NO_SOCKETS ? null : this.#files.scanBefore(repository.elsewhere);
     // with the folders above: one that is not there yet comes with its file
     for (const file of scan === null ? [] : allowed)
@@ -378,33 +366,27 @@ export class WorkspaceGuard {
         this.#running -= 1;
         const lines = this.#history.end(changeable, purpose);
         if (access === 'approved') this.#history.accept();
-        return [...this.#files.end(writer, this.#repository.elsewhere), ...lines];
+        return [...this.#files.end(writer), ...lines];
       },
     };
-  }
-
-  /** While commands run, sets new protected paths aside. */
-  sweep(): void {
-    this.#files.sweep(this.#repository.elsewhere);
   }
 
   /** Accepts all changes: an unfenced command that the user allowed has ended. */
   accept(): void {
     this.#history.accept();
-    if (this.#running === 0) this.#files.acceptAll(this.#repository.elsewhere);
-    else this.#files.acceptNewPaths(this.#repository.elsewhere);
+    if (this.#running === 0) this.#files.acceptAll();
+    else this.#files.acceptNewPaths();
   }
 
   /** As in ProtectedFiles: lines about what commands of a killed session changed. */
   judgeInterrupted(): readonly string[] {
     // No secrets: nothing is mounted, only the place of the git folder is asked for.
-    this.#repository = viewRepository(this.#workspace, []);
-    return this.#files.judgeInterrupted(this.#repository.elsewhere);
+    return this.#files.judgeInterrupted(viewRepository(this.#workspace, []).elsewhere);
   }
 
   /** The session ends, after all commands. */
   close(): void {
-    this.#files.close(this.#repository.elsewhere);
+    this.#files.close();
     this.#history.close();
   }
 }
