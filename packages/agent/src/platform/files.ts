@@ -774,6 +774,22 @@ export const setAside = (place: string, folder: string): string | null =>
     return target;
   });
 
+/**
+ * Like `setAside` for a file, which is copied there: other content takes its place at once, so that
+ * nothing is lost by a crash in between.
+ */
+export const replaceFile = (place: string, content: Buffer, folder: string): string | null =>
+  inFolder(path.dirname(place), (below) => {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const file = `${below}/${path.basename(place)}`;
+    const target = path.join(folder, path.basename(place));
+    copyEntry(file, target);
+    const fresh = `${file}.${randomBytes(6).toString('hex')}`;
+    writeFileSync(fresh, content, { flag: 'wx' });
+    renameSync(fresh, file);
+    return target;
+  });
+
 /** Renames, or copies to another file system. `from`: an entry of a folder that is held open. */
 const move = (from: string, to: string): void => {
   try {

@@ -49,7 +49,7 @@ for (const [form, words, settings] of [
     for (const name of files) writeFileSync(path.join(folder, name), name);
     git(folder, 'add', ...files.slice(0, 4), 'a', 'z');
     git(folder, 'add', '-N', 'new'); // an entry with extended flags
-    const index = createIndexReader(findGit).read(path.join(folder, '.git'));
+    const index = createIndexReader(findGit)(path.join(folder, '.git'));
     assert.deepEqual(index.gitlinks, ['a/b', 'a/b2', 'a/long/link', 'z']);
     const tracked = git(folder, 'ls-files', '-z')
       .split('\0')
@@ -93,7 +93,7 @@ test('a configuration that git itself wrote may stay as it is', (t) => {
   git(folder, 'remote', 'add', 'o', 'https://example.org/x');
   const file = path.join(folder, '.git/config');
   assert.deepEqual(cleanConfig(file, folder)?.removed, []);
-  assert.equal(cleanConfig(file, folder)?.isSame, true, cleanConfig(file, folder)?.text);
+  assert.equal(cleanConfig(file, folder)?.isSame, true, String(cleanConfig(file, folder)?.text));
 });
 
 test('an empty .git above the workspace is no repository, and a real one further up is', (t) => {

@@ -392,39 +392,38 @@ const userConfigs = (environment: ProcessEnvironment): readonly string[] => {
   return [...(global ? [global] : personal), environment.GIT_CONFIG_SYSTEM || '/etc/gitconfig'];
 };
 
-export type ConfiguredPlaces = {
-  /**
-   * `configs`: those of the repositories; `tops`: folders in which the user's configuration counts.
-   */
-  read(configs: readonly ConfigPlace[], tops: readonly string[]): readonly NamedPlace[];
-};
+/**
+ * Reads what configurations name: `configs`, those of repositories, and the user's in each folder
+ * of `tops`.
+ */
+export type ReadPlaces = (
+  configs: readonly ConfigPlace[],
+  tops: readonly string[],
+) => readonly NamedPlace[];
 
 /** Reads configurations again only after one of them has changed. */
 export const createConfiguredPlaces = (
   workspace: string,
   environment: ProcessEnvironment,
-): ConfiguredPlaces => {
+): ReadPlaces => {
   let [cachedKey, statuses] = ['', new Map<string, string>()];
   let places: readonly NamedPlace[] = [];
-  return {
-    read(configs, tops) {
-      const key = JSON.stringify([configs, tops]);
-      const isSame =
-        key === cachedKey && [...statuses].every(([file, status]) => keyOfStatus(file) === status);
-      if (isSame) return places;
-      const reading: Reading = {
-        workspace,
-        home: environment.HOME ?? homedir(),
-        named: new Map(),
-        statuses: new Map(),
-        visited: new Set<string>(),
-      };
-      const user = userConfigs(environment).filter(path.isAbsolute);
-      const all = [...configs, ...tops.flatMap((top) => user.map((file) => ({ file, top })))];
-      for (const config of all) readConfig(reading, config);
-      [cachedKey, statuses, places] = [key, reading.statuses, [...reading.named.values()]];
-      return places;
-    },
+  return (configs, tops) => {
+    const key = JSON.stringify([configs, tops]);
+    const isSame = [...statuses].every(([file, status]) => keyOfStatus(file) === status);
+    if (key === cachedKey && isSame) return places;
+    const reading: Reading = {
+      workspace,
+      home: environment.HOME ?? homedir(),
+      named: new Map(),
+      statuses: new Map(),
+      visited: new Set(),
+    };
+    const user = userConfigs(environment).filter(path.isAbsolute);
+    const all = [...configs, ...tops.flatMap((top) => user.map((file) => ({ file, top })))];
+    for (const config of all) readConfig(reading, config);
+    [cachedKey, statuses, places] = [key, reading.statuses, [...reading.named.values()]];
+    return places;
   };
 };
 
@@ -433,16 +432,16 @@ export const createNamedPlaces = (
   workspace: string,
   environment: ProcessEnvironment,
 ): (() => readonly NamedPlace[]) => {
-  const places = createConfiguredPlaces(workspace, environment);
+  const readPlaces = createConfiguredPlaces(workspace, environment);
   return () => {
     const located = findRepository(workspace);
-    if (located.kind !== 'found') return places.read([], [workspace]);
+    if (located.kind !== 'found') return readPlaces([], [workspace]);
     const { top, folder } = located.repository;
     const configs = ['config', 'config.worktree'].map((name) => ({
       file: path.join(folder, name),
       top,
     }));
-    return places.read(configs, [top]);
+    return readPlaces(configs, [top]);
   };
 };
 
@@ -493,7 +492,7 @@ const CONFIG_MAX = 1024 * 1024;
 
 /** What may stay of a configuration. */
 export type CleanedConfig = {
-  readonly text: string;
+  readonly text: Buffer;
   /** The text is what the file holds: so git reads the same entries in it as we do. */
   readonly isSame: boolean;
   /** The keys of the other entries. */
@@ -514,7 +513,7 @@ export const cleanConfig = (file: string, workspace: string): CleanedConfig | nu
       section = head;
     } else removed.push(key);
   }
-  return { text, isSame: text === before, removed };
+  return { text: Buffer.from(text), isSame: text === before, removed };
 };
 
 /** Whether a worktree outside the workspace, where no command can write, names this folder. */
@@ -574,10 +573,8 @@ const HARDENED = [
   ...['protocol.allow=never', 'safe.directory=*'],
 ].flatMap((setting) => ['-c', setting]);
 
-type IndexReader = { read(gitFolder: string): IndexContents };
-
 /** Lists an index again only after it has changed. `findGit`: null where there is no git. */
-export const createIndexReader = (findGit: () => ProgramPath | null): IndexReader => {
+export const createIndexReader = (findGit: () => ProgramPath | null) => {
   const cache = new Map<string, { readonly key: string; readonly contents: IndexContents }>();
   const list = (gitFolder: string, ...words: readonly string[]): string => {
     const git = findGit();
@@ -595,27 +592,25 @@ export const createIndexReader = (findGit: () => ProgramPath | null): IndexReade
     });
     return answer?.code === 0 ? answer.output : '';
   };
-  return {
-    read(gitFolder) {
-      const file = path.join(gitFolder, 'index');
-      const status = entryStatus(file);
-      if (status === null || !status.isFile() || status.size > INDEX_MAX) return EMPTY;
-      const key = keyOfStatus(file);
-      const cached = cache.get(file);
-      if (cached?.key === key) return cached.contents;
-      const mayHoldLinks = readBytes(file)?.includes(GITLINK_MODE) ?? false;
-      const listed = mayHoldLinks ? list(gitFolder, '-s') : '';
-      const gitlinks = [...listed.matchAll(/(?<=^|\0)160000 [^\t]*\t([^\0]+)/g)];
-      let tracked: ReadonlySet<string> | null = null;
-      const contents = {
-        gitlinks: gitlinks.slice(0, GITLINKS_MAX).map(([, name = '']) => name),
-        isTracked(place: string): boolean {
-          tracked ??= new Set(list(gitFolder).split('\0'));
-          return tracked.has(place);
-        },
-      };
-      cache.set(file, { key, contents });
-      return contents;
-    },
+  return (gitFolder: string): IndexContents => {
+    const file = path.join(gitFolder, 'index');
+    const status = entryStatus(file);
+    if (status === null || !status.isFile() || status.size > INDEX_MAX) return EMPTY;
+    const key = keyOfStatus(file);
+    const cached = cache.get(file);
+    if (cached?.key === key) return cached.contents;
+    const mayHoldLinks = readBytes(file)?.includes(GITLINK_MODE) ?? false;
+    const listed = mayHoldLinks ? list(gitFolder, '-s') : '';
+    const gitlinks = [...listed.matchAll(/(?<=^|\0)160000 [^\t]*\t([^\0]+)/g)];
+    let tracked: ReadonlySet<string> | null = null;
+    const contents = {
+      gitlinks: gitlinks.slice(0, GITLINKS_MAX).map(([, name = '']) => name),
+      isTracked(place: string): boolean {
+        tracked ??= new Set(list(gitFolder).split('\0'));
+        return tracked.has(place);
+      },
+    };
+    cache.set(file, { key, contents });
+    return contents;
   };
 };

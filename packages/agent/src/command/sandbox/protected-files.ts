@@ -28,6 +28,7 @@ import {
   entryStatus,
   isWithin,
   readRegularSync,
+  replaceFile,
   setAside,
   writeBack,
 } from '../../platform/files.js';
@@ -159,13 +160,10 @@ const isSame = (one: Known, other: ProtectedPath): boolean =>
  * workspace goes on with it.
  */
 export class ProtectedFiles {
+  readonly #options: ProtectedFilesOptions;
   readonly #workspace: string;
-  readonly #userPlaces: readonly string[];
-  readonly #hidden: readonly string[];
-  readonly #folder: string;
   readonly #record: GuardRecord;
   readonly #scan;
-  readonly #tellUser: ProtectedFilesOptions['tellUser'];
   readonly #walk = new BackgroundWalk((end) => this.#judgeWalk(end));
   /** What was there before the running commands, or was accepted since. */
   #known = new Map<string, Known>();
@@ -183,28 +181,16 @@ export class ProtectedFiles {
   /** The git folder of the workspace if it lies elsewhere. */
   #repository: string | null = null;
   /** Lines for the model that nobody has read yet. */
-  #notes: string[] = [];
+  #notes: string[];
   /** Number of paths that were set aside. */
   #count = 0;
 
-  constructor({
-    workspace,
-    userPlaces,
-    hidden,
-    folder,
-    environment,
-    record,
-    interrupted,
-    notes,
-    tellUser,
-  }: ProtectedFilesOptions) {
-    this.#tellUser = tellUser;
-    this.#notes = [...notes];
+  constructor(options: ProtectedFilesOptions) {
+    const { workspace, userPlaces, environment, record, interrupted, notes } = options;
+    this.#options = options;
     this.#workspace = workspace;
-    this.#userPlaces = userPlaces;
-    this.#hidden = hidden;
-    this.#folder = folder;
     this.#record = record;
+    this.#notes = [...notes];
     this.#scan = new ProtectedScan(workspace, userPlaces, environment);
     for (const guard of interrupted) this.#goOnWith(guard);
     if (interrupted.length > 0) this.#writeRecord();
@@ -327,7 +313,7 @@ export class ProtectedFiles {
   }
 
   #remember(one: ProtectedPath): Known {
-    return { ...one, content: this.#hidden.includes(one.path) ? null : readContent(one) };
+    return { ...one, content: this.#options.hidden.includes(one.path) ? null : readContent(one) };
   }
 
   #takeNotes(): readonly string[] {
@@ -432,9 +418,9 @@ export class ProtectedFiles {
     if (rest === 'all') {
       this.#accept(one, before);
     } else {
-      this.#putAway(one.path, one.namedBy, rest?.removed);
-      const isBack = before !== null && this.#restore(before);
-      if (!isBack && rest !== null) createFile(one.path, Buffer.from(rest.text, 'utf8'));
+      this.#putAway(one.path, one.namedBy, rest, before === null);
+      if (before !== null && !this.#restore(before) && rest !== null)
+        createFile(one.path, rest.text);
     }
   }
 
@@ -581,7 +567,7 @@ export class ProtectedFiles {
    * next mount point.
    */
   #isPinned(place: string): boolean {
-    if (this.#userPlaces.includes(place)) return true; // with all folders above
+    if (this.#options.userPlaces.includes(place)) return true; // with all folders above
     const parent = path.dirname(place);
     // A part of a folder like `.github`, which is a mount itself.
     const isPart =
@@ -672,21 +658,30 @@ export class ProtectedFiles {
   }
 
   /**
-   * `namedBy`: see ProtectedPath. `removed`: the keys of a configuration that may not stay; empty
-   * if only its form was changed, which is not told.
+   * `namedBy`: see ProtectedPath. `rest`: what may stay of a configuration; `isReplaced`: it stays.
+   * If only the form of the configuration was changed, nothing is told.
    */
-  #putAway(place: string, namedBy: string | null, removed?: readonly string[]): void {
+  #putAway(
+    place: string,
+    namedBy: string | null,
+    rest: CleanedConfig | null = null,
+    isReplaced = false,
+  ): void {
     this.#count += 1;
-    const moved = setAside(place, path.join(this.#folder, String(this.#count)));
-    if (moved === null || removed?.length === 0) return;
+    const folder = path.join(this.#options.folder, String(this.#count));
+    const replaced = isReplaced && rest !== null ? replaceFile(place, rest.text, folder) : null;
+    const moved = replaced ?? setAside(place, folder);
+    if (moved === null || rest?.removed.length === 0) return;
     const byName = (): string =>
       findProtection(path.relative(this.#workspace, place))?.why ?? 'git obeys it';
-    const byItself = this.#userPlaces.some((one) => isWithin(place, one)) ? OF_USER : byName();
+    const byItself = this.#options.userPlaces.some((one) => isWithin(place, one))
+      ? OF_USER
+      : byName();
     const why = namedBy === null ? byItself : `git's configuration names it: ${namedBy}`;
     const taken =
-      removed === undefined
+      rest === null
         ? 'what appeared there while a command ran was moved away'
-        : `of what a command wrote there, ${firstOf([...new Set(removed)])} was taken out`;
+        : `of what a command wrote there, ${firstOf([...new Set(rest.removed)])} was taken out`;
     this.#note(
       `${this.#shown(place)} is protected (${why}); ${taken}`,
       `If you made it, move it back when no command runs: mv ${shellWords([moved, place])}`,
@@ -717,7 +712,7 @@ export class ProtectedFiles {
   /** A line for the model, and one for the user at once, since nobody else may read it. */
   #note(line: string, forUser = '', forModel = ''): void {
     this.#notes.push(forModel === '' ? line : `${line}; ${forModel}`);
-    this.#tellUser(`the sandbox: ${line}. ${forUser}`.trim());
+    this.#options.tellUser(`the sandbox: ${line}. ${forUser}`.trim());
   }
 
   #shown(place: string): string {
@@ -799,6 +794,8 @@ export type GuardRecord = {
   leaveNotes(workspace: string, notes: readonly string[]): void;
 };
 
+type LeftNotes = { readonly workspace: string; readonly notes: readonly string[] };
+
 /** The record in the folder of a process. */
 export const guardRecordIn = (sessionFolder: string): GuardRecord => {
   /** Stays open, since making a file for each command costs a quarter of a millisecond. */
@@ -834,9 +831,8 @@ export const guardRecordIn = (sessionFolder: string): GuardRecord => {
     },
     leaveNotes(workspace, notes) {
       try {
-        writeFileSync(notesIn(sessionFolder), JSON.stringify({ workspace, notes }), {
-          mode: 0o600,
-        });
+        const left: LeftNotes = { workspace, notes };
+        writeFileSync(notesIn(sessionFolder), JSON.stringify(left), { mode: 0o600 });
       } catch {
         // The disk is full. The files have been moved all the same.
       }
@@ -847,9 +843,9 @@ export const guardRecordIn = (sessionFolder: string): GuardRecord => {
 const notesIn = (sessionFolder: string): string => path.join(sessionFolder, 'notes.json');
 
 /** Null if it is not there, or was cut when Pawl was killed. */
-const readJson = (file: string): unknown => {
+const readRecord = <T>(file: string): T | null => {
   try {
-    return JSON.parse(readFileSync(file, 'utf8'));
+    return JSON.parse(readFileSync(file, 'utf8')) as T; // only we write to it
   } catch {
     return null;
   }
@@ -858,22 +854,13 @@ const readJson = (file: string): unknown => {
 /**
  * Null if there is none, or if it was cut when Pawl was killed. Then the commands had not started.
  */
-export const readGuardRecord = (sessionFolder: string): RecordedGuard | null => {
-  const value = readJson(protectedRecord(sessionFolder));
-  const isWhole = typeof value === 'object' && value !== null && 'sinceMs' in value;
-  // Only we write to it, and this is what we write.
-  return isWhole ? (value as RecordedGuard) : null;
-};
+export const readGuardRecord = (sessionFolder: string): RecordedGuard | null =>
+  readRecord<RecordedGuard>(protectedRecord(sessionFolder));
 
 /** Takes the notes of a session for this workspace; they are gone afterwards. */
 export const takeNotes = (sessionFolder: string, workspace: string): readonly string[] => {
-  const value = readJson(notesIn(sessionFolder));
-  const isOurs =
-    typeof value === 'object' &&
-    value !== null &&
-    'workspace' in value &&
-    value.workspace === workspace;
-  if (!isOurs || !('notes' in value) || !Array.isArray(value.notes)) return [];
+  const left = readRecord<LeftNotes>(notesIn(sessionFolder));
+  if (left?.workspace !== workspace) return [];
   rmSync(notesIn(sessionFolder), { force: true });
-  return value.notes.filter((note) => typeof note === 'string');
+  return left.notes;
 };

@@ -133,21 +133,18 @@ export const readInside = (folder: string): Inside => {
  * programs that the configuration names.
  */
 const listConfigs = (folder: string, common: string, top: string): readonly ConfigPlace[] =>
-  [
-    ...new Set([
-      path.join(common, 'config'),
-      path.join(folder, 'config.worktree'),
-      path.join(folder, 'config'),
-    ]),
-  ].map((file) => ({ file, top }));
+  [`${common}/config`, `${folder}/config.worktree`, `${folder}/config`].map((file) => ({
+    file,
+    top,
+  }));
 
 /** The quick scan. It remembers each folder as it read it last. */
 export class ProtectedScan {
   readonly #workspace: string;
   readonly #userPlaces: ReadonlySet<string>;
   /** Finds the places that git's configuration names. */
-  readonly #configured;
-  readonly #indexes;
+  readonly #readPlaces;
+  readonly #readIndex;
   #known = new Map<string, FolderContents>();
   /** Places outside the scanned folders that are looked at too; true: a git folder. */
   readonly #followed = new Map<string, boolean>();
@@ -155,9 +152,9 @@ export class ProtectedScan {
   /** `userPlaces`: the user's places in the workspace, which are protected as a whole. */
   constructor(workspace: string, userPlaces: readonly string[], environment: ProcessEnvironment) {
     this.#workspace = workspace;
-    this.#indexes = createIndexReader(() => findProgram('git', { environment, workspace }));
+    this.#readIndex = createIndexReader(() => findProgram('git', { environment, workspace }));
     this.#userPlaces = new Set(userPlaces);
-    this.#configured = createConfiguredPlaces(workspace, environment);
+    this.#readPlaces = createConfiguredPlaces(workspace, environment);
   }
 
   /** Looks at this place from now on. `isGitFolder`: at what git obeys of it. */
@@ -168,9 +165,7 @@ export class ProtectedScan {
   /** Whether the repository with this top tracks the file. */
   isTracked(top: string, place: string): boolean {
     const folders = gitFoldersAt(path.join(top, '.git'));
-    return (
-      folders !== null && this.#indexes.read(folders.folder).isTracked(path.relative(top, place))
-    );
+    return folders !== null && this.#readIndex(folders.folder).isTracked(path.relative(top, place));
   }
 
   /** Scans. `repository`: the git folder of the workspace if it is outside the scanned folders. */
@@ -253,8 +248,7 @@ export class ProtectedScan {
     const folder = gitFolders?.folder ?? repository;
     if (folder === null) return [];
     const top = gitFolders === null ? path.dirname(folder) : this.#workspace;
-    return this.#indexes
-      .read(folder)
+    return this.#readIndex(folder)
       .gitlinks.map((link) => path.join(top, link, '.git'))
       .filter((place) => isWithin(place, this.#workspace));
   }
@@ -276,7 +270,7 @@ export class ProtectedScan {
       tops.add(top);
       configs.push(...listConfigs(repository, repository, top));
     }
-    for (const { path: place, key } of this.#configured.read(configs, [...tops])) {
+    for (const { path: place, key } of this.#readPlaces(configs, [...tops])) {
       if (protectedPaths.has(place)) continue;
       const one = protectedPathAt(place, { inGit: false, namedBy: key });
       if (one !== null) protectedPaths.set(place, one);

@@ -239,30 +239,19 @@ const readOnlyMounts = (workspace: string, repository: Repository): PlannedMount
   return { bound: new Set(), closed: [], mounts, usual: mounts, changeable: [], exchangeable: [] };
 };
 
-type WritableWorkspace = {
-  readonly workspace: string;
+type WritableWorkspace = ProtectingContext & {
   readonly repository: Repository;
   readonly scan: Scan;
-  /** The user's places in the workspace. */
-  readonly userPlaces: readonly string[];
-  /** Folders with a harmless repository that a command of this session created. */
-  readonly createdRepositories: readonly string[];
   /** Protected files that the user allowed the command to write. */
   readonly allowed: readonly string[];
 };
 
 /** Mounts of a workspace that the command may write to, except its protected paths. */
-const writableMounts = (
-  { workspace, repository, scan, userPlaces, createdRepositories, allowed }: WritableWorkspace,
-  access: RepositoryAccess,
-): PlannedMounts => {
+const writableMounts = (context: WritableWorkspace, access: RepositoryAccess): PlannedMounts => {
+  const { workspace, repository, scan, createdRepositories, allowed } = context;
   const all = [...scan.protectedPaths.values()];
   const kept = allowed.length === 0 ? all : all.filter((one) => !holdsOne(one, allowed));
-  const { mounts, bound, exchangeable } = protectedMounts(kept, {
-    workspace,
-    userPlaces: new Set(userPlaces),
-    createdRepositories,
-  });
+  const { mounts, bound, exchangeable } = protectedMounts(kept, context);
   const gitFolders = gitFoldersIn(scan, createdRepositories, workspace, repository.elsewhere);
   const shown = [...repository.mounts(true), writable(workspace), ...mounts];
   const usual = withGitFolders(shown, gitFolders, 'read', workspace);
@@ -418,7 +407,7 @@ const protectingMounts = (
     protectedPath.kind === 'link'
       ? linkTargetMounts(protectedPath.path, workspace)
       : [readableIfThere(protectedPath.path)];
-  if (userPlaces.has(protectedPath.path))
+  if (userPlaces.includes(protectedPath.path))
     return [...foldersAbove(protectedPath.path, workspace).map(writableIfThere), ...mounts];
   if (protectedPath.kind === 'link') return mounts;
   if (protectedPath.kind === 'repository') {
@@ -444,7 +433,8 @@ export type ProtectedMounts = {
 type ProtectingContext = {
   readonly workspace: string;
   /** The user's places: always mounted, with the folders above, so that all stays in place. */
-  readonly userPlaces: ReadonlySet<string>;
+  readonly userPlaces: readonly string[];
+  /** Folders with a harmless repository that a command of this session created. */
   readonly createdRepositories: readonly string[];
 };
 
@@ -465,7 +455,7 @@ const protectedMounts = (
     .filter((one) => !isCreated(one))
     .toSorted(
       (one, other) =>
-        Number(userPlaces.has(other.path)) - Number(userPlaces.has(one.path)) ||
+        Number(userPlaces.includes(other.path)) - Number(userPlaces.includes(one.path)) ||
         pathDepth(one.path) - pathDepth(other.path),
     );
   const repositories = all.filter(({ kind }) => kind === 'repository').map((one) => one.path);
