@@ -134,7 +134,7 @@ const gitFoldersIn = (
   // Bare ones, and those of submodules.
   const configured = all
     .filter((one) => one.inGit && path.basename(one.path) === 'config' && one.kind === 'file')
-    .filter((one) => !isInWorktreeFolder(one.path))
+    .filter(({ path: at }) => !isInWorktreeFolder(at) || !known.some((one) => isWithin(at, one)))
     .map((one) => path.dirname(one.path));
   return [...new Set([...known, ...configured])].filter(
     (folder) => folder !== workspace && !createdRepositories.some((top) => isWithin(folder, top)),
