@@ -92,14 +92,14 @@ export const codePlaces = (gitFolder: string): readonly string[] => {
 };
 
 /** The git folder that a path like `hooks` or `info/attributes` belongs to. */
-const gitFolderOf = (place: string): string => {
+const findGitFolder = (place: string): string => {
   const parent = path.dirname(place);
   return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
 };
 
 /** Whether a path lies in the git folder of a linked worktree. */
 export const isInWorktreeFolder = (place: string): boolean =>
-  path.basename(path.dirname(gitFolderOf(place))) === 'worktrees';
+  path.basename(path.dirname(findGitFolder(place))) === 'worktrees';
 
 /** The path in a file of git, as git reads it. */
 const pathIn = (file: string): string => readSmall(file).replace(/[\r\n]+$/, '');
@@ -527,7 +527,7 @@ const isNamedOutside = (folder: string, file: string): boolean =>
  * being written.
  */
 export const isHarmlessInWorktree = (place: string, workspace: string): boolean => {
-  const folder = gitFolderOf(place);
+  const folder = findGitFolder(place);
   const back = pathIn(path.join(folder, 'gitdir'));
   const worktree = path.resolve(folder, back);
   const isBack =

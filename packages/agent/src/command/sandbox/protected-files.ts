@@ -273,7 +273,7 @@ export class ProtectedFiles {
     return [...this.#created].filter(
       (top) =>
         top !== this.#workspace &&
-        this.#scan.codeOf(path.join(top, '.git')).every((one) => this.#isHarmless(one)),
+        this.#scan.listCode(path.join(top, '.git')).every((one) => this.#isHarmless(one)),
     );
   }
 
@@ -605,7 +605,7 @@ export class ProtectedFiles {
     for (const { path: place, isGitFolder: isBare } of places) {
       const one = isBare ? null : protectedPathAt(place);
       if (one !== null) judge(one);
-      for (const code of isBare ? listGitCode(place) : this.#scan.codeOf(place)) judge(code);
+      for (const code of isBare ? listGitCode(place) : this.#scan.listCode(place)) judge(code);
       // From now on the quick scan looks there, too.
       if (entryStatus(place) !== null) this.#scan.follow(place, isBare);
     }

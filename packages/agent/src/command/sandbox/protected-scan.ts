@@ -231,12 +231,12 @@ export class ProtectedScan {
   #note(protectedPaths: Map<string, ProtectedPath>, one: ProtectedPath | null): boolean {
     if (one === null) return false;
     protectedPaths.set(one.path, one);
-    if (one.kind === 'repository') this.#noteAll(protectedPaths, this.codeOf(one.path));
+    if (one.kind === 'repository') this.#noteAll(protectedPaths, this.listCode(one.path));
     return true;
   }
 
   /** What git obeys of the repository behind a `.git`, as far as it lies in the workspace. */
-  codeOf(place: string): readonly ProtectedPath[] {
+  listCode(place: string): readonly ProtectedPath[] {
     const folders = path.basename(place) === '.git' ? gitFoldersAt(place) : null;
     const both = folders === null ? [] : [...new Set([folders.folder, folders.common])];
     return both.filter((folder) => isWithin(folder, this.#workspace)).flatMap(listGitCode);
