@@ -664,7 +664,7 @@ class Sandbox implements CommandSandbox {
 
   #sweepRegularly(): void {
     this.#sweeps ??= setInterval(() => {
-      this.#workspace.sweep();
+      this.#protected.sweep();
       this.#stopSweeps();
     }, SWEEP_MS).unref();
   }

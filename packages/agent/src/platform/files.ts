@@ -694,17 +694,14 @@ const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOF
 
 export const isFolder = (place: string): boolean => entryStatus(place)?.isDirectory() === true;
 
-/** Null if there is no such folder, or it is closed to us. */
-export const readNames = (folder: string): readonly string[] | null => {
+/** Empty if there is no such folder, or it is closed to us. */
+export const namesIn = (folder: string): readonly string[] => {
   try {
     return readdirSync(folder);
   } catch {
-    return null; // what we can't list, commands can't list either
+    return []; // what we can't list, commands can't list either
   }
 };
-
-/** Empty if there is no such folder, or it is closed to us. */
-export const namesIn = (folder: string): readonly string[] => readNames(folder) ?? [];
 
 /** Empty if there is no such folder, or it is closed to us. */
 export const entriesIn = (folder: string): readonly Dirent[] => {
@@ -774,6 +771,22 @@ export const setAside = (place: string, folder: string): string | null =>
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const target = path.join(folder, path.basename(place));
     move(`${below}/${path.basename(place)}`, target);
+    return target;
+  });
+
+/**
+ * Like `setAside` for a file, which is copied there: other content takes its place at once, so that
+ * nothing is lost by a crash in between.
+ */
+export const replaceFile = (place: string, content: Buffer, folder: string): string | null =>
+  inFolder(path.dirname(place), (below) => {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const file = `${below}/${path.basename(place)}`;
+    const target = path.join(folder, path.basename(place));
+    copyEntry(file, target);
+    const fresh = `${file}.${randomBytes(6).toString('hex')}`;
+    writeFileSync(fresh, content, { flag: 'wx' });
+    renameSync(fresh, file);
     return target;
   });
 

@@ -106,8 +106,10 @@ type AskProgramOptions = {
   readonly title?: string;
 };
 
-type AskProgramSyncOptions = Pick<AskProgramOptions, 'environment' | 'searchPath' | 'folder'> & {
+type AskProgramSyncOptions = AskProgramOptions & {
   readonly input?: string;
+  /** Most bytes of output. Default: no limit. */
+  readonly bytesMax?: number;
 };
 
 type ProgramAnswer = {
@@ -164,14 +166,22 @@ export const askProgram = (
 export const askProgramSync = (
   program: ProgramPath,
   words: readonly string[],
-  { environment, searchPath, folder, input = '' }: AskProgramSyncOptions,
+  {
+    environment,
+    searchPath,
+    folder,
+    timeoutMs = 0,
+    input = '',
+    bytesMax = Number.POSITIVE_INFINITY,
+  }: AskProgramSyncOptions,
 ): ProgramAnswer | null => {
   const ran = spawnSync(program, words, {
     encoding: 'utf8',
     env: withPath(environment, searchPath),
     shell: false,
     input,
-    maxBuffer: Number.POSITIVE_INFINITY,
+    timeout: timeoutMs,
+    maxBuffer: bytesMax,
     ...(folder === undefined ? {} : { cwd: folder }),
   });
   if (ran.error !== undefined) return null;

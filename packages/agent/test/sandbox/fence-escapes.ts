@@ -179,12 +179,12 @@ export const ESCAPES: readonly Case[] = [
   plant(
     'makes a repository with a hook',
     'git init -q sub; echo x > sub/.git/hooks/post-checkout',
-    exists('sub/.git'),
+    exists('sub/.git/hooks/post-checkout'),
   ),
   plant(
     'makes a repository with a monitor',
     'git init -q sub; git -C sub config core.fsmonitor ./x',
-    exists('sub/.git'),
+    'git -C sub config core.fsmonitor',
   ),
   plant(
     'makes a bare repository with a monitor',
@@ -206,7 +206,7 @@ export const ESCAPES: readonly Case[] = [
   plant(
     'plants an address that runs a program',
     'git init -q sub; git -C sub remote add o "ext::sh -c x"',
-    exists('sub/.git'),
+    'git -C sub config remote.o.url',
   ),
   plant(
     'names a git folder outside',

@@ -54,6 +54,30 @@ export const EVERYDAY: readonly Case[] = [
     'git clone -q . copy',
     'test -f copy/a && git -C copy status --short && echo DONE',
   ),
+  {
+    name: 'clones and adds worktrees while other commands begin and end',
+    setup: REPOSITORY,
+    steps: (_, level) => [
+      {
+        level,
+        command:
+          'for i in 1 2 3 4 5 6 7 8; do git clone -q . c$i; git -C c$i config user.name x; ' +
+          'git -C c$i worktree add -q w; touch at-$i; done; touch made; exec sleep 60',
+        holds: true,
+      },
+      ...[1, 2, 3, 4, 5, 6, 7].map((i) => ({
+        level,
+        command: `until [ -e at-${i} ]; do sleep 0.002; done`,
+      })),
+      {
+        level,
+        command:
+          'until [ -e made ]; do sleep 0.02; done; for i in 1 2 3 4 5 6 7 8; do ' +
+          'git -C c$i remote get-url origin && git -C c$i/w config user.name && ' +
+          '[ -z "$(git -C c$i/w status --short)" ] && echo whole; done | grep -c whole | grep -qx 8 && echo DONE',
+      },
+    ],
+  },
   worksAfter(
     'mkdir -p .vscode .github/workflows; echo {} > .vscode/tasks.json; echo x > .github/workflows/ci.yml; echo x > .envrc; git add .; git commit -qm files',
     'clones with protected files, and works with them there',

@@ -5,11 +5,12 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import {
-  configEntries,
+  cleanConfig,
   createIndexReader,
   createNamedPlaces,
   findRepository,
 } from '../../src/command/sandbox/git-folders.js';
+import { findProgram } from '../../src/platform/find-program.js';
 
 // What the sandbox reads of git by itself is what git says.
 
@@ -22,6 +23,8 @@ const git = (folder: string, ...words: readonly string[]): string => {
   assert.equal(status, 0, stderr);
   return stdout;
 };
+
+const findGit = () => findProgram('git', { environment: process.env, workspace: null });
 
 const makeRepository = (t: TestContext, ...words: readonly string[]): string => {
   const folder = temporaryFolder(t, 'git-reading');
@@ -46,7 +49,7 @@ for (const [form, words, settings] of [
     for (const name of files) writeFileSync(path.join(folder, name), name);
     git(folder, 'add', ...files.slice(0, 4), 'a', 'z');
     git(folder, 'add', '-N', 'new'); // an entry with extended flags
-    const index = createIndexReader().read(path.join(folder, '.git'));
+    const index = createIndexReader(findGit)(path.join(folder, '.git'));
     assert.deepEqual(index.gitlinks, ['a/b', 'a/b2', 'a/long/link', 'z']);
     const tracked = git(folder, 'ls-files', '-z')
       .split('\0')
@@ -59,25 +62,38 @@ for (const [form, words, settings] of [
   });
 }
 
-test('a configuration is read as git reads it', (t) => {
+const EVERY_FORM =
+  '\ufeff[core] hooksPath = "a b"; comment\n[Filter "x \\"y.\\""]\n\tclean = sh \\\n  c.sh # no\n' +
+  '[diff.t]\ntextconv=\'q\'\n\tflag\n[include]\n path = ../c\n[user]name="a\\tb"\n[remote "o \\"x"]url=" x:y; "\n';
+
+const listed = (folder: string, file: string): string =>
+  git(folder, 'config', '-f', file, '--list', '-z');
+
+test('what may stay of a configuration is what git reads of it, and no more is changed then', (t) => {
   const folder = makeRepository(t);
-  const file = path.join(folder, 'config');
-  writeFileSync(
-    file,
-    '\ufeff[core] hooksPath = "a b"; comment\n[Filter "x \\"y\\""]\n\tclean = sh \\\n  c.sh # no\n[diff.t]\ntextconv=\'q\'\n\tflag\n[include]\n path = ../c\n',
-  );
-  const said = git(folder, 'config', '-f', file, '--list', '-z')
-    .split('\0')
-    .filter((entry) => entry !== '')
-    .map((entry) => entry.slice(entry.indexOf('\n') + 1));
-  assert.deepEqual(
-    configEntries(
-      '\ufeff[core] hooksPath = "a b"; comment\n[Filter "x \\"y\\""]\n\tclean = sh \\\n  c.sh # no\n[diff.t]\ntextconv=\'q\'\n\tflag\n[include]\n path = ../c\n',
-    ).map(({ key }) => key),
-    ['core.hookspath', 'filter.*.clean', 'diff.*.textconv', 'diff.*.flag', 'include.path'],
-  );
-  assert.equal(said[0], 'a b');
-  assert.equal(configEntries('[core] hooksPath = "a b"; comment')[0]?.value, said[0]);
+  const [file, kept] = [path.join(folder, 'config'), path.join(folder, 'kept')];
+  writeFileSync(file, EVERY_FORM);
+  const { text, removed, isSame } = cleanConfig(file, folder) ?? {};
+  const harmful = ['core.hookspath', 'filter.*.clean', 'diff.*.textconv', 'diff.*.flag'];
+  assert.deepEqual([removed, isSame], [[...harmful, 'include.path'], false]);
+  writeFileSync(kept, text ?? '');
+  assert.equal(listed(folder, kept), 'user.name\na\tb\0remote.o "x.url\n x:y; \0');
+  assert.deepEqual(cleanConfig(kept, folder), { text, removed: [], isSame: true });
+  writeFileSync(file, '[user]\n\tname = a # b\n');
+  assert.equal(cleanConfig(file, folder)?.isSame, false, 'of another form than git writes');
+  assert.equal(cleanConfig(path.join(folder, 'missing'), folder), null);
+});
+
+test('a configuration that git itself wrote may stay as it is', (t) => {
+  const folder = makeRepository(t, '--object-format=sha256');
+  const values = ['a "b" \\ c', ' x', 'x ', 'x;#', 'ü\tx\ny'];
+  for (const value of values) git(folder, 'config', '--add', 'user.name', value);
+  git(folder, 'config', 'branch.a/"b\\.merge', 'refs/heads/a');
+  git(folder, 'config', 'core.autoCRLF', 'false');
+  git(folder, 'remote', 'add', 'o', 'https://example.org/x');
+  const file = path.join(folder, '.git/config');
+  assert.deepEqual(cleanConfig(file, folder)?.removed, []);
+  assert.equal(cleanConfig(file, folder)?.isSame, true, String(cleanConfig(file, folder)?.text));
 });
 
 test('an empty .git above the workspace is no repository, and a real one further up is', (t) => {

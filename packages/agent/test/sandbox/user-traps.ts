@@ -340,6 +340,105 @@ const REPOSITORIES: readonly Trap[] = [
   },
 ];
 
+/**
+ * Two new repositories. `x` is about to lead to a git folder that no scan finds, inside that of
+ * `y`, beside a harmless one of the same name without its blank.
+ */
+const HIDDEN = `${harmless('x')}; ${harmless('y')}; ${evil('z')}; mkdir y/.git/k; mv z/.git "y/.git/k/s "; rm -r z; git clone -q --bare y y/.git/k/s; mkdir x/s`;
+const EVIL = 'rm -r y/.git/k/s; mv "y/.git/k/s " y/.git/k/s';
+const named = (folder: string): string => `echo "gitdir: ${folder}" > x/s/.git`;
+/** A git folder that shares what is in the folder `common`. */
+const shares = (common: string): string =>
+  `mkdir y/.git/k/w; cp y/.git/k/s/HEAD y/.git/k/w; echo "${common}" > y/.git/k/w/commondir`;
+/** A submodule that git makes from a git folder which is there already. */
+const AWAITED = `git -C x update-index --add --cacheinfo "160000,$(git --git-dir=y/.git/k/s rev-parse HEAD),s"; printf '[submodule "s"]\npath = s\nurl = ./s\n' > x/.gitmodules; git -C x add .gitmodules`;
+
+/** Git folders that hide what git obeys of them. */
+const HIDDEN_CODE: readonly Trap[] = [
+  ['the folder of a submodule', 'mkdir x/.git/modules; mv y/.git/k/s x/.git/modules', 's'],
+  ['a link in place of the folder of submodules', 'ln -s ../../y/.git/k x/.git/modules', 's'],
+  [
+    'a link in place of one submodule',
+    'mkdir x/.git/modules; ln -s ../../../y/.git/k/s x/.git/modules',
+    's',
+  ],
+  [
+    'a submodule far below',
+    'mkdir -p x/.git/modules/a/b/c/d/e; mv y/.git/k/s x/.git/modules/a/b/c/d/e',
+    'a/b/c/d/e/s',
+  ],
+].flatMap(([name = '', command = '', module = '']) => [
+  {
+    name: `${name}, named`,
+    kind: 'a hidden git folder',
+    commands: [`${HIDDEN}; ${EVIL}; ${command}; ${named(`../.git/modules/${module}`)}`],
+    enters: ['x/s', 'x'],
+  },
+  {
+    name: `${name}, awaited`,
+    kind: 'a hidden git folder that git finds later',
+    commands: [`${HIDDEN}; ${EVIL}; ${AWAITED.replace('"s"', `"${module}"`)}; ${command}`],
+    user: 'git -C x submodule update --init',
+    enters: ['x/s', 'x'],
+  },
+]);
+
+/** Names that end with a blank, which git takes as they are. */
+const BLANKS: readonly Trap[] = [
+  ['a .git file', named('../../y/.git/k/s ')],
+  ['a common folder', `${shares('../s ')}; ${named('../../y/.git/k/w')}`],
+].map(([name = '', command = '']) => ({
+  name: `${name} that names a folder with a blank at its end`,
+  kind: 'a hidden git folder',
+  commands: [`${HIDDEN}; ${command}`],
+  enters: ['x/s', 'x'],
+}));
+
+/** Of a new repository, each with what a plain day of the user would run. */
+const NEW_CODE: readonly Trap[] = [
+  [
+    'hooks behind a link',
+    `mkdir h; ${runsTrap('h/post-commit')}; rm -rf x/.git/hooks; ln -s ../../h x/.git/hooks`,
+  ],
+  [
+    'a configuration behind a link',
+    'mv x/.git/config conf; git config -f conf core.fsmonitor "$T"; ln -s ../../conf x/.git/config',
+  ],
+  [
+    'attributes behind a link',
+    'git -C x config filter.f.clean "$T"; mkdir i; echo "* filter=f" > i/attributes; rm -rf x/.git/info; ln -s ../../i x/.git/info',
+  ],
+  [
+    'a configuration of the worktree',
+    'git -C x config extensions.worktreeConfig true; git -C x config --worktree core.fsmonitor "$T"',
+  ],
+  [
+    'an include that git finds by the branch',
+    'git config -f conf core.fsmonitor "$T"; git -C x config "includeIf.onbranch:**.path" ../../conf',
+  ],
+  [
+    'a section in an old form',
+    'printf "[filter.f]\nclean = %s\n" "$T" >> x/.git/config; echo "* filter=f" > x/.gitattributes',
+  ],
+  [
+    'a key that goes on in the next line',
+    'printf "[core]\nfsmonitor = \\\n%s\n" "$T" >> x/.git/config',
+  ],
+  [
+    'a key behind a section, in one line',
+    'printf "[core] fsmonitor = "%s"\n" "$T" >> x/.git/config',
+  ],
+  [
+    'a repository in place of the one of the workspace',
+    `mv x/.git g; ${monitor('g/config')}; mv .git old; mv g .git`,
+  ],
+].map(([name = '', command = '']) => ({
+  name: `${name}, of a new repository`,
+  kind: 'of a new repository',
+  commands: [`${harmless('x')}; ${command}`],
+  enters: ['x'],
+}));
+
 const CONFIGURED: readonly Trap[] = [
   {
     name: 'a hook in a folder that core.hooksPath names',
@@ -521,7 +620,9 @@ const MOMENTS: readonly Trap[] = [
 ];
 
 export const TRAPS: readonly Trap[] = [
-  ...[...SKIPPED, ...FOLDERS, ...GIT_FILES, ...REPOSITORIES, ...CONFIGURED],
+  ...[...SKIPPED, ...FOLDERS, ...GIT_FILES, ...REPOSITORIES, ...HIDDEN_CODE, ...BLANKS],
+  ...NEW_CODE,
+  ...CONFIGURED,
   ...[...SUBFOLDERS, ...SPELLINGS, ...RUN, ...MOMENTS],
 ];
 

@@ -17,6 +17,7 @@ import {
   createLink,
   readRegularSync,
   removeBelow,
+  replaceFile,
   setAside,
   writeBack,
 } from '../../src/platform/files.js';
@@ -218,6 +219,15 @@ const FACES: readonly Face[] = [
     when: 'a protected file is written back',
     run: ({ workspace }) => writeBack(path.join(workspace, 'd/x'), Buffer.from('back')),
     usual: /true/,
+  },
+  {
+    when: 'a configuration is cleaned',
+    run: ({ workspace }) => {
+      const aside = path.join(workspace, '..', 'aside');
+      const moved = replaceFile(path.join(workspace, 'd/x'), Buffer.from('cleaned'), aside);
+      return [moved !== null, moved === null ? '' : show(aside)];
+    },
+    usual: /^\[true,.*x=own/,
   },
   {
     when: 'a protected file is made again',

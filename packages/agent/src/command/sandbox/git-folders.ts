@@ -1,31 +1,34 @@
 /**
- * Where git keeps a repository, and which of its files git obeys or runs. All of it reads files and
- * never runs git, since git itself would obey what is in doubt here.
+ * Where git keeps a repository, which of its files git obeys or runs, and what of them is harmless.
+ * Git is asked only to list an index, and starts no program that the repository names.
  *
  * A git folder holds configuration, hooks and objects: `.git`, a bare repository, or the folder
  * that a `.git` file names. Such a file can name any folder of the machine. It counts only if that
  * folder names the workspace in return, which only git itself could have written there.
  *
  * From top to bottom: the git folders of a workspace (`codePlaces`, `findRepository`); the files
- * that git's configuration names (`createNamedPlaces`); whether a new repository of a command may
- * stay (`isHarmlessRepository`); and git's index (`createIndexReader`).
+ * that git's configuration names (`createNamedPlaces`); what may stay of a repository that a
+ * command made; and git's index (`createIndexReader`).
  */
 
-import { readFileSync, type Stats } from 'node:fs';
+import type { Stats } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import {
   entriesIn,
   entryStatus,
+  isFolder,
   isOwnOrSystem,
   isWithin,
-  namesIn,
-  readNames,
+  readBytes,
+  readRegularSync,
   readSmall,
   realPath,
 } from '../../platform/files.js';
+import type { ProgramPath } from '../../platform/find-program.js';
 import { folderAbove } from '../../platform/repository-folders.js';
+import { askProgramSync } from '../../platform/start-program.js';
 import { listWords } from '../../policy/paths.js';
 
 /**
@@ -34,23 +37,12 @@ import { listWords } from '../../policy/paths.js';
  */
 const CODE = ['config', 'config.worktree', 'hooks', 'info/attributes', 'commondir'];
 /** The same for the folder of a linked worktree, below `worktrees`. */
-const WORKTREE_CODE = [
-  'commondir',
-  'gitdir',
-  'config.worktree',
-  'info/attributes',
-  'hooks',
-  'config',
-];
-/** Bounds, in case a repository is meant to cost us time. */
-const MODULES_DEPTH_MAX = 4;
-const FOLDERS_MAX = 200;
-
-const foldersIn = (folder: string): readonly string[] =>
-  entriesIn(folder)
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => path.join(folder, entry.name))
-    .slice(0, FOLDERS_MAX);
+const WORKTREE_CODE = [...CODE, 'gitdir'];
+/** Folders above such files. A symlink in their place is looked at as a whole. */
+const ABOVE_CODE = ['info', 'modules', 'worktrees'];
+/** Bounds, in case a repository is meant to cost us time. What lies beyond counts as a whole. */
+const MODULES_DEPTH_MAX = 8;
+const FOLDERS_MAX = 1_000;
 
 const isGitFolder = (folder: string): boolean =>
   entryStatus(path.join(folder, 'HEAD')) !== null &&
@@ -64,28 +56,57 @@ const isRepository = (folder: string): boolean =>
   isGitFolder(folder) ||
   ['HEAD', 'commondir'].every((name) => entryStatus(path.join(folder, name)) !== null);
 
-/** Git folders of submodules, at any depth because their names may contain slashes. */
-const moduleFolders = (folder: string, depth = 1): readonly string[] =>
-  foldersIn(folder).flatMap((inner) => {
-    if (isGitFolder(inner))
-      return [inner, ...moduleFolders(path.join(inner, 'modules'), depth + 1)];
-    return depth < MODULES_DEPTH_MAX ? moduleFolders(inner, depth + 1) : [];
-  });
+/**
+ * Paths in a git folder that git obeys or runs, whether they exist or not, with those of submodules
+ * and worktrees.
+ */
+export const codePlaces = (gitFolder: string): readonly string[] => {
+  const places: string[] = [];
+  const foldersIn = (folder: string): readonly string[] => {
+    const entries = entriesIn(folder);
+    const at = (entry: { readonly name: string }): string => path.join(folder, entry.name);
+    for (const entry of entries) if (entry.isSymbolicLink()) places.push(at(entry));
+    const folders = entries.filter((entry) => entry.isDirectory()).map(at);
+    if (folders.length <= FOLDERS_MAX) return folders;
+    places.push(folder);
+    return [];
+  };
+  /** Names of submodules may contain slashes. */
+  const addModules = (folder: string, depth: number): void => {
+    for (const inner of foldersIn(folder)) {
+      if (depth > MODULES_DEPTH_MAX) places.push(inner);
+      else if (isGitFolder(inner)) addFolder(inner, depth);
+      else addModules(inner, depth + 1);
+    }
+  };
+  const addFolder = (folder: string, depth: number): void => {
+    const at = (name: string): string => path.join(folder, name);
+    const links = ABOVE_CODE.map(at).filter((place) => entryStatus(place)?.isSymbolicLink());
+    places.push(...links, ...CODE.map(at));
+    addModules(at('modules'), depth + 1);
+    for (const inner of foldersIn(at('worktrees')))
+      places.push(...WORKTREE_CODE.map((name) => path.join(inner, name)));
+  };
+  addFolder(gitFolder, 0);
+  return places;
+};
 
-/** Paths in a git folder that git obeys or runs, whether they exist or not. */
-export const codePlaces = (gitFolder: string): readonly string[] => [
-  ...CODE.map((name) => path.join(gitFolder, name)),
-  ...moduleFolders(path.join(gitFolder, 'modules'))
-    .slice(0, FOLDERS_MAX)
-    .flatMap((inner) => CODE.map((name) => path.join(inner, name))),
-  ...foldersIn(path.join(gitFolder, 'worktrees')).flatMap((inner) =>
-    WORKTREE_CODE.map((name) => path.join(inner, name)),
-  ),
-];
+/** The git folder that a path like `hooks` or `info/attributes` belongs to. */
+const findGitFolder = (place: string): string => {
+  const parent = path.dirname(place);
+  return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
+};
+
+/** Whether a path lies in the git folder of a linked worktree. */
+export const isInWorktreeFolder = (place: string): boolean =>
+  path.basename(path.dirname(findGitFolder(place))) === 'worktrees';
+
+/** The path in a file of git, as git reads it. */
+const pathIn = (file: string): string => readSmall(file).replace(/[\r\n]+$/, '');
 
 /** The real folder that a `.git` file in this folder names; null if it names none. */
 const folderNamedIn = (file: string, folder: string): string | null => {
-  const named = /^gitdir:\s*(.+?)\s*$/.exec(readSmall(file))?.[1];
+  const [, named] = /^gitdir: (.+)$/s.exec(pathIn(file)) ?? [];
   return named === undefined ? null : realPath(path.resolve(folder, named));
 };
 
@@ -102,7 +123,7 @@ export const gitFoldersAt = (
     status.isFile() ? folderNamedIn(place, path.dirname(place)) : realPath(place);
   const folder = status.isDirectory() ? place : behind();
   if (folder === null) return null;
-  const shared = readSmall(path.join(folder, 'commondir')).trim();
+  const shared = pathIn(path.join(folder, 'commondir'));
   const common = shared === '' ? folder : realPath(path.resolve(folder, shared));
   return { folder, common: common ?? folder };
 };
@@ -112,10 +133,8 @@ export const gitFoldersAt = (
  * worktree in return.
  */
 const commonFolder = (gitFolder: string, top: string): string | null => {
-  const back = readSmall(path.join(gitFolder, 'gitdir')).trim();
-  const common = realPath(
-    path.resolve(gitFolder, readSmall(path.join(gitFolder, 'commondir')).trim()),
-  );
+  const back = pathIn(path.join(gitFolder, 'gitdir'));
+  const common = realPath(path.resolve(gitFolder, pathIn(path.join(gitFolder, 'commondir'))));
   if (back === '' || common === null || path.dirname(gitFolder) !== path.join(common, 'worktrees'))
     return null;
   return realPath(path.resolve(gitFolder, back)) === path.join(top, '.git') ? common : null;
@@ -217,51 +236,60 @@ const NAMES_COMMAND: readonly RegExp[] = [
 const FILES_MAX = 1_000;
 const PLACES_MAX = 200;
 
-/** `key`: `section.key`, or `section.*.key` for a section with a quoted name. In lower case. */
-type Entry = { readonly key: string; readonly value: string };
+/** One setting in a configuration. */
+type Entry = {
+  /** `section.key`, or `section.*.key` for a section with a quoted name. In lower case. */
+  readonly key: string;
+  readonly value: string;
+  /** The head of its section, and its name there. */
+  readonly head: string;
+  readonly name: string;
+};
 
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', b: '\b' };
 
 /** A value without quotes, comments and continuations. */
 const plainValue = (text: string): string => {
-  let value = '';
+  let [value, length] = ['', 0];
   let isQuoted = false;
   for (let at = 0; at < text.length; at++) {
     const character = text[at] ?? '';
+    if (!isQuoted && (character === '#' || character === ';')) break;
     if (character === '\\') {
       at += 1;
       value += ESCAPES[text[at] ?? ''] ?? text[at] ?? '';
     } else if (character === '"') isQuoted = !isQuoted;
-    else if (!isQuoted && (character === '#' || character === ';')) break;
     else value += character;
+    if (isQuoted || !/\s/.test(character)) length = value.length;
   }
-  return value.trim();
+  return value.slice(0, length);
 };
 
 /**
  * All entries of a configuration. Lines that git would refuse are skipped: then it obeys nothing of
  * the file.
  */
-export const configEntries = (text: string): readonly Entry[] => {
+const configEntries = (text: string): readonly Entry[] => {
   const entries: Entry[] = [];
-  let section = '';
+  let [section, head] = ['', ''];
   for (const line of text
     .replace(/^\ufeff/, '')
     .replace(/\\\r?\n/g, '')
     .split(/\r?\n/)) {
     let rest = line.trim();
-    const head = /^\[\s*([A-Za-z0-9.-]+)\s*("(?:[^"\\]|\\.)*")?\s*\]\s*/.exec(rest);
-    if (head !== null) {
-      const [name = '', ...dotted] = (head[1] ?? '').toLowerCase().split('.');
-      section = head[2] === undefined && dotted.length === 0 ? name : `${name}.*`;
-      rest = rest.slice(head[0].length);
+    const found = /^\[\s*([A-Za-z0-9.-]+)\s*("(?:[^"\\]|\\.)*")?\s*\]\s*/.exec(rest);
+    if (found !== null) {
+      const [all, name = '', quoted] = found;
+      const [first = '', ...dotted] = name.toLowerCase().split('.');
+      section = quoted === undefined && dotted.length === 0 ? first : `${first}.*`;
+      head = `[${name}${quoted === undefined ? '' : ` ${quoted}`}]`;
+      rest = rest.slice(all.length);
     }
     const entry = /^([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$/.exec(rest);
     if (entry === null || section === '') continue;
-    entries.push({
-      key: `${section}.${(entry[1] ?? '').toLowerCase()}`,
-      value: plainValue(entry[2] ?? ''),
-    });
+    const [, name = '', value] = entry;
+    const key = `${section}.${name.toLowerCase()}`;
+    entries.push({ key, value: value === undefined ? 'true' : plainValue(value), head, name });
   }
   return entries;
 };
@@ -364,40 +392,38 @@ const userConfigs = (environment: ProcessEnvironment): readonly string[] => {
   return [...(global ? [global] : personal), environment.GIT_CONFIG_SYSTEM || '/etc/gitconfig'];
 };
 
-export type ConfiguredPlaces = {
-  /**
-   * `configs`: those of the repositories; `tops`: folders in which the user's configuration counts.
-   */
-  read(configs: readonly ConfigPlace[], tops: readonly string[]): readonly NamedPlace[];
-};
+/**
+ * Reads what configurations name: `configs`, those of repositories, and the user's in each folder
+ * of `tops`.
+ */
+export type ReadPlaces = (
+  configs: readonly ConfigPlace[],
+  tops: readonly string[],
+) => readonly NamedPlace[];
 
 /** Reads configurations again only after one of them has changed. */
 export const createConfiguredPlaces = (
   workspace: string,
   environment: ProcessEnvironment,
-): ConfiguredPlaces => {
+): ReadPlaces => {
   let [cachedKey, statuses] = ['', new Map<string, string>()];
   let places: readonly NamedPlace[] = [];
-  return {
-    read(configs, tops) {
-      const key = JSON.stringify([configs, tops]);
-      const isSame =
-        key === cachedKey && [...statuses].every(([file, status]) => keyOfStatus(file) === status);
-      if (isSame) return places;
-      const home = environment.HOME ?? homedir();
-      const reading: Reading = {
-        workspace,
-        home,
-        named: new Map(),
-        statuses: new Map(),
-        visited: new Set<string>(),
-      };
-      const user = userConfigs(environment).filter(path.isAbsolute);
-      const all = [...configs, ...tops.flatMap((top) => user.map((file) => ({ file, top })))];
-      for (const config of all) readConfig(reading, config);
-      [cachedKey, statuses, places] = [key, reading.statuses, [...reading.named.values()]];
-      return places;
-    },
+  return (configs, tops) => {
+    const key = JSON.stringify([configs, tops]);
+    const isSame = [...statuses].every(([file, status]) => keyOfStatus(file) === status);
+    if (key === cachedKey && isSame) return places;
+    const reading: Reading = {
+      workspace,
+      home: environment.HOME ?? homedir(),
+      named: new Map(),
+      statuses: new Map(),
+      visited: new Set(),
+    };
+    const user = userConfigs(environment).filter(path.isAbsolute);
+    const all = [...configs, ...tops.flatMap((top) => user.map((file) => ({ file, top })))];
+    for (const config of all) readConfig(reading, config);
+    [cachedKey, statuses, places] = [key, reading.statuses, [...reading.named.values()]];
+    return places;
   };
 };
 
@@ -406,20 +432,20 @@ export const createNamedPlaces = (
   workspace: string,
   environment: ProcessEnvironment,
 ): (() => readonly NamedPlace[]) => {
-  const places = createConfiguredPlaces(workspace, environment);
+  const readPlaces = createConfiguredPlaces(workspace, environment);
   return () => {
     const located = findRepository(workspace);
-    if (located.kind !== 'found') return places.read([], [workspace]);
+    if (located.kind !== 'found') return readPlaces([], [workspace]);
     const { top, folder } = located.repository;
     const configs = ['config', 'config.worktree'].map((name) => ({
       file: path.join(folder, name),
       top,
     }));
-    return places.read(configs, [top]);
+    return readPlaces(configs, [top]);
   };
 };
 
-// ---- Whether a new repository of a command may stay: git must run no program in it ----
+// ---- What may stay of a repository that a command makes: all by which git runs no program ----
 // `git init`, `git clone` and `git worktree add` make such repositories. Anything unknown counts as
 // harmful.
 
@@ -443,139 +469,90 @@ const HARMLESS_KEYS: ReadonlySet<string> = new Set(
 `),
 );
 
+/** Keys whose value may be an address. */
+const ADDRESS = /url$|remote$|pushdefault$/;
+
 /** Whether an address runs no program: no `ext::sh -c …`, no option in place of a host. */
 const isHarmlessAddress = (value: string): boolean =>
   !value.includes('::') && !/(?:^|\/\/|@)-/.test(value);
 
-/** In bytes. A longer file would be read only in part. */
-const CONFIG_MAX = 32 * 1024;
+const isHarmlessEntry = ({ key, value }: Entry, folder: string, workspace: string): boolean =>
+  key === 'core.worktree'
+    ? isWithin(path.resolve(folder, value), workspace)
+    : HARMLESS_KEYS.has(key) && (!ADDRESS.test(key) || isHarmlessAddress(value));
 
-/**
- * The same as `configEntries`, but null for all that it would guess: if a line is not a plain
- * section, entry or comment, or continues on the next one.
- */
-const strictEntries = (config: string): readonly Entry[] | null => {
-  let section = '';
-  const entries: Entry[] = [];
-  for (const line of config.split(/\r?\n/).map((one) => one.trim())) {
-    if (line === '' || line.startsWith('#') || line.startsWith(';')) continue;
-    if (line.endsWith('\\')) return null;
-    const head = /^\[\s*([A-Za-z0-9.-]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]$/.exec(line);
-    if (head !== null) {
-      section = `${(head[1] ?? '').toLowerCase()}${head[2] === undefined ? '' : '.*'}`;
-      continue;
-    }
-    const entry = /^([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$/.exec(line);
-    if (entry === null || section === '') return null;
-    entries.push({ key: `${section}.${(entry[1] ?? '').toLowerCase()}`, value: entry[2] ?? '' });
+/** A value as git writes it. */
+const written = (value: string): string => {
+  const escaped = value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t');
+  return /^ |[;#\r]| $/.test(value) ? `"${escaped}"` : escaped;
+};
+
+/** In bytes. A longer configuration is not read. */
+const CONFIG_MAX = 1024 * 1024;
+
+/** What may stay of a configuration. */
+export type CleanedConfig = {
+  readonly text: Buffer;
+  /** The text is what the file holds: so git reads the same entries in it as we do. */
+  readonly isSame: boolean;
+  /** The keys of the other entries. */
+  readonly removed: readonly string[];
+};
+
+/** What may stay of a configuration that a command made; null if it can't be read. */
+export const cleanConfig = (file: string, workspace: string): CleanedConfig | null => {
+  const loaded = readRegularSync(file, CONFIG_MAX, { follow: 'none' });
+  if (loaded.kind !== 'file') return null;
+  const before = loaded.bytes.toString('utf8');
+  const removed: string[] = [];
+  let [text, section] = ['', ''];
+  for (const entry of configEntries(before)) {
+    const { key, value, head, name } = entry;
+    if (isHarmlessEntry(entry, path.dirname(file), workspace)) {
+      text += `${head === section ? '' : `${head}\n`}\t${name} = ${written(value)}\n`;
+      section = head;
+    } else removed.push(key);
   }
-  return entries;
+  return { text: Buffer.from(text), isSame: text === before, removed };
 };
-
-const isHarmlessEntry = ({ key, value }: Entry, folder: string, workspace: string): boolean => {
-  if (key === 'core.worktree') {
-    const named = value.replace(/^"(.*)"$/, '$1');
-    return isWithin(path.resolve(folder, named), workspace);
-  }
-  if (!HARMLESS_KEYS.has(key)) return false;
-  return !/url$/.test(key) || isHarmlessAddress(value);
-};
-
-/** Whether a configuration is harmless. A missing file is: git then uses its defaults. */
-export const isHarmlessConfig = (file: string, workspace: string): boolean => {
-  const status = entryStatus(file);
-  if (status === null) return true;
-  if (!status.isFile() || status.size > CONFIG_MAX) return false;
-  const entries = strictEntries(readSmall(file));
-  const folder = path.dirname(file);
-  return entries?.every((entry) => isHarmlessEntry(entry, folder, workspace)) ?? false;
-};
-
-/**
- * Whether a hooks folder holds only git's samples. Git runs no hook whose name has an extension.
- */
-export const areHarmlessHooks = (folder: string): boolean => {
-  const status = entryStatus(folder);
-  if (status === null) return true;
-  return (
-    status.isDirectory() && (readNames(folder)?.every((name) => name.endsWith('.sample')) ?? false)
-  );
-};
-
-const isAbsent = (place: string): boolean => entryStatus(place) === null;
 
 /** Whether a worktree outside the workspace, where no command can write, names this folder. */
 const isNamedOutside = (folder: string, file: string): boolean =>
   entryStatus(file)?.isFile() === true &&
-  path.resolve(
-    path.dirname(file),
-    readSmall(file)
-      .trim()
-      .replace(/^gitdir: /, ''),
-  ) === folder;
+  path.resolve(path.dirname(file), pathIn(file).replace(/^gitdir: /, '')) === folder;
 
 /**
- * Whether a worktree folder looks as git creates it: it names its repository and a worktree, which
- * is inside the workspace or names the folder in turn.
+ * Whether a file in the folder of a linked worktree is as git creates it: it names its repository,
+ * or a worktree that is inside the workspace or names the folder in turn. An empty one is just
+ * being written.
  */
-export const isHarmlessWorktree = (folder: string, workspace: string): boolean => {
-  const back = readSmall(path.join(folder, 'gitdir')).trim();
-  return (
-    readSmall(path.join(folder, 'commondir')).trim() === '../..' &&
-    path.basename(back) === '.git' &&
-    (isWithin(path.resolve(folder, back), workspace) ||
-      isNamedOutside(folder, path.resolve(folder, back))) &&
-    ['config.worktree', 'config', 'hooks', 'info'].every((name) =>
-      isAbsent(path.join(folder, name)),
-    )
-  );
-};
-
-/** Checks a git folder and those of its submodules and worktrees. */
-const isHarmlessFolder = (folder: string, workspace: string, depth = 1): boolean => {
-  const at = (name: string): string => path.join(folder, name);
-  const inner = namesIn(at('modules'));
-  return (
-    entryStatus(folder)?.isDirectory() === true &&
-    isHarmlessConfig(at('config'), workspace) &&
-    areHarmlessHooks(at('hooks')) &&
-    ['config.worktree', 'commondir', 'info/attributes'].every((name) => isAbsent(at(name))) &&
-    namesIn(at('worktrees')).every((name) =>
-      isHarmlessWorktree(at(`worktrees/${name}`), workspace),
-    ) &&
-    depth < 4 &&
-    inner.every((name) => isHarmlessFolder(at(`modules/${name}`), workspace, depth + 1))
-  );
+export const isHarmlessInWorktree = (place: string, workspace: string): boolean => {
+  const folder = findGitFolder(place);
+  const back = pathIn(path.join(folder, 'gitdir'));
+  const worktree = path.resolve(folder, back);
+  const isBack =
+    back === '' ||
+    (path.basename(back) === '.git' &&
+      (isWithin(worktree, workspace) || isNamedOutside(folder, worktree)));
+  if (path.basename(place) === 'gitdir') return isBack;
+  return path.basename(place) === 'commondir' && isBack && /^(?:\.\.\/\.\.)?$/.test(pathIn(place));
 };
 
 /**
- * Checks a new `.git`: a folder, or a file that names a folder inside the workspace or in a known
- * repository.
+ * Whether a new `.git` is a folder, or a file that names one inside the workspace. What git obeys
+ * there is judged by itself. An empty file is just being written.
  */
-export const isHarmlessRepository = (
-  place: string,
-  workspace: string,
-  known: readonly string[],
-): boolean => {
-  const status = entryStatus(place);
-  if (status === null) return true;
-  if (status.isDirectory()) return isHarmlessFolder(place, workspace);
-  if (!status.isFile()) return false;
-  const named = /^gitdir:\s*(.+?)\s*$/.exec(readSmall(place))?.[1];
-  const folder = named === undefined ? null : realPath(path.resolve(path.dirname(place), named));
-  if (folder === null) return false;
-  const owner = known.find((one) => isWithin(folder, one));
-  if (owner === undefined && !isWithin(folder, workspace)) return false;
-  return path.basename(path.dirname(folder)) === 'worktrees'
-    ? isHarmlessWorktree(folder, workspace)
-    : isHarmlessFolder(folder, workspace);
+export const leadsInside = (place: string, workspace: string): boolean => {
+  if (isFolder(place) || pathIn(place) === '') return true;
+  const folder = folderNamedIn(place, path.dirname(place));
+  return folder !== null && isWithin(folder, workspace);
 };
 
-// ---- Git's index: the nested repositories (gitlinks) and the tracked files ----
-// Git starts itself in each gitlink's folder at `status`, `diff`, `add` and `commit`, and obeys the
-// configuration there.
+// ---- Git's index, listed by git ----
+// Git starts itself in the folder of each nested repository (gitlink) at `status`, `diff`, `add`
+// and `commit`, and obeys the configuration there.
 
-export type IndexContents = {
+type IndexContents = {
   /** Paths of gitlinks, relative to the top of the worktree. */
   readonly gitlinks: readonly string[];
   /** Whether a path, relative to the top of the worktree, is tracked. */
@@ -585,126 +562,55 @@ export type IndexContents = {
 /** In bytes. The walk through all folders finds the gitlinks of a larger index. */
 const INDEX_MAX = 64 * 1024 * 1024;
 const GITLINKS_MAX = 10_000;
-const GITLINK_TYPE = 0xe;
+/** How an index holds the mode of a gitlink. Without these bytes git need not be asked. */
+const GITLINK_MODE = Buffer.from([0, 0, 0xe0, 0]);
+const LIST_TIMEOUT_MS = 10_000;
 const EMPTY: IndexContents = { gitlinks: [], isTracked: () => false };
-/** Bytes of an entry before its object name. */
-const STATUS_BYTES = 40;
-/** Bits of the flags after the object name. */
-const FLAG_EXTENDED = 0x4000;
-const FLAG_LENGTH = 0x0fff;
 
-/** `hashBytes`: length of an object name. */
-type IndexForm = { readonly version: number; readonly hashBytes: number };
+/** Options with which git starts no program that the repository names. */
+const HARDENED = [
+  ...['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'core.splitIndex=false'],
+  ...['protocol.allow=never', 'safe.directory=*'],
+].flatMap((setting) => ['-c', setting]);
 
-/** `prefix`: bytes of the name before, which version 4 repeats. `nameAt` to `end`: the rest. */
-type IndexEntry = {
-  readonly isGitlink: boolean;
-  readonly prefix: number;
-  readonly nameAt: number;
-  readonly end: number;
-  readonly next: number;
-};
-
-/** A number of one to several bytes, as version 4 writes it. */
-const readOffset = (
-  bytes: Buffer,
-  start: number,
-): { readonly value: number; readonly next: number } => {
-  let at = start;
-  let byte = bytes.readUInt8(at++);
-  let value = byte & 0x7f;
-  while ((byte & 0x80) !== 0) {
-    byte = bytes.readUInt8(at++);
-    value = (value + 1) * 128 + (byte & 0x7f);
-  }
-  return { value, next: at };
-};
-
-/** `before`: length of the name of the previous entry. */
-const readEntry = (bytes: Buffer, start: number, form: IndexForm, before: number): IndexEntry => {
-  const isGitlink = bytes.readUInt32BE(start + 24) >>> 12 === GITLINK_TYPE;
-  const flagsAt = start + STATUS_BYTES + form.hashBytes;
-  const flags = bytes.readUInt16BE(flagsAt);
-  let nameAt = flagsAt + ((flags & FLAG_EXTENDED) === 0 ? 2 : 4);
-  let prefix = 0;
-  if (form.version === 4) {
-    const { value, next } = readOffset(bytes, nameAt);
-    prefix = before - value;
-    nameAt = next;
-  }
-  const length = flags & FLAG_LENGTH;
-  const end =
-    form.version < 4 && length < FLAG_LENGTH ? nameAt + length : bytes.indexOf(0, nameAt, 'latin1');
-  if (end < nameAt || end > bytes.length || prefix < 0)
-    throw new RangeError('an entry without an end');
-  const next = form.version === 4 ? end + 1 : start + Math.ceil((end - start + 1) / 8) * 8;
-  return { isGitlink, prefix, nameAt, end, next };
-};
-
-/** The names of an index: of gitlinks, or of all. */
-const parseIndex = (bytes: Buffer, hashBytes: number, which: 'gitlinks' | 'all'): string[] => {
-  const names: string[] = [];
-  if (bytes.length < 12 || bytes.toString('latin1', 0, 4) !== 'DIRC') return names;
-  const form = { version: bytes.readUInt32BE(4), hashBytes };
-  if (form.version < 2 || form.version > 4) return names;
-  const isPrefixed = form.version === 4;
-  let at = 12;
-  let length = 0;
-  let name = '';
-  try {
-    for (let count = bytes.readUInt32BE(8); count > 0; count--) {
-      const { isGitlink, prefix, nameAt, end, next } = readEntry(bytes, at, form, length);
-      const isWanted = which === 'all' || (isGitlink && names.length < GITLINKS_MAX);
-      // making the texts is what takes long, so only those are made that are needed
-      if (isPrefixed || isWanted)
-        name = name.slice(0, prefix) + bytes.toString('latin1', nameAt, end);
-      if (isWanted) names.push(Buffer.from(name, 'latin1').toString('utf8'));
-      length = prefix + end - nameAt;
-      at = next;
-    }
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    // A cut index: git does not read it either.
-  }
-  return names;
-};
-
-const usesSha256 = (gitFolder: string): boolean =>
-  /^\s*objectformat\s*=\s*sha256\s*$/im.test(readSmall(path.join(gitFolder, 'config')));
-
-const readIndex = (file: string, gitFolder: string): IndexContents => {
-  try {
-    const bytes = readFileSync(file);
-    const hashBytes = usesSha256(gitFolder) ? 32 : 20;
+/** Lists an index again only after it has changed. `findGit`: null where there is no git. */
+export const createIndexReader = (findGit: () => ProgramPath | null) => {
+  const cache = new Map<string, { readonly key: string; readonly contents: IndexContents }>();
+  const list = (gitFolder: string, ...words: readonly string[]): string => {
+    const git = findGit();
+    if (git === null) return '';
+    const places = [`--git-dir=${gitFolder}`, `--work-tree=${gitFolder}`];
+    const answer = askProgramSync(git, [...places, ...HARDENED, 'ls-files', '-z', ...words], {
+      environment: {
+        ...{ GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null', LC_ALL: 'C' },
+        ...{ GIT_OPTIONAL_LOCKS: '0', GIT_NO_LAZY_FETCH: '1' },
+      },
+      searchPath: ['/usr/bin', '/bin'],
+      folder: gitFolder,
+      timeoutMs: LIST_TIMEOUT_MS,
+      bytesMax: 2 * INDEX_MAX,
+    });
+    return answer?.code === 0 ? answer.output : '';
+  };
+  return (gitFolder: string): IndexContents => {
+    const file = path.join(gitFolder, 'index');
+    const status = entryStatus(file);
+    if (status === null || !status.isFile() || status.size > INDEX_MAX) return EMPTY;
+    const key = keyOfStatus(file);
+    const cached = cache.get(file);
+    if (cached?.key === key) return cached.contents;
+    const mayHoldLinks = readBytes(file)?.includes(GITLINK_MODE) ?? false;
+    const listed = mayHoldLinks ? list(gitFolder, '-s') : '';
+    const gitlinks = [...listed.matchAll(/(?<=^|\0)160000 [^\t]*\t([^\0]+)/g)];
     let tracked: ReadonlySet<string> | null = null;
-    return {
-      gitlinks: parseIndex(bytes, hashBytes, 'gitlinks'),
-      isTracked(place) {
-        tracked ??= new Set(parseIndex(bytes, hashBytes, 'all'));
+    const contents = {
+      gitlinks: gitlinks.slice(0, GITLINKS_MAX).map(([, name = '']) => name),
+      isTracked(place: string): boolean {
+        tracked ??= new Set(list(gitFolder).split('\0'));
         return tracked.has(place);
       },
     };
-  } catch {
-    return EMPTY; // it is gone, or closed to us
-  }
-};
-
-export type IndexReader = { read(gitFolder: string): IndexContents };
-
-/** Parses an index only again after it has changed. */
-export const createIndexReader = (): IndexReader => {
-  const cache = new Map<string, { readonly key: string; readonly contents: IndexContents }>();
-  return {
-    read(gitFolder) {
-      const file = path.join(gitFolder, 'index');
-      const status = entryStatus(file);
-      if (status === null || !status.isFile() || status.size > INDEX_MAX) return EMPTY;
-      const key = `${status.ino}:${status.ctimeMs}:${status.size}`;
-      const cached = cache.get(file);
-      if (cached?.key === key) return cached.contents;
-      const contents = readIndex(file, gitFolder);
-      cache.set(file, { key, contents });
-      return contents;
-    },
+    cache.set(file, { key, contents });
+    return contents;
   };
 };

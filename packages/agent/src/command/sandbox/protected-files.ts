@@ -9,7 +9,6 @@
  * paths, workspace-mounts.ts makes them read-only.
  */
 
-import { hash } from 'node:crypto';
 import {
   closeSync,
   constants,
@@ -29,15 +28,17 @@ import {
   entryStatus,
   isWithin,
   readRegularSync,
+  replaceFile,
   setAside,
   writeBack,
 } from '../../platform/files.js';
 import { findProtection } from '../../policy/paths.js';
 import {
-  areHarmlessHooks,
-  isHarmlessConfig,
-  isHarmlessRepository,
-  isHarmlessWorktree,
+  type CleanedConfig,
+  cleanConfig,
+  isHarmlessInWorktree,
+  isInWorktreeFolder,
+  leadsInside,
 } from './git-folders.js';
 import {
   BackgroundWalk,
@@ -86,84 +87,50 @@ export type ProtectedFilesOptions = {
   tellUser(text: string): void;
 };
 
-/** How many changed paths a line names. */
+/** How many names a line has. */
 const NAMED_MAX = 3;
 
-/** In bytes. A longer file that commands may write is not copied for restoring. */
-const SMALL_MAX = 64 * 1024;
+/** In bytes. The content of a longer file is not remembered. */
+const CONTENT_MAX = 1024 * 1024;
 
-/** In bytes. A longer file with several names is not copied for restoring. */
-const COPY_MAX = 1024 * 1024;
+/** The target of a link, the bytes of a file, a print of what lies in a folder. */
+type Content = string | Buffer;
 
 /** What is remembered of a path that was there before the running commands. */
 type Known = ProtectedPath & {
-  /** The target of a symlink. */
-  readonly target: string | null;
-  /** Of a file that commands may write, perhaps by another of its names (hard links). */
-  readonly content: Buffer | null;
-  /**
-   * A print of the content: a text that differs after each change. Null: none was taken, as of a
-   * link, or of what is closed to us.
-   */
-  readonly contentPrint: string | null;
+  /** Null: unknown, as of what is long, closed to us or hidden from commands, and of `.git`. */
+  readonly content: Content | null;
 };
 
-/** Null if it is longer, or closed to us, so to commands as well. */
-const readFile = (place: string, bytesMax: number): Buffer | null => {
-  const loaded = readRegularSync(place, bytesMax, { follow: 'none' });
-  return loaded.kind === 'file' ? loaded.bytes : null;
-};
-
-const readContent = ({ kind, links, path: place }: ProtectedPath): Buffer | null =>
-  kind === 'file' && links > 1 ? readFile(place, COPY_MAX) : null;
-
-const readTarget = (protectedPath: ProtectedPath): string | null => {
-  if (protectedPath.kind !== 'link') return null;
+const readTarget = (link: string): string | null => {
   try {
-    return readlinkSync(protectedPath.path);
+    return readlinkSync(link);
   } catch {
     return null; // gone meanwhile
   }
 };
 
-/** The target of a link, and the content of a file that a command could reach by another name. */
-const remember = (protectedPath: ProtectedPath): Known => ({
-  ...protectedPath,
-  target: readTarget(protectedPath),
-  content: readContent(protectedPath),
-  contentPrint: null,
-});
-
 /** Whether it is a folder, as a `.git` may be too. */
 const isFolder = ({ kind, path: place }: ProtectedPath): boolean =>
   kind === 'folder' || (kind === 'repository' && entryStatus(place)?.isDirectory() === true);
 
+const readContent = (one: ProtectedPath): Content | null => {
+  if (one.kind === 'link') return readTarget(one.path);
+  if (isFolder(one)) return one.kind === 'folder' ? readInside(one.path).fingerprint : null;
+  const loaded = readRegularSync(one.path, CONTENT_MAX, { follow: 'none' });
+  return loaded.kind === 'file' ? loaded.bytes : null;
+};
+
+const isSameContent = (one: Content, other: Content | null): boolean =>
+  Buffer.isBuffer(one) ? Buffer.isBuffer(other) && one.equals(other) : one === other;
+
 /** Whether a path is unchanged. A folder without a print of its contents counts as unchanged. */
-const isSame = (
-  one: ProtectedPath & { readonly contentPrint?: string | null },
-  other: ProtectedPath,
-): boolean =>
+const isSame = (one: Known, other: ProtectedPath): boolean =>
   one.ino === other.ino &&
   one.dev === other.dev &&
   (isFolder(other)
-    ? (one.contentPrint ?? null) === null || one.contentPrint === readInside(other.path).fingerprint
+    ? one.content === null || one.content === readContent(other)
     : one.changedMs === other.changedMs && one.size === other.size);
-
-const takePrint = (one: ProtectedPath): string | null => {
-  if (isFolder(one)) return one.kind === 'folder' ? readInside(one.path).fingerprint : null;
-  const bytes = one.kind === 'link' ? null : readFile(one.path, COPY_MAX);
-  return bytes === null ? null : hash('sha256', bytes);
-};
-
-/** Remembers also what a folder or file holds. */
-const withPrint = (one: Known): Known =>
-  one.contentPrint === null ? { ...one, contentPrint: takePrint(one) } : one;
-
-/** Remembers a small file as a whole too, if a command may write to it. */
-const withContents = (one: Known): Known => {
-  if (one.kind !== 'file' || one.content !== null || one.links > 1) return withPrint(one);
-  return { ...withPrint(one), content: readFile(one.path, SMALL_MAX) };
-};
 
 /**
  * The guard of a workspace. It is asked before and after each command.
@@ -173,16 +140,17 @@ const withContents = (one: Known): Known => {
  *
  * - **known**: it was there before, and is compared with what is remembered of it, also if it was
  *   read-only for all of them: then a change is somebody else's, which is said, and stays;
- * - **new**: it is set aside, unless it may stay (`#mayStay`), or no command can have made it;
+ * - **new**: it is set aside, unless it may stay (`#rest`), or no command can have made it;
  * - **changed**: a command could write to it, so what was remembered is restored, or what is new in
  *   it is set aside;
  * - **gone**: a link or a small file is restored;
  * - **moved** along with its folder: it may stay if no command could write to it;
  * - one that **came with a repository**: it may stay as long as the repository does.
  *
- * A repository that a command makes may stay if nothing in it runs a program. What it tracks may
- * stay with it if the command created its folder too, as `git clone` does, and only as long as the
- * repository is there.
+ * A repository that a command makes stays, but is cleaned: of its configuration only harmless keys
+ * stay, hooks and all else by which git runs programs are set aside. A repository that is just
+ * being made stays whole by that. What it tracks may stay with it if the command created its folder
+ * too, as `git clone` does, and only as long as the repository is there.
  *
  * What the quick scan leaves out is walked through beside other work after each command, at the
  * latest before the session ends. By the times of files, which nobody can set back, it is known
@@ -192,13 +160,10 @@ const withContents = (one: Known): Known => {
  * workspace goes on with it.
  */
 export class ProtectedFiles {
+  readonly #options: ProtectedFilesOptions;
   readonly #workspace: string;
-  readonly #userPlaces: readonly string[];
-  readonly #hidden: readonly string[];
-  readonly #folder: string;
   readonly #record: GuardRecord;
   readonly #scan;
-  readonly #tellUser: ProtectedFilesOptions['tellUser'];
   readonly #walk = new BackgroundWalk((end) => this.#judgeWalk(end));
   /** What was there before the running commands, or was accepted since. */
   #known = new Map<string, Known>();
@@ -211,35 +176,21 @@ export class ProtectedFiles {
   readonly #allowed = new Set<string>();
   /** Folders with a repository that a command of this session created. */
   readonly #created = new Set<string>();
-  /** Protected paths that came with a repository, and its folder. */
-  readonly #came = new Map<string, string>();
   /** Folders that were there before the running commands; null if that is unknown. */
   #foldersBefore: Pick<ReadonlySet<string>, 'has'> | null = null;
-  /** What a sweep saw last of harmful paths that may still be in the making. */
-  readonly #unfinished = new Map<string, string>();
+  /** The git folder of the workspace if it lies elsewhere. */
+  #repository: string | null = null;
   /** Lines for the model that nobody has read yet. */
-  #notes: string[] = [];
+  #notes: string[];
   /** Number of paths that were set aside. */
   #count = 0;
 
-  constructor({
-    workspace,
-    userPlaces,
-    hidden,
-    folder,
-    environment,
-    record,
-    interrupted,
-    notes,
-    tellUser,
-  }: ProtectedFilesOptions) {
-    this.#tellUser = tellUser;
-    this.#notes = [...notes];
+  constructor(options: ProtectedFilesOptions) {
+    const { workspace, userPlaces, environment, record, interrupted, notes } = options;
+    this.#options = options;
     this.#workspace = workspace;
-    this.#userPlaces = userPlaces;
-    this.#hidden = hidden;
-    this.#folder = folder;
     this.#record = record;
+    this.#notes = [...notes];
     this.#scan = new ProtectedScan(workspace, userPlaces, environment);
     for (const guard of interrupted) this.#goOnWith(guard);
     if (interrupted.length > 0) this.#writeRecord();
@@ -250,13 +201,10 @@ export class ProtectedFiles {
    * the workspace if it lies elsewhere.
    */
   scanBefore(repository: string | null): Scan {
-    this.#releaseInterrupted(repository);
-    let scan: Scan;
-    if (this.#isIdle) scan = this.#acceptAll(repository);
-    else {
-      this.#judge(repository, true);
-      scan = this.#scan.look(repository);
-    }
+    this.#repository = repository;
+    this.#releaseInterrupted();
+    if (!this.#isIdle) this.#judge(true);
+    const scan = this.#isIdle ? this.acceptAll() : this.#scan.look(this.#repository);
     this.#foldersBefore = scan.folders;
     // The frontier: folders that the quick scan does not enter.
     if (this.#isIdle) this.#walk.walkFirst(scan.frontier);
@@ -267,26 +215,22 @@ export class ProtectedFiles {
   begin(running: Writer): void {
     this.#running.add(running);
     this.#walk.begin();
-    for (const one of this.#known.values()) {
-      if (one.kind === 'link' || this.#hidden.includes(one.path)) continue;
-      this.#known.set(one.path, running.bound.has(one.path) ? withPrint(one) : withContents(one));
-    }
     this.#writeRecord();
   }
 
   /** A command has ended. Returns lines about everything set aside since the last call. */
-  end(running: Writer, repository: string | null): readonly string[] {
-    const { frontier } = this.#judge(repository, true);
+  end(running: Writer): readonly string[] {
+    const { frontier } = this.#judge(true);
     this.#running.delete(running);
     this.#writeRecord();
     this.#walk.walkAfter(frontier, this.#isIdle);
     return this.#takeNotes();
   }
 
-  /** While commands run, sets new protected paths aside, except unfinished repositories. */
-  sweep(repository: string | null): void {
-    this.#releaseInterrupted(repository);
-    const { frontier } = this.#judge(repository, false);
+  /** While commands run, sets new protected paths aside, except what they may be cloning. */
+  sweep(): void {
+    this.#releaseInterrupted();
+    const { frontier } = this.#judge(this.#isIdle);
     this.#walk.walkDuring(frontier, this.#isIdle);
   }
 
@@ -295,7 +239,8 @@ export class ProtectedFiles {
    * everything set aside since the last call.
    */
   judgeInterrupted(repository: string | null): readonly string[] {
-    this.#releaseInterrupted(repository);
+    this.#repository = repository;
+    this.#releaseInterrupted();
     return this.#takeNotes();
   }
 
@@ -305,11 +250,11 @@ export class ProtectedFiles {
   }
 
   /** Judges all pending changes. */
-  close(repository: string | null): void {
-    this.#releaseInterrupted(repository);
+  close(): void {
+    this.#releaseInterrupted();
     if (this.#walk.isPending) {
-      if (!this.#isIdle) this.#judge(repository, true);
-      this.#walk.walkAtOnce(() => this.#scan.look(repository).frontier, this.#isIdle);
+      if (!this.#isIdle) this.#judge(true);
+      this.#walk.walkAtOnce(() => this.#scan.look(this.#repository).frontier, this.#isIdle);
     }
     if (this.#notes.length > 0) this.#record.leaveNotes(this.#workspace, this.#takeNotes());
     // What an interrupted command still makes is judged by the next session.
@@ -325,9 +270,11 @@ export class ProtectedFiles {
    * it.
    */
   createdRepositories(): readonly string[] {
-    const isOwn = (top: string): boolean =>
-      isHarmlessRepository(path.join(top, '.git'), this.#workspace, this.#repositories());
-    return [...this.#created].filter((top) => top !== this.#workspace && isOwn(top));
+    return [...this.#created].filter(
+      (top) =>
+        top !== this.#workspace &&
+        this.#scan.listCode(path.join(top, '.git')).every((one) => this.#isHarmless(one)),
+    );
   }
 
   /** The user allowed writing to this path: its next content is accepted. */
@@ -336,17 +283,27 @@ export class ProtectedFiles {
   }
 
   /** Accepts everything as it is: what the user's own commands made. */
-  acceptAll(repository: string | null): void {
-    this.#acceptAll(repository);
+  acceptAll(): Scan {
+    const scan = this.#scan.look(this.#repository);
+    const known = new Map<string, Known>();
+    for (const one of scan.protectedPaths.values()) {
+      const before = this.#known.get(one.path);
+      const isKnown = before !== undefined && isSame(before, one);
+      known.set(one.path, isKnown ? before : this.#remember(one));
+    }
+    this.#known = known;
+    for (const top of this.#created)
+      if (!known.has(path.join(top, '.git'))) this.#created.delete(top);
+    return scan;
   }
 
   /**
    * Accepts new paths while fenced commands run: they come from an unfenced command that the user
    * allowed.
    */
-  acceptNewPaths(repository: string | null): void {
-    for (const one of this.#scan.look(repository).protectedPaths.values()) {
-      if (!this.#known.has(one.path)) this.#known.set(one.path, remember(one));
+  acceptNewPaths(): void {
+    for (const one of this.#scan.look(this.#repository).protectedPaths.values()) {
+      if (!this.#known.has(one.path)) this.#known.set(one.path, this.#remember(one));
     }
   }
 
@@ -355,34 +312,33 @@ export class ProtectedFiles {
     return this.#running.size === 0;
   }
 
+  #remember(one: ProtectedPath): Known {
+    return { ...one, content: this.#options.hidden.includes(one.path) ? null : readContent(one) };
+  }
+
   #takeNotes(): readonly string[] {
     const notes = this.#notes;
     this.#notes = [];
     return notes;
   }
 
-  /** Remembers all paths as they are. */
-  #acceptAll(repository: string | null): Scan {
-    const scan = this.#scan.look(repository);
-    const known = new Map<string, Known>();
-    for (const one of scan.protectedPaths.values()) {
-      const before = this.#known.get(one.path);
-      known.set(one.path, before !== undefined && isSame(before, one) ? before : remember(one));
-    }
-    this.#known = known;
-    for (const [place, top] of this.#came) {
-      if (!known.has(place) || !known.has(path.join(top, '.git'))) this.#came.delete(place);
-    }
-    return scan;
-  }
-
   /**
    * Scans, and judges all differences from what is known. `isEnd`: a command has ended. Before that
-   * it may still be making a repository, which is not judged unfinished.
+   * it may still be cloning, and git tracks files only after it has written them.
    */
-  #judge(repository: string | null, isEnd: boolean): Scan {
-    const scan = this.#scan.look(repository);
-    const { protectedPaths } = scan;
+  #judge(isEnd: boolean): Scan {
+    const scan = this.#scan.look(this.#repository);
+    this.#judgeGone(scan);
+    const count = this.#count;
+    this.#judgeEach(scan, isOfGit, isEnd);
+    // A file is left alone that only a configuration names which is gone by now.
+    const present = count === this.#count ? scan : this.#scan.look(this.#repository);
+    this.#judgeEach(present, (one) => !isOfGit(one), isEnd);
+    for (const top of this.#created) this.#judgeOrphans(top);
+    return present;
+  }
+
+  #judgeGone({ protectedPaths }: Scan): void {
     this.#gone = [...this.#known.values()].filter((one) => !protectedPaths.has(one.path));
     for (const one of this.#gone) {
       this.#known.delete(one.path);
@@ -390,41 +346,40 @@ export class ProtectedFiles {
       const wasMoved = [...protectedPaths.values()].some(
         ({ dev, ino }) => dev === one.dev && ino === one.ino,
       );
-      if (!wasMoved && this.#isReadOnly(one.path)) this.#noteForeign('was removed', one, null);
+      const isFirm = !this.#isIdle && this.#isBound(one.path) && this.#isPinned(one.path);
+      if (!wasMoved && isFirm) this.#noteForeign('was removed', one, null);
     }
-    const all = [...protectedPaths.values()].toSorted(
-      (one, other) => judgingRank(one) - judgingRank(other),
-    );
-    for (const one of all) {
+  }
+
+  #judgeEach(scan: Scan, isJudged: (one: ProtectedPath) => boolean, isEnd: boolean): void {
+    for (const one of scan.protectedPaths.values()) {
+      if (!isJudged(one)) continue;
       const before = this.#known.get(one.path);
       if (before === undefined) this.#judgeNew(one, isEnd, null);
       else if (!isSame(before, one)) this.#judgeChanged(before, one, isEnd);
     }
-    this.#judgeOrphans();
-    return scan;
   }
 
   /** A path is not what was remembered of it: accepts, restores or sets aside. */
   #judgeChanged(before: Known, now: ProtectedPath, isEnd: boolean): void {
-    if (before.content !== null && before.ino === now.ino && before.links > 1) {
-      this.#judgeContent(before, now);
+    const { content } = before;
+    const isSameFile = before.kind === 'file' && before.ino === now.ino;
+    if (isSameFile && before.links > 1 && Buffer.isBuffer(content)) {
+      this.#judgeContent(content, now);
       return;
     }
-    // A command could write to it, or could exchange a folder above it.
-    const isExposed = [...this.#running].some(
-      ({ bound }) => !bound.has(now.path) || (before.ino !== now.ino && !this.#isPinned(now.path)),
-    );
-    if (!isExposed) this.#acceptForeign('was changed', now, before);
-    else if (isFolder(now) && before.ino === now.ino && before.contentPrint !== null)
-      this.#judgeInside(before, now, isEnd);
+    // No command could write to it, nor exchange a folder above it.
+    const isFirm = this.#isBound(now.path) && (before.ino === now.ino || this.#isPinned(now.path));
+    if (isFirm || this.#isIdle) this.#acceptForeign('was changed', now, before);
+    else if (isFolder(now) && before.ino === now.ino && typeof content === 'string')
+      this.#judgeInside(content, now);
     else this.#judgeNew(now, isEnd, before);
   }
 
   /** A folder that was there before: only what is new in it is set aside. */
-  #judgeInside(before: Known, now: ProtectedPath, isEnd: boolean): void {
-    if (!this.#mayStay(now, isEnd)) {
-      if (!isEnd && this.#isBeingMade(now)) return;
-      const known = new Set(before.contentPrint?.split('\n'));
+  #judgeInside(before: string, now: ProtectedPath): void {
+    if (this.#rest(now) !== 'all') {
+      const known = new Set(before.split('\n'));
       for (const line of readInside(now.path).fingerprint.split('\n')) {
         const [place = ''] = line.split('\0');
         const status = entryStatus(place);
@@ -432,15 +387,13 @@ export class ProtectedFiles {
         this.#putAway(place, null);
       }
     }
-    this.#known.set(now.path, withContents(remember(now)));
+    this.#known.set(now.path, this.#remember(now));
   }
 
   /** Restores a file that was changed through another of its hard links. */
-  #judgeContent(before: Known, now: ProtectedPath): void {
-    const content = before.content;
-    // It is read even if its other name is gone: as if it had two.
-    if (content === null || readContent({ ...now, links: 2 })?.equals(content) === true) {
-      this.#known.set(now.path, { ...now, target: null, content, contentPrint: null });
+  #judgeContent(content: Buffer, now: ProtectedPath): void {
+    if (isSameContent(content, readContent(now))) {
+      this.#known.set(now.path, { ...now, content });
       return;
     }
     // If it no longer exists or is a symlink by now, the next scan sees that.
@@ -451,73 +404,76 @@ export class ProtectedFiles {
       );
     this.#known.delete(now.path);
     const again = protectedPathAt(now.path, now);
-    if (again !== null) this.#known.set(now.path, remember(again));
+    if (again !== null) this.#known.set(now.path, this.#remember(again));
   }
 
   /**
-   * Accepts a new path, or sets it aside. `before`: what was remembered of another file there.
+   * Accepts a new path, or sets aside what may not stay of it. `before`: what was remembered of
+   * another file there.
    */
   #judgeNew(one: ProtectedPath, isEnd: boolean, before: Known | null): void {
-    if (this.#mayStay(one, isEnd)) {
-      if (one.kind === 'repository' && before === null && isEnd)
-        this.#created.add(path.dirname(one.path));
-      if (!isEnd && this.#isBeingMade(one)) return;
-      // worktrees of others come and go
-      const isForeign =
-        !isInWorktreeFolder(one.path) &&
-        !isHarmless(one, this.#workspace) &&
-        this.#cameFromElsewhere(one) &&
-        !this.#wasMoved(one);
-      if (isForeign) this.#acceptForeign(before === null ? 'appeared' : 'was changed', one, before);
-      else this.#known.set(one.path, withContents(remember(one)));
-      return;
+    const clone = isByName(one) ? this.#newRepositoryAround(one.path) : null;
+    if (clone !== null && !isEnd) return;
+    const rest = this.#rest(one, clone);
+    if (rest === 'all') {
+      this.#accept(one, before);
+    } else {
+      this.#putAway(one.path, one.namedBy, rest, before === null);
+      if (before !== null && !this.#restore(before) && rest !== null)
+        createFile(one.path, rest.text);
     }
-    if (!isEnd && this.#isBeingMade(one) && !this.#isFinished(one)) return;
-    this.#putAway(one.path, one.namedBy);
-    if (before !== null) this.#restore(before);
   }
 
-  /** Whether a clone may be under way: git writes its configuration step by step. */
-  #isBeingMade(one: ProtectedPath): boolean {
-    if (one.kind === 'repository') return true;
-    if (one.namedBy !== null) return false;
-    if (!one.inGit) return this.#newRepositoryAround(one.path) !== null;
-    if (isInWorktreeFolder(one.path)) return true;
-    return !this.#repositories().some((folder) => isWithin(one.path, folder));
+  /** Accepts a new path, whose content may stay. */
+  #accept(one: ProtectedPath, before: Known | null): void {
+    const wasMoved = this.#wasMoved(one);
+    const isOfOthers = this.#cameFromElsewhere(one) && !wasMoved;
+    if (one.kind === 'repository' && before === null && !wasMoved)
+      this.#created.add(path.dirname(one.path));
+    // worktrees of others come and go
+    if (isOfOthers && !isInWorktreeFolder(one.path) && !this.#isHarmless(one))
+      this.#acceptForeign(before === null ? 'appeared' : 'was changed', one, before);
+    else this.#known.set(one.path, this.#remember(one));
   }
 
-  /** Whether the last sweep has seen the same: nobody is making it any more. */
-  #isFinished(one: ProtectedPath): boolean {
-    const print = codePrint(one);
-    const isFinished = this.#unfinished.get(one.path) === print;
-    this.#unfinished.set(one.path, print);
-    return isFinished;
-  }
-
-  /** Whether a new or changed path is accepted, see the cases of the class. */
-  #mayStay(one: ProtectedPath, isEnd: boolean): boolean {
-    const place = one.path;
+  /**
+   * What of a new or changed path may stay, see the cases of the class. Null: nothing. `clone`: the
+   * folder of a new repository around it.
+   */
+  #rest(one: ProtectedPath, clone: string | null = null): 'all' | CleanedConfig | null {
+    const { path: place } = one;
     if (this.#allowed.has(place) || this.#wasMoved(one) || this.#cameFromElsewhere(one))
-      return true;
-    if (one.kind === 'repository')
-      return isHarmlessRepository(place, this.#workspace, this.#repositories());
-    if (one.inGit) return isHarmless(one, this.#workspace);
-    const top = this.#newRepositoryAround(place);
-    const came = isEnd && top !== null && one.namedBy === null && one.kind !== 'link';
-    if (!came || !filesIn(one).every((file) => this.#scan.isTracked(top, file))) return false;
-    this.#came.set(place, top); // it goes when the repository goes
-    return true;
+      return 'all';
+    if (one.kind === 'link') return null;
+    if (one.kind === 'repository') return leadsInside(place, this.#workspace) ? 'all' : null;
+    if (one.inGit) return this.#isHarmless(one) ? 'all' : this.#cleanConfig(one);
+    const came = clone !== null && filesIn(one).every((file) => this.#scan.isTracked(clone, file));
+    return came ? 'all' : null;
   }
 
-  /** Whether no running command can write to a path, nor exchange a folder above it. */
-  #isReadOnly(place: string): boolean {
-    const isBound = [...this.#running].every(({ bound }) => bound.has(place));
-    return isBound && !this.#isIdle && this.#isPinned(place);
+  /** Whether git runs no program by a path in a git folder. */
+  #isHarmless(one: ProtectedPath): boolean {
+    if (one.kind === 'link') return false;
+    if (isFolder(one)) return readInside(one.path).fingerprint === '';
+    return isInWorktreeFolder(one.path)
+      ? isHarmlessInWorktree(one.path, this.#workspace)
+      : this.#cleanConfig(one)?.isSame === true;
+  }
+
+  /** What may stay of a configuration of git; null: nothing, or it is none. */
+  #cleanConfig({ path: place }: ProtectedPath): CleanedConfig | null {
+    const isConfig = path.basename(place) === 'config' && !isInWorktreeFolder(place);
+    return isConfig ? cleanConfig(place, this.#workspace) : null;
+  }
+
+  /** Whether no running command can write to a path where it is. */
+  #isBound(place: string): boolean {
+    return [...this.#running].every(({ bound }) => bound.has(place));
   }
 
   /** Accepts what no running command can have changed. */
   #acceptForeign(what: string, now: ProtectedPath, before: Known | null): void {
-    const known = withContents(remember(now));
+    const known = this.#remember(now);
     this.#known.set(now.path, known);
     this.#noteForeign(what, before ?? known, before === null ? null : known);
   }
@@ -527,18 +483,18 @@ export class ProtectedFiles {
    * nothing to compare. Silent if the content is the same, or unknown from before.
    */
   #noteForeign(what: string, before: Known, now: Known | null): void {
-    if (before.contentPrint === null || before.contentPrint === now?.contentPrint) return;
-    const isInFolder = before.kind === 'folder' && now?.kind === 'folder';
-    const places = isInFolder
-      ? changedPlaces(before.contentPrint, now.contentPrint ?? '')
-      : [before.path];
+    const [old, present] = [before.content, now?.content ?? null];
+    if (old === null || isSameContent(old, present)) return;
+    const places =
+      before.kind === 'folder' && typeof old === 'string' && typeof present === 'string'
+        ? changedPlaces(old, present)
+        : [before.path];
     const names = places
       .filter((place) => !this.#allowed.has(place))
       .map((one) => this.#shown(one));
     if (names.length === 0) return;
-    const more = names.length > NAMED_MAX ? ` and ${names.length - NAMED_MAX} more` : '';
     this.#note(
-      `${names.slice(0, NAMED_MAX).join(', ')}${more} ${what} while a command ran in the sandbox, ` +
+      `${firstOf(names)} ${what} while a command ran in the sandbox, ` +
         'in which it was read-only: by another program or by a fault of the sandbox; it was left ' +
         'as it is',
       'Look at it if that was not you.',
@@ -576,57 +532,34 @@ export class ProtectedFiles {
   }
 
   /** What came with a repository goes with it. */
-  #judgeOrphans(): void {
-    for (const [place, top] of this.#came) {
-      if (entryStatus(path.join(top, '.git')) !== null) continue;
-      this.#came.delete(place);
-      const known = this.#known.get(place);
-      this.#known.delete(place);
-      if (known !== undefined && entryStatus(place) !== null)
-        this.#putAway(known.path, known.namedBy);
+  #judgeOrphans(top: string): void {
+    if (entryStatus(path.join(top, '.git')) !== null) return;
+    this.#created.delete(top);
+    for (const known of this.#known.values()) {
+      if (!isWithin(known.path, top) || !isByName(known)) continue;
+      this.#known.delete(known.path);
+      this.#putAway(known.path, null);
     }
   }
 
   /** Whether a path was moved along with its folder, and no command could write to it. */
   #wasMoved(one: ProtectedPath): boolean {
     if (one.kind === 'link') return false;
-    if (one.kind === 'repository') return this.#oldRepository(one) !== null;
-    if (one.inGit) return this.#wasMovedInRepository(one);
-    return [...this.#known.values(), ...this.#gone].some(
-      (known) => known.links === one.links && this.#isUntouched(known, one),
+    const isUntouched = (known: Known, now: ProtectedPath): boolean =>
+      known.dev === now.dev && known.ino === now.ino && this.#isBound(known.path);
+    if (!isOfGit(one))
+      return [...this.#known.values(), ...this.#gone].some(
+        (known) => known.links === one.links && isUntouched(known, one),
+      );
+    // A part of a repository: along with it. Otherwise it would be obeyed only at its new place.
+    const [, folder = '', inner = ''] =
+      one.kind === 'repository' ? ['', one.path] : (/^(.*\/\.git)(\/.*)$/.exec(one.path) ?? []);
+    const now = protectedPathAt(folder);
+    const old = this.#gone.find(
+      (known) => known.kind === 'repository' && now !== null && isUntouched(known, now),
     );
-  }
-
-  /**
-   * Whether this is a known path, maybe under another name, that was read-only for all running
-   * commands.
-   */
-  #isUntouched(known: Known, one: ProtectedPath): boolean {
-    const isBound = [...this.#running].every(({ bound }) => bound.has(known.path));
-    return isBound && known.dev === one.dev && known.ino === one.ino;
-  }
-
-  /** The repository that was moved here. What git obeys of it is judged by itself. */
-  #oldRepository(one: ProtectedPath): Known | null {
-    const isOld = (known: Known): boolean =>
-      known.kind === 'repository' && this.#isUntouched(known, one);
-    return this.#gone.find(isOld) ?? null;
-  }
-
-  #wasMovedInRepository(one: ProtectedPath): boolean {
-    for (
-      let folder = path.dirname(one.path);
-      folder !== this.#workspace;
-      folder = path.dirname(folder)
-    ) {
-      if (path.dirname(folder) === folder) return false;
-      if (path.basename(folder) !== '.git') continue;
-      const repository = protectedPathAt(folder);
-      const old = repository === null ? null : this.#oldRepository(repository);
-      const before = old === null ? null : path.join(old.path, path.relative(folder, one.path));
-      return this.#gone.some((known) => known.path === before && this.#isUntouched(known, one));
-    }
-    return false;
+    const before = old === undefined ? null : old.path + inner;
+    return this.#gone.some((known) => known.path === before && isUntouched(known, one));
   }
 
   /**
@@ -634,7 +567,7 @@ export class ProtectedFiles {
    * next mount point.
    */
   #isPinned(place: string): boolean {
-    if (this.#userPlaces.includes(place)) return true; // with all folders above
+    if (this.#options.userPlaces.includes(place)) return true; // with all folders above
     const parent = path.dirname(place);
     // A part of a folder like `.github`, which is a mount itself.
     const isPart =
@@ -652,10 +585,10 @@ export class ProtectedFiles {
   }
 
   /** A place that is known is judged by the quick scan, which follows it. */
-  #judgeWalk({ walk, sinceMs, isEnd }: WalkEnd): void {
-    if (walk.isCut)
+  #judgeWalk({ folders, isCut, places, sinceMs, isEnd }: WalkEnd): void {
+    if (isCut)
       this.#notes.push(
-        `the workspace has more than ${walk.folders} folders: not all were looked through`,
+        `the workspace has more than ${folders} folders: not all were looked through`,
       );
     /**
      * A protected name is protected everywhere, so it does not matter whether a folder above was
@@ -666,14 +599,13 @@ export class ProtectedFiles {
       const isOld =
         one.changedMs < sinceMs &&
         (one.kind !== 'folder' || readInside(one.path).newestMs < sinceMs);
-      if (isOld) this.#known.set(one.path, withContents(remember(one)));
+      if (isOld) this.#known.set(one.path, this.#remember(one));
       else this.#judgeNew(one, isEnd, null);
     };
-    for (const { path: place, isGitFolder: isBare } of walk.places) {
+    for (const { path: place, isGitFolder: isBare } of places) {
       const one = isBare ? null : protectedPathAt(place);
       if (one !== null) judge(one);
-      const isRepository = isBare || (one !== null && one.kind === 'repository' && isFolder(one));
-      for (const code of isRepository ? listGitCode(place) : []) judge(code);
+      for (const code of isBare ? listGitCode(place) : this.#scan.listCode(place)) judge(code);
       // From now on the quick scan looks there, too.
       if (entryStatus(place) !== null) this.#scan.follow(place, isBare);
     }
@@ -685,15 +617,15 @@ export class ProtectedFiles {
     this.#running.add(command);
     this.#interrupted = [...this.#interrupted, { command, guard }];
     this.#walk.cover(guard.sinceMs); // the next walk judges what has changed since then
-    for (const one of guard.known)
-      this.#known.set(one.path, { ...one, content: null, contentPrint: null });
+    for (const { target, ...one } of guard.known)
+      this.#known.set(one.path, { ...one, content: target });
   }
 
   /** Judges the changes of interrupted commands once they have ended. */
-  #releaseInterrupted(repository: string | null): void {
+  #releaseInterrupted(): void {
     const ended = this.#interrupted.filter(({ guard }) => !guard.isAlive());
     if (ended.length === 0) return;
-    this.#judge(repository, true);
+    this.#judge(true);
     for (const { command } of ended) this.#running.delete(command);
     this.#interrupted = this.#interrupted.filter((one) => !ended.includes(one));
     this.#writeRecord();
@@ -705,9 +637,10 @@ export class ProtectedFiles {
       return;
     }
     const running = [...this.#running];
-    const known = [...this.#known.values()].map(
-      ({ content: _content, contentPrint: _contentPrint, ...one }): RecordedPath => one,
-    );
+    const known = [...this.#known.values()].map(({ content, ...one }): RecordedPath => {
+      const target = one.kind === 'link' && typeof content === 'string' ? content : null;
+      return { ...one, target };
+    });
     // One list for all commands: only what none of them can write to.
     const bound = [...(running[0]?.bound ?? [])].filter((place) =>
       running.every((command) => command.bound.has(place)),
@@ -724,45 +657,62 @@ export class ProtectedFiles {
     });
   }
 
-  /** `namedBy`: see ProtectedPath. */
-  #putAway(place: string, namedBy: string | null): void {
+  /**
+   * `namedBy`: see ProtectedPath. `rest`: what may stay of a configuration; `isReplaced`: it stays.
+   * If only the form of the configuration was changed, nothing is told.
+   */
+  #putAway(
+    place: string,
+    namedBy: string | null,
+    rest: CleanedConfig | null = null,
+    isReplaced = false,
+  ): void {
     this.#count += 1;
-    const moved = setAside(place, path.join(this.#folder, String(this.#count)));
-    if (moved === null) return;
+    const folder = path.join(this.#options.folder, String(this.#count));
+    const replaced = isReplaced && rest !== null ? replaceFile(place, rest.text, folder) : null;
+    const moved = replaced ?? setAside(place, folder);
+    if (moved === null || rest?.removed.length === 0) return;
     const byName = (): string =>
       findProtection(path.relative(this.#workspace, place))?.why ?? 'git obeys it';
-    const byItself = this.#userPlaces.some((one) => isWithin(place, one)) ? OF_USER : byName();
+    const byItself = this.#options.userPlaces.some((one) => isWithin(place, one))
+      ? OF_USER
+      : byName();
     const why = namedBy === null ? byItself : `git's configuration names it: ${namedBy}`;
+    const taken =
+      rest === null
+        ? 'what appeared there while a command ran was moved away'
+        : `of what a command wrote there, ${firstOf([...new Set(rest.removed)])} was taken out`;
     this.#note(
-      `${this.#shown(place)} is protected (${why}); what appeared there while a command ran was ` +
-        'moved away',
+      `${this.#shown(place)} is protected (${why}); ${taken}`,
       `If you made it, move it back when no command runs: mv ${shellWords([moved, place])}`,
       ADVICE,
     );
   }
 
-  /** Restores a symlink, or a small file that was not read-only for a command. */
-  #restore({ kind, path: place, content, links, target }: Known): void {
-    if (this.#allowed.has(place)) return; // its removal was allowed
+  /** Restores a symlink, or a small file that was not read-only for a command. Returns whether. */
+  #restore({ kind, path: place, content, links }: Known): boolean {
+    if (this.#allowed.has(place)) return false; // its removal was allowed
     // If its folder is gone as well, or something else stands there, that is judged by itself.
     const isOwn = [...this.#created].some((top) => isWithin(place, top));
+    const isExposed = !this.#isBound(place);
     let restored: string | null = null;
-    if (kind === 'file' && content !== null && links < 2 && !isOwn)
+    if (kind === 'file' && Buffer.isBuffer(content) && links < 2 && isExposed && !isOwn)
       restored = createFile(place, content) ? 'its old content' : null;
-    else if (kind === 'link' && target !== null)
-      restored = createLink(place, target) ? 'the symlink' : null;
+    else if (kind === 'link' && typeof content === 'string')
+      restored = createLink(place, content) ? 'the symlink' : null;
     if (restored !== null)
       this.#note(
         `${this.#shown(place)} is protected, so ${restored} was restored`,
         'It was changed or removed while a command ran.',
         ADVICE,
       );
+    return restored !== null;
   }
 
   /** A line for the model, and one for the user at once, since nobody else may read it. */
   #note(line: string, forUser = '', forModel = ''): void {
     this.#notes.push(forModel === '' ? line : `${line}; ${forModel}`);
-    this.#tellUser(`the sandbox: ${line}. ${forUser}`.trim());
+    this.#options.tellUser(`the sandbox: ${line}. ${forUser}`.trim());
   }
 
   #shown(place: string): string {
@@ -770,14 +720,18 @@ export class ProtectedFiles {
   }
 }
 
-/** The git folder that a path like `hooks` or `info/attributes` belongs to. */
-const findGitFolder = (place: string): string => {
-  const parent = path.dirname(place);
-  return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
+/** The first of some names, and how many more there are. */
+const firstOf = (names: readonly string[]): string => {
+  const more = names.length > NAMED_MAX ? ` and ${names.length - NAMED_MAX} more` : '';
+  return `${names.slice(0, NAMED_MAX).join(', ')}${more}`;
 };
 
-const isInWorktreeFolder = (place: string): boolean =>
-  path.basename(path.dirname(findGitFolder(place))) === 'worktrees';
+/** Whether it is a repository, or what git obeys of one. */
+const isOfGit = ({ kind, inGit }: ProtectedPath): boolean => inGit || kind === 'repository';
+
+/** Whether a path is protected by its own name, and no part of git. */
+const isByName = ({ kind, inGit, namedBy }: ProtectedPath): boolean =>
+  !inGit && namedBy === null && (kind === 'file' || kind === 'folder');
 
 /** Paths with other lines in one print of a folder than in the other; folders only if alone. */
 const changedPlaces = (before: string, now: string): readonly string[] => {
@@ -788,25 +742,6 @@ const changedPlaces = (before: string, now: string): readonly string[] => {
   const leaves = places.filter((place) => entryStatus(place)?.isDirectory() !== true);
   return leaves.length > 0 ? leaves : places;
 };
-
-/** Whether a new path in a git folder is harmless. */
-const isHarmless = ({ path: place, inGit, kind }: ProtectedPath, workspace: string): boolean => {
-  if (!inGit || kind === 'link') return false;
-  const folder = findGitFolder(place);
-  const name = path.basename(place);
-  if (isInWorktreeFolder(place)) return isHarmlessWorktree(folder, workspace);
-  if (name === 'config') return isHarmlessConfig(place, workspace);
-  return name === 'hooks' && areHarmlessHooks(place);
-};
-
-/** Repositories come first: it depends on them what else may stay. */
-const judgingRank = ({ kind }: ProtectedPath): number => (kind === 'repository' ? 0 : 1);
-
-/** Differs when something that git obeys in it was changed. */
-const codePrint = (one: ProtectedPath): string =>
-  (one.kind === 'repository' && isFolder(one) ? listGitCode(one.path) : [one])
-    .map(({ path: place, ino, changedMs }) => `${place}:${ino}:${changedMs}`)
-    .join('\n');
 
 /** The files of a protected path: itself, or all that lie in it. */
 const filesIn = (one: ProtectedPath): readonly string[] =>
@@ -859,6 +794,8 @@ export type GuardRecord = {
   leaveNotes(workspace: string, notes: readonly string[]): void;
 };
 
+type LeftNotes = { readonly workspace: string; readonly notes: readonly string[] };
+
 /** The record in the folder of a process. */
 export const guardRecordIn = (sessionFolder: string): GuardRecord => {
   /** Stays open, since making a file for each command costs a quarter of a millisecond. */
@@ -894,9 +831,8 @@ export const guardRecordIn = (sessionFolder: string): GuardRecord => {
     },
     leaveNotes(workspace, notes) {
       try {
-        writeFileSync(notesIn(sessionFolder), JSON.stringify({ workspace, notes }), {
-          mode: 0o600,
-        });
+        const left: LeftNotes = { workspace, notes };
+        writeFileSync(notesIn(sessionFolder), JSON.stringify(left), { mode: 0o600 });
       } catch {
         // The disk is full. The files have been moved all the same.
       }
@@ -907,42 +843,24 @@ export const guardRecordIn = (sessionFolder: string): GuardRecord => {
 const notesIn = (sessionFolder: string): string => path.join(sessionFolder, 'notes.json');
 
 /** Null if it is not there, or was cut when Pawl was killed. */
-const readJson = (file: string): unknown => {
+const readRecord = <T>(file: string): T | null => {
   try {
-    return JSON.parse(readFileSync(file, 'utf8'));
+    return JSON.parse(readFileSync(file, 'utf8')) as T; // only we write to it
   } catch {
     return null;
   }
 };
 
-const isRecorded = (value: unknown): value is RecordedGuard =>
-  typeof value === 'object' &&
-  value !== null &&
-  'workspace' in value &&
-  'known' in value &&
-  Array.isArray(value.known) &&
-  'bound' in value &&
-  Array.isArray(value.bound) &&
-  'sinceMs' in value &&
-  typeof value.sinceMs === 'number';
-
 /**
  * Null if there is none, or if it was cut when Pawl was killed. Then the commands had not started.
  */
-export const readGuardRecord = (sessionFolder: string): RecordedGuard | null => {
-  const value = readJson(protectedRecord(sessionFolder));
-  return isRecorded(value) ? value : null;
-};
+export const readGuardRecord = (sessionFolder: string): RecordedGuard | null =>
+  readRecord<RecordedGuard>(protectedRecord(sessionFolder));
 
 /** Takes the notes of a session for this workspace; they are gone afterwards. */
 export const takeNotes = (sessionFolder: string, workspace: string): readonly string[] => {
-  const value = readJson(notesIn(sessionFolder));
-  const isOurs =
-    typeof value === 'object' &&
-    value !== null &&
-    'workspace' in value &&
-    value.workspace === workspace;
-  if (!isOurs || !('notes' in value) || !Array.isArray(value.notes)) return [];
+  const left = readRecord<LeftNotes>(notesIn(sessionFolder));
+  if (left?.workspace !== workspace) return [];
   rmSync(notesIn(sessionFolder), { force: true });
-  return value.notes.filter((note) => typeof note === 'string');
+  return left.notes;
 };

@@ -15,13 +15,14 @@
  * either, so it is left out.
  *
  * From top to bottom: one protected path, and what lies in it; `ProtectedScan`, the quick scan;
- * `FolderWalk` and `BackgroundWalk`, the complete one; and reading one folder, for both.
+ * `BackgroundWalk`, the complete one; and reading one folder, for both.
  */
 
 import type { Dirent, Stats } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { entriesIn, entryStatus, isWithin, namesIn } from '../../platform/files.js';
+import { findProgram } from '../../platform/find-program.js';
 import { findProtection, isObeyedOnEntry, listWords, mayBeProtected } from '../../policy/paths.js';
 import {
   type ConfigPlace,
@@ -132,21 +133,18 @@ export const readInside = (folder: string): Inside => {
  * programs that the configuration names.
  */
 const listConfigs = (folder: string, common: string, top: string): readonly ConfigPlace[] =>
-  [
-    ...new Set([
-      path.join(common, 'config'),
-      path.join(folder, 'config.worktree'),
-      path.join(folder, 'config'),
-    ]),
-  ].map((file) => ({ file, top }));
+  [`${common}/config`, `${folder}/config.worktree`, `${folder}/config`].map((file) => ({
+    file,
+    top,
+  }));
 
 /** The quick scan. It remembers each folder as it read it last. */
 export class ProtectedScan {
   readonly #workspace: string;
   readonly #userPlaces: ReadonlySet<string>;
   /** Finds the places that git's configuration names. */
-  readonly #configured;
-  readonly #indexes = createIndexReader();
+  readonly #readPlaces;
+  readonly #readIndex;
   #known = new Map<string, FolderContents>();
   /** Places outside the scanned folders that are looked at too; true: a git folder. */
   readonly #followed = new Map<string, boolean>();
@@ -154,8 +152,9 @@ export class ProtectedScan {
   /** `userPlaces`: the user's places in the workspace, which are protected as a whole. */
   constructor(workspace: string, userPlaces: readonly string[], environment: ProcessEnvironment) {
     this.#workspace = workspace;
+    this.#readIndex = createIndexReader(() => findProgram('git', { environment, workspace }));
     this.#userPlaces = new Set(userPlaces);
-    this.#configured = createConfiguredPlaces(workspace, environment);
+    this.#readPlaces = createConfiguredPlaces(workspace, environment);
   }
 
   /** Looks at this place from now on. `isGitFolder`: at what git obeys of it. */
@@ -166,9 +165,7 @@ export class ProtectedScan {
   /** Whether the repository with this top tracks the file. */
   isTracked(top: string, place: string): boolean {
     const folders = gitFoldersAt(path.join(top, '.git'));
-    return (
-      folders !== null && this.#indexes.read(folders.folder).isTracked(path.relative(top, place))
-    );
+    return folders !== null && this.#readIndex(folders.folder).isTracked(path.relative(top, place));
   }
 
   /** Scans. `repository`: the git folder of the workspace if it is outside the scanned folders. */
@@ -234,13 +231,15 @@ export class ProtectedScan {
   #note(protectedPaths: Map<string, ProtectedPath>, one: ProtectedPath | null): boolean {
     if (one === null) return false;
     protectedPaths.set(one.path, one);
-    if (one.kind !== 'repository') return true;
-    const folders = gitFoldersAt(one.path);
-    if (folders === null) return true;
-    for (const folder of new Set([folders.folder, folders.common])) {
-      if (isWithin(folder, this.#workspace)) this.#noteAll(protectedPaths, listGitCode(folder));
-    }
+    if (one.kind === 'repository') this.#noteAll(protectedPaths, this.listCode(one.path));
     return true;
+  }
+
+  /** What git obeys of the repository behind a `.git`, as far as it lies in the workspace. */
+  listCode(place: string): readonly ProtectedPath[] {
+    const folders = path.basename(place) === '.git' ? gitFoldersAt(place) : null;
+    const both = folders === null ? [] : [...new Set([folders.folder, folders.common])];
+    return both.filter((folder) => isWithin(folder, this.#workspace)).flatMap(listGitCode);
   }
 
   /** Places of `.git` in folders that git's index takes for repositories, such as submodules. */
@@ -249,8 +248,7 @@ export class ProtectedScan {
     const folder = gitFolders?.folder ?? repository;
     if (folder === null) return [];
     const top = gitFolders === null ? path.dirname(folder) : this.#workspace;
-    return this.#indexes
-      .read(folder)
+    return this.#readIndex(folder)
       .gitlinks.map((link) => path.join(top, link, '.git'))
       .filter((place) => isWithin(place, this.#workspace));
   }
@@ -272,7 +270,7 @@ export class ProtectedScan {
       tops.add(top);
       configs.push(...listConfigs(repository, repository, top));
     }
-    for (const { path: place, key } of this.#configured.read(configs, [...tops])) {
+    for (const { path: place, key } of this.#readPlaces(configs, [...tops])) {
       if (protectedPaths.has(place)) continue;
       const one = protectedPathAt(place, { inGit: false, namedBy: key });
       if (one !== null) protectedPaths.set(place, one);
@@ -295,103 +293,6 @@ export type WalkedPlace = {
 };
 
 const WALKED_MAX = 300_000;
-
-/** A folder as it was read last, and the numbers of the walks that have seen it first and last. */
-type Visit = { readonly contents: FolderContents; readonly firstRound: number; round: number };
-
-/**
- * Walks in steps. No folder is skipped and none is too deep. A folder is read again only if it has
- * changed, so at rest a walk costs a few microseconds a folder.
- */
-class FolderWalk {
-  readonly #known = new Map<string, Visit>();
-  /** Folders that the present walk has yet to read. */
-  #open: Frontier[] = [];
-  /** Protected places that the present walk has seen. */
-  #newPlaces: WalkedPlace[] = [];
-  /** Number of the walk. */
-  #round = 0;
-  /** Number of folders that the present walk has read. */
-  #count = 0;
-  isRunning = false;
-  /** Number of folders of the last complete walk. */
-  folders = 0;
-  /** Folders that the last complete walk did not reach, since there are too many. */
-  isCut = false;
-  /** Protected places of the last complete walk. */
-  places: readonly WalkedPlace[] = [];
-
-  /** Starts at these folders, unless a walk is under way. */
-  start(frontier: readonly Frontier[]): void {
-    if (this.isRunning) return;
-    this.isRunning = true;
-    this.#round += 1;
-    this.#count = 0;
-    this.#newPlaces = [];
-    this.#open = [...frontier];
-  }
-
-  /**
-   * Whether an earlier walk than the last one has seen this folder. What only the last one has
-   * seen, a command may have made.
-   */
-  has(folder: string): boolean {
-    const visit = this.#known.get(folder);
-    return visit !== undefined && visit.firstRound < this.#round;
-  }
-
-  /** Reads so many folders at most. Returns whether the walk has ended. */
-  step(foldersMax: number): boolean {
-    if (!this.isRunning) return true;
-    for (let remaining = foldersMax; remaining > 0; remaining--) {
-      const next = this.#open.pop();
-      if (next === undefined || this.#count >= WALKED_MAX) {
-        this.#end(next !== undefined);
-        return true;
-      }
-      this.#visit(next);
-    }
-    return false;
-  }
-
-  #end(isCut: boolean): void {
-    this.isRunning = false;
-    this.isCut = isCut;
-    this.folders = this.#count;
-    this.places = this.#newPlaces;
-    this.#open = [];
-    if (this.#known.size === this.#count) return;
-    for (const [folder, { round }] of this.#known)
-      if (round !== this.#round) this.#known.delete(folder);
-  }
-
-  #visit(at: Frontier): void {
-    const status = folderStatus(at.folder);
-    if (status === null) return;
-    this.#count += 1;
-    const contents = this.#read(at, status);
-    const { isInPackages } = at;
-    for (const folder of contents.packages) this.#open.push({ folder, isInPackages: true });
-    for (const folder of contents.results) this.#open.push({ folder, isInPackages });
-    for (const folder of contents.folders) this.#open.push({ folder, isInPackages });
-    for (const place of contents.protectedEntries)
-      this.#newPlaces.push({ path: place, isGitFolder: false });
-    if (contents.isGitFolder) this.#newPlaces.push({ path: at.folder, isGitFolder: true });
-  }
-
-  #read({ folder, isInPackages }: Frontier, status: Stats): FolderContents {
-    const before = this.#known.get(folder);
-    if (before !== undefined && isStill(before.contents, status)) {
-      before.round = this.#round;
-      return before.contents;
-    }
-    const contents = readFolder(folder, status, isInPackages ? 'inPackages' : 'everywhere');
-    const firstRound = before?.firstRound ?? this.#round;
-    this.#known.set(folder, { contents, firstRound, round: this.#round });
-    return contents;
-  }
-}
-
 /** Folders that a walk reads at once, which takes about a millisecond. */
 const SLICE_FOLDERS = 300;
 /** The same before the first command. */
@@ -402,29 +303,41 @@ const WALK_PAUSE_LENGTHS = 50;
 
 /** What is known when a walk has ended. */
 export type WalkEnd = {
-  readonly walk: FolderWalk;
+  /** Number of folders that were read. */
+  readonly folders: number;
+  /** There are more folders than a walk reads. */
+  readonly isCut: boolean;
+  readonly places: readonly WalkedPlace[];
   /** What changed before this time, in ms, was there before the commands. */
   readonly sinceMs: number;
   /** Started before the first command or by the end of one, and not while commands just run. */
   readonly isEnd: boolean;
 };
 
+/** A walk that is under way: each step reads a folder. */
+type Walk = {
+  readonly steps: Iterator<void, Pick<WalkEnd, 'folders' | 'isCut' | 'places'>>;
+  /** The value of `performance.now()`. */
+  readonly startedAt: number;
+  readonly isEnd: boolean;
+  sinceMs: number;
+};
+
 /**
- * Walks beside other work: before the first command, while commands run, and after each command.
+ * Walks beside other work: before the first command, while commands run, and after each command. No
+ * folder is skipped and none is too deep. A folder is read again only if it has changed, so at rest
+ * a walk costs a few microseconds a folder.
  */
 export class BackgroundWalk {
-  readonly #walk = new FolderWalk();
   readonly #onEnd: (end: WalkEnd) => void;
-  /** The value of `sinceMs`. */
+  /** The folders of the last complete walk, and of the one before it. */
+  #visited = new Map<string, FolderContents>();
+  #earlier: ReadonlyMap<string, FolderContents> = new Map();
+  #walk: Walk | null = null;
   #sinceMs: number | null = null;
-  /** The value of `sinceMs` at the start of the walk that is under way. */
-  #walkSinceMs = 0;
   #hasWalked = false;
-  /** When the last walk started, and the pause after it, in ms. */
-  #startedAt = 0;
-  #pauseMs = 0;
-  /** The value of `isEnd` of the walk that is under way. */
-  #isEndWalk = true;
+  /** The earliest start of the next walk while commands run. */
+  #nextAt = 0;
   #isWaitingForSlice = false;
 
   constructor(onEnd: (end: WalkEnd) => void) {
@@ -440,7 +353,7 @@ export class BackgroundWalk {
 
   /** Whether commands have run that no complete walk has covered. */
   get isPending(): boolean {
-    return this.#sinceMs !== null || this.#walk.isRunning;
+    return this.#sinceMs !== null || this.#walk !== null;
   }
 
   /**
@@ -448,14 +361,14 @@ export class BackgroundWalk {
    * seen, a command may have made.
    */
   has(folder: string): boolean {
-    return this.#walk.has(folder);
+    return this.#earlier.has(folder);
   }
 
   /** A command starts. */
   begin(): void {
     this.#sinceMs ??= Date.now() - TICK_MS;
     // A walk that is under way may see what this command makes.
-    this.#walkSinceMs = Math.min(this.#walkSinceMs, this.#sinceMs);
+    if (this.#walk !== null) this.#walk.sinceMs = Math.min(this.#walk.sinceMs, this.#sinceMs);
     this.#goOn();
   }
 
@@ -478,13 +391,14 @@ export class BackgroundWalk {
   /** A command has ended. `isIdle`: no other one runs. */
   walkAfter(frontier: readonly Frontier[], isIdle: boolean): void {
     this.#start(frontier, true, isIdle);
-    if (this.#walk.isRunning && !this.#step(SLICE_FOLDERS)) this.#goOn();
+    this.#step(SLICE_FOLDERS);
+    this.#goOn();
   }
 
   /** While commands run, after a pause. */
   walkDuring(frontier: readonly Frontier[], isIdle: boolean): void {
-    if (performance.now() - this.#startedAt < this.#pauseMs) return;
-    this.#start(frontier, false, isIdle);
+    if (performance.now() < this.#nextAt) return;
+    this.#start(frontier, isIdle, isIdle);
     this.#goOn();
   }
 
@@ -496,33 +410,64 @@ export class BackgroundWalk {
   }
 
   #start(frontier: readonly Frontier[], isEnd: boolean, isIdle: boolean): void {
-    if (this.#walk.isRunning || this.#sinceMs === null) return;
-    this.#isEndWalk = isEnd;
+    if (this.#walk !== null || this.#sinceMs === null) return;
     this.#hasWalked = true;
-    this.#walkSinceMs = this.#sinceMs;
+    const [steps, startedAt] = [this.#visitAll(frontier), performance.now()];
+    this.#walk = { steps, startedAt, isEnd, sinceMs: this.#sinceMs };
     // No command runs, so this walk covers all that have run.
     if (isIdle) this.#sinceMs = null;
-    this.#startedAt = performance.now();
-    this.#walk.start(frontier);
   }
 
   #goOn(): void {
-    if (this.#isWaitingForSlice || !this.#walk.isRunning) return;
+    if (this.#isWaitingForSlice || this.#walk === null) return;
     this.#isWaitingForSlice = true;
     setImmediate(() => {
       this.#isWaitingForSlice = false;
-      if (!this.#step(SLICE_FOLDERS)) this.#goOn();
+      this.#step(SLICE_FOLDERS);
+      this.#goOn();
     }).unref();
   }
 
-  /** Returns whether no walk is under way any more. */
-  #step(foldersMax: number): boolean {
-    if (!this.#walk.isRunning) return true;
-    if (!this.#walk.step(foldersMax)) return false;
-    const lengthMs = performance.now() - this.#startedAt;
-    this.#pauseMs = Math.max(WALK_PAUSE_MS, lengthMs * WALK_PAUSE_LENGTHS);
-    this.#onEnd({ walk: this.#walk, sinceMs: this.#walkSinceMs, isEnd: this.#isEndWalk });
-    return true;
+  /** Reads so many folders at most. */
+  #step(foldersMax: number): void {
+    for (let left = foldersMax; left > 0 && this.#walk !== null; left--) {
+      const { steps, startedAt, sinceMs, isEnd } = this.#walk;
+      const step = steps.next();
+      if (step.done !== true) continue;
+      this.#walk = null;
+      const now = performance.now();
+      this.#nextAt = now + Math.max(WALK_PAUSE_MS, (now - startedAt) * WALK_PAUSE_LENGTHS);
+      this.#onEnd({ ...step.value, sinceMs, isEnd });
+    }
+  }
+
+  *#visitAll(frontier: readonly Frontier[]): Walk['steps'] {
+    const places: WalkedPlace[] = [];
+    const visited = new Map<string, FolderContents>();
+    const open = [...frontier];
+    while (visited.size < WALKED_MAX) {
+      const next = open.pop();
+      if (next === undefined) break;
+      const { folder, isInPackages } = next;
+      const status = folderStatus(folder);
+      if (status === null) continue;
+      const before = this.#visited.get(folder);
+      const contents =
+        before !== undefined && isStill(before, status)
+          ? before
+          : readFolder(folder, status, isInPackages ? 'inPackages' : 'everywhere');
+      visited.set(folder, contents);
+      for (const inner of contents.packages) open.push({ folder: inner, isInPackages: true });
+      for (const inner of contents.results) open.push({ folder: inner, isInPackages });
+      for (const inner of contents.folders) open.push({ folder: inner, isInPackages });
+      for (const place of contents.protectedEntries)
+        places.push({ path: place, isGitFolder: false });
+      if (contents.isGitFolder) places.push({ path: folder, isGitFolder: true });
+      yield;
+    }
+    this.#earlier = this.#visited;
+    this.#visited = visited;
+    return { folders: visited.size, isCut: open.length > 0, places };
   }
 }
 

@@ -16,7 +16,7 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { entryStatus, isFolder, isWithin, namesIn, realPath } from '../../platform/files.js';
 import type { HistoryPurpose, RepositoryAccess } from '../../policy/repository-access.js';
-import { findRepository } from './git-folders.js';
+import { findRepository, isInWorktreeFolder } from './git-folders.js';
 import type { GitHistory } from './git-history.js';
 import {
   type HomeView,
@@ -131,24 +131,14 @@ const gitFoldersIn = (
     .filter((one) => one.kind === 'repository' && isFolder(one.path))
     .map((one) => one.path);
   const known = [...(elsewhere === null ? [] : [elsewhere]), ...inside];
+  // Bare ones, and those of submodules.
   const configured = all
     .filter((one) => one.inGit && path.basename(one.path) === 'config' && one.kind === 'file')
+    .filter(({ path: at }) => !isInWorktreeFolder(at) || !known.some((one) => isWithin(at, one)))
     .map((one) => path.dirname(one.path));
-  const bare = configured.filter((folder) => !known.some((one) => isWithin(folder, one)));
-  // The git folders of submodules.
-  const modules = configured.filter((folder) =>
-    known.some((one) => isWithin(folder, path.join(one, 'modules'))),
-  );
-  const others = bare.filter(
+  return [...new Set([...known, ...configured])].filter(
     (folder) => folder !== workspace && !createdRepositories.some((top) => isWithin(folder, top)),
   );
-  return [
-    ...new Set([
-      ...known.filter((folder) => !createdRepositories.some((top) => isWithin(folder, top))),
-      ...others,
-      ...modules,
-    ]),
-  ];
 };
 
 /**
@@ -249,30 +239,19 @@ const readOnlyMounts = (workspace: string, repository: Repository): PlannedMount
   return { bound: new Set(), closed: [], mounts, usual: mounts, changeable: [], exchangeable: [] };
 };
 
-type WritableWorkspace = {
-  readonly workspace: string;
+type WritableWorkspace = ProtectingContext & {
   readonly repository: Repository;
   readonly scan: Scan;
-  /** The user's places in the workspace. */
-  readonly userPlaces: readonly string[];
-  /** Folders with a harmless repository that a command of this session created. */
-  readonly createdRepositories: readonly string[];
   /** Protected files that the user allowed the command to write. */
   readonly allowed: readonly string[];
 };
 
 /** Mounts of a workspace that the command may write to, except its protected paths. */
-const writableMounts = (
-  { workspace, repository, scan, userPlaces, createdRepositories, allowed }: WritableWorkspace,
-  access: RepositoryAccess,
-): PlannedMounts => {
+const writableMounts = (context: WritableWorkspace, access: RepositoryAccess): PlannedMounts => {
+  const { workspace, repository, scan, createdRepositories, allowed } = context;
   const all = [...scan.protectedPaths.values()];
   const kept = allowed.length === 0 ? all : all.filter((one) => !holdsOne(one, allowed));
-  const { mounts, bound, exchangeable } = protectedMounts(kept, {
-    workspace,
-    userPlaces: new Set(userPlaces),
-    createdRepositories,
-  });
+  const { mounts, bound, exchangeable } = protectedMounts(kept, context);
   const gitFolders = gitFoldersIn(scan, createdRepositories, workspace, repository.elsewhere);
   const shown = [...repository.mounts(true), writable(workspace), ...mounts];
   const usual = withGitFolders(shown, gitFolders, 'read', workspace);
@@ -293,7 +272,6 @@ export class WorkspaceGuard {
   readonly #userPlaces: readonly string[];
   readonly #files: ProtectedFiles;
   readonly #history: GitHistory;
-  #repository = NO_REPOSITORY;
   /** Sockets that existed while no command ran: no command created them. */
   #ownSockets: readonly string[] = [];
   /** Number of running commands that may write. */
@@ -323,7 +301,6 @@ export class WorkspaceGuard {
   ): WorkspaceMounts {
     const workspace = this.#workspace;
     const repository = viewRepository(workspace, view.secrets);
-    this.#repository = repository;
     const scan = sockets === NO_SOCKETS ? null : this.#files.scanBefore(repository.elsewhere);
     // with the folders above: one that is not there yet comes with its file
     for (const file of scan === null ? [] : allowed)
@@ -378,33 +355,27 @@ export class WorkspaceGuard {
         this.#running -= 1;
         const lines = this.#history.end(changeable, purpose);
         if (access === 'approved') this.#history.accept();
-        return [...this.#files.end(writer, this.#repository.elsewhere), ...lines];
+        return [...this.#files.end(writer), ...lines];
       },
     };
-  }
-
-  /** While commands run, sets new protected paths aside. */
-  sweep(): void {
-    this.#files.sweep(this.#repository.elsewhere);
   }
 
   /** Accepts all changes: an unfenced command that the user allowed has ended. */
   accept(): void {
     this.#history.accept();
-    if (this.#running === 0) this.#files.acceptAll(this.#repository.elsewhere);
-    else this.#files.acceptNewPaths(this.#repository.elsewhere);
+    if (this.#running === 0) this.#files.acceptAll();
+    else this.#files.acceptNewPaths();
   }
 
   /** As in ProtectedFiles: lines about what commands of a killed session changed. */
   judgeInterrupted(): readonly string[] {
     // No secrets: nothing is mounted, only the place of the git folder is asked for.
-    this.#repository = viewRepository(this.#workspace, []);
-    return this.#files.judgeInterrupted(this.#repository.elsewhere);
+    return this.#files.judgeInterrupted(viewRepository(this.#workspace, []).elsewhere);
   }
 
   /** The session ends, after all commands. */
   close(): void {
-    this.#files.close(this.#repository.elsewhere);
+    this.#files.close();
     this.#history.close();
   }
 }
@@ -436,7 +407,7 @@ const protectingMounts = (
     protectedPath.kind === 'link'
       ? linkTargetMounts(protectedPath.path, workspace)
       : [readableIfThere(protectedPath.path)];
-  if (userPlaces.has(protectedPath.path))
+  if (userPlaces.includes(protectedPath.path))
     return [...foldersAbove(protectedPath.path, workspace).map(writableIfThere), ...mounts];
   if (protectedPath.kind === 'link') return mounts;
   if (protectedPath.kind === 'repository') {
@@ -462,7 +433,8 @@ export type ProtectedMounts = {
 type ProtectingContext = {
   readonly workspace: string;
   /** The user's places: always mounted, with the folders above, so that all stays in place. */
-  readonly userPlaces: ReadonlySet<string>;
+  readonly userPlaces: readonly string[];
+  /** Folders with a harmless repository that a command of this session created. */
   readonly createdRepositories: readonly string[];
 };
 
@@ -483,7 +455,7 @@ const protectedMounts = (
     .filter((one) => !isCreated(one))
     .toSorted(
       (one, other) =>
-        Number(userPlaces.has(other.path)) - Number(userPlaces.has(one.path)) ||
+        Number(userPlaces.includes(other.path)) - Number(userPlaces.includes(one.path)) ||
         pathDepth(one.path) - pathDepth(other.path),
     );
   const repositories = all.filter(({ kind }) => kind === 'repository').map((one) => one.path);
