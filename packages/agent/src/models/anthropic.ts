@@ -15,6 +15,7 @@ import {
   isObject,
   type Loose,
   listIn,
+  markOwn,
   objectIn,
 } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
@@ -58,35 +59,43 @@ export const anthropicModel = (options: AdapterOptions): Model => {
   } as const;
   const mark = cacheMark(options);
   const headers = { 'anthropic-version': API_VERSION, 'x-api-key': apiKey };
-  return wireModel(
-    {
-      provider,
-      dialect,
-      body: (request) => {
-        const { instructions, tools } = request;
-        const marked = { cache_control: mark };
-        const choice = sentChoice(request);
-        // The instructions cover the tools. Without any, the last tool has their mark.
-        const hasInstructions = !isBlank(instructions);
-        const markedTool = hasInstructions ? undefined : tools.at(-1);
-        return {
-          model: options.name,
-          max_tokens: request.outputTokensMax ?? options.facts.outputTokensMax,
-          ...thinkingFor(options, request),
-          system: hasInstructions ? [{ type: 'text', text: instructions, ...marked }] : undefined,
-          messages: convertMessages(sentMessages(request.messages, dialect), marked),
-          tools:
-            tools.length === 0
-              ? undefined
-              : tools.map((tool) => convertTool(tool, tool === markedTool ? marked : {})),
-          tool_choice: choice === undefined ? undefined : { type: choice },
-          stream: true,
-        };
+  return markOwn(
+    wireModel(
+      {
+        provider,
+        dialect,
+        body: (request) => {
+          const { instructions, tools } = request;
+          const marked = { cache_control: mark };
+          const choice = sentChoice(request);
+          // The instructions cover the tools. Without any, the last tool has their mark.
+          const hasInstructions = !isBlank(instructions);
+          const markedTool = hasInstructions ? undefined : tools.at(-1);
+          return {
+            model: options.name,
+            max_tokens: request.outputTokensMax ?? options.facts.outputTokensMax,
+            ...thinkingFor(options, request),
+            system: hasInstructions ? [{ type: 'text', text: instructions, ...marked }] : undefined,
+            messages: convertMessages(sentMessages(request.messages, dialect), marked),
+            tools:
+              tools.length === 0
+                ? undefined
+                : tools.map((tool) => convertTool(tool, tool === markedTool ? marked : {})),
+            tool_choice: choice === undefined ? undefined : { type: choice },
+            stream: true,
+          };
+        },
+        send: (body, reply, signal) =>
+          exchange(
+            fetch,
+            { url: `${url}/messages`, headers, body },
+            readReply(reply),
+            reply,
+            signal,
+          ),
       },
-      send: (body, reply, signal) =>
-        exchange(fetch, { url: `${url}/messages`, headers, body }, readReply(reply), reply, signal),
-    },
-    options,
+      options,
+    ),
   );
 };
 

@@ -14,6 +14,7 @@ import {
   isObject,
   type Loose,
   listIn,
+  markOwn,
   objectIn,
 } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
@@ -50,19 +51,27 @@ export const googleModel = (options: AdapterOptions): Model => {
   const path = name.includes('/') ? name : `models/${name}`;
   const url = `${base}/${path}:streamGenerateContent?alt=sse`;
   const headers = { 'x-goog-api-key': apiKey };
-  return wireModel(
-    {
-      provider,
-      dialect,
-      body: (request) => createBody(request, options, dialect),
-      send: async (body, reply, signal) => {
-        const { read, continuation } = readReply(reply);
-        // One request, unless the provider hands the reply out in parts: then one for each part.
-        for (let more: object | null = {}; more !== null; more = continuation())
-          await exchange(fetch, { url, headers, body: { ...body, ...more } }, read, reply, signal);
+  return markOwn(
+    wireModel(
+      {
+        provider,
+        dialect,
+        body: (request) => createBody(request, options, dialect),
+        send: async (body, reply, signal) => {
+          const { read, continuation } = readReply(reply);
+          // One request, unless the provider hands the reply out in parts: then one for each part.
+          for (let more: object | null = {}; more !== null; more = continuation())
+            await exchange(
+              fetch,
+              { url, headers, body: { ...body, ...more } },
+              read,
+              reply,
+              signal,
+            );
+        },
       },
-    },
-    options,
+      options,
+    ),
   );
 };
 

@@ -17,6 +17,7 @@ import {
   isObject,
   type Loose,
   listIn,
+  markOwn,
   objectIn,
 } from '../platform/untrusted-input.js';
 import type { Model, TokenUsage, ToolDeclaration } from '../ports/model.js';
@@ -54,34 +55,36 @@ export const compatibleModel = (options: AdapterOptions): Model => {
   const headers: Record<string, string> =
     apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   const url = `${baseUrl}/chat/completions`;
-  return wireModel(
-    {
-      provider,
-      dialect,
-      body: (request) => {
-        const { instructions, tools } = request;
-        const takesEffort = request.effort !== undefined && facts.effort !== 'none';
-        return {
-          model: name,
-          max_tokens: request.outputTokensMax ?? facts.outputTokensMax,
-          ...(takesEffort ? { reasoning_effort: request.effort } : {}),
-          messages: [
-            ...(isBlank(instructions) ? [] : [{ role: 'system', content: instructions }]),
-            ...sentMessages(request.messages, dialect).flatMap(convertMessage),
-          ],
-          tools: tools.length === 0 ? undefined : tools.map(convertTool),
-          tool_choice: sentChoice(request),
-          stream: true,
-          stream_options: { include_usage: true },
-        };
+  return markOwn(
+    wireModel(
+      {
+        provider,
+        dialect,
+        body: (request) => {
+          const { instructions, tools } = request;
+          const takesEffort = request.effort !== undefined && facts.effort !== 'none';
+          return {
+            model: name,
+            max_tokens: request.outputTokensMax ?? facts.outputTokensMax,
+            ...(takesEffort ? { reasoning_effort: request.effort } : {}),
+            messages: [
+              ...(isBlank(instructions) ? [] : [{ role: 'system', content: instructions }]),
+              ...sentMessages(request.messages, dialect).flatMap(convertMessage),
+            ],
+            tools: tools.length === 0 ? undefined : tools.map(convertTool),
+            tool_choice: sentChoice(request),
+            stream: true,
+            stream_options: { include_usage: true },
+          };
+        },
+        send: async (body, reply, signal) => {
+          const { read, end } = readReply(reply);
+          await exchange(fetch, { url, headers, body }, read, reply, signal);
+          end();
+        },
       },
-      send: async (body, reply, signal) => {
-        const { read, end } = readReply(reply);
-        await exchange(fetch, { url, headers, body }, read, reply, signal);
-        end();
-      },
-    },
-    options,
+      options,
+    ),
   );
 };
 

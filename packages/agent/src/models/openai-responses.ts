@@ -9,7 +9,14 @@
 
 import type { StopReason } from '../machine/event.js';
 import type { AssistantMessage, ProviderMetadata } from '../machine/message.js';
-import { asText, isObject, type Loose, listIn, objectIn } from '../platform/untrusted-input.js';
+import {
+  asText,
+  isObject,
+  type Loose,
+  listIn,
+  markOwn,
+  objectIn,
+} from '../platform/untrusted-input.js';
 import type { Model, TokenUsage, ToolDeclaration } from '../ports/model.js';
 import {
   type AdapterOptions,
@@ -43,43 +50,45 @@ export const openAiModel = (options: AdapterOptions): Model => {
   const fetch = connect(options);
   const headers = { authorization: `Bearer ${apiKey}` };
   const url = `${baseUrl}/responses`;
-  return wireModel(
-    {
-      provider,
-      dialect,
-      body: (request) => {
-        const { instructions, tools, effort } = request;
-        const role = isReasoning ? 'developer' : 'system';
-        // OpenAI refuses summaries to organisations that are not verified (lessons.ts).
-        const summary = asksForSummary ? { summary: 'auto' } : {};
-        const reasoning = { ...(effort === undefined ? {} : { effort }), ...summary };
-        return {
-          model: name,
-          input: [
-            ...(isBlank(instructions) ? [] : [{ role, content: instructions }]),
-            ...convertMessages(sentMessages(request.messages, dialect), isReasoning),
-          ],
-          max_output_tokens: request.outputTokensMax ?? facts.outputTokensMax,
-          store: false,
-          ...(isReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
-          ...(isReasoning && Object.keys(reasoning).length > 0 ? { reasoning } : {}),
-          tools: tools.length === 0 ? undefined : tools.map(convertTool),
-          tool_choice: sentChoice(request),
-          stream: true,
-        };
+  return markOwn(
+    wireModel(
+      {
+        provider,
+        dialect,
+        body: (request) => {
+          const { instructions, tools, effort } = request;
+          const role = isReasoning ? 'developer' : 'system';
+          // OpenAI refuses summaries to organisations that are not verified (lessons.ts).
+          const summary = asksForSummary ? { summary: 'auto' } : {};
+          const reasoning = { ...(effort === undefined ? {} : { effort }), ...summary };
+          return {
+            model: name,
+            input: [
+              ...(isBlank(instructions) ? [] : [{ role, content: instructions }]),
+              ...convertMessages(sentMessages(request.messages, dialect), isReasoning),
+            ],
+            max_output_tokens: request.outputTokensMax ?? facts.outputTokensMax,
+            store: false,
+            ...(isReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
+            ...(isReasoning && Object.keys(reasoning).length > 0 ? { reasoning } : {}),
+            tools: tools.length === 0 ? undefined : tools.map(convertTool),
+            tool_choice: sentChoice(request),
+            stream: true,
+          };
+        },
+        send: (body, reply, signal) => {
+          const reader = new ResponseReader(reply);
+          return exchange(
+            fetch,
+            { url, headers, body },
+            (event) => reader.read(event),
+            reply,
+            signal,
+          );
+        },
       },
-      send: (body, reply, signal) => {
-        const reader = new ResponseReader(reply);
-        return exchange(
-          fetch,
-          { url, headers, body },
-          (event) => reader.read(event),
-          reply,
-          signal,
-        );
-      },
-    },
-    options,
+      options,
+    ),
   );
 };
 
