@@ -11,14 +11,15 @@ import {
   testModel,
 } from '../../../../test/kit/runtime/stage.js';
 import type { Usage } from '../../src/machine/settings.js';
+import { markOwn } from '../../src/platform/untrusted-input.js';
 import { type ReplyEnding, readStream } from '../../src/session/model-call.js';
 
-const hear = (answer: Answer) => {
+const hear = (answer: Answer, model = testModel(answer)) => {
   const clock = fakeClock();
   const shown: string[] = [];
   const late: Usage[] = [];
   const listening = readStream({
-    model: testModel(answer),
+    model,
     request: { instructions: '', tools: [], messages: [] },
     clock,
     firstByteMs: 120_000,
@@ -153,3 +154,16 @@ test('what a model says after its completion is not heard', async () => {
   assert.deepEqual(shown, []);
   assert.equal(kindOf(await hear(say('x')).listening.ended), 'completed');
 });
+
+/** What a server sent beside a part, and the end of the call: of our own models, too. */
+const BESIDE = [
+  ['what JSON can hold', { place: { signature: 'x' } }, 'completed'],
+  ['a number that JSON has not', { place: { score: Number.POSITIVE_INFINITY } }, 'malformed'],
+] as const;
+
+for (const [what, metadata, expected] of BESIDE)
+  test(`metadata of a server with ${what}: ${expected}, whoever made the model`, async () => {
+    const answer = pieces(completed([{ type: 'text', text: 'a', metadata }]));
+    for (const model of [testModel(answer), markOwn(testModel(answer))])
+      assert.equal(kindOf(await hear(answer, model).listening.ended), expected);
+  });
