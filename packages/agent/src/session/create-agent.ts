@@ -45,7 +45,7 @@ import {
 import { newSessionId, type SessionDependencies } from './equipment.js';
 import { createModels } from './model-call.js';
 import { checkModel, checkTool } from './outside-values.js';
-import { createRuntime, type LocalRuntime } from './runtime.js';
+import { LocalRuntime } from './runtime.js';
 import type { Session } from './session.js';
 import {
   differences,
@@ -172,7 +172,7 @@ export const createAgent = (options: AgentOptions): Agent => {
   const { journals, tasks = false } = options;
   const agent = createParts(options);
   const { model, clock, report } = agent;
-  const runtime = createRuntime({
+  const runtime = new LocalRuntime({
     journals,
     clock,
     machine: agentMachine.fingerprint, // new journals name it

@@ -1,5 +1,5 @@
 /**
- * The sessions that are open in this process: `createRuntime` creates, resumes, forks and closes
+ * The sessions that are open in this process: `LocalRuntime` creates, resumes, forks and closes
  * them. Users of the library reach it through create-agent.ts; session.ts is one session, and
  * loop.ts its loop.
  */
@@ -68,15 +68,6 @@ type Opening = LocalOptions & {
   readonly takeOver?: boolean;
 };
 
-/** The runtime inside one process, with the sessions that are open in it. */
-export type LocalRuntime = Omit<Runtime, 'create'> & {
-  create(session: NewSession & LocalOptions): Promise<string>;
-  /** Opens a session again and goes on where it was. */
-  open(sessionId: string, opening?: Opening): Promise<AgentSession>;
-  /** The session itself; throws if it is not open in this process. */
-  find(sessionId: string): AgentSession;
-};
-
 /**
  * Until when the session ran; null if it can't be read, and then the time of a turn goes on by the
  * clock.
@@ -135,7 +126,8 @@ const closedUpgrade = (
   };
 };
 
-class OpenSessions implements LocalRuntime {
+/** The runtime inside one process, with the sessions that are open in it. */
+export class LocalRuntime implements Runtime {
   readonly #dependencies: RuntimeDependencies;
   readonly #open = new Map<string, AgentSession>();
 
@@ -167,6 +159,7 @@ class OpenSessions implements LocalRuntime {
     return sessionId;
   }
 
+  /** Opens a session again and goes on where it was. */
   async open(
     sessionId: string,
     { watcher, patch, grants = [], takeOver = false, ...local }: Opening = {},
@@ -258,6 +251,7 @@ class OpenSessions implements LocalRuntime {
     await this.find(sessionId).close();
   }
 
+  /** The session itself; throws if it is not open in this process. */
   find(sessionId: string): AgentSession {
     const open = this.#open.get(sessionId);
     if (open === undefined) throw notOpen(sessionId);
@@ -283,7 +277,3 @@ class OpenSessions implements LocalRuntime {
     throw fault;
   }
 }
-
-/** A runtime that drives any number of sessions in this process. */
-export const createRuntime = (dependencies: RuntimeDependencies): LocalRuntime =>
-  new OpenSessions(dependencies);

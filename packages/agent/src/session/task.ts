@@ -23,21 +23,13 @@ import { callTitle } from '../policy/judged-call.js';
 import { allowedHosts, allowHosts, presetRules } from '../policy/presets.js';
 import type { JournalStore, StartedBy } from '../ports/journal.js';
 import type { InterruptedCall, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool } from '../tools/define-tool.js';
+import { defineTool, filledText } from '../tools/define-tool.js';
 import type { LocalRuntime } from './runtime.js';
 import { type AgentSession, reasonText } from './session.js';
 
 const schema = v.strictObject({
-  purpose: v.pipe(
-    v.string(),
-    v.minLength(1, 'must not be empty'),
-    v.description('What it is for, in a few words.'),
-  ),
-  prompt: v.pipe(
-    v.string(),
-    v.minLength(1, 'must not be empty'),
-    v.description('The whole task. Nothing of this conversation is known there.'),
-  ),
+  purpose: filledText('What it is for, in a few words.'),
+  prompt: filledText('The whole task. Nothing of this conversation is known there.'),
   maxUsd: v.optional(
     v.pipe(
       v.number(),

@@ -403,6 +403,10 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
   });
 };
 
+/** The schema of a text that is not empty. */
+export const filledText = (description: string) =>
+  v.pipe(v.string(), v.minLength(1, 'must not be empty'), v.description(description));
+
 /** The schema of a whole number between two bounds. */
 export const wholeNumber = (least: number, most: number, description: string) =>
   v.pipe(
