@@ -19,7 +19,7 @@ const CEILINGS = {
   readRound: { files: 52 }, // of a file that is there
   editRound: { files: 83, functions: 1030 },
   bashRound: { files: 83, functions: 1124 },
-  headlessRun: { files: 119, functions: 1898 },
+  headlessRun: { files: 119, functions: 1895 },
 };
 
 const MEASURE = fileURLToPath(new URL('measure-ways.cjs', import.meta.url));

@@ -4,12 +4,11 @@
  *
  * From top to bottom: the options; `createAgent` and `openSession`, which users call; the parts
  * that all sessions of an agent share; starting and resuming a session;
- * its instructions (the system prompt); `equip`, the dependencies of one session; the agent for
- * sessions that an engine (a durable execution service) keeps instead of this process; and the
- * folders in which no session works. runtime.ts has the sessions that are open.
+ * its instructions (the system prompt); `equip`, the dependencies of one session; and the agent for
+ * sessions that an engine (a durable execution service) keeps instead of this process. runtime.ts
+ * has the sessions that are open.
  */
 
-import { existsSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { createSessionSandbox } from '../command/session-sandbox.js';
@@ -20,9 +19,8 @@ import type { Settings } from '../machine/settings.js';
 import { attempt, reportThrough } from '../platform/attempt.js';
 import { type Clock, systemClock } from '../platform/clock.js';
 import { type ProcessEnvironment, stateFolder } from '../platform/environment.js';
-import { isWithin, readTextOrEmpty } from '../platform/files.js';
+import { readTextOrEmpty } from '../platform/files.js';
 import type { SandboxLevel } from '../policy/decide.js';
-import { findProtection, isSecretPath } from '../policy/paths.js';
 import { matchesPath } from '../policy/patterns.js';
 import type { Preset, WrittenRule } from '../policy/presets.js';
 import type { Grant } from '../policy/rules.js';
@@ -32,7 +30,7 @@ import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
 import { createJobs, type FileMemory, type LateTools, type Tool } from '../ports/tool.js';
 import { createRedactor, findSecrets } from '../secrets/redactor.js';
-import { ownFolders, readUserPlaces } from '../secrets/user-places.js';
+import { readUserPlaces, workspaceRefusal } from '../secrets/user-places.js';
 import type { MovedFiles } from '../tools/bash.js';
 import type { BuiltinOptions } from '../tools/builtin-tools.js';
 import {
@@ -648,70 +646,4 @@ export const agentOnEngine = (options: EngineAgentOptions): EngineAgent => {
       return { ...dependencies, ...policy, ...(isBound ? { isBound } : {}) };
     },
   };
-};
-
-/**
- * Folders in which no session works: the agent writes its workspace without a question, and there
- * other programs would obey what it writes.
- *
- * 1. Real absolute paths are judged, so the folder `.git/hooks` is one however it was opened.
- * 2. A repository may lie below such a name, as a worktree in `.cursor/worktrees` does: names above
- *    its root don't count. `.git`, folders of the system and those of Pawl always do.
- */
-
-/** Folders that are no workspace themselves; folders below them may be. */
-const SYSTEM_TOPS = ['/', '/usr', '/var', '/run'];
-/** Folders in which nothing is a workspace. */
-const SYSTEM = '/etc /boot /proc /sys /bin /sbin /lib /lib64 /usr/bin /usr/sbin /usr/lib'.split(
-  ' ',
-);
-/** Memory that is used as a disk, in a folder of the system. */
-const SHARED_MEMORY = '/dev/shm';
-
-const isOfSystem = (folder: string): boolean => {
-  if (SYSTEM_TOPS.includes(folder) || path.dirname(folder) === folder) return true;
-  if (isWithin(folder, '/dev')) return !isWithin(folder, SHARED_MEMORY) || folder === SHARED_MEMORY;
-  return SYSTEM.some((place) => isWithin(folder, place));
-};
-
-/** The root of the repository in which the folder lies; null without one. */
-const repositoryAbove = (folder: string): string | null => {
-  for (let above = folder; path.dirname(above) !== above; above = path.dirname(above))
-    if (existsSync(path.join(above, '.git'))) return above;
-  return null;
-};
-
-/**
- * Why a folder (a real absolute path) can be no workspace, as the end of the sentence "it can't,
- * since". Null if it can.
- */
-export const workspaceFault = (folder: string, environment: ProcessEnvironment): string | null => {
-  if (isOfSystem(folder)) return 'it belongs to the system';
-  for (const place of ownFolders(environment))
-    if (isWithin(folder, place)) return `Pawl keeps its own files in ${place}`;
-  // `findProtection` looks for a name in the path, such as .git or .vscode, whose files programs
-  // obey.
-  if (folder.split(path.sep).some((name) => findProtection(name)?.path === '.git'))
-    return 'it lies in .git: git obeys its configuration and runs its hooks';
-  const root = repositoryAbove(folder);
-  const userPlaces = root === null ? readUserPlaces(environment) : null;
-  if (
-    userPlaces !== null &&
-    isWithin(folder, userPlaces.home) &&
-    isSecretPath(folder, userPlaces, null)
-  )
-    return 'secrets are kept there';
-  const protection = findProtection(root === null ? folder : path.relative(root, folder));
-  return protection === null ? null : `it lies in ${protection.path}: ${protection.why}`;
-};
-
-/** The whole refusal, with what to do; null for a folder that can be a workspace. */
-export const workspaceRefusal = (
-  folder: string,
-  environment: ProcessEnvironment,
-): string | null => {
-  const why = workspaceFault(folder, environment);
-  return why === null
-    ? null
-    : `${folder} can't be the workspace, since ${why}. Give the folder of your project.`;
 };
