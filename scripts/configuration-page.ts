@@ -2,6 +2,7 @@
 
 import {
   flagName,
+  helpText,
   type ProjectMay,
   type Setting,
   settings,
@@ -50,16 +51,25 @@ const row = (setting: Setting): string => {
     flag === null ? '' : `\`${flag}\``,
     `\`${setting.variable}\``,
     projectMay[setting.project],
-    setting.help,
+    helpText(setting.help),
   ];
   return `| ${cells.map(cell).join(' | ')} |`;
 };
+
+const isOfProvider = ({ key }: Setting): boolean => key.startsWith('providers.');
+
+/** Each provider has the same two settings: they stand here once. */
+const PROVIDER_ROWS = [
+  '| `providers.NAME.base_url` | URL |  | see [models](models.md) | nothing | address of a provider, if not its usual one |',
+  '| `providers.NAME.api_key_file` | path |  | see [models](models.md) | nothing | a file with its key, readable only by you |',
+];
 
 const table = (list: readonly Setting[]): string =>
   [
     '| key | value | flag | variable | a project may | |',
     '|---|---|---|---|---|---|',
-    ...list.map(row),
+    ...list.filter((setting) => !isOfProvider(setting)).map(row),
+    ...PROVIDER_ROWS,
   ].join('\n');
 
 /** The page with its table made anew. */

@@ -7,7 +7,7 @@ import {
   describeProgram,
 } from '../packages/pawl/src/commands/shell-completion.js';
 import { exitCodes } from '../packages/pawl/src/process/exit-codes.js';
-import { settings } from '../packages/pawl/src/settings/setting-table.js';
+import { helpText, settings } from '../packages/pawl/src/settings/setting-table.js';
 
 /**
  * A line that begins with a dot or a quote would be an order; a hyphen is one that can be copied.
@@ -26,7 +26,7 @@ const item = (term: string, text: string): readonly string[] => [
 ];
 
 const flagItems = (flags: readonly DescribedFlag[]): readonly string[] =>
-  flags.flatMap(({ written, help }) => item(written, help));
+  flags.flatMap(({ written, help }) => item(written, helpText(help)));
 
 const meanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   done: 'done',
@@ -55,7 +55,7 @@ const environmentItems = (): readonly string[] => [
   ...settings
     .filter(({ variable }) => variable.startsWith('PAWL_'))
     .flatMap(({ variable, help, key }) =>
-      item(variable, `the same as ${key} in config.toml: ${help}`),
+      item(variable, `the same as ${key} in config.toml: ${helpText(help)}`),
     ),
   ...item(
     'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME',
@@ -88,7 +88,7 @@ export const manualText = (): string => {
     '.SH COMMANDS',
     ...commands.flatMap((command) => [
       `.SS ${escapeText([command.name, command.words].filter(Boolean).join(' '))}`,
-      escapeText(command.help),
+      escapeText(helpText(command.help)),
       ...flagItems(
         command.flags.filter(({ written, help: text }) => !known.has(`${written} ${text}`)),
       ),

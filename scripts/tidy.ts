@@ -20,6 +20,7 @@ import { codeInStringFaults, fileNameFaults, textFaults } from './tidy/texts.js'
 import { toolNameFaults } from './tidy/tool-names.js';
 import {
   circleFaults,
+  exportFaults,
   importFaults,
   isPackageSource,
   readManifest,
@@ -72,6 +73,7 @@ export const tidy = (texts: ReadonlyMap<string, string>): readonly Fault[] => {
     ...sources.flatMap(({ file, text }) => codeInStringFaults(file, text, texts)),
     ...sources.flatMap((source) => fileNameFaults(source, names)),
     ...sources.flatMap((source) => importFaults(source, manifests)),
+    ...exportFaults(all, manifests),
     ...circleFaults(inPackages, manifests),
     ...smallFileFaults(inPackages, manifests),
     ...inPackages.flatMap(toolNameFaults),

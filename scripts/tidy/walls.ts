@@ -13,6 +13,8 @@ type Manifest = {
   readonly name: string;
   /** All that it may import. */
   readonly dependencies: ReadonlySet<string>;
+  /** What it exports to the other packages, as they name it; empty for what users install. */
+  readonly exports: readonly string[];
 };
 
 /** By folder: `agent` of packages/agent. */
@@ -24,7 +26,13 @@ export const readManifest = (text: string): Manifest => {
   const names = ['dependencies', 'devDependencies', 'peerDependencies'].flatMap((field) =>
     Object.keys(manifest[field] ?? {}),
   );
-  return { name: String(manifest.name), dependencies: new Set(names) };
+  const name = String(manifest.name);
+  const exports = name.startsWith('@') ? Object.keys(manifest.exports ?? {}) : [];
+  return {
+    name,
+    dependencies: new Set(names),
+    exports: exports.map((face) => path.posix.join(name, face)),
+  };
 };
 
 const PLACE = /^packages\/([^/]+)\/(src|test)\//;
@@ -87,6 +95,23 @@ export const importFaults = (source: Source, manifests: Manifests): readonly Fau
     const text = importFault(source.file, specifier, manifests);
     return text === null ? [] : [{ file: source.file, line: source.lineOf(start), text }];
   });
+
+/** Exports that nothing outside their package imports: what is not needed stays behind the wall. */
+export const exportFaults = (
+  sources: readonly Source[],
+  manifests: Manifests,
+): readonly Fault[] => {
+  const used = new Set(sources.flatMap(({ imports }) => imports.map((one) => one.specifier)));
+  return [...manifests].flatMap(([folder, { exports }]) =>
+    exports
+      .filter((face) => !used.has(face))
+      .map((face) => ({
+        file: `packages/${folder}/package.json`,
+        line: 1,
+        text: `no other package imports ${face}: do not export it`,
+      })),
+  );
+};
 
 type Edges = ReadonlyMap<string, ReadonlySet<string>>;
 

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { buildProgram } from '../../packages/pawl/src/commands/command-line.js';
+import { fullHelp } from '../../packages/pawl/src/commands/help.js';
 
 /** What the documents name is there: files, headings, commands, flags, exit codes. */
 
@@ -85,9 +86,12 @@ const flagsOf = (help: string): readonly string[] =>
 
 // What `--help` prints is checked where the program runs; a process for each command costs more than all else here.
 const program = buildProgram(() => undefined);
-const help = program.helpInformation();
+const help = fullHelp(program);
 const commandList = help.slice(help.indexOf('\nCommands:\n'));
-const commands = [...commandList.matchAll(/^ {2}([a-z]+)\b/gm)].map(([, name = '']) => name);
+const commands = [
+  'help', // of the parser itself
+  ...[...commandList.matchAll(/^ {2}([a-z]+)\b/gm)].map(([, name = '']) => name),
+];
 const rootFlags = flagsOf(help);
 const flagsByCommand = new Map(
   program.commands.map((command) => [command.name(), flagsOf(command.helpInformation())]),

@@ -63,6 +63,19 @@ testRows('walls', [
     ],
   },
   {
+    title: 'an export of a workspace package that no other one imports is a fault',
+    given: {
+      'packages/machine/package.json': JSON.stringify({
+        name: '@pawl/machine',
+        exports: { './a': './src/a.ts', './b': './src/b.ts' },
+      }),
+      'packages/machine/src/a.ts': 'export const a = 1;\n',
+      'packages/machine/src/b.ts': "import { a } from './a.js';\nexport const b = a;\n",
+      'packages/agent/src/machine/c.ts': "export type { a } from '@pawl/machine/a';\n",
+    },
+    then: ['packages/machine/package.json:1 no other package imports @pawl/machine/b'],
+  },
+  {
     title: 'no file of another package is imported by a path',
     given: {
       'packages/agent/src/tools/a.ts': 'export const a = 1;\n',

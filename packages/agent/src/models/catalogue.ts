@@ -166,6 +166,47 @@ export const UNKNOWN: ModelFacts = {
   source: null,
 };
 
+/** Window, longest output, prices or null, and whether the model takes pictures. */
+type ListedRow = readonly [number, number, Dollars | null, 'yes' | 'no'];
+
+/**
+ * Models of providers that list their models: what their lists don't tell. The window is the length
+ * up to which the prices hold. null: the provider asks no money, or names no price.
+ */
+const listedRows: Readonly<Record<string, ListedRow>> = {
+  'xai/grok-4.3': [200_000, 30_000, [1.25, 2.5, 0.2, 1.25], 'yes'],
+  'xai/grok-build-0.1': [200_000, 128_000, [1, 2, 0.2, 1], 'yes'],
+  'mistral/mistral-large-latest': [262_144, 128_000, [0.5, 1.5, 0.5, 0.5], 'yes'],
+  'deepseek/deepseek-v4-pro': [1_000_000, 128_000, [0.435, 0.87, 0.003625, 0.435], 'no'],
+  'deepseek/deepseek-v4-flash': [1_000_000, 128_000, [0.14, 0.28, 0.0028, 0.14], 'no'],
+  'groq/openai/gpt-oss-120b': [131_072, 65_536, [0.15, 0.6, 0.075, 0.15], 'no'],
+  'together/zai-org/GLM-5.2': [262_144, 128_000, [1.4, 4.4, 0.26, 1.4], 'no'],
+  'together/moonshotai/Kimi-K2.7-Code': [262_144, 128_000, [0.95, 4, 0.19, 0.95], 'no'],
+  'fireworks/accounts/fireworks/models/glm-5p2': [1_048_575, 128_000, [1.4, 4.4, 0.26, 1.4], 'no'],
+  'cerebras/gpt-oss-120b': [131_072, 40_960, [0.35, 0.75, 0.35, 0.35], 'no'],
+  'moonshot/kimi-k2.7-code': [262_144, 128_000, [0.95, 4, 0.19, 0.95], 'no'],
+  'zai/glm-5.2': [1_000_000, 128_000, [1.4, 4.4, 0.26, 1.4], 'no'],
+  'qwen/qwen3.7-plus': [256_000, 65_536, [0.5, 3, 0.05, 0.625], 'yes'],
+  'nvidia/moonshotai/kimi-k2.6': [262_144, 128_000, null, 'yes'],
+  'huggingface/zai-org/GLM-5.2': [262_144, 128_000, [1.4, 4.4, 1.4, 1.4], 'no'],
+  'github/openai/gpt-4.1': [128_000, 16_384, null, 'yes'],
+};
+
+/** The facts about a model of a provider that lists its models; null if none are known. */
+export const listedFacts = (id: string): ModelFacts | null => {
+  const found = Object.hasOwn(listedRows, id) ? listedRows[id] : undefined;
+  if (found === undefined) return null;
+  const [windowTokens, outputTokensMax, dollars, images] = found;
+  return {
+    ...UNKNOWN,
+    windowTokens,
+    outputTokensMax,
+    images,
+    prices: dollars === null ? null : dollarPrices(dollars),
+    source: 'models.dev, stored copy of 2026-07-02',
+  };
+};
+
 /** How long a provider keeps the cache of a request, where it lets one choose: only Anthropic. */
 export type CacheTtl = '5m' | '1h';
 
@@ -186,7 +227,7 @@ export const catalogueFacts = (
   cacheTtl: CacheTtl = '5m',
 ): ModelFacts => {
   const entry = findEntry(id);
-  if (entry === null) return UNKNOWN;
+  if (entry === null) return listedFacts(id) ?? UNKNOWN;
   const facts = readRow(entry, now);
   return cacheTtl === '1h' && entry.table === anthropic ? forAnHour(facts) : facts;
 };
@@ -230,10 +271,12 @@ export const nearestEffort = (
 export const thinksByItself = (id: string): boolean => findEntry(id)?.row.thinking === 'adaptive';
 
 /** The ids of all models in the catalogue, grouped by provider. */
-export const knownModels = (): readonly string[] =>
-  Object.entries(tables).flatMap(([provider, { rows }]) =>
+export const knownModels = (): readonly string[] => [
+  ...Object.entries(tables).flatMap(([provider, { rows }]) =>
     Object.keys(rows).map((name) => `${provider}/${name}`),
-  );
+  ),
+  ...Object.keys(listedRows),
+];
 
 /** Known models whose id contains the words. */
 export const modelsLike = (words: string): readonly string[] =>

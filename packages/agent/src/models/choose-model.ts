@@ -13,20 +13,29 @@ import { createFetch, type LeanFetch } from '../platform/http.js';
 import { asText, isObject, type Loose, listIn, objectIn } from '../platform/untrusted-input.js';
 import type { Model, ModelFacts } from '../ports/model.js';
 import { anthropicModel } from './anthropic.js';
-import { type CacheTtl, catalogueFacts, modelsLike, thinksByItself, UNKNOWN } from './catalogue.js';
+import {
+  type CacheTtl,
+  catalogueFacts,
+  listedFacts,
+  modelsLike,
+  thinksByItself,
+  UNKNOWN,
+} from './catalogue.js';
 import { googleModel } from './google.js';
 import { compatibleModel } from './openai-compatible.js';
 import { openAiModel } from './openai-responses.js';
 import {
-  DEFAULT_MODEL,
+  exampleId,
   exampleModel,
   findEndpoint,
   findProvider,
   keyIn,
   keylessProvider,
-  modelForms,
+  keyNames,
+  type OwnProvider,
   type Provider,
   providers,
+  usualModel,
   type WireName,
 } from './provider-table.js';
 import { scriptedModel } from './scripted-model.js';
@@ -57,36 +66,42 @@ export type ChooseOptions = {
   readonly summaries?: 'on' | 'off';
   /**
    * How long the provider is to keep the cache of a request, where one can choose; default `5m`.
-   * `auto`: an hour at the provider's own address, since other servers may refuse it.
+   * `auto`: an hour at the provider's usual address, since other servers may refuse it.
    */
   readonly cacheTtl?: CacheTtl | 'auto';
+  /** Providers that the user names, beside those of the table. */
+  readonly ownProviders?: readonly OwnProvider[];
 };
 
 /**
- * The model of an id `provider/name`, or the default one. Its own id is absolute: a session that is
- * resumed in another folder finds the same script.
+ * The model of an id `provider/name`, or the usual one. The id of a script is absolute: a session
+ * that is resumed in another folder finds the same script.
  */
 export const chooseModel = async (
   id: string | undefined,
   environment: ProcessEnvironment,
   options: ChooseOptions = {},
 ): Promise<ChosenModel> => {
-  const modelId = id ?? DEFAULT_MODEL;
+  const modelId = id ?? usualModel(environment).id;
   const slash = modelId.indexOf('/');
   const providerName = slash === -1 ? modelId : modelId.slice(0, slash);
   const name = slash === -1 ? '' : modelId.slice(slash + 1);
-  const provider = findProvider(providerName);
+  const custom = options.ownProviders?.find((one) => one.name === providerName);
+  const provider = findProvider(providerName) ?? custom;
   if (provider === undefined && providerName !== 'scripted')
-    return unknownProvider(modelId, providerName);
+    return unknownProvider(modelId, providerName, options.ownProviders);
   if (name === '') {
-    const example = exampleModel(providerName);
+    const example = custom === undefined ? exampleModel(providerName) : exampleId(custom);
     return {
       kind: 'noName',
       message: `"${modelId}" names no model: write it as ${providerName}/NAME, e.g. ${example}`,
     };
   }
   if (provider === undefined) return loadScript(name, options.folder ?? '');
-  return connectModel(provider, name, environment, options);
+  return connectModel(provider, name, environment, {
+    ...options,
+    ...(custom === undefined ? {} : { custom }),
+  });
 };
 
 /** The model of a provider, once its address, key and facts are known. */
@@ -94,10 +109,11 @@ const connectModel = async (
   provider: Provider,
   name: string,
   environment: ProcessEnvironment,
-  { baseUrl, summaries = 'on', cacheTtl = '5m' }: ChooseOptions,
+  options: ChooseOptions & { readonly custom?: OwnProvider },
 ): Promise<ChosenModel> => {
+  const { baseUrl, summaries = 'on', cacheTtl = '5m', custom } = options;
   const modelId = `${provider.name}/${name}`;
-  if (provider.key === 'required' && keyIn(environment, provider.keyVariables) === null)
+  if (provider.key === 'required' && keyIn(environment, keyNames(provider)) === null)
     return noKey(provider, modelId, environment);
   const endpoint = findEndpoint(provider, environment, baseUrl);
   if (endpoint.kind === 'badUrl') return endpoint;
@@ -105,10 +121,15 @@ const connectModel = async (
   if (url === null) return noUrl(provider, modelId);
   const key = provider.key === 'unused' ? null : keyIn(environment, keyVariables);
   const apiKey = key === null ? {} : { apiKey: key };
-  const fetch = createFetch(environment);
+  const fetch = withHeaders(createFetch(environment), custom?.headers ?? {});
   const ttl = cacheTtl === 'auto' ? (url === provider.address ? '1h' : '5m') : cacheTtl;
   const question = { modelId, name, url, fetch, cacheTtl: ttl, ...apiKey };
-  const answer = await findFacts[provider.factsFrom](question);
+  const known =
+    custom !== undefined && Object.hasOwn(custom.models, name) ? custom.models[name] : undefined;
+  const answer: FactsAnswer =
+    known === undefined
+      ? await findFacts[provider.factsFrom](question)
+      : { kind: 'ok', facts: known, baseUrl: url };
   if (answer.kind !== 'ok') return unanswered(provider, name, answer);
   const model = adapters[provider.wire]({
     modelId,
@@ -124,6 +145,12 @@ const connectModel = async (
   });
   return { kind: 'ok', model };
 };
+
+/** Adds headers to each request; those of the wire win. */
+const withHeaders = (fetch: LeanFetch, headers: Readonly<Record<string, string>>): LeanFetch =>
+  Object.keys(headers).length === 0
+    ? fetch
+    : (url, init) => fetch(url, { ...init, headers: { ...headers, ...init?.headers } });
 
 /** The adapter of each wire that the table of providers names. */
 const adapters: Readonly<Record<WireName, (options: AdapterOptions) => Model>> = {
@@ -168,14 +195,17 @@ const noKey = (
   return { kind: 'noKey', message: message.join('\n') };
 };
 
-const noUrl = ({ urlVariable }: Provider, id: string): ModelProblem => ({
-  kind: 'noUrl',
-  message: [
-    `${id} needs the address of its server, with the version at its end.`,
-    `Say --base-url http://127.0.0.1:1234/v1, or set ${urlVariable}.`,
-    DEMO,
-  ].join('\n'),
-});
+const noUrl = ({ urlVariable, urlForm }: Provider, id: string): ModelProblem => {
+  const needs =
+    urlForm === 'resource'
+      ? [`${id} needs the address of its resource.`, 'https://NAME.openai.azure.com']
+      : [
+          `${id} needs the address of its server, with the version at its end.`,
+          'http://127.0.0.1:1234/v1',
+        ];
+  const message = [needs[0], `Say --base-url ${needs[1]}, or set ${urlVariable}.`, DEMO];
+  return { kind: 'noUrl', message: message.join('\n') };
+};
 
 const noServer = ({ ownServer, urlVariable }: Provider, url: string, why: string): ModelProblem => {
   const { noun, howToStart } = ownServer ?? { noun: 'server', howToStart: 'Try again later' };
@@ -202,12 +232,17 @@ const noModel = (
   return { kind: 'noModel', message: message.join('\n') };
 };
 
-const unknownProvider = (modelId: string, provider: string): ModelProblem => {
+const unknownProvider = (
+  modelId: string,
+  provider: string,
+  custom: readonly OwnProvider[] = [],
+): ModelProblem => {
   const meant = providers.find(({ modelNames }) => modelNames?.test(modelId))?.name;
   const like =
     meant === undefined ? modelsLike(modelId).slice(0, SUGGESTIONS_MAX) : [`${meant}/${modelId}`];
   const question = like.length === 0 ? '' : ` Did you mean ${like.join(', ')}?`;
-  const message = `There is no provider "${provider}". There are ${modelForms.join(', ')}.${question}`;
+  const names = [...custom, ...providers].map(({ name }) => name).join(', ');
+  const message = `There is no provider "${provider}". There are ${names} and scripted/FILE.${question}`;
   return { kind: 'unknownProvider', message };
 };
 
@@ -224,7 +259,7 @@ const unanswered = (provider: Provider, name: string, answer: Unanswered): Model
  *
  * 1. A server that says nothing about a model, or not soon, leaves it unknown; only a missing
  *    server is a problem.
- * 2. Ollama cuts prompts at its own context length without a word: the length it runs the model
+ * 2. Ollama cuts prompts at its context length without a word: the length it runs the model
  *    with is the window, never the length that the model could have.
  */
 
@@ -326,7 +361,13 @@ const imagesIn = (model: Loose, listed: Loose | undefined): Pick<ModelFacts, 'im
   return {};
 };
 
-const factsFrom = (model: Loose, listed: Loose | undefined, source: string): ModelFacts => {
+/** What the list says, with `known` for what it does not say. */
+const factsFrom = (
+  model: Loose,
+  listed: Loose | undefined,
+  source: string,
+  known: ModelFacts,
+): ModelFacts => {
   const images = imagesIn(model, listed);
   const served = objectIn(model, 'top_provider');
   const possible =
@@ -334,29 +375,34 @@ const factsFrom = (model: Loose, listed: Loose | undefined, source: string): Mod
     positive(model.loaded_context_length) ??
     positive(objectIn(model, 'meta').n_ctx) ??
     positive(model.context_length);
-  if (possible === null) return { ...UNKNOWN, ...images };
-  // OpenRouter: the serving provider may give less than the model's own window.
+  if (possible === null) return { ...known, ...images };
+  // OpenRouter: the serving provider may give less than the window of the model.
   const window = Math.min(possible, positive(served.context_length) ?? possible);
-  const output = positive(served.max_completion_tokens) ?? UNKNOWN.outputTokensMax;
+  const output = positive(served.max_completion_tokens) ?? known.outputTokensMax;
+  // above the known window every token may cost more
+  const windowTokens = known.source === null ? window : Math.min(window, known.windowTokens);
   return {
-    ...UNKNOWN,
+    ...known,
     ...images,
-    windowTokens: window,
-    outputTokensMax: Math.min(output, Math.floor(window / 2)),
-    prices: pricesIn(model),
-    source,
+    windowTokens,
+    outputTokensMax: Math.min(output, Math.floor(windowTokens / 2)),
+    prices: pricesIn(model) ?? known.prices,
+    source: known.source === null ? source : `${source}; ${known.source}`,
   };
 };
 
 /** Looks for the model in the list of a Chat Completions server. */
-const askModelList = async ({ fetch, url, name, apiKey }: Question): Promise<FactsAnswer> => {
+const askModelList = async (question: Question): Promise<FactsAnswer> => {
+  const { fetch, url, name, apiKey, modelId } = question;
   const answer = await askServer(fetch, `${url}/models`, undefined, apiKey);
-  const unknown: FoundFacts = { kind: 'ok', facts: UNKNOWN, baseUrl: url };
+  const facts = listedFacts(modelId) ?? UNKNOWN;
+  const unknown: FoundFacts = { kind: 'ok', facts, baseUrl: url };
   if ('why' in answer) return answer.isGone ? { kind: 'noServer', url, why: answer.why } : unknown;
   const model = listIn(answer.json.data).find(({ id }) => id === name);
   if (model === undefined) return unknown;
   const listed = listIn(answer.json.models).find((entry) => listedName(entry) === name);
-  return { ...unknown, facts: factsFrom(model, listed, `${url}/models, asked at the start`) };
+  const source = `${url}/models, asked at the start`;
+  return { ...unknown, facts: factsFrom(model, listed, source, facts) };
 };
 
 /** Window of a model that is not loaded and sets no length: Ollama decides by its memory. */
@@ -392,7 +438,7 @@ const ollamaFacts = (shown: Loose, loaded: Loose | undefined, host: string): Mod
     effort: thinks ? 'levels' : 'none',
     tools: capabilities?.includes('tools') === false ? 'no' : 'yes',
     images: capabilities?.includes('vision') === true ? 'yes' : 'no',
-    // One's own machine charges nothing. Ollama's cloud is paid for by a plan, whose price it does
+    // The user's machine charges nothing. Ollama's cloud is paid for by a plan, whose price it does
     // not say.
     prices: isElsewhere ? null : { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
     source: isSaid ? `${host}/api, asked at the start` : null,

@@ -8,6 +8,7 @@
  */
 
 import type { ProcessEnvironment } from '../platform/environment.js';
+import type { ModelFacts } from '../ports/model.js';
 
 /** What is known of a provider. */
 type Row = {
@@ -31,12 +32,20 @@ type Row = {
   readonly key: 'required' | 'optional' | 'unused';
   /** Variables that may hold its key; the first that is set counts. */
   readonly keyVariables: readonly [string, ...string[]];
+  /**
+   * Variables of other programs that hold a key for it, too. They count where the provider is
+   * named, and choose no model.
+   */
+  readonly sharedVariables?: readonly string[];
   /** Page that gives out keys; null if none does. */
   readonly keysFrom: string | null;
   /** Variable with the address, in place of `address`. */
   readonly urlVariable: string;
-  /** `host`: scheme, host and port may be left out, and come from `address`. */
-  readonly urlForm: 'url' | 'host';
+  /**
+   * `host`: scheme, host and port may be left out, and come from `address`. `resource`: the path of
+   * the API may be left out, as in the address that Azure shows.
+   */
+  readonly urlForm: 'url' | 'host' | 'resource';
   /**
    * Its own address, with the version where the wire wants it there; null if every server has
    * another one.
@@ -63,7 +72,60 @@ type OwnServer = {
   readonly contextAdvice: string | null;
 };
 
-/** Rows by the word before the slash of a model id. */
+/**
+ * A provider that others run, that speaks Chat Completions and lists its models. What its list does
+ * not tell of a model stands in catalogue.ts.
+ */
+const hosted = <
+  const Facts extends Pick<
+    Row,
+    | 'title'
+    | 'documentation'
+    | 'defaultModel'
+    | 'keyVariables'
+    | 'keysFrom'
+    | 'urlVariable'
+    | 'address'
+  >,
+>(
+  facts: Facts,
+) =>
+  ({
+    wire: 'Chat Completions',
+    modelNames: null,
+    key: 'required',
+    urlForm: 'url',
+    factsFrom: 'modelList',
+    ownServer: null,
+    ...facts,
+  }) as const;
+
+/** A server that users start on their own machine, at its usual port. */
+const local = <
+  const Facts extends Pick<
+    Row,
+    'title' | 'documentation' | 'keyVariables' | 'urlVariable' | 'address'
+  >,
+>(
+  facts: Facts,
+  howToStart: string,
+) =>
+  ({
+    wire: 'Chat Completions',
+    modelNames: null,
+    key: 'optional',
+    keysFrom: null,
+    urlForm: 'url',
+    factsFrom: 'modelList',
+    defaultModel: 'qwen3-coder',
+    ownServer: { noun: `${facts.title} server`, howToStart, fetchModel: null, contextAdvice: null },
+    ...facts,
+  }) as const;
+
+/**
+ * Rows by the word before the slash of a model id, in the order in which a key chooses where
+ * several are set.
+ */
 const rows = {
   anthropic: {
     title: 'Anthropic',
@@ -110,6 +172,148 @@ const rows = {
     factsFrom: 'catalogue',
     ownServer: null,
   },
+  // Addresses, variables and models: the page of each row, and models.dev as of 2026-07-02.
+  openrouter: hosted({
+    title: 'OpenRouter',
+    documentation: 'https://openrouter.ai/docs/api-reference/overview',
+    defaultModel: 'openrouter/auto',
+    keyVariables: ['OPENROUTER_API_KEY'],
+    keysFrom: 'https://openrouter.ai/keys',
+    urlVariable: 'OPENROUTER_BASE_URL',
+    address: 'https://openrouter.ai/api/v1',
+  }),
+  xai: hosted({
+    title: 'xAI',
+    documentation: 'https://docs.x.ai/docs/api-reference',
+    defaultModel: 'grok-4.3',
+    keyVariables: ['XAI_API_KEY'],
+    keysFrom: 'https://console.x.ai',
+    urlVariable: 'XAI_BASE_URL',
+    address: 'https://api.x.ai/v1',
+  }),
+  mistral: hosted({
+    title: 'Mistral',
+    documentation: 'https://docs.mistral.ai/api',
+    defaultModel: 'mistral-large-latest',
+    keyVariables: ['MISTRAL_API_KEY'],
+    keysFrom: 'https://console.mistral.ai',
+    urlVariable: 'MISTRAL_BASE_URL',
+    address: 'https://api.mistral.ai/v1',
+  }),
+  deepseek: hosted({
+    title: 'DeepSeek',
+    documentation: 'https://api-docs.deepseek.com',
+    defaultModel: 'deepseek-v4-pro',
+    keyVariables: ['DEEPSEEK_API_KEY'],
+    keysFrom: 'https://platform.deepseek.com',
+    urlVariable: 'DEEPSEEK_BASE_URL',
+    address: 'https://api.deepseek.com',
+  }),
+  groq: hosted({
+    title: 'Groq',
+    documentation: 'https://console.groq.com/docs/openai',
+    defaultModel: 'openai/gpt-oss-120b',
+    keyVariables: ['GROQ_API_KEY'],
+    keysFrom: 'https://console.groq.com/keys',
+    urlVariable: 'GROQ_BASE_URL',
+    address: 'https://api.groq.com/openai/v1',
+  }),
+  together: hosted({
+    title: 'Together AI',
+    documentation: 'https://docs.together.ai/reference/chat-completions',
+    defaultModel: 'zai-org/GLM-5.2',
+    keyVariables: ['TOGETHER_API_KEY'],
+    keysFrom: 'https://api.together.ai/settings/api-keys',
+    urlVariable: 'TOGETHER_BASE_URL',
+    address: 'https://api.together.ai/v1',
+  }),
+  fireworks: hosted({
+    title: 'Fireworks AI',
+    documentation: 'https://docs.fireworks.ai/api-reference/post-chatcompletions',
+    defaultModel: 'accounts/fireworks/models/glm-5p2',
+    keyVariables: ['FIREWORKS_API_KEY'],
+    keysFrom: 'https://app.fireworks.ai',
+    urlVariable: 'FIREWORKS_BASE_URL',
+    address: 'https://api.fireworks.ai/inference/v1',
+  }),
+  cerebras: hosted({
+    title: 'Cerebras',
+    documentation: 'https://inference-docs.cerebras.ai/api-reference/chat-completions',
+    defaultModel: 'gpt-oss-120b',
+    keyVariables: ['CEREBRAS_API_KEY'],
+    keysFrom: 'https://cloud.cerebras.ai',
+    urlVariable: 'CEREBRAS_BASE_URL',
+    address: 'https://api.cerebras.ai/v1',
+  }),
+  moonshot: hosted({
+    title: 'Moonshot AI',
+    documentation: 'https://platform.moonshot.ai/docs/api/chat',
+    defaultModel: 'kimi-k2.7-code',
+    keyVariables: ['MOONSHOT_API_KEY'],
+    keysFrom: 'https://platform.moonshot.ai',
+    urlVariable: 'MOONSHOT_BASE_URL',
+    address: 'https://api.moonshot.ai/v1',
+  }),
+  zai: hosted({
+    title: 'Z.ai',
+    documentation: 'https://docs.z.ai/api-reference/introduction',
+    defaultModel: 'glm-5.2',
+    keyVariables: ['ZAI_API_KEY', 'ZHIPU_API_KEY'],
+    keysFrom: 'https://z.ai/manage-apikey/apikey-list',
+    urlVariable: 'ZAI_BASE_URL',
+    address: 'https://api.z.ai/api/paas/v4',
+  }),
+  qwen: hosted({
+    title: 'Qwen',
+    documentation:
+      'https://www.alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope',
+    defaultModel: 'qwen3.7-plus',
+    keyVariables: ['DASHSCOPE_API_KEY'],
+    keysFrom: 'https://modelstudio.console.alibabacloud.com',
+    urlVariable: 'DASHSCOPE_BASE_URL',
+    address: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1',
+  }),
+  nvidia: hosted({
+    title: 'NVIDIA',
+    documentation: 'https://docs.api.nvidia.com/nim/reference/llm-apis',
+    defaultModel: 'moonshotai/kimi-k2.6',
+    keyVariables: ['NVIDIA_API_KEY'],
+    keysFrom: 'https://build.nvidia.com',
+    urlVariable: 'NVIDIA_BASE_URL',
+    address: 'https://integrate.api.nvidia.com/v1',
+  }),
+  huggingface: hosted({
+    title: 'Hugging Face',
+    documentation: 'https://huggingface.co/docs/inference-providers',
+    defaultModel: 'zai-org/GLM-5.2',
+    keyVariables: ['HUGGINGFACE_API_KEY'],
+    sharedVariables: ['HF_TOKEN'],
+    keysFrom: 'https://huggingface.co/settings/tokens',
+    urlVariable: 'HUGGINGFACE_BASE_URL',
+    address: 'https://router.huggingface.co/v1',
+  }),
+  github: hosted({
+    title: 'GitHub Models',
+    documentation: 'https://docs.github.com/en/rest/models/inference',
+    defaultModel: 'openai/gpt-4.1',
+    keyVariables: ['GITHUB_MODELS_TOKEN'],
+    sharedVariables: ['GITHUB_TOKEN'],
+    keysFrom: 'https://github.com/settings/tokens',
+    urlVariable: 'GITHUB_MODELS_BASE_URL',
+    address: 'https://models.github.ai/inference',
+  }),
+  azure: {
+    ...hosted({
+      title: 'Azure OpenAI',
+      documentation: 'https://learn.microsoft.com/en-us/azure/foundry/openai/api-version-lifecycle',
+      defaultModel: 'DEPLOYMENT',
+      keyVariables: ['AZURE_OPENAI_API_KEY'],
+      keysFrom: 'https://ai.azure.com',
+      urlVariable: 'AZURE_OPENAI_ENDPOINT',
+      address: null,
+    }),
+    urlForm: 'resource',
+  },
   'openai-compatible': {
     title: 'the server',
     wire: 'Chat Completions',
@@ -146,6 +350,36 @@ const rows = {
         'It cuts longer prompts without a word: start it with OLLAMA_CONTEXT_LENGTH=64000.',
     },
   },
+  lmstudio: local(
+    {
+      title: 'LM Studio',
+      documentation: 'https://lmstudio.ai/docs/developer/openai-compat',
+      keyVariables: ['LMSTUDIO_API_KEY'],
+      urlVariable: 'LMSTUDIO_BASE_URL',
+      address: 'http://127.0.0.1:1234/v1',
+    },
+    'Start it with "lms server start"',
+  ),
+  llamacpp: local(
+    {
+      title: 'llama.cpp',
+      documentation: 'https://github.com/ggml-org/llama.cpp/tree/master/tools/server',
+      keyVariables: ['LLAMACPP_API_KEY'],
+      urlVariable: 'LLAMACPP_BASE_URL',
+      address: 'http://127.0.0.1:8080/v1',
+    },
+    'Start it with "llama-server -m FILE --jinja"',
+  ),
+  vllm: local(
+    {
+      title: 'vLLM',
+      documentation: 'https://docs.vllm.ai/en/latest/serving/openai_compatible_server',
+      keyVariables: ['VLLM_API_KEY'],
+      urlVariable: 'VLLM_BASE_URL',
+      address: 'http://127.0.0.1:8000/v1',
+    },
+    'Start it with "vllm serve NAME --enable-auto-tool-choice"',
+  ),
 } as const satisfies Readonly<Record<string, Row>>;
 
 type Rows = typeof rows;
@@ -159,6 +393,14 @@ export type CataloguedProvider = {
 
 export type Provider = Omit<Row, 'wire'> & { readonly name: string; readonly wire: WireName };
 
+/** A provider that the user names, and what only such a one has. */
+export type OwnProvider = Provider & {
+  /** Sent with each request. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** What the user says of its models, by their names. */
+  readonly models: Readonly<Record<string, ModelFacts>>;
+};
+
 export const providers: readonly Provider[] = Object.entries(rows).map(([name, row]) => ({
   name,
   ...row,
@@ -171,7 +413,8 @@ export const findProvider = (name: string): Provider | undefined =>
 export const providerOfModel = (modelId: string): Provider | undefined =>
   findProvider(modelId.split('/')[0] ?? '');
 
-const exampleId = ({ name, defaultModel }: Provider): string => `${name}/${defaultModel}`;
+/** An id of its usual model. */
+export const exampleId = ({ name, defaultModel }: Provider): string => `${name}/${defaultModel}`;
 
 /** The provider that is used where none is named. */
 export const defaultProvider: Provider = { name: 'anthropic', ...rows.anthropic };
@@ -179,8 +422,34 @@ export const defaultProvider: Provider = { name: 'anthropic', ...rows.anthropic 
 /** The provider that messages offer to users without a key. */
 export const keylessProvider: Provider = { name: 'ollama', ...rows.ollama };
 
-/** The model that is used where none is named. */
+/** The model that is used where none is named, and no key of another provider is set. */
 export const DEFAULT_MODEL = exampleId(defaultProvider);
+
+/** A model that nobody named, and the variable whose key chose it; null if no key is set. */
+export type UsualModel = { readonly id: string; readonly variable: string | null };
+
+/**
+ * The model where none is named: that of the first provider of the table whose key is set.
+ * Variables that other programs share choose none, and neither does a provider without a usual
+ * model.
+ */
+export const usualModel = (environment: ProcessEnvironment): UsualModel => {
+  for (const provider of providers) {
+    if (provider.key !== 'required' || provider.address === null) continue;
+    const variable = provider.keyVariables.find((name) => keyIn(environment, [name]) !== null);
+    if (variable !== undefined) return { id: exampleId(provider), variable };
+  }
+  return { id: DEFAULT_MODEL, variable: null };
+};
+
+/** The variables that may hold a provider's key, those that other programs share last. */
+export const keyNames = ({
+  keyVariables,
+  sharedVariables = [],
+}: Pick<Provider, 'keyVariables' | 'sharedVariables'>): readonly [string, ...string[]] => [
+  ...keyVariables,
+  ...sharedVariables,
+];
 
 /** A model id for examples in messages about a provider. */
 export const exampleModel = (providerName: string): string => {
@@ -204,10 +473,12 @@ export const serversWithOwnKey: Readonly<
   'openrouter.ai': { title: 'OpenRouter', keyVariable: 'OPENROUTER_API_KEY' },
 };
 
-/** Every variable that holds the key of a provider. */
+/** Every variable that holds the key of a provider, and nothing else. */
 export const keyVariables: readonly string[] = [
-  ...providers.flatMap((provider) => provider.keyVariables),
-  ...Object.values(serversWithOwnKey).map(({ keyVariable }) => keyVariable),
+  ...new Set([
+    ...providers.flatMap((provider) => provider.keyVariables),
+    ...Object.values(serversWithOwnKey).map(({ keyVariable }) => keyVariable),
+  ]),
 ];
 
 /**
@@ -247,6 +518,16 @@ const checkUrl = (
   return { kind: 'badUrl', message: `${source} is no http or https URL: ${text}` };
 };
 
+/** The path of Azure's API, which the address of a resource leaves out. */
+const RESOURCE_PATH = '/openai/v1';
+
+/** The address of a resource of Azure, with the path of its API. */
+const completeResource = (text: string): string => {
+  if (!URL.canParse(text)) return text;
+  const { origin, pathname } = new URL(text);
+  return /^\/(openai\/?)?$/.test(pathname) ? `${origin}${RESOURCE_PATH}` : text;
+};
+
 /** Reads a host as Ollama does: a server that listens everywhere is on this machine. */
 const completeHost = (text: string, { hostname, port }: URL): string => {
   const full = /^https?:\/\//.test(text)
@@ -278,10 +559,11 @@ export const findEndpoint = (
   environment: ProcessEnvironment,
   baseUrl: string | undefined,
 ): Endpoint | BadUrl => {
-  const { title, keyVariables, urlVariable, address } = provider;
-  const endpoint: Endpoint = { kind: 'ok', url: null, title, keyVariables };
-  const text = baseUrl || addressIn(environment, provider);
-  if (!text) return endpoint;
+  const { title, urlVariable, address } = provider;
+  const endpoint: Endpoint = { kind: 'ok', url: null, title, keyVariables: keyNames(provider) };
+  const found = baseUrl || addressIn(environment, provider);
+  if (!found) return endpoint;
+  const text = provider.urlForm === 'resource' ? completeResource(found) : found;
   const checked = checkUrl(text, baseUrl ? '--base-url' : urlVariable);
   if (checked.kind === 'badUrl') return checked;
   const host = new URL(checked.url).hostname;

@@ -47,10 +47,10 @@ const problems: readonly (readonly [
   ],
   ['google/gemini-3.8-flash', key, 'noKey', /GOOGLE_GENERATIVE_AI_API_KEY.*\n.*\n.*pawl demo$/],
   [
-    'mistral/large',
+    'acme/large',
     key,
     'unknownProvider',
-    /There is no provider "mistral"\. There are anthropic\/NAME, openai\/NAME, .*scripted\/FILE\.$/,
+    /There is no provider "acme"\. There are anthropic, openai, .* and scripted\/FILE\.$/,
   ],
   ['gpt-6.2-sol', key, 'unknownProvider', /Did you mean openai\/gpt-6\.2-sol\?/],
   ['gemini-3.8-flash', key, 'unknownProvider', /Did you mean google\/gemini-3\.8-flash\?/],

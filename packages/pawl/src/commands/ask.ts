@@ -40,6 +40,7 @@ import { tornText } from '../sessions/session-text.js';
 import { findSession, lastSession, openStateFolder } from '../sessions/stored-sessions.js';
 import { type Configured, keysIn, withConfig } from '../settings/configuration.js';
 import {
+  chooseUsual,
   connectModel,
   modelCallSettings,
   realWorkspace,
@@ -359,7 +360,8 @@ const connect = async (
   flags: AllFlags,
   warn: Warn,
 ): Promise<Model> => {
-  const model = await connectModel(modelName, flags, process.cwd());
+  const modelId = modelName ?? chooseUsual(flags, warn);
+  const model = await connectModel(modelId, flags, process.cwd());
   warnOfUnknown(model, warn);
   warnOfEffort(model, readEffort(flags), warn);
   return model;

@@ -8,7 +8,7 @@
 
 import { homedir } from 'node:os';
 import { isAbsolute } from 'node:path';
-import { defaultProvider, keylessProvider, providers } from '@pawl/agent/models/provider-table';
+import { defaultProvider } from '@pawl/agent/models/provider-table';
 import { attemptNow } from '@pawl/agent/platform/attempt';
 import { homeFolder } from '@pawl/agent/platform/environment';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
@@ -17,6 +17,7 @@ import { CommanderError, Command as Parser } from 'commander';
 import { errorEnding, exitCodes, flushSpans, Stop } from '../process/exit-codes.js';
 import { type RunFlags, runFlags, usageStop, WORKER_WORD } from '../settings/flags.js';
 import { commands, type Flag, type PawlCommand, runAgent } from './command-list.js';
+import { firstHelp, helpFormat, topicHelp } from './help.js';
 
 /** Parses the command line, runs its command, and returns the exit code. Never rejects. */
 export const runCommandLine = async (words: readonly string[]): Promise<number> => {
@@ -101,12 +102,22 @@ const ensureHome = (environment: NodeJS.ProcessEnv): void => {
 const runWithoutCommand = async (program: Parser, words: readonly string[]): Promise<number> => {
   const flags = program.opts<RunFlags>();
   const [word] = words;
-  if (word === 'help' && words.length === 1 && flags.print === undefined) {
-    program.outputHelp();
-    return exitCodes.done;
-  }
+  if (word === 'help' && words.length <= 2 && flags.print === undefined)
+    return showHelp(program, words[1]);
   if (flags.print === undefined) await refuseCommand(words);
   return runAgent(flags, words);
+};
+
+/** `pawl help`, `pawl help all`, `pawl help rewind`, `pawl help max-usd`. */
+const showHelp = (program: Parser, topic: string | undefined): number => {
+  const text = topic === undefined ? firstHelp() : topicHelp(program, topic);
+  if (text === null)
+    throw usageStop(
+      `There is no command and no flag '${topic}'. pawl help all lists them.\nTo give a prompt: ` +
+        `pawl "…" in the terminal, or pawl -p "help ${topic}"`,
+    );
+  writeOut(makeSafe(text));
+  return exitCodes.done;
 };
 
 const KEY_ADVICE = `Set the key in the environment: export ${defaultProvider.keyVariables[0]}=…`;
@@ -120,34 +131,9 @@ const wordAdvice: Readonly<Record<string, string>> = {
   auth: KEY_ADVICE,
   key: KEY_ADVICE,
   model: MODEL_ADVICE,
-  models: MODEL_ADVICE,
   continue: 'pawl --continue continues the last session of this folder.',
   cost: '/cost in a session shows its cost.',
 };
-
-/** One entry of "First steps": the command, then its meaning in lines of at most 45 characters. */
-const describeStep = (command: string, meaning: string): string =>
-  [...meaning.matchAll(/(.{1,45})(?:\s|$)/g)]
-    .map(([, line], index) => `  ${(index === 0 ? command : '').padEnd(33)}${line}`)
-    .join('\n');
-
-const otherKeys = providers
-  .filter(({ key, name }) => key === 'required' && name !== defaultProvider.name)
-  .map(({ keyVariables }) => keyVariables.at(-1)); // of several names the shortest comes last
-
-const FIRST_STEPS = `
-First steps:
-${describeStep(
-  `export ${defaultProvider.keyVariables[0]}=…`,
-  `set a key; ${otherKeys.join(' or ')} for their models, none for ${keylessProvider.name}/NAME`,
-)}
-  pawl "why does the build fail?"  start a session in this folder with this prompt
-  pawl                             start a session without one: /help lists the
-                                   commands, /model the models and prices,
-                                   Escape stops, Ctrl-D ends
-  pawl --continue                  continue it later
-  pawl doctor                      check that everything is set up
-`;
 
 /** What was probably meant by a word that is no command; null if it can begin a prompt. */
 const findAdvice = async (word: string): Promise<string | null> => {
@@ -166,10 +152,7 @@ const findAdvice = async (word: string): Promise<string | null> => {
  */
 const refuseCommand = async ([word, ...more]: readonly string[]): Promise<void> => {
   if (word === undefined) return;
-  const advice =
-    word === 'help' && commands.some(({ name }) => name === more[0])
-      ? `pawl ${more[0]} --help explains it.`
-      : await findAdvice(word);
+  const advice = await findAdvice(word);
   if (advice === null) return;
   throw usageStop(
     `unknown command '${word}'. ${advice}\nTo give a prompt: pawl "…" in the terminal, or pawl -p ` +
@@ -206,7 +189,7 @@ const addCommand = (
     const allFlags = { ...parser.optsWithGlobals(), ...ownFlags };
     end(await run({ words: parser.args, flags: allFlags, ownFlags, program }));
   });
-  parser.copyInheritedSettings(program);
+  parser.copyInheritedSettings(program); // among them how help is formatted
 };
 
 /** Builds the parser. Man page and completion are generated from it. */
@@ -216,14 +199,14 @@ export const buildProgram = (end: End): Parser => {
     .enablePositionalOptions()
     .argument('[words...]', 'the prompt: with -p for one turn, else the first of a session')
     .helpCommand(false)
-    .addHelpText('after', FIRST_STEPS)
+    .configureHelp(helpFormat)
     .option('-V, --version', 'print the version')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => writeOut(makeSafe(text)),
       writeErr: (text) => writeError(makeSafe(withAdvice(text).replace(/^error: /, 'pawl: '))),
     })
-    .showHelpAfterError('pawl --help lists commands and flags.')
+    .showHelpAfterError('pawl help all lists commands and flags.')
     .action(async (words: readonly string[]) => {
       end(
         program.opts<{ version?: true }>().version
@@ -232,6 +215,7 @@ export const buildProgram = (end: End): Parser => {
       );
     });
   for (const command of commands) addCommand(program, command, end);
+  program.helpInformation = firstHelp;
   return program;
 };
 

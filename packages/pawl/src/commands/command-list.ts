@@ -22,6 +22,7 @@ import type { CheckpointsFlags } from './checkpoints.js';
 import type { DoctorFlags } from './doctor.js';
 import type { HooksFlags } from './hooks.js';
 import type { McpFlags } from './mcp.js';
+import type { ModelsFlags } from './models.js';
 import type { PolicyFlags } from './policy.js';
 import type { RewindFlags } from './rewind.js';
 import { repeatedFlags, type ServeFlags, singleFlags } from './serve.js';
@@ -29,7 +30,10 @@ import type { SessionsFlags } from './sessions.js';
 import type { SkillsFlags } from './skills.js';
 import type { TrustFlags } from './trust.js';
 
-/** A flag in the form of help, its meaning, and whether it must be given or may be repeated. */
+/**
+ * A flag in the form of help, its meaning, and whether it must be given or may be repeated. The
+ * first line of a meaning is for lists; `pawl help FLAG` shows what follows it.
+ */
 export type Flag = readonly [form: string, help: string, count?: 'required' | 'repeated'];
 
 export type PawlCommandContext<Flags> = {
@@ -50,6 +54,7 @@ export type PawlCommand<Flags extends object = object> = {
    * take the last session of this folder.
    */
   readonly words: string;
+  /** The first line is for lists; the command's own help shows what follows it. */
   readonly summary: string;
   readonly flags: readonly Flag[];
   /** Returns the exit code. */
@@ -137,7 +142,8 @@ const ask: PawlCommand<AskFlags> = {
 const acp: PawlCommand<RunFlags> = {
   name: 'acp',
   words: '',
-  summary: 'be the agent of an editor that speaks the Agent Client Protocol (docs/use/editors.md)',
+  summary:
+    'be the agent of an editor\nThe editor speaks the Agent Client Protocol (docs/use/editors.md).',
   flags: acpFlags,
   run: async ({ flags }) => (await import('../editor/acp-command.js')).runAcp(flags),
 };
@@ -151,8 +157,8 @@ const fork: PawlCommand<RunFlags & { readonly at: string; readonly worktree?: st
     ['--at <seq>', 'the last line of the journal that both sessions share', 'required'],
     [
       '--worktree <folder>',
-      'also copy the files as they were then, into a new git worktree, or a new folder where there ' +
-        'is no git',
+      'also copy the files as they were then\n' +
+        'Into a new git worktree, or a new folder where there is no git.',
     ],
   ],
   run: async ({ flags, words: [id = '', ...words] }) => {
@@ -164,7 +170,7 @@ const fork: PawlCommand<RunFlags & { readonly at: string; readonly worktree?: st
 const serve: PawlCommand<ServeFlags> = {
   name: 'serve',
   words: '',
-  summary: 'run sessions for other programs, over HTTP with a token (docs/build/serve.md)',
+  summary: 'run sessions for other programs, over HTTP\nThey need a token (docs/build/serve.md).',
   flags: [
     ...singleFlags,
     ...repeatedFlags.map(([form, help]): Flag => [form, help, 'repeated']),
@@ -177,9 +183,11 @@ const sessions: PawlCommand<SessionsFlags> = {
   name: 'sessions',
   words: '[what] [id]',
   summary:
-    'list the sessions, newest first (list); delete one with the tasks that it started (delete ID)',
+    'list the sessions, or delete one\n' +
+    'pawl sessions lists them, newest first (list). pawl sessions delete ID deletes one with the ' +
+    'tasks that it started.',
   flags: [
-    ['--live', 'the detached sessions, and what each does (docs/use/detached.md)'],
+    ['--live', 'the detached sessions, and what each does'],
     ['--stats', 'sums over all sessions: by model, tool and day'],
     ['--json', 'as JSON lines; with --stats as one JSON object'],
     ['--yes', 'delete without a question'],
@@ -192,8 +200,8 @@ const attach: PawlCommand<RunFlags> = {
   name: 'attach',
   words: '[id]',
   summary:
-    'look on and take part in a detached session from this terminal; without an id, in the last ' +
-    'one; brings back one whose process died',
+    'take part in a detached session from this terminal\n' +
+    'Without an id in the last one. It brings back a session whose process died.',
   flags: [
     ['--plain', 'print whole lines and never redraw, for screen readers'],
     ['--verbose', 'print more details to stderr'],
@@ -214,9 +222,10 @@ const answer: PawlCommand<{ readonly json?: true }> = {
   name: 'answer',
   words: '<id> [words...]',
   summary:
-    'show the questions of a detached session, each whole and with a code; pawl answer ID CODE yes ' +
-    'allows the one with that code, pawl answer ID CODE no "reason" refuses it, other words answer ' +
-    'a question of the model; in a terminal it asks',
+    'answer the questions of a detached session\n' +
+    'pawl answer ID shows them, each whole and with a code; in a terminal it asks. pawl answer ID ' +
+    'CODE yes allows the one with that code, pawl answer ID CODE no "reason" refuses it. Other words ' +
+    'answer a question of the model.',
   flags: [['--json', 'print the questions as JSON, a line each']],
   run: async ({ ownFlags: { json }, words: [id = '', ...words] }) =>
     (await import('./detached.js')).answerDetached(id, words, json === true),
@@ -225,8 +234,8 @@ const answer: PawlCommand<{ readonly json?: true }> = {
 const stop: PawlCommand<{ readonly kill?: true }> = {
   name: 'stop',
   words: '<id>',
-  summary: 'end a detached session in order: its turn is cancelled first',
-  flags: [['--kill', 'kill its process, which does not answer; the session can be brought back']],
+  summary: 'end a detached session\nIts turn is cancelled first.',
+  flags: [['--kill', 'kill its process if it does not answer\nThe session can be brought back.']],
   run: async ({ ownFlags: { kill }, words: [id = ''] }) =>
     (await import('./detached.js')).stopDetached(id, kill === true),
 };
@@ -234,7 +243,7 @@ const stop: PawlCommand<{ readonly kill?: true }> = {
 const resume: PawlCommand<{ readonly all?: true }> = {
   name: 'resume',
   words: '[id...]',
-  summary: 'start detached sessions again whose process died, for example with the machine',
+  summary: 'start detached sessions again whose process died\nFor example with the machine.',
   flags: [['--all', 'all of them']],
   run: async ({ ownFlags: { all }, words }) =>
     (await import('./detached.js')).resumeDetached(words, all === true),
@@ -247,15 +256,17 @@ const show: PawlCommand<
 > = {
   name: 'show',
   words: '[id]',
-  summary: 'print the conversation of a session, or the request that the model got',
+  summary:
+    'print the conversation of a session, or what it cost\nOr the request that the model got.',
   flags: [
     ['--at <seq>', 'the state after this line of the journal'],
     ['--request', 'the exact request to the model, as JSON'],
-    ['--time', 'where time and money went: by state, tool and request, and all of it in order'],
+    ['--time', 'where time and money went\nBy state, tool and request, and all of it in order.'],
     ['--json', 'with --time: the figures as JSON'],
     [
       '--view <name>',
-      'the path through the states of a seed system (minimal, minimal-head, loom, sketch, tools)',
+      'the path through the states of an older system\n' +
+        'One of minimal, minimal-head, loom, sketch, tools (docs/seeds).',
     ],
   ],
   run: async ({ ownFlags, words: [id = ''] }) =>
@@ -266,8 +277,8 @@ const replay: PawlCommand<AtFlags> = {
   name: 'replay',
   words: '[id]',
   summary:
-    'recompute a session from its journal without performing anything, check its hashes, and ' +
-    'print the path through the states',
+    'recompute a session from its journal\n' +
+    'It performs nothing, checks the hashes, and prints the path through the states.',
   flags: [
     ['--at <seq>', 'stop after this line of the journal'],
     ['--json', 'the path as JSON lines'],
@@ -280,12 +291,13 @@ const diff: PawlCommand<{ readonly at?: string; readonly json?: true }> = {
   name: 'diff',
   words: '<a> [b]',
   summary:
-    'show where two sessions part, what differs there, and what follows; with --at what one session ' +
-    'changed in files; exit code 1 if they differ',
+    'show where two sessions differ, or what one changed in files\n' +
+    'Where they part, what differs there, and what follows; with --at what one session changed in ' +
+    'files. The exit code is 1 if they differ.',
   flags: [
     [
       '--at <a..b>',
-      'the files of one session between two lines of its journal; 12.. is to the end',
+      'the files of one session between two lines of its journal\n12.. is to the end.',
     ],
     ['--json', 'all fields that differ, and the figures, as one JSON object'],
   ],
@@ -305,13 +317,13 @@ const rewind: PawlCommand<RewindFlags> = {
   name: 'rewind',
   words: '[id]',
   summary:
-    'take back what a session did, in its conversation and its files (docs/use/rewind.md); without --at ' +
-    'list where it can go back to',
+    'take back what a session did, in its conversation and its files\n' +
+    'Without --at it lists where the session can go back to (docs/use/rewind.md).',
   flags: [
     ['--at <seq>', 'go back to this line of the journal'],
     ['--files', 'only the files; the conversation stays'],
     ['--conversation', 'only the conversation; files stay'],
-    ['--force', 'also take back what somebody else changed since, after it was saved'],
+    ['--force', 'also take back what somebody else changed since\nTheir version is saved first.'],
     ['--edits-only', 'leave what changed while commands ran: it may be yours'],
     ['--refs', 'also move HEAD and branches back, and what is staged'],
     ['--dry-run', 'only say what it would do'],
@@ -333,14 +345,17 @@ const redo: PawlCommand<{ readonly json?: true }> = {
 const checkpoints: PawlCommand<CheckpointsFlags> = {
   name: 'checkpoints',
   words: '[id]',
-  summary: 'list what is kept of files to take changes back, its size, and what was left out',
+  summary: 'list the copies of files that rewind uses\n' + 'Their size, and what was left out.',
   flags: [
-    ['--restore <path>', 'bring back the last version of this file that differs from the present'],
+    [
+      '--restore <path>',
+      'bring back the last version of this file\nThe last that differs from the present one.',
+    ],
     ['--at <seq>', 'with --restore: the version of this line of the journal'],
     [
       '--prune',
-      'remove what is over the limits and what belongs to deleted sessions; with an id all of that ' +
-        'session',
+      'remove what is over the limits, or belongs to deleted sessions\n' +
+        'With an id all of that session.',
     ],
     ['--json', 'as JSON'],
   ],
@@ -352,7 +367,7 @@ const bisect: PawlCommand = {
   name: 'bisect',
   words: '<id> [command...]',
   summary:
-    'find the first change of a session after which a command fails: pawl bisect ID -- npm test',
+    'find the change of a session after which a command fails\nFor example: pawl bisect ID -- npm test',
   flags: [],
   run: async ({ words: [id = '', ...words] }) =>
     (await import('./bisect.js')).bisectSession(id, words),
@@ -362,7 +377,8 @@ const inspect: PawlCommand = {
   name: 'inspect',
   words: '[id]',
   summary:
-    'show a session in a browser while it runs or later, or the list of all (docs/use/inspector.md)',
+    'show a session in a browser, while it runs or later\n' +
+    'Without an id the list of all (docs/use/inspector.md).',
   flags: [],
   run: async ({ words: [id] }) => (await import('./inspect.js')).inspectSessions(id),
 };
@@ -370,7 +386,7 @@ const inspect: PawlCommand = {
 const verify: PawlCommand = {
   name: 'verify',
   words: '[id]',
-  summary: 'check every line of a session, or of a file; name the first fault',
+  summary: 'check every line of a session, or of a file\nIt names the first fault.',
   flags: [],
   run: async ({ words: [id = ''] }) => (await import('./verify.js')).verifySession(id),
 };
@@ -384,12 +400,15 @@ const exportSession: PawlCommand<{
   words: '[id] [file]',
   summary: 'write a session with its blobs to one file (ID.pawl)',
   flags: [
-    ['--html <file>', 'as a page for a browser, with secrets replaced; it needs no server'],
-    ['--atif <file>', 'as a trajectory (ATIF 1.7) for Harbor, with secrets replaced; - is stdout'],
+    ['--html <file>', 'as a page for a browser, with secrets replaced\nIt needs no server.'],
+    [
+      '--atif <file>',
+      'as a trajectory (ATIF 1.7), with secrets replaced\nFor Harbor. - is stdout.',
+    ],
     [
       '--with-files',
-      'take its checkpoints along, so that its changes can be taken back after an import; files ' +
-        'with secrets are left out and named',
+      'take its checkpoints along\n' +
+        'So its changes can be taken back after an import. Files with secrets are left out and named.',
     ],
   ],
   run: async ({ ownFlags: { html, atif, withFiles = false }, words: [id = '', file] }) => {
@@ -409,7 +428,8 @@ const importSession: PawlCommand = {
   name: 'import',
   words: '<file>',
   summary:
-    'store a session from an exported file, or from a journal; performs nothing, replaces nothing',
+    'store a session from an exported file, or from a journal\n' +
+    'It performs nothing and replaces nothing.',
   flags: [],
   run: async ({ words: [file = ''] }) => (await import('./transfer.js')).importFrom(file),
 };
@@ -430,7 +450,11 @@ const machine: PawlCommand<MachineFlags> = {
     ['--mermaid', 'as a Mermaid diagram (default)'],
     ['--table', 'as a Markdown table'],
     ['--json', 'as JSON edges'],
-    ['--view <name>', "a seed system's own states (minimal, minimal-head, loom, sketch, tools)"],
+    [
+      '--view <name>',
+      'the states of an older system\n' +
+        'One of minimal, minimal-head, loom, sketch, tools (docs/seeds).',
+    ],
     ['--check', 'explore every path within bounds and check every step'],
     ['--bounds <name=number,...>', 'limits for --check'],
   ],
@@ -448,10 +472,22 @@ const config: PawlCommand<ConfigFlags> = {
   run: async ({ flags }) => (await import('./config.js')).showConfig(flags),
 };
 
+const models: PawlCommand<ModelsFlags> = {
+  name: 'models',
+  words: '[provider]',
+  summary:
+    'list the providers, or the models of one\n' +
+    'Without a provider: which there are, and whether their keys are set. With one its server is ' +
+    'asked which models the key can reach.',
+  flags: [['--json', 'as JSON lines']],
+  run: async ({ ownFlags, words: [provider] }) =>
+    (await import('./models.js')).runModels(provider, ownFlags),
+};
+
 const doctor: PawlCommand<DoctorFlags> = {
   name: 'doctor',
   words: '',
-  summary: "check the agent's surroundings; name each problem and its repair",
+  summary: 'check that everything is set up; name each problem and its repair',
   flags: [
     ['--online', "also send a request to the provider's server"],
     ['--model <provider/name>', 'the model to check'],
@@ -465,11 +501,12 @@ const policy: PawlCommand<PolicyFlags> = {
   name: 'policy',
   words: '[explain] [command]',
   summary:
-    'print which rule decides about a command, why, and where it would run, without running it',
+    'say whether a command may run, and which rule decides\n' +
+    'Why, and where it would run. It is not run.',
   flags: [
     [
       '--needs <what>',
-      'assume that the command needs to leave the sandbox for: network, outside or repository',
+      'assume that the command needs to leave the sandbox\nFor: network, outside or repository.',
     ],
     ['--preset <name>', 'plan, careful (default), auto, ci or full'],
     ['--sandbox <level>', 'workspace, workspace+net, read-only or off'],
@@ -483,7 +520,7 @@ const policy: PawlCommand<PolicyFlags> = {
 const hooks: PawlCommand<HooksFlags> = {
   name: 'hooks',
   words: '[what]',
-  summary: 'list your own hooks and those of this project (list)',
+  summary: 'list your hooks and those of this project (list)',
   flags: [PROJECT],
   run: async ({ flags, words: [what] }) => (await import('./hooks.js')).runHooks(what, flags),
 };
@@ -492,8 +529,9 @@ const skills: PawlCommand<SkillsFlags> = {
   name: 'skills',
   words: '[what] [folder]',
   summary:
-    'list the skills and commands of this folder and of yours (list); check a skill strictly ' +
-    '(check)',
+    'list the skills and commands, or check a skill\n' +
+    'pawl skills lists those of this folder and of yours (list). pawl skills check FOLDER checks one ' +
+    'strictly.',
   flags: [workspaceFlag('the folder to list (default: this one)')],
   run: async ({ flags, words: [what, folder] }) =>
     (await import('./skills.js')).runSkills(what, folder, flags),
@@ -503,32 +541,33 @@ const mcp: PawlCommand<McpFlags> = {
   name: 'mcp',
   words: '[what] [name] [words...]',
   summary:
-    'list the MCP servers of your configuration (list); connect one or all, and show their ' +
-    'tools (test); add one to your config.toml (add NAME -- COMMAND ARGS, or add NAME --url ' +
-    'URL) or remove it (remove); log in at one over HTTP (login NAME), or forget the login ' +
-    '(logout NAME); be an MCP server for other agents (serve)',
+    'list, test, add or remove MCP servers; serve as one\n' +
+    'list: those of your configuration. test [NAME]: connect one or all, and show their tools. add ' +
+    'NAME -- COMMAND ARGS, or add NAME --url URL: add one to your config.toml. remove NAME: remove ' +
+    'it. login NAME: log in at one over HTTP. logout NAME: forget the login. serve: be an MCP server ' +
+    'for other agents.',
   flags: [
     ['--url <url>', 'the address of the server to add'],
     [
       '--header <line>',
-      'a header for the server to add: "Name: value"; may be repeated',
+      'a header for the server to add: "Name: value"\nIt may be repeated.',
       'repeated',
     ],
     [
       '--env <variable>',
-      'a variable for the program of the server to add: NAME=value; may be repeated',
+      'a variable for the server to add: NAME=value\nIt may be repeated.',
       'repeated',
     ],
     ['--oauth-client-id <id>', 'how Pawl is registered at the login of the server to add'],
     // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
-    ['--oauth-client-secret <variable>', 'the secret of that client, by its variable: "${NAME}"'],
+    ['--oauth-client-secret <variable>', 'the secret of that client: "${NAME}"\nBy its variable.'],
     [
       '--oauth-redirect-port <port>',
-      'the port of the redirect to 127.0.0.1 that it is registered with',
+      'the port of its redirect\nThat to 127.0.0.1 with which the client is registered.',
     ],
     workspaceFlag('the folder to start them in (default: this one)'),
     ['--model <provider/name>', 'the model of the sessions of serve'],
-    ['--http [port]', 'serve over HTTP on 127.0.0.1, with a token, instead of stdin and stdout'],
+    ['--http [port]', 'serve over HTTP instead of stdin and stdout\nOn 127.0.0.1, with a token.'],
   ],
   run: async ({ flags, words: [what, name, ...words] }) =>
     (await import('./mcp.js')).runMcp(what, name, words, flags),
@@ -537,14 +576,14 @@ const mcp: PawlCommand<McpFlags> = {
 const trust: PawlCommand<TrustFlags> = {
   name: 'trust',
   words: '[words...]',
-  summary: 'what this project may run on your machine: list, allow KIND NAME, revoke KIND NAME',
+  summary: 'what this project may run on your machine\nlist, allow KIND NAME, revoke KIND NAME.',
   flags: [
     ['--all', 'list the answers for all projects'],
     PROJECT,
     [
       '--sandbox <level>',
-      'where an MCP server may run: read-only (default), read-only+net, workspace, ' +
-        'workspace+net, or off: as you',
+      'where an MCP server may run\n' +
+        'read-only (default), read-only+net, workspace, workspace+net, or off: as you.',
     ],
   ],
   run: async ({ flags, words }) => {
@@ -560,7 +599,7 @@ const trust: PawlCommand<TrustFlags> = {
 const completion: PawlCommand = {
   name: 'completion',
   words: '<shell>',
-  summary: 'print a script that completes commands and flags in bash, zsh or fish',
+  summary: 'print a script that completes commands in bash, zsh or fish',
   flags: [],
   run: async ({ program, words: [shell = ''] }) =>
     (await import('./shell-completion.js')).printCompletion(shell, program),
@@ -593,6 +632,7 @@ export const commands: readonly PawlCommand[] = [
   importSession,
   machine,
   config,
+  models,
   doctor,
   policy,
   hooks,

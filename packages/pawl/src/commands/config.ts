@@ -1,6 +1,6 @@
 /** `pawl config`: prints all settings and their sources. Never prints a key. */
 
-import { DEFAULT_MODEL } from '@pawl/agent/models/provider-table';
+import type { UsualModel } from '@pawl/agent/models/provider-table';
 import { describeRule } from '@pawl/agent/policy/rules';
 import { oneLine } from '@pawl/terminal/paint';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
@@ -39,12 +39,13 @@ type ShownSetting = {
 const describeSetting = (
   { setting, value, origin, overruled }: Resolved,
   environment: NodeJS.ProcessEnv,
+  usual: UsualModel,
 ): ShownSetting => {
   const { key, variable } = setting;
   // The variables of providers, such as keys, are not read with the settings: here they win too.
   const fromProvider = key.startsWith('providers.') && (environment[variable] ?? '') !== '';
   if (!fromProvider) {
-    const builtIn = key === 'model' ? DEFAULT_MODEL : setting.builtIn;
+    const builtIn = key === 'model' ? usual.id : setting.builtIn;
     const text = value === null ? builtIn : showValue(value);
     return { key, value: text, origin, overruled };
   }
@@ -102,6 +103,10 @@ const settingRecord = ({ key, value, origin, overruled }: ShownSetting): object 
   overruled: overruled.map((one) => ({ ...one, value: showValue(one.value) })),
 });
 
+/** Settings of providers are shown where something sets them: there are two for each provider. */
+const isOfInterest = ({ key, origin }: ShownSetting): boolean =>
+  origin !== null || !key.startsWith('providers.');
+
 const report = ({ files, faults }: Consulted): number => {
   for (const { where, text } of faults)
     writeError(safe`pawl: ${oneLine(`${where}: ${text}`, Number.POSITIVE_INFINITY)}\n`);
@@ -132,9 +137,9 @@ export const showConfig = async (flags: ConfigFlags): Promise<number> => {
   // the other flags are settings, whose effect is shown
   const { origin, json, workspace: _, ...tried } = flags;
   const consulted = await consult(workspace, process.env, tried);
-  const shown = consulted.resolved.map((one) => describeSetting(one, process.env));
+  const shown = consulted.resolved.map((one) => describeSetting(one, process.env, consulted.usual));
   if (json) for (const one of shown) writeJson(settingRecord(one));
-  else writeOut(makeSafe(settingLines(shown, origin === true)));
+  else writeOut(makeSafe(settingLines(shown.filter(isOfInterest), origin === true)));
   for (const rule of consulted.rules) {
     if (json) writeJson({ rule });
     else writeOut(makeSafe(`rule  ${describeRule(rule)}\n`));

@@ -31,12 +31,7 @@ import { checkHolder, describeSelf, readHolder } from '@pawl/agent/journal/lock'
 import { sessionsFolder } from '@pawl/agent/journal/state-folder';
 import { catalogueFacts } from '@pawl/agent/models/catalogue';
 import { chooseModel } from '@pawl/agent/models/choose-model';
-import {
-  DEFAULT_MODEL,
-  findEndpoint,
-  providerOfModel,
-  providers,
-} from '@pawl/agent/models/provider-table';
+import { findEndpoint, providerOfModel, providers } from '@pawl/agent/models/provider-table';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
@@ -1030,7 +1025,9 @@ const hookFault = async (
 /** The model to check, and the limit in dollars; null for none. */
 const modelSettings = async (world: DoctorWorld) => ({
   usd: await settingValue(world, 'max_usd'),
-  model: world.model ?? String((await settingValue(world, 'model')) ?? DEFAULT_MODEL),
+  model:
+    world.model ??
+    String((await settingValue(world, 'model')) ?? (await configuration(world)).usual.id),
 });
 
 /** Whether windows and prices of the model are in Pawl's catalogue, and not told by a server. */
@@ -1055,7 +1052,11 @@ const modelProblem = async (
     return kinds.includes('noKey') ? environment.fault.message : null;
   // Looking up a local model asks its server, which only --online allows.
   if (providerOfModel(model) !== undefined && !isCatalogued(model) && !world.online) return null;
-  const chosen = await chooseModel(model, environment.value, { folder: world.workspace });
+  const { ownProviders } = await configuration(world);
+  const chosen = await chooseModel(model, environment.value, {
+    folder: world.workspace,
+    ownProviders,
+  });
   return chosen.kind !== 'ok' && kinds.includes(chosen.kind) ? chosen.message : null;
 };
 

@@ -77,7 +77,7 @@ const checkSurroundings = async (flags: RunFlags): Promise<void> => {
   refuseBadFlags(flags); // throws for a value that can't be read
   const folder = realWorkspace(process.cwd());
   const configured = await withConfig(flags, folder, { command: 'run', resumed: false, warn });
-  await connectModel(configured.model, configured, process.cwd());
+  await connectModel(configured.model ?? configured.usual?.id, configured, process.cwd());
 };
 
 const refuseEngineFlags = (flags: ServeFlags): void => {

@@ -45,31 +45,33 @@ export const DEFAULT_NODE_PORT = 9410;
 
 /** Flags that occur at most once. */
 export const singleFlags: readonly (readonly [string, string])[] = [
-  ['--port <number>', `the port (default: ${DEFAULT_PORT}); 0 takes a free one`],
+  ['--port <number>', `the port (default: ${DEFAULT_PORT})\n0 takes a free one.`],
   [
     '--host <address>',
-    'the address to listen on (default: 127.0.0.1); another one needs --keys or PAWL_SERVE_TOKEN',
+    'the address to listen on (default: 127.0.0.1)\nAnother one needs --keys or PAWL_SERVE_TOKEN.',
   ],
   [
     '--keys <file>',
-    'a file, readable by you alone, with the keys of the clients and their limits (docs/build/serve.md)',
+    'a file with the keys of the clients and their limits\n' +
+      'Only you may read it (docs/build/serve.md).',
   ],
   [
     '--drain-seconds <number>',
-    `how long running turns may take after SIGTERM (default: ${DEFAULT_DRAIN_SECONDS})`,
+    `how long turns may take after SIGTERM (default: ${DEFAULT_DRAIN_SECONDS})`,
   ],
   [
     '--engine <url>',
-    'run the sessions on a durable engine, restate://HOST:PORT (docs/build/many-machines.md)',
+    'run the sessions on a durable engine\nrestate://HOST:PORT (docs/build/many-machines.md).',
   ],
-  ['--engine-admin <url>', "the engine's admin address (default: port 9070 of the same host)"],
+  ['--engine-admin <url>', "the engine's admin address\nBy default port 9070 of the same host."],
   [
     '--node <name>',
-    'with --engine: the name of this node, which never changes (default: that of the computer)',
+    'with --engine: the name of this node, which never changes\nBy default that of the computer.',
   ],
   [
     '--node-address <host>',
-    'with --engine: where the engine and other nodes reach this computer (default: 127.0.0.1)',
+    'with --engine: the address of this computer for the engine and other nodes\n' +
+      'By default 127.0.0.1.',
   ],
   [
     '--node-ports <first>',
@@ -78,19 +80,23 @@ export const singleFlags: readonly (readonly [string, string])[] = [
   ['--nodes <url>', 'with --engine: an address that reaches the first port of all nodes'],
   [
     '--blobs <place>',
-    'with --engine: where all nodes keep long texts, a folder or s3://BUCKET/PREFIX ' +
-      '(docs/build/many-machines.md)',
+    'with --engine: where all nodes keep long texts\n' +
+      'A folder or s3://BUCKET/PREFIX (docs/build/many-machines.md).',
   ],
 ];
 
 /** Flags that may be repeated. */
 export const repeatedFlags: readonly (readonly [string, string])[] = [
-  ['--folder <path>', 'a folder in which, and below which, sessions may work; may be repeated'],
-  ['--repository <name=path>', 'a repository of which sessions get worktrees; may be repeated'],
-  ['--engine-key <key>', 'with --engine: a public key of the engine; the node obeys nobody else'],
+  ['--folder <path>', 'a folder in which sessions may work, and below it\nIt may be repeated.'],
+  ['--repository <name=path>', 'a repository of which sessions get worktrees\nIt may be repeated.'],
+  ['--engine-key <key>', 'with --engine: a public key of the engine\nThe node obeys nobody else.'],
   [
     '--peer <url>',
-    'with --engine: the third port of another node; needs PAWL_NODE_TOKEN; may be repeated',
+    'with --engine: the third port of another node\n' +
+      'It needs PAWL_NODE_TOKEN, and may be repeated.',
   ],
-  ['--name <host>', 'a further value of the header Host, such as a public name; may be repeated'],
+  [
+    '--name <host>',
+    'a further value of the header Host, such as a public name\nIt may be repeated.',
+  ],
 ];

@@ -13,7 +13,7 @@ import { writeResult } from '@pawl/terminal/write';
 import type { Command, Option } from 'commander';
 import { exitCodes } from '../process/exit-codes.js';
 import { usageStop } from '../settings/flags.js';
-import { flagName, settings } from '../settings/setting-table.js';
+import { flagName, helpLine, settings } from '../settings/setting-table.js';
 
 /** Shell command that prints the ids of sessions at completion time. */
 const IDS = "pawl sessions 2>/dev/null | cut -d' ' -f1";
@@ -105,7 +105,7 @@ const bashScript = (program: DescribedProgram): string => {
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 const zshItems = (flags: readonly DescribedFlag[]): string =>
-  flags.map(({ long, help }) => quoted(`${long}:${help}`)).join(' ');
+  flags.map(({ long, help }) => quoted(`${long}:${helpLine(help)}`)).join(' ');
 
 const zshValue = (flag: DescribedFlag): readonly string[] => {
   const reply = (words: string): readonly string[] => [
@@ -131,7 +131,9 @@ const zshValue = (flag: DescribedFlag): readonly string[] => {
 
 const zshScript = (program: DescribedProgram): string => {
   const valued = allFlags(program).filter(takesValue);
-  const commands = program.commands.map(({ name, help }) => quoted(`${name}:${help}`)).join(' ');
+  const commands = program.commands
+    .map(({ name, help }) => quoted(`${name}:${helpLine(help)}`))
+    .join(' ');
   return [
     '#compdef pawl',
     '# zsh completion of pawl: pawl completion zsh > a folder of $fpath/_pawl',
@@ -191,7 +193,7 @@ const fishValue = ({ takes }: DescribedFlag): string => {
 const fishFlag = (condition: string, flag: DescribedFlag): string => {
   const short = flag.short === null ? '' : ` -s ${flag.short.slice(1)}`;
   const name = `${short} -l ${flag.long.slice(2)}`;
-  return `complete -c pawl -n ${condition}${name}${fishValue(flag)} -d ${fishQuoted(flag.help)}`;
+  return `complete -c pawl -n ${condition}${name}${fishValue(flag)} -d ${fishQuoted(helpLine(flag.help))}`;
 };
 
 const fishScript = (program: DescribedProgram): string => {
@@ -199,7 +201,7 @@ const fishScript = (program: DescribedProgram): string => {
   const lines = program.commands.flatMap((one) => {
     const seen = `'__fish_seen_subcommand_from ${one.name}'`;
     return [
-      `complete -c pawl -n ${first} -f -a ${one.name} -d ${fishQuoted(one.help)}`,
+      `complete -c pawl -n ${first} -f -a ${one.name} -d ${fishQuoted(helpLine(one.help))}`,
       ...one.flags.map((flag) => fishFlag(seen, flag)),
       ...(argumentWords(one) === ''
         ? []

@@ -17,6 +17,7 @@ import { isBare } from '@pawl/terminal/paint';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type Configured, withConfig } from '../settings/configuration.js';
 import {
+  chooseUsual,
   connectModel,
   modelCallSettings,
   sessionWorkspace,
@@ -126,7 +127,8 @@ export const prepareFromFlags = async (
     : typedFlags;
   const flags = { ...completed, makesPauses: place === 'terminal' };
   const profile = await readProfile(flags);
-  const model = await connectModel(flags.model ?? before?.model, flags, process.cwd());
+  const modelId = flags.model ?? before?.model ?? chooseUsual(flags, warn);
+  const model = await connectModel(modelId, flags, process.cwd());
   warnOfUnknown(model, warn);
   warnOfEffort(model, readEffort(flags) ?? before?.effort ?? null, warn);
   const profileLimits = readProfileLimits(profile, model, flags, warn);

@@ -16,10 +16,12 @@ import path from 'node:path';
 import { type HookDeclaration, readHookTable } from '@pawl/agent/extensions/hooks/hook-config';
 import { type McpServer, readMcpTable } from '@pawl/agent/extensions/mcp/server-config';
 import {
-  DEFAULT_MODEL,
   defaultProvider,
+  keyNames,
   keyVariables,
   providers,
+  type UsualModel,
+  usualModel,
 } from '@pawl/agent/models/provider-table';
 import { configFolder, type ProcessEnvironment } from '@pawl/agent/platform/environment';
 import { isWithin, readRegular, readRegularSync } from '@pawl/agent/platform/files';
@@ -29,6 +31,7 @@ import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input'
 import type { WrittenRule } from '@pawl/agent/policy/presets';
 import { describeRule } from '@pawl/agent/policy/rules';
 import { exitCodes, Stop } from '../process/exit-codes.js';
+import { type ReadProviders, readOwnProviders, type UserProvider } from './own-providers.js';
 import { type ReadRule, readRules } from './permission-rules.js';
 import {
   checkValue,
@@ -66,6 +69,10 @@ export type Configured = {
   readonly answerMinutes?: string;
   readonly telemetryEndpoint?: string;
   readonly variables?: Readonly<Record<string, string>>;
+  /** The model where none is named. */
+  readonly usual?: UsualModel;
+  /** Providers that the user's file names. */
+  readonly ownProviders?: readonly UserProvider[];
   /** Files with API keys that the user's file names. */
   readonly keyFiles?: readonly string[];
   /** Rules from the user's file, and those of the project's file that ask or deny. */
@@ -102,7 +109,11 @@ const withProfile = (layers: Layers, flags: Flags): Layers => {
   return { ...layers, user: without(layers.user), environment: without(layers.environment) };
 };
 
-export type Consulted = Omit<Loaded, 'layers'> & { readonly resolved: readonly Resolved[] };
+export type Consulted = Omit<Loaded, 'layers'> & {
+  readonly resolved: readonly Resolved[];
+  /** The model where none is named. */
+  readonly usual: UsualModel;
+};
 
 /** Loads all settings for a workspace: values, their sources, and faults in the files. */
 export const consult = async (
@@ -112,8 +123,17 @@ export const consult = async (
 ): Promise<Consulted> => {
   const { layers, ...others } = await loadConfig(workspace, environment);
   const all = withProfile({ ...layers, flags: flagValues(flags) }, flags);
-  return { resolved: resolve(all, DEFAULT_MODEL), ...others };
+  const usual = usualModel({ ...environment, ...withKeyFile(layers.user) });
+  return { resolved: resolve(all, usual.id), usual, ...others };
 };
+
+/** The variables of the keys for which the user's file names a file, each with that file. */
+const withKeyFile = (user: readonly SourceValue[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    user
+      .filter(({ setting }) => setting.key.endsWith('.api_key_file'))
+      .map(({ setting, value }) => [setting.variable, String(value)]),
+  );
 
 const KEY_BYTES_MAX = 64 * 1024;
 
@@ -144,16 +164,35 @@ export const providerVariables = (
   environment: ProcessEnvironment,
 ): Record<string, string> => {
   const variables: Record<string, string> = {};
-  for (const { name, keyVariables, urlVariable } of providers) {
+  for (const provider of providers) {
+    const { name, keyVariables, urlVariable } = provider;
     const written = (key: string): Value | null =>
       resolved.find(({ setting }) => setting.key === `providers.${name}.${key}`)?.value ?? null;
     const [url, file] = [written('base_url'), written('api_key_file')];
     if (url !== null && !environment[urlVariable]) variables[urlVariable] = valueText(url);
-    const isSet = keyVariables.some((variable) => environment[variable]);
+    const isSet = keyNames(provider).some((variable) => environment[variable]);
     if (file !== null && !isSet) variables[keyVariables[0]] = readKey(valueText(file));
   }
   return variables;
 };
+
+/** The keys of the user's providers that stand in variables or files, by `PAWL_KEY_NAME`. */
+const ownKeys = (
+  ownProviders: readonly UserProvider[],
+  environment: ProcessEnvironment,
+): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    ownProviders.flatMap(({ keySource, keyVariables: names }) => {
+      const key =
+        keySource.kind === 'file' ? readKey(keySource.file) : (environment[names[0]]?.trim() ?? '');
+      return key === '' ? [] : [[names.at(-1) ?? '', key] as const];
+    }),
+  );
+
+const ownKeyFiles = (ownProviders: readonly UserProvider[]): readonly string[] =>
+  ownProviders.flatMap(({ keySource }) =>
+    keySource.kind === 'file' ? [path.resolve(expandHome(keySource.file))] : [],
+  );
 
 /** Files with API keys that the user's file names, read or not. */
 const keyFilesIn = (resolved: readonly Resolved[]): readonly string[] => {
@@ -168,7 +207,11 @@ const keyFilesIn = (resolved: readonly Resolved[]): readonly string[] => {
 export const keysIn = (
   variables: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(variables).filter(([name]) => keyVariables.includes(name)));
+  Object.fromEntries(
+    Object.entries(variables).filter(
+      ([name]) => keyVariables.includes(name) || name.startsWith('PAWL_KEY_'),
+    ),
+  );
 
 /**
  * A setting in the form of a flag. `false` is left out like a missing flag, except for
@@ -224,6 +267,8 @@ export const withConfig = async <F extends Flags>(
     options.warn(`${describeRule(rule)} is ignored: a project may only ask and deny.`);
   for (const file of mcpRefused)
     options.warn(`${file}: [mcp.servers] is ignored: a project names its servers in .mcp.json.`);
+  for (const file of consulted.providersRefused)
+    options.warn(`${file}: [providers] is ignored: a project names no provider.`);
   for (const file of foldersRefused)
     options.warn(`${file}: [folder] is ignored: only your own config.toml has rules for a folder.`);
   // settings that no flag has set
@@ -232,10 +277,14 @@ export const withConfig = async <F extends Flags>(
   );
   const filled = Object.fromEntries(missing.flatMap(asFlag));
   const variables = providerVariables(resolved, process.env);
-  const keyFiles = keyFilesIn(resolved);
-  const ownTables = { keyFiles, writtenRules: rules, mcpServers, userHooks, projectHooks };
+  const { ownProviders } = consulted;
+  Object.assign(variables, ownKeys(ownProviders, process.env));
+  const keyFiles = [...keyFilesIn(resolved), ...ownKeyFiles(ownProviders)];
+  const { usual } = consulted;
+  const chosen = { variables, usual, ownProviders, keyFiles };
+  const ownTables = { writtenRules: rules, mcpServers, userHooks, projectHooks };
   // each added attribute has the name and form of a flag
-  return { ...filled, ...typedFlags, variables, ...ownTables } as F & Configured;
+  return { ...filled, ...typedFlags, ...chosen, ...ownTables } as F & Configured;
 };
 
 // How a setting is resolved: its value, the source that won, the sources that were overruled.
@@ -409,6 +458,10 @@ type Loaded = {
   readonly mcpRefused: readonly string[];
   /** Project files with rules for folders, which only the user's file may have. */
   readonly foldersRefused: readonly string[];
+  /** Providers of the user's file. */
+  readonly ownProviders: readonly UserProvider[];
+  /** Project files that name providers. */
+  readonly providersRefused: readonly string[];
   /** Hooks of the user's file. */
   readonly userHooks: readonly HookDeclaration[];
   /** Hooks of the project's files. Of equal names the nearest file has the one that counts. */
@@ -472,6 +525,7 @@ type ConfigFile = {
   /** Whether it has rules for folders. */
   readonly hasFolders: boolean;
   readonly mcpServers: readonly McpServer[];
+  readonly ownProviders: readonly UserProvider[];
   readonly hooks: readonly HookDeclaration[];
   readonly faults: readonly PlacedFault[];
   /** Whether the file exists. */
@@ -483,6 +537,7 @@ const NO_FILE = {
   rules: [],
   hasFolders: false,
   mcpServers: [],
+  ownProviders: [],
   hooks: [],
   faults: [],
   there: false,
@@ -518,10 +573,8 @@ const readFile = async (
       there: true,
     };
   const { parse } = await import('smol-toml');
-  const { values, rules, folders, mcpServers, hooks, faults }: ParsedConfig = parseConfig(
-    content.text,
-    (text) => parse(text),
-  );
+  const { values, rules, folders, mcpServers, ownProviders, hooks, faults }: ParsedConfig =
+    parseConfig(content.text, (text) => parse(text));
   const sourceValues = values.map(({ setting, value, line }) => ({
     setting,
     value,
@@ -542,6 +595,7 @@ const readFile = async (
     ],
     hasFolders: folders.length > 0,
     mcpServers,
+    ownProviders,
     hooks,
     faults: faults.map(place),
     there: true,
@@ -614,6 +668,8 @@ export const loadConfig = async (
     rules: stricterRules(user.rules, projectRules).map((rule) => inHome(rule, environment)),
     mcpServers: user.mcpServers,
     foldersRefused: projects.filter((_, index) => project[index]?.hasFolders === true),
+    ownProviders: user.ownProviders,
+    providersRefused: projects.filter((_, index) => (project[index]?.ownProviders.length ?? 0) > 0),
     mcpRefused: projects.filter((_, index) => (project[index]?.mcpServers.length ?? 0) > 0),
     userHooks: user.hooks,
     projectHooks: nearestHooks(
@@ -643,6 +699,7 @@ type ParsedConfig = {
   /** The rules of the tables `folder."PATH".rules`. */
   readonly folders: readonly FolderRules[];
   readonly mcpServers: readonly McpServer[];
+  readonly ownProviders: readonly UserProvider[];
   readonly hooks: readonly HookDeclaration[];
   readonly faults: readonly LineFault[];
 };
@@ -763,13 +820,27 @@ const firstFaults = (wrong: readonly PendingFault[]): readonly LineFault[] => {
   return [...first, { line: next.line, text: `${rest} from here on.` }];
 };
 
+/** Whether a key belongs to a provider that only the user knows: `providers.NAME`. */
+const isOwnProvider = ([table, name, ...below]: readonly string[]): boolean =>
+  table === 'providers' &&
+  name !== undefined &&
+  below.length === 0 &&
+  !tables.has(`providers.${name}`);
+
 /** Reads the whole file, so that all faults are found. */
 export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
   let table: ParsedTable;
   try {
     table = parse(text);
   } catch (error) {
-    const nothing = { values: [], rules: [], folders: [], mcpServers: [], hooks: [] };
+    const nothing = {
+      values: [],
+      rules: [],
+      folders: [],
+      mcpServers: [],
+      ownProviders: [],
+      hooks: [],
+    };
     return { ...nothing, faults: [syntaxFault(error)] };
   }
   const values: ParsedConfig['values'][number][] = [];
@@ -784,10 +855,16 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
   const connected = mcp === undefined ? { servers: [], faults: [] } : readMcpTable(mcp);
   for (const { keys, text: why } of connected.faults)
     wrong.push({ line: lineOf(keys), tell: () => why });
+  const named: ReadProviders = isTable(others.providers)
+    ? readOwnProviders(others.providers)
+    : { ownProviders: [], faults: [] };
+  for (const { keys, text: why } of named.faults)
+    wrong.push({ line: lineOf(keys), tell: () => why });
   const hooked = hook === undefined ? { hooks: [], faults: [] } : readHookTable(hook);
   for (const { keys, text: why } of hooked.faults)
     wrong.push({ line: lineOf(keys), tell: () => why });
   for (const { key, keys, raw } of flatten(others)) {
+    if (isOwnProvider(keys)) continue; // read above
     const line = lineOf(keys);
     const setting = settings.find((known) => known.key === key);
     if (setting === undefined) {
@@ -810,6 +887,7 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
     rules: readRuleList.rules,
     folders: placed.folders,
     mcpServers: connected.servers,
+    ownProviders: named.ownProviders,
     hooks: hooked.hooks,
     faults: firstFaults(wrong),
   };

@@ -7,7 +7,7 @@ import { realpathSync, statSync } from 'node:fs';
 import { type Effort, retrySettings, type Settings } from '@pawl/agent/machine/settings';
 import { type CacheTtl, nearestEffort } from '@pawl/agent/models/catalogue';
 import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model';
-import { providerOfModel } from '@pawl/agent/models/provider-table';
+import { DEFAULT_MODEL, providerOfModel } from '@pawl/agent/models/provider-table';
 import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
 import type { Model } from '@pawl/agent/ports/model';
 import { workspaceFault } from '@pawl/agent/secrets/user-places';
@@ -27,7 +27,10 @@ const problemExits: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
 };
 
 type ModelFlags = Pick<RunFlags, 'baseUrl' | 'pictures'> &
-  Pick<Configured, 'variables' | 'reasoningSummaries' | 'cacheTtl' | 'makesPauses'>;
+  Pick<
+    Configured,
+    'variables' | 'usual' | 'ownProviders' | 'reasoningSummaries' | 'cacheTtl' | 'makesPauses'
+  >;
 
 /**
  * How long the provider is asked to cache a request. `auto` asks for an hour only for a user who
@@ -36,6 +39,19 @@ type ModelFlags = Pick<RunFlags, 'baseUrl' | 'pictures'> &
 const readCacheTtl = ({ cacheTtl = 'auto', makesPauses }: ModelFlags): CacheTtl | 'auto' => {
   const ttl = chooseWord<CacheTtl | 'auto'>('cache_ttl', cacheTtl, ['auto', '5m', '1h']);
   return ttl === 'auto' && makesPauses !== true ? '5m' : ttl;
+};
+
+/**
+ * The id of a model that nobody named. Says which key chose it, if that is not the key of the usual
+ * provider.
+ */
+export const chooseUsual = (
+  { usual }: Pick<ModelFlags, 'usual'>,
+  warn: Warn,
+): string | undefined => {
+  if (usual?.variable != null && usual.id !== DEFAULT_MODEL)
+    warn(`The model is ${usual.id}, since ${usual.variable} is set. -m chooses another one.`);
+  return usual?.id;
 };
 
 /** The model with the user's answer to whether it accepts pictures. */
@@ -56,8 +72,15 @@ export const connectModel = async (
     ...(flags.baseUrl === undefined ? {} : { baseUrl: flags.baseUrl }),
     ...(flags.reasoningSummaries === 'off' ? { summaries: 'off' as const } : {}),
     cacheTtl: readCacheTtl(flags),
+    ...(flags.ownProviders === undefined ? {} : { ownProviders: flags.ownProviders }),
   };
-  const chosen = await chooseModel(modelId, { ...process.env, ...flags.variables }, options);
+  const environment = { ...process.env, ...flags.variables };
+  const custom = flags.ownProviders?.find(({ name }) => modelId?.startsWith(`${name}/`) === true);
+  const key =
+    custom?.keySource.kind === 'command'
+      ? await (await import('./own-providers.js')).runKeyCommand(custom, process.env)
+      : {};
+  const chosen = await chooseModel(modelId, { ...environment, ...key }, options);
   if (chosen.kind !== 'ok')
     throw new Stop(problemExits[chosen.kind], 'configuration', chosen.message);
   return withPictures(chosen.model, readPictures(flags));

@@ -32,8 +32,8 @@ const withoutAddress = providers
 /** Also a flag of `pawl ask`. */
 export const TAKE_OVER: readonly [string, string] = [
   '--take-over',
-  'open a session even if another process may have it open; that process stops before it ' +
-    'writes again',
+  'open a session even if another process may have it open\n' +
+    'That process stops before it writes again.',
 ];
 
 /**
@@ -43,27 +43,26 @@ export const TAKE_OVER: readonly [string, string] = [
 export const runFlags: readonly (readonly [string, string])[] = [
   [
     '-p, --print [prompt]',
-    'run one turn without a terminal and print the result. Piped input is added to the ' +
-      'prompt; without a prompt, or with - after it, stdin is read to its end. For a prompt ' +
-      'that looks like a flag: -p -- PROMPT',
+    'run one turn without a terminal and print the result\n' +
+      'Piped input is added to the prompt. Without a prompt, or with - after it, stdin is read to ' +
+      'its end. For a prompt that looks like a flag: -p -- PROMPT',
   ],
   withShort('-m', settingFlag('model')),
   settingFlag('effort'),
   [
     '--base-url <url>',
-    `address of the provider, if not its usual one; required for ${withoutAddress}`,
+    `address of the provider, if not its usual one\nIt is required for ${withoutAddress}.`,
   ],
   ['--workspace <folder>', 'the folder to work in (default: this one)'],
   ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
   [
     '--json-schema <file>',
-    'with -p: the answer must be JSON that satisfies this JSON Schema (draft 2020-12); stdout is ' +
-      'that JSON alone',
+    'with -p: the answer must be JSON that satisfies this JSON Schema\n' +
+      'The schema is of draft 2020-12. stdout is that JSON alone.',
   ],
   [
     '--fail-on <kinds>',
-    'with -p: end with exit code 77 if this happened in the run, whatever the answer is: denied ' +
-      '(a call was denied)',
+    'with -p: end with exit code 77 if a call was denied: denied\n' + 'Whatever the answer is.',
   ],
   ...[
     'max_usd',
@@ -89,15 +88,16 @@ export const runFlags: readonly (readonly [string, string])[] = [
   settingFlag('allow_unknown_price'),
   [
     '--detach',
-    'with -p: the session runs in a separate process, without a terminal, and its id is printed ' +
-      '(docs/use/detached.md)',
+    'with -p: leave the session running, without a terminal\n' +
+      'It runs in a separate process, and its id is printed (docs/use/detached.md). pawl attach ' +
+      'comes back to it.',
   ],
   [
     '--same-folder',
-    'with --detach: work in this folder, even if another detached session works in it (default: ' +
-      'then in a git worktree of its own)',
+    'with --detach: work in this folder, even if another session does\n' +
+      'By default a second detached session of a folder works in a git worktree of its own.',
   ],
-  ['--plain', 'print whole lines and never redraw, for screen readers; the same as PAWL_PLAIN=1'],
+  ['--plain', 'print whole lines and never redraw, for screen readers\nThe same as PAWL_PLAIN=1.'],
   ['--verbose', 'print more details to stderr'],
 ];
 

@@ -40,7 +40,10 @@ export type Setting = {
   /** The key in config.toml. A dot leads into a table. */
   readonly key: string;
   readonly kind: ValueKind;
-  /** Half a sentence for `--help`. */
+  /**
+   * The first line is half a sentence for lists of flags. Sentences may follow it, which `pawl help
+   * FLAG` and the documents show.
+   */
   readonly help: string;
   readonly project: ProjectMay;
   /** Words that only a flag or the user's own file may choose: no project and no variable. */
@@ -103,8 +106,9 @@ const modelCallSettings: readonly Setting[] = [
     // auto leaves it to the model, so a project's value is compared with this one
     tightest: 'medium',
     help:
-      'how much the model should think, if it can be told: low, medium, high, xhigh, max or auto ' +
-      '(default: the model decides); a level that the model lacks becomes the next lower one',
+      'how much the model thinks: low, medium, high, xhigh, max or auto\n' +
+      'By default the model decides. A level that the model lacks becomes the next lower one; ' +
+      'some models can not be told.',
   }),
   row({
     key: 'reasoning_summaries',
@@ -115,8 +119,8 @@ const modelCallSettings: readonly Setting[] = [
     tightest: 'on',
     frozen: false,
     help:
-      "ask providers for summaries of the model's reasoning: on or off (if an account may not " +
-      'have them, requests continue without)',
+      "ask providers for summaries of the model's reasoning: on or off\n" +
+      'If an account may not have them, requests continue without.',
   }),
   row({
     key: 'cache_ttl',
@@ -126,9 +130,9 @@ const modelCallSettings: readonly Setting[] = [
     builtIn: 'auto',
     frozen: false,
     help:
-      'how long Anthropic keeps the cache of a request: 5m, or 1h, which costs 2 times the price ' +
-      'of input to write instead of 1.25 (auto: 1h in a terminal, since its user makes pauses; ' +
-      '5m elsewhere)',
+      'how long Anthropic keeps the cache of a request: 5m, 1h or auto\n' +
+      '1h costs 2 times the price of input to write, 5m 1.25 times. auto is 1h in a terminal, ' +
+      'whose user makes pauses, and 5m elsewhere.',
   }),
   row({
     key: 'max_retries',
@@ -148,8 +152,8 @@ const modelCallSettings: readonly Setting[] = [
     builtIn: '1000',
     frozen: false,
     help:
-      'wait before the first retry; each further wait is twice as long, up to a minute, plus a ' +
-      'random part of up to a quarter',
+      'wait before the first retry\n' +
+      'Each further wait is twice as long, up to a minute, plus a random part of up to a quarter.',
   }),
   row({
     key: 'first_byte_ms',
@@ -160,7 +164,7 @@ const modelCallSettings: readonly Setting[] = [
     tightest: 120_000,
     projectRange: PROJECT_WAIT_MS,
     frozen: false,
-    help: 'how long a model may take to start its reply; raise it for slow local models',
+    help: 'how long a model may take to start its reply\nRaise it for slow local models.',
   }),
   row({
     key: 'silence_ms',
@@ -182,7 +186,7 @@ const commonSettings: readonly Setting[] = [
     project: 'sameProvider',
     flag: '--model <provider/name>',
     builtIn: 'see docs/set-up/models.md',
-    help: `the model to use, for example ${DEFAULT_MODEL} or scripted/FILE`,
+    help: `the model to use, for example ${DEFAULT_MODEL}\n/model in a session lists the known models and their prices. scripted/FILE plays a script.`,
   }),
   row({
     key: 'max_usd',
@@ -190,7 +194,9 @@ const commonSettings: readonly Setting[] = [
     project: 'tighten',
     flag: '--max-usd <amount>',
     frozen: false,
-    help: 'send no request that could make the session cost more than this many dollars',
+    help:
+      'the most that the session may cost, in dollars\n' +
+      'No request is sent that could make the session cost more.',
   }),
   row({
     key: 'max_rounds',
@@ -201,8 +207,8 @@ const commonSettings: readonly Setting[] = [
     tightest: 100,
     frozen: false,
     help:
-      'stop a turn after this many model calls with tools (default: 100 in a terminal, no ' +
-      'limit without one)',
+      'stop a turn after this many model calls with tools\n' +
+      'The default is 100 in a terminal; without a terminal there is no limit.',
   }),
   row({
     key: 'max_tokens',
@@ -211,8 +217,8 @@ const commonSettings: readonly Setting[] = [
     flag: '--max-tokens <count>',
     frozen: false,
     help:
-      'stop calling models once the session has used this many tokens; the last request and its ' +
-      'reply may exceed the limit',
+      'stop calling models once the session has used this many tokens\n' +
+      'The last request and its reply may exceed the limit.',
   }),
   row({
     key: 'max_minutes',
@@ -234,13 +240,13 @@ const commonSettings: readonly Setting[] = [
     tightest: 'careful',
     frozen: false,
     help:
-      'what the agent may do without asking: plan (only read), careful (asks before edits, ' +
-      'before a command deletes or overwrites what could not be taken back, and before one ' +
-      'leaves the sandbox; default in a terminal), auto (asks only before something leaves the ' +
-      'sandbox or the workspace; default without a terminal), ci (like auto, but denies ' +
-      'instead of asking) or full (for containers and virtual machines: no sandbox, nothing is ' +
-      'asked or denied but by your own rules; only this flag and your own config.toml can ' +
-      'choose it)',
+      'what the agent may do unasked: plan, careful, auto, ci or full\n' +
+      'plan only reads. careful asks before edits, before a command deletes or overwrites what ' +
+      'could not be taken back, and before one leaves the sandbox; it is the default in a ' +
+      'terminal. auto asks only before something leaves the sandbox or the workspace; it is the ' +
+      'default without a terminal. ci is like auto, but denies instead of asking. full is for ' +
+      'containers and virtual machines: no sandbox, nothing is asked or denied but by your own ' +
+      'rules, and only this flag and your own config.toml can choose it.',
   }),
   row({
     key: 'sandbox',
@@ -251,9 +257,9 @@ const commonSettings: readonly Setting[] = [
     tightest: 'read-only',
     frozen: false,
     help:
-      'what commands can reach: workspace (default: they write only there, and have no ' +
-      'network, no keys and no home folder), workspace+net, read-only (default with the preset ' +
-      'plan) or off',
+      'what commands can reach: workspace, workspace+net, read-only or off\n' +
+      'workspace is the default: commands write only there, and have no network, no keys and no ' +
+      'home folder. read-only is the default with the preset plan.',
   }),
   row({
     key: 'claude_files',
@@ -272,8 +278,8 @@ const commonSettings: readonly Setting[] = [
     flag: null,
     frozen: false,
     help:
-      'environment variables to pass to commands in the sandbox in addition to the usual ones, ' +
-      'for example ["DATABASE_URL"]; keys of providers are never passed',
+      'environment variables to pass to commands in the sandbox, besides the usual ones\n' +
+      'For example ["DATABASE_URL"]. Keys of providers are never passed.',
   }),
   row({
     key: 'allow_hosts',
@@ -283,8 +289,8 @@ const commonSettings: readonly Setting[] = [
     tightest: '',
     frozen: false,
     help:
-      'hosts that tools may read from without asking, separated by commas: example.com, ' +
-      '*.example.com or example.com:8080',
+      'hosts that tools may read from without asking\n' +
+      'Separated by commas: example.com, *.example.com or example.com:8080.',
   }),
   row({
     key: 'on_ask',
@@ -293,7 +299,7 @@ const commonSettings: readonly Setting[] = [
     flag: '--on-ask <what>',
     builtIn: 'stop',
     frozen: false,
-    help: 'without a terminal, when a call needs approval: stop (default) or deny',
+    help: 'without a terminal, if a call needs approval: stop (default) or deny',
   }),
   row({
     key: 'hooks',
@@ -303,9 +309,9 @@ const commonSettings: readonly Setting[] = [
     builtIn: 'mutating',
     tightest: 'mutating',
     help:
-      'when to look for new commits and format changed files: mutating (default: after calls ' +
-      'that may have changed something, even if they failed), mutatingOk (only after those ' +
-      'that succeeded), always or never',
+      'when to format and look for commits: mutating, mutatingOk, always, never\n' +
+      'mutating is the default: after calls that may have changed something, even if they ' +
+      'failed. mutatingOk: only after those that succeeded.',
   }),
   row({
     key: 'formatter',
@@ -315,9 +321,9 @@ const commonSettings: readonly Setting[] = [
     builtIn: 'on with the presets auto and ci, else off',
     tightest: 'off',
     help:
-      "format the files that the agent changed with the repository's formatters (default: on " +
-      "with the presets auto and ci, otherwise off, because a formatter's configuration is " +
-      'code of the repository)',
+      'format the files that the agent changed: on or off\n' +
+      "It uses the repository's formatters. The default is on with the presets auto and ci, " +
+      "otherwise off, because a formatter's configuration is code of the repository.",
   }),
   row({
     key: 'checkpoints',
@@ -328,8 +334,8 @@ const commonSettings: readonly Setting[] = [
     tightest: 'on',
     frozen: false,
     help:
-      'keep what the agent changes in files, so that it can be taken back: on (default; copies ' +
-      'lie in the state folder) or off',
+      'keep what the agent changes in files, to take it back: on (default) or off\n' +
+      'Copies lie in the state folder.',
   }),
   row({
     key: 'notifications',
@@ -339,8 +345,9 @@ const commonSettings: readonly Setting[] = [
     builtIn: 'on',
     frozen: false,
     help:
-      'in a terminal: title of the window with the state, and a bell and a notification if an ' +
-      'answer is wanted or a long turn has ended while you look elsewhere: on (default) or off',
+      'in a terminal: title of the window, bell and notification: on (default) or off\n' +
+      'The title shows the state. The bell rings if an answer is wanted, or a long turn has ended ' +
+      'while you look elsewhere.',
   }),
   row({
     key: 'explore',
@@ -350,8 +357,8 @@ const commonSettings: readonly Setting[] = [
     builtIn: 'false',
     tightest: false,
     help:
-      'give the model a tool that answers questions about files too large to read; it uses ' +
-      'programs and further model calls (pawl ask), which count toward the limits',
+      'give the model a tool that answers questions about very large files\n' +
+      'It uses programs and further model calls (pawl ask), which count toward the limits.',
   }),
   row({
     key: 'tasks',
@@ -361,8 +368,9 @@ const commonSettings: readonly Setting[] = [
     builtIn: 'false',
     tightest: false,
     help:
-      'give the model a tool that starts other agents: each has a session of its own, reads ' +
-      'the workspace, changes nothing, and counts toward the limits',
+      'give the model a tool that starts other agents\n' +
+      'Each has a session of its own, reads the workspace, changes nothing, and counts toward the ' +
+      'limits.',
   }),
   row({
     key: 'pictures',
@@ -373,8 +381,9 @@ const commonSettings: readonly Setting[] = [
     tightest: 'auto',
     frozen: false,
     help:
-      'send pictures to the model: auto (default: if the model is known to accept them), yes ' +
-      '(even if its server does not say so) or no',
+      'send pictures to the model: auto, yes or no\n' +
+      'auto is the default: if the model is known to accept them. yes: even if its server does ' +
+      'not say so.',
   }),
   row({
     key: 'auto_commit',
@@ -391,9 +400,10 @@ const commonSettings: readonly Setting[] = [
     project: 'no',
     flag: '--profile <name>',
     help:
-      'a set of settings: minimal, loom and sketch make the agent behave like that seed ' +
-      'system, tools is tools mode (after ten rounds the model must answer), full turns on ' +
-      'everything that runs after tools, including auto-commit; other flags override it',
+      'a set of settings: minimal, loom, sketch, tools or full\n' +
+      'minimal, loom and sketch make the agent behave like the older system of that name. tools is ' +
+      'tools mode: after ten rounds the model must answer. full turns on everything that runs ' +
+      'after tools, including auto-commit. Other flags override it.',
   }),
   row({
     key: 'answer_minutes',
@@ -402,8 +412,8 @@ const commonSettings: readonly Setting[] = [
     flag: null,
     frozen: false,
     help:
-      'refuse a call of a detached session that nobody has answered after so many minutes ' +
-      '(default: it waits)',
+      'refuse a call of a detached session after so many minutes without an answer\n' +
+      'By default it waits.',
   }),
   row({
     key: 'telemetry',
@@ -413,9 +423,9 @@ const commonSettings: readonly Setting[] = [
     builtIn: 'auto',
     frozen: false,
     help:
-      'send spans of OpenTelemetry to a collector: auto (default: if telemetry_endpoint or ' +
-      'OTEL_EXPORTER_OTLP_ENDPOINT names one), content (likewise, with prompts, replies and ' +
-      'results) or off',
+      'send spans of OpenTelemetry to a collector: auto, content or off\n' +
+      'auto is the default: if telemetry_endpoint or OTEL_EXPORTER_OTLP_ENDPOINT names a collector. ' +
+      'content: likewise, with prompts, replies and results.',
   }),
   row({
     key: 'telemetry_endpoint',
@@ -455,8 +465,8 @@ const askSettings: readonly Setting[] = [
     flag: '--environment <name>',
     builtIn: 'javascript where that works, else quickjs',
     help:
-      "where the model's programs run: javascript (in bubblewrap), quickjs or python (default: " +
-      'javascript if it works, otherwise quickjs)',
+      "where the model's programs run: javascript, quickjs or python\n" +
+      'javascript runs in bubblewrap, and is the default if it works; otherwise quickjs is.',
   }),
   row({
     key: 'ask.max_depth',
@@ -466,8 +476,8 @@ const askSettings: readonly Setting[] = [
     builtIn: '1',
     tightest: 1,
     help:
-      'how deep runs may nest: calls above this depth can run programs themselves (default: 1, ' +
-      'none can)',
+      'how deep runs may nest (default: 1)\n' +
+      'Calls above this depth can run programs themselves; with 1 none can.',
   }),
   row({
     key: 'ask.max_iterations',
@@ -514,6 +524,12 @@ const providerSettings: readonly Setting[] = providers.flatMap(
     }),
   ],
 );
+
+/** A help text for a list: its first line. */
+export const helpLine = (help: string): string => help.split('\n')[0] ?? '';
+
+/** A help text as a whole, on one line. */
+export const helpText = (help: string): string => help.replace('\n', '. ');
 
 export const settings: readonly Setting[] = [
   ...commonSettings,

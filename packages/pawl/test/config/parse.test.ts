@@ -72,7 +72,10 @@ const bad: readonly Row[] = [
   {
     given: 'a provider with a slip',
     text: '[providers.antropic]\nbase_url = "http://a"',
-    then: ['1 ! there is no setting providers.antropic. Did you mean providers.anthropic?'],
+    then: [
+      '1 ! providers.antropic is no provider that Pawl knows. Did you mean providers.anthropic? ' +
+        'A provider of your own with such a name says its api: api = "chat-completions"',
+    ],
   },
   {
     given: 'a name that is like no other',

@@ -68,7 +68,7 @@ const wrong: readonly (readonly [words: readonly string[], said: RegExp])[] = [
   [['sesions', 'delete', 'x'], /Did you mean 'sessions'\?/],
   [['mpc'], /Did you mean 'mcp'\?/],
   [['login'], /export ANTHROPIC_API_KEY/],
-  [['help', 'sessions'], /pawl sessions --help/],
+  [['help', 'sesions'], /no command and no flag 'sesions'\. pawl help all/],
   [[''], /The prompt is empty/],
   [['  '], /The prompt is empty/],
   [['fix the tests', '--json'], /--json needs -p/],
@@ -115,7 +115,7 @@ const write = (id: string, content: string) =>
 
 const looked: readonly (readonly [string, RegExp])[] = [
   ['login', /export ANTHROPIC_API_KEY=/],
-  ['models', /--model PROVIDER\/NAME .*\/model/],
+  ['model', /--model PROVIDER\/NAME .*\/model/],
   ['resume', /pawl --resume lists/],
   ['sesions', /Did you mean 'sessions'\?/],
 ];
@@ -127,9 +127,18 @@ test('words that are no commands are answered with what was probably looked for'
     expectCode(ended, 2);
     assert.match(ended.stderr, then);
   }
-  const help = await runInProcess(place, ['help']);
-  expectCode(help, 0);
-  assert.match(help.stdout, /Usage: pawl[\s\S]*First steps:\n.*API_KEY/);
+  for (const [words, then] of [
+    [['help'], /^Pawl, [\s\S]*Usage: pawl[\s\S]*First: set .*API_KEY/],
+    [['--help'], /^Pawl, [\s\S]*Usage: pawl/],
+    [['help', 'all'], /^Usage: pawl[\s\S]*\n {2}bisect/],
+    [['help', 'sessions'], /^Usage: pawl sessions/],
+    [['sessions', '--help'], /^Usage: pawl sessions/],
+    [['help', 'max-usd'], /^--max-usd <amount>\n/],
+  ] as const) {
+    const help = await runInProcess(place, words);
+    expectCode(help, 0);
+    assert.match(help.stdout, then);
+  }
 });
 
 test('/jobs lists what runs in the background, shows what it said and ends it', async (context) => {

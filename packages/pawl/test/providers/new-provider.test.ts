@@ -188,7 +188,7 @@ test('its models are in the list, and its names suggest it', async () => {
   assert.ok(probe.knownModels().includes('moon/full-1'));
   assert.match(
     await run(['-p', 'x', '--model', 'full-2']),
-    /There are moon\/NAME, .*Did you mean moon\/full-2\?/,
+    /There are moon, .*Did you mean moon\/full-2\?/,
   );
   assert.match(await run(['-p', 'x', '--model', 'moon']), /moon\/NAME, e\.g\. moon\/full-1/);
 });
@@ -209,7 +209,7 @@ test('its settings, help, completion, manual page and document are made', async 
     await run(['config'], { MOON_ADDRESS: 'https://moon.example' }),
     /providers\.moon\.base_url.*https:\/\/moon\.example/,
   );
-  assert.match(await run(['--help']), /First steps:[\s\S]*MOON_TICKET/);
+  assert.match(await run(['--help']), /First: set [\s\S]*MOON_TICKET/);
   assert.match(await run(['completion', 'bash']), /moon\//);
   assert.match(probe.manualText(), /MOON_TICKET\n/);
   assert.match(

@@ -1,0 +1,206 @@
+/** Providers that a user names, the model that a key chooses, and `pawl models`. */
+
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { parse } from 'smol-toml';
+import { startChatServer } from '../../../../test/servers/chat.js';
+import { parseConfig } from '../../src/settings/configuration.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makePlace, type Place, sessionOf } from './pawl.js';
+
+type Scope = Parameters<typeof makePlace>[0];
+
+const KEY = 'a-key-of-nobody-else-7f3a9c';
+
+const write = (file: string, text: string): void => {
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, text);
+};
+const mine = (place: Place, text: string): void =>
+  write(path.join(place.home, '.config', 'pawl', 'config.toml'), text);
+
+/** A place without the keys that tests usually have, and two servers. */
+const makeTwo = async (context: Scope, variables: NodeJS.ProcessEnv = {}) => {
+  const replies = (text: string) => () =>
+    ({ type: 'message', parts: [{ type: 'text', text }] }) as const;
+  const [one, two] = await Promise.all([
+    startChatServer(replies('I am one.')),
+    startChatServer(replies('I am two.'), { listed: [{ id: 'small' }, { id: 'big' }] }),
+  ]);
+  context.after(async () => {
+    await one.close();
+    await two.close();
+  });
+  const place = makePlace(context, { ANTHROPIC_API_KEY: '', ...variables });
+  return { place, one, two };
+};
+
+const tables = (one: string, two: string): string => `
+[providers.one]
+base_url = "${one}/v1"
+key_env = "ONE_KEY"
+headers = { X-Team = "tools" }
+[providers.one.models."big-1"]
+window = 200_000
+output = 16_000
+input_price = 1
+output_price = 2
+
+[providers.two]
+base_url = "${two}/v1"
+key_command = "printf %s '${KEY}'"
+`;
+
+test('two endpoints in one session, each with its key and headers; a resumed session finds both', async (context) => {
+  const { place, one, two } = await makeTwo(context, { ONE_KEY: `${KEY}-1` });
+  mine(place, tables(one.url, two.url));
+  const first = await runInProcess(place, ['-p', 'Who?', '-m', 'one/big-1']);
+  expectCode(first, 0);
+  assert.equal(first.stdout, 'I am one.\n');
+  assert.equal(one.requests[0]?.headers.authorization, `Bearer ${KEY}-1`);
+  assert.equal(one.requests[0]?.headers['x-team'], 'tools');
+  const id = sessionOf(place);
+  const second = await runInProcess(place, ['-p', 'And you?', '-r', id, '-m', 'two/small']);
+  expectCode(second, 0);
+  assert.equal(second.stdout, 'I am two.\n');
+  assert.equal(two.requests[0]?.headers.authorization, `Bearer ${KEY}`);
+  assert.equal(two.requests[0]?.headers['x-team'], undefined);
+  const third = await runInProcess(place, ['-p', 'Again?', '-r', id, '-m', 'one/big-1']);
+  assert.equal(third.stdout, 'I am one.\n');
+  // what its price comes to: the servers count 10 tokens of input and 5 of output, or so
+  const shown = await runInProcess(place, ['show', id, '--time', '--json']);
+  assert.match(shown.stdout, /"costUsd":0\.0000/);
+  const stored = readdirSync(place.state, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(path.join(entry.parentPath, entry.name), 'latin1'));
+  assert.ok(stored.some((text) => text.includes('I am two.')));
+  assert.ok(!stored.some((text) => text.includes(KEY)), 'a key is stored');
+});
+
+test('a key that a file holds must be the user’s alone; a command that gives no key is told', async (context) => {
+  const { place, one } = await makeTwo(context);
+  const keyFile = path.join(place.home, 'key');
+  write(keyFile, `${KEY}\n`);
+  chmodSync(keyFile, 0o644);
+  const run = async (source: string) => {
+    mine(place, `[providers.one]\nbase_url = "${one.url}/v1"\n${source}\n`);
+    return runInProcess(place, ['-p', 'x', '-m', 'one/m']);
+  };
+  const open = await run('api_key_file = "~/key"');
+  expectCode(open, 78);
+  assert.match(open.stderr, /others may read it.*chmod 600/);
+  chmodSync(keyFile, 0o600);
+  expectCode(await run('api_key_file = "~/key"'), 0);
+  assert.equal(one.requests.at(-1)?.headers.authorization, `Bearer ${KEY}`);
+  for (const [command, why] of [
+    [`echo ${KEY}; exit 3`, 'it ended with exit code 3'],
+    ['true', 'it printed nothing, or more than one word'],
+    [`echo my ${KEY}`, 'it printed nothing, or more than one word'],
+  ] as const) {
+    const ended = await run(`key_command = "${command}"`);
+    expectCode(ended, 78);
+    assert.ok(ended.stderr.includes(`providers.one.key_command gave no key: ${why}`), ended.stderr);
+    assert.ok(!ended.stderr.includes(KEY));
+  }
+  const missing = await run('key_env = "NOT_THERE_KEY"');
+  expectCode(missing, 78);
+  assert.match(missing.stderr, /No API key found for one\/m\.\n.*export NOT_THERE_KEY=/);
+  expectCode(await run(''), 0); // it wants no key
+  assert.equal(one.requests.at(-1)?.headers.authorization, undefined);
+});
+
+test('a project can name no provider', async (context) => {
+  const { place, one } = await makeTwo(context, { ONE_KEY: KEY });
+  write(
+    path.join(place.workspace, '.pawl', 'config.toml'),
+    `[providers.one]\nbase_url = "${one.url}/v1"\nkey_env = "ONE_KEY"\nkey_command = "touch ran"\n`.replace(
+      'key_env = "ONE_KEY"\n',
+      '',
+    ),
+  );
+  const ended = await runInProcess(place, ['-p', 'x', '-m', 'one/m']);
+  expectCode(ended, 2);
+  assert.match(ended.stderr, /\[providers\] is ignored: a project names no provider/);
+  assert.match(ended.stderr, /There is no provider "one"/);
+  assert.equal(one.requests.length, 0);
+});
+
+/** What is wrong with a table, and how it is said. */
+const faults: readonly (readonly [table: string, says: RegExp])[] = [
+  ['[providers.antropic]\napi_key_file = "x"', /Did you mean providers\.anthropic\?.*says its api/],
+  ['[providers.mine]\nkey_env = "A_KEY"', /so it needs base_url/],
+  ['[providers.Mine]\nbase_url = "https://x.example"', /providers\.Mine needs a name of/],
+  ['[providers.mine]\nbase_url = "x"', /base_url is an http or https URL/],
+  ['[providers.mine]\nbase_url = "https://x.example"\nkey = "sk-1"', /key is not read: .*key_env/],
+  ['[providers.mine]\nbase_url = "https://x.example"\napi = "chat"', /api is one of chat-compl/],
+  [
+    '[providers.mine]\nbase_url = "https://x.example"\nbas_url = 1',
+    /no setting of it\. Did you mean/,
+  ],
+  [
+    '[providers.mine]\nbase_url = "https://x.example"\nkey_env = "A_KEY"\nkey_command = "b"',
+    /key_command can't stand beside key_env/,
+  ],
+  [
+    '[providers.mine]\nbase_url = "https://x.example"\n[providers.mine.models.m]\ninput_price = 1',
+    /models\.m needs both/,
+  ],
+  [
+    '[providers.mine]\nbase_url = "https://x.example"\n[providers.mine.models.m]\nwindow = "1"',
+    /window is a whole number/,
+  ],
+  ['[providers]\nmine = 1', /providers\.mine is a table/],
+  [
+    '[providers.mine]\nbase_url = "https://x.example"\nkey_env = "HOME"',
+    /key_env is the name .* KEY or TOKEN/,
+  ],
+];
+for (const [table, says] of faults)
+  test(`a table is told its fault: ${JSON.stringify(table)}`, () => {
+    const read = parseConfig(table, (text) => parse(text));
+    assert.equal(read.faults.length, 1, JSON.stringify(read.faults));
+    assert.match(read.faults[0]?.text ?? '', says);
+    assert.deepEqual(read.ownProviders, []);
+    assert.ok(!JSON.stringify(read.faults).includes('sk-1'));
+  });
+
+test('the only key that is there chooses the model, which is said in one line; a named model wins', async (context) => {
+  const { place, one } = await makeTwo(context, { GROQ_API_KEY: KEY });
+  place.environment.GROQ_BASE_URL = `${one.url}/v1`;
+  const ended = await runInProcess(place, ['-p', 'Who?']);
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, 'I am one.\n');
+  assert.match(
+    ended.stderr,
+    /The model is groq\/openai\/gpt-oss-120b, since GROQ_API_KEY is set\. -m chooses another one\./,
+  );
+  const config = await runInProcess(place, ['config']);
+  assert.match(config.stdout, /^model +groq\/openai\/gpt-oss-120b/m);
+  mine(place, 'model = "groq/other"\n');
+  const named = await runInProcess(place, ['-p', 'Who?']);
+  expectCode(named, 0);
+  assert.doesNotMatch(named.stderr, /GROQ_API_KEY is set/);
+  assert.match(one.requests.at(-1)?.text ?? '', /"model":"other"/);
+});
+
+test('pawl models lists providers with their keys, and the models of one as its server names them', async (context) => {
+  const { place, one, two } = await makeTwo(context, { ONE_KEY: KEY, XAI_API_KEY: KEY });
+  mine(place, tables(one.url, two.url));
+  const all = await runInProcess(place, ['models']);
+  expectCode(all, 0);
+  assert.match(all.stdout, /^one +ONE_KEY is set$/m);
+  assert.match(all.stdout, /^xai +xAI: XAI_API_KEY is set$/m);
+  assert.match(all.stdout, /^mistral +Mistral: set MISTRAL_API_KEY$/m);
+  assert.match(all.stdout, /^ollama +Ollama: needs no key$/m);
+  assert.ok(!all.stdout.includes(KEY));
+  const unknown = await runInProcess(place, ['models', 'acme']);
+  expectCode(unknown, 2);
+  const silent = await runInProcess(place, ['models', 'one']); // this server lists nothing
+  expectCode(silent, 69);
+  assert.match(silent.stderr, /lists no models \(status 404\)/);
+  const listed = await runInProcess(place, ['models', 'two']);
+  expectCode(listed, 0);
+  assert.equal(listed.stdout, 'two/big\ntwo/small\n');
+});
