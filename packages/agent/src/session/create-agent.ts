@@ -211,6 +211,7 @@ export const createAgent = (options: AgentOptions): Agent => {
   };
 };
 
+export { workspaceFault, workspaceRefusal } from '../secrets/user-places.js';
 export type { Session } from './session.js';
 
 /** Opens a single session: creates an agent just for it. */

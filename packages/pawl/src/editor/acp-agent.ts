@@ -32,7 +32,7 @@ import {
 import { attempt } from '@pawl/agent/platform/attempt';
 import { pathErrorText } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
-import { workspaceRefusal } from '@pawl/agent/secrets/user-places';
+import { workspaceRefusal } from '@pawl/agent/session/create-agent';
 import { CannotRewind } from '@pawl/agent/session/rewind';
 import type { AcpHost } from './acp-host.js';
 import { AcpSession, BadOption, TurnFailed } from './acp-session.js';

@@ -10,7 +10,7 @@ import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model'
 import { DEFAULT_MODEL, providerOfModel } from '@pawl/agent/models/provider-table';
 import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
 import type { Model } from '@pawl/agent/ports/model';
-import { workspaceFault } from '@pawl/agent/secrets/user-places';
+import { workspaceFault } from '@pawl/agent/session/create-agent';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import type { Configured } from './configuration.js';
 import { chooseWord, type PicturesChoice, type RunFlags, readPictures } from './flags.js';
