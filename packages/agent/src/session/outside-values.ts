@@ -166,17 +166,24 @@ type PieceCheck =
   /** `usage`: from the invalid piece, if it can be counted. */
   | { readonly kind: 'bad'; readonly why: string; readonly usage: TokenUsage | null };
 
-/** Whether a piece has metadata of the server's, which no model of ours has checked. */
-const hasMetadata = (piece: ModelPiece): boolean =>
-  piece.type === 'completed' && piece.parts.some(({ metadata }) => metadata !== undefined);
+/** Whether a piece of our own model holds nothing of its server's but texts and usage. */
+const isPlain = (piece: ModelPiece): boolean =>
+  piece.type === 'completed'
+    ? piece.parts.every(({ metadata }) => metadata === undefined)
+    : piece.type !== 'failed';
 
 /**
  * Checks one piece of a reply. The model may yield any value. Usage is null if it is missing, or
- * can't be counted.
+ * can't be counted. Of our own models, what their servers have sent is checked: usage, metadata and
+ * errors.
  */
 export const checkPiece = (model: Model, raw: unknown): PieceCheck => {
   const own = isOwn(model) ? (raw as ModelPiece) : null; // by its type
-  if (own !== null && !hasMetadata(own)) return { kind: 'piece', piece: own };
+  if (own !== null && isPlain(own)) {
+    if (own.type !== 'completed') return { kind: 'piece', piece: own };
+    const fault = faultIn(nullable(usageShape), own.usage, 'the usage');
+    return { kind: 'piece', piece: fault === null ? own : { ...own, usage: null } };
+  }
   const { rest, usage } = splitUsage(raw);
   const checked = takeCopy(pieceShape, rest, 'the piece');
   if (

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { fakeClock } from '../../../../test/fake-clock.js';
 import {
   type Answer,
@@ -12,6 +13,7 @@ import {
 } from '../../../../test/kit/runtime/stage.js';
 import type { Usage } from '../../src/machine/settings.js';
 import { markOwn } from '../../src/platform/untrusted-input.js';
+import type { ModelPiece } from '../../src/ports/model.js';
 import { type ReplyEnding, readStream } from '../../src/session/model-call.js';
 
 const hear = (answer: Answer, model = testModel(answer)) => {
@@ -30,6 +32,16 @@ const hear = (answer: Answer, model = testModel(answer)) => {
   });
   return { clock, shown, late, listening };
 };
+
+const HUGE = { inputTokens: 1e15, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
+const ENDLESS = {
+  kind: 'rateLimited',
+  message: 'later',
+  retryable: true,
+  retryAfterMs: Number.POSITIVE_INFINITY,
+} as const;
+const answered = (metadata: JsonObject): ModelPiece =>
+  completed([{ type: 'text', text: 'a', metadata }]);
 
 const kindOf = (ending: ReplyEnding): string =>
   ending.type === 'failed' ? ending.error.kind : ending.type;
@@ -155,15 +167,23 @@ test('what a model says after its completion is not heard', async () => {
   assert.equal(kindOf(await hear(say('x')).listening.ended), 'completed');
 });
 
-/** What a server sent beside a part, and the end of the call: of our own models, too. */
-const BESIDE = [
-  ['what JSON can hold', { place: { signature: 'x' } }, 'completed'],
-  ['a number that JSON has not', { place: { score: Number.POSITIVE_INFINITY } }, 'malformed'],
-] as const;
+/** What comes from a server, and how the call ends then: also of our own models. */
+const FROM_SERVERS: readonly (readonly [string, ModelPiece, string])[] = [
+  ['metadata that JSON can hold', answered({ place: { signature: 'x' } }), 'completed'],
+  [
+    'metadata that JSON has not',
+    answered({ place: { score: Number.POSITIVE_INFINITY } }),
+    'malformed',
+  ],
+  ['usage that is no usage', { ...completed([]), usage: HUGE } as ModelPiece, 'completed, unknown'],
+  ['a delay without an end', { type: 'failed', error: ENDLESS, usage: null }, 'malformed'],
+];
 
-for (const [what, metadata, expected] of BESIDE)
-  test(`metadata of a server with ${what}: ${expected}, whoever made the model`, async () => {
-    const answer = pieces(completed([{ type: 'text', text: 'a', metadata }]));
-    for (const model of [testModel(answer), markOwn(testModel(answer))])
-      assert.equal(kindOf(await hear(answer, model).listening.ended), expected);
+for (const [what, piece, expected] of FROM_SERVERS)
+  test(`${what}: ${expected}, whoever made the model`, async () => {
+    for (const model of [testModel(pieces(piece)), markOwn(testModel(pieces(piece)))]) {
+      const ending = await hear(pieces(piece), model).listening.ended;
+      const isUnknown = ending.type === 'completed' && ending.usage?.costUsd === null;
+      assert.equal(isUnknown ? 'completed, unknown' : kindOf(ending), expected);
+    }
   });
