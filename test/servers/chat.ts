@@ -186,12 +186,12 @@ const findWrongCall = (
   incoming: http.IncomingMessage,
   { key, listed }: ChatOptions,
 ): Answer | null => {
+  const isRefused = key !== undefined && incoming.headers.authorization !== `Bearer ${key}`;
   if (incoming.url === '/v1/models' && listed !== undefined)
-    return { type: 'error', status: 200, body: { data: listed } };
+    return isRefused ? fail(FAILURES.auth) : { type: 'error', status: 200, body: { data: listed } };
   if (incoming.method !== 'POST' || incoming.url !== '/v1/chat/completions')
     return fail({ status: 404, message: `${incoming.method} ${incoming.url}` });
-  if (key === undefined || incoming.headers.authorization === `Bearer ${key}`) return null;
-  return fail(FAILURES.auth);
+  return isRefused ? fail(FAILURES.auth) : null;
 };
 
 export const startChatServer = (

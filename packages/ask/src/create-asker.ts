@@ -4,8 +4,7 @@
  * executes.
  *
  * From top to bottom: the types; `createAsker`; `JournaledAsker`, which starts and resumes runs;
- * what its settings need; the costs of calls, estimated in advance; and the choice of the
- * environment.
+ * its environments; what its settings need; and the costs of calls, estimated in advance.
  */
 
 import { realpath } from 'node:fs/promises';
@@ -26,8 +25,14 @@ import { newSessionId } from '@pawl/agent/session/equipment';
 import { checkModel } from '@pawl/agent/session/outside-values';
 import { codeModeInstructions, subcallInstructions } from './code-mode-instructions.js';
 import { askMachine } from './journaled-ask-machine.js';
-import type { AskSettings, AskTypes, EnvironmentKind, EnvironmentName } from './ports.js';
-import { EnvironmentUnavailable } from './run/eager-values.js';
+import type {
+  AskSettings,
+  AskTypes,
+  EnvironmentKind,
+  EnvironmentName,
+  WrittenEnvironment,
+} from './ports.js';
+import { EnvironmentUnavailable, UnknownPrice } from './run/eager-values.js';
 import type { ChangedLimits } from './run/event.js';
 import {
   allowedModels,
@@ -96,8 +101,8 @@ export type AskOptions = {
   readonly contexts: readonly InputSource[];
   /** The folder that the run is listed under. */
   readonly workspace: string;
-  /** Default: `javascript` where it works, else `quickjs`. */
-  readonly environment?: EnvironmentName;
+  /** Default: `quickjs`. */
+  readonly environment?: WrittenEnvironment;
   readonly settings?: AskSettingsPatch;
   /** Called with every step, from the first. */
   readonly watcher?: Watcher<AskTypes>;
@@ -109,7 +114,7 @@ export type AskOutcome = Outcome & { readonly pieces: Pieces };
 export type AskRun = {
   readonly id: string;
   readonly settings: AskSettings;
-  /** Why the run does not use the best environment; null if it does. */
+  /** That programs run in another environment than the one that was named; null if they don't. */
   readonly note: string | null;
   /** The incomplete end that was cut off the journal of a resumed run. */
   readonly tornTail: OpenJournal['tornTail'];
@@ -170,7 +175,7 @@ class JournaledAsker implements Asker {
 
   async ask(options: AskOptions): Promise<AskRun> {
     const { journals } = this.#options;
-    const chosen = await this.#choose(options.environment ?? null);
+    const chosen = await this.#choose(options.environment ?? 'quickjs');
     const settings = await this.#settingsFor(options, chosen.kind);
     const instructions = instructionsFor(settings, chosen.kind);
     // Blobs (texts stored by their hash) come before the header, so that no stored header names
@@ -228,21 +233,20 @@ class JournaledAsker implements Asker {
     return this.#options.environments ?? loadEnvironments();
   }
 
-  async #choose(name: EnvironmentName | null): Promise<ChosenEnvironment> {
-    const choice = await chooseEnvironment(name, await this.#environments());
-    if (choice.status === 'chosen') return choice;
+  /** Throws if the environment does not work here: no other one takes its place. */
+  async #choose(written: WrittenEnvironment): Promise<ChosenEnvironment> {
+    const chosen = chooseEnvironment(written, await this.#environments());
+    const why = await chosen.kind.probe();
+    if (why === null) return chosen;
     throw new EnvironmentUnavailable(
-      `There is no environment for the model's programs. ${choice.why}`,
+      `There is no environment for the model's programs. ${chosen.kind.name} can't be used here: ${why}`,
     );
   }
 
-  /**
-   * A resumed run keeps its environment: another one can't rebuild its variables. A finished run
-   * needs no probe.
-   */
+  /** A resumed run keeps its environment. A finished run needs no probe. */
   async #chooseAgain({ environment }: AskSettings, goesOn: boolean): Promise<ChosenEnvironment> {
     if (goesOn) return this.#choose(environment);
-    return { kind: (await this.#environments())[environment], note: null };
+    return { ...chooseEnvironment(environment, await this.#environments()), note: null };
   }
 
   async #settingsFor(options: AskOptions, kind: EnvironmentKind): Promise<AskSettings> {
@@ -346,15 +350,24 @@ class JournaledAsker implements Asker {
 
 /** The built-in environments, imported when the first run begins. */
 const loadEnvironments = async (): Promise<EnvironmentKinds> => {
-  const [{ javascript }, { quickjs }, { python }] = await Promise.all([
-    import('./environments/sandboxed-node.js'),
+  const [{ quickjs }, { python }] = await Promise.all([
     import('./environments/quickjs/quickjs.js'),
     import('./environments/python.js'),
   ]);
-  return { javascript, quickjs, python };
+  return { quickjs, python };
 };
 
 type ChosenEnvironment = { readonly kind: EnvironmentKind; readonly note: string | null };
+
+const REPLACED = 'programs run in quickjs, which has replaced the environment javascript';
+
+const chooseEnvironment = (
+  written: WrittenEnvironment,
+  kinds: EnvironmentKinds,
+): ChosenEnvironment =>
+  written === 'javascript'
+    ? { kind: kinds.quickjs, note: REPLACED }
+    : { kind: kinds[written], note: null };
 
 /** Throws if a limit in dollars is set and the price of a model is unknown. */
 const refuseUnpriced = (
@@ -363,7 +376,7 @@ const refuseUnpriced = (
 ): void => {
   const unknown = models.find(({ facts }) => facts.prices === null);
   if (unknown === undefined || !isLimited(limits.usd)) return;
-  throw new Error(
+  throw new UnknownPrice(
     `a limit in dollars can't be kept: the price of ${unknown.id} is not known. Set a limit ` +
       'in tokens, iterations or minutes instead.',
   );
@@ -469,38 +482,4 @@ const estimateReserve = (models: readonly Model[]): Reserve => {
     }),
     basis: 'estimated',
   };
-};
-
-// ---- The choice of the environment ----
-
-type EnvironmentChoice =
-  | {
-      readonly status: 'chosen';
-      readonly kind: EnvironmentKind;
-      /** A sentence for the user if a slower environment is used; null otherwise. */
-      readonly note: string | null;
-    }
-  | { readonly status: 'missing'; readonly why: string };
-
-/** Uses the named environment or none. */
-const probeEnvironment = async (kind: EnvironmentKind): Promise<EnvironmentChoice> => {
-  const why = await kind.probe();
-  if (why === null) return { status: 'chosen', kind, note: null };
-  return { status: 'missing', why: `${kind.name} can't be used here: ${why}` };
-};
-
-/**
- * Chooses the environment of a recursive run: the one that the user names, else `javascript`, else
- * `quickjs` with a note. `python` is used only by name.
- */
-export const chooseEnvironment = async (
-  name: EnvironmentName | null,
-  kinds: Readonly<Record<EnvironmentName, EnvironmentKind>>,
-): Promise<EnvironmentChoice> => {
-  if (name !== null) return probeEnvironment(kinds[name]);
-  const first = await probeEnvironment(kinds.javascript);
-  if (first.status === 'chosen') return first;
-  const second = await probeEnvironment(kinds.quickjs);
-  if (second.status === 'missing') return { status: 'missing', why: `${first.why}; ${second.why}` };
-  return { ...second, note: `code runs in QuickJS, which is slower: ${first.why}` };
 };

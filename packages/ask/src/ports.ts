@@ -9,7 +9,13 @@ import type { TreeEvent } from './run/event.js';
 import type { CodeSettings, Language } from './run/settings.js';
 import type { Tree } from './tree/tree-state.js';
 
-export type EnvironmentName = 'javascript' | 'quickjs' | 'python';
+export type EnvironmentName = 'quickjs' | 'python';
+
+/**
+ * A name in a setting, a flag or a journal. `javascript` was Node behind bubblewrap, which QuickJS
+ * has replaced. The resume of such a run checks that its programs do the same there.
+ */
+export type WrittenEnvironment = EnvironmentName | 'javascript';
 
 /** A cell's call to models; `prompts` has one prompt per slot. */
 export type Subcall = {
@@ -89,7 +95,7 @@ export type InputFile = {
 export type AskSettings = CodeSettings & {
   /** In the order of `inputs`. */
   readonly files: readonly InputFile[];
-  readonly environment: EnvironmentName;
+  readonly environment: WrittenEnvironment;
   /** Bytes that the code may allocate, in addition to the inputs. */
   readonly memoryMax: number;
   /** System instructions for a plain sub-call: one prompt, no environment. */

@@ -30,7 +30,7 @@ test('a run says what it is set to; defaults are those of code mode', async (con
   const { settings, note } = run;
   assert.deepEqual(
     [settings.environment, settings.depthMax, settings.iterationsMax, note],
-    ['javascript', 1, 30, null],
+    ['quickjs', 1, 30, null],
   );
   assert.deepEqual(settings.inputs, [{ name: 'input.txt', type: 'text', characters: 9 }]);
   assert.equal(settings.files.length, 1);
@@ -56,21 +56,22 @@ test('sub-calls go to the sub-model, and the root to its own', async (context) =
   assert.deepEqual([model.requests.length, askedOf(subModel)], [2, ['leaf']]);
 });
 
-test('where the first choice does not work the note says why; where none works it is refused', async (context) => {
+test('where the environment does not work no other one takes its place', async (context) => {
   const folder = await makeFolder(context);
-  const asking = { question: 'q', contexts: [], workspace: folder };
   const parts = { model: notingModel(script), journals: memoryRuns() };
-  const javascript = absent(environments.javascript);
-  const run = await createAsker({ ...parts, environments: { ...environments, javascript } }).ask(
-    asking,
-  );
-  assert.equal(run.settings.environment, 'quickjs');
-  assert.match(run.note ?? '', /it is not here/);
-  await run.outcome;
-  await run.close();
-  const quickjs = absent(environments.quickjs);
-  const none = createAsker({ ...parts, environments: { ...environments, javascript, quickjs } });
-  await assert.rejects(none.ask(asking), EnvironmentUnavailable);
+  for (const [name, kind] of Object.entries(environments)) {
+    const asker = createAsker({
+      ...parts,
+      environments: { ...environments, [name]: absent(kind) },
+    });
+    const named = name === 'python' ? ({ environment: name } as const) : {}; // quickjs: the default
+    await assert.rejects(
+      asker.ask({ question: 'q', contexts: [], workspace: folder, ...named }),
+      (fault) =>
+        fault instanceof EnvironmentUnavailable &&
+        fault.message.endsWith(`${name} can't be used here: it is not here`),
+    );
+  }
 });
 
 test('a limit in dollars is refused without prices, in a new run and in one that goes on', async (context) => {
@@ -105,11 +106,11 @@ test('a run that can not go on leaves its journal free', async (context) => {
   const asker = createAsker({ model: notingModel(script), journals, environments });
   await assert.rejects(asker.resume(run.id), { name: 'InputError', kind: 'changed' });
   await writeFile(file.path, 'x');
-  const javascript = absent(environments.javascript);
+  const quickjs = absent(environments.quickjs);
   const without = createAsker({
     model: notingModel(script),
     journals,
-    environments: { ...environments, javascript },
+    environments: { ...environments, quickjs },
   });
   await assert.rejects(without.resume(run.id), EnvironmentUnavailable);
   const again = await asker.resume(run.id);

@@ -37,6 +37,8 @@ import type { State, WaitReason } from '@pawl/agent/machine/state';
 import type { Header } from '@pawl/agent/ports/journal';
 import type { ToolDeclaration } from '@pawl/agent/ports/model';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
+import { usageReports } from './figures/collect-figures.js';
+import { promptTokens } from './figures/session-figures.js';
 
 const SCHEMA_VERSION = 'ATIF-v1.7';
 
@@ -547,8 +549,7 @@ class TrajectoryBuilder {
     // Under a limit, a request without a report counts as spent, at an assumed cost.
     const assumedUsd = costUsd - reportedUsd;
     return {
-      total_prompt_tokens:
-        (usage?.inputTokens ?? 0) + (usage?.cacheReadTokens ?? 0) + (usage?.cacheWriteTokens ?? 0),
+      total_prompt_tokens: usage === undefined ? 0 : promptTokens(usage),
       total_completion_tokens: usage?.outputTokens ?? 0,
       total_cached_tokens: usage?.cacheReadTokens ?? 0,
       ...(unpriced > 0 ? {} : { total_cost_usd: costUsd }),
@@ -697,34 +698,8 @@ const turnEnd = (reason: WaitReason): JsonObject | null => {
   }
 };
 
-/** Usage reports of an event, by their ids. */
-const usageReports = (event: Event): readonly { readonly id: string; readonly usage: Usage }[] => {
-  const report = (id: string, usage: Usage | null | undefined) =>
-    usage === null || usage === undefined ? [] : [{ id, usage }];
-  switch (event.type) {
-    case 'LlmCompleted':
-    case 'LlmFailed':
-      return report(event.requestId, event.usage);
-    case 'CompactionCompleted':
-    case 'CompactionFailed':
-      return report(event.compactionId, event.usage);
-    case 'HookCompleted':
-      return report(event.hookId, event.usage);
-    case 'UsageReported':
-      return report(event.usageId, event.usage);
-    case 'ToolCompleted':
-      return report(spendingId(event.batchId, event.callId), event.outcome.usage);
-    case 'ShutdownRequested':
-      return (event.outcomes ?? []).flatMap(({ batchId, callId, outcome }) =>
-        report(spendingId(batchId, callId), outcome.usage),
-      );
-    default:
-      return [];
-  }
-};
-
 const usageMetrics = (usage: Usage): TrajectoryMetrics => ({
-  prompt_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
+  prompt_tokens: promptTokens(usage),
   completion_tokens: usage.outputTokens,
   cached_tokens: usage.cacheReadTokens,
   ...(usage.costUsd === null ? {} : { cost_usd: usage.costUsd }),

@@ -16,7 +16,7 @@ import {
 } from '@opentelemetry/api';
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
-import type { Usage, UsageTotals } from '@pawl/agent/machine/settings';
+import { sumUsage, type Usage, type UsageTotals } from '@pawl/agent/machine/settings';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
 import { VERSION } from '@pawl/agent/platform/environment';
 import { cut } from '@pawl/agent/platform/text';
@@ -191,7 +191,7 @@ export class SessionSpans {
   #recordReply({ event }: Stepped): void {
     const chat = this.#chat;
     if (chat === null || getRequestId(event) !== chat.id) return;
-    if ('usage' in event && event.usage !== null) chat.usage = addUsage(chat.usage, event.usage);
+    if ('usage' in event && event.usage !== null) chat.usage = sumUsage(chat.usage, event.usage);
     if ('firstPieceAt' in event && event.firstPieceAt !== undefined) {
       const seconds = Math.max(0, event.firstPieceAt - chat.sentAt) / 1_000;
       chat.span.setAttribute(genAi.timeToFirstChunk, seconds);
@@ -288,17 +288,6 @@ const tokenAttributes = (usage: Omit<Usage, 'costUsd'>): Attributes => ({
 
 const costAttributes = (costUsd: number | null): Attributes =>
   costUsd === null ? {} : { [pawlNames.cost]: costUsd };
-
-const addUsage = (before: Usage | null, usage: Usage): Usage => ({
-  inputTokens: (before?.inputTokens ?? 0) + usage.inputTokens,
-  outputTokens: (before?.outputTokens ?? 0) + usage.outputTokens,
-  cacheReadTokens: (before?.cacheReadTokens ?? 0) + usage.cacheReadTokens,
-  cacheWriteTokens: (before?.cacheWriteTokens ?? 0) + usage.cacheWriteTokens,
-  costUsd:
-    usage.costUsd === null || before?.costUsd === null
-      ? null
-      : (before?.costUsd ?? 0) + usage.costUsd,
-});
 
 /** Why a turn did not end with an answer, in one word; null if it did. */
 const turnError = (state: State): string | null => {

@@ -11,7 +11,7 @@ import { scriptedModel } from '@pawl/agent/models/scripted-model';
 import { createRedactor } from '@pawl/agent/secrets/redactor';
 import type { Page } from 'playwright-core';
 import { begun, roam } from '../../../test/kit/agent/random.js';
-import { GO_TO, loaded, waitUntil } from '../../../test/kit/inspector/browser.js';
+import { GO_TO, loaded, openParts, waitUntil } from '../../../test/kit/inspector/browser.js';
 import { StoredSession } from '../../../test/kit/inspector/stored-session.js';
 import { atEnd, temporaryFolder } from '../../../test/temporary-folder.js';
 import { SEED } from '../../../test/tier.js';
@@ -27,7 +27,7 @@ const expected = ({ parts }: Message): readonly string[] =>
     part.type === 'call' ? `${part.tool} ${part.rawInput ?? String(part.input.path)}` : part.text,
   );
 
-/** The tree of a value as the state panel writes it, all of it open; the conversation has a panel of its own. */
+/** The tree of a value as the page writes it, all of it open; the conversation has a panel of its own. */
 const treeLines = (name: string, given: unknown): readonly string[] => {
   const isObject = typeof given === 'object' && given !== null;
   const value: unknown =
@@ -83,7 +83,7 @@ export const checkSessions = (inspected: () => Inspected): void => {
     const { page } = watched;
     const ended = session.prompt('Note: buy milk.');
     await inState(watched, 'ExecutingTools');
-    await page.keyboard.press('6');
+    await openParts(watched);
     await waitUntil(
       page,
       `/write[\\s\\S]*awaitingApproval/.test(document.querySelector('.state-panel')?.innerText)`,
@@ -164,7 +164,8 @@ export const checkSessions = (inspected: () => Inspected): void => {
       const watched = await inspected().visit(address);
       const { page } = watched;
       await loaded(watched, 5);
-      for (const key of ['1', '2', '3', '4', '5', '6', '7', '8']) {
+      await openParts(watched);
+      for (const key of ['1', '2', '3', '4', '5']) {
         await page.keyboard.press('p');
         await page.keyboard.press(key);
       }
@@ -232,8 +233,8 @@ export const checkSessions = (inspected: () => Inspected): void => {
       return shown;
     })()`);
     assert.ok(Array.isArray(shown));
-    await page.keyboard.press('6');
-    await page.locator('.state-panel').waitFor();
+    await openParts(watched);
+    await page.locator('.state-panel .json-branch').first().waitFor();
     const trees = await shownTrees(page, seqs);
     const store = fileJournals({ folder: inspected().folder });
     const states = new Map<number, Awaited<ReturnType<typeof store.replay>>['state']>();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { it } from 'node:test';
-import { PANELS, type Watched, waitUntil } from '../../../test/kit/inspector/browser.js';
+import { openParts, PANELS, type Watched, waitUntil } from '../../../test/kit/inspector/browser.js';
 import { STORY_SEQ } from '../../../test/kit/inspector/stored-session.js';
 import { at, type Inspected, inState, textOf } from './inspected-page.js';
 
@@ -41,7 +41,7 @@ export const checkStory = (inspected: () => Inspected): void => {
     await press('ArrowRight', 'ArrowRight', 'ArrowRight');
     await at(watched, 3);
     await inState(watched, 'Error');
-    await press('5');
+    await press('4');
     assert.match(
       await textOf(watched, '.step'),
       /\[\w+\][\s\S]*DisplayWarning[\s\S]*pawl fork story --at 3/,
@@ -57,16 +57,16 @@ export const checkStory = (inspected: () => Inspected): void => {
     await press('/');
     await page.keyboard.type('19.99');
     await press('Enter'); // at once: it goes to a hit of all that was typed
-    await waitUntil(page, `/\\b1 hit;/.test(document.querySelector('.events')?.innerText)`);
+    await waitUntil(page, `/\\b1 hit;/.test(document.querySelector('.steps')?.innerText)`);
     await at(watched, 16);
     await press('Tab', 'Escape');
-    await page.locator('.event-list').focus();
-    await press('8', '2', '?');
+    await page.locator('.steps .rows').focus();
+    await press('5', '2', '?');
     assert.equal(await page.locator('dialog[open]').count(), 1);
     await press('Escape');
     await page.locator('#tab-conversation').focus();
     await press('ArrowRight', 'ArrowRight');
-    await waitUntil(page, `document.querySelector('#tab-events')?.ariaSelected === 'true'`);
+    await waitUntil(page, `document.querySelector('#tab-steps')?.ariaSelected === 'true'`);
     assert.deepEqual(watched.faults, []);
   });
 
@@ -75,7 +75,7 @@ export const checkStory = (inspected: () => Inspected): void => {
     const { page } = watched;
     await page.evaluate(`location.hash = '#5'`);
     await at(watched, 5);
-    await page.keyboard.press('8');
+    await page.keyboard.press('5');
     await page.locator('.chart-place .chart').waitFor();
     const last = await page
       .locator('.chart-place .arrow.last')
@@ -94,7 +94,7 @@ export const checkStory = (inspected: () => Inspected): void => {
       await textOf(watched, '.explained'),
       /ExecutingTools[\s\S]*a batch of tool calls runs/,
     );
-    await page.locator('[data-arrow="CallingLlm Error"] .hit').hover({ force: true });
+    await page.locator('.chart-place [data-arrow="CallingLlm Error"] .hit').hover({ force: true });
     assert.match(
       await textOf(watched, '.explained'),
       /CallingLlm → Error[\s\S]*Taken 1 time[\s\S]*LlmFailed \[\w+\]/,
@@ -113,6 +113,7 @@ export const checkStory = (inspected: () => Inspected): void => {
   it('has no finding of axe and nothing that is cut, wide and narrow, dark and light', async () => {
     const watched = await inspected().open('story', STORY_SEQ);
     const { page } = watched;
+    await openParts(watched);
     for (const colorScheme of ['dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme });
       for (const width of [1400, 390]) {
@@ -127,7 +128,8 @@ export const checkStory = (inspected: () => Inspected): void => {
           assert.ok(Number(wide) <= width, `${name} is ${wide} wide in a window of ${width}`);
           assert.deepEqual(await page.evaluate(CUT), [], `cut: ${name} at ${width}`);
           // A check of the whole page takes a second: in light only colours differ, in a narrow window only the layout.
-          const isNew = width > 1_000 ? colorScheme === 'dark' || '123'.includes(key) : key === '1';
+          const isNew =
+            width > 1_000 ? colorScheme === 'dark' || '1234'.includes(key) : key === '1';
           if (!isNew) continue;
           const part = key === '1' ? 'html' : '.panels';
           const found = await findings(watched, part, colorScheme === 'dark' ? 'all' : 'contrast');

@@ -4,7 +4,13 @@ import path from 'node:path';
 import { it } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { createRedactor } from '@pawl/agent/secrets/redactor';
-import { loaded, PANELS, type Watched, waitUntil } from '../../../test/kit/inspector/browser.js';
+import {
+  loaded,
+  openParts,
+  PANELS,
+  type Watched,
+  waitUntil,
+} from '../../../test/kit/inspector/browser.js';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
 import { InspectedSessions } from '../src/server/inspected-sessions.js';
 import { pageWith } from '../src/server/page-html.js';
@@ -16,9 +22,9 @@ import { storeTrial, TRIAL_SEQ } from './trial-session.js';
 
 const FOCUSABLE = 'button, a[href], input, select, summary, [tabindex="0"]';
 
-/** What can be used in the open panel; rows of events are gone to by the keys of the page. */
+/** What can be used in the open panel; rows of long lists are gone to by the keys of the page. */
 const reachable = `[...document.querySelectorAll('.body :is(${FOCUSABLE})')]
-  .filter((one) => one.checkVisibility() && !one.matches('.event-row, .trace-row *'))`;
+  .filter((one) => one.checkVisibility() && !one.matches('.row, .row *'))`;
 const named = `(one) => one.tagName + ' ' + (one.ariaLabel ?? one.textContent).slice(0, 40)`;
 
 /** Goes with Tab from the tab of the open panel until the timeline, and gives the elements of the panel on the way. */
@@ -190,7 +196,7 @@ export const checkTrial = (inspected: () => Inspected): void => {
     await page.locator('.trace button', { hasText: 'Whole session' }).click();
     await waitUntil(page, `${rows}.startsWith('300 rounds;')`);
     await page.locator('.trace select').selectOption('by time');
-    assert.match(await textOf(watched, '.trace-row >> nth=0'), /190[\s\S]*1 min 38 s/);
+    assert.match(await textOf(watched, '.trace .row >> nth=0'), /190[\s\S]*1 min 38 s/);
     await page.goto(`${inspected().inspector.addressOf('day')}?compare=nothing`);
     await loaded(watched, 1);
     await waitUntil(
@@ -205,8 +211,8 @@ export const checkTrial = (inspected: () => Inspected): void => {
     await page.setViewportSize({ width: 420, height: 600 });
     await page.locator('section.overview').waitFor();
     await page.evaluate(`document.querySelector('.body').scrollTop = 300`);
-    await page.keyboard.press('7');
-    await page.locator('section.request').waitFor();
+    await page.keyboard.press('4');
+    await page.locator('section.steps').waitFor();
     assert.equal(
       await page.evaluate(`document.querySelector('.body').scrollTop`),
       0,
@@ -219,6 +225,10 @@ export const checkTrial = (inspected: () => Inspected): void => {
       300,
       'where it was left',
     );
+    // What scrolls inside of a panel, too.
+    for (const key of ['4', '1', '4']) await page.keyboard.press(key);
+    await page.locator('.steps .row.selected').waitFor();
+    await openParts(watched);
     for (const [index, panel] of PANELS.entries()) {
       await page.locator('body').press(String(index + 1));
       await waitUntil(page, `document.querySelector('#tab-${panel}')?.ariaSelected === 'true'`);
@@ -230,20 +240,22 @@ export const checkTrial = (inspected: () => Inspected): void => {
     await page.keyboard.press('Enter');
     await at(watched, 27);
     await page.keyboard.press('3');
-    await page.locator('.trace-list').focus();
+    await page.locator('.trace .rows').waitFor();
+    await page.locator('.trace .rows').focus();
     await page.keyboard.press('Enter');
-    await waitUntil(page, `document.querySelectorAll('.trace-row.part').length > 1`);
-    await page.keyboard.press('7');
-    await page.locator('.request summary').first().focus();
+    await waitUntil(page, `document.querySelectorAll('.trace .row.part').length > 1`);
+    await page.keyboard.press('4');
+    await page.locator('.sent').waitFor();
+    await page.locator('.sent summary').first().focus();
     await page.keyboard.press('Enter');
-    await waitUntil(page, `document.querySelector('.request details')?.open === true`);
+    await waitUntil(page, `document.querySelector('.sent details')?.open === true`);
     assert.deepEqual(watched.faults, []);
   });
 
   it('has a chart that keys make larger and smaller, with the current state in view', async () => {
     const watched = await inspected().open('story', 36);
     const { page } = watched;
-    await page.keyboard.press('8');
+    await page.keyboard.press('5');
     await page.locator('.chart-place .chart').waitFor();
     const widths: number[] = [];
     for (const key of ['-', '+', '+', '+', '+', '-', '-', '-']) {

@@ -185,6 +185,21 @@ export const formatSeconds = (durationMs: number): Safe => {
     : safe`${Math.floor(seconds / 60)}m${twoDigits(seconds % 60)}s`;
 };
 
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** `40ms`, `1.4s`, `12s`, `3m05s`, `2h10m`, `3d04h`. */
+export const formatDuration = (durationMs: number): Safe => {
+  if (durationMs < 1_000) return makeSafe(`${Math.round(durationMs)}ms`);
+  if (durationMs < HOUR_MS) return formatSeconds(durationMs);
+  const [large, small, big, rest] =
+    durationMs < DAY_MS
+      ? (['h', 'm', HOUR_MS, 60_000] as const)
+      : (['d', 'h', DAY_MS, HOUR_MS] as const);
+  const remainder = twoDigits(Math.floor((durationMs % big) / rest));
+  return makeSafe(`${Math.floor(durationMs / big)}${large}${remainder}${small}`);
+};
+
 export const warningText = (text: string): Safe => safe`! ${harmless(text)}`;
 
 /** Local date and time, to the minute. */

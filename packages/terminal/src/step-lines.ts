@@ -21,13 +21,20 @@ import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 /** A step as printed text: streamed text, or whole lines. */
 type PrintedPiece =
   | { readonly kind: 'stream'; readonly text: Safe }
-  /**
-   * `detail`, possibly empty: a diff, or the end of an output. `urgent` lines are printed even in
-   * quiet mode.
-   */
-  | { readonly kind: 'lines'; readonly text: Safe; readonly detail: Safe; readonly urgent: boolean }
+  | PrintedLines
   /** The text since the last whole line does not count. */
   | { readonly kind: 'retract' };
+
+/**
+ * `detail`, possibly empty: a diff, or the end of an output. `urgent` lines are printed even in
+ * quiet mode.
+ */
+export type PrintedLines = {
+  readonly kind: 'lines';
+  readonly text: Safe;
+  readonly detail: Safe;
+  readonly urgent: boolean;
+};
 
 type StepPrinter = (stepped: Stepped) => readonly PrintedPiece[];
 
@@ -62,7 +69,7 @@ export const createStepPrinter = (look: Look, workspace: string): StepPrinter =>
 };
 
 /** Text, with the detail below it. */
-export const withDetail = (piece: Extract<PrintedPiece, { readonly kind: 'lines' }>): Safe =>
+export const withDetail = (piece: PrintedLines): Safe =>
   piece.detail === '' ? piece.text : safe`${piece.text}\n${piece.detail}`;
 
 /** Lines of output shown below a call that failed or changed something. */
@@ -139,13 +146,14 @@ const printUnseenResult = (
   };
 };
 
-const printLine = (
+/** A line with a mark, such as `!`. */
+export const printLine = (
   look: Look,
   style: Style,
   mark: Safe,
   message: string,
   urgent: boolean,
-): PrintedPiece => ({
+): PrintedLines => ({
   kind: 'lines',
   text: paint(look, style, safe`${mark} ${harmless(message)}`),
   detail: safe``,

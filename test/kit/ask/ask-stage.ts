@@ -18,7 +18,6 @@ import {
 } from '../../../packages/ask/src/create-asker.js';
 import { python } from '../../../packages/ask/src/environments/python.js';
 import { quickjs } from '../../../packages/ask/src/environments/quickjs/quickjs.js';
-import { javascript } from '../../../packages/ask/src/environments/sandboxed-node.js';
 import { askMachine } from '../../../packages/ask/src/journaled-ask-machine.js';
 import type { AskTypes } from '../../../packages/ask/src/ports.js';
 import type { Outcome } from '../../../packages/ask/src/run/state.js';
@@ -26,7 +25,7 @@ import { temporaryFolder } from '../../temporary-folder.js';
 
 /** What tests of code mode stand on: real environments, journals in memory, a scripted model that notes its requests. */
 
-export const environments = { javascript, quickjs, python };
+export const environments = { quickjs, python };
 
 export const makeFolder = async (context: TestContext): Promise<string> => {
   const folder = temporaryFolder(context, 'ask-test');
@@ -61,7 +60,7 @@ export type AskStage = {
   readonly script?: Script;
   readonly model?: Model;
   readonly options?: Partial<AskOptions>;
-  readonly asker?: Pick<AskerOptions, 'clock' | 'effort' | 'policy' | 'secrets'>;
+  readonly asker?: Pick<AskerOptions, 'clock' | 'effort' | 'environments' | 'policy' | 'secrets'>;
 };
 
 export type Asked = {

@@ -87,13 +87,12 @@ export const loaded = ({ page }: Pick<Watched, 'page'>, seq: number): Promise<vo
   waitUntil(page, `Number(document.body.dataset.last ?? -1) >= ${seq}`);
 
 /** The panels of the page, in the order of their tabs. */
-export const PANELS = [
-  'overview',
-  'conversation',
-  'trace',
-  'events',
-  'step',
-  'state',
-  'request',
-  'machine',
-] as const;
+export const PANELS = ['overview', 'conversation', 'trace', 'steps', 'machine'] as const;
+
+/** Opens the parts of a step that are closed at first, its state and its request. */
+export const openParts = async ({ page }: Pick<Watched, 'page'>): Promise<void> => {
+  await page.locator('#tab-steps').click();
+  await page.locator('.detail').waitFor();
+  for (const summary of await page.locator('.detail > details > summary').all())
+    await summary.press('Enter');
+};

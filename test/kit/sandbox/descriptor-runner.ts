@@ -20,7 +20,6 @@ const main = async (): Promise<void> => {
     words: ['-e', CODE],
     readable,
     hidden: [],
-    environment: {},
     memoryMax: 2e9,
   };
   const started = startSandboxed(order);

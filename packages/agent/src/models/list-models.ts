@@ -8,7 +8,8 @@ import { findEndpoint, keyIn, keyNames, type Provider, type WireName } from './p
 /** `why`: what went wrong, for the user. */
 export type ListedModels =
   | { readonly kind: 'ok'; readonly names: readonly string[] }
-  | { readonly kind: 'failed'; readonly why: string };
+  /** `status`: of the server's answer; null if none came. */
+  | { readonly kind: 'failed'; readonly why: string; readonly status: number | null };
 
 /** How a wire lists its models: path and headers of the request, and where the names stand. */
 type Listing = {
@@ -40,17 +41,24 @@ const listings: Readonly<Record<WireName, Listing>> = {
   },
 };
 
+const failed = (why: string, status: number | null = null): ListedModels => ({
+  kind: 'failed',
+  why,
+  status,
+});
+
 const ANSWER_MS = 10_000;
 
 /** Asks the provider's server for its models. Without a key it is asked without one. */
 export const listModels = async (
   provider: Provider,
   environment: ProcessEnvironment,
+  deadlineMs = ANSWER_MS,
 ): Promise<ListedModels> => {
   const endpoint = findEndpoint(provider, environment, undefined);
-  if (endpoint.kind === 'badUrl') return { kind: 'failed', why: endpoint.message };
+  if (endpoint.kind === 'badUrl') return failed(endpoint.message);
   if (endpoint.url === null)
-    return { kind: 'failed', why: `Set ${provider.urlVariable} to the address of the server.` };
+    return failed(`Set ${provider.urlVariable} to the address of the server.`);
   const { path, headers, names } = listings[provider.wire];
   const address =
     provider.factsFrom === 'ollama' ? `${endpoint.url.replace(/\/v1$/, '')}/v1` : endpoint.url;
@@ -60,23 +68,22 @@ export const listModels = async (
     const answer = await createFetch(environment)(`${base}${path}`, {
       method: 'GET',
       headers: key === null ? {} : headers(key),
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: AbortSignal.timeout(deadlineMs),
     });
     if (answer.status === 401 || answer.status === 403)
-      return {
-        kind: 'failed',
-        why:
-          key === null
-            ? `${provider.title} wants a key: set ${provider.keyVariables[0]}.`
-            : `${provider.title} refuses the key in ${provider.keyVariables[0]} (${answer.status}).`,
-      };
+      return failed(
+        key === null
+          ? `${provider.title} wants a key: set ${provider.keyVariables[0]}.`
+          : `${provider.title} refuses the key (${answer.status}).`,
+        answer.status,
+      );
     const json: unknown = await answer.json();
     const found = isObject(json) ? names(json).filter((name) => name !== null) : [];
     if (answer.status === 200 && found.length > 0) return { kind: 'ok', names: found.toSorted() };
-    return { kind: 'failed', why: `${base}${path} lists no models (status ${answer.status}).` };
+    return failed(`${base}${path} lists no models (status ${answer.status}).`, answer.status);
   } catch (error) {
     const code = isObject(error) ? asText(error.code) : null;
     const why = code ?? (error instanceof Error ? error.message : String(error));
-    return { kind: 'failed', why: `${provider.title} does not answer at ${base} (${why}).` };
+    return failed(`${provider.title} does not answer at ${base} (${why}).`);
   }
 };

@@ -106,6 +106,10 @@ type AskProgramOptions = {
   readonly title?: string;
 };
 
+type AskProgramSyncOptions = Pick<AskProgramOptions, 'environment' | 'searchPath' | 'folder'> & {
+  readonly input?: string;
+};
+
 type ProgramAnswer = {
   /** Exit code; 1 if a signal ended it. */
   readonly code: number;
@@ -160,12 +164,14 @@ export const askProgram = (
 export const askProgramSync = (
   program: ProgramPath,
   words: readonly string[],
-  { environment, searchPath, folder }: AskProgramOptions,
+  { environment, searchPath, folder, input = '' }: AskProgramSyncOptions,
 ): ProgramAnswer | null => {
   const ran = spawnSync(program, words, {
     encoding: 'utf8',
     env: withPath(environment, searchPath),
     shell: false,
+    input,
+    maxBuffer: Number.POSITIVE_INFINITY,
     ...(folder === undefined ? {} : { cwd: folder }),
   });
   if (ran.error !== undefined) return null;

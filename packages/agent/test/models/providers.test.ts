@@ -9,6 +9,7 @@ import { startOpenAiServer } from '../../../../test/servers/openai.js';
 import type { WireReply } from '../../../../test/servers/reply.js';
 import { catalogueFacts } from '../../src/models/catalogue.js';
 import { chooseModel } from '../../src/models/choose-model.js';
+import { findLocalModel } from '../../src/models/local-servers.js';
 import {
   DEFAULT_MODEL,
   findEndpoint,
@@ -104,6 +105,34 @@ test('of several keys the order of the table decides; shared variables decide no
     });
     assert.equal(piece.type, 'completed');
   }
+});
+
+test('a server on this machine is found with the model that it lists, and not if another person listens there', async (context) => {
+  const local = await startChatServer(wireReply, {
+    listed: [{ id: 'nomic-embed-text' }, { id: 'zeta' }, { id: 'qwen3-coder-30b' }],
+  });
+  context.after(local.close);
+  // nothing listens at the other usual ports
+  const none = 'http://127.0.0.1:1/v1';
+  const environment = {
+    OLLAMA_HOST: '127.0.0.1:1',
+    LLAMACPP_BASE_URL: none,
+    VLLM_BASE_URL: none,
+    LMSTUDIO_BASE_URL: `${local.url}/v1`,
+  };
+  assert.equal((await findLocalModel(environment))?.id, 'lmstudio/qwen3-coder-30b');
+  const port = Number(new URL(local.url).port).toString(16).toUpperCase().padStart(4, '0');
+  const row = (userId: number): string =>
+    `  0: 0100007F:${port} 00000000:0000 0A 00000000:00000000 00:00000000 00000000 ${userId} 0 1 1 0 100 0`;
+  const person = process.geteuid?.() === 1_500 ? 1_501 : 1_500;
+  assert.equal(await findLocalModel(environment, [row(person)]), null);
+  assert.equal(await findLocalModel(environment, [row(998), row(person)]), null);
+  assert.notEqual(await findLocalModel(environment, [row(998)]), null); // a service of the system
+  // an address of another machine is chosen by nobody but the user
+  assert.equal(
+    await findLocalModel({ ...environment, LMSTUDIO_BASE_URL: 'http://192.0.2.1:1234/v1' }),
+    null,
+  );
 });
 
 test('the address of a resource of Azure gets the path of its API, from a variable and from a flag', async () => {

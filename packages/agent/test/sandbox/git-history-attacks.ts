@@ -106,6 +106,12 @@ for f in glob.glob(os.environ['G'] + '/objects/??/*'):
     kind: 'content of refs',
     script: 'git pack-refs --all; echo garbage > $G/packed-refs; rm -rf $G/logs',
   },
+  {
+    name: 'makes a packed-refs of garbage',
+    kind: 'content of refs',
+    setup: HISTORY.replace('git gc -q\n', ''),
+    script: 'echo garbage > $G/packed-refs; rm -rf $G/logs',
+  },
   { name: 'writes garbage into HEAD', kind: 'content of refs', script: 'echo garbage > $G/HEAD' },
   {
     name: 'adds a branch to a commit that is not there',
@@ -126,7 +132,8 @@ for f in glob.glob(os.environ['G'] + '/objects/??/*'):
   {
     name: 'puts links in place of folders of objects',
     kind: 'folders of objects',
-    script: 'for d in $G/objects/??; do rm -rf $d; ln -s /tmp $d; done',
+    script:
+      'for d in $G/objects/??; do rm -rf $d; ln -s /tmp $d; done; for n in 0 1 2 3; do ln -s /tmp $G/objects/$n$n; done',
   },
   {
     name: 'hides history by replacements, grafts and a shallow border',

@@ -7,11 +7,11 @@ import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { ownPrograms, type ProgramPath, searchPrograms } from '@pawl/agent/platform/find-program';
 import { askProgram } from '@pawl/agent/platform/start-program';
-import type { EnvironmentKind, EnvironmentOptions } from '../ports.js';
+import type { EnvironmentKind } from '../ports.js';
 import { programFile } from './bundled-program-file.js';
 import { createEnvironment } from './restartable-environment.js';
 import { listLibraries, probeProgramSandbox, type SandboxedProgram } from './run-program.js';
-import { type Inputs, programInput, startProcess } from './sandboxed-repl.js';
+import { programInput, startProcess } from './sandboxed-repl.js';
 
 const MEGABYTE = 1024 * 1024;
 /** Memory of the Python interpreter itself. */
@@ -80,7 +80,6 @@ const findPython = async (): Promise<PythonProgram> => {
       readable: [...readable].map((place) => ({ from: place, to: place })),
       // installed packages are not visible inside
       hidden: packages.filter((place) => existsSync(place)),
-      environment: {},
     };
   }
   throw new Error(`python3 does not work here. ${INSTALL}`);
@@ -99,21 +98,6 @@ const getPython = async (): Promise<PythonProgram> => {
   }
 };
 
-type Launch = { readonly program: SandboxedProgram; readonly inputs: Inputs };
-
-const prepareLaunch = async (options: EnvironmentOptions): Promise<Launch> => {
-  const base = await getPython();
-  const { settings, inputs, readable, contextBytes } = programInput(options);
-  const inside = `/program/${PROGRAM}`;
-  const program = {
-    ...base,
-    readable: [...base.readable, ...readable, { from: programFile(PROGRAM), to: inside }],
-    words: [...FLAGS, inside, JSON.stringify(settings)],
-    memoryMax: PYTHON_BYTES + CONTEXT_FACTOR * contextBytes + options.memoryMax,
-  };
-  return { program, inputs };
-};
-
 export const python: EnvironmentKind = {
   name: 'python',
   language: 'python',
@@ -130,9 +114,15 @@ export const python: EnvironmentKind = {
     }
   },
   async start(options) {
-    const { program, inputs } = await prepareLaunch(options);
-    return createEnvironment('Python', () =>
-      startProcess(program, inputs, options, (code) => code),
-    );
+    const base = await getPython();
+    const { settings, inputs, readable, contextBytes } = programInput(options);
+    const inside = `/program/${PROGRAM}`;
+    const program = {
+      ...base,
+      readable: [...base.readable, ...readable, { from: programFile(PROGRAM), to: inside }],
+      words: [...FLAGS, inside, JSON.stringify(settings)],
+      memoryMax: PYTHON_BYTES + CONTEXT_FACTOR * contextBytes + options.memoryMax,
+    };
+    return createEnvironment('Python', () => startProcess(program, inputs, options));
   },
 };

@@ -41,7 +41,6 @@ export type SandboxedProgram = {
   readonly readable: readonly Binding[];
   /** Folders within `readable` that appear empty to the program. */
   readonly hidden: readonly string[];
-  readonly environment: Readonly<Record<string, string>>;
   /** Limit for the program's private memory, in bytes, from its start on. */
   readonly memoryMax: number;
 };
@@ -115,13 +114,9 @@ const wordsFor = (options: SandboxedProgram, filtered: boolean): readonly string
   ...DEVICES.flatMap((device) => ['--dev-bind', device, device]),
   ...emptyFolder('/tmp'),
   ...['--remount-ro', '/', '--chdir', '/tmp'],
-  ...Object.entries({
-    HOME: '/tmp',
-    TMPDIR: '/tmp',
-    LANG: 'C.UTF-8',
-    TZ: 'UTC',
-    ...options.environment,
-  }).flatMap(([name, value]) => ['--setenv', name, value]),
+  ...Object.entries({ HOME: '/tmp', TMPDIR: '/tmp', LANG: 'C.UTF-8', TZ: 'UTC' }).flatMap(
+    ([name, value]) => ['--setenv', name, value],
+  ),
   ...['--', options.program, ...options.words],
 ];
 

@@ -34,20 +34,16 @@ const INTERRUPT_EVERY_MS = 100;
 const READ_MS = 10_000;
 const NEVER_ABORTED = new AbortController().signal;
 
-/**
- * Starts a new program; `prepare` rewrites the code of each cell. Rejects if the program does not
- * start.
- */
+/** Starts a new program. Rejects if it does not start. */
 export const startProcess = async (
   program: SandboxedProgram,
   inputs: Inputs,
   { memoryMax, outputMax }: EnvironmentOptions,
-  prepare: (code: string) => string,
 ): Promise<EnvironmentProcess> => {
   const repl = await startRepl(program, inputs, memoryMax);
   return {
     run(number, { code, deadlineMs, signal }, answer) {
-      const request = { number, code: prepare(code), deadlineMs, signal, outputMax };
+      const request = { number, code, deadlineMs, signal, outputMax };
       return signal.aborted ? runNothing(repl, request) : runCell(repl, request, answer);
     },
     read: (name) => readVariable(repl, name),
@@ -209,16 +205,14 @@ const readVariable = (repl: LiveRepl, name: string): Promise<string | null> =>
 // ---- The connection to a program that has reported `ready` ----
 //
 // 1. Between two requests the program is paused.
-// 2. An interrupted program must settle before its next request: an interrupt that it notices late
-//    must not stop another cell.
-// 3. An unexpected message kills the program: the model's code must have written to its channel.
+// 2. An unexpected message kills the program: the model's code must have written to its channel.
 
 const LINE_BYTES_MAX = 128 * 1024 * 1024;
 const READY_MS = 60_000;
 const NEWLINE = 0x0a;
 /** The reason for killing a program that sent an invalid or unexpected message. */
 const CHANNEL_MISUSED = 'its channel was written to by the code';
-const OUT_OF_MEMORY = /heap out of memory|process out of memory|Cannot allocate memory|MemoryError/;
+const OUT_OF_MEMORY = /Cannot allocate memory|MemoryError/;
 
 type ReplListener = {
   hear(message: FromProgram): void;
@@ -267,22 +261,6 @@ const splitLines = (channel: Duplex, hear: (line: string) => void, tooLong: () =
   });
 };
 
-/** Writes messages. After an interrupt the program settles before its next request. */
-const messageWriter = (channel: Duplex) => {
-  let isUnsettled = false;
-  return {
-    settleLater(): void {
-      isUnsettled = true;
-    },
-    write(next: ToProgram): void {
-      const isRequest = next.type === 'run' || next.type === 'read';
-      if (isRequest && isUnsettled) channel.write(lineFor({ type: 'settle' }));
-      if (isRequest) isUnsettled = false;
-      channel.write(lineFor(next));
-    },
-  };
-};
-
 /** Starts the program and waits until it is ready. Rejects with the reason if it does not start. */
 const startRepl = async (
   program: SandboxedProgram,
@@ -326,18 +304,14 @@ const startRepl = async (
   }
   listener = null;
   started.hold(); // pauses the program until the first request
-  const writer = messageWriter(started.channel);
   return {
-    tell: (next) => writer.write(next),
+    tell: (next) => void started.channel.write(lineFor(next)),
     listen(next) {
       listener = next;
       if (next === null) started.hold();
       else started.release();
     },
-    interrupt() {
-      writer.settleLater();
-      started.interrupt();
-    },
+    interrupt: () => started.interrupt(),
     kill,
     ended,
     hasEnded: () => hasExited,
@@ -372,8 +346,6 @@ type ToProgram =
   | Inputs
   | { readonly type: 'run'; readonly number: number; readonly code: string }
   | { readonly type: 'read'; readonly name: string }
-  /** Sent after the last interrupt: remains of the stopped cell must not reach the next one. */
-  | { readonly type: 'settle' }
   | {
       readonly type: 'texts';
       readonly number: number;

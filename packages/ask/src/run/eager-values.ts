@@ -23,3 +23,8 @@ export const seedParity: Parity = {
 export class EnvironmentUnavailable extends Error {
   override readonly name = 'EnvironmentUnavailable';
 }
+
+/** A limit in dollars can't be kept, since a model has no known price. */
+export class UnknownPrice extends Error {
+  override readonly name = 'UnknownPrice';
+}

@@ -1,19 +1,15 @@
 import { python } from '../../src/environments/python.js';
-import { javascript } from '../../src/environments/sandboxed-node.js';
 
 /**
  * A process of its own, to be killed: starts an environment, prints a line when it is there, and then
  *
- * idle LANGUAGE    does nothing
- * busy LANGUAGE    runs a cell that never ends, which prints a line when it runs
- * leave LANGUAGE   exits without closing the environment
+ * idle    does nothing
+ * busy    runs a cell that never ends, which prints a line when it runs
+ * leave   exits without closing the environment
  */
-const [how, language] = process.argv.slice(2);
-const kind = language === 'python' ? python : javascript;
-const loop =
-  language === 'python' ? 'llm_query("up")\nwhile True: pass' : 'llm_query("up"); for (;;);';
+const [how] = process.argv.slice(2);
 
-const environment = await kind.start({
+const environment = await python.start({
   contexts: [],
   names: [],
   outputMax: 1_000,
@@ -23,7 +19,7 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 if (how === 'busy') {
   const cell = {
     cellId: 'c',
-    code: loop,
+    code: 'llm_query("up")\nwhile True: pass',
     deadlineMs: 600_000,
     signal: new AbortController().signal,
   };

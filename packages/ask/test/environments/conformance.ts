@@ -131,11 +131,8 @@ export const conforms = (kind: EnvironmentKind): void => {
     // of endless loops, and of allocations, one kind a day: each runs until somebody ends it
     const kindOf = ({ title }: Row): string =>
       `${kind.name} ${title.replace(/\(\d\)|allocates [a-z ]+ without/, '')}`;
-    // programs of JavaScript do the same in both of its environments: a third of them in the second
-    const chosen = (rows: readonly Row[]): readonly Row[] =>
-      kind.name === 'javascript' ? chooseRows(rows, undefined, Math.ceil(rows.length / 3)) : rows;
     const runRows = (rows: readonly Row[]): void => {
-      for (const row of chosen(rows)) {
+      for (const row of rows) {
         const codes = row[kind.language];
         if (codes !== undefined) it(row.title, () => runRow(environment, row, codes));
       }

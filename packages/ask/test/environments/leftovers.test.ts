@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url';
 import { bundleProgram } from '../../../../test/bundled-program.js';
 import { until } from '../../../../test/until.js';
 import { python } from '../../src/environments/python.js';
-import { javascript } from '../../src/environments/sandboxed-node.js';
 import { runCell, withEnvironment } from './conformance.js';
 import { familyOf, isAlive, ownProcesses } from './family.js';
 
@@ -20,8 +19,8 @@ const CHILD = await bundleProgram(
 );
 
 /** A program with an environment; resolves when it says that it is up. */
-const startChild = async (t: TestContext, how: string, language: string) => {
-  const child = spawn(process.execPath, [CHILD, how, language], {
+const startChild = async (t: TestContext, how: string) => {
+  const child = spawn(process.execPath, [CHILD, how], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   t.after(() => child.kill('SIGKILL'));
@@ -31,51 +30,46 @@ const startChild = async (t: TestContext, how: string, language: string) => {
 };
 
 describe('what is left of an environment', () => {
-  for (const kind of [javascript, python]) {
-    it(`${kind.name}: nothing when it was closed, also in the middle of a cell, also twice`, async () => {
-      await withEnvironment(kind, [], async (environment) => {
-        assert.ok(ownProcesses('bwrap').length > 0);
-        const running = runCell(environment, kind === python ? 'while True: pass' : 'for (;;);');
-        await Promise.all([environment.close(), environment.close()]);
-        assert.equal((await running).status, 'died');
-        assert.deepEqual(ownProcesses('bwrap'), []);
-      });
+  it('nothing when it was closed, also in the middle of a cell, also twice', async () => {
+    await withEnvironment(python, [], async (environment) => {
+      assert.ok(ownProcesses('bwrap').length > 0);
+      const running = runCell(environment, 'while True: pass');
+      await Promise.all([environment.close(), environment.close()]);
+      assert.equal((await running).status, 'died');
+      assert.deepEqual(ownProcesses('bwrap'), []);
     });
+  });
 
-    for (const how of ['idle', 'busy']) {
-      it(`${kind.name}, ${how}: nothing when its program is killed`, async (t) => {
-        const { child, ended } = await startChild(t, how, kind.name);
-        const family = familyOf(child.pid ?? assert.fail('it has no pid'));
-        assert.ok(family.length >= 2, 'bubblewrap and the program behind it run');
-        child.kill('SIGKILL');
-        await ended;
-        await until('all of it has ended', () => !family.some(isAlive));
-      });
-    }
-
-    it(`${kind.name}: nothing when its program exits without closing it`, async (t) => {
-      const { child, ended } = await startChild(t, 'leave', kind.name);
+  for (const how of ['idle', 'busy']) {
+    it(`${how}: nothing when its program is killed`, async (t) => {
+      const { child, ended } = await startChild(t, how);
+      const family = familyOf(child.pid ?? assert.fail('it has no pid'));
+      assert.ok(family.length >= 2, 'bubblewrap and the program behind it run');
+      child.kill('SIGKILL');
       await ended;
-      assert.equal(child.exitCode, 0);
-      await until('all of it has ended', () => ownProcesses('bwrap').length === 0);
-    });
-
-    it(`${kind.name}: a process that somebody ends between two cells is replaced, and that is said once`, async () => {
-      await withEnvironment(kind, ['context'], async (environment) => {
-        await runCell(environment, 'kept = 1');
-        const outer = ownProcesses('bwrap');
-        const family = [...outer, ...outer.flatMap(familyOf)];
-        for (const pid of outer) process.kill(pid, 'SIGKILL');
-        await until('it is gone', () => !family.some(isAlive));
-        await new Promise((resolve) => setTimeout(resolve, 100)); // and we have noticed
-        const next = await runCell(environment, 'print(context)');
-        assert.deepEqual(
-          [next.status, next.stdout, next.variablesLost],
-          ['ok', 'context\n', 'yes'],
-        );
-        assert.deepEqual(next.variables, []);
-        assert.equal((await runCell(environment, 'print(context)')).variablesLost, 'no');
-      });
+      await until('all of it has ended', () => !family.some(isAlive));
     });
   }
+
+  it('nothing when its program exits without closing it', async (t) => {
+    const { child, ended } = await startChild(t, 'leave');
+    await ended;
+    assert.equal(child.exitCode, 0);
+    await until('all of it has ended', () => ownProcesses('bwrap').length === 0);
+  });
+
+  it('a process that somebody ends between two cells is replaced, and that is said once', async () => {
+    await withEnvironment(python, ['context'], async (environment) => {
+      await runCell(environment, 'kept = 1');
+      const outer = ownProcesses('bwrap');
+      const family = [...outer, ...outer.flatMap(familyOf)];
+      for (const pid of outer) process.kill(pid, 'SIGKILL');
+      await until('it is gone', () => !family.some(isAlive));
+      await new Promise((resolve) => setTimeout(resolve, 100)); // and we have noticed
+      const next = await runCell(environment, 'print(context)');
+      assert.deepEqual([next.status, next.stdout, next.variablesLost], ['ok', 'context\n', 'yes']);
+      assert.deepEqual(next.variables, []);
+      assert.equal((await runCell(environment, 'print(context)')).variablesLost, 'no');
+    });
+  });
 });

@@ -16,7 +16,7 @@ const COMMON = { absWorkingDir: root, bundle: true, platform: 'node', logLevel: 
 const ENTRY: BuildOptions = {
   stdin: {
     contents:
-      "export { javascript } from './sandboxed-node.js'; export { python } from './python.js';",
+      "export { quickjs } from './quickjs/quickjs.js'; export { python } from './python.js';",
     resolveDir: path.join(root, 'packages/ask/src/environments'),
   },
 };
@@ -36,8 +36,8 @@ const bundles: readonly (readonly [string, BuildOptions])[] = [
 ];
 
 const PROGRAM = `
-  const { javascript, python } = await import(process.argv[1]);
-  for (const kind of [javascript, python]) {
+  const { quickjs, python } = await import(process.argv[1]);
+  for (const kind of [quickjs, python]) {
     if (await kind.probe() !== null) throw new Error(await kind.probe());
     const environment = await kind.start({ contexts: [process.argv[2]], names: ['a'], outputMax: 100, memoryMax: 1e8 });
     const cell = { cellId: 'c', code: 'print(context, llm_query("a"))', deadlineMs: 60000, signal: new AbortController().signal };
@@ -68,7 +68,7 @@ describe('the environments in the package', () => {
       await build({ ...COMMON, ...ENTRY, ...options, outfile });
       const words = ['--input-type=module', '-e', PROGRAM, pathToFileURL(outfile).href, context];
       const output = execFileSync(process.execPath, words, { cwd: folder, encoding: 'utf8' });
-      assert.equal(output, 'javascript from the file a \npython from the file a \n');
+      assert.equal(output, 'quickjs from the file a \npython from the file a \n');
     });
   }
 });

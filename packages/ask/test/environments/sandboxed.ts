@@ -25,7 +25,6 @@ export const nodeOrder = async (
   ],
   readable: (await libraries).map((library) => ({ from: library, to: library })),
   hidden: [],
-  environment: {},
   memoryMax: 2_048 * MEGABYTE,
   ...change,
 });

@@ -14,7 +14,7 @@ const main = async (): Promise<void> => {
   const words = [process.argv[2] ?? ''];
   process.stdin.once('data', () => {
     for (let count = 0; count < STARTS; count++) {
-      startSandboxed({ program, words, readable, hidden: [], environment: {}, memoryMax: 2e9 });
+      startSandboxed({ program, words, readable, hidden: [], memoryMax: 2e9 });
       if (count === 0) process.stdout.write('started\n');
     }
   });

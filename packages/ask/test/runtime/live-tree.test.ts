@@ -16,7 +16,6 @@ import {
 } from '../../../../test/kit/ask/ask-stage.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { createAsker } from '../../src/create-asker.js';
-import { javascript } from '../../src/environments/sandboxed-node.js';
 import type { AskTypes, EnvironmentKind, Subcall } from '../../src/ports.js';
 import type { CellReport, PastCell } from '../../src/run/cell-types.js';
 import type { StopFacts } from '../../src/run/stop-policies.js';
@@ -208,7 +207,7 @@ test('two runs at once do not meet', async (context) => {
 const limits = { deadlineMs: 5_000, signal: new AbortController().signal };
 
 const start = async (context: TestContext) => {
-  const environment = await javascript.start({
+  const environment = await environments.quickjs.start({
     contexts: [],
     names: [],
     outputMax: 10_000,
@@ -343,7 +342,7 @@ test('the prompt of a sub-run is its context, and the file that carries it is go
   assert.deepEqual(left, []);
 });
 
-for (const name of ['javascript', 'quickjs', 'python'] as const) {
+for (const name of ['quickjs', 'python'] as const) {
   test(`${name}: a program that never ends is ended with its run, and nothing is told of it`, async (context) => {
     const script = {
       replies: [{ text: program(name === 'python' ? 'while True: pass' : 'for (;;) {}') }],

@@ -262,24 +262,23 @@ export class FigureCollector {
     return started;
   }
 
-  /** Adds the usage of a step to the request, the hook or the call that reported it. */
-  #count(step: FigureStep): void {
-    const counted = usageIn(step);
-    if (counted === null || this.#requests.count(counted.id, counted.usage)) return;
-    const { id, usage } = counted;
-    if (!isSpendingId(id)) {
-      this.#hookUsage = addUsage(this.#hookUsage, usage);
-      return;
+  /** Adds the usage of a step to the requests, the hook or the calls that reported it. */
+  #count({ event }: FigureStep): void {
+    for (const { id, usage } of usageReports(event)) {
+      if (this.#requests.count(id, usage)) continue;
+      if (!isSpendingId(id)) {
+        this.#hookUsage = addUsage(this.#hookUsage, usage);
+        continue;
+      }
+      const slash = id.indexOf('/');
+      this.#spending.push({
+        batchId: id.slice(0, slash),
+        callId: id.slice(slash + 1),
+        tool: this.#toolNames.get(id) ?? '',
+        at: event.at,
+        usage,
+      });
     }
-    const slash = id.indexOf('/');
-    const tool = this.#toolNames.get(id) ?? '';
-    this.#spending.push({
-      batchId: id.slice(0, slash),
-      callId: id.slice(slash + 1),
-      tool,
-      at: step.event.at,
-      usage,
-    });
   }
 }
 
@@ -298,25 +297,31 @@ export const collectFigures = (
  */
 const SAME_OPENING_MS = 100;
 
-/** The usage that an event reports, with the id of its request, call or hook; null for none. */
-const usageIn = ({ event }: FigureStep): { readonly id: string; readonly usage: Usage } | null => {
+/** Usage reports of an event, by their ids. */
+export const usageReports = (
+  event: Event,
+): readonly { readonly id: string; readonly usage: Usage }[] => {
+  const report = (id: string, usage: Usage | null | undefined) =>
+    usage === null || usage === undefined ? [] : [{ id, usage }];
   switch (event.type) {
     case 'LlmCompleted':
     case 'LlmFailed':
-      return event.usage && { id: event.requestId, usage: event.usage };
+      return report(event.requestId, event.usage);
     case 'CompactionCompleted':
     case 'CompactionFailed':
-      return event.usage && { id: event.compactionId, usage: event.usage };
+      return report(event.compactionId, event.usage);
     case 'HookCompleted':
-      return event.usage && { id: event.hookId, usage: event.usage };
-    case 'ToolCompleted':
-      return event.outcome.usage === undefined
-        ? null
-        : { id: spendingId(event.batchId, event.callId), usage: event.outcome.usage };
+      return report(event.hookId, event.usage);
     case 'UsageReported':
-      return { id: event.usageId, usage: event.usage };
+      return report(event.usageId, event.usage);
+    case 'ToolCompleted':
+      return report(spendingId(event.batchId, event.callId), event.outcome.usage);
+    case 'ShutdownRequested':
+      return (event.outcomes ?? []).flatMap(({ batchId, callId, outcome }) =>
+        report(spendingId(batchId, callId), outcome.usage),
+      );
     default:
-      return null;
+      return [];
   }
 };
 
@@ -494,26 +499,21 @@ class RequestLog {
       }
       const calling =
         state.name === 'CallingLlm' ? state : { purpose: 'compaction' as const, attempt: 1 };
-      const { purpose, attempt } = calling;
-      const { id, name: model } = activity;
-      const open = {
+      this.#rows.set(activity.id, {
+        id: activity.id,
+        purpose: calling.purpose,
+        model: activity.name,
+        attempt: calling.attempt,
+        seq,
         endSeq: null,
+        at,
+        startMs: atMs,
         firstPieceMs: null,
         endMs: atMs,
         ending: 'open',
-        why: '',
-      } as const;
-      this.#rows.set(id, {
-        id,
-        purpose,
-        model,
-        attempt,
-        seq,
-        at,
-        startMs: atMs,
         sent: 1,
+        why: '',
         usage: null,
-        ...open,
       });
     }
   }

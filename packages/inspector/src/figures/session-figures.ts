@@ -13,20 +13,25 @@ import type { State, StateName } from '@pawl/agent/machine/state';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 
 /**
- * `waiting`: for the first piece of a reply; `streaming`: from there to its end; `request`: both,
- * in journals that don't say when the first piece came. `between`: no process had the session open.
+ * What the time of a session goes to, with the words for it. `waiting`: for the first piece of a
+ * reply; `streaming`: from there to its end; `request`: both, in journals that don't say when the
+ * first piece came. `between`: no process had the session open. `other`: what no span explains.
  */
-export type TimeSpanKind =
-  | 'waiting'
-  | 'streaming'
-  | 'request'
-  | 'retry'
-  | 'compaction'
-  | 'approval'
-  | 'tool'
-  | 'hook'
-  | 'idle'
-  | 'between';
+export const SPAN_WORDS = {
+  waiting: 'waiting for the model',
+  streaming: 'reply streaming',
+  request: 'model',
+  retry: 'wait before a retry',
+  compaction: 'summary',
+  approval: 'waiting for your approval',
+  tool: 'tools',
+  hook: 'hooks',
+  idle: 'waiting for you',
+  between: 'no process',
+  other: 'other',
+} as const;
+
+export type TimeSpanKind = Exclude<keyof typeof SPAN_WORDS, 'other'>;
 
 /**
  * One bar of the waterfall. Work that a crash interrupted has a span before it and one after it,
@@ -48,6 +53,10 @@ export type TimeSpan = {
   /** `interrupted`: the process ended first. `open`: it continues after the last event. */
   readonly ending: 'done' | 'interrupted' | 'open';
 };
+
+/** A span in a few words, without its kind. */
+export const spanText = ({ name, about }: Pick<TimeSpan, 'name' | 'about'>): string =>
+  about === '' ? name : `${name} ${about}`;
 
 /** One call of the model. */
 export type RequestFigures = {
@@ -155,14 +164,20 @@ export type SessionFigures = {
   readonly hookUsage: UsageTotals;
 };
 
+/** The time in which it did something: neither waiting for a prompt nor without a process. */
+export const getWorkMs = ({ elapsedMs, time }: SessionFigures): number =>
+  elapsedMs - time.idle - time.between;
+
+type PromptUsage = Pick<Usage, 'inputTokens' | 'cacheReadTokens' | 'cacheWriteTokens'>;
+
+/** All tokens of a prompt, from the cache or not. */
+export const promptTokens = (usage: PromptUsage): number =>
+  usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+
 /** Share of a prompt's tokens that came from the provider's cache, 0 to 1; null for no tokens. */
-export const getCacheShare = ({
-  inputTokens,
-  cacheReadTokens,
-  cacheWriteTokens,
-}: Pick<Usage, 'inputTokens' | 'cacheReadTokens' | 'cacheWriteTokens'>): number | null => {
-  const all = inputTokens + cacheReadTokens + cacheWriteTokens;
-  return all === 0 ? null : cacheReadTokens / all;
+export const getCacheShare = (usage: PromptUsage): number | null => {
+  const all = promptTokens(usage);
+  return all === 0 ? null : usage.cacheReadTokens / all;
 };
 
 // ---- The figures of a later part ----
@@ -187,9 +202,6 @@ export type LaterFigures = Pick<
   readonly events: number;
   readonly tools: readonly Pick<ToolFigures, 'tool' | 'calls' | 'totalMs' | 'endings'>[];
 };
-
-const getActiveMs = ({ elapsedMs, time }: SessionFigures): number =>
-  elapsedMs - time.idle - time.between;
 
 const toolsSince = (before: SessionFigures, after: SessionFigures): LaterFigures['tools'] => {
   const known = new Map(before.tools.map((one) => [one.tool, one]));
@@ -222,7 +234,7 @@ export const figuresSince = (before: SessionFigures, after: SessionFigures): Lat
   spending: after.spending.slice(before.spending.length),
   turns: after.turns - before.turns,
   state: after.state,
-  activeMs: getActiveMs(after) - getActiveMs(before),
+  activeMs: getWorkMs(after) - getWorkMs(before),
   events: after.seq - before.seq,
   tools: toolsSince(before, after),
 });

@@ -127,9 +127,6 @@ const projectionTracer = (projection: Projection): Tracer => {
   };
 };
 
-/** Counts are stored at each such entry, so that going back does not count from the first one. */
-const CHECKPOINT_EVERY = 256;
-
 export const hopKey = ({ from, to }: Hop): string => `${from} ${to}`;
 
 /** The hops of all steps on one chart, and how often each arrow was taken. */
@@ -137,7 +134,6 @@ export class ChartTrace {
   readonly #tracer: Tracer;
   /** One for each step. */
   readonly #traced: Traced[] = [];
-  readonly #checkpoints: (readonly [string, number][])[] = [[]];
   /** The counts up to the entry `#countedTo`. */
   #counts = new Map<string, number>();
   #countedTo = 0;
@@ -171,20 +167,15 @@ export class ChartTrace {
   /** How often each arrow was taken up to the entry, by `hopKey`. */
   countsAt(seq: number): ReadonlyMap<string, number> {
     const last = Math.min(seq, this.#traced.length);
-    const checkpoint = Math.min(Math.floor(last / CHECKPOINT_EVERY), this.#checkpoints.length - 1);
-    // Begins again at a stored count, if that is nearer than what was counted last.
-    if (last < this.#countedTo || this.#countedTo < checkpoint * CHECKPOINT_EVERY) {
-      this.#counts = new Map(this.#checkpoints[checkpoint]);
-      this.#countedTo = checkpoint * CHECKPOINT_EVERY;
+    if (last < this.#countedTo) {
+      this.#counts = new Map();
+      this.#countedTo = 0;
     }
-    for (; this.#countedTo < last; this.#countedTo++) {
-      if (this.#countedTo === this.#checkpoints.length * CHECKPOINT_EVERY)
-        this.#checkpoints.push([...this.#counts]);
+    for (; this.#countedTo < last; this.#countedTo++)
       for (const hop of this.#traced[this.#countedTo]?.hops ?? []) {
         const key = hopKey(hop);
         this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
       }
-    }
     return this.#counts;
   }
 }

@@ -3,8 +3,7 @@
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
-import { cut } from '@pawl/agent/platform/text';
-import { durationText, moneyText, plural } from './figure-text.js';
+import { durationText, moneyText, oneLine, plural } from './figure-text.js';
 import { callName, type SessionIndex } from './session-index.js';
 
 /** One line about an entry. */
@@ -13,13 +12,7 @@ export const eventWords = (step: JournalStep, index: SessionIndex): string =>
 
 const TEXT_MAX = 160;
 
-const shortText = (text: string): string => {
-  const line = text
-    .slice(0, 4 * TEXT_MAX)
-    .replace(/\s+/g, ' ')
-    .trim();
-  return cut(line, TEXT_MAX);
-};
+const shortText = (text: string): string => oneLine(text, TEXT_MAX);
 
 const replyWords = ({ parts }: Pick<Message, 'parts'>): string => {
   const tools = parts.flatMap((part) => (part.type === 'call' ? [part.tool] : []));

@@ -1,6 +1,6 @@
 /** Numbers, times and parts of sentences as people read them. */
 
-import { groupDigits } from '@pawl/agent/platform/text';
+import { cut, groupDigits } from '@pawl/agent/platform/text';
 
 /**
  * A part of a sentence: text, or something that the page makes stand out: words (`key`), a
@@ -58,12 +58,10 @@ export const clockText = (at: number): string => {
   return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
 };
 
-export const dayText = (at: number): string => {
-  const time = new Date(at);
-  return (
-    `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ` +
-    `${two(time.getHours())}:${two(time.getMinutes())}`
-  );
+/** The beginning of a text in one line. */
+export const oneLine = (text: string, charactersMax: number): string => {
+  const beginning = text.slice(0, 4 * charactersMax);
+  return cut(beginning.replace(/\s+/g, ' ').trim(), charactersMax);
 };
 
 export const plural = (count: number, one: string, many = `${one}s`): string =>

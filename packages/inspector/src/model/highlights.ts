@@ -6,17 +6,18 @@
  * the money went; what failed; and `turnFigures`, the same for each turn.
  */
 
-import type { Usage } from '@pawl/agent/machine/settings';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
-import { cut } from '@pawl/agent/platform/text';
 import {
   getCacheShare,
+  getWorkMs,
+  promptTokens,
   type RequestFigures,
   type SessionFigures,
+  spanText,
   type TimeSpan,
 } from '../figures/session-figures.js';
 import { crashStories } from './crash-story.js';
-import { plural, type SentencePart } from './figure-text.js';
+import { oneLine, plural, type SentencePart } from './figure-text.js';
 import type { SessionHistory } from './session-history.js';
 import { callName } from './session-index.js';
 import { approvalStretches } from './time-axis.js';
@@ -71,12 +72,7 @@ const lastWords = ({ steps }: SessionHistory): readonly Highlight[] => {
   );
   if (reply?.event.type !== 'LlmCompleted') return [];
   const text = reply.event.message?.parts.findLast((part) => part.type === 'text')?.text ?? '';
-  const plainText = text
-    .slice(0, 4 * LAST_WORDS_MAX)
-    .replace(/[`*#]+/g, '')
-    .replace(/\s+/g, ' ')
-    .trim();
-  const shown = cut(plainText, LAST_WORDS_MAX);
+  const shown = oneLine(text.replace(/[`*#]+/g, ''), LAST_WORDS_MAX);
   return [{ question: 'happened', seq: reply.seq, answer: [shown] }];
 };
 
@@ -85,15 +81,16 @@ const LAST_WORDS_MAX = 420;
 /** How it ended, with turns, rounds and changed files. */
 const outcome = (history: SessionHistory): Highlight => {
   const { turns, requests } = history.figures;
-  const rounds = requests.filter(({ attempt, purpose }) => {
-    return attempt === 1 && purpose !== 'compaction';
-  }).length;
   const files = changedFiles(history);
   const changed = files === 0 ? '' : `, ${plural(files, 'file')} changed`;
   const { text } = sessionOutcome(history);
-  const facts = ` ${plural(turns, 'turn')}, ${plural(rounds, 'round')}${changed}.`;
+  const facts = ` ${plural(turns, 'turn')}, ${plural(countRounds(requests), 'round')}${changed}.`;
   return { question: 'ended', seq: history.seq, answer: [{ key: text }, facts] };
 };
+
+/** A round is a request with its retries; a summary is none. */
+export const countRounds = (requests: readonly RequestFigures[]): number =>
+  requests.filter(({ attempt, purpose }) => attempt === 1 && purpose !== 'compaction').length;
 
 /** How the session ended, or where it stands. `good`: the last turn ended with an answer. */
 export const sessionOutcome = (
@@ -150,8 +147,7 @@ const workTimes = (figures: SessionFigures): readonly Highlight[] => {
   const { spans } = figures;
   const spenders = new Map<string, Spender>();
   for (const span of spans) {
-    const tool = [span.name, span.about].filter((text) => text !== '').join(' ');
-    const name = span.kind === 'tool' ? tool : KIND_WORDS[span.kind];
+    const name = span.kind === 'tool' ? spanText(span) : KIND_WORDS[span.kind];
     if (name === undefined) continue;
     const known = spenders.get(name) ?? { ms: 0, count: 0 };
     known.ms += getLengthMs(span);
@@ -194,7 +190,6 @@ const longestWork = (
   const all = spans.filter((one) => one.kind === kind);
   const span = largest(all, getLengthMs);
   if (span === null || getLengthMs(span) <= SHARE_MIN * getWorkMs(figures)) return [];
-  const what = [span.name, span.about].filter((text) => text !== '').join(' ');
   const others: readonly SentencePart[] =
     all.length > 1 && time[kind] > getLengthMs(span)
       ? [' of ', { ms: time[kind] }, ' for all']
@@ -203,7 +198,7 @@ const longestWork = (
     {
       question: 'time',
       seq: span.startSeq,
-      answer: [`${words}: `, { ms: getLengthMs(span) }, ...others, `: ${what}.`],
+      answer: [`${words}: `, { ms: getLengthMs(span) }, ...others, `: ${spanText(span)}.`],
     },
   ];
 };
@@ -213,12 +208,6 @@ const SHARE_MIN = 0.02;
 
 const getLengthMs = ({ startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>): number =>
   endMs - startMs;
-
-/**
- * The time without waiting for a prompt, and without times when no process had the session open.
- */
-const getWorkMs = ({ elapsedMs, time }: SessionFigures): number =>
-  elapsedMs - time.idle - time.between;
 
 // ---- Where the money went ----
 
@@ -243,17 +232,17 @@ const mostExpensiveRequest = ({ requests, spans }: SessionFigures): readonly Hig
   const request = largest(requests, getCostUsd);
   if (request === null || request.usage === null || getCostUsd(request) === 0) return [];
   const { usage, purpose, seq } = request;
-  const promptTokens = tokensIn(usage);
+  const tokens = promptTokens(usage);
   const before = requests.findLast((one) => one.seq < seq && one.usage !== null);
-  const more = promptTokens - (before?.usage ? tokensIn(before.usage) : promptTokens);
+  const more = tokens - (before?.usage ? promptTokens(before.usage) : tokens);
   const why: readonly SentencePart[] =
     purpose === 'compaction'
       ? ['it summarised the conversation']
-      : usage.cacheReadTokens < promptTokens / 2
+      : usage.cacheReadTokens < tokens / 2
         ? whyUncached(request, before, spans)
         : ['most of its prompt came from the cache, yet there was much of it'];
   const grown: readonly SentencePart[] =
-    more > promptTokens / 4
+    more > tokens / 4
       ? [' It had ', { count: more }, ' tokens more than the request before it.']
       : [];
   return [
@@ -264,7 +253,7 @@ const mostExpensiveRequest = ({ requests, spans }: SessionFigures): readonly Hig
         'The most expensive request: ',
         { usd: usage.costUsd },
         ' for ',
-        { count: promptTokens },
+        { count: tokens },
         ' tokens in (',
         { share: getCacheShare(usage) },
         ' from the cache), ',
@@ -307,8 +296,7 @@ const mostlyIn = (spans: readonly TimeSpan[], fromMs: number, toMs: number): str
     ({ startMs, endMs }) => Math.min(endMs, toMs) - Math.max(startMs, fromMs),
   );
   if (span === null) return '';
-  const about = [span.name, span.about].filter((text) => text !== '').join(' ');
-  const named = span.kind === 'approval' || span.kind === 'tool' ? `: ${about}` : '';
+  const named = span.kind === 'approval' || span.kind === 'tool' ? `: ${spanText(span)}` : '';
   return ` (${WAITS[span.kind] ?? ''}${named})`;
 };
 
@@ -321,9 +309,6 @@ const WAITS: Partial<Record<TimeSpan['kind'], string>> = {
 };
 
 const getCostUsd = ({ usage }: RequestFigures): number => usage?.costUsd ?? 0;
-
-const tokensIn = ({ inputTokens, cacheReadTokens, cacheWriteTokens }: Usage): number =>
-  inputTokens + cacheReadTokens + cacheWriteTokens;
 
 /** Providers keep a prompt in their caches for about so long. */
 const CACHE_MS = 5 * 60_000;
@@ -401,7 +386,6 @@ export type TurnFigures = {
   /** From 1. */
   readonly number: number;
   readonly seq: number;
-  readonly endSeq: number;
   readonly at: number;
   readonly prompt: string;
   readonly rounds: number;
@@ -455,7 +439,6 @@ const computeTurns = (history: SessionHistory): readonly TurnFigures[] => {
     return {
       number: place + 1,
       seq,
-      endSeq,
       at,
       prompt,
       rounds: history.stateAt(endSeq).session.turn.rounds,

@@ -3,7 +3,7 @@
  * asked for, their approvals, and what ran after them.
  */
 
-import type { ProcessGap, RequestFigures, TimeSpan } from '../figures/session-figures.js';
+import type { ProcessGap, TimeSpan } from '../figures/session-figures.js';
 import type { SessionHistory } from './session-history.js';
 
 export type TraceRound = {
@@ -18,7 +18,6 @@ export type TraceRound = {
   readonly endMs: number;
   /** Without the time in which no process had it open. */
   readonly workMs: number;
-  readonly requests: readonly RequestFigures[];
   readonly spans: readonly TimeSpan[];
   readonly usd: number;
   /** How many requests and calls of it did not end well. */
@@ -33,28 +32,17 @@ export const traceRounds = (history: SessionHistory): readonly TraceRound[] => {
   let number = 0;
 
   // A request begins a round or a summary; a retry belongs to the round before it.
-  for (const request of figures.requests) {
-    const last = drafts.at(-1);
-    if (request.attempt > 1 && last?.kind === 'round') {
-      last.requests.push(request);
-      continue;
+  for (const { attempt, purpose, seq, startMs, usage, ending } of figures.requests) {
+    let round = drafts.at(-1);
+    if (attempt === 1 || round?.kind !== 'round') {
+      const kind = purpose === 'compaction' ? 'summary' : 'round';
+      if (kind === 'round') number += 1;
+      const empty = { endMs: startMs, workMs: 0, spans: [], usd: 0, failed: 0 };
+      round = { kind, number: kind === 'round' ? number : 0, seq, at: at(seq), startMs, ...empty };
+      drafts.push(round);
     }
-    const kind = request.purpose === 'compaction' ? 'summary' : 'round';
-    if (kind === 'round') number += 1;
-    const { seq, startMs } = request;
-    drafts.push({
-      kind,
-      number: kind === 'round' ? number : 0,
-      seq,
-      at: at(seq),
-      startMs,
-      endMs: startMs,
-      workMs: 0,
-      requests: [request],
-      spans: [],
-      usd: 0,
-      failed: 0,
-    });
+    round.usd += usage?.costUsd ?? 0;
+    if (ending === 'failed') round.failed += 1;
   }
 
   // Both lists are ordered by time: a span belongs to the last round that began before it.
@@ -67,7 +55,7 @@ export const traceRounds = (history: SessionHistory): readonly TraceRound[] => {
     if (PAUSES.includes(span.kind) || round === undefined) {
       if (span.endMs === span.startMs) continue;
       const { startSeq: seq, startMs, endMs } = span;
-      const pause = { kind: 'pause', number: 0, requests: [], usd: 0, failed: 0 } as const;
+      const pause = { kind: 'pause', number: 0, usd: 0, failed: 0 } as const;
       const workMs = endMs - startMs;
       pauses.push({ ...pause, seq, at: at(seq), startMs, endMs, workMs, spans: [span] });
       continue;
@@ -78,8 +66,6 @@ export const traceRounds = (history: SessionHistory): readonly TraceRound[] => {
   }
 
   for (const round of drafts) {
-    round.usd = round.requests.reduce((sum, { usage }) => sum + (usage?.costUsd ?? 0), 0);
-    round.failed += round.requests.filter(({ ending }) => ending === 'failed').length;
     round.endMs = Math.max(round.endMs, index.msAt(round.seq));
     round.workMs = round.endMs - round.startMs - gapIn(figures.gaps, round);
   }
@@ -91,10 +77,7 @@ export const traceRounds = (history: SessionHistory): readonly TraceRound[] => {
 /** Spans in which the session did nothing. */
 const PAUSES: readonly TimeSpan['kind'][] = ['idle', 'between'];
 
-type RoundDraft = { -readonly [K in keyof TraceRound]: TraceRound[K] } & {
-  requests: RequestFigures[];
-  spans: TimeSpan[];
-};
+type RoundDraft = { -readonly [K in keyof TraceRound]: TraceRound[K] } & { spans: TimeSpan[] };
 
 /** Whether the call of the span ended, but not well. */
 export const isFailed = (history: SessionHistory, { kind, id, ending }: TimeSpan): boolean => {

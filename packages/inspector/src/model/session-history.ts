@@ -7,7 +7,6 @@
 import { type JournalStep, stepEntry } from '@pawl/agent/journal/steps';
 import { agent, initialState } from '@pawl/agent/machine/machine';
 import type { State } from '@pawl/agent/machine/state';
-import { cut } from '@pawl/agent/platform/text';
 import type { Entry, Header } from '@pawl/agent/ports/journal';
 import { FigureCollector } from '../figures/collect-figures.js';
 import type { SessionFigures } from '../figures/session-figures.js';
@@ -83,26 +82,7 @@ export class SessionHistory {
 
 // ---- Markers: places in a session to which a reader wants to jump ----
 
-export type MarkerKind =
-  | 'prompt'
-  | 'error'
-  | 'retry'
-  | 'approval'
-  | 'failed call'
-  | 'cancel'
-  | 'limit'
-  | 'compaction'
-  | 'rewind'
-  | 'crash';
-
-type Marker = {
-  readonly seq: number;
-  readonly kind: MarkerKind;
-  /** One line for people. */
-  readonly text: string;
-};
-
-export const MARKER_KINDS: readonly MarkerKind[] = [
+export const MARKER_KINDS = [
   'prompt',
   'error',
   'retry',
@@ -113,86 +93,45 @@ export const MARKER_KINDS: readonly MarkerKind[] = [
   'compaction',
   'rewind',
   'crash',
-];
+] as const;
 
-type StepMarker = Omit<Marker, 'seq'>;
+export type MarkerKind = (typeof MARKER_KINDS)[number];
 
-const oneLine = (text: string): string => {
-  const line = text.replace(/\s+/g, ' ').trim();
-  return cut(line, 140);
-};
+type Marker = { readonly seq: number; readonly kind: MarkerKind };
 
-const eventMarkers = ({ event, before }: JournalStep): readonly StepMarker[] => {
-  switch (event.type) {
-    case 'UserInput':
-      return [{ kind: 'prompt', text: event.text }];
-    case 'LlmFailed':
-      return [{ kind: 'error', text: `${event.error.kind}: ${event.error.message}` }];
-    case 'ToolsFailed':
-    case 'HookFailed':
-    case 'InputFailed':
-      return [{ kind: 'error', text: event.message }];
-    case 'CompactionFailed':
-      return [{ kind: 'compaction', text: `failed: ${event.message}` }];
-    case 'CompactionCompleted':
-      return [{ kind: 'compaction', text: event.summary }];
-    case 'ApprovalAnswered':
-      return [{ kind: 'approval', text: `${event.answer.kind} (${event.scope})` }];
-    case 'CancelTurn':
-      return [{ kind: 'cancel', text: 'the user stops the turn' }];
-    case 'CancelTool':
-      return [{ kind: 'cancel', text: 'the user stops one call' }];
-    case 'Resumed':
-      return before.name === 'ShuttingDown' || before.name === 'Ready'
-        ? []
-        : [
-            {
-              kind: 'crash',
-              text: `the process ended in ${before.name} without closing the session`,
-            },
-          ];
-    default:
-      return [];
-  }
+/** The kinds of events that are a marker by themselves. */
+const EVENT_MARKERS: Partial<Record<JournalStep['event']['type'], MarkerKind>> = {
+  UserInput: 'prompt',
+  LlmFailed: 'error',
+  ToolsFailed: 'error',
+  HookFailed: 'error',
+  InputFailed: 'error',
+  CompactionFailed: 'compaction',
+  CompactionCompleted: 'compaction',
+  ApprovalAnswered: 'approval',
+  CancelTurn: 'cancel',
+  CancelTool: 'cancel',
 };
 
 /** Endings of calls that make a marker. */
 const FAILED = ['failed', 'timedOut', 'lost', 'interrupted', 'denied', 'invalid', 'noSuchTool'];
 
-const actionMarkers = ({ actions }: JournalStep): readonly StepMarker[] =>
-  actions.flatMap((action): readonly StepMarker[] => {
-    if (action.type === 'RequestApproval')
-      return [{ kind: 'approval', text: `asked for ${action.call.tool}: ${action.why}` }];
-    if (action.type === 'DisplayNotice' && action.kind === 'rewound')
-      return [{ kind: 'rewind', text: action.text }];
-    if (action.type === 'DisplayToolResult' && FAILED.includes(action.status))
-      return [
-        {
-          kind: 'failed call',
-          text: `${action.tool} ${action.status}: ${action.title ?? action.text}`,
-        },
-      ];
-    return [];
-  });
-
-const pathMarkers = ({ path, before, state }: JournalStep): readonly StepMarker[] => {
-  const entered = path.filter(({ kind }) => kind === 'go').map(({ to }) => to);
-  const markers: StepMarker[] = [];
-  if (entered.includes('BudgetExceeded'))
-    markers.push({ kind: 'limit', text: `a limit stopped the turn in ${before.name}` });
-  if (before.name === 'Error' && entered[0] === 'CallingLlm') {
-    const text = state.name === 'CallingLlm' ? `attempt ${state.attempt}` : 'another attempt';
-    markers.push({ kind: 'retry', text });
-  }
-  return markers;
-};
-
 /** The markers of one step, at most one of each kind. */
-const findMarkers = (step: JournalStep): readonly Marker[] => {
-  const markers = [...eventMarkers(step), ...pathMarkers(step), ...actionMarkers(step)];
-  return markers
-    .filter(({ kind }, index) => markers.findIndex((marker) => marker.kind === kind) === index)
-    .map(({ kind, text }) => ({ seq: step.seq, kind, text: oneLine(text) }));
+const findMarkers = ({ seq, event, before, path, actions }: JournalStep): readonly Marker[] => {
+  const entered = path.filter(({ kind }) => kind === 'go').map(({ to }) => to);
+  const isFirst = before.name === 'ShuttingDown' || before.name === 'Ready';
+  const kinds: readonly (MarkerKind | undefined | false)[] = [
+    EVENT_MARKERS[event.type],
+    event.type === 'Resumed' && !isFirst && 'crash',
+    entered.includes('BudgetExceeded') && 'limit',
+    before.name === 'Error' && entered[0] === 'CallingLlm' && 'retry',
+    ...actions.map((action) => {
+      if (action.type === 'RequestApproval') return 'approval';
+      if (action.type === 'DisplayNotice') return action.kind === 'rewound' && 'rewind';
+      return action.type === 'DisplayToolResult' && FAILED.includes(action.status) && 'failed call';
+    }),
+  ];
+  return [...new Set(kinds)].flatMap((kind) => (kind ? [{ seq, kind }] : []));
 };
 
 /**
@@ -230,15 +169,10 @@ const collectTexts = function* (value: unknown): Generator<string, undefined> {
     for (const one of Object.values(value)) yield* collectTexts(one);
 };
 
-/** The texts of an event on which a search looks: all of them, its type first. */
-const searchedTexts = ({ event }: Pick<JournalStep, 'event'>): readonly string[] => [
-  ...collectTexts(event),
-];
-
 /** The first text of the event that contains the query, in any case; null if none does. */
 const findIn = (step: Pick<JournalStep, 'seq' | 'event'>, query: string): FoundEntry | null => {
   const lower = query.toLowerCase();
-  for (const text of searchedTexts(step)) {
+  for (const text of collectTexts(step.event)) {
     const at = text.toLowerCase().indexOf(lower);
     if (at < 0) continue;
     return {
@@ -271,7 +205,7 @@ export type ValueDifference = {
 };
 
 /** The value as JSON has it: the machine's shared lists become arrays. */
-const plain = (value: unknown): unknown => {
+export const plainValue = (value: unknown): unknown => {
   if (typeof value !== 'object' || value === null) return value;
   return 'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value;
 };
@@ -286,7 +220,7 @@ const collectDifferences = (
   differences: ValueDifference[],
 ): void => {
   if (old === fresh) return;
-  const [before, after] = [plain(old), plain(fresh)];
+  const [before, after] = [plainValue(old), plainValue(fresh)];
   if (Array.isArray(before) && Array.isArray(after)) {
     for (let index = 0; index < Math.max(before.length, after.length); index++)
       collectDifferences(`${path}[${index}]`, before[index], after[index], differences);

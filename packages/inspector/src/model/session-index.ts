@@ -16,7 +16,6 @@ export type CallEnd = {
   readonly seq: number;
   readonly at: number;
   readonly status: string;
-  readonly text: string;
   /** A unified diff; null for a call that reported none. */
   readonly diff: string | null;
 };
@@ -31,9 +30,8 @@ export type CallLife = {
   readonly effect: JudgedCall['traits']['effect'];
   /** Entries of its `ToolStarted`: more than one if it was started again after an interruption. */
   readonly starts: { readonly seq: number; readonly at: number }[];
-  /** When the user was asked, and the answer. */
+  /** When the user was asked. */
   askedAt: number | null;
-  answer: { readonly seq: number; readonly at: number; readonly text: string } | null;
   end: CallEnd | null;
 };
 
@@ -111,10 +109,6 @@ export class SessionIndex {
     const { at } = event;
     if (event.type === 'ToolStarted')
       this.call(event.batchId, event.callId)?.starts.push({ seq, at });
-    if (event.type === 'ApprovalAnswered') {
-      const call = this.call(event.batchId, event.callId);
-      if (call !== undefined) call.answer = { seq, at, text: event.answer.kind };
-    }
     if (event.type === 'CheckpointTaken' && event.by === 'agent' && event.batchId !== null)
       this.changes.set(event.batchId, { ...event.changes, from: this.#batchSeq, to: seq });
   }
@@ -125,13 +119,13 @@ export class SessionIndex {
       if (call !== undefined) call.askedAt ??= at;
     }
     if (action.type !== 'DisplayToolResult') return;
-    const { batchId, callId, tool, status, text, title = '', diff } = action;
+    const { batchId, callId, tool, status, title = '', diff } = action;
     // Calls that all end at once (denied, invalid) are a batch that no state shows.
     this.#batchId = batchId;
     const key = `${batchId}/${callId}`;
     const call = this.calls.get(key) ?? newRecord(batchId, callId, { tool, title, effect: 'pure' });
     this.calls.set(key, call);
-    call.end ??= { seq, at, status, text, diff };
+    call.end ??= { seq, at, status, diff };
   }
 
   #noteMessages({ event, seq, before, state }: JournalStep): void {
@@ -175,6 +169,5 @@ const newRecord = (
   ...about,
   starts: [],
   askedAt: null,
-  answer: null,
   end: null,
 });

@@ -14,13 +14,8 @@ export type TimeAxis = {
   position(ms: number): number;
 };
 
-/** `real`: nothing is shortened. */
-export const timeAxis = (
-  spans: readonly TimeSpan[],
-  elapsedMs: number,
-  scale: 'real' | 'shortened',
-): TimeAxis => {
-  const waits = scale === 'real' ? [] : stretchesIn(spans);
+export const timeAxis = (spans: readonly TimeSpan[], elapsedMs: number): TimeAxis => {
+  const waits = stretchesIn(spans);
   const waitMs = waits.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
   const workMs = Math.max(0, elapsedMs - waitMs);
   // Each cut: the wait, what remains of it, and the sum of the cuts before it.

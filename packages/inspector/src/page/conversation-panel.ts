@@ -19,62 +19,52 @@ type CallPart = Extract<Part, { readonly type: 'call' }>;
 const MESSAGES_AT_ONCE = 40;
 
 export const conversationPanel = (pageState: PageState): Panel => {
+  const nothing = make('p', { class: 'faint' }, 'Nothing has been said yet.');
+  const earlier = button('', {}, () => {
+    from = Math.max(0, from - MESSAGES_AT_ONCE);
+    fill();
+  });
   const list = make('div', { class: 'messages' });
   const title = make('h2', { class: 'hidden' }, 'Conversation');
-  const element = make('section', { class: 'conversation' }, title, list);
-  const nothing = make('p', { class: 'faint' }, 'Nothing has been said yet.');
-  let drawn: readonly Message[] = [];
-  let drawnKey = '';
+  const element = make('section', { class: 'conversation' }, title, nothing, earlier, list);
+  let messages: readonly Message[] = [];
   /** The first message that is drawn. */
   let from = 0;
   /** States share their messages: one that is drawn stays as it is, until more is known of it. */
   let views: ReadonlyMap<Message, DrawnMessage> = new Map();
 
-  const earlier = (): HTMLElement =>
-    button(
-      `Show ${plural(Math.min(from, MESSAGES_AT_ONCE), 'earlier message')} of ${groupDigits(from)}`,
-      { class: 'more' },
-      () => {
-        from = Math.max(0, from - MESSAGES_AT_ONCE);
-        fill(drawn);
-      },
-    );
-
-  const fill = (messages: readonly Message[]): void => {
-    const before = views;
+  const fill = (): void => {
     const view = new MessageView(pageState);
+    const before = views;
     views = new Map(
       messages.slice(from).map((message) => {
         const known = before.get(message);
         const key = describeKnown(pageState.history, message);
-        const element = known?.key === key ? known.element : view.draw(message);
-        return [message, { key, element }];
+        return [message, known?.key === key ? known : { key, element: view.draw(message) }];
       }),
     );
-    drawn = messages;
-    const none = messages.length === 0 ? [nothing] : [];
-    const elements = [...views.values()].map((one) => one.element);
-    arrange(list, [...(from > 0 ? [earlier()] : []), ...none, ...elements]);
+    nothing.hidden = messages.length > 0;
+    earlier.hidden = from === 0;
+    const count = plural(Math.min(from, MESSAGES_AT_ONCE), 'earlier message');
+    earlier.textContent = `Show ${count} of ${groupDigits(from)}`;
+    arrange(
+      list,
+      [...views.values()].map((one) => one.element),
+    );
   };
 
   return {
     element,
     render() {
       const { history, seq } = pageState;
-      const messages = messagesOf(history.stateAt(seq).session.conversation);
-      const key = messages
-        .slice(-2)
-        .map((message) => describeKnown(history, message))
-        .join();
-      const isSame =
-        messages.length === drawn.length && messages.every((one, index) => one === drawn[index]);
-      if (isSame && key === drawnKey && messages.length > 0) return;
-      drawnKey = key;
+      const shown = messages;
+      messages = messagesOf(history.stateAt(seq).session.conversation);
+      const isSame = messages.length === shown.length && messages.at(-1) === shown.at(-1);
       if (!isSame) from = Math.max(0, messages.length - MESSAGES_AT_ONCE);
-      fill(messages);
+      fill();
       // The newest message stands at the end.
       const scrolled = element.parentElement;
-      if (scrolled !== null) scrolled.scrollTop = scrolled.scrollHeight;
+      if (!isSame && scrolled !== null) scrolled.scrollTop = scrolled.scrollHeight;
     },
   };
 };
@@ -134,7 +124,7 @@ class MessageView {
       texts.push(moneyText(event.usage.costUsd));
     }
     return [
-      make('span', { class: 'when' }, ` ${texts.join(' · ')} `),
+      make('span', { class: 'faint' }, ` ${texts.join(' · ')} `),
       seqLink(seq, (to) => this.#pageState.go(to)),
     ];
   }
@@ -169,8 +159,9 @@ class MessageView {
         return make(
           'div',
           { class: 'part call' },
-          make('span', { class: 'tool' }, part.tool),
-          make('span', { class: 'title' }, ` ${shown} `),
+          make('strong', { class: 'tool' }, part.tool),
+          ' ',
+          make('code', { class: 'title' }, shown),
           inputView(part, call?.end?.diff ?? null),
         );
       }
@@ -182,7 +173,7 @@ class MessageView {
           'div',
           { class: `part result${part.failed ? ' failed' : ''}` },
           statusSign(status),
-          make('span', { class: 'tool' }, ` ${part.tool} `),
+          make('strong', { class: 'tool' }, ` ${part.tool} `),
           make('span', { class: 'faint' }, time),
           longText(part.text, 'code'),
           ...drawImages(part),
@@ -264,15 +255,12 @@ const shortInput = ({ input }: CallPart): string => {
   return '';
 };
 
-const SIGNS: Readonly<Record<string, string>> = { ok: '✓', open: '…' };
-
 /** ✓ or ✗ with the status, for readers who can't see colours. */
-const statusSign = (status: string): HTMLElement =>
-  make(
-    'span',
-    { class: `sign ${status === 'ok' || status === 'open' ? status : 'bad'}` },
-    `${SIGNS[status] ?? '✗'}${status === 'ok' || status === 'open' ? '' : ` ${status}`}`,
-  );
+const statusSign = (status: string): HTMLElement => {
+  if (status === 'ok' || status === 'open')
+    return make('span', { class: `sign ${status}` }, status === 'ok' ? '✓' : '…');
+  return make('span', { class: 'sign bad' }, `✗ ${status}`);
+};
 
 /** How long a call ran, as far as anybody watched; empty if it never started. */
 const callTime = ({ figures }: SessionHistory, { starts, end }: CallLife): string => {

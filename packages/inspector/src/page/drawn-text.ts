@@ -140,7 +140,7 @@ const drawBlock = ({ kind, lines }: Block): HTMLElement => {
     const [, heading] = /^#{1,6} (.*)$/.exec(text) ?? [];
     return heading === undefined
       ? make('p', {}, ...drawInline(text))
-      : make('p', { class: 'heading' }, ...drawInline(heading));
+      : make('p', {}, make('strong', {}, ...drawInline(heading)));
   }
   const isOrdered = /^\s*\d/.test(lines[0] ?? '');
   return make(

@@ -3,11 +3,19 @@
  * HTML.
  */
 
-import { firstCharacters } from '@pawl/agent/platform/text';
-import { clockText, dayText } from '../model/figure-text.js';
+import { firstCharacters, localTime } from '@pawl/agent/platform/text';
+import { clockText } from '../model/figure-text.js';
+import { plainValue } from '../model/session-history.js';
 
 type Child = Node | string | null;
-type Attributes = Readonly<Record<string, string | number | boolean | null>>;
+/** `onclick` and the like are listeners, `style` has its properties; null is left out. */
+type Attributes = {
+  readonly [name: `on${string}`]: (event: never) => void;
+  readonly [name: string]: Attribute | ((event: never) => void);
+} & {
+  readonly [K in keyof HTMLElementEventMap as `on${K}`]?: (event: HTMLElementEventMap[K]) => void;
+};
+type Attribute = string | number | boolean | null | Readonly<Record<string, string>>;
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -25,14 +33,26 @@ export const visibleText = (text: string): string =>
     },
   );
 
-const fill = <E extends Element>(
+const setAttribute = (
+  element: HTMLElement | SVGElement,
+  name: string,
+  value: Attributes[string],
+): void => {
+  if (value === null || value === false) return;
+  if (typeof value === 'function') {
+    // Safe: `Attributes` gives each listener the events of its name.
+    element.addEventListener(name.slice(2), value as (event: Event) => void);
+  } else if (typeof value === 'object')
+    for (const [property, text] of Object.entries(value)) element.style.setProperty(property, text);
+  else element.setAttribute(name, value === true ? '' : String(value));
+};
+
+const fill = <E extends HTMLElement | SVGElement>(
   element: E,
   attributes: Attributes,
   children: readonly Child[],
 ): E => {
-  for (const [name, value] of Object.entries(attributes))
-    if (value !== null && value !== false)
-      element.setAttribute(name, value === true ? '' : String(value));
+  for (const [name, value] of Object.entries(attributes)) setAttribute(element, name, value);
   for (const child of children)
     if (child !== null) element.append(typeof child === 'string' ? visibleText(child) : child);
   return element;
@@ -68,11 +88,7 @@ export const button = (
   label: string,
   attributes: Attributes,
   press: () => void,
-): HTMLButtonElement => {
-  const element = make('button', { type: 'button', ...attributes }, label);
-  element.addEventListener('click', press);
-  return element;
-};
+): HTMLButtonElement => make('button', { type: 'button', onclick: press, ...attributes }, label);
 
 /** A link that goes to an entry of the journal. */
 export const seqLink = (
@@ -107,12 +123,18 @@ export class JsonTree {
   }
 
   #branch(name: string, source: object, path: string): HTMLElement {
-    const value = plain(source);
+    const value = plainValue(source);
     const children = getChildren(value);
     if (children.length === 0) return row(name, leaf(value));
+    const toggle = (): void => {
+      if (details.open) {
+        this.#open.add(path);
+        addChildren();
+      } else this.#open.delete(path);
+    };
     const details = make(
       'details',
-      { class: 'json-branch' },
+      { class: 'json-branch', open: this.#open.has(path), ontoggle: toggle },
       make(
         'summary',
         {},
@@ -127,26 +149,13 @@ export class JsonTree {
       details.append(...shown.map(([key, one]) => this.draw(key, one, `${path}/${key}`)));
       if (rest > 0) details.append(make('p', { class: 'faint' }, `and ${rest} more`));
     };
-    details.addEventListener('toggle', () => {
-      if (details.open) {
-        this.#open.add(path);
-        addChildren();
-      } else this.#open.delete(path);
-    });
-    if (this.#open.has(path)) {
-      details.open = true;
-      addChildren();
-    }
+    if (details.open) addChildren();
     return details;
   }
 }
 
 /** Further children of a value are only counted. */
 const CHILDREN_AT_ONCE = 200;
-
-/** The value as JSON has it: the machine's shared lists become arrays. */
-const plain = (value: object): unknown =>
-  'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value;
 
 /** A text of megabytes would stop the page. */
 const LEAF_MAX = 20_000;
@@ -171,7 +180,7 @@ const sizeText = (value: unknown, count: number): string =>
 /** A time in milliseconds since 1970 has its time of day beside it; the style sheet shows that. */
 const row = (name: string, value: HTMLElement): HTMLElement => {
   const at = /(?:^at|At)$/.test(name) ? Number(value.textContent) : Number.NaN;
-  const clock = at > 1e12 && at < 1e13 ? `${dayText(at)}${clockText(at).slice(5)}` : null;
+  const clock = at > 1e12 && at < 1e13 ? `${localTime(at)}${clockText(at).slice(5)}` : null;
   const key = make('span', { class: 'key' }, name);
   return make('div', { class: 'json-row', 'data-clock': clock }, key, ': ', value);
 };
@@ -183,15 +192,12 @@ const row = (name: string, value: HTMLElement): HTMLElement => {
  * it is selected.
  */
 export const copyCommand = (command: string, about: string): HTMLElement => {
-  const code = make('code', { tabindex: 0 }, command);
+  const code = make('code', { class: 'code', tabindex: 0 }, command);
   const status = make('span', { class: 'faint', role: 'status' });
   const copy = button('Copy', { 'aria-label': `Copy ${command}` }, () => {
-    navigator.clipboard?.writeText(command).then(
-      () => {
-        status.textContent = 'copied';
-      },
-      () => select(code),
-    ) ?? select(code);
+    const select = (): unknown => getSelection()?.selectAllChildren(code);
+    if (navigator.clipboard === undefined) return select();
+    return navigator.clipboard.writeText(command).then(() => status.append('copied'), select);
   });
   return make(
     'li',
@@ -203,31 +209,82 @@ export const copyCommand = (command: string, about: string): HTMLElement => {
   );
 };
 
-const select = (element: HTMLElement): void => {
-  const range = document.createRange();
-  range.selectNodeContents(element);
-  getSelection()?.removeAllRanges();
-  getSelection()?.addRange(range);
-};
+// ---- Tables and long lists ----
 
-// ---- Long lists ----
+/** What may be wider than its place scrolls, also by keys. */
+export const scrolled = (label: string, ...children: readonly Node[]): HTMLElement =>
+  make('div', { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': label }, ...children);
+
+/** A table in a place that scrolls. */
+export const table = (
+  label: string,
+  kind: string,
+  head: readonly string[],
+  rows: readonly (readonly Child[])[],
+): HTMLElement =>
+  scrolled(
+    label,
+    make(
+      'table',
+      { class: kind },
+      make('thead', {}, make('tr', {}, ...head.map((text) => make('th', { scope: 'col' }, text)))),
+      make(
+        'tbody',
+        {},
+        ...rows.map((cells) => make('tr', {}, ...cells.map((cell) => make('td', {}, cell)))),
+      ),
+    ),
+  );
 
 /** Rows that are drawn above and below those in sight. */
 const ROWS_AROUND = 12;
 
-/** The first row to draw of a long list of equal rows, and the one after the last. */
-export const rowsInSight = (
-  { scrollTop, clientHeight }: HTMLElement,
-  rowPixels: number,
-): readonly [first: number, end: number] => [
-  Math.max(0, Math.floor(scrollTop / rowPixels) - ROWS_AROUND),
-  Math.ceil((scrollTop + clientHeight) / rowPixels) + ROWS_AROUND,
-];
+/** A list of many equal rows, of which only those in sight are drawn. */
+export class RowList<T> {
+  readonly element: HTMLElement;
+  readonly #inner = make('div', {});
+  readonly #pixels: number;
+  readonly #drawRow: (row: T) => HTMLElement;
+  #rows: readonly T[] = [];
 
-/** Scrolls such a list until the row is in sight. */
-export const scrollToRow = (list: HTMLElement, index: number, rowPixels: number): void => {
-  const top = index * rowPixels;
-  const { scrollTop, clientHeight } = list;
-  if (top < scrollTop || top > scrollTop + clientHeight - 2 * rowPixels)
-    list.scrollTop = Math.max(0, top - clientHeight / 2);
-};
+  /** `pixels`: the height of a row. */
+  constructor(label: string, pixels: number, drawRow: (row: T) => HTMLElement) {
+    this.#pixels = pixels;
+    this.#drawRow = drawRow;
+    this.element = scrolled(label, this.#inner);
+    this.element.classList.add('rows');
+    this.element.addEventListener('scroll', () => this.draw());
+  }
+
+  /** Shows other rows; `draw` draws them. */
+  set rows(rows: readonly T[]) {
+    this.#rows = rows;
+    this.#inner.style.height = `${rows.length * this.#pixels}px`;
+  }
+
+  /** Scrolls until the row is in sight. */
+  scrollTo(index: number): void {
+    const top = index * this.#pixels;
+    const { scrollTop, clientHeight } = this.element;
+    if (top < scrollTop || top > scrollTop + clientHeight - 2 * this.#pixels)
+      this.element.scrollTop = Math.max(0, top - clientHeight / 2);
+  }
+
+  /** Draws the rows in sight anew. The one that had the focus, by its `data-row`, keeps it. */
+  draw(): void {
+    const { scrollTop, clientHeight } = this.element;
+    const first = Math.max(0, Math.floor(scrollTop / this.#pixels) - ROWS_AROUND);
+    const end = Math.ceil((scrollTop + clientHeight) / this.#pixels) + ROWS_AROUND;
+    const focused = document.activeElement?.getAttribute('data-row');
+    const rows = this.#rows.slice(first, end).map((row, index) => {
+      const element = this.#drawRow(row);
+      element.style.top = `${(first + index) * this.#pixels}px`;
+      return element;
+    });
+    this.#inner.replaceChildren(...rows);
+    if (focused != null)
+      this.#inner
+        .querySelector<HTMLElement>(`[data-row="${focused}"]`)
+        ?.focus({ preventScroll: true });
+  }
+}

@@ -5,10 +5,11 @@
  * bottom: `showLive`; the row of a session; and a question with its answers.
  */
 
-import { dayText, durationText, moneyText, plural } from '../model/figure-text.js';
+import { localTime } from '@pawl/agent/platform/text';
+import { durationText, moneyText, plural } from '../model/figure-text.js';
 import type { LiveAnswer, LiveQuestionText, LiveRow } from '../page-data-types.js';
 import { drawInline } from './drawn-text.js';
-import { arrange, make, visibleText } from './elements.js';
+import { arrange, button, make, visibleText } from './elements.js';
 import { apiAddress, fetchJson } from './page-state.js';
 
 /** Time between two readings of the list. */
@@ -71,7 +72,13 @@ const createRow = ({ sessionId, title }: LiveRow): DrawnRow => {
 const updateRow = (drawn: DrawnRow, row: LiveRow): void => {
   const { state, costUsd, rounds, workspace, startedAtMs } = row;
   const money = costUsd === null ? 'price unknown' : moneyText(costUsd);
-  const facts = [state, money, plural(rounds, 'round'), workspace, `since ${dayText(startedAtMs)}`];
+  const facts = [
+    state,
+    money,
+    plural(rounds, 'round'),
+    workspace,
+    `since ${localTime(startedAtMs)}`,
+  ];
   if (row.unread !== null) facts.push(`its questions can't be shown now: ${row.unread}`);
   drawn.facts.textContent = facts.join(' · ');
   const ids = row.questions.map(({ code }) => code).join('\n');
@@ -101,22 +108,20 @@ const createQuestion = (
     placeholder: FIELDS[about],
     'aria-label': `${FIELDS[about]}, for ${tool}`,
   });
-  const buttons = listChoices(question).map(({ label, done, answer }) => {
-    const button = make('button', { disabled: true }, label);
-    button.addEventListener('click', () => {
-      const chosen = answer(field.value);
-      if (chosen === null) return status.replaceChildren('Type your words first.');
+  const buttons = listChoices(question).map((choice) =>
+    button(choice.label, { disabled: true }, () => {
+      const answer = answerOf(choice, field.value);
+      if (answer === null) return status.replaceChildren('Type your words first.');
       for (const one of buttons) one.disabled = true;
-      void sendAnswer(sessionId, question, chosen).then(
-        (refusal) => tell(refusal ?? done),
+      void sendAnswer(sessionId, question, answer).then(
+        (refusal) => tell(refusal ?? choice.done),
         (error: unknown) => tell(`The answer was not sent: ${String(error)}`),
       );
-    });
-    return button;
-  });
+    }),
+  );
   whenRead(text, () => {
     status.replaceChildren('');
-    for (const button of buttons) button.disabled = false;
+    for (const one of buttons) one.disabled = false;
   });
   const head = make('h3', {}, about === 'call' ? `${tool} ${HEADS.call}` : `Pawl ${HEADS[about]}`);
   return make('div', { class: 'question' }, head, text, ...buttons, field, status);
@@ -151,51 +156,46 @@ const sendAnswer = async (
   return response.ok ? null : (await response.text()).trim();
 };
 
-/** A button, the answer that it sends, and what is said once it counts. */
+/** A button, the kind of its answer, and what is said once it counts. */
 type Choice = {
   readonly label: string;
   readonly done: string;
-  /** `typed`: the text in the field. Null if this can't be sent yet. */
-  answer(typed: string): LiveAnswer | null;
+  readonly kind: LiveAnswer['kind'];
+  /** The words of a reply; absent: those in the field. */
+  readonly text?: string;
 };
-
-const denyChoice = (label: string, done: string): Choice => ({
-  label,
-  done,
-  answer: (reason) => ({ kind: 'deny', reason }),
-});
-
-const replyChoice = (label: string, text: string | null): Choice => ({
-  label,
-  done: text === null ? 'Answered.' : `Answered: ${text}`,
-  answer: (typed) =>
-    (text ?? typed.trim()) === '' ? null : { kind: 'reply', text: text ?? typed.trim() },
-});
-
-const allowChoice = (label: string, done: string): Choice => ({
-  label,
-  done,
-  answer: () => ({ kind: 'allow' }),
-});
 
 const listChoices = ({ about, choices }: LiveQuestionText): readonly Choice[] => {
   switch (about) {
     case 'call':
-      return [allowChoice('Yes, once', 'Allowed.'), denyChoice('No', 'Refused.')];
+      return [
+        { label: 'Yes, once', done: 'Allowed.', kind: 'allow' },
+        { label: 'No', done: 'Refused.', kind: 'deny' },
+      ];
     case 'plan':
       return [
-        allowChoice('Accept, and carry it out', 'Accepted.'),
-        denyChoice('Send it back', 'Sent back.'),
+        { label: 'Accept, and carry it out', done: 'Accepted.', kind: 'allow' },
+        { label: 'Send it back', done: 'Sent back.', kind: 'deny' },
       ];
     case 'question':
       return [
-        ...choices.map((text) => replyChoice(text, text)),
-        replyChoice('Send your words', null),
-        denyChoice('No answer', 'Not answered: the model decides itself.'),
+        ...choices.map(
+          (text): Choice => ({ label: text, done: `Answered: ${text}`, kind: 'reply', text }),
+        ),
+        { label: 'Send your words', done: 'Answered.', kind: 'reply' },
+        { label: 'No answer', done: 'Not answered: the model decides itself.', kind: 'deny' },
       ];
     default:
       return about satisfies never;
   }
+};
+
+/** `typed`: the text in the field. Null if the answer can't be sent yet. */
+const answerOf = ({ kind, text }: Choice, typed: string): LiveAnswer | null => {
+  if (kind === 'allow') return { kind };
+  if (kind === 'deny') return { kind, reason: typed };
+  const reply = text ?? typed.trim();
+  return reply === '' ? null : { kind, text: reply };
 };
 
 const HEADS = {

@@ -3,8 +3,8 @@
  * them means. A hop leads from one state of a chart to another; the trace of a session has all its
  * hops on a chart, by entry (`seq`).
  *
- * From top to bottom: `machinePanel`, with a chart to choose and an explanation; `smallMachine`,
- * the chart beside other panels; and `drawChart`, a chart as SVG.
+ * From top to bottom: `MachinePanel`, with a chart to choose and an explanation; `smallMachine`,
+ * the chart beside other panels; and `ChartView`, a chart as SVG.
  */
 
 import { agent } from '@pawl/agent/machine/machine';
@@ -15,6 +15,7 @@ import {
   type ChartBox,
   type ChartLine,
   type ChartName,
+  type ChartTrace,
   type Hop,
   hopKey,
   LABEL_LINE_PIXELS,
@@ -29,7 +30,7 @@ import {
   type MachineRule,
 } from '../model/explain-state-and-arrow.js';
 import { plural } from '../model/figure-text.js';
-import { button, draw, make } from './elements.js';
+import { button, draw, make, scrolled } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 // Safe: a test holds the file to the type.
@@ -49,58 +50,56 @@ const CHOICES: readonly (readonly [ChartName, string])[] = [
 /** The first fits the whole chart into its place; the others are factors of its own size. */
 const ZOOMS = ['fit', 1, 1.5, 2.25] as const;
 
-export const machinePanel = (pageState: PageState): Panel & { zoom(by: 1 | -1): void } =>
-  new MachinePanel(pageState);
-
-/** A list below a heading that closes it; null for no items. */
-const drawList = (heading: string, items: readonly (Node | string)[]): HTMLElement | null =>
+/** A list below a heading that closes it; nothing for no items. */
+const drawList = (
+  heading: string,
+  items: readonly (readonly (Node | string)[])[],
+): readonly Node[] =>
   items.length === 0
-    ? null
-    : make(
-        'details',
-        { open: true },
-        make('summary', {}, heading),
-        make('ul', {}, ...items.map((item) => make('li', {}, item))),
-      );
+    ? []
+    : [
+        make(
+          'details',
+          { open: true },
+          make('summary', {}, heading),
+          make('ul', {}, ...items.map((item) => make('li', {}, ...item))),
+        ),
+      ];
 
 const explanationView = (
   { title, about, branches, rules }: Explanation,
   more: string,
-): readonly Node[] => {
-  const lists = [
-    drawList(
-      'Branches, tried in this order',
-      branches.map((branch) => make('code', {}, branch)),
-    ),
-    drawList(
-      'Rules (docs/design/rules.md)',
-      rules.map(({ anchor, text }) => make('span', {}, make('code', {}, anchor), ` ${text}`)),
-    ),
-  ];
-  return [
-    make('h3', {}, title),
-    make('p', {}, [about, more].filter((text) => text !== '').join(' ')),
-    ...lists.filter((list) => list !== null),
-  ];
-};
+): readonly Node[] => [
+  make('h3', {}, title),
+  make('p', {}, [about, more].filter((text) => text !== '').join(' ')),
+  ...drawList(
+    'Branches, tried in this order',
+    branches.map((branch) => [make('code', {}, branch)]),
+  ),
+  ...drawList(
+    'Rules (docs/design/rules.md)',
+    rules.map(({ anchor, text }) => [make('code', {}, anchor), ` ${text}`]),
+  ),
+];
 
-class MachinePanel implements Panel {
+export class MachinePanel implements Panel {
   readonly element: HTMLElement;
   readonly #pageState: PageState;
-  readonly #place = make('div', {
-    class: 'chart-place',
-    tabindex: 0,
-    role: 'region',
-    'aria-label': 'Chart',
-  });
-  readonly #explained = make('div', {
-    class: 'explained',
-    tabindex: 0,
-    role: 'region',
-    'aria-label': 'Explanation',
-  });
-  readonly #choice: HTMLSelectElement;
-  #drawn: DrawnChart | null = null;
+  readonly #place = scrolled('Chart');
+  readonly #explained = scrolled('Explanation');
+  readonly #choice = make(
+    'select',
+    {
+      id: 'chart-choice',
+      'aria-label': 'Chart',
+      onchange: () =>
+        this.#pageState.update({
+          chart: CHOICES.find(([name]) => name === this.#choice.value)?.[0] ?? 'whole',
+        }),
+    },
+    ...CHOICES.map(([value, text]) => make('option', { value }, text)),
+  );
+  #chart: ChartView | null = null;
   #drawnName: ChartName | null = null;
   /** What is explained; null: the current state. */
   #pointed: Pointed | null = null;
@@ -113,16 +112,12 @@ class MachinePanel implements Panel {
 
   constructor(pageState: PageState) {
     this.#pageState = pageState;
-    this.#choice = make(
-      'select',
-      { id: 'chart-choice', 'aria-label': 'Chart' },
-      ...CHOICES.map(([value, text]) => make('option', { value }, text)),
-    );
-    this.#choice.addEventListener('change', () =>
-      pageState.update({
-        chart: CHOICES.find(([name]) => name === this.#choice.value)?.[0] ?? 'whole',
-      }),
-    );
+    this.#place.classList.add('chart-place');
+    this.#explained.classList.add('explained');
+    const [smaller, larger] = [
+      { 'aria-label': 'Smaller chart', title: 'Smaller, down to the whole chart (-)' },
+      { 'aria-label': 'Larger chart', title: 'Larger (+)' },
+    ];
     this.element = make(
       'section',
       { class: 'machine' },
@@ -131,16 +126,9 @@ class MachinePanel implements Panel {
         { class: 'bar' },
         make('h2', {}, 'Machine'),
         this.#choice,
-        make(
-          'span',
-          { class: 'zoom' },
-          button(
-            '−',
-            { 'aria-label': 'Smaller chart', title: 'Smaller, down to the whole chart (-)' },
-            () => this.zoom(-1),
-          ),
-          button('+', { 'aria-label': 'Larger chart', title: 'Larger (+)' }, () => this.zoom(1)),
-        ),
+        make('span', { class: 'spacer' }),
+        button('−', smaller, () => this.zoom(-1)),
+        button('+', larger, () => this.zoom(1)),
       ),
       this.#place,
       this.#explained,
@@ -148,10 +136,10 @@ class MachinePanel implements Panel {
   }
 
   render(): void {
-    const { chart } = this.#pageState;
+    const { chart, trace, seq } = this.#pageState;
     if (this.#drawnName !== chart) this.#draw(chart);
     this.#choice.value = chart;
-    this.#showTrace();
+    this.#chart?.show(trace, seq);
     this.#explain();
     this.#reveal();
   }
@@ -175,7 +163,7 @@ class MachinePanel implements Panel {
   /** Scrolls the chart so that the current state is in view. */
   #reveal(): void {
     const { trace, seq } = this.#pageState;
-    const current = this.#drawn?.states.get(trace.stateAt(seq));
+    const current = this.#chart?.stateNamed(trace.stateAt(seq));
     if (current === undefined || current === this.#revealed) return;
     this.#revealed = current;
     const [state, place] = [current.getBoundingClientRect(), this.#place.getBoundingClientRect()];
@@ -189,79 +177,30 @@ class MachinePanel implements Panel {
   #draw(name: ChartName): void {
     const transient = name === 'whole' ? agent.transient : [];
     this.#pointed = null;
-    this.#drawn = drawChart(allCharts[name], transient, (pointed) => {
+    this.#chart = new ChartView(allCharts[name], transient, (pointed) => {
       this.#pointed = pointed;
       this.#explain();
     });
     this.#drawnName = name;
-    this.#place.replaceChildren(this.#drawn.svg);
+    this.#place.replaceChildren(this.#chart.svg);
     this.#applyZoom();
-  }
-
-  /** Shows the current state, and how often each arrow was taken. */
-  #showTrace(): void {
-    const { trace, seq } = this.#pageState;
-    const counts = trace.countsAt(seq);
-    const last = new Set(trace.hopsAt(seq).map(hopKey));
-    const passed = new Set(trace.hopsAt(seq).flatMap(({ from, to }) => [from, to]));
-    const current = trace.stateAt(seq);
-    for (const [name, group] of this.#drawn?.states ?? []) {
-      group.classList.toggle('current', name === current);
-      group.classList.toggle('passed', passed.has(name));
-      group.setAttribute('aria-label', name === current ? `${name}: the machine is here` : name);
-    }
-    const known = new Set<string>();
-    for (const { hop, group, count, badge } of this.#drawn?.arrows ?? []) {
-      const key = hopKey(hop);
-      const times = counts.get(key) ?? 0;
-      known.add(key);
-      group.classList.toggle('taken', times > 0);
-      group.classList.toggle('last', last.has(key));
-      const text = times > 0 ? String(times) : '';
-      // Each write lays the chart out again, also one that changes nothing.
-      if (count.textContent === text) continue;
-      count.textContent = text;
-      const width = 10 + 7 * String(times).length;
-      badge.setAttribute('width', String(width));
-      badge.setAttribute('x', String(Number(count.getAttribute('x')) - width / 2));
-    }
-    this.#showOtherArrows(counts, known, last);
-  }
-
-  /** Draws arrows that were taken and that the chart has no place for. */
-  #showOtherArrows(
-    counts: ReadonlyMap<string, number>,
-    known: ReadonlySet<string>,
-    last: ReadonlySet<string>,
-  ): void {
-    const chart = allCharts[this.#pageState.chart];
-    const hops = [...counts].filter(([key]) => !known.has(key));
-    const arrows = hops.map(([key, times]) => {
-      const [from = '', to = ''] = key.split(' ');
-      return straightArrow(chart, { from, to }, times, last.has(key));
-    });
-    this.#drawn?.others.replaceChildren(...arrows.filter((arrow) => arrow !== null));
-  }
-
-  #countTimes({ from, to }: Hop): string {
-    const { trace, seq } = this.#pageState;
-    const times = trace.countsAt(seq).get(hopKey({ from, to })) ?? 0;
-    return times === 0 ? 'Not taken so far.' : `Taken ${plural(times, 'time')} so far.`;
   }
 
   #explain(): void {
     // `projection`: the chart shows the session as another agent; null: as ours.
     const { projection, trace, seq } = this.#pageState;
     const pointed = this.#pointed ?? { kind: 'state' as const, name: trace.stateAt(seq) };
-    const more = pointed.kind === 'state' ? '' : this.#countTimes(pointed);
+    const times = pointed.kind === 'state' ? null : (trace.countsAt(seq).get(hopKey(pointed)) ?? 0);
+    const taken = times === 0 ? 'Not taken so far.' : `Taken ${plural(times ?? 0, 'time')} so far.`;
+    const more = times === null ? '' : taken;
     const key = JSON.stringify([this.#drawnName, pointed, more]);
     if (key === this.#explainedFor) return;
     this.#explainedFor = key;
-    const nodes =
+    const explanation =
       pointed.kind === 'state'
-        ? explanationView(explainState(pointed.name, projection, machineRules), '')
-        : explanationView(explainArrow(pointed, projection, machineRules), more);
-    this.#explained.replaceChildren(...nodes);
+        ? explainState(pointed.name, projection, machineRules)
+        : explainArrow(pointed, projection, machineRules);
+    this.#explained.replaceChildren(...explanationView(explanation, more));
   }
 }
 
@@ -296,42 +235,27 @@ const smallChart = (): Chart => {
     ...SMALL_BOX,
   }));
   const height = Math.ceil(names.length / 2) * SMALL_ROW_PIXELS - 16;
-  return { ...allCharts.resting, boxes, lines: [], width: SMALL_WIDTH, height };
+  return { boxes, lines: [], width: SMALL_WIDTH, height };
 };
 
 /** The small chart: where it is, and the arrows that were taken up to the selected entry. */
 export const smallMachine = (pageState: PageState): Panel => {
-  const chart = smallChart();
   // Nothing is explained here, so what is under the pointer does not matter.
-  const { svg, states, others } = drawChart(chart, [], () => undefined);
+  const chart = new ChartView(smallChart(), [], () => undefined);
   const about = make('p', { class: 'faint' });
-  const title = make('h2', {});
-  const whole = button('Whole chart', { title: 'Every state and arrow (8)' }, () =>
+  const title = make('h2');
+  const whole = button('Whole chart', { title: 'Every state and arrow (5)' }, () =>
     pageState.update({ panel: 'machine' }),
   );
-  const element = make('div', { class: 'small-machine' }, title, svg, about, whole);
-  let drawnAt = '';
+  const element = make('div', { class: 'small-machine' }, title, chart.svg, about, whole);
   return {
     element,
     render() {
-      const { seq } = pageState;
       const trace = pageState.traceOf('resting');
-      const [counts, current] = [trace.countsAt(seq), trace.stateAt(seq)];
-      const last = trace.hopsAt(seq).map(hopKey);
-      const key = JSON.stringify([seq, current, last]);
-      if (key === drawnAt) return;
-      drawnAt = key;
+      const current = trace.stateAt(pageState.seq);
+      chart.show(trace, pageState.seq);
       title.textContent = current;
       about.textContent = explainState(current, null, machineRules).about;
-      for (const [name, group] of states) {
-        group.classList.toggle('current', name === current);
-        group.setAttribute('aria-label', name === current ? `${name}: it is here` : name);
-      }
-      const arrows = [...counts].map(([hop, times]) => {
-        const [from = '', to = ''] = hop.split(' ');
-        return straightArrow(chart, { from, to }, times, last.includes(hop));
-      });
-      others.replaceChildren(...arrows.filter((arrow) => arrow !== null));
     },
   };
 };
@@ -345,56 +269,103 @@ type DrawnArrow = {
   readonly badge: SVGRectElement;
 };
 
-/** The elements that change with the selected entry. */
-type DrawnChart = {
-  readonly svg: SVGSVGElement;
-  readonly states: ReadonlyMap<string, SVGGElement>;
-  readonly arrows: readonly DrawnArrow[];
-  /** Holds arrows that the chart has no place for. */
-  readonly others: SVGGElement;
-};
-
 /** The state or arrow under the pointer or the keyboard. */
 type Pointed =
   | { readonly kind: 'state'; readonly name: string }
   | ({ readonly kind: 'arrow' } & Hop);
 type OnPoint = (pointed: Pointed | null) => void;
 
-/** `onPoint`: what is under the pointer now, or null. */
-const drawChart = (chart: Chart, transient: readonly string[], onPoint: OnPoint): DrawnChart => {
-  // What is drawn later lies above: the usual way (`onward`) over early ends (`stopped`, `closed`).
-  const ordered = [
-    ...chart.lines.filter(({ kind }) => kind !== 'onward'),
-    ...chart.lines.filter(({ kind }) => kind === 'onward'),
-  ];
-  const arrows = ordered.map((line) => drawArrow(line, onPoint));
-  const states = new Map(
-    chart.boxes.map((box) => [box.name, drawState(box, transient.includes(box.name), onPoint)]),
-  );
-  const others = draw('g', {});
-  const svg = draw(
-    'svg',
-    {
-      viewBox: `0 0 ${Math.ceil(chart.width)} ${Math.ceil(chart.height)}`,
-      class: 'chart',
-      role: 'group',
-      'aria-label': 'States and arrows of the machine',
-    },
-    arrowHeads(),
-    ...arrows.map(({ group }) => group),
-    others,
-    ...states.values(),
-  );
-  return { svg, states, arrows, others };
-};
+/** A chart, and the way of a session through it. */
+class ChartView {
+  readonly svg: SVGSVGElement;
+  readonly #chart: Chart;
+  readonly #onPoint: OnPoint;
+  readonly #states: ReadonlyMap<string, SVGGElement>;
+  readonly #arrows: readonly DrawnArrow[];
+  /** Holds arrows that the chart has no place for. */
+  readonly #others = draw('g');
+  /** The trace and the entry that are shown. */
+  #shown: readonly [ChartTrace, number] | null = null;
 
-const MARKERS = ['onward', 'stopped', 'closed', 'taken', 'last'];
+  /** `onPoint`: what is under the pointer now, or null. */
+  constructor(chart: Chart, transient: readonly string[], onPoint: OnPoint) {
+    this.#chart = chart;
+    this.#onPoint = onPoint;
+    // What is drawn later lies above: the usual way (`onward`) over early ends (`stopped`, `closed`).
+    const isOnward = ({ kind }: ChartLine): number => (kind === 'onward' ? 1 : 0);
+    this.#arrows = chart.lines
+      .toSorted((one, other) => isOnward(one) - isOnward(other))
+      .map((line) => drawArrow(line, onPoint));
+    this.#states = new Map(
+      chart.boxes.map((box) => [box.name, drawState(box, transient.includes(box.name), onPoint)]),
+    );
+    this.svg = draw(
+      'svg',
+      {
+        viewBox: `0 0 ${Math.ceil(chart.width)} ${Math.ceil(chart.height)}`,
+        class: 'chart',
+        role: 'group',
+        'aria-label': 'States and arrows of the machine',
+      },
+      arrowHeads(),
+      ...this.#arrows.map(({ group }) => group),
+      this.#others,
+      ...this.#states.values(),
+    );
+  }
+
+  stateNamed(name: string): SVGGElement | undefined {
+    return this.#states.get(name);
+  }
+
+  /** Shows the state after an entry, and how often each arrow was taken until then. */
+  show(trace: ChartTrace, seq: number): void {
+    if (this.#shown?.[0] === trace && this.#shown[1] === seq) return;
+    this.#shown = [trace, seq];
+    const counts = new Map(trace.countsAt(seq));
+    const last = new Set(trace.hopsAt(seq).map(hopKey));
+    const passed = new Set(trace.hopsAt(seq).flatMap(({ from, to }) => [from, to]));
+    const current = trace.stateAt(seq);
+    for (const [name, group] of this.#states) {
+      group.classList.toggle('current', name === current);
+      group.classList.toggle('passed', passed.has(name));
+      group.setAttribute('aria-label', name === current ? `${name}: the machine is here` : name);
+    }
+    for (const arrow of this.#arrows) {
+      const key = hopKey(arrow.hop);
+      showTimes(arrow, counts.get(key) ?? 0, last.has(key));
+      counts.delete(key);
+    }
+    const others = [...counts].flatMap(([key, times]) => {
+      const [from = '', to = ''] = key.split(' ');
+      const line = straightLine(this.#chart, { from, to });
+      if (line === null) return [];
+      const arrow = drawArrow(line, this.#onPoint);
+      showTimes(arrow, times, last.has(key));
+      return [arrow.group];
+    });
+    this.#others.replaceChildren(...others);
+  }
+}
+
+/** Shows how often an arrow was taken, and whether the selected step took it. */
+const showTimes = ({ group, count, badge }: DrawnArrow, times: number, isLast: boolean): void => {
+  group.classList.toggle('taken', times > 0);
+  group.classList.toggle('last', isLast);
+  const text = times > 0 ? String(times) : '';
+  // Each write lays the chart out again, also one that changes nothing.
+  if (count.textContent === text) return;
+  count.textContent = text;
+  const width = 10 + 7 * text.length;
+  badge.setAttribute('width', String(width));
+  badge.setAttribute('x', String(Number(count.getAttribute('x')) - width / 2));
+};
 
 const arrowHeads = (): SVGDefsElement =>
   draw(
     'defs',
     {},
-    ...MARKERS.map((name) =>
+    ...['onward', 'stopped', 'closed', 'last'].map((name) =>
       draw(
         'marker',
         {
@@ -413,11 +384,6 @@ const arrowHeads = (): SVGDefsElement =>
     ),
   );
 
-const reportPointer = (group: SVGGElement, onPoint: OnPoint, pointed: Pointed): void => {
-  group.addEventListener('pointerenter', () => onPoint(pointed));
-  group.addEventListener('pointerleave', () => onPoint(null));
-};
-
 /** The middle of the longest straight part. */
 const findMiddle = (points: ChartLine['points']): readonly [number, number] => {
   let best: readonly [number, number] = points[0] ?? [0, 0];
@@ -433,40 +399,34 @@ const findMiddle = (points: ChartLine['points']): readonly [number, number] => {
   return best;
 };
 
-const drawCount = ([x, y]: readonly [number, number]) => ({
-  badge: draw('rect', { class: 'badge', x: x - 9, y: y - 8, width: 18, height: 16, rx: 8 }),
-  count: draw('text', { class: 'count', x, y: y + 3.5 }),
-});
-
 const drawLabel = ({ label, at }: ChartLine): SVGElement[] =>
   at === null
     ? []
-    : label.map(({ text, kind }, row) =>
-        draw(
-          'text',
-          {
-            class: `label ${kind}`,
-            x: at[0] + 2,
-            y: at[1] + LABEL_PIXELS + row * LABEL_LINE_PIXELS,
-          },
-          text,
-        ),
-      );
+    : label.map(({ text, kind }, row) => {
+        const y = at[1] + LABEL_PIXELS + row * LABEL_LINE_PIXELS;
+        return draw('text', { class: `label ${kind}`, x: at[0] + 2, y }, text);
+      });
 
 const drawArrow = (line: ChartLine, onPoint: OnPoint): DrawnArrow => {
   const { from, to, kind, points } = line;
   const d = svgPath(points);
-  const { badge, count } = drawCount(findMiddle(points));
+  const [x, y] = findMiddle(points);
+  const badge = draw('rect', { class: 'badge', x: x - 9, y: y - 8, width: 18, height: 16, rx: 8 });
+  const count = draw('text', { class: 'count', x, y: y + 3.5 });
   const group = draw(
     'g',
-    { class: `arrow ${kind}`, 'data-arrow': hopKey(line) },
+    {
+      class: `arrow ${kind}`,
+      'data-arrow': hopKey(line),
+      onpointerenter: () => onPoint({ kind: 'arrow', from, to }),
+      onpointerleave: () => onPoint(null),
+    },
     draw('path', { class: 'hit', d }),
     draw('path', { class: 'line', d }),
     ...drawLabel(line),
     badge,
     count,
   );
-  reportPointer(group, onPoint, { kind: 'arrow', from, to });
   return { hop: { from, to }, group, badge, count };
 };
 
@@ -477,7 +437,9 @@ const drawState = (
 ): SVGGElement => {
   const middle = x + width / 2;
   const first = lines.length === 0 ? y + height / 2 + 5 : y + 23;
-  const group = draw(
+  const point = (): void => onPoint({ kind: 'state', name });
+  const leave = (): void => onPoint(null);
+  return draw(
     'g',
     {
       class: `state${isTransient ? ' passing' : ''}`,
@@ -485,6 +447,10 @@ const drawState = (
       tabindex: 0,
       role: 'img',
       'aria-label': name,
+      onpointerenter: point,
+      onpointerleave: leave,
+      onfocus: point,
+      onblur: leave,
     },
     draw('rect', { class: 'box', x, y, width, height, rx: isTransient ? height / 2 : 8 }),
     draw('text', { class: 'name', x: middle, y: first }, name),
@@ -492,10 +458,6 @@ const drawState = (
       draw('text', { class: 'note', x: middle, y: y + 40 + row * NOTE_LINE_PIXELS }, text),
     ),
   );
-  reportPointer(group, onPoint, { kind: 'state', name });
-  group.addEventListener('focus', () => onPoint({ kind: 'state', name }));
-  group.addEventListener('blur', () => onPoint(null));
-  return group;
 };
 
 /** The point on the edge of a box, in a straight line from its middle to another point. */
@@ -509,29 +471,14 @@ const findEdge = (
   return [middleX + dx * share, middleY + dy * share];
 };
 
-/**
- * A straight arrow between two boxes, for a hop that was not laid out; null if a box is not there.
- */
-const straightArrow = (
-  chart: Chart,
-  { from, to }: Hop,
-  count: number,
-  last: boolean,
-): SVGGElement | null => {
-  const [start, end] = [from, to].map((name) => chart.boxes.find((box) => box.name === name));
+/** A straight line between two boxes, for a hop that was not laid out; null if a box is not there. */
+const straightLine = ({ boxes }: Chart, { from, to }: Hop): ChartLine | null => {
+  const [start, end] = [from, to].map((name) => boxes.find((box) => box.name === name));
   if (start === undefined || end === undefined || start === end) return null;
   const middle = (box: ChartBox): readonly [number, number] => [
     box.x + box.width / 2,
     box.y + box.height / 2,
   ];
   const points = [findEdge(start, middle(end)), findEdge(end, middle(start))];
-  const badge = drawCount(findMiddle(points));
-  badge.count.textContent = String(count);
-  return draw(
-    'g',
-    { class: `arrow closed taken${last ? ' last' : ''}`, 'data-arrow': hopKey({ from, to }) },
-    draw('path', { class: 'line', d: svgPath(points) }),
-    badge.badge,
-    badge.count,
-  );
+  return { from, to, kind: 'closed', label: [], at: null, points };
 };

@@ -3,14 +3,20 @@
  * the story of each crash, and its turns.
  */
 
-import { cut, groupDigits } from '@pawl/agent/platform/text';
-import { getCacheShare, type SessionFigures } from '../figures/session-figures.js';
+import { groupDigits, localTime } from '@pawl/agent/platform/text';
+import {
+  getCacheShare,
+  getWorkMs,
+  promptTokens,
+  type SessionFigures,
+  SPAN_WORDS,
+} from '../figures/session-figures.js';
 import { crashStories } from '../model/crash-story.js';
 import {
   clockText,
-  dayText,
   durationText,
   moneyText,
+  oneLine,
   partText,
   percentText,
   plural,
@@ -18,6 +24,7 @@ import {
 } from '../model/figure-text.js';
 import {
   changedFiles,
+  countRounds,
   findHighlights,
   type Highlight,
   QUESTIONS,
@@ -27,9 +34,8 @@ import {
 } from '../model/highlights.js';
 import type { SessionHistory } from '../model/session-history.js';
 import { drawCurves } from './curves.js';
-import { make, seqLink } from './elements.js';
+import { make, seqLink, table } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
-import { SPAN_WORDS } from './trace-panel.js';
 
 const TURNS_MAX = 100;
 const TITLE_MAX = 300;
@@ -37,59 +43,31 @@ const TITLE_MAX = 300;
 /** The first words of the user, in one line; the id of a session without any. */
 export const sessionTitle = (history: SessionHistory): string => {
   const prompt = history.index.turns.find((turn) => turn.prompt.trim() !== '')?.prompt ?? '';
-  const line = prompt
-    .slice(0, 2 * TITLE_MAX)
-    .replace(/\s+/g, ' ')
-    .trim();
-  if (line === '') return history.header.sessionId;
-  return cut(line, TITLE_MAX);
+  return prompt === '' ? history.header.sessionId : oneLine(prompt, TITLE_MAX);
 };
-
-const figuresTable = (
-  label: string,
-  head: readonly string[],
-  rows: readonly (readonly (Node | string)[])[],
-): HTMLElement =>
-  make(
-    'div',
-    { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': label },
-    make(
-      'table',
-      { class: 'figures' },
-      make('thead', {}, make('tr', {}, ...head.map((text) => make('th', { scope: 'col' }, text)))),
-      make(
-        'tbody',
-        {},
-        ...rows.map((cells) => make('tr', {}, ...cells.map((cell) => make('td', {}, cell)))),
-      ),
-    ),
-  );
 
 /** Figures of a whole session, as rows that two sessions can share. */
 const sessionFacts = (history: SessionHistory): readonly (readonly [string, string])[] => {
   const { figures, index } = history;
-  const { usage, requests, elapsedMs, time, startedAt } = figures;
+  const { usage, requests, startedAt } = figures;
   const ended = [...index.calls.values()].filter(({ end }) => end !== null);
   const unknown =
     (usage.unpriced > 0 ? ' + unknown' : '') +
     (usage.estimated ? `; estimated: ${usage.estimated.join(', ')} reports no usage` : '');
-  const rounds = requests.filter(({ attempt, purpose }) => {
-    return attempt === 1 && purpose !== 'compaction';
-  });
-  const input = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+  const failed = ended.filter(({ end }) => end?.status !== 'ok');
   const share = percentText(getCacheShare(usage));
   return [
     ['Cost', `${moneyText(usage.costUsd)}${unknown}`],
-    ['Worked', durationText(elapsedMs - time.idle - time.between)],
-    ['Turns, rounds', `${groupDigits(figures.turns)}, ${groupDigits(rounds.length)}`],
+    ['Worked', durationText(getWorkMs(figures))],
+    ['Turns, rounds', `${groupDigits(figures.turns)}, ${groupDigits(countRounds(requests))}`],
+    ['Calls', `${groupDigits(ended.length)}, ${groupDigits(failed.length)} not ok`],
     [
-      'Calls',
-      `${groupDigits(ended.length)}, ${groupDigits(ended.filter(({ end }) => end?.status !== 'ok').length)} not ok`,
+      'Tokens',
+      `${shortCount(promptTokens(usage))} in (${share} cached), ${shortCount(usage.outputTokens)} out`,
     ],
-    ['Tokens', `${shortCount(input)} in (${share} cached), ${shortCount(usage.outputTokens)} out`],
     ['Files changed', groupDigits(changedFiles(history))],
-    ['Began', dayText(startedAt)],
-    ['Last entry', dayText(history.stepAt(history.seq)?.event.at ?? startedAt)],
+    ['Began', localTime(startedAt)],
+    ['Last entry', localTime(history.stepAt(history.seq)?.event.at ?? startedAt)],
   ];
 };
 
@@ -118,7 +96,7 @@ const drawMarks = ({ marks }: TurnFigures): HTMLElement =>
     ),
   );
 
-class OverviewPanel implements Panel {
+export class OverviewPanel implements Panel {
   readonly element = make('section', { class: 'overview' });
   readonly #pageState: PageState;
   #drawn: SessionFigures | null = null;
@@ -159,7 +137,7 @@ class OverviewPanel implements Panel {
       'dl',
       { class: 'facts-list' },
       ...sessionFacts(history).map(([name, text]) =>
-        make('div', {}, make('dt', {}, name), make('dd', {}, text)),
+        make('div', {}, make('dt', { class: 'faint' }, name), make('dd', {}, text)),
       ),
     );
   }
@@ -174,8 +152,9 @@ class OverviewPanel implements Panel {
     return make(
       'div',
       { class: 'comparison' },
-      figuresTable(
+      table(
         'Comparison',
+        'figures',
         ['', ...ids],
         [['First prompt', sessionTitle(history), sessionTitle(other)], ...rows],
       ),
@@ -183,7 +162,7 @@ class OverviewPanel implements Panel {
         'p',
         { class: 'faint' },
         'Where they part: ',
-        make('code', {}, `pawl compare ${ids.join(' ')}`),
+        make('code', {}, `pawl diff ${ids.join(' ')}`),
       ),
     );
   }
@@ -196,26 +175,26 @@ class OverviewPanel implements Panel {
       { class: 'highlights' },
       ...questions.map((question) => {
         const answers = all.filter((one) => one.question === question);
+        const kind = question === 'ended' ? sessionOutcome(history).kind : null;
         return make(
           'div',
-          {
-            class: `answer ${question} ${question === 'ended' ? sessionOutcome(history).kind : ''}`,
-          },
+          { class: `answer ${question}` },
           make('dt', {}, QUESTIONS[question]),
           ...(answers.length === 0
             ? [make('dd', { class: 'faint' }, NO_ANSWER[question])]
-            : answers.map((one) => this.#answer(one))),
+            : answers.map((one) => this.#answer(one, kind))),
         );
       }),
     );
   }
 
-  #answer({ seq, answer }: Highlight): HTMLElement {
+  /** `kind`: whether it is good or bad; null for neither. */
+  #answer({ seq, answer }: Highlight, kind: string | null): HTMLElement {
     return make(
       'dd',
       {},
       ...answer.map((part) =>
-        typeof part === 'string' ? part : make('strong', {}, partText(part)),
+        typeof part === 'string' ? part : make('strong', { class: kind }, partText(part)),
       ),
       ' ',
       seq === null ? null : seqLink(seq, this.#open),
@@ -224,36 +203,27 @@ class OverviewPanel implements Panel {
 
   /** The time as one bar, with a legend. */
   #share({ time, elapsedMs }: SessionFigures): HTMLElement {
-    const words: Readonly<Record<string, string>> = SPAN_WORDS;
-    const parts = Object.entries(time).filter(([, ms]) => ms > 0);
-    const bar = make('div', { class: 'share-bar', 'aria-hidden': 'true' });
-    for (const [kind, ms] of parts) {
-      const piece = make('span', { class: `swatch ${kind}` });
-      piece.style.flexGrow = String(ms / Math.max(1, elapsedMs));
-      bar.append(piece);
-    }
+    const kinds = Object.keys(SPAN_WORDS) as (keyof typeof SPAN_WORDS)[]; // its own keys
+    const parts = kinds.filter((kind) => time[kind] > 0);
+    const pieces = parts.map((kind) =>
+      make('span', { class: `swatch ${kind}`, style: { 'flex-grow': String(time[kind]) } }),
+    );
+    const legend = parts.map((kind) => {
+      const share = percentText(elapsedMs === 0 ? null : time[kind] / elapsedMs);
+      return make(
+        'li',
+        {},
+        make('span', { class: `swatch ${kind}` }),
+        `${SPAN_WORDS[kind]} `,
+        make('strong', {}, durationText(time[kind])),
+        make('span', { class: 'faint' }, ` ${share}`),
+      );
+    });
     return make(
       'div',
       {},
-      bar,
-      make(
-        'ul',
-        { class: 'shares' },
-        ...parts.map(([kind, ms]) =>
-          make(
-            'li',
-            {},
-            make('span', { class: `swatch ${kind}` }),
-            `${words[kind] ?? kind} `,
-            make('strong', {}, durationText(ms)),
-            make(
-              'span',
-              { class: 'faint' },
-              ` ${percentText(elapsedMs === 0 ? null : ms / elapsedMs)}`,
-            ),
-          ),
-        ),
-      ),
+      make('div', { class: 'share-bar', 'aria-hidden': 'true' }, ...pieces),
+      make('ul', { class: 'shares' }, ...legend),
     );
   }
 
@@ -286,7 +256,7 @@ class OverviewPanel implements Panel {
     const turns = turnFigures(history);
     const rows = turns
       .slice(0, TURNS_MAX)
-      .map((turn): readonly (Node | string)[] => [
+      .map((turn) => [
         seqLink(turn.seq, this.#open, String(turn.number)),
         clockText(turn.at),
         make('span', { class: 'prompt' }, turn.prompt.slice(0, 400) || '(begun without a prompt)'),
@@ -301,7 +271,7 @@ class OverviewPanel implements Panel {
     return make(
       'div',
       { class: 'turns' },
-      figuresTable('Turns', head, rows),
+      table('Turns', 'figures', head, rows),
       rest > 0 ? make('p', { class: 'faint' }, `${plural(rest, 'more turn')}.`) : null,
     );
   }
@@ -319,7 +289,7 @@ class OverviewPanel implements Panel {
       durationText(approvalMs),
       usage.costUsd === 0 ? '–' : moneyText(usage.costUsd),
     ]);
-    return figuresTable('Tools', head, rows);
+    return table('Tools', 'figures', head, rows);
   }
 }
 
@@ -331,5 +301,3 @@ const NO_ANSWER: Readonly<Record<keyof typeof QUESTIONS, string>> = {
   failed: 'Nothing failed.',
   crashed: 'It never crashed.',
 };
-
-export const overviewPanel = (pageState: PageState): Panel => new OverviewPanel(pageState);

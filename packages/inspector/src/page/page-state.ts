@@ -12,16 +12,7 @@ import { type MarkerKind, SessionHistory } from '../model/session-history.js';
 import type { ExportedSession, FeedPiece, InspectedSession } from '../page-data-types.js';
 
 /** In the order of their tabs and keys. */
-export const PANELS = [
-  'overview',
-  'conversation',
-  'trace',
-  'events',
-  'step',
-  'state',
-  'request',
-  'machine',
-] as const;
+export const PANELS = ['overview', 'conversation', 'trace', 'steps', 'machine'] as const;
 
 export type PanelName = (typeof PANELS)[number];
 
@@ -145,53 +136,54 @@ export const fetchJson = async <T>(path: string): Promise<T> => {
 export const fetchSession = (id: string): Promise<InspectedSession> =>
   fetchJson(`data/${id}/session`);
 
+/** Hears the pieces of a session's feed. The browser reconnects by itself. */
+const readFeed = (id: string, hear: (piece: FeedPiece) => void): EventSource => {
+  const feed = new EventSource(apiAddress(`data/${id}/feed`));
+  feed.addEventListener('message', ({ data }: MessageEvent<string>) => {
+    hear(JSON.parse(data) as FeedPiece); // Safe: this program's server sent it.
+  });
+  return feed;
+};
+
 const addEntries = (pageState: PageState, entries: readonly Entry[]): void => {
   pageState.history.add(entries);
   pageState.grown();
 };
 
-/** Reads present and future entries of the session. The browser reconnects by itself. */
+/** Reads present and future entries of the session. */
 export const followSession = (pageState: PageState): void => {
-  const feed = new EventSource(apiAddress(`data/${pageState.id}/feed`));
-  const end = (trouble: string, connection: 'lost' | 'damaged'): void => {
-    feed.close();
+  const feed = readFeed(pageState.id, (piece) => {
+    if (piece.kind === 'restart') return pageState.restart();
+    if (piece.kind === 'damaged') {
+      feed.close();
+      pageState.trouble = piece.why;
+      return connect('damaged');
+    }
+    if (piece.caughtUp) pageState.connection = 'live';
+    addEntries(pageState, piece.entries);
+    if (piece.caughtUp) document.body.dataset.loaded = 'yes';
+  });
+  const connect = (connection: FeedStatus): void => {
     pageState.connection = connection;
-    pageState.trouble = trouble;
     pageState.update();
   };
-  feed.addEventListener('open', () => {
-    if (pageState.connection === 'lost') pageState.connection = 'live';
-    pageState.update();
-  });
-  feed.addEventListener('error', () => {
-    pageState.connection = 'lost';
-    pageState.update();
-  });
-  feed.addEventListener('message', (message: MessageEvent<string>) => {
-    const piece = JSON.parse(message.data) as FeedPiece; // Safe: this program's server sent it.
-    if (piece.kind === 'restart') pageState.restart();
-    else if (piece.kind === 'damaged') end(piece.why, 'damaged');
-    else {
-      if (piece.caughtUp) pageState.connection = 'live';
-      addEntries(pageState, piece.entries);
-      if (piece.caughtUp) document.body.dataset.loaded = 'yes';
-    }
-  });
+  feed.addEventListener('open', () =>
+    connect(pageState.connection === 'lost' ? 'live' : pageState.connection),
+  );
+  feed.addEventListener('error', () => connect('lost'));
 };
 
 /** Reads the session with which this one is compared, as it is now. */
 export const readCompared = async (pageState: PageState, id: string): Promise<void> => {
   const { header } = await fetchSession(encodeURIComponent(id));
   let history = new SessionHistory(header);
-  const feed = new EventSource(apiAddress(`data/${encodeURIComponent(id)}/feed`));
   const end = (trouble: string): void => {
     feed.close();
     pageState.other = history;
     if (trouble !== '') pageState.trouble = `${id}: ${trouble}`;
     pageState.update();
   };
-  feed.addEventListener('message', (message: MessageEvent<string>) => {
-    const piece = JSON.parse(message.data) as FeedPiece; // Safe: this program's server sent it.
+  const feed = readFeed(encodeURIComponent(id), (piece) => {
     if (piece.kind === 'restart') history = new SessionHistory(header);
     else if (piece.kind === 'damaged') end(piece.why);
     else {

@@ -2,17 +2,17 @@
  * The page of one session: the panels, in a wide window the small chart of the machine at their
  * right, and the timeline below. `seq` is the number of an entry of the journal.
  *
- * From top to bottom: `SessionPage`; the strip of all events, and `TimeTravel` around it; the keys.
+ * From top to bottom: `SessionPage`; and `TimeTravel` with the strip of all events.
  */
 
+import { totalTokens } from '@pawl/agent/machine/settings';
 import { groupDigits } from '@pawl/agent/platform/text';
 import { clockText, moneyText, plural, shortCount } from '../model/figure-text.js';
-import { MARKER_KINDS, type MarkerKind, nextMarker } from '../model/session-history.js';
+import { MARKER_KINDS, nextMarker } from '../model/session-history.js';
 import { conversationPanel } from './conversation-panel.js';
 import { button, draw, make, visibleText } from './elements.js';
-import { eventsPanel } from './events-panel.js';
-import { machinePanel, smallMachine } from './machine-panel.js';
-import { overviewPanel, sessionTitle } from './overview-panel.js';
+import { MachinePanel, smallMachine } from './machine-panel.js';
+import { OverviewPanel, sessionTitle } from './overview-panel.js';
 import {
   apiAddress,
   PANELS,
@@ -21,19 +21,14 @@ import {
   type PanelName,
   sessionInAddress,
 } from './page-state.js';
-import { requestPanel } from './request-panel.js';
-import { statePanel } from './state-panel.js';
-import { stepPanel } from './step-panel.js';
-import { tracePanel } from './trace-panel.js';
+import { StepsPanel } from './steps-panel.js';
+import { TracePanel } from './trace-panel.js';
 
 const TITLES: Readonly<Record<PanelName, string>> = {
   overview: 'Overview',
   conversation: 'Conversation',
   trace: 'Trace',
-  events: 'Events',
-  step: 'Step',
-  state: 'State',
-  request: 'Request',
+  steps: 'Steps',
   machine: 'Machine',
 };
 
@@ -48,49 +43,16 @@ const CONNECTIONS = {
 /** In a wide window the states stand beside the panels. */
 const WIDE = matchMedia('(min-width: 1000px)');
 
-const keyHelp = (): HTMLDialogElement => {
-  const dialog = make(
-    'dialog',
-    { class: 'help', 'aria-label': 'Keys' },
-    make('h2', {}, 'Keys'),
-    make(
-      'dl',
-      {},
-      ...KEY_WORDS.flatMap(([keys, about]) => [make('dt', {}, keys), make('dd', {}, about)]),
-    ),
-  );
-  dialog.append(button('Close', {}, () => dialog.close()));
-  return dialog;
-};
-
 export class SessionPage {
   readonly element: HTMLElement;
   readonly #pageState: PageState;
   readonly #panels: Readonly<Record<PanelName, Panel>>;
-  readonly #tabs = new Map<PanelName, HTMLButtonElement>();
-  readonly #machine: ReturnType<typeof machinePanel>;
-  readonly #events: ReturnType<typeof eventsPanel>;
+  readonly #tabs: ReadonlyMap<PanelName, HTMLButtonElement>;
+  readonly #machine: MachinePanel;
+  readonly #steps: StepsPanel;
   readonly #small: Panel;
-  readonly #trace: ReturnType<typeof tracePanel>;
+  readonly #trace: TracePanel;
   readonly #timeline: TimeTravel;
-  readonly #commands: Readonly<Record<KeyCommand, () => void>> = {
-    first: () => this.#pageState.go(0),
-    last: () => this.#pageState.go(this.#pageState.history.seq),
-    next: () => this.#timeline.jump('forward'),
-    previous: () => this.#timeline.jump('back'),
-    pin: () => {
-      const { pinned, seq } = this.#pageState;
-      this.#pageState.update({ pinned: pinned === seq ? null : seq, panel: 'step' });
-    },
-    search: () => {
-      this.#pageState.update({ panel: 'events' });
-      this.render(); // the field must be in the page to get the focus
-      this.#events.focusSearch();
-    },
-    larger: () => this.#zoom(1),
-    smaller: () => this.#zoom(-1),
-    help: () => this.#help.showModal(),
-  };
   #shownPanel: PanelName | null = null;
   /** The number of turns for which the title was written: a new turn may bring its words. */
   #titledFor = -1;
@@ -100,34 +62,41 @@ export class SessionPage {
   readonly #facts = make('span', { class: 'facts' });
   readonly #connection = make('span', { class: 'connection', role: 'status' });
   readonly #trouble = make('p', { class: 'trouble', role: 'alert', hidden: true });
-  readonly #title = make('h1', {});
-  readonly #side = make('aside', { class: 'side', 'aria-label': 'Where it is' });
+  readonly #title = make('h1');
   readonly #body = make('div', { class: 'body', role: 'tabpanel', tabindex: 0 });
 
   constructor(pageState: PageState) {
     this.#pageState = pageState;
-    this.#machine = machinePanel(pageState);
-    this.#events = eventsPanel(pageState);
-    this.#trace = tracePanel(pageState);
+    this.#machine = new MachinePanel(pageState);
+    this.#steps = new StepsPanel(pageState);
+    this.#trace = new TracePanel(pageState);
     this.#small = smallMachine(pageState);
-    this.#side.append(this.#small.element);
     this.#timeline = new TimeTravel(pageState);
+    this.#tabs = new Map(PANELS.map((name) => [name, this.#tab(name)]));
     this.#panels = {
-      overview: overviewPanel(pageState),
+      overview: new OverviewPanel(pageState),
       conversation: conversationPanel(pageState),
       trace: this.#trace,
-      events: this.#events,
-      step: stepPanel(pageState),
-      state: statePanel(pageState),
-      request: requestPanel(pageState),
+      steps: this.#steps,
       machine: this.#machine,
     };
+    for (const { element } of Object.values(this.#panels)) {
+      element.hidden = true;
+      this.#body.append(element);
+    }
+    const tabs = { class: 'tabs', role: 'tablist', 'aria-label': 'Panels' };
+    const side = { class: 'side', 'aria-label': 'Where it is' };
     this.element = make(
       'div',
       { class: 'page' },
       this.#header(),
       this.#trouble,
-      make('main', {}, make('div', { class: 'panels' }, this.#tabList(), this.#body), this.#side),
+      make(
+        'main',
+        {},
+        make('div', { class: 'panels' }, make('div', tabs, ...this.#tabs.values()), this.#body),
+        make('aside', side, this.#small.element),
+      ),
       this.#timeline.element,
       this.#help,
     );
@@ -138,17 +107,13 @@ export class SessionPage {
   #header(): HTMLElement {
     const { header } = this.#pageState.session;
     const back = make('a', { href: apiAddress(''), class: 'home', title: 'All sessions' }, 'Pawl');
-    const home = sessionInAddress === '' ? make('span', { class: 'home' }, 'Pawl') : back;
+    const about = `${header.sessionId} · ${header.settings.model} · ${header.workspace}`;
     return make(
       'header',
       {},
-      home,
+      sessionInAddress === '' ? make('span', { class: 'home' }, 'Pawl') : back,
       this.#title,
-      make(
-        'span',
-        { class: 'faint workspace' },
-        `${header.sessionId} · ${header.settings.model} · ${header.workspace}`,
-      ),
+      make('span', { class: 'faint workspace' }, about),
       make('span', { class: 'spacer' }),
       this.#state,
       this.#facts,
@@ -156,27 +121,25 @@ export class SessionPage {
     );
   }
 
-  #tabList(): HTMLElement {
-    const list = make('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Panels' });
-    for (const name of PANELS) {
-      const tab = make(
-        'button',
-        { type: 'button', role: 'tab', id: `tab-${name}`, 'data-tab': name },
-        TITLES[name],
-      );
-      tab.addEventListener('click', () => this.#pageState.update({ panel: name }));
-      tab.addEventListener('keydown', (event) => this.#pressTab(event));
-      this.#tabs.set(name, tab);
-      list.append(tab);
-    }
-    return list;
+  #tab(name: PanelName): HTMLButtonElement {
+    return make(
+      'button',
+      {
+        type: 'button',
+        role: 'tab',
+        id: `tab-${name}`,
+        'data-tab': name,
+        onclick: () => this.#pageState.update({ panel: name }),
+        onkeydown: (event) => this.#pressTab(event),
+      },
+      TITLES[name],
+    );
   }
 
   #pressTab(event: KeyboardEvent): void {
     const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
     if (by === 0) return;
-    const place = PANELS.indexOf(this.#pageState.panel) + by + PANELS.length;
-    const next = PANELS[place % PANELS.length];
+    const next = PANELS.at((PANELS.indexOf(this.#pageState.panel) + by) % PANELS.length);
     if (next === undefined) return;
     event.preventDefault();
     this.#pageState.update({ panel: next });
@@ -184,36 +147,41 @@ export class SessionPage {
   }
 
   #press(event: KeyboardEvent): void {
-    const action = this.#help.open ? null : findKeyAction(event);
-    if (action === null) return;
+    const { ctrlKey, metaKey, altKey, key, target, shiftKey } = event;
+    if (this.#help.open || ctrlKey || metaKey || altKey || isTaken(target, key)) return;
+    const panel = PANELS[Number(key) - 1];
+    const act = panel === undefined ? this.#keys[key] : () => this.#pageState.update({ panel });
+    if (act === undefined) return;
     event.preventDefault();
-    const pageState = this.#pageState;
-    if (action.kind === 'step') pageState.go(pageState.seq + action.by);
-    else if (action.kind === 'panel') pageState.update({ panel: action.name });
-    else this.#commands[action.kind]();
+    act(shiftKey ? 10 : 1);
   }
 
-  render(): void {
-    const pageState = this.#pageState;
-    this.#renderConnection();
-    // To draw thousands of entries again and again while they come would take longer than they do.
-    if (pageState.connection === 'loading') return;
-    const name = pageState.panel;
-    const shown = this.#panels[name].element;
-    if (this.#body.firstElementChild !== shown || this.#body.childElementCount !== 1)
-      this.#open(name, shown);
-    this.#body.setAttribute('aria-labelledby', `tab-${name}`);
-    for (const [tabName, tab] of this.#tabs) {
-      tab.setAttribute('aria-selected', String(tabName === name));
-      tab.tabIndex = tabName === name ? 0 : -1;
-    }
-    if (this.#shownPanel !== name)
-      this.#tabs.get(name)?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
-    this.#shownPanel = name;
-    this.#renderHeader();
-    if (WIDE.matches) this.#small.render();
-    this.#panels[name].render();
-    this.#timeline.render();
+  /** What keys do. `steps`: one, or ten with Shift. */
+  readonly #keys: Readonly<Record<string, (steps: number) => void>> = {
+    ArrowLeft: (steps) => this.#go(-steps),
+    ArrowRight: (steps) => this.#go(steps),
+    PageUp: () => this.#go(-100),
+    PageDown: () => this.#go(100),
+    Home: () => this.#go(Number.NEGATIVE_INFINITY),
+    End: () => this.#go(Number.POSITIVE_INFINITY),
+    n: () => this.#timeline.jump('forward'),
+    p: () => this.#timeline.jump('back'),
+    d: () => {
+      const { pinned, seq } = this.#pageState;
+      this.#pageState.update({ pinned: pinned === seq ? null : seq, panel: 'steps' });
+    },
+    '/': () => {
+      this.#pageState.update({ panel: 'steps' });
+      this.render(); // the field must be in the page to get the focus
+      this.#steps.focusSearch();
+    },
+    '+': () => this.#zoom(1),
+    '-': () => this.#zoom(-1),
+    '?': () => this.#help.showModal(),
+  };
+
+  #go(by: number): void {
+    this.#pageState.go(this.#pageState.seq + by);
   }
 
   /** The chart or the trace, whichever is open. */
@@ -222,11 +190,34 @@ export class SessionPage {
     else if (this.#pageState.panel === 'machine') this.#machine.zoom(by);
   }
 
-  /** Puts a panel into the page, at its last scroll position. */
-  #open(name: PanelName, shown: HTMLElement): void {
-    if (this.#shownPanel !== null) this.#scrolled.set(this.#shownPanel, this.#body.scrollTop);
-    this.#body.replaceChildren(shown);
+  render(): void {
+    const { connection, panel } = this.#pageState;
+    this.#renderConnection();
+    // To draw thousands of entries again and again while they come would take longer than they do.
+    if (connection === 'loading') return;
+    if (this.#shownPanel !== panel) this.#open(panel);
+    this.#renderHeader();
+    if (WIDE.matches) this.#small.render();
+    this.#panels[panel].render();
+    this.#timeline.render();
+  }
+
+  /** Shows a panel, at its last scroll position; what scrolls inside of it stays as it was. */
+  #open(name: PanelName): void {
+    const shown = this.#shownPanel;
+    if (shown !== null) {
+      this.#scrolled.set(shown, this.#body.scrollTop);
+      this.#panels[shown].element.hidden = true;
+    }
+    this.#shownPanel = name;
+    this.#panels[name].element.hidden = false;
     this.#body.scrollTop = this.#scrolled.get(name) ?? 0;
+    this.#body.setAttribute('aria-labelledby', `tab-${name}`);
+    for (const [tabName, tab] of this.#tabs) {
+      tab.setAttribute('aria-selected', String(tabName === name));
+      tab.tabIndex = tabName === name ? 0 : -1;
+    }
+    this.#tabs.get(name)?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
 
   #renderConnection(): void {
@@ -246,12 +237,10 @@ export class SessionPage {
     const { usage } = session;
     this.#state.textContent = name;
     this.#state.className = `chip ${name}`;
-    const tokens =
-      usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
     const unknown = `${usage.unpriced > 0 ? '+?' : ''}${usage.estimated ? ' (estimated)' : ''}`;
     this.#facts.replaceChildren(
       `up to #${seq}: ${moneyText(usage.costUsd)}${unknown}`,
-      make('span', { class: 'tokens' }, ` · ${shortCount(tokens)} tokens`),
+      make('span', { class: 'tokens' }, ` · ${shortCount(totalTokens(usage))} tokens`),
     );
     if (this.#titledFor !== history.index.turns.length) {
       this.#titledFor = history.index.turns.length;
@@ -266,58 +255,77 @@ export class SessionPage {
   }
 }
 
+/** Keys that fields, lists and scrolled regions use themselves. */
+const isTaken = (target: EventTarget | null, key: string): boolean => {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLInputElement && target.type === 'range')
+    return /^(Arrow|Page|Home|End)/.test(key);
+  if (target.matches('input, select, textarea')) return true;
+  if (target.matches('[role="tab"]') && key.startsWith('Arrow')) return true;
+  return target.matches('[role="region"]') && /^(Page|Home|End)/.test(key);
+};
+
+const KEY_WORDS: readonly (readonly [string, string])[] = [
+  ['← →', 'previous, next event; with Shift ten'],
+  ['Page Up, Page Down', 'a hundred events'],
+  ['Home, End', 'first event; last event, and follow'],
+  ['n, p', 'next, previous error, retry, approval, … (chosen beside the buttons)'],
+  ['/', 'search; Enter goes to the next hit'],
+  ['d', 'pin this state to compare others with it'],
+  ['+ −', 'trace: less, more time; machine: larger, smaller chart'],
+  [`1 … ${PANELS.length}`, PANELS.join(', ')],
+  ['?', 'these keys'],
+];
+
+const keyHelp = (): HTMLDialogElement => {
+  const words = KEY_WORDS.flatMap(([keys, about]) => [make('dt', {}, keys), make('dd', {}, about)]);
+  const dialog = make(
+    'dialog',
+    { 'aria-label': 'Keys' },
+    make('h2', {}, 'Keys'),
+    make('dl', {}, ...words),
+    button('Close', {}, () => dialog.close()),
+  );
+  return dialog;
+};
+
 // ---- The strip of all events with its slider, and the buttons that go from place to place ----
 
 const BINS_MAX = 400;
-const STRIP_PIXELS = 26;
+
+/** A part of the strip, as high as it. Its whole width is 1,000. */
+const stripPart = (kind: string, x: number, width: number): SVGElement =>
+  draw('rect', { class: kind, x, width, y: 0, height: 1 });
 
 /**
  * The states of the strip, a bar for a run of equal ones. In a long session a bar stands for
  * several events.
  */
-const stripBars = (pageState: PageState): readonly SVGElement[] => {
-  const { history } = pageState;
-  const count = history.seq;
-  const bins = Math.min(BINS_MAX, count);
+const stripBars = ({ history }: PageState): readonly SVGElement[] => {
+  const bins = Math.min(BINS_MAX, history.seq);
+  const nameIn = (bin: number): string =>
+    history.stateAt(Math.ceil(((bin + 1) / bins) * history.seq)).name;
   const bars: SVGElement[] = [];
   let begin = 0;
   for (let bin = 0; bin < bins; bin++) {
-    const name = history.stateAt(Math.ceil(((bin + 1) / bins) * count)).name;
-    const next =
-      bin + 1 < bins ? history.stateAt(Math.ceil(((bin + 2) / bins) * count)).name : null;
-    if (next === name) continue;
-    bars.push(
-      draw('rect', {
-        class: `run ${name}`,
-        x: (begin / bins) * 1_000,
-        width: ((bin + 1 - begin) / bins) * 1_000,
-        y: 0,
-        height: STRIP_PIXELS,
-      }),
-    );
+    const name = nameIn(bin);
+    if (bin + 1 < bins && nameIn(bin + 1) === name) continue;
+    const width = ((bin + 1 - begin) / bins) * 1_000;
+    bars.push(stripPart(`run ${name}`, (begin / bins) * 1_000, width));
     begin = bin + 1;
   }
   return bars;
 };
 
 /** Marks for what can be jumped to, but prompts; at most one for each kind in a bin. */
-const stripMarks = (pageState: PageState): readonly SVGElement[] => {
-  const { history } = pageState;
+const stripMarks = ({ history }: PageState): readonly SVGElement[] => {
   const seen = new Set<string>();
   return history.markers.flatMap(({ seq, kind }) => {
     const x = Math.round(((seq - 0.5) / history.seq) * 1_000);
     const key = `${kind} ${Math.round(x / 3)}`;
     if (kind === 'prompt' || seen.has(key)) return [];
     seen.add(key);
-    return [
-      draw('rect', {
-        class: `mark ${kind.replace(' ', '-')}`,
-        x: x - 1.5,
-        width: 3,
-        y: 0,
-        height: STRIP_PIXELS,
-      }),
-    ];
+    return [stripPart(`mark ${kind.replace(' ', '-')}`, x - 1.5, 3)];
   });
 };
 
@@ -326,7 +334,7 @@ class TimeTravel implements Panel {
   readonly #pageState: PageState;
   readonly #strip = draw('svg', {
     class: 'strip',
-    viewBox: `0 0 1000 ${STRIP_PIXELS}`,
+    viewBox: '0 0 1000 1',
     preserveAspectRatio: 'none',
     'aria-hidden': 'true',
   });
@@ -338,35 +346,43 @@ class TimeTravel implements Panel {
     step: 1,
     value: 0,
     'aria-label': 'Event',
+    oninput: () => this.#pageState.go(Number(this.#slider.value)),
   });
   readonly #where = make('output', { class: 'where', for: 'slider' });
-  readonly #jump = make('select', { id: 'jump', 'aria-label': 'What to jump to' });
+  readonly #jump = make('select', {
+    id: 'jump',
+    'aria-label': 'What to jump to',
+    onchange: () =>
+      this.#pageState.update({
+        jump: MARKER_KINDS.find((kind) => kind === this.#jump.value) ?? null,
+      }),
+  });
   readonly #live: HTMLButtonElement;
   #drawnSeq = -1;
   #jumpKey = '';
 
   constructor(pageState: PageState) {
     this.#pageState = pageState;
-    const step = (by: number) => () => pageState.go(pageState.seq + by);
+    const go = (label: string, about: string, key: string, seqOf: () => number) => {
+      const words = `${about} event`;
+      return button(label, { 'aria-label': words, title: `${words} (${key})` }, () =>
+        pageState.go(seqOf()),
+      );
+    };
     this.#live = button('Latest', { title: 'Go to the last event and follow (End)' }, () =>
       pageState.go(pageState.history.seq),
-    );
-    this.#slider.addEventListener('input', () => pageState.go(Number(this.#slider.value)));
-    this.#jump.addEventListener('change', () =>
-      pageState.update({ jump: MARKER_KINDS.find((kind) => kind === this.#jump.value) ?? null }),
     );
     this.element = make(
       'nav',
       { class: 'timeline', 'aria-label': 'Time travel' },
-      make('div', { class: 'track' }, this.#strip, this.#slider),
+      this.#strip,
+      this.#slider,
       make(
         'div',
         { class: 'bar' },
-        button('|◀', { 'aria-label': 'First event', title: 'First event (Home)' }, () =>
-          pageState.go(0),
-        ),
-        button('◀', { 'aria-label': 'Previous event', title: 'Previous event (←)' }, step(-1)),
-        button('▶', { 'aria-label': 'Next event', title: 'Next event (→)' }, step(1)),
+        go('|◀', 'First', 'Home', () => 0),
+        go('◀', 'Previous', '←', () => pageState.seq - 1),
+        go('▶', 'Next', '→', () => pageState.seq + 1),
         this.#live,
         this.#where,
         make('span', { class: 'spacer' }),
@@ -385,7 +401,7 @@ class TimeTravel implements Panel {
   }
 
   render(): void {
-    const { history, seq, following, connection } = this.#pageState;
+    const { history, seq, following, connection, jump } = this.#pageState;
     if (this.#drawnSeq !== history.seq) {
       this.#drawnSeq = history.seq;
       this.#strip.replaceChildren(...stripBars(this.#pageState), ...stripMarks(this.#pageState));
@@ -396,11 +412,10 @@ class TimeTravel implements Panel {
     const step = history.stepAt(seq);
     const about =
       step === null ? 'before the first event' : `${step.event.type} · ${clockText(step.event.at)}`;
-    const markers = history.markers.filter((marker) => marker.seq === seq).map(({ kind }) => kind);
-    const named = markers.length === 0 ? '' : ` · ${markers.join(', ')}`;
+    const named = history.markers.flatMap((one) => (one.seq === seq ? [one.kind] : [])).join(', ');
     this.#where.replaceChildren(
       make('strong', {}, groupDigits(seq)),
-      ` of ${groupDigits(history.seq)} · ${about}${named}`,
+      ` of ${groupDigits(history.seq)} · ${about}${named === '' ? '' : ` · ${named}`}`,
     );
     this.#slider.setAttribute(
       'aria-valuetext',
@@ -408,98 +423,22 @@ class TimeTravel implements Panel {
     );
     this.#live.classList.toggle('on', following && connection === 'live');
     this.#live.setAttribute('aria-pressed', String(following));
-    this.#jump.value = this.#pageState.jump ?? '';
+    this.#jump.value = jump ?? '';
   }
 
   #fillJump(): void {
-    const counts = new Map<MarkerKind, number>();
-    for (const { kind } of this.#pageState.history.markers)
-      counts.set(kind, (counts.get(kind) ?? 0) + 1);
-    const key = [...counts].join();
+    const { markers } = this.#pageState.history;
+    const counts = MARKER_KINDS.map(
+      (kind) => [kind, markers.filter((one) => one.kind === kind).length] as const,
+    );
+    const key = counts.join();
     if (key === this.#jumpKey) return;
     this.#jumpKey = key;
-    const all = this.#pageState.history.markers.length;
     this.#jump.replaceChildren(
-      make('option', { value: '' }, `anything (${groupDigits(all)})`),
-      ...MARKER_KINDS.map((kind) =>
-        make(
-          'option',
-          { value: kind, disabled: !counts.has(kind) },
-          `${kind} (${groupDigits(counts.get(kind) ?? 0)})`,
-        ),
+      make('option', { value: '' }, `anything (${groupDigits(markers.length)})`),
+      ...counts.map(([value, count]) =>
+        make('option', { value, disabled: count === 0 }, `${value} (${groupDigits(count)})`),
       ),
     );
   }
 }
-
-// ---- The keys of the page ----
-
-type KeyCommand =
-  | 'first'
-  | 'last'
-  | 'next'
-  | 'previous'
-  | 'pin'
-  | 'search'
-  | 'larger'
-  | 'smaller'
-  | 'help';
-
-type KeyAction =
-  | { readonly kind: 'step'; readonly by: number }
-  | { readonly kind: KeyCommand }
-  | { readonly kind: 'panel'; readonly name: PanelName };
-
-const KEY_WORDS: readonly (readonly [string, string])[] = [
-  ['← →', 'previous, next event; with Shift ten'],
-  ['Page Up, Page Down', 'a hundred events'],
-  ['Home, End', 'first event; last event, and follow'],
-  ['n, p', 'next, previous error, retry, approval, … (chosen beside the buttons)'],
-  ['/', 'search; Enter goes to the next hit'],
-  ['d', 'pin this state to compare others with it'],
-  ['+ −', 'trace: less, more time; machine: larger, smaller chart'],
-  ['1 … 8', 'overview, conversation, trace, events, step, state, request, machine'],
-  ['?', 'these keys'],
-];
-
-const ACTIONS: Readonly<Record<string, KeyAction>> = {
-  Home: { kind: 'first' },
-  End: { kind: 'last' },
-  PageUp: { kind: 'step', by: -100 },
-  PageDown: { kind: 'step', by: 100 },
-  n: { kind: 'next' },
-  p: { kind: 'previous' },
-  d: { kind: 'pin' },
-  '/': { kind: 'search' },
-  '?': { kind: 'help' },
-  '+': { kind: 'larger' },
-  '-': { kind: 'smaller' },
-  1: { kind: 'panel', name: 'overview' },
-  2: { kind: 'panel', name: 'conversation' },
-  3: { kind: 'panel', name: 'trace' },
-  4: { kind: 'panel', name: 'events' },
-  5: { kind: 'panel', name: 'step' },
-  6: { kind: 'panel', name: 'state' },
-  7: { kind: 'panel', name: 'request' },
-  8: { kind: 'panel', name: 'machine' },
-};
-
-/** Keys that fields, lists and scrolled regions use themselves. */
-const isTaken = (target: EventTarget | null, key: string): boolean => {
-  if (!(target instanceof HTMLElement)) return false;
-  if (target instanceof HTMLInputElement && target.type === 'range')
-    return /^(Arrow|Page|Home|End)/.test(key);
-  if (target.matches('input, select, textarea')) return true;
-  if (target.matches('[role="tab"]') && key.startsWith('Arrow')) return true;
-  return target.matches('[role="region"]') && /^(Page|Home|End)/.test(key);
-};
-
-/** The action of a key; null if it has none here. */
-const findKeyAction = (event: KeyboardEvent): KeyAction | null => {
-  if (event.ctrlKey || event.metaKey || event.altKey || isTaken(event.target, event.key))
-    return null;
-  const steps = event.shiftKey ? 10 : 1;
-  if (event.key === 'ArrowLeft') return { kind: 'step', by: -steps };
-  if (event.key === 'ArrowRight') return { kind: 'step', by: steps };
-  return ACTIONS[event.key] ?? null;
-};

@@ -3,25 +3,32 @@
  * afterwards, row by row.
  */
 
+import { localTime } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
-import { dayText, durationText, moneyText, plural } from '../model/figure-text.js';
+import { durationText, moneyText, plural } from '../model/figure-text.js';
 import type { SessionList, SessionSummary } from '../page-data-types.js';
-import { make } from './elements.js';
+import { make, table } from './elements.js';
 import { showLive } from './live-sessions.js';
 import { apiAddress, fetchJson } from './page-state.js';
 
 export const showSessions = async (): Promise<void> => {
   const { sessions, version } = await fetchJson<SessionList>('sessions');
   const rows = sessions.map(createRow);
+  const list = table(
+    'Sessions',
+    'sessions',
+    ['session', 'last used', 'state', 'events', 'turns', 'duration', 'cost', 'folder'],
+    rows.map(({ cells }) => cells),
+  );
   const field = make('input', {
     type: 'search',
     placeholder: 'Filter',
     'aria-label': 'Filter the sessions',
-  });
-  field.addEventListener('input', () => {
-    const query = field.value.toLowerCase();
-    for (const { element } of rows)
-      element.hidden = !(element.textContent ?? '').toLowerCase().includes(query);
+    oninput: () => {
+      const query = field.value.toLowerCase();
+      for (const row of list.querySelectorAll<HTMLElement>('tbody tr'))
+        row.hidden = !(row.textContent ?? '').toLowerCase().includes(query);
+    },
   });
   const live = make('section', { class: 'live', hidden: true, 'aria-label': 'Detached sessions' });
   document.title = 'Sessions · Pawl';
@@ -38,93 +45,66 @@ export const showSessions = async (): Promise<void> => {
         field,
         make('span', { class: 'faint' }, version),
       ),
-      make(
-        'main',
-        {},
-        live,
-        make(
-          'div',
-          { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': 'Sessions' },
-          make(
-            'table',
-            { class: 'sessions' },
-            make(
-              'thead',
-              {},
-              make('tr', {}, ...HEAD.map((text) => make('th', { scope: 'col' }, text))),
-            ),
-            make('tbody', {}, ...rows.map(({ element }) => element)),
-          ),
-        ),
-      ),
+      make('main', {}, live, list),
     ),
   );
   await showLive(live);
-  await fillAll(rows);
+  for (const row of rows) await fillRow(row);
   document.body.dataset.loaded = 'yes';
 };
 
+/** `later`: the cells that are filled in afterwards, from the state to the cost. */
 type Row = {
   readonly info: SessionInfo;
-  readonly element: HTMLTableRowElement;
-  /** Those that are filled in afterwards. */
-  readonly cells: readonly HTMLElement[];
+  readonly cells: readonly (Node | string)[];
+  readonly later: readonly HTMLElement[];
 };
 
-const HEAD = ['session', 'last used', 'state', 'events', 'turns', 'duration', 'cost', 'folder'];
+const isReadable = ({ kind, unreadable }: SessionInfo): boolean =>
+  kind === 'agent' && unreadable === undefined;
 
 const createRow = (info: SessionInfo): Row => {
   const { sessionId, kind, title, changedAt, workspace, parent, startedBy } = info;
-  const isOurs = kind === 'agent' && info.unreadable === undefined;
   const name = title === '' ? sessionId : title;
-  const link = isOurs
+  const link = isReadable(info)
     ? make('a', { href: apiAddress(`session/${sessionId}`) }, name)
-    : make('span', {}, name);
+    : name;
   const from = parent === null ? '' : ` · fork of ${parent.sessionId} at ${parent.seq}`;
   const task = startedBy === undefined ? '' : ` · task of ${startedBy.sessionId}`;
   const asked = kind === 'ask' ? ' · pawl ask: pawl show prints it' : '';
-  const cells = [1, 2, 3, 4, 5].map(() => make('td', {}));
-  const element = make(
-    'tr',
-    {},
-    make('td', {}, link, make('div', { class: 'faint' }, `${sessionId}${from}${task}${asked}`)),
-    make('td', {}, dayText(changedAt)),
-    ...cells,
-    make('td', { class: 'faint' }, workspace),
-  );
-  return { info, element, cells };
+  const about = make('div', { class: 'faint' }, `${sessionId}${from}${task}${asked}`);
+  const later = ['state', 'events', 'turns', 'duration', 'cost'].map(() => make('span'));
+  const folder = make('span', { class: 'faint' }, workspace);
+  return {
+    info,
+    cells: [make('div', {}, link, about), localTime(changedAt), ...later, folder],
+    later,
+  };
 };
 
-const fillRow = (
-  { cells }: Row,
-  { seq, state, turns, usage, startedAt, endedAt, damage }: SessionSummary,
-): void => {
-  const [stateCell, events, turnsCell, duration, cost] = cells;
-  stateCell?.replaceChildren(
-    make('span', { class: `chip ${state}` }, state),
-    damage === null ? '' : ' damaged',
-  );
-  if (damage !== null) stateCell?.setAttribute('title', damage);
-  if (events !== undefined) events.textContent = String(seq);
-  if (turnsCell !== undefined) turnsCell.textContent = String(turns);
-  if (duration !== undefined) duration.textContent = durationText(endedAt - startedAt);
-  if (cost !== undefined)
-    cost.textContent =
-      moneyText(usage.costUsd) +
-      (usage.unpriced > 0 ? '+?' : '') +
-      (usage.estimated ? ' (estimated)' : '');
+const summaryTexts = (summary: SessionSummary): readonly (Node | string)[] => {
+  const { seq, state, turns, usage, startedAt, endedAt, damage } = summary;
+  const unknown = `${usage.unpriced > 0 ? '+?' : ''}${usage.estimated ? ' (estimated)' : ''}`;
+  return [
+    make(
+      'span',
+      { title: damage },
+      make('span', { class: `chip ${state}` }, state),
+      damage === null ? '' : ' damaged',
+    ),
+    String(seq),
+    String(turns),
+    durationText(endedAt - startedAt),
+    `${moneyText(usage.costUsd)}${unknown}`,
+  ];
 };
 
-const fillAll = async (rows: readonly Row[]): Promise<void> => {
-  for (const row of rows) {
-    const { info } = row;
-    if (info.kind !== 'agent' || info.unreadable !== undefined) continue;
-    try {
-      fillRow(row, await fetchJson<SessionSummary>(`data/${info.sessionId}/summary`));
-    } catch (error) {
-      row.cells[0]?.replaceChildren(
-        make('span', { class: 'faint' }, `can't be read: ${String(error)}`),
-      );
-    }
+const fillRow = async ({ info, later }: Row): Promise<void> => {
+  if (!isReadable(info)) return;
+  try {
+    const texts = summaryTexts(await fetchJson(`data/${info.sessionId}/summary`));
+    for (const [index, cell] of later.entries()) cell.replaceChildren(texts[index] ?? '');
+  } catch (error) {
+    later[0]?.replaceChildren(make('span', { class: 'faint' }, `can't be read: ${String(error)}`));
   }
 };

@@ -1,36 +1,23 @@
 /**
  * The trace: one row a round (a request to the model and the calls that it asked for), on one axis
  * of time. A round opens to a row for each of its parts. Dragging over the bars, or turning the
- * wheel over the ruler, shows a part of the time. Only the rows in view are drawn: a session may
- * have thousands.
+ * wheel over the ruler, shows a part of the time.
  */
 
 import { firstCharacters, groupDigits } from '@pawl/agent/platform/text';
 import {
   getCacheShare,
+  promptTokens,
   type RequestFigures,
+  SPAN_WORDS,
+  spanText,
   type TimeSpan,
-  type TimeSpanKind,
 } from '../figures/session-figures.js';
 import { clockText, durationText, moneyText, percentText, plural } from '../model/figure-text.js';
 import { isFailed, type TraceRound, traceRounds } from '../model/rounds.js';
 import { type TimeAxis, timeAxis } from '../model/time-axis.js';
-import { button, make, rowsInSight, scrollToRow } from './elements.js';
+import { button, make, RowList } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
-
-export const SPAN_WORDS: Readonly<Record<TimeSpanKind | 'other', string>> = {
-  waiting: 'waiting for the model',
-  streaming: 'reply streaming',
-  request: 'model',
-  retry: 'wait before a retry',
-  compaction: 'summary',
-  approval: 'waiting for your approval',
-  tool: 'tools',
-  hook: 'hooks',
-  idle: 'waiting for you',
-  between: 'no process',
-  other: 'other',
-};
 
 const ORDERS = ['in order', 'by time', 'by cost'] as const;
 type Order = (typeof ORDERS)[number];
@@ -39,15 +26,13 @@ const ROW_PIXELS = 26;
 /** Less of the axis than this can't be shown: a millisecond of a long session. */
 const VIEW_MIN = 1e-6;
 const WHOLE = { from: 0, to: 1 } as const;
+/** A shorter drag is a click. */
+const DRAG_PIXELS_MIN = 4;
 
 /** The part of the axis that is shown, from 0 to 1. */
 type View = { readonly from: number; readonly to: number };
-type Row =
-  | { readonly kind: 'round'; readonly round: TraceRound }
-  | { readonly kind: 'part'; readonly span: TimeSpan; readonly round: TraceRound };
-
-export const tracePanel = (pageState: PageState): Panel & { zoom(by: number): void } =>
-  new TracePanel(pageState);
+/** A round, or a part of it; null for the round itself. */
+type Row = { readonly round: TraceRound; readonly span: TimeSpan | null };
 
 const orderRounds = (rounds: readonly TraceRound[], order: Order): readonly TraceRound[] => {
   if (order === 'in order') return rounds;
@@ -63,22 +48,45 @@ const requestWords = ({ usage, ending, why, attempt, firstPieceMs, startMs }: Re
     firstPieceMs === null ? '' : `, first piece after ${durationText(firstPieceMs - startMs)}`;
   const again = attempt > 1 ? `, attempt ${attempt}` : '';
   if (usage === null) return `${ending}${why === '' ? '' : `: ${why}`}${again}`;
-  const input = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
   return (
-    `${groupDigits(input)} tokens in, ${percentText(getCacheShare(usage))} cached, ` +
+    `${groupDigits(promptTokens(usage))} tokens in, ${percentText(getCacheShare(usage))} cached, ` +
     `${groupDigits(usage.outputTokens)} out${first}${again}${ending === 'failed' ? `, failed: ${why}` : ''}`
   );
 };
 
-class TracePanel implements Panel {
-  readonly element = make('section', { class: 'trace' });
-  readonly #pageState: PageState;
-  readonly #rows = make('div', { class: 'trace-rows' });
-  readonly #list = make(
-    'div',
-    { class: 'trace-list', tabindex: 0, role: 'region', 'aria-label': 'Rounds' },
-    this.#rows,
+/** ✓, or ✗ for a failure; empty for what neither fails nor succeeds. */
+const drawSign = (failed: number, hasEnded: boolean): HTMLElement =>
+  failed > 0
+    ? make('span', { class: 'sign bad' }, `✗${failed > 1 ? failed : ''}`)
+    : make('span', { class: 'sign ok' }, hasEnded ? '✓' : '');
+
+const drawLegend = (): HTMLElement => {
+  const kinds = [
+    'waiting',
+    'streaming',
+    'tool',
+    'hook',
+    'approval',
+    'retry',
+    'compaction',
+    'idle',
+  ] as const;
+  return make(
+    'ul',
+    { class: 'shares' },
+    ...kinds.map((kind) =>
+      make('li', {}, make('span', { class: `swatch ${kind}` }), SPAN_WORDS[kind]),
+    ),
+    make('li', {}, drawSign(0, true), ' ended well'),
+    make('li', {}, drawSign(1, true), ' failed'),
+    make('li', {}, make('span', { class: 'swatch tool interrupted' }), 'cut by a crash'),
   );
+};
+
+export class TracePanel implements Panel {
+  readonly element: HTMLElement;
+  readonly #pageState: PageState;
+  readonly #list = new RowList<Row>('Rounds', ROW_PIXELS, (row) => this.#row(row));
   readonly #ruler = make('div', { class: 'ruler' });
   readonly #selection = make('div', { class: 'selection', hidden: true });
   readonly #shown = make('span', { class: 'faint', role: 'status' });
@@ -91,7 +99,7 @@ class TracePanel implements Panel {
   #rounds: readonly TraceRound[] = [];
   #axis: TimeAxis = { position: () => 0 };
   /** All rows of the list, also those that are not in view. */
-  #all: readonly Row[] = [];
+  #rows: readonly Row[] = [];
   /** The selected entry at the last drawing. */
   #shownSeq = -1;
   /** The work of the longest shown round: the axis, if rounds are not in order. */
@@ -100,7 +108,10 @@ class TracePanel implements Panel {
   constructor(pageState: PageState) {
     this.#pageState = pageState;
     const zoom = (by: number) => () => this.zoom(by);
-    this.element.append(
+    const list = this.#list.element;
+    this.element = make(
+      'section',
+      { class: 'trace' },
       make('h2', { class: 'hidden' }, 'Trace'),
       make(
         'div',
@@ -111,26 +122,21 @@ class TracePanel implements Panel {
         this.#orderChoice(),
         this.#shown,
       ),
-      this.#legend(),
+      drawLegend(),
       make('div', { class: 'trace-head' }, make('span', { class: 'faint' }, 'round'), this.#ruler),
-      this.#list,
+      list,
     );
-    this.#list.addEventListener('scroll', () => this.#drawRows());
-    this.#list.addEventListener('keydown', (event) => {
-      if (event.key !== 'Enter') return;
+    list.addEventListener('keydown', ({ key }) => {
+      if (key !== 'Enter') return;
       const round = this.#rounds.findLast((one) => this.#isCurrent(one) && one.kind !== 'pause');
       if (round !== undefined) this.#toggleRound(round.seq);
     });
     this.#ruler.addEventListener('wheel', (event) => this.#wheel(event), { passive: false });
-    this.#list.addEventListener(
-      'wheel',
-      (event) => {
-        if (event.ctrlKey) this.#wheel(event);
-      },
-      { passive: false },
-    );
+    list.addEventListener('wheel', (event) => event.ctrlKey && this.#wheel(event), {
+      passive: false,
+    });
     this.#drag(this.#ruler);
-    this.#drag(this.#list);
+    this.#drag(list);
   }
 
   /** Shows half or twice the time, around the middle. */
@@ -149,7 +155,7 @@ class TracePanel implements Panel {
   #setView(view: View): void {
     this.#view = view;
     this.#listRows();
-    this.#drawRows();
+    this.#list.draw();
   }
 
   /** Where on the axis a pointer is, 0 to 1. */
@@ -164,85 +170,57 @@ class TracePanel implements Panel {
     this.#zoomAround(this.#positionOf(event), event.deltaY > 0 ? 1.25 : 0.8);
   }
 
-  /** Dragging over the bars selects a part of the time; a short one is a click. */
+  /** Dragging over the bars selects a part of the time. */
   #drag(area: HTMLElement): void {
     let begin: number | null = null;
-    const mark = (to: number): void => {
-      if (begin === null) return;
-      const { from, to: end } = this.#view;
-      const [left, right] = [Math.min(begin, to), Math.max(begin, to)];
-      this.#selection.hidden = false;
-      this.#selection.style.left = `${((left - from) / (end - from)) * 100}%`;
-      this.#selection.style.width = `${((right - left) / (end - from)) * 100}%`;
+    /** The part from the beginning of the drag to the pointer; null if that is a click. */
+    const dragged = (event: MouseEvent): View | null => {
+      if (begin === null) return null;
+      const to = this.#positionOf(event);
+      const pixels = this.#ruler.clientWidth / (this.#view.to - this.#view.from);
+      return Math.abs(to - begin) * pixels > DRAG_PIXELS_MIN
+        ? { from: Math.min(begin, to), to: Math.max(begin, to) }
+        : null;
+    };
+    const end = (): void => {
+      begin = null;
+      this.#selection.hidden = true;
     };
     area.addEventListener('pointerdown', (event) => {
       const { left, right } = this.#ruler.getBoundingClientRect();
-      if (!this.#hasOneAxis || event.button !== 0 || event.clientX < left || event.clientX > right)
-        return;
-      begin = this.#positionOf(event);
+      const isInside = event.clientX >= left && event.clientX <= right;
+      if (this.#hasOneAxis && event.button === 0 && isInside) begin = this.#positionOf(event);
     });
     addEventListener('pointermove', (event) => {
-      if (begin === null) return;
-      if (Math.abs(this.#positionOf(event) - begin) * this.#axisPixels() > 4)
-        mark(this.#positionOf(event));
+      const part = dragged(event);
+      if (part === null) return;
+      const { from, to } = this.#view;
+      this.#selection.hidden = false;
+      this.#selection.style.left = `${((part.from - from) / (to - from)) * 100}%`;
+      this.#selection.style.width = `${((part.to - part.from) / (to - from)) * 100}%`;
     });
     addEventListener('pointerup', (event) => {
-      if (begin === null) return;
-      const [left, right] = [begin, this.#positionOf(event)].sort((one, other) => one - other);
-      begin = null;
-      this.#selection.hidden = true;
-      if (left === undefined || right === undefined) return;
-      if ((right - left) * this.#axisPixels() > 4)
-        this.#setView({ from: left, to: Math.max(left + VIEW_MIN, right) });
+      const part = dragged(event);
+      end();
+      if (part !== null) this.#setView(part);
     });
-    addEventListener('pointercancel', () => {
-      begin = null;
-      this.#selection.hidden = true;
-    });
-  }
-
-  /** Length of the whole axis at this zoom. */
-  #axisPixels(): number {
-    return this.#ruler.clientWidth / (this.#view.to - this.#view.from);
+    addEventListener('pointercancel', end);
   }
 
   #orderChoice(): HTMLElement {
     const choice = make(
       'select',
-      { 'aria-label': 'Order of the rounds' },
+      {
+        'aria-label': 'Order of the rounds',
+        onchange: () => {
+          this.#order = ORDERS.find((one) => one === choice.value) ?? 'in order';
+          this.#list.element.scrollTop = 0;
+          this.#setView(this.#view);
+        },
+      },
       ...ORDERS.map((value) => make('option', { value }, value)),
     );
-    choice.addEventListener('change', () => {
-      this.#order = ORDERS.find((one) => one === choice.value) ?? 'in order';
-      this.#list.scrollTop = 0;
-      this.#listRows();
-      this.#drawRows();
-    });
     return choice;
-  }
-
-  #legend(): HTMLElement {
-    const words: Readonly<Record<string, string>> = SPAN_WORDS;
-    const kinds = [
-      'waiting',
-      'streaming',
-      'tool',
-      'hook',
-      'approval',
-      'retry',
-      'compaction',
-      'idle',
-    ];
-    return make(
-      'ul',
-      { class: 'shares legend' },
-      ...kinds.map((kind) =>
-        make('li', {}, make('span', { class: `swatch ${kind}` }), words[kind] ?? kind),
-      ),
-      make('li', {}, make('span', { class: 'sign ok' }, '✓'), ' ended well'),
-      make('li', {}, make('span', { class: 'sign bad' }, '✗'), ' failed'),
-      make('li', {}, make('span', { class: 'swatch tool interrupted' }), 'cut by a crash'),
-    );
   }
 
   render(): void {
@@ -250,32 +228,35 @@ class TracePanel implements Panel {
     if (this.#drawnFor !== history.figures) {
       this.#drawnFor = history.figures;
       this.#rounds = traceRounds(history);
-      // Long waits take little of it.
-      this.#axis = timeAxis(history.figures.spans, history.figures.elapsedMs, 'shortened');
+      this.#axis = timeAxis(history.figures.spans, history.figures.elapsedMs);
       this.#listRows();
     }
     if (this.#shownSeq !== seq) {
       this.#shownSeq = seq;
-      this.#scrollTo(seq);
+      const index = this.#rows.findLastIndex(
+        ({ round, span }) => span === null && round.seq <= seq,
+      );
+      if (this.#hasOneAxis && index >= 0) this.#list.scrollTo(index);
     }
-    this.#drawRows();
+    this.#list.draw();
   }
 
   /** Lists the rows that overlap the shown part of the time. */
   #listRows(): void {
     const { from, to } = this.#view;
-    const isIn = ({ startMs, endMs }: { startMs: number; endMs: number }): boolean =>
+    const isIn = ({ startMs, endMs }: TraceRound): boolean =>
       this.#axis.position(endMs) >= from && this.#axis.position(startMs) <= to;
     const ordered = orderRounds(this.#rounds, this.#order);
     const shown = this.#hasOneAxis ? ordered.filter(isIn) : ordered;
     this.#longestMs = Math.max(0, ...shown.map(({ workMs }) => workMs));
-    this.#all = shown.flatMap((round): readonly Row[] => [
-      { kind: 'round', round },
-      ...(this.#open.has(round.seq) && round.kind !== 'pause'
-        ? round.spans.map((span) => ({ kind: 'part', span, round }) as const)
-        : []),
-    ]);
-    this.#rows.style.height = `${this.#all.length * ROW_PIXELS}px`;
+    this.#rows = shown.flatMap((round): readonly Row[] => {
+      const isOpen = this.#open.has(round.seq) && round.kind !== 'pause';
+      return [
+        { round, span: null },
+        ...(isOpen ? round.spans : []).map((span) => ({ round, span })),
+      ];
+    });
+    this.#list.rows = this.#rows;
     this.#shown.textContent = this.#viewWords(shown);
     this.#ruler.replaceChildren(this.#selection, ...this.#ticks());
   }
@@ -295,16 +276,12 @@ class TracePanel implements Panel {
       : [0, 0.25, 0.5, 0.75].map(
           (share) => [share, durationText(share * this.#longestMs)] as const,
         );
-    const ticks: HTMLElement[] = [];
     let last = Number.NEGATIVE_INFINITY;
-    for (const [place, text] of places) {
-      if (place < 0 || place > 1 - apart || place - last < apart) continue;
+    return places.flatMap(([place, text]) => {
+      if (place < 0 || place > 1 - apart || place - last < apart) return [];
       last = place;
-      const tick = make('span', { class: 'tick' }, text);
-      tick.style.left = `${place * 100}%`;
-      ticks.push(tick);
-    }
-    return ticks;
+      return [make('span', { class: 'tick', style: { left: `${place * 100}%` } }, text)];
+    });
   }
 
   /** Whether all rows share one axis, that of the session; else each begins at the left. */
@@ -320,54 +297,6 @@ class TracePanel implements Panel {
     return (this.#axis.position(ms) - from) / (to - from);
   }
 
-  #scrollTo(seq: number): void {
-    const index = this.#all.findLastIndex(
-      (row) => row.kind === 'round' && row.round.seq <= seq && this.#hasOneAxis,
-    );
-    if (index < 0) return;
-    scrollToRow(this.#list, index, ROW_PIXELS);
-  }
-
-  /** Draws the rows in view. */
-  #drawRows(): void {
-    const [first, last] = rowsInSight(this.#list, ROW_PIXELS);
-    const focused = document.activeElement?.getAttribute('data-round');
-    const rows = this.#all.slice(first, last).map((row, index) => {
-      const element =
-        row.kind === 'round' ? this.#roundRow(row.round) : this.#partRow(row.span, row.round);
-      element.style.top = `${(first + index) * ROW_PIXELS}px`;
-      return element;
-    });
-    this.#rows.replaceChildren(...rows);
-    // Rows are drawn anew: the one that had the focus keeps it.
-    if (focused != null)
-      this.#rows
-        .querySelector<HTMLElement>(`[data-round="${focused}"]`)
-        ?.focus({ preventScroll: true });
-  }
-
-  #roundRow(round: TraceRound): HTMLElement {
-    const { kind, number, seq, workMs, usd, failed, spans } = round;
-    const isOpen = this.#open.has(seq);
-    const name = kind === 'round' ? `${number}` : kind === 'summary' ? 'summary' : '';
-    const calls = spans.filter((span) => span.kind === 'tool');
-    const tools = [...new Set(calls.map((span) => span.name))].join(', ');
-    const pause = spans[0]?.kind === 'between' ? SPAN_WORDS.between : SPAN_WORDS.idle;
-    const label =
-      kind === 'pause'
-        ? make('span', { class: 'row-label faint' }, `${pause} ${durationText(workMs)}`)
-        : this.#roundLabel(seq, isOpen, name, tools, failed);
-    const facts = kind === 'pause' ? '' : `${durationText(workMs)} · ${moneyText(usd)}`;
-    const isCurrent = this.#isCurrent(round);
-    return make(
-      'div',
-      { class: `trace-row ${kind}${isCurrent ? ' selected' : ''}` },
-      label,
-      make('span', { class: 'figure' }, facts),
-      make('div', { class: 'track' }, ...spans.map((span) => this.#bar(span, round))),
-    );
-  }
-
   #isCurrent({ seq, startMs, endMs }: TraceRound): boolean {
     const at = this.#pageState.seq;
     const ms = this.#pageState.history.index.msAt(at);
@@ -376,58 +305,79 @@ class TracePanel implements Panel {
 
   #toggleRound(seq: number): void {
     if (!this.#open.delete(seq)) this.#open.add(seq);
-    this.#listRows();
-    this.#drawRows();
+    this.#setView(this.#view);
   }
 
-  #roundLabel(
-    seq: number,
-    isOpen: boolean,
-    name: string,
-    tools: string,
-    failed: number,
-  ): HTMLElement {
-    const label = button(
-      '',
-      { class: 'row-label', 'aria-expanded': String(isOpen), 'data-round': seq, tabindex: -1 },
-      () => {
-        this.#toggleRound(seq);
-        this.#pageState.go(seq);
-      },
-    );
-    label.append(
-      make('span', { class: 'number' }, `${isOpen ? '▾' : '▸'} ${name}`),
-      failed > 0
-        ? make('span', { class: 'sign bad' }, `✗${failed > 1 ? failed : ''}`)
-        : make('span', { class: 'sign ok' }, tools === '' ? '' : '✓'),
-      make('span', { class: 'about' }, tools),
-    );
-    return label;
-  }
-
-  #partRow(span: TimeSpan, round: TraceRound): HTMLElement {
-    const { kind, name, about, id, startMs, endMs, startSeq } = span;
-    const request = this.#pageState.history.figures.requests.find((one) => one.id === id);
-    const failed = isFailed(this.#pageState.history, span) || request?.ending === 'failed';
-    const sign = failed ? '✗' : kind === 'tool' ? '✓' : '';
-    const words = request === undefined ? [name, about].join(' ').trim() : requestWords(request);
-    const label = button('', { class: 'row-label part', tabindex: -1 }, () =>
-      this.#pageState.go(span.endSeq ?? startSeq),
-    );
-    label.append(
-      make('span', { class: `sign ${failed ? 'bad' : 'ok'}` }, sign),
-      make(
-        'span',
-        { class: 'about', title: words },
-        firstCharacters(`${SPAN_WORDS[kind]}: ${words}`, 200),
-      ),
-    );
+  #row({ round, span }: Row): HTMLElement {
+    const { kind, workMs, usd, spans } = round;
+    const facts = kind === 'pause' ? '' : `${durationText(workMs)} · ${moneyText(usd)}`;
+    const isCurrent = span === null && this.#isCurrent(round);
     return make(
       'div',
-      { class: 'trace-row part' },
-      label,
-      make('span', { class: 'figure' }, durationText(endMs - startMs)),
-      make('div', { class: 'track' }, this.#bar(span, round)),
+      { class: `row ${span === null ? kind : 'part'}${isCurrent ? ' selected' : ''}` },
+      span === null ? this.#roundLabel(round) : this.#partLabel(span),
+      make(
+        'span',
+        { class: 'figure' },
+        span === null ? facts : durationText(span.endMs - span.startMs),
+      ),
+      make(
+        'div',
+        { class: 'track' },
+        ...(span === null ? spans : [span]).map((one) => this.#bar(one, round)),
+      ),
+    );
+  }
+
+  #roundLabel({ kind, number, seq, workMs, failed, spans }: TraceRound): HTMLElement {
+    if (kind === 'pause') {
+      const pause = spans[0]?.kind === 'between' ? SPAN_WORDS.between : SPAN_WORDS.idle;
+      return make('span', { class: 'row-label faint' }, `${pause} ${durationText(workMs)}`);
+    }
+    const isOpen = this.#open.has(seq);
+    const calls = spans.filter((span) => span.kind === 'tool');
+    const tools = [...new Set(calls.map((span) => span.name))].join(', ');
+    const press = (): void => {
+      this.#toggleRound(seq);
+      this.#pageState.go(seq);
+    };
+    return make(
+      'button',
+      {
+        type: 'button',
+        class: 'row-label',
+        'aria-expanded': String(isOpen),
+        'data-row': seq,
+        tabindex: -1,
+        onclick: press,
+      },
+      make(
+        'span',
+        { class: 'number' },
+        `${isOpen ? '▾' : '▸'} ${kind === 'round' ? number : kind}`,
+      ),
+      drawSign(failed, tools !== ''),
+      make('span', { class: 'about' }, tools),
+    );
+  }
+
+  #partLabel(span: TimeSpan): HTMLElement {
+    const { kind, id, endSeq, startSeq } = span;
+    const { history } = this.#pageState;
+    const request = history.figures.requests.find((one) => one.id === id);
+    const failed = isFailed(history, span) || request?.ending === 'failed';
+    const words = request === undefined ? spanText(span) : requestWords(request);
+    const text = firstCharacters(`${SPAN_WORDS[kind]}: ${words}`, 200);
+    return make(
+      'button',
+      {
+        type: 'button',
+        class: 'row-label',
+        tabindex: -1,
+        onclick: () => this.#pageState.go(endSeq ?? startSeq),
+      },
+      drawSign(failed ? 1 : 0, kind === 'tool'),
+      make('span', { class: 'about', title: words }, text),
     );
   }
 
@@ -436,13 +386,14 @@ class TracePanel implements Panel {
     const right = this.#share(span.endMs, round);
     if (right < 0 || left > 1) return null;
     const failed = isFailed(this.#pageState.history, span);
-    const about = [span.name, span.about].filter((text) => text !== '').join(' ');
-    const bar = make('span', {
-      class: `span-bar swatch ${span.kind} ${span.ending}${failed ? ' failed' : ''}`,
-      title: `${SPAN_WORDS[span.kind]}: ${firstCharacters(about, 300)}, ${durationText(span.endMs - span.startMs)}`,
+    const about = firstCharacters(spanText(span), 300);
+    return make('span', {
+      class: `swatch ${span.kind} ${span.ending}${failed ? ' failed' : ''}`,
+      title: `${SPAN_WORDS[span.kind]}: ${about}, ${durationText(span.endMs - span.startMs)}`,
+      style: {
+        left: `${Math.max(0, left) * 100}%`,
+        width: `${(Math.min(1, right) - Math.max(0, left)) * 100}%`,
+      },
     });
-    bar.style.left = `${Math.max(0, left) * 100}%`;
-    bar.style.width = `${(Math.min(1, right) - Math.max(0, left)) * 100}%`;
-    return bar;
   }
 }

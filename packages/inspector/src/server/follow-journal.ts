@@ -13,7 +13,7 @@ import { type FileHandle, lstat } from 'node:fs/promises';
 import { cannotRead } from '@pawl/agent/journal/journal-error';
 import { JournalScan, type ScanPoint } from '@pawl/agent/journal/reader';
 import { openRegular } from '@pawl/agent/platform/files';
-import type { AgentTypes, Entry, Header } from '@pawl/agent/ports/journal';
+import type { AgentTypes } from '@pawl/agent/ports/journal';
 import type { FeedPiece } from '../page-data-types.js';
 
 /**
@@ -61,17 +61,21 @@ async function* followFile(
     while (!signal.aborted) {
       const now = await file.stat();
       if (now.size !== size) {
-        const pass: Pass = await Pass.begin(file, path, point);
-        for await (const entries of pass.entriesAfter(seen.seq)) {
+        const scan: JournalScan<AgentTypes> = await beginScan(file, path, now.size, point);
+        for await (const records of scan.records()) {
+          const entries = records.map(({ entry }) => entry).filter(({ seq }) => seq > seen.seq);
+          if (entries.length === 0) continue;
           seen.seq = entries.at(-1)?.seq ?? seen.seq;
           yield { kind: 'entries', entries, caughtUp: false };
         }
         yield { kind: 'entries', entries: [], caughtUp: true };
-        if (pass.damage !== null) {
-          yield { kind: 'damaged', why: pass.damage };
+        const { ending, header, seq, crc, sum } = scan;
+        if (ending.kind === 'damaged') {
+          yield { kind: 'damaged', why: ending.error.message };
           return;
         }
-        point = pass.point ?? point;
+        // If the line feed of the last entry is still to come, it is read again.
+        if (ending.kind !== 'unended') point = { header, seq, crc, size: scan.size, sum };
         size = now.size;
       }
       await fileWatch.next();
@@ -90,43 +94,16 @@ const isSameFile = async (path: string, inode: number, size: number): Promise<bo
 
 type Point = ScanPoint<AgentTypes>;
 
-/** One pass over the lines that were added since `from`. */
-class Pass {
-  readonly #scan: JournalScan<AgentTypes>;
-
-  constructor(scan: JournalScan<AgentTypes>) {
-    this.#scan = scan;
-  }
-
-  static async begin(file: FileHandle, path: string, from: Point | null): Promise<Pass> {
-    const { size } = await file.stat();
-    if (from === null)
-      return new Pass(await JournalScan.beginOf<AgentTypes>('agent', file, path, size));
-    return new Pass(JournalScan.after<AgentTypes>(file, path, size, from));
-  }
-
-  get header(): Header {
-    return this.#scan.header;
-  }
-
-  async *entriesAfter(seq: number): AsyncGenerator<readonly Entry[], undefined> {
-    for await (const records of this.#scan.records()) {
-      const entries = records.map(({ entry }) => entry).filter((entry) => entry.seq > seq);
-      if (entries.length > 0) yield entries;
-    }
-  }
-
-  /** The start of the next pass; null if the line feed of the last entry is still to come. */
-  get point(): Point | null {
-    const { header, seq, crc, size, sum, ending } = this.#scan;
-    return ending.kind === 'unended' ? null : { header, seq, crc, size, sum };
-  }
-
-  get damage(): string | null {
-    const { ending } = this.#scan;
-    return ending.kind === 'damaged' ? ending.error.message : null;
-  }
-}
+/** Scans the lines that were added since `from`. */
+const beginScan = async (
+  file: FileHandle,
+  path: string,
+  size: number,
+  from: Point | null,
+): Promise<JournalScan<AgentTypes>> =>
+  from === null
+    ? JournalScan.beginOf<AgentTypes>('agent', file, path, size)
+    : JournalScan.after<AgentTypes>(file, path, size, from);
 
 /** Time until the next reading if no change is reported. */
 const LOOK_AGAIN_MS = 1_000;

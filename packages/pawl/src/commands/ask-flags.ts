@@ -1,7 +1,7 @@
 /** The flags of `pawl ask`, and the settings and limits of a run that they set. */
 
 import type { AskSettingsPatch } from '@pawl/ask/create-asker';
-import type { EnvironmentName } from '@pawl/ask/ports';
+import type { WrittenEnvironment } from '@pawl/ask/ports';
 import type { ChangedLimits } from '@pawl/ask/run/event';
 import {
   chooseWord,
@@ -66,14 +66,10 @@ const frozen: readonly (readonly [keyof AskFlags, string])[] = [
 export const frozenFlags = (flags: AskFlags): readonly string[] =>
   frozen.filter(([name]) => flags[name] !== undefined).map(([, flag]) => flag);
 
-export const readEnvironment = (flags: AskFlags): EnvironmentName | null =>
-  flags.environment === undefined
-    ? null
-    : chooseWord<EnvironmentName>('--environment', flags.environment, [
-        'javascript',
-        'quickjs',
-        'python',
-      ]);
+export const readEnvironment = ({ environment }: AskFlags): WrittenEnvironment | null =>
+  environment === undefined || environment === 'javascript'
+    ? (environment ?? null)
+    : chooseWord<WrittenEnvironment>('--environment', environment, ['quickjs', 'python']);
 
 /** New limits for a resumed run; null if no flag sets one. */
 export const readChangedLimits = (flags: AskFlags): ChangedLimits | null => {

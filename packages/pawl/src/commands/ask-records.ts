@@ -8,7 +8,7 @@
  */
 
 import { totalTokens } from '@pawl/agent/machine/settings';
-import { groupDigits } from '@pawl/agent/platform/text';
+import { groupDigits, plural } from '@pawl/agent/platform/text';
 import type { Stepped } from '@pawl/agent/ports/session';
 import type { AskRun } from '@pawl/ask/create-asker';
 import type { AskTypes } from '@pawl/ask/ports';
@@ -33,9 +33,9 @@ import {
   type Look,
   oneLine,
   paint,
-  warningText,
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { type PrintedLines, printLine } from '@pawl/terminal/step-lines';
 import type { JsonRecord } from '../headless/record-schema.js';
 import { endRecord, failureRecord, replyRecord, stateRecord } from '../headless/records.js';
 import { type ExitCode, type ExitEnding, exitCodes, failureExits } from '../process/exit-codes.js';
@@ -46,6 +46,7 @@ export type TreeStepped = Stepped<AskTypes>;
 /** null for an event that the stream does not show. */
 const eventRecord = (event: TreeEvent, seq: TreeStepped['seq']): JsonRecord | null => {
   const { node, at } = event;
+  const where = { seq, at, node };
   switch (event.type) {
     case 'ModelReplied':
       return { ...replyRecord(event, seq, []), node }; // no calls: these models have no tools
@@ -56,44 +57,24 @@ const eventRecord = (event: TreeEvent, seq: TreeStepped['seq']): JsonRecord | nu
     case 'EnvironmentFailed':
       return { type: 'environment', node, phase: 'failed', message: event.message };
     case 'CellFinished': {
-      const { status, stdout, stderr } = event.report;
-      const variablesLost = event.report.variablesLost === 'yes';
-      return {
-        type: 'cellFinished',
-        seq,
-        at,
-        node,
-        cellId: event.cellId,
-        status,
-        stdout,
-        stderr,
-        variablesLost,
-      };
+      const { status, stdout, stderr, variablesLost } = event.report;
+      const printed = { stdout, stderr, variablesLost: variablesLost === 'yes' };
+      return { type: 'cellFinished', ...where, cellId: event.cellId, status, ...printed };
     }
     case 'SubcallAsked': {
-      const { cellId, ordinal, kind, prompts } = event;
-      const characters = prompts.reduce((sum, prompt) => sum + prompt.length, 0);
-      return {
-        type: 'subcall',
-        seq,
-        at,
-        node,
-        cellId,
-        ordinal,
-        kind,
-        prompts: prompts.length,
-        characters,
-      };
+      const { cellId, ordinal, kind } = event;
+      const characters = event.prompts.reduce((sum, prompt) => sum + prompt.length, 0);
+      const prompts = event.prompts.length;
+      return { type: 'subcall', ...where, cellId, ordinal, kind, prompts, characters };
     }
     default:
       return null;
   }
 };
 
-const outcomeText = (outcome: Outcome): string => {
-  if (outcome.status === 'answered') return outcome.answer;
-  return outcome.status === 'cancelled' ? '' : outcome.message;
-};
+/** The answer, or why there is none; empty of an open or a cancelled run. */
+export const outcomeText = (outcome: Outcome | null): string =>
+  outcome !== null && 'message' in outcome ? outcome.message : getAnswer(outcome);
 
 /** null for an action that the stream does not show. */
 const actionRecord = (action: TreeAction): JsonRecord | null => {
@@ -137,19 +118,31 @@ export const createAskRecords = (stepped: TreeStepped): readonly JsonRecord[] =>
   );
 };
 
-/** The second record of the stream: question, inputs, environment. */
-export const runRecord = ({ settings, note }: AskRun): JsonRecord => ({
-  type: 'run',
-  question: settings.question,
-  inputs: settings.inputs.map(({ name, characters }, index) => ({
-    name,
-    path: settings.files[index]?.path ?? '',
-    characters,
-    sha256: settings.files[index]?.sha256 ?? '',
-  })),
-  environment: settings.environment,
-  note,
-});
+export type OpenedRun = {
+  readonly run: AskRun;
+  /** Path of the journal. */
+  readonly journal: string;
+  readonly workspace: string;
+  readonly resumed: boolean;
+};
+
+/** The first records of the stream; the second has question, inputs and environment. */
+export const openingRecords = ({
+  run: { id: sessionId, settings, tornTail, note },
+  journal,
+  workspace,
+  resumed,
+}: OpenedRun): readonly JsonRecord[] => {
+  const { model, question, environment, files } = settings;
+  const inputs = settings.inputs.map(({ name, characters }, index) => {
+    const { path = null, sha256 = '' } = files[index] ?? {};
+    return { name, path: path ?? '', characters, sha256 };
+  });
+  return [
+    { type: 'session', schema: 1, sessionId, workspace, model, journal, resumed, tornTail },
+    { type: 'run', question, inputs, environment, note },
+  ];
+};
 
 /** Cost of the whole tree in dollars; null if the price of any call is unknown. */
 const getCostUsd = (tree: Tree): number | null => {
@@ -163,7 +156,7 @@ export const askResultRecord = (
   outcome: Outcome | null,
   run: Pick<AskRun, 'id' | 'state'> | null,
 ): JsonRecord => {
-  const text = outcome === null ? '' : getAnswer(outcome);
+  const text = getAnswer(outcome);
   if (run === null) return endRecord(ending, text, null);
   const tree = run.state();
   const { reasons, ...counts } = piecesOf(tree.pieces);
@@ -180,12 +173,7 @@ export const askResultRecord = (
 
 // Lines of progress on stderr.
 
-/**
- * `detail` (a program or its output) is shown with --verbose only. `urgent` lines, the warnings,
- * are always shown.
- */
-type AskLine = { readonly text: Safe; readonly detail: Safe; readonly urgent: boolean };
-type AskPrinter = (stepped: TreeStepped) => readonly AskLine[];
+type AskPrinter = (stepped: TreeStepped) => readonly PrintedLines[];
 
 const DETAIL_LINES = 20;
 
@@ -204,12 +192,14 @@ const shorten = (text: string): Safe => {
   return indent([...lines.slice(0, half), safe`… ${omitted} more lines`, ...lines.slice(-half)]);
 };
 
-const plainLine = (text: Safe, detail = safe``): AskLine => ({ text, detail, urgent: false });
-const warningLine = (look: Look, text: string): AskLine => ({
-  text: paint(look, 'yellow', warningText(text)),
-  detail: safe``,
-  urgent: true,
+const plainLine = (text: Safe, detail = safe``): PrintedLines => ({
+  kind: 'lines',
+  text,
+  detail,
+  urgent: false,
 });
+const warningLine = (look: Look, text: string): PrintedLines =>
+  printLine(look, 'yellow', safe`!`, text, true);
 
 /** Indents runs below the root, and prefixes their id. */
 const getMargin = (node: string): Safe => {
@@ -220,51 +210,13 @@ const getMargin = (node: string): Safe => {
 const spentText = ({ state }: Pick<TreeStepped, 'state'>): Safe =>
   safe`${formatTokens(totalTokens(spentBy(state)))} tokens · ${formatCost(getCostUsd(state))}`;
 
-/** `usd` is null once the price of any call is unknown. */
-type Cost = { readonly tokens: number; readonly usd: number | null };
-
-const NO_COST: Cost = { tokens: 0, usd: 0 };
-
-/**
- * Keys `cell ordinal` of the sub-calls that a run and its ancestors belong to. The id of a run is
- * that of its parent, then cell, ordinal of the sub-call, and number within it: of the run
- * `n0.c2.1.3`, the third child of the first sub-call in cell 2 of `n0`, the key is `n0.c2 1`.
- */
-const findSubcalls = (node: string): readonly string[] =>
-  getLineage(node)
-    .slice(0, -1)
-    .map((child) => {
-      const [slot = '', word = '', ...cell] = child.split('.').toReversed();
-      // `1~2` is sub-call 1 again, after its program asked something else than before a resume
-      return slot === '' ? '' : `${cell.toReversed().join('.')} ${word.replace(/~.*/, '')}`;
-    });
-
-/** Adds up the cost of all model calls below each sub-call. */
-const createCosts = () => {
-  const costs = new Map<string, Cost>();
-  return {
-    add({ event }: TreeStepped): void {
-      if ((event.type !== 'ModelReplied' && event.type !== 'ModelFailed') || event.usage === null)
-        return;
-      const { costUsd } = event.usage;
-      for (const key of findSubcalls(event.node)) {
-        const before = costs.get(key) ?? NO_COST;
-        const usd = before.usd === null || costUsd === null ? null : before.usd + costUsd;
-        costs.set(key, { tokens: before.tokens + totalTokens(event.usage), usd });
-      }
-    },
-    of: (cellId: string, ordinal: number): Cost => costs.get(`${cellId} ${ordinal}`) ?? NO_COST,
-  };
-};
-
 type RunCell = Extract<TreeAction, { readonly type: 'RunCell' }>;
 
-const tellProgram = ({ node, code }: RunCell, { state }: TreeStepped, look: Look): AskLine => {
+const tellProgram = ({ node, code }: RunCell, { state }: TreeStepped, look: Look): PrintedLines => {
   const run = state.nodes[node]?.run;
   const [iteration, most] = [(run?.iterations ?? 0) + 1, run?.iterationsMax ?? 0];
   const place = most > 0 ? safe`${iteration}/${most}` : safe`${iteration}`;
-  const lines = code.trim().split('\n').length;
-  const size = lines === 1 ? safe`1 line` : safe`${lines} lines`;
+  const size = makeSafe(plural(code.trim().split('\n').length, 'line'));
   const text = safe`${getMargin(node)}${paint(look, 'cyan', safe`▸`)} ${place} a program of ${size}`;
   return plainLine(text, paint(look, 'dim', shorten(code)));
 };
@@ -276,7 +228,12 @@ const cellEndWords: Readonly<Record<CellReport['status'], Safe>> = {
   died: safe`died, and its variables are lost`,
 };
 
-const tellCell = (node: string, report: CellReport, tookMs: number | null, look: Look): AskLine => {
+const tellCell = (
+  node: string,
+  report: CellReport,
+  tookMs: number | null,
+  look: Look,
+): PrintedLines => {
   const { status, stdout, stderr } = report;
   const mark = status === 'ok' ? paint(look, 'green', safe`✓`) : paint(look, 'red', safe`✗`);
   const notes = [
@@ -291,16 +248,14 @@ const tellCell = (node: string, report: CellReport, tookMs: number | null, look:
 };
 
 const tellAnswers = (
-  action: Extract<TreeAction, { readonly type: 'AnswerSubcall' }>,
-  cost: Cost,
+  { node, texts }: Extract<TreeAction, { readonly type: 'AnswerSubcall' }>,
   stepped: TreeStepped,
-): AskLine => {
-  const { node, texts } = action;
+): PrintedLines => {
   // such a text stands for a call without an answer
   const failed = texts.filter((text) => text.startsWith('Error: ')).length;
   const problem = failed === 0 ? safe`` : safe`, ${failed} failed`;
   return plainLine(
-    safe`${getMargin(node)}  ← ${texts.length} answered${problem} · ${formatTokens(cost.tokens)} tokens · ${formatCost(cost.usd)} (so far ${spentText(stepped)})`,
+    safe`${getMargin(node)}  ← ${texts.length} answered${problem} · so far ${spentText(stepped)}`,
   );
 };
 
@@ -314,22 +269,17 @@ const variablesText = {
 /** A printer for one run: pass it every step in order. */
 export const createAskPrinter = (look: Look): AskPrinter => {
   const startedAt = new Map<string, number>();
-  const costs = createCosts();
 
-  const tellEvent = ({ event }: TreeStepped): AskLine | null => {
+  const tellEvent = ({ event }: TreeStepped): PrintedLines | null => {
     switch (event.type) {
       case 'EnvironmentStarted': {
         const text = variablesText[event.variables];
         return text === null ? null : warningLine(look, text);
       }
       case 'CellFinished': {
-        const began = startedAt.get(event.cellId);
-        return tellCell(
-          event.node,
-          event.report,
-          began === undefined ? null : event.at - began,
-          look,
-        );
+        const startMs = startedAt.get(event.cellId);
+        const tookMs = startMs === undefined ? null : event.at - startMs;
+        return tellCell(event.node, event.report, tookMs, look);
       }
       case 'SubcallAsked': {
         const { node, prompts, kind } = event;
@@ -342,7 +292,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
     }
   };
 
-  const tellAction = (action: TreeAction, stepped: TreeStepped): AskLine | null => {
+  const tellAction = (action: TreeAction, stepped: TreeStepped): PrintedLines | null => {
     switch (action.type) {
       case 'StartEnvironment':
         // `past`: the programs that ran in an earlier environment
@@ -355,7 +305,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
         startedAt.set(action.cellId, stepped.event.at);
         return tellProgram(action, stepped, look);
       case 'AnswerSubcall':
-        return tellAnswers(action, costs.of(action.cellId, action.ordinal), stepped);
+        return tellAnswers(action, stepped);
       case 'DisplayWarning':
         return warningLine(look, action.text);
       default:
@@ -363,13 +313,10 @@ export const createAskPrinter = (look: Look): AskPrinter => {
     }
   };
 
-  return (stepped) => {
-    costs.add(stepped);
-    return [
-      tellEvent(stepped),
-      ...stepped.actions.map((action) => tellAction(action, stepped)),
-    ].filter((line) => line !== null);
-  };
+  return (stepped) =>
+    [tellEvent(stepped), ...stepped.actions.map((action) => tellAction(action, stepped))].filter(
+      (line) => line !== null,
+    );
 };
 
 /** The last line: run id, tokens, cost. */
@@ -384,40 +331,17 @@ export const askSummary = (sessionId: string, state: TreeStepped['state']): Safe
 
 // Exit codes and reasons.
 
-const stopExits: Readonly<Record<PolicyReason, ExitCode>> = {
-  usd: exitCodes.budget,
-  tokens: exitCodes.budget,
-  unpriced: exitCodes.budget,
-  time: exitCodes.timeLimit,
-  iterations: exitCodes.roundLimit,
-  repeated: exitCodes.taskFailed,
-  errors: exitCodes.taskFailed,
-  noProgress: exitCodes.taskFailed,
-  policy: exitCodes.taskFailed,
-};
-
-const stopReasons: Readonly<Record<PolicyReason, string>> = {
-  usd: 'usdLimit',
-  tokens: 'tokensLimit',
-  unpriced: 'unpriced',
-  time: 'timeLimit',
-  iterations: 'iterationsLimit',
-  repeated: 'repeated',
-  errors: 'errors',
-  noProgress: 'noProgress',
-  policy: 'policy',
-};
-
-const limitTexts: Readonly<Record<PolicyReason, string>> = {
-  usd: 'the money was used up',
-  tokens: 'the tokens were used up',
-  unpriced: 'a call had no known price',
-  time: 'time was up',
-  iterations: 'the iterations were used up',
-  repeated: 'the model repeated the same program',
-  errors: 'too many programs in a row failed',
-  noProgress: 'its programs gave no new results',
-  policy: 'the stopping policy ended it',
+/** What stopped a run: exit code and reason, and why the model was asked for its answer. */
+const stops: Readonly<Record<PolicyReason, readonly [ExitCode, string, string]>> = {
+  usd: [exitCodes.budget, 'usdLimit', 'the money was used up'],
+  tokens: [exitCodes.budget, 'tokensLimit', 'the tokens were used up'],
+  unpriced: [exitCodes.budget, 'unpriced', 'a call had no known price'],
+  time: [exitCodes.timeLimit, 'timeLimit', 'time was up'],
+  iterations: [exitCodes.roundLimit, 'iterationsLimit', 'the iterations were used up'],
+  repeated: [exitCodes.taskFailed, 'repeated', 'the model repeated the same program'],
+  errors: [exitCodes.taskFailed, 'errors', 'too many programs in a row failed'],
+  noProgress: [exitCodes.taskFailed, 'noProgress', 'its programs gave no new results'],
+  policy: [exitCodes.taskFailed, 'policy', 'the stopping policy ended it'],
 };
 
 const MORE_MONEY = 'Raise the limit to continue: pawl ask --continue --max-usd, --max-tokens';
@@ -444,22 +368,17 @@ const piecesEnding = (pieces: Pieces): ExitEnding => {
  */
 export const outcomeEnding = (outcome: Outcome, pieces: Pieces): ExitEnding => {
   switch (outcome.status) {
-    case 'answered':
+    case 'answered': {
       // `closing`: the limit at which the model was asked for its answer
       if (outcome.by !== 'limit' || outcome.closing === null) return piecesEnding(pieces);
-      return {
-        exit: stopExits[outcome.closing],
-        reason: stopReasons[outcome.closing],
-        message:
-          'the model submitted no answer; it was asked for one because ' +
-          `${limitTexts[outcome.closing]}, and these are its words`,
-      };
-    case 'stopped':
-      return {
-        exit: stopExits[outcome.reason],
-        reason: stopReasons[outcome.reason],
-        message: outcome.message,
-      };
+      const [exit, reason, why] = stops[outcome.closing];
+      const asked = `the model submitted no answer; it was asked for one because ${why}`;
+      return { exit, reason, message: `${asked}, and these are its words` };
+    }
+    case 'stopped': {
+      const [exit, reason] = stops[outcome.reason];
+      return { exit, reason, message: outcome.message };
+    }
     case 'failed':
       return {
         exit: outcome.kind === 'environment' ? exitCodes.internal : failureExits[outcome.kind],
@@ -473,5 +392,6 @@ export const outcomeEnding = (outcome: Outcome, pieces: Pieces): ExitEnding => {
   }
 };
 
-export const getAnswer = (outcome: Outcome): string =>
-  outcome.status === 'answered' ? outcome.answer : '';
+/** Empty where there is none. */
+export const getAnswer = (outcome: Outcome | null): string =>
+  outcome?.status === 'answered' ? outcome.answer : '';

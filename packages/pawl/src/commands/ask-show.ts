@@ -1,6 +1,6 @@
 /**
- * `pawl show` and `pawl replay` for runs of `pawl ask`. show.ts and verify.ts load it when a
- * session turns out to be such a run.
+ * `pawl show` for runs of `pawl ask`. show.ts and verify.ts load it when a session turns out to be
+ * such a run.
  */
 
 import type { StoredReplay } from '@pawl/agent/journal/reader';
@@ -18,19 +18,13 @@ import type { Outcome, Run } from '@pawl/ask/run/state';
 import { cutCharacters } from '@pawl/ask/run/texts-for-model';
 import { ROOT } from '@pawl/ask/tree/ledger';
 import { outcomeOf, piecesOf } from '@pawl/ask/tree/tree-state';
-import { detectLook, formatWhen, harmless, type Look, paint } from '@pawl/terminal/paint';
+import { detectLook, harmless, type Look, paint } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import {
-  messageLines,
-  type Path,
-  pathStates,
-  pathsByRun,
-  printReplay,
-} from '../sessions/session-text.js';
+import { headLine, messageLines } from '../sessions/session-text.js';
 import { foldStoredBy, storedBlobs } from '../sessions/stored-sessions.js';
-import { getAnswer, outcomeEnding, type TreeStepped } from './ask-records.js';
+import { getAnswer, outcomeEnding, outcomeText } from './ask-records.js';
 
 type SentRequest = {
   readonly seq: number | null;
@@ -74,12 +68,9 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<S
 };
 
 const createHead = (header: Header<AskTypes>, look: Look): Safe => {
-  const { settings, createdAt, workspace, sessionId } = header;
-  const line =
-    `${sessionId} · ${formatWhen(createdAt)} · ${settings.model} · ${settings.environment} · ` +
-    `${workspace}`;
-  const inputs = settings.files.map(({ path, bytes }) => `${path} · ${groupDigits(bytes)} bytes`);
-  return paint(look, 'dim', makeSafe([line, ...inputs].join('\n')));
+  const { files, environment } = header.settings;
+  const inputs = files.map(({ path, bytes }) => `\n${path} · ${groupDigits(bytes)} bytes`);
+  return paint(look, 'dim', safe`${headLine(header, environment)}${makeSafe(inputs.join(''))}`);
 };
 
 // Runs below the root
@@ -111,15 +102,6 @@ const collectRunsBelow = () => {
   return { visit, list: () => [...below.values()] };
 };
 
-const resultText = (outcome: Outcome | null): string => {
-  if (outcome === null) return '';
-  return outcome.status === 'answered'
-    ? outcome.answer
-    : 'message' in outcome
-      ? outcome.message
-      : '';
-};
-
 /**
  * A plain call (at the greatest depth, where no programs run) is shown by prompt and reply, a run
  * with an environment by its whole conversation.
@@ -133,7 +115,7 @@ const belowLines = (look: Look, { node, run, outcome }: RunBelow): Safe => {
     paint(look, 'bold', makeSafe(heading)),
     harmless(cutCharacters(prompt, SHOWN_MAX)),
     ...messages.map((message) => messageLines(look, message)),
-    safe`→ ${harmless(cutCharacters(resultText(outcome), SHOWN_MAX))}`,
+    safe`→ ${harmless(cutCharacters(outcomeText(outcome), SHOWN_MAX))}`,
   ];
   return joinSafe(lines, safe`\n`);
 };
@@ -172,32 +154,8 @@ export const showRun = async (
   return exitCodes.done;
 };
 
-const replayLine = ({ seq, event }: TreeStepped, node: string, path: Path, json: boolean): Safe => {
-  const states = pathStates({ path });
-  return json
-    ? safeJson({ seq, event: event.type, node, path: states })
-    : makeSafe(
-        `${String(seq ?? '').padStart(4)}  ${event.type.padEnd(19)} ${node.padEnd(10)} ` +
-          `${states.join(' → ')}`,
-      );
-};
-
-/** `pawl replay` for a run of `pawl ask`: one line per event and run that changed its state. */
-export const replayRun = async (
-  sessionId: string,
-  at: number | undefined,
-  json: boolean,
-): Promise<number> => {
-  const lines: Safe[] = [];
-  const folded = await foldRun(sessionId, at, (stepped) => {
-    for (const [node, path] of pathsByRun(stepped))
-      lines.push(replayLine(stepped, node, path, json));
-  });
-  return printReplay(lines, folded);
-};
-
 /** Folds the stored journal of a `pawl ask` run; see `foldStoredBy`. */
-const foldRun = (
+export const foldRun = (
   sessionId: string,
   at: number | undefined,
   visit?: (step: JournalStep<AskTypes>) => void,

@@ -10,14 +10,13 @@
 
 import { statSync } from 'node:fs';
 import { journalPath } from '@pawl/agent/journal/state-folder';
-import { isLimited, type Limit } from '@pawl/agent/machine/settings';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Watcher } from '@pawl/agent/ports/session';
 import { createEventBuffer, type EventBuffer } from '@pawl/agent/session/session';
 import { type AskRun, createAsker } from '@pawl/ask/create-asker';
 import { fileAskJournals } from '@pawl/ask/journaled-ask-machine';
 import type { AskSettings, AskTypes } from '@pawl/ask/ports';
-import { EnvironmentUnavailable } from '@pawl/ask/run/eager-values';
+import { EnvironmentUnavailable, UnknownPrice } from '@pawl/ask/run/eager-values';
 import type { Outcome } from '@pawl/ask/run/state';
 import {
   findInputs,
@@ -27,14 +26,17 @@ import {
 } from '@pawl/ask/runtime/measure-inputs';
 import { detectLook, harmless, oneLine, warningText } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeJson, writeResult } from '@pawl/terminal/write';
 import type { JsonRecord } from '../headless/record-schema.js';
 import {
   type ExitEnding,
   errorEnding,
   exitCodes,
+  INTERRUPTED,
   listenToSignals,
   Stop,
+  TERMINATED,
 } from '../process/exit-codes.js';
 import { tornText } from '../sessions/session-text.js';
 import { findSession, lastSession, openStateFolder } from '../sessions/stored-sessions.js';
@@ -62,8 +64,9 @@ import {
   createAskPrinter,
   createAskRecords,
   getAnswer,
+  type OpenedRun,
+  openingRecords,
   outcomeEnding,
-  runRecord,
   type TreeStepped,
 } from './ask-records.js';
 
@@ -77,67 +80,35 @@ type Outlet = {
   end(ending: ExitEnding, outcome: Outcome | null, opened: OpenedRun | null): void;
 };
 
-const INTERRUPTED: ExitEnding = { exit: exitCodes.interrupted, reason: 'cancelled', message: '' };
-const TERMINATED: ExitEnding = { exit: exitCodes.terminated, reason: 'terminated', message: '' };
-
-const writeRecord = (record: JsonRecord): void => writeJson(record);
+const writeRecords = (records: readonly JsonRecord[]): void => {
+  for (const record of records) writeJson(record);
+};
 
 const jsonOutlet: Outlet = {
-  begin(opened) {
-    const { run, journal, workspace, resumed } = opened;
-    const { id: sessionId, settings, tornTail } = run;
-    const { model } = settings;
-    writeRecord({
-      type: 'session',
-      schema: 1,
-      sessionId,
-      workspace,
-      model,
-      journal,
-      resumed,
-      tornTail,
-    });
-    writeRecord(runRecord(run));
-  },
-  see(stepped) {
-    for (const record of createAskRecords(stepped)) writeRecord(record);
-  },
-  end(ending, outcome, opened) {
-    writeRecord(askResultRecord(ending, outcome, opened?.run ?? null));
-  },
+  begin: (opened) => writeRecords(openingRecords(opened)),
+  see: (stepped) => writeRecords(createAskRecords(stepped)),
+  end: (ending, outcome, opened) =>
+    writeRecords([askResultRecord(ending, outcome, opened?.run ?? null)]),
 };
 
 const printLine = (text: Safe): void => writeError(safe`${text}\n`);
-
-/** Prints where programs run, or a warning (`note`) why that is not the preferred place. */
-const tellEnvironment = ({ run: { settings, note } }: OpenedRun, watched: boolean): void => {
-  if (note !== null) printLine(warningText(oneLine(note, Number.POSITIVE_INFINITY)));
-  else if (watched) printLine(safe`· programs run in ${makeSafe(settings.environment)}`);
-};
-
-/** Tells the user that a resumed run had already ended: its answer is printed again at no cost. */
-const tellIfEnded = ({ run, resumed }: OpenedRun): void => {
-  if (resumed && run.state().name === 'Ended')
-    printLine(safe`· run ${makeSafe(run.id)} has already ended; this is its outcome`);
-};
 
 /** Text output. Warnings are always printed, other lines only in a terminal or with --verbose. */
 const textOutlet = (verbose: boolean): Outlet => {
   const printSteps = createAskPrinter(detectLook(process.stderr, process.env));
   const watched = process.stderr.isTTY || verbose;
   return {
-    begin(opened) {
-      const { tornTail } = opened.run;
+    begin({ run, resumed }) {
+      const { id, settings, note, tornTail } = run;
       if (tornTail !== null) printLine(tornText(tornTail));
-      tellEnvironment(opened, watched);
-      tellIfEnded(opened);
+      if (note !== null) printLine(warningText(note));
+      else if (watched) printLine(safe`· programs run in ${makeSafe(settings.environment)}`);
+      if (resumed && run.state().name === 'Ended')
+        printLine(safe`· run ${makeSafe(id)} has already ended; this is its outcome`);
     },
     see(stepped) {
-      for (const { text, detail, urgent } of printSteps(stepped)) {
-        if (!watched && !urgent) continue;
-        printLine(text);
-        if (verbose && detail !== '') printLine(detail);
-      }
+      for (const piece of printSteps(stepped))
+        if (watched || piece.urgent) printLine(verbose ? withDetail(piece) : piece.text);
     },
     end(ending, outcome, opened) {
       if (ending.message !== '') printLine(harmless(`pawl: ${ending.message}`));
@@ -145,113 +116,98 @@ const textOutlet = (verbose: boolean): Outlet => {
         printLine(safe`to continue: pawl ask --resume ${makeSafe(opened.run.id)}`);
       if (outcome !== null && 'partial' in outcome && outcome.partial !== '')
         printLine(safe`its last words: ${oneLine(outcome.partial, 500)}`);
-      const answer = outcome === null ? '' : getAnswer(outcome);
+      const answer = getAnswer(outcome);
       if (answer !== '') writeResult(answer.endsWith('\n') ? answer : `${answer}\n`);
       if (watched && opened !== null) printLine(askSummary(opened.run.id, opened.run.state()));
     },
   };
 };
 
-type Steps = EventBuffer<TreeStepped>;
 type Finished = { readonly ending: ExitEnding; readonly outcome: Outcome | null };
 
-/** Waits until the run ends. Signals and a closed pipe close it early; it can be resumed later. */
-const waitForEnd = async ({ run }: OpenedRun, outlet: Outlet, steps: Steps): Promise<Finished> => {
-  let early: ExitEnding | null = null;
-  const endEarly = (ending: ExitEnding): void => {
-    early ??= ending;
-    run.close().catch(() => undefined); // the wait below reports the same failure
+/** A signal, or a fault of the output, that closes a run early; it can be resumed later. */
+class EarlyEnd {
+  ending: ExitEnding | null = null;
+  #run: AskRun | null = null;
+
+  readonly end = (ending: ExitEnding): void => {
+    this.ending ??= ending;
+    this.#run?.close().catch(() => undefined); // the wait for its outcome reports the same failure
   };
-  const stopListening = listenToSignals({
-    interrupt: () => endEarly(INTERRUPTED),
-    interruptAgain: () => process.exit(exitCodes.interrupted),
-    terminate: () => endEarly(TERMINATED),
-  });
-  const unwatch = steps.subscribe((stepped) => {
-    // nobody reads the output any more
-    if (early !== null && early.exit === exitCodes.closedPipe) return;
-    try {
-      outlet.see(stepped);
-    } catch (fault) {
-      endEarly(errorEnding(fault));
-    }
-  });
+
+  /** The run that is closed. A signal may have come while it was opened. */
+  take(run: AskRun): void {
+    this.#run = run;
+    if (this.ending !== null) this.end(this.ending);
+  }
+
+  /** After a fault, which is the one to report: a run that it stopped can't be closed again. */
+  async close(): Promise<void> {
+    await this.#run?.close().catch(() => undefined);
+  }
+}
+
+/** Waits until the run ends, or was closed early. */
+const waitForEnd = async ({ run }: OpenedRun, early: EarlyEnd): Promise<Finished> => {
   try {
     const outcome = await run.outcome;
     await run.close();
-    return { ending: early ?? outcomeEnding(outcome, outcome.pieces), outcome };
+    return { ending: early.ending ?? outcomeEnding(outcome, outcome.pieces), outcome };
   } catch (fault) {
-    if (early === null) throw fault;
+    if (early.ending === null) throw fault;
     await run.close();
-    return { ending: early, outcome: null };
-  } finally {
-    unwatch();
-    stopListening();
-  }
-};
-
-/** Opens the run. A signal that comes meanwhile ends it once it is open. */
-const openRun = async (flags: AskFlags, words: readonly string[], steps: Steps) => {
-  const endings: ExitEnding[] = [];
-  const stopListening = listenToSignals({
-    interrupt: () => void endings.push(INTERRUPTED),
-    interruptAgain: () => process.exit(exitCodes.interrupted),
-    terminate: () => void endings.push(TERMINATED),
-  });
-  try {
-    const warn = (text: string): void => printLine(warningText(text));
-    const opened = await openAsked(flags, words, { watcher: steps.push, warn });
-    return { opened, early: endings[0] ?? null };
-  } finally {
-    stopListening();
+    return { ending: early.ending, outcome: null };
   }
 };
 
 const runOpened = async (
   opened: OpenedRun,
-  early: ExitEnding | null,
+  steps: EventBuffer<TreeStepped>,
   outlet: Outlet,
-  steps: Steps,
+  early: EarlyEnd,
 ): Promise<number> => {
-  try {
-    outlet.begin(opened);
-    if (early !== null) await opened.run.close();
-    const { ending, outcome } =
-      early === null ? await waitForEnd(opened, outlet, steps) : { ending: early, outcome: null };
-    if (ending.exit !== exitCodes.closedPipe) outlet.end(ending, outcome, opened);
-    return ending.exit;
-  } catch (fault) {
-    // The fault that ended the run is the one to report; a run that it stopped can't be closed
-    // again.
-    await opened.run.close().catch(() => undefined);
-    throw fault;
-  }
+  early.take(opened.run);
+  outlet.begin(opened);
+  const unwatch = steps.subscribe((stepped) => {
+    // nobody reads the output any more
+    if (early.ending?.exit === exitCodes.closedPipe) return;
+    try {
+      outlet.see(stepped);
+    } catch (fault) {
+      early.end(errorEnding(fault));
+    }
+  });
+  const { ending, outcome } = await waitForEnd(opened, early).finally(unwatch);
+  if (ending.exit !== exitCodes.closedPipe) outlet.end(ending, outcome, opened);
+  return ending.exit;
 };
 
 /** Runs `pawl ask`. Returns the exit code. */
 export const runAsk = async (flags: AskFlags, words: readonly string[]): Promise<number> => {
   const outlet = flags.json ? jsonOutlet : textOutlet(flags.verbose ?? false);
+  const early = new EarlyEnd();
+  const stopListening = listenToSignals({
+    interrupt: () => early.end({ ...INTERRUPTED, message: '' }),
+    interruptAgain: () => process.exit(exitCodes.interrupted),
+    terminate: () => early.end({ ...TERMINATED, message: '' }),
+  });
   try {
     // keeps the steps of the opening until they can be printed
     const steps = createEventBuffer<TreeStepped>();
-    const { opened, early } = await openRun(flags, words, steps);
-    return await runOpened(opened, early, outlet, steps);
+    const warn = (text: string): void => printLine(warningText(text));
+    const opened = await openAsked(flags, words, { watcher: steps.push, warn });
+    return await runOpened(opened, steps, outlet, early);
   } catch (fault) {
+    await early.close();
     const ending = errorEnding(fault);
     if (flags.json && ending.exit !== exitCodes.closedPipe) outlet.end(ending, null, null);
     throw fault;
+  } finally {
+    stopListening();
   }
 };
 
 // How a new or resumed run is opened from flags, words and environment.
-
-type OpenedRun = {
-  readonly run: AskRun;
-  /** Path of the journal. */
-  readonly journal: string;
-  readonly workspace: string;
-  readonly resumed: boolean;
-};
 
 type OpeningRun = { readonly watcher: Watcher<AskTypes>; readonly warn: Warn };
 
@@ -349,6 +305,8 @@ const asStop = (error: unknown): unknown => {
     );
   if (error instanceof EnvironmentUnavailable)
     return new Stop(exitCodes.configuration, 'environment', error.message);
+  if (error instanceof UnknownPrice)
+    return new Stop(exitCodes.configuration, 'configuration', error.message);
   return error;
 };
 
@@ -360,7 +318,7 @@ const connect = async (
   flags: AllFlags,
   warn: Warn,
 ): Promise<Model> => {
-  const modelId = modelName ?? chooseUsual(flags, warn);
+  const modelId = modelName ?? (await chooseUsual(flags, warn));
   const model = await connectModel(modelId, flags, process.cwd());
   warnOfUnknown(model, warn);
   warnOfEffort(model, readEffort(flags), warn);
@@ -380,15 +338,6 @@ const connectBoth = async (flags: AllFlags, before: AskSettings | null, warn: Wa
   };
 };
 
-const refuseUnpriced = (models: readonly Model[], usd: Limit | undefined): void => {
-  const unknown = models.find(({ facts }) => facts.prices === null);
-  if (unknown === undefined || !isLimited(usd)) return;
-  const message =
-    `The price of ${unknown.id} is unknown, so --max-usd has no effect. Limit the run with ` +
-    '--max-tokens, --max-iterations or --max-minutes.';
-  throw new Stop(exitCodes.configuration, 'configuration', message);
-};
-
 /** What opens runs: with the models and keys of flags and configuration. */
 const makeAsker = async (
   flags: AllFlags,
@@ -397,7 +346,6 @@ const makeAsker = async (
   warn: Warn,
 ) => {
   const models = await connectBoth(flags, before, warn);
-  refuseUnpriced(Object.values(models), (before ?? readAskSettings(flags)).limits?.usd);
   const effort = readEffort(flags);
   return createAsker({
     ...models,
@@ -424,10 +372,7 @@ const openResumed = async (id: string, commandLine: CommandLine, { watcher, warn
   });
   const folder = openStateFolder(process.env);
   const { header } = await fileAskJournals({ folder }).inspect(id); // opens nothing
-  const { settings } = header;
-  // as they were at the start, with the limits of the flags
-  const before = { ...settings, limits: { ...settings.limits, ...limits } };
-  const asker = await makeAsker(flags, before, folder, warn);
+  const asker = await makeAsker(flags, header.settings, folder, warn);
   const takeOver = commandLine.flags.takeOver === true;
   return asker.resume(id, { watcher, takeOver, ...(limits === null ? {} : { limits }) });
 };

@@ -6,6 +6,7 @@
  * command; and the list.
  */
 
+import { usualModel } from '@pawl/agent/models/provider-table';
 import type { Command as Parser } from 'commander';
 import type { Prompt } from '../headless/headless.js';
 import {
@@ -76,6 +77,14 @@ const readPrompt = async (
   return (await import('../headless/headless.js')).readPrompt(parts);
 };
 
+/** Whether a new session in a terminal may have no model: nothing that is quick to see names one. */
+const mayLackKey = ({ model, continue: last, resume }: RunFlags): boolean =>
+  process.stdin.isTTY === true &&
+  process.stdout.isTTY === true &&
+  [model, last, resume].every((flag) => flag === undefined) &&
+  !process.env.PAWL_MODEL &&
+  usualModel(process.env).variable === null;
+
 /** Flags that are only for a turn without a terminal: the attribute, and how it is typed. */
 const HEADLESS_FLAGS = [
   ['json', '--json'],
@@ -101,6 +110,10 @@ export const runAgent = async (flags: RunFlags, words: readonly string[]): Promi
     if (flags[name] !== undefined) throw usageStop(`${typed} needs -p: pawl -p "prompt" ${typed}`);
   const first = words.length === 0 ? null : words.join(' ');
   if (first?.trim() === '') throw usageStop('The prompt is empty.');
+  if (mayLackKey(flags)) {
+    const asked = await (await import('../interactive/ask-key.js')).askForKey(flags);
+    if (asked === 'demo') return (await import('./demo.js')).runDemo(false);
+  }
   return (await import('../interactive/run-sessions.js')).runTerminal(flags, first);
 };
 

@@ -80,8 +80,8 @@ class SessionReader {
   damage: JournalError | null = null;
   seq = 0;
 
-  constructor({ header, entries }: SessionSource, workspace: string | null) {
-    this.comparable = new ComparableEvents(workspace);
+  constructor({ header, entries, blob }: SessionSource, workspace: string | null) {
+    this.comparable = new ComparableEvents(blob, workspace);
     this.#steps = steps(header, entries);
     this.#figures = new FigureCollector(header);
   }
@@ -126,18 +126,6 @@ class SessionReader {
   }
 }
 
-/** The whole texts of outputs that were cut, in place of their hashes. */
-const withBlobs = async (event: JsonObject, { blob }: SessionSource): Promise<JsonObject> => {
-  const { outcome } = event;
-  if (typeof outcome !== 'object' || outcome === null || !('blob' in outcome)) return event;
-  const hash = outcome.blob;
-  const text = typeof hash === 'string' ? await blob(hash) : undefined;
-  return { ...event, outcome: { ...outcome, blob: text ?? hash ?? null } };
-};
-
-const isBlobAlone = (fields: readonly FieldDifference[]): boolean =>
-  fields.length > 0 && fields.every(({ field }) => field === 'outcome.blob');
-
 /**
  * Replaces texts in an event's outcome, or in its progress. A `diff` stays: it is content of files,
  * not output.
@@ -175,37 +163,20 @@ type Pair<T> = { readonly a: T; readonly b: T };
 
 /** The fields in which two events differ, and whether durations alone would. */
 const compareEvents = async (
-  sources: Pair<SessionSource>,
   readers: Pair<SessionReader>,
   events: Pair<Event>,
 ): Promise<{ readonly fields: readonly FieldDifference[]; readonly durationsOnly: boolean }> => {
-  const a = readers.a.comparable.next(events.a);
-  const b = readers.b.comparable.next(events.b);
+  const a = await readers.a.comparable.next(events.a);
+  const b = await readers.b.comparable.next(events.b);
   const fields = fieldDifferences(a, b);
-  // Equal after all may be: long outputs, which are known by the hash of a blob alone, and outputs
-  // of commands that differ in durations only.
-  const isCommand =
+  const areCommands =
     readers.a.comparable.isCommandOutput(events.a) &&
     readers.b.comparable.isCommandOutput(events.b);
-  if (fields.length === 0 || (!isCommand && !isBlobAlone(fields)))
-    return { fields, durationsOnly: false };
-  // a long output, of which the event has a part and the hash of the whole
-  const isCut = fields.some(({ field }) => field === 'outcome.blob');
-  const [wholeA, wholeB] = isCut
-    ? [
-        inOutput(await withBlobs(a, sources.a), (text) => readers.a.comparable.text(text)),
-        inOutput(await withBlobs(b, sources.b), (text) => readers.b.comparable.text(text)),
-      ]
-    : [a, b];
-  const whole = fieldDifferences(wholeA, wholeB);
-  if (whole.length === 0 || !isCommand) return { fields: whole, durationsOnly: false };
-  const otherDifferences = fieldDifferences(
-    inOutput(wholeA, withoutDurations),
-    inOutput(wholeB, withoutDurations),
-  );
-  return otherDifferences.length === 0
-    ? { fields: [], durationsOnly: true }
-    : { fields: whole, durationsOnly: false };
+  const durationsOnly =
+    fields.length > 0 &&
+    areCommands &&
+    fieldDifferences(inOutput(a, withoutDurations), inOutput(b, withoutDurations)).length === 0;
+  return { fields: durationsOnly ? [] : fields, durationsOnly };
 };
 
 /** Compares the sessions, and reads both to their ends. */
@@ -223,7 +194,7 @@ export const compareSessions = async (
   let [stepA, stepB] = [await readers.a.next(), await readers.b.next()];
   while (stepA !== null && stepB !== null) {
     const events = { a: stepA.event, b: stepB.event };
-    const compared = await compareEvents({ a, b }, readers, events);
+    const compared = await compareEvents(readers, events);
     if (compared.fields.length > 0) {
       fields = compared.fields;
       break;
@@ -280,12 +251,14 @@ const escapeForRegExp = (text: string): string => text.replace(/[.*+?^${}()|[\]\
 
 /** Makes the events of one session comparable, in their order. */
 class ComparableEvents {
+  readonly #blob: SessionSource['blob'];
   readonly #workspace: RegExp | null;
   readonly #numbers = new Map<string, string>();
   readonly #commands = new Set<string>();
 
   /** `workspace`: its path, if the sessions have different ones; otherwise null. */
-  constructor(workspace: string | null) {
+  constructor(blob: SessionSource['blob'], workspace: string | null) {
+    this.#blob = blob;
     this.#workspace =
       workspace === null || workspace.length < 2
         ? null
@@ -293,12 +266,19 @@ class ComparableEvents {
   }
 
   /** The next event of the session, comparable. Notes its calls of commands for later events. */
-  next(event: Event): JsonObject {
+  async next(event: Event): Promise<JsonObject> {
     if (event.type === 'LlmCompleted')
       // `opaque`: nobody knows what the call did, as with a shell command
       for (const { callId, traits } of event.calls)
         if (traits.effect === 'opaque') this.#commands.add(callId);
-    return this.#object(event, 0);
+    return this.#object(await this.#withBlob(event), 0);
+  }
+
+  /** An output that was cut has its whole text in place of the hash. */
+  async #withBlob(event: Event): Promise<object> {
+    const hash = event.type === 'ToolCompleted' ? event.outcome.blob : undefined;
+    if (event.type !== 'ToolCompleted' || typeof hash !== 'string') return event;
+    return { ...event, outcome: { ...event.outcome, blob: (await this.#blob(hash)) ?? hash } };
   }
 
   /** Whether the event is output of a command, in which durations don't count. */

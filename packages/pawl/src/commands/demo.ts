@@ -24,12 +24,11 @@ import {
   wrapWords,
 } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { exitCodes, listenToSignals, Stop, turnEnding } from '../process/exit-codes.js';
 import { packageFolder } from '../process/package-folder.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
-import { changesState, countStates, pathLine } from '../sessions/session-text.js';
+import { changesState, countStates, createLogPrinter, pathLine } from '../sessions/session-text.js';
 import { consult } from '../settings/configuration.js';
 import type { RunFlags } from '../settings/flags.js';
 
@@ -47,32 +46,6 @@ const findFault = (folder: string): string | null => {
   return git(folder, ['status', '--porcelain']).trim() === ''
     ? null
     : 'the commit left changes behind';
-};
-
-/** Prints model text as it streams, tool results in full, and each transition. */
-const createPrinter = (look: Look, workspace: string): ((stepped: Stepped) => void) => {
-  const printStep = createStepPrinter(look, workspace);
-  /** Whether streamed text stands in the last line, without a line end. */
-  let isLineOpen = false;
-  const endText = (): void => {
-    if (isLineOpen) writeOut(safe`\n`);
-    isLineOpen = false;
-  };
-  return (stepped) => {
-    const pieces = printStep(stepped);
-    for (const piece of pieces) {
-      if (piece.kind === 'stream') {
-        writeOut(isLineOpen ? piece.text : safe`\n${piece.text}`);
-        isLineOpen = true;
-      } else if (piece.kind === 'lines') {
-        endText();
-        printLine(withDetail(piece));
-      }
-    }
-    if (!changesState(stepped)) return;
-    endText();
-    printLine(paint(look, 'dim', makeSafe(pathLine(stepped))));
-  };
 };
 
 const summarise = (
@@ -168,8 +141,13 @@ const printLog = async ({ look, folder, flags, why }: Demo): Promise<number> => 
     paint(look, 'dim', safe`Each dim line is a transition: line of the journal, event, states.`),
   );
   printLine(paint(look, 'dim', makeSafe(why)));
-  printLine(safe`\n> ${makeSafe(PROMPT)}`);
-  const { state, steps, ending } = await runTurn(opened, createPrinter(look, folder));
+  printLine(safe``);
+  const printer = createLogPrinter(look, folder);
+  const { state, steps, ending } = await runTurn(opened, (stepped) => {
+    printer.see(stepped);
+    if (changesState(stepped))
+      printer.writeLines(paint(look, 'dim', makeSafe(`${pathLine(stepped)}\n`)));
+  });
   if (ending.exit !== exitCodes.done) {
     printLine(makeSafe(`\nThe demo did not finish: ${ending.reason} ${ending.message}`.trimEnd()));
     return ending.exit;

@@ -20,11 +20,16 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import { hasEnded } from '@pawl/agent/platform/start-program';
 import { plural } from '@pawl/agent/platform/text';
-import type { Stepped } from '@pawl/agent/ports/session';
 import { isQuestionCode } from '@pawl/serve/question-code';
-import { countColumns, detectLook, formatCost, harmless, oneLine } from '@pawl/terminal/paint';
+import {
+  countColumns,
+  detectLook,
+  formatCost,
+  formatDuration,
+  harmless,
+  oneLine,
+} from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { endWorktree, launchPrompt, relaunch } from '../detached/launch.js';
 import { LiveClient, NotReached, Silent } from '../detached/live-client.js';
@@ -38,12 +43,12 @@ import { type Prompt, refuseEmpty } from '../headless/headless.js';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import {
   findLive,
-  formatAge,
   type LiveSession,
   listLive,
   removeLive,
   statusWords,
 } from '../sessions/live-records.js';
+import { createLogPrinter } from '../sessions/session-text.js';
 import { findSession, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
 
@@ -106,7 +111,7 @@ const listRow = (live: LiveSession, nowMs: number, columns: number): Safe => {
   const join = (...parts: readonly Safe[]): Safe => joinSafe(parts, safe`  `);
   const words = statusWords(live, nowMs); // what it does, or why it does nothing
   const spent = join(formatCost(activity.costUsd), makeSafe(plural(activity.rounds, 'round')));
-  const since = makeSafe(`since ${formatAge(nowMs - startedAtMs)}`);
+  const since = makeSafe(`since ${formatDuration(nowMs - startedAtMs)}`);
   const folder = oneLine(workspace, Number.POSITIVE_INFINITY);
   const id = makeSafe(sessionId);
   const row = join(id, oneLine(words, 120), spent, folder, since, oneLine(title, 60));
@@ -561,30 +566,14 @@ export const showLogs = async (prefix: string, follows: boolean): Promise<number
   const sessionId = await findSession(prefix);
   const live = follows ? refuseElsewhere(await findDetached(sessionId), 'Look at it there') : null;
   const { workspace } = (await storedJournals().peek(sessionId)).state.session.settings;
-  const print = createStepPrinter(detectLook(process.stdout, process.env), workspace);
-  let isLineOpen = false;
-  /** On lines of its own, below a reply. */
-  const writeLines = (lines: Safe): void => {
-    writeOut(safe`${isLineOpen ? safe`\n` : safe``}${lines}`);
-    isLineOpen = false;
-  };
-  const printStep = (stepped: Stepped): void => {
-    if (stepped.event.type === 'UserInput')
-      writeLines(safe`> ${joinSafe(harmless(stepped.event.text).split('\n'), safe`\n  `)}\n`);
-    for (const piece of print(stepped))
-      if (piece.kind === 'lines') writeLines(safe`${withDetail(piece)}\n`);
-      else if (piece.kind === 'stream') {
-        writeOut(piece.text);
-        isLineOpen = !piece.text.endsWith('\n');
-      }
-  };
-  const { seq, state } = await foldStored(sessionId, undefined, printStep);
+  const printer = createLogPrinter(detectLook(process.stdout, process.env), workspace);
+  const { seq, state } = await foldStored(sessionId, undefined, printer.see);
   if (live !== null) {
     const { followStream, RemoteSteps } = await import('../detached/remote-session.js');
     // makes steps from what the process streams, from the last stored one on
-    const steps = new RemoteSteps(state, seq, printStep);
+    const steps = new RemoteSteps(state, seq, printer.see);
     await followStream(connectLive(sessionId), steps, new AbortController().signal);
   }
-  writeLines(safe``); // ends a reply that has no line end
+  printer.writeLines(safe``); // ends a reply that has no line end
   return exitCodes.done;
 };

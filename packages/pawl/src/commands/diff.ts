@@ -15,7 +15,7 @@ import {
   countColumns,
   cutLine,
   detectLook,
-  formatWhen,
+  formatDuration,
   type Look,
   paint,
   wrapWords,
@@ -23,6 +23,7 @@ import {
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { errorEnding, exitCodes } from '../process/exit-codes.js';
+import { headLine } from '../sessions/session-text.js';
 import { findInfo, storedBlobs } from '../sessions/stored-sessions.js';
 import { usageStop } from '../settings/flags.js';
 import {
@@ -33,7 +34,7 @@ import {
   type SessionRest,
   type SessionSource,
 } from './compare-sessions.js';
-import { formatDuration, formatTotal } from './figures.js';
+import { formatTotal } from './figures.js';
 
 type Headers = { readonly a: Header; readonly b: Header };
 
@@ -124,15 +125,7 @@ export const diffText = (look: Look, headers: Headers, compared: SessionComparis
     ...hanging(safe`B  `, wrapWords(tell('b'), columns - 3)),
   ];
   const title = (text: string): Safe => paint(look, 'bold', makeSafe(text));
-  const head = sides((name) => {
-    const { sessionId, createdAt, settings, workspace } = headers[name];
-    return makeSafe(
-      `${sessionId} · ${formatWhen(createdAt)} · ${settings.model} · ${workspace}`.replace(
-        /\s+/g,
-        ' ',
-      ),
-    );
-  });
+  const head = sides((name) => headLine(headers[name]));
   const kinship = kinshipText(headers);
   const { parting, settings, fields, rest } = compared;
   const parts = parting.a !== null || parting.b !== null;
@@ -217,7 +210,6 @@ export const diffSessions = async (idA: string, idB: string, json: boolean): Pro
 const FIELDS_SHOWN = 8;
 /** Characters before the difference that a cut text still shows, as a share of its line. */
 const LEAD_SHARE = 0.3;
-const ASCII_END = 0x7f;
 
 type Texts = { readonly a: string; readonly b: string };
 
@@ -241,38 +233,20 @@ const textAround = (text: string, at: number, columns: number): Safe => {
   return cutLine(isCut ? safe`${lead}${json.slice(0, -1)}…` : safe`${lead}${json}`, columns);
 };
 
-const codePoint = (text: string, at: number): string => {
-  const code = text.codePointAt(at);
-  return code === undefined ? 'end' : `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
-};
-
-/** Where two long texts part, and the characters there if they may look alike. */
-const placeText = ({ a, b }: Texts, at: number): string => {
-  const isPlain = [a, b].every((text) => (text.codePointAt(at) ?? 0) < ASCII_END);
-  const characters = isPlain ? '' : ` (${codePoint(a, at)}, ${codePoint(b, at)})`;
-  return at === 0 && isPlain ? '' : ` from character ${at + 1}${characters}`;
-};
-
-const valueLine = (value: Json | undefined, columns: number): Safe => {
+const valueText = (value: Json | undefined, at: number, columns: number): Safe => {
   if (value === undefined) return safe`(absent)`;
   return typeof value === 'string'
-    ? textAround(value, 0, columns)
+    ? textAround(value, at, columns)
     : cutLine(safeJson(value), columns);
 };
 
 const differenceLines = (look: Look, { field, a, b }: FieldDifference): readonly Safe[] => {
   const columns = Math.max(20, look.columns);
-  const room = columns - 6;
-  const isText = typeof a === 'string' && typeof b === 'string';
-  const at = isText ? sameStart({ a, b }) : 0;
-  const place = isText ? placeText({ a, b }, at) : '';
-  const [left, right] = isText
-    ? [textAround(a, at, room), textAround(b, at, room)]
-    : [valueLine(a, room), valueLine(b, room)];
+  const at = typeof a === 'string' && typeof b === 'string' ? sameStart({ a, b }) : 0;
   return [
-    ...wrapWords(makeSafe(`${field}${place}`), columns - 2).map((row) => safe`  ${row}`),
-    safe`    ${paint(look, 'red', safe`A ${left}`)}`,
-    safe`    ${paint(look, 'green', safe`B ${right}`)}`,
+    ...wrapWords(makeSafe(field), columns - 2).map((row) => safe`  ${row}`),
+    safe`    ${paint(look, 'red', safe`A ${valueText(a, at, columns - 6)}`)}`,
+    safe`    ${paint(look, 'green', safe`B ${valueText(b, at, columns - 6)}`)}`,
   ];
 };
 
@@ -284,37 +258,7 @@ const differenceLines = (look: Look, { field, a, b }: FieldDifference): readonly
 const isRepeated = ({ field }: FieldDifference): boolean =>
   /^calls\[\d+\]\.(?:input|facts|title)/.test(field);
 
-const isEmpty = (value: Json | undefined): boolean =>
-  value === null || value === '' || value === false || (Array.isArray(value) && value.length === 0);
-
-/** A line for each field of two events of different types, without the empty ones. */
-const typeDifferenceLines = (look: Look, fields: readonly FieldDifference[]): readonly Safe[] => {
-  const columns = Math.max(20, look.columns);
-  const fieldLine = (name: string, field: string, value: Json | undefined): readonly Safe[] =>
-    value === undefined || isEmpty(value)
-      ? []
-      : [
-          cutLine(
-            safe`  ${makeSafe(`${name} ${field}`)}: ${safeJson(value).slice(0, 4 * columns)}`,
-            columns,
-          ),
-        ];
-  return [
-    ...fields
-      .flatMap(({ field, a }) => fieldLine('A', field, a))
-      .map((line) => paint(look, 'red', line)),
-    ...fields
-      .flatMap(({ field, b }) => fieldLine('B', field, b))
-      .map((line) => paint(look, 'green', line)),
-  ];
-};
-
 const fieldLines = (look: Look, fields: readonly FieldDifference[]): readonly Safe[] => {
-  if (fields.some(({ field }) => field === 'type'))
-    return typeDifferenceLines(
-      look,
-      fields.filter(({ field }) => field !== 'type'),
-    );
   const inMessage = fields.some(({ field }) => field.startsWith('message.'));
   const shownFields = fields.filter((one) => !(inMessage && isRepeated(one)));
   const more = shownFields.length - FIELDS_SHOWN;

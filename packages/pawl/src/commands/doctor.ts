@@ -23,7 +23,7 @@ import {
 import { readFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
-import { APPARMOR_REPAIR, type SandboxProbe } from '@pawl/agent/command/sandbox/bubblewrap';
+import type { SandboxProbe } from '@pawl/agent/command/sandbox/bubblewrap';
 import { probeSandbox } from '@pawl/agent/command/session-sandbox';
 import type { HookDeclaration } from '@pawl/agent/extensions/hooks/hook-config';
 import { expandVariables, type McpServer } from '@pawl/agent/extensions/mcp/server-config';
@@ -36,7 +36,7 @@ import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
 import { createFetch } from '@pawl/agent/platform/http';
-import { foreignFolder, repositoryFolders } from '@pawl/agent/platform/repository-folders';
+import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
 import { askProgram, hasEnded } from '@pawl/agent/platform/start-program';
 import { nearestWord } from '@pawl/agent/platform/text';
 import { loadAgentsFiles } from '@pawl/agent/session/instructions';
@@ -136,8 +136,6 @@ const note = row('note');
 // The oldest versions that work.
 const NODE = '20.19.0';
 const GIT = '2.20.0';
-const BUBBLEWRAP = '0.8.0';
-const PYTHON = '3.9.0';
 
 const programChecks: readonly Check[] = [
   fault(
@@ -189,45 +187,6 @@ const programChecks: readonly Check[] = [
     (why) => `ripgrep, which comes with Pawl, can't be started: ${why}`,
     'Install Pawl again without --no-optional and --ignore-scripts: npm install -g pawl',
   ),
-  note(
-    'bubblewrapMissing',
-    async (world) => world.platform === 'linux' && (await isMissing(world, 'bwrap')),
-    'bubblewrap is not found: pawl ask runs programs in QuickJS, which is slower',
-    'Install it: apt-get install bubblewrap',
-    'sandboxMissing',
-  ),
-  note(
-    'bubblewrapTooOld',
-    (world) => oldVersion(world, 'bwrap', BUBBLEWRAP),
-    (version) =>
-      `bubblewrap ${version} is too old: pawl ask runs programs in QuickJS, which is slower`,
-    `Install bubblewrap ${BUBBLEWRAP} or newer`,
-    'sandboxMissing',
-  ),
-  note(
-    'namespacesRefused',
-    (world) => tryNamespaces(world),
-    ({ error }) => `bubblewrap may not create namespaces: ${error}`,
-    ({ byAppArmor }) =>
-      byAppArmor
-        ? APPARMOR_REPAIR
-        : 'Allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 ' +
-          'user.max_user_namespaces=10000; in a container, start it with --security-opt ' +
-          'seccomp=unconfined',
-    'sandboxMissing',
-  ),
-  note(
-    'pythonMissing',
-    (world) => isMissing(world, 'python3'),
-    'python3 is not found: pawl ask --environment python does not work',
-    'If you want it: apt-get install python3',
-  ),
-  note(
-    'pythonTooOld',
-    (world) => oldVersion(world, 'python3', PYTHON),
-    (version) => `Python ${version} is too old for pawl ask --environment python`,
-    `Install Python ${PYTHON} or newer`,
-  ),
 ];
 
 /** Null where commands run without a sandbox by choice. */
@@ -245,8 +204,7 @@ const sandboxChecks: readonly Check[] = [
     },
     ({ reason }) =>
       `commands can't be run in a sandbox here: ${reason} In a terminal Pawl asks before ` +
-      'each command, without one it denies them; pawl ask runs programs in QuickJS, which is ' +
-      'slower',
+      'each command, without one it denies them',
     ({ repair }) => `${repair} To keep it off: sandbox = "off" in your own config.toml`,
   ),
   note(
@@ -430,14 +388,6 @@ const settingChecks: readonly Check[] = [
     'Correct the named lines. pawl config lists every setting; docs/set-up/configuration.md explains them',
   ),
   note(
-    'folderAboveForeign',
-    // a folder of another user above the workspace, at which the search for a repository ended
-    ({ workspace }) => existsSync(workspace) && repositoryFolders(realpathSync(workspace)).foreign,
-    (folder) => foreignFolder(folder), // a sentence that it belongs to another user
-    (folder) =>
-      `If you want to use the repository in ${folder}, have its owner give it to you: chown`,
-  ),
-  note(
     'projectNotHeeded',
     async (world) =>
       joinOrNull(
@@ -515,12 +465,6 @@ const settingChecks: readonly Check[] = [
     (_, { environment: { TERM } }) =>
       `TERM is ${TERM ? 'dumb' : 'not set'}: the terminal shows plain lines`,
     'If it is a usual terminal: export TERM=xterm-256color',
-  ),
-  note(
-    'coloursDisagree',
-    ({ environment: { NO_COLOR, FORCE_COLOR } }) => Boolean(NO_COLOR && FORCE_COLOR),
-    'NO_COLOR and FORCE_COLOR are both set: there is no colour',
-    'Unset one of them',
   ),
   fault(
     'mcpServerUnusable',
@@ -633,20 +577,12 @@ const sessionChecks: readonly Check[] = [
       `--resume ${id} --take-over`,
   ),
   note(
-    'tornTails',
-    (world) => {
-      const torn = sessionFiles(world, /\.torn-\d+$/);
-      return torn.length > 0 && torn;
-    },
-    ({ length }) => `${length} journal ends were cut off in the middle of writing and kept aside`,
-    ([first]) => `They contain nothing that was acknowledged. You can delete them: ${first}`,
-  ),
-  note(
     'instructionsUnused',
     async ({ workspace }) =>
       existsSync(workspace) && joinOrNull((await loadAgentsFiles(workspace)).warnings),
     (warnings) => warnings,
-    'Shorten AGENTS.md, or make it a readable file of the repository',
+    'Shorten AGENTS.md, or make it a readable file of the repository. A folder of another user ' +
+      'can become yours: chown',
   ),
 ];
 
@@ -756,8 +692,8 @@ const runProgram = async (
   return { code: answer.code, text: text || (answer.fault ?? '') };
 };
 
-const isMissing = async (world: DoctorWorld, program: string): Promise<boolean> =>
-  (await runProgram(world, program, ['--version'])) === null;
+const isMissing = (world: DoctorWorld, program: string): boolean =>
+  searchPath(world).find(program) === null;
 
 /** The version of a program that is older than `least`; null if it is not, or not there. */
 const oldVersion = async (
@@ -803,20 +739,6 @@ const ripgrepFault = async (): Promise<string | null> => {
   return program.kind === 'fault'
     ? program.fault.message
     : accessFault(program.value, constants.X_OK);
-};
-
-/** Starts bubblewrap with the whole file system read-only and a command that does nothing. */
-const tryNamespaces = async (world: DoctorWorld) => {
-  const args = ['--unshare-all', '--ro-bind', '/', '/', '--', '/bin/sh', '-c', ':'];
-  const ran = await runProgram(world, 'bwrap', args);
-  if (ran === null || ran.code === 0) return null;
-  // AppArmor forbids namespaces to programs without a profile, as it does since Ubuntu 24.04.
-  const restricted = await attempt(() =>
-    readFile('/proc/sys/kernel/apparmor_restrict_unprivileged_userns', 'utf8'),
-  );
-  // A kernel without the file restricts nothing.
-  const byAppArmor = restricted.kind === 'done' && restricted.value.trim() === '1';
-  return { error: ran.text.split('\n')[0], byAppArmor };
 };
 
 /** Files that Docker, Podman and systemd put into a container. */
@@ -1082,22 +1004,16 @@ const askProvider = async (world: DoctorWorld) => {
 
 // Probes of sessions
 
-/** Paths in the folder of sessions whose names match. */
-const sessionFiles = ({ environment }: DoctorWorld, suffix: RegExp): readonly string[] => {
-  const folder = sessionsFolder(stateFolder(environment));
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
-    .filter((name) => suffix.test(name))
-    .map((name) => path.join(folder, name));
-};
-
 /**
  * A session whose lock another computer or namespace holds, so that nobody knows whether its
  * process lives.
  */
 const findOpenSession = async (world: DoctorWorld) => {
+  const folder = sessionsFolder(stateFolder(world.environment));
+  if (!existsSync(folder)) return null;
   const self = await describeSelf(world.platform);
-  for (const file of sessionFiles(world, /\.lock$/)) {
+  for (const name of readdirSync(folder).filter((one) => one.endsWith('.lock'))) {
+    const file = path.join(folder, name);
     const holder = await readHolder(file);
     if (holder === undefined || holder.pid === process.pid) continue;
     if ((await checkHolder(file, holder, self)) !== 'unknown') continue;

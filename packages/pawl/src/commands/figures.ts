@@ -3,25 +3,23 @@
  * for one.
  *
  * From top to bottom: sums over all sessions and `showStats`; the blocks of one session, `timeText`
- * and `showTime`; its spans as rows of bars; and figures as text: durations, dollars, tables. The
- * figures of a session are collected from its steps (`FigureCollector`). `Safe` is text whose
- * control characters can't disturb the terminal.
+ * and `showTime`; and figures as text: durations, dollars, tables. The figures of a session are
+ * collected from its steps (`FigureCollector`). `Safe` is text whose control characters can't
+ * disturb the terminal.
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
 import { totalTokens, type Usage, type UsageTotals } from '@pawl/agent/machine/settings';
-import { plural } from '@pawl/agent/platform/text';
+import { localTime, plural } from '@pawl/agent/platform/text';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
 import { FigureCollector, NO_USAGE } from '@pawl/inspector/figures/collect-figures';
 import {
   figuresSince,
   getCacheShare,
   type LaterFigures,
-  type ProcessGap,
   type RequestFigures,
   type SessionFigures,
-  type TimeSpan,
-  type TimeSpanKind,
+  SPAN_WORDS,
 } from '@pawl/inspector/figures/session-figures';
 import {
   countColumns,
@@ -29,17 +27,16 @@ import {
   detectLook,
   fitWords,
   formatCost,
-  formatSeconds,
+  formatDuration,
   formatTokens,
-  formatWhen,
   type Look,
   oneLine,
   paint,
-  type Style,
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
+import { headLine } from '../sessions/session-text.js';
 import { allSessions, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 
 // Sums over all stored sessions: `pawl sessions --stats`
@@ -89,11 +86,8 @@ const countRequest = (sum: Sum, usage: Usage | null, failed: boolean): void => {
   if (usage !== null) sum.usage = addUsage(sum.usage, usage);
 };
 
-const twoDigits = (part: number): string => String(part).padStart(2, '0');
-const localDay = (at: number): string => {
-  const time = new Date(at);
-  return `${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())}`;
-};
+/** `2026-11-21` */
+const localDay = (at: number): string => localTime(at).slice(0, '2026-11-21'.length);
 
 /**
  * The calls that started a stored session (tasks): that session counts their spending. Each as
@@ -299,7 +293,7 @@ export const showStats = async (json: boolean): Promise<number> => {
 // The figures of one session: `pawl show --time`
 
 /** Requests that are listed. */
-const REQUESTS_MAX = 30;
+const REQUESTS_MAX = 10;
 
 type FiguresHeader = Pick<Header, 'sessionId' | 'createdAt' | 'settings' | 'workspace'>;
 type Block = { readonly title: string; readonly lines: readonly Safe[] };
@@ -332,22 +326,8 @@ const spentIn = ({
   };
 };
 
-const kindWords: Readonly<Record<TimeSpanKind | 'other', string>> = {
-  waiting: 'waiting for the model',
-  streaming: 'the model writes',
-  request: 'the model',
-  retry: 'waiting to retry',
-  compaction: 'summaries',
-  approval: 'your approvals',
-  tool: 'tools',
-  hook: 'after tools',
-  idle: 'idle',
-  between: 'not open',
-  other: 'other',
-};
-
-// the keys of that very record
-const kinds = Object.keys(kindWords) as readonly (TimeSpanKind | 'other')[];
+// the keys of that very table
+const kinds = Object.keys(SPAN_WORDS) as readonly (keyof typeof SPAN_WORDS)[];
 
 const timeBlock = ({ time, elapsedMs }: SessionFigures, columns: number): Block => ({
   title: 'Time',
@@ -356,7 +336,7 @@ const timeBlock = ({ time, elapsedMs }: SessionFigures, columns: number): Block 
       .filter((kind) => time[kind] > 0)
       .toSorted((one, other) => time[other] - time[one])
       .map((kind) => [
-        left(makeSafe(kindWords[kind])),
+        left(makeSafe(SPAN_WORDS[kind])),
         right(formatDuration(time[kind])),
         right(formatShare(time[kind], elapsedMs)),
       ]),
@@ -434,22 +414,22 @@ const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => 
       .slice(0, REQUESTS_MAX),
   );
   const rows = requests.filter((request) => dearest.has(request));
-  const cells = rows.map(({ id, seq, startMs, firstPieceMs, endMs, usage }) => [
-    left(makeSafe(id)),
-    right(safe`seq ${seq}`),
-    right(usage === null ? safe`` : formatCost(usage.costUsd)),
-    right(formatDuration(endMs - startMs)),
-    left(
-      firstPieceMs === null ? safe`` : safe`first piece ${formatDuration(firstPieceMs - startMs)}`,
-    ),
-    left(usage === null ? safe`` : formatUsage(usage)),
-  ]);
-  const lines = tableLines(cells, columns).flatMap((line, index) => {
-    const request = rows[index];
-    const notes = request === undefined ? '' : requestNotes(request);
-    const wrapped = notes === '' ? [] : fitWords(makeSafe(notes), columns - 6);
-    return [line, ...wrapped.map((note) => safe`      ${note}`)];
-  });
+  const lines = tableLines(
+    rows.map((request) => {
+      const { id, seq, startMs, firstPieceMs, endMs, usage } = request;
+      const wait = firstPieceMs === null ? null : formatDuration(firstPieceMs - startMs);
+      return [
+        left(makeSafe(id)),
+        right(safe`seq ${seq}`),
+        right(usage === null ? safe`` : formatCost(usage.costUsd)),
+        right(formatDuration(endMs - startMs)),
+        left(wait === null ? safe`` : safe`first piece ${wait}`),
+        left(usage === null ? safe`` : formatUsage(usage)),
+        left(makeSafe(requestNotes(request))),
+      ];
+    }),
+    columns,
+  );
   const others = requests.length - rows.length;
   return {
     title:
@@ -459,23 +439,6 @@ const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => 
     lines,
   };
 };
-
-const gapText = ({ cause, seq, startMs, endMs, state, doing }: ProcessGap): string => {
-  const away = formatDuration(endMs - startMs);
-  if (cause === 'closed') return `closed, and opened again after ${away} (seq ${seq})`;
-  if (cause === 'forked') return `forked here from its parent, ${away} later (seq ${seq})`;
-  const work = doing.length === 0 ? '' : `: ${doing.join(', ')}`;
-  return `crashed in ${state}${work}; opened again after ${away} (seq ${seq})`;
-};
-
-const gapsBlock = ({ gaps }: SessionFigures, columns: number): Block => ({
-  title: 'Between processes',
-  lines: gaps.flatMap((gap) =>
-    fitWords(makeSafe(gapText(gap).replace(/\s+/g, ' ')), columns - 2).map(
-      (line) => safe`  ${line}`,
-    ),
-  ),
-});
 
 const timeSummary = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFigures): Safe => {
   const active = elapsedMs - time.idle - time.between;
@@ -496,20 +459,14 @@ const timeSummary = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFig
 /** The figures of a session for people, in lines that fit the window. */
 export const timeText = (header: FiguresHeader, figures: SessionFigures, look: Look): Safe => {
   const columns = Math.max(20, look.columns);
-  const head = makeSafe(
-    `${header.sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ` +
-      `${header.workspace}`,
-  );
   const blocks = [
     timeBlock(figures, columns),
     statesBlock(figures, columns),
     toolsBlock(figures, columns),
     requestsBlock(figures, columns),
-    gapsBlock(figures, columns),
-    { title: 'In order', lines: waterfallLines(look, figures.spans) },
   ].filter(({ lines }) => lines.length > 0);
   const parts = [
-    paint(look, 'dim', joinSafe(fitWords(head, columns), safe`\n`)),
+    paint(look, 'dim', joinSafe(fitWords(headLine(header), columns), safe`\n`)),
     joinSafe(fitWords(timeSummary(figures), columns), safe`\n`),
     ...blocks.map(({ title, lines }) =>
       joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`),
@@ -537,141 +494,7 @@ export const showTime = async (
   return exitCodes.done;
 };
 
-// The spans of a session as rows of bars, in order.
-
-const ROWS_MAX = 80;
-/** Below this width there is no room for bars. */
-const BARS_FROM_COLUMNS = 60;
-const LABEL_SHARE = 0.4;
-const DURATION_COLUMNS = 8;
-
-const spanStyles: Readonly<Record<TimeSpanKind, Style>> = {
-  waiting: 'dim',
-  streaming: 'cyan',
-  request: 'cyan',
-  retry: 'red',
-  compaction: 'blue',
-  approval: 'yellow',
-  tool: 'green',
-  hook: 'blue',
-  idle: 'dim',
-  between: 'dim',
-};
-
-/** Nobody works: the user is waited for, or no process has the session open (`between`). */
-const isQuiet = ({ kind }: TimeSpan): boolean => kind === 'idle' || kind === 'between';
-
-/**
- * An axis without the quiet times, in which nothing of the session ran. `place` is the active time
- * before a moment: its time without all quiet spans that lie before it.
- */
-const activeAxis = (
-  spans: readonly TimeSpan[],
-): { place(ms: number): number; readonly length: number } => {
-  const quiet = spans.filter(isQuiet).toSorted((one, other) => one.startMs - other.startMs);
-  const end = spans.reduce((last, { endMs }) => Math.max(last, endMs), 0);
-  const starts: number[] = [];
-  /** `before[n]`: the sum of the quiet times before `quiet[n]`. */
-  const before: number[] = [];
-  let sum = 0;
-  for (const { startMs, endMs } of quiet) {
-    starts.push(startMs);
-    before.push(sum);
-    sum += endMs - startMs;
-  }
-  // binary search for the last quiet time that begins before `ms`
-  const place = (ms: number): number => {
-    let low = 0;
-    let high = starts.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((starts[middle] ?? 0) <= ms) low = middle + 1;
-      else high = middle;
-    }
-    const last = quiet[low - 1];
-    if (last === undefined) return ms;
-    return ms - (before[low - 1] ?? 0) - (Math.min(ms, last.endMs) - last.startMs);
-  };
-  return { place, length: place(end) };
-};
-
-/** `about`: one line on what it did, such as a command. `open`: it had not ended. */
-const spanLabel = ({ kind, name, about, ending }: TimeSpan): Safe => {
-  const what =
-    kind === 'tool' || kind === 'approval' || kind === 'retry' ? ` ${name} ${about}` : '';
-  const hook = kind === 'hook' ? ` ${name}` : '';
-  const state = ending === 'done' ? '' : ` (${ending === 'open' ? 'goes on' : 'interrupted'})`;
-  const words = kind === 'between' ? `${kindWords.between} (${about})` : kindWords[kind];
-  const lead = kind === 'tool' ? what.trim() : `${words}${what}${hook}`;
-  return makeSafe(`${lead}${state}`.replace(/\s+/g, ' '));
-};
-
-const spanBar = (look: Look, span: TimeSpan, from: number, to: number, columns: number): Safe => {
-  const start = Math.min(columns - 1, Math.floor(from * columns));
-  const length = Math.max(1, Math.round(to * columns) - start);
-  const mark = span.kind === 'waiting' ? safe`░` : safe`█`;
-  const space = safe` `.repeat(start);
-  return safe`${space}${paint(look, spanStyles[span.kind], mark.repeat(Math.min(length, columns - start)))}`;
-};
-
-/** The longest spans, in the order of time, and the others. */
-const longestSpans = (
-  spans: readonly TimeSpan[],
-): { readonly rows: readonly TimeSpan[]; readonly others: readonly TimeSpan[] } => {
-  const duration = ({ startMs, endMs }: TimeSpan): number => endMs - startMs;
-  const ranked = spans.toSorted((one, other) => duration(other) - duration(one));
-  const shown = new Set(ranked.slice(0, ROWS_MAX));
-  return { rows: spans.filter((span) => shown.has(span)), others: ranked.slice(ROWS_MAX) };
-};
-
-/**
- * A row for each span: what it was, how long it took and, where there is room, a bar on the axis of
- * active time.
- */
-const waterfallLines = (look: Look, spans: readonly TimeSpan[]): readonly Safe[] => {
-  const { rows, others } = longestSpans(
-    spans.filter((span) => !isQuiet(span) || span.endMs > span.startMs),
-  );
-  const { place, length } = activeAxis(spans);
-  const columns = Math.max(20, look.columns);
-  const bars = columns >= BARS_FROM_COLUMNS && look.plain !== 'yes' && length > 0;
-  const labelColumns = bars
-    ? Math.floor(columns * LABEL_SHARE)
-    : Math.max(8, columns - 2 - DURATION_COLUMNS - 1);
-  const barColumns = columns - 2 - labelColumns - 1 - DURATION_COLUMNS - 1;
-  const lines = rows.map((span) => {
-    const label = cutLine(spanLabel(span), labelColumns);
-    const took = formatDuration(span.endMs - span.startMs).padStart(DURATION_COLUMNS);
-    const space = safe` `.repeat(labelColumns - countColumns(label));
-    const drawn =
-      bars && !isQuiet(span)
-        ? safe` ${spanBar(look, span, place(span.startMs) / length, place(span.endMs) / length, barColumns)}`
-        : safe``;
-    return safe`  ${isQuiet(span) ? paint(look, 'dim', label) : label}${space} ${took}${drawn}`;
-  });
-  if (others.length === 0) return lines;
-  const leftOut = others.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
-  const note = safe`  … ${others.length} shorter ones, ${formatDuration(leftOut)} in all: --json has them`;
-  return [...lines, paint(look, 'dim', cutLine(note, columns))];
-};
-
 // Figures as text: durations, shares, dollars, and tables that fit the window.
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-
-/** `40ms`, `1.4s`, `12s`, `3m05s`, `2h10m`, `3d04h`. */
-export const formatDuration = (milliseconds: number): Safe => {
-  if (milliseconds < 1_000) return makeSafe(`${Math.round(milliseconds)}ms`);
-  if (milliseconds < HOUR_MS) return formatSeconds(milliseconds);
-  const [large, small, big, rest] =
-    milliseconds < DAY_MS
-      ? (['h', 'm', HOUR_MS, 60_000] as const)
-      : (['d', 'h', DAY_MS, HOUR_MS] as const);
-  const whole = Math.floor(milliseconds / big);
-  const remainder = String(Math.floor((milliseconds % big) / rest)).padStart(2, '0');
-  return makeSafe(`${whole}${large}${remainder}${small}`);
-};
 
 const formatShare = (part: number, whole: number): Safe =>
   makeSafe(whole === 0 ? '0%' : `${Math.round((100 * part) / whole)}%`);

@@ -15,7 +15,12 @@ import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
 import { refuseBadFlags } from '../sessions/session-settings.js';
 import { openStateFolder } from '../sessions/stored-sessions.js';
 import { withConfig } from '../settings/configuration.js';
-import { connectModel, realWorkspace, sessionWorkspace } from '../settings/connect-model.js';
+import {
+  chooseUsual,
+  connectModel,
+  realWorkspace,
+  sessionWorkspace,
+} from '../settings/connect-model.js';
 import { nodeSessionFlags, type RunFlags, readAmount, usageStop } from '../settings/flags.js';
 import { DEFAULT_DRAIN_SECONDS, DEFAULT_PORT, engineFlags, type ServeFlags } from './serve.js';
 import { embeddedSessions, type NodeSessions } from './serve-sessions.js';
@@ -77,7 +82,11 @@ const checkSurroundings = async (flags: RunFlags): Promise<void> => {
   refuseBadFlags(flags); // throws for a value that can't be read
   const folder = realWorkspace(process.cwd());
   const configured = await withConfig(flags, folder, { command: 'run', resumed: false, warn });
-  await connectModel(configured.model ?? configured.usual?.id, configured, process.cwd());
+  await connectModel(
+    configured.model ?? (await chooseUsual(configured, () => undefined)),
+    configured,
+    process.cwd(),
+  );
 };
 
 const refuseEngineFlags = (flags: ServeFlags): void => {

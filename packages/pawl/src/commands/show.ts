@@ -7,12 +7,12 @@ import type { JournalStep } from '@pawl/agent/journal/steps';
 import { messagesOf, requestMessages } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { detectLook, formatWhen, paint } from '@pawl/terminal/paint';
+import { detectLook, paint } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeOut } from '@pawl/terminal/write';
 import type { Projection, ProjectionStep } from '@pawl/verify/projections/projection';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { messageLines } from '../sessions/session-text.js';
+import { headLine, messageLines } from '../sessions/session-text.js';
 import { findInfo, foldStored, storedBlobs } from '../sessions/stored-sessions.js';
 import { readSeq, usageStop } from '../settings/flags.js';
 
@@ -89,12 +89,8 @@ const showConversation = async (sessionId: string, at: number | undefined): Prom
   const folded = await foldStored(sessionId, at, (stepped) => {
     compaction.last = findCompaction(stepped) ?? compaction.last;
   });
-  const { header } = folded;
   const look = detectLook(process.stdout, process.env);
-  const head = makeSafe(
-    `${sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ` +
-      `${header.workspace}`,
-  );
+  const head = headLine(folded.header);
   const messages = messagesOf(folded.state.session.conversation).map((message) =>
     messageLines(look, message),
   );

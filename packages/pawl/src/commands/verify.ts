@@ -6,11 +6,12 @@ import { journalPath } from '@pawl/agent/journal/state-folder';
 import { type EndProof, type Verification, verifyStored } from '@pawl/agent/journal/transfer';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
+import type { MachineTypes } from '@pawl/agent/ports/journal';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { makeSafe, type Safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { changesState, pathLine, pathStates, printReplay } from '../sessions/session-text.js';
+import { pathLine, pathStates, pathsByRun, printReplay } from '../sessions/session-text.js';
 import { findInfo, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 import { readSeq } from '../settings/flags.js';
 
@@ -106,22 +107,15 @@ export const verifySession = async (idOrPath: string): Promise<number> => {
 
 type ReplayFlags = { readonly at?: string; readonly json?: true };
 
-const stepLine = (stepped: Stepped, json: boolean): Safe =>
-  json
-    ? safeJson({ seq: stepped.seq, event: stepped.event.type, path: pathStates(stepped) })
-    : makeSafe(pathLine(stepped));
-
-const replayAgent = async (
-  sessionId: string,
-  at: number | undefined,
-  json: boolean,
-): Promise<number> => {
-  const lines: Safe[] = [];
-  const folded = await foldStored(sessionId, at, (stepped) => {
-    if (changesState(stepped)) lines.push(stepLine(stepped, json));
+/** A line for each run that changed its state; the session of an agent is one run without a name. */
+const stepLines = (stepped: Stepped<MachineTypes>, json: boolean): readonly Safe[] =>
+  [...pathsByRun(stepped)].map(([node, path]) => {
+    const { seq, event } = stepped;
+    const run = node === '' ? {} : { node };
+    return json
+      ? safeJson({ seq, event: event.type, ...run, path: pathStates({ path }) })
+      : makeSafe(pathLine({ seq, event, path }, node));
   });
-  return printReplay(lines, folded);
-};
 
 /**
  * `pawl replay`: folds a journal, performs nothing, compares the recorded hashes, prints the path.
@@ -129,7 +123,10 @@ const replayAgent = async (
 export const replaySession = async (id: string, flags: ReplayFlags): Promise<number> => {
   const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
   const { sessionId, kind } = await findInfo(id);
-  const json = flags.json ?? false;
-  if (kind === 'agent') return replayAgent(sessionId, at, json);
-  return (await import('./ask-show.js')).replayRun(sessionId, at, json);
+  const lines: Safe[] = [];
+  const visit = (stepped: Stepped<MachineTypes>): void =>
+    void lines.push(...stepLines(stepped, flags.json ?? false));
+  if (kind === 'agent') return printReplay(lines, await foldStored(sessionId, at, visit));
+  const { foldRun } = await import('./ask-show.js');
+  return printReplay(lines, await foldRun(sessionId, at, visit));
 };

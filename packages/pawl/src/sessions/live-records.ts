@@ -28,10 +28,9 @@ import {
   writePrivate,
 } from '@pawl/agent/platform/files';
 import { bootId, hasEnded, readProcessStat } from '@pawl/agent/platform/start-program';
-import { plural } from '@pawl/agent/platform/text';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import { reasonText } from '@pawl/agent/session/session';
-import { oneLine } from '@pawl/terminal/paint';
+import { formatDuration, oneLine } from '@pawl/terminal/paint';
 import * as v from 'valibot';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { openStateFolder } from '../sessions/stored-sessions.js';
@@ -364,15 +363,6 @@ export const listLive = async (): Promise<readonly LiveSession[]> => {
     .sort((left, right) => right.record.startedAtMs - left.record.startedAtMs);
 };
 
-export const formatAge = (ms: number): string => {
-  const seconds = Math.max(0, Math.round(ms / 1_000));
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
-  return seconds < 86_400
-    ? `${Math.floor(seconds / 3_600)} h`
-    : plural(Math.floor(seconds / 86_400), 'day');
-};
-
 /** The state of a session in words, with the way on where it needs one. */
 export const statusWords = ({ record, status }: LiveSession, nowMs: number): string => {
   const { activity, end } = record;
@@ -380,17 +370,17 @@ export const statusWords = ({ record, status }: LiveSession, nowMs: number): str
     case 'runs':
       return processState(record) === 'stopped'
         ? `is stopped by a signal: kill -CONT ${record.process.pid} lets it go on`
-        : `${activity.words} ${formatAge(nowMs - activity.sinceMs)}`;
+        : `${activity.words} ${formatDuration(Math.max(0, nowMs - activity.sinceMs))}`;
     case 'starting':
       return 'starts, or ends just now';
     case 'elsewhere':
       return 'is open in another process';
     case 'died':
-      return `died (last change ${formatAge(nowMs - activity.sinceMs)} ago): pawl attach brings it back`;
+      return `died (last change ${formatDuration(Math.max(0, nowMs - activity.sinceMs))} ago): pawl attach brings it back`;
     case 'failed':
       return `stopped: ${end?.words ?? ''}: pawl attach brings it back`;
     case 'rested':
-      return `${activity.words} ${formatAge(nowMs - activity.sinceMs)} ago: pawl attach goes on`;
+      return `${activity.words} ${formatDuration(Math.max(0, nowMs - activity.sinceMs))} ago: pawl attach goes on`;
     case 'closed':
       return 'was ended';
     default:

@@ -127,7 +127,7 @@ export const prepareFromFlags = async (
     : typedFlags;
   const flags = { ...completed, makesPauses: place === 'terminal' };
   const profile = await readProfile(flags);
-  const modelId = flags.model ?? before?.model ?? chooseUsual(flags, warn);
+  const modelId = flags.model ?? before?.model ?? (await chooseUsual(flags, warn));
   const model = await connectModel(modelId, flags, process.cwd());
   warnOfUnknown(model, warn);
   warnOfEffort(model, readEffort(flags) ?? before?.effort ?? null, warn);

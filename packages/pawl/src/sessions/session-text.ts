@@ -1,12 +1,13 @@
-/** A stored session as text: messages, the path through the states, the result of a replay. */
+/** A session as text: messages, steps, the path through the states, the result of a replay. */
 
 import type { StoredReplay } from '@pawl/agent/journal/reader';
 import type { Message } from '@pawl/agent/machine/message';
-import type { MachineTypes, OpenJournal } from '@pawl/agent/ports/journal';
+import type { Header, MachineTypes, OpenJournal } from '@pawl/agent/ports/journal';
 import type { Stepped } from '@pawl/agent/ports/session';
 import type { Edge } from '@pawl/machine/kernel/table';
-import { harmless, type Look, paint, warningText } from '@pawl/terminal/paint';
+import { formatWhen, harmless, type Look, paint, warningText } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 
@@ -83,9 +84,9 @@ export const pathStates = (stepped: Pick<StepPath, 'path'>): readonly string[] =
   return first === undefined ? [] : [first.from, ...edges.map((edge) => edge.to)];
 };
 
-export type Path = StepPath['path'];
+type Path = StepPath['path'];
 
-/** The edges of a tree's step by run, in the order of each run's first edge. */
+/** The edges of a step by run, in the order of each run's first edge; `''` is the agent's. */
 export const pathsByRun = (stepped: Pick<StepPath, 'path'>): ReadonlyMap<string, Path> => {
   const paths = new Map<string, Edge[]>();
   for (const edge of transitions(stepped)) {
@@ -104,10 +105,52 @@ export const countStates = (steps: readonly Pick<StepPath, 'path'>[]): string =>
   return [...times].map(([name, count]) => (count === 1 ? name : `${name} ×${count}`)).join(' · ');
 };
 
-/** One line of a path: journal line, event, states. The same for live and replayed steps. */
-export const pathLine = (stepped: StepPath): string =>
+/**
+ * One line of a path: journal line, event, states; in a tree also the run. The same for live and
+ * replayed steps.
+ */
+export const pathLine = (stepped: StepPath, node = ''): string =>
   `${String(stepped.seq ?? '').padStart(4)}  ${stepped.event.type.padEnd(19)} ` +
-  `${pathStates(stepped).join(' → ')}`;
+  `${node === '' ? '' : `${node.padEnd(10)} `}${pathStates(stepped).join(' → ')}`;
+
+/** Prints the steps of a session on stdout as lines; text of the model as it streams. */
+export const createLogPrinter = (look: Look, workspace: string) => {
+  const printStep = createStepPrinter(look, workspace);
+  let isLineOpen = false;
+  /** On lines of its own, below a reply. */
+  const writeLines = (lines: Safe): void => {
+    writeOut(safe`${isLineOpen ? safe`\n` : safe``}${lines}`);
+    isLineOpen = false;
+  };
+  return {
+    writeLines,
+    see(stepped: Stepped): void {
+      if (stepped.event.type === 'UserInput')
+        writeLines(safe`> ${joinSafe(harmless(stepped.event.text).split('\n'), safe`\n  `)}\n`);
+      for (const piece of printStep(stepped))
+        if (piece.kind === 'lines') writeLines(safe`${withDetail(piece)}\n`);
+        else if (piece.kind === 'stream') {
+          writeOut(piece.text);
+          isLineOpen = !piece.text.endsWith('\n');
+        }
+    },
+  };
+};
+
+/** The first line about a stored session. `more`: after its model. */
+export const headLine = (
+  { sessionId, createdAt, settings, workspace }: Head,
+  ...more: readonly string[]
+): Safe =>
+  makeSafe(
+    [sessionId, formatWhen(createdAt), settings.model, ...more, workspace]
+      .join(' · ')
+      .replace(/\s+/g, ' '),
+  );
+
+type Head = Pick<Header, 'sessionId' | 'createdAt' | 'workspace'> & {
+  readonly settings: { readonly model: string };
+};
 
 const checksText = (count: number): Safe => {
   if (count === 0) return safe`No state hash is recorded up to there, so nothing was compared.`;

@@ -42,16 +42,27 @@ const readCacheTtl = ({ cacheTtl = 'auto', makesPauses }: ModelFlags): CacheTtl 
 };
 
 /**
- * The id of a model that nobody named. Says which key chose it, if that is not the key of the usual
- * provider.
+ * The id of a model that nobody named: that of a key, or without a key of a server on this machine.
+ * Says what chose it, if that is not the key of the usual provider.
  */
-export const chooseUsual = (
-  { usual }: Pick<ModelFlags, 'usual'>,
+export const chooseUsual = async (
+  { usual, variables }: Pick<ModelFlags, 'usual' | 'variables'>,
   warn: Warn,
-): string | undefined => {
-  if (usual?.variable != null && usual.id !== DEFAULT_MODEL)
-    warn(`The model is ${usual.id}, since ${usual.variable} is set. -m chooses another one.`);
-  return usual?.id;
+): Promise<string | undefined> => {
+  if (usual === undefined || usual.id !== DEFAULT_MODEL) {
+    if (usual !== undefined)
+      warn(`The model is ${usual.id}, since ${usual.variable} is set. -m chooses another one.`);
+    return usual?.id;
+  }
+  if (usual.variable !== null) return usual.id;
+  const { findLocalModel } = await import('@pawl/agent/models/local-servers');
+  const local = await findLocalModel({ ...process.env, ...variables });
+  if (local === null) return usual.id;
+  warn(
+    `The model is ${local.id}, since no key is set and ${local.title} answers at ${local.url}. ` +
+      '-m chooses another one.',
+  );
+  return local.id;
 };
 
 /** The model with the user's answer to whether it accepts pictures. */

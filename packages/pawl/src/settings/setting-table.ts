@@ -15,7 +15,12 @@ import { isHostPattern } from '@pawl/agent/policy/patterns';
 
 /** The form of a value. Numbers are positive. */
 type ValueKind =
-  | { readonly type: 'words'; readonly words: readonly string[] }
+  | {
+      readonly type: 'words';
+      readonly words: readonly string[];
+      /** Words of earlier versions: accepted, but not offered. */
+      readonly former?: readonly string[];
+    }
   | { readonly type: 'number'; readonly whole: boolean }
   | { readonly type: 'switch' }
   | { readonly type: 'model' }
@@ -70,7 +75,7 @@ export type Setting = {
 const wholeNumber = { type: 'number', whole: true } as const;
 const anyNumber = { type: 'number', whole: false } as const;
 const onOrOff = { type: 'switch' } as const;
-const words = (...list: readonly string[]): ValueKind => ({ type: 'words', words: list });
+const words = (...list: readonly string[]) => ({ type: 'words', words: list }) as const;
 
 type Row = Omit<
   Setting,
@@ -460,13 +465,13 @@ const askSettings: readonly Setting[] = [
   }),
   row({
     key: 'ask.environment',
-    kind: words('javascript', 'quickjs', 'python'),
+    kind: { ...words('quickjs', 'python'), former: ['javascript'] },
     project: 'no',
     flag: '--environment <name>',
-    builtIn: 'javascript where that works, else quickjs',
+    builtIn: 'quickjs',
     help:
-      "where the model's programs run: javascript, quickjs or python\n" +
-      'javascript runs in bubblewrap, and is the default if it works; otherwise quickjs is.',
+      "where the model's programs run: quickjs (the default) or python\n" +
+      'quickjs runs JavaScript and needs nothing; python needs Linux, bubblewrap and python3.',
   }),
   row({
     key: 'ask.max_depth',
@@ -612,7 +617,7 @@ const checkText = (kind: ValueKind, text: string): CheckedValue => {
 export const checkValue = (kind: ValueKind, raw: unknown): CheckedValue => {
   switch (kind.type) {
     case 'words':
-      return typeof raw === 'string' && kind.words.includes(raw)
+      return typeof raw === 'string' && [...kind.words, ...(kind.former ?? [])].includes(raw)
         ? ok(raw)
         : bad(
             `is one of ${kind.words.map((word) => `"${word}"`).join(', ')}, not ` +

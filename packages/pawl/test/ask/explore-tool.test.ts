@@ -7,7 +7,6 @@ import { memoryJournals } from '@pawl/agent/journal/memory-store';
 import type { Tool } from '@pawl/agent/ports/tool';
 import { openSession } from '@pawl/agent/session/create-agent';
 import { createAsker } from '@pawl/ask/create-asker';
-import { quickjs } from '@pawl/ask/environments/quickjs/quickjs';
 import { spentBy } from '@pawl/ask/tree/tree-state';
 import {
   answers,
@@ -39,10 +38,9 @@ const place = async (t: TestContext, inner: NotingModel) => {
   const workspace = await makeFolder(t);
   await writeFile(path.join(workspace, 'big.txt'), 'line\n'.repeat(9).trimEnd());
   const runs = memoryRuns();
-  const only = { ...environments, javascript: quickjs };
   const tool = createExploreTool(async () => ({
     journals: runs,
-    asker: createAsker({ model: inner, journals: runs, environments: only }),
+    asker: createAsker({ model: inner, journals: runs, environments }),
   }));
   return { workspace, runs, tool };
 };
@@ -82,7 +80,7 @@ test('a run that was begun and not finished is gone on with: what it has asked i
   const begun = await createAsker({
     model: first,
     journals: runs,
-    environments: { ...environments, javascript: quickjs },
+    environments,
   }).ask({ question: QUESTION.question, contexts: [{ path: file }], workspace });
   await new Promise<void>((resolve) => {
     const unwatch = begun.watch(({ event }) => {

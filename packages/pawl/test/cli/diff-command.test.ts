@@ -112,7 +112,7 @@ test('the first event that differs is named, with what differs in it and what fo
   );
   assert.match(
     shown,
-    /message\.parts\[0\]\.text from character 12 \(U\+002E, U\+200B\)\n {4}A "It is built\."\n {4}B "It is built\\u200b\.\\u202e"/,
+    /message\.parts\[0\]\.text\n {4}A "It is built\."\n {4}B "It is built\\u200b\.\\u202e"/,
   );
   assert.match(
     shown,
@@ -123,7 +123,7 @@ test('the first event that differs is named, with what differs in it and what fo
 
 test('what a file says about durations, tool input of any field name, and settings count', async () => {
   const changes: readonly [RegExp, (json: string) => string][] = [
-    [/outcome\.text from character 9/, (json) => json.replace('timeout 5s', 'timeout 6s')],
+    [/outcome\.text\n {4}A "timeout 5s"/, (json) => json.replace('timeout 5s', 'timeout 6s')],
     [/seq 5 ToolCompleted/, (json) => json.replace('built /project/out in 1.2s', 'failed in 1.2s')],
     [/input\.at/, (json) => json.replaceAll('"input":{', '"input":{"at":1,')],
   ];
@@ -131,7 +131,7 @@ test('what a file says about durations, tool input of any field name, and settin
     assert.match(await tell(session('one'), session('two', change)), expected);
   const model = await tell(session('one'), session('two', undefined, { model: 'test/other' }));
   assert.match(model, /Their 10 events are equal, but not their settings\.$/);
-  assert.match(model, /Settings at the start\n {2}model from character 6\n {4}A "test\/model"/);
+  assert.match(model, /Settings at the start\n {2}model\n {4}A "test\/model"/);
 });
 
 test('outputs that were cut are compared in full', async () => {
@@ -172,7 +172,7 @@ test('every line fits the window, from 40 to 240 columns, also with wide charact
     const shown = await tell(session('one', wide('😀')), session('two', wide('😁')), columns);
     for (const line of shown.split('\n'))
       assert.ok(countColumns(line) <= columns, `${columns}: ${line}`);
-    assert.match(shown, /U\+1F600,\s+U\+1F601/);
+    assert.match(shown, /A "?….*😀.*\n {4}B "?….*😁/);
   }
   const nested = `"input":{"deep":${'['.repeat(5_000)}${']'.repeat(5_000)},`;
   const deep = (json: string): string => json.replace('"input":{', nested);

@@ -26,10 +26,8 @@ import { expectCode, makePlace, sessionOf, startPawl } from './pawl.js';
 /** Runs that are killed: they go on to the same answer, and what was answered is not paid again. */
 
 const rows = [
-  ['javascript', 'before anything has come back', beforeAnything],
-  ['javascript', 'in a sub-call, after another', inSubcall],
-  ['javascript', 'in a program that works', inProgram],
-  ['javascript', 'between two programs', betweenPrograms],
+  ['quickjs', 'before anything has come back', beforeAnything],
+  ['quickjs', 'between two programs', betweenPrograms],
   ['quickjs', 'in a sub-call, after another', inSubcall],
   ['quickjs', 'in a program that works', inProgram],
   ['python', 'in a sub-call, after another', inSubcall],
@@ -122,7 +120,7 @@ test('a run is open in one process at a time', async (context) => {
 
 test('two runs at once come to their answers, and each goes on as its own', async (context) => {
   const place = makePlace(context);
-  const words = prepareAsk(place, interruptible('javascript'));
+  const words = prepareAsk(place, interruptible('quickjs'));
   const ended = await Promise.all([startAsk(place, words).ended, startAsk(place, words).ended]);
   for (const each of ended) {
     expectCode(each, 0);
@@ -132,7 +130,7 @@ test('two runs at once come to their answers, and each goes on as its own', asyn
 
 test('if the reader of stdout leaves, the run stops and can be resumed', async (context) => {
   const place = makePlace(context);
-  const words = prepareAsk(place, interruptible('javascript'));
+  const words = prepareAsk(place, interruptible('quickjs'));
   const running = startAsk(place, words, '--json');
   await untilIn(place, running, inSubcall);
   running.child.stdout?.destroy();

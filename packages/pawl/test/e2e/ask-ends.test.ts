@@ -20,7 +20,7 @@ import { bin, expectCode, makePlace, readRecords, sessionOf, start } from './paw
 
 /** How runs of `pawl ask` end: at limits, by refusal, and where an environment is missing. */
 
-const answering = (text: string): Script => ({ replies: [{ text: submit('javascript', text) }] });
+const answering = (text: string): Script => ({ replies: [{ text: submit('quickjs', text) }] });
 
 const limited: readonly (readonly [string, readonly string[], Script, number, string, RegExp])[] = [
   [
@@ -59,10 +59,18 @@ const limited: readonly (readonly [string, readonly string[], Script, number, st
   [
     'iterations are used up, and the model submits what it has',
     ['--max-iterations', '1'],
-    { replies: [{ text: program('print(1)') }, { text: submit('javascript', '"three"') }] },
+    { replies: [{ text: program('print(1)') }, { text: submit('quickjs', '"three"') }] },
     0,
     'three\n',
     /^$/,
+  ],
+  [
+    'money has a limit and the model no known price',
+    ['--max-usd', '1'],
+    { replies: [], facts: { prices: null } },
+    78,
+    '',
+    /the price of scripted\S+ is not known\. Set a limit in tokens/,
   ],
   [
     'the model refuses',
@@ -95,7 +103,7 @@ const fortyPieces: Script = {
         'const texts = llm_query_batched(pieces);',
       ),
     },
-    { text: submit('javascript', 'texts.filter((text) => text.startsWith("read")).length') },
+    { text: submit('quickjs', 'texts.filter((text) => text.startsWith("read")).length') },
   ],
   rules: [{ when: '^piece (\\d+)', text: 'read $1', usage: { inputTokens: 60, outputTokens: 6 } }],
   facts: { prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } },
@@ -142,7 +150,7 @@ test('pieces that failed are told, too, unless a program has asked again and got
   const script: Script = {
     replies: [
       { text: program('llm_query("no rule for this")') },
-      { text: submit('javascript', '"so"') },
+      { text: submit('quickjs', '"so"') },
     ],
     rules: [{ when: '^no rule', fail: { kind: 'badRequest', message: 'no' } }],
   };
@@ -160,7 +168,7 @@ test('a run that met its limit goes on with a higher one, and nothing that was a
     replies: [
       { text: program('const one = llm_query("piece 1");'), usage: { inputTokens: 10_000 } },
       { text: program('print(one)'), usage: { inputTokens: 10_000 } },
-      { text: submit('javascript', 'one + "!"'), usage: { inputTokens: 10_000 } },
+      { text: submit('quickjs', 'one + "!"'), usage: { inputTokens: 10_000 } },
     ],
     rules: [{ when: '^piece (\\d+)', text: 'read $1', usage: { inputTokens: 10_000 } }],
     facts: { prices: { input: 1, output: 0, cacheRead: 0, cacheWrite: 0 } },
@@ -177,20 +185,19 @@ test('a run that met its limit goes on with a higher one, and nothing that was a
   expectCode(await runInProcess(place, ['replay', sessionOf(place)]), 0);
 });
 
-test('without bubblewrap programs run in QuickJS, and that is said', async (context) => {
+test('the environment javascript of a flag and a setting is QuickJS, and that is said once', async (context) => {
   const place = makePlace(context);
   const words = prepareAsk(place, answering('context + "!"'));
-  const bare = {
+  const replaced = /^! programs run in quickjs, which has replaced the environment javascript$/gm;
+  const named = await runAsk(place, words, '--environment', 'javascript');
+  expectCode(named, 0);
+  assert.deepEqual([named.stdout, named.stderr.match(replaced)?.length], ['abc!\n', 1]);
+  const set = {
     ...place,
-    environment: { ...place.environment, PATH: join(place.folder, 'nothing') },
+    environment: { ...place.environment, PAWL_ASK_ENVIRONMENT: 'javascript' },
   };
-  const ended = await runAsk(bare, words);
-  expectCode(ended, 0);
-  assert.equal(ended.stdout, 'abc!\n');
-  assert.match(ended.stderr, /^! .*QuickJS.*(bubblewrap|bwrap)/m);
-  const named = await runAsk(bare, words, '--environment', 'javascript');
-  expectCode(named, 78);
-  assert.match(named.stderr, /bubblewrap|bwrap/);
+  assert.match((await runAsk(set, words)).stderr, replaced);
+  assert.doesNotMatch((await runAsk(place, words)).stderr, replaced); // the control
 });
 
 test('without python3 nothing else takes its place', async (context) => {
@@ -210,7 +217,7 @@ const SECRET = 'nobody-is-to-read-this';
 
 type Harms = Readonly<Record<'endless' | 'greedy' | 'file' | 'socket' | 'exit', string>>;
 
-const javascript = (file: string, port: number): Harms => ({
+const inQuickjs = (file: string, port: number): Harms => ({
   endless: 'for (;;) {}',
   greedy: 'hoard = []; for (;;) hoard.push("x".repeat(1000) + hoard.length);',
   file: `print(require("node:fs").readFileSync(${JSON.stringify(file)}, "utf8"));`,
@@ -219,8 +226,7 @@ const javascript = (file: string, port: number): Harms => ({
 });
 
 const harmsOf: Readonly<Record<Environment, (file: string, port: number) => Harms>> = {
-  javascript,
-  quickjs: javascript,
+  quickjs: inQuickjs,
   python: (file, port) => ({
     endless: 'while True: pass',
     greedy: 'hoard = []\nwhile True: hoard.append("x" * 1000 + str(len(hoard)))',

@@ -21,8 +21,8 @@ import {
 
 /** Runs `pawl ask` as a user does, with a scripted model. */
 
-export type Environment = 'javascript' | 'quickjs' | 'python';
-export const ENVIRONMENTS: readonly Environment[] = ['javascript', 'quickjs', 'python'];
+export type Environment = 'quickjs' | 'python';
+export const ENVIRONMENTS: readonly Environment[] = ['quickjs', 'python'];
 /** What the command line is tried with: all keep the same contract, which other tests hold. */
 export const TRIED = isDeep ? ENVIRONMENTS : (['quickjs'] as const);
 
@@ -84,13 +84,11 @@ const LONG_MS = 700;
 
 /** QuickJS has no way to wait in a program. */
 const busy: Readonly<Record<Environment, string>> = {
-  javascript: `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${LONG_MS});`,
   quickjs: `const until = Date.now() + ${LONG_MS}; while (Date.now() < until);`,
   python: `import time\ntime.sleep(${LONG_MS / 1_000})`,
 };
 
 const sum: Readonly<Record<Environment, string>> = {
-  javascript: '[one, two, three].join("+")',
   quickjs: '[one, two, three].join("+")',
   python: '"+".join([one, two, three])',
 };
@@ -166,7 +164,7 @@ export const goOn = async (place: Place): Promise<void> => {
   expectCode(await runInProcess(place, ['replay', sessionOf(place)]), 0);
 };
 
-export const begin = async (context: TestContext, environment: Environment = 'javascript') => {
+export const begin = async (context: TestContext, environment: Environment = 'quickjs') => {
   const place = makePlace(context);
   const words = prepareAsk(place, interruptible(environment));
   return { place, running: startAsk(place, words, '--environment', environment) };

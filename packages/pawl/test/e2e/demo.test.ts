@@ -79,10 +79,7 @@ for (const sandbox of ['workspace', 'off']) {
       assert.doesNotMatch(first, /step 8/, 'it is killed in the middle of the command');
       assert.match(alone, /goes on.*\n( +step \d of 8\n)+/);
       assert.match(resumed, /it still runs|it has ended meanwhile/);
-      assert.match(
-        resumed,
-        /step 1 of 8\n[\s\S]*step 8 of 8\n[\s\S]*exit code 0.*\n.*this is the real result/,
-      );
+      assert.match(resumed, /step 8 of 8\n[\s\S]*exit code 0.*\n.*this is the real result/);
       assert.equal(readFileSync(join(folder, 'starts.txt'), 'utf8'), 'started\n');
       const replay = await runInProcess(place, ['replay', sessionOf(place)]);
       expectCode(replay, 0);

@@ -60,7 +60,7 @@ test('a detached session waits for an answer, which lands once, goes on, and is 
   assert.equal(await window.ended, 0);
   const [first = '', second = ''] = (await window.text()).split('\n');
   assert.match(first, new RegExp(`^${id}  waits for your answer: echo published`));
-  assert.match(second, /^ {5}publish it {2}\S+ {2}1 round {2}since \d+ s {2}…\S*\/work$/);
+  assert.match(second, /^ {5}publish it {2}\S+ {2}1 round {2}since [\d.]+m?s {2}…\S*\/work$/);
   expectCode(await runInProcess(place, ['answer', id, 'yes']), 65);
   const answered = await answerShown(place, id, 'yes');
   expectCode(answered, 0);

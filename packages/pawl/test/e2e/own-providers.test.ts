@@ -1,16 +1,15 @@
 /** Providers that a user names, the model that a key chooses, and `pawl models`. */
 
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { parse } from 'smol-toml';
 import { startChatServer } from '../../../../test/servers/chat.js';
 import { parseConfig } from '../../src/settings/configuration.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, type Place, sessionOf } from './pawl.js';
-
-type Scope = Parameters<typeof makePlace>[0];
+import { openWindow } from './window.js';
 
 const KEY = 'a-key-of-nobody-else-7f3a9c';
 
@@ -22,7 +21,7 @@ const mine = (place: Place, text: string): void =>
   write(path.join(place.home, '.config', 'pawl', 'config.toml'), text);
 
 /** A place without the keys that tests usually have, and two servers. */
-const makeTwo = async (context: Scope, variables: NodeJS.ProcessEnv = {}) => {
+const makeTwo = async (context: TestContext, variables: NodeJS.ProcessEnv = {}) => {
   const replies = (text: string) => () =>
     ({ type: 'message', parts: [{ type: 'text', text }] }) as const;
   const [one, two] = await Promise.all([
@@ -183,6 +182,63 @@ test('the only key that is there chooses the model, which is said in one line; a
   expectCode(named, 0);
   assert.doesNotMatch(named.stderr, /GROQ_API_KEY is set/);
   assert.match(one.requests.at(-1)?.text ?? '', /"model":"other"/);
+});
+
+/** So that no server of the machine that runs the tests is asked. */
+const NO_LOCAL = {
+  OLLAMA_HOST: '127.0.0.1:1',
+  LMSTUDIO_BASE_URL: 'http://127.0.0.1:1/v1',
+  LLAMACPP_BASE_URL: 'http://127.0.0.1:1/v1',
+  VLLM_BASE_URL: 'http://127.0.0.1:1/v1',
+};
+
+test('without a key the server on this machine answers, and a line says so; without one there is no dead end', async (context) => {
+  const { place, two } = await makeTwo(context, NO_LOCAL);
+  place.environment.LLAMACPP_BASE_URL = `${two.url}/v1`;
+  const ended = await runInProcess(place, ['-p', 'Who?']);
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, 'I am two.\n');
+  assert.match(
+    ended.stderr,
+    /The model is llamacpp\/big, since no key is set and llama\.cpp answers/,
+  );
+  place.environment.LLAMACPP_BASE_URL = NO_LOCAL.LLAMACPP_BASE_URL;
+  const without = await runInProcess(place, ['-p', 'Who?']);
+  expectCode(without, 78);
+  assert.match(without.stderr, /No API key found for anthropic/);
+});
+
+test('a start in a terminal without a key asks for one, tries it, and keeps it where only the user reads it', async (context) => {
+  const server = await startChatServer(
+    () => ({ type: 'message', parts: [{ type: 'text', text: 'Now I can answer.' }] }),
+    { key: `gsk_${KEY}`, listed: [{ id: 'openai/gpt-oss-120b' }] },
+  );
+  context.after(server.close);
+  const place = makePlace(context, { ...NO_LOCAL, GROQ_BASE_URL: `${server.url}/v1` });
+  const window = openWindow(context, place);
+  await window.sees(/1 {2}paste a key\n +2 {2}watch the demo/);
+  await window.sees('1 or 2?');
+  window.press('1\r');
+  await window.sees('Paste the key, then Enter');
+  window.press('gsk_wrong\r');
+  await window.sees('Groq refuses the key (401).');
+  window.press(`gsk_${KEY}\r`);
+  await window.sees('readable by you alone');
+  await window.sees('The model is groq/openai/gpt-oss-120b');
+  window.press('Who?\r');
+  await window.sees('Now I can answer.');
+  assert.ok(!window.raw().includes(KEY), 'the key was shown');
+  const file = path.join(place.home, '.config', 'pawl', 'keys', 'groq');
+  assert.equal(readFileSync(file, 'utf8'), `gsk_${KEY}\n`);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  window.press('/quit\r');
+  assert.equal(await window.ended, 0);
+  // the next start asks nothing
+  const again = openWindow(context, place);
+  await again.sees('Give a task');
+  assert.ok(!(await again.text()).includes('paste a key'));
+  again.press('/quit\r');
+  assert.equal(await again.ended, 0);
 });
 
 test('pawl models lists providers with their keys, and the models of one as its server names them', async (context) => {

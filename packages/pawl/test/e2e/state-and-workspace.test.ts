@@ -242,8 +242,8 @@ const ranIn = ({ log }: Planted): string => (existsSync(log) ? readFileSync(log,
 /** Every command of ours that starts programs by itself. */
 const useAll = async (place: Planted, run: typeof runPawl): Promise<void> => {
   await run(place, ['doctor']);
-  const asked = prepareAsk(place, { replies: [{ text: submit('javascript', '"found"') }] });
-  const ask = await run(place, [...asked, 'what is in it?']);
+  const asked = prepareAsk(place, { replies: [{ text: submit('python', '"found"') }] });
+  const ask = await run(place, [...asked, '--environment', 'python', 'what is in it?']);
   expectCode(ask, 0);
   writeFileSync(
     join(place.workspace, 'session.json'),

@@ -6,7 +6,6 @@ import { type TestContext, test } from 'node:test';
 import { memoryJournals } from '@pawl/agent/journal/memory-store';
 import { openSession, type Session, type SessionOptions } from '@pawl/agent/session/create-agent';
 import { createAsker } from '@pawl/ask/create-asker';
-import { quickjs } from '@pawl/ask/environments/quickjs/quickjs';
 import { environments, memoryRuns, program } from '../../../../test/kit/ask/ask-stage.js';
 import { type WireName, wires } from '../../../../test/kit/models/wires.js';
 import { ok, tool } from '../../../../test/kit/runtime/stage.js';
@@ -73,10 +72,9 @@ const runOnce = async (
   writeFileSync(path.join(workspace, 'big.txt'), 'line\n'.repeat(9));
   const warnings: string[] = [];
   const runs = memoryRuns();
-  const only = { ...environments, javascript: quickjs };
   const explore = createExploreTool(async () => ({
     journals: runs,
-    asker: createAsker({ model, journals: runs, environments: only }),
+    asker: createAsker({ model, journals: runs, environments }),
   }));
   const options = {
     workspace,

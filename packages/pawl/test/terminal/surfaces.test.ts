@@ -59,14 +59,11 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'packages/pawl/src/detached/launch.ts':
     'warnings made safe, as those of every command; packages/pawl/test/e2e/detached.test.ts',
   'packages/pawl/src/detached/worker.ts': 'its stderr is a log file; what it writes is made safe',
-  ...Object.fromEntries(
-    ['demo', 'crash-demo'].map((name) => [
-      `packages/pawl/src/commands/${name}.ts`,
-      'our own script and project; its story is that of a turn',
-    ]),
-  ),
+  'packages/pawl/src/commands/demo.ts': 'our own script and project; its story is that of a turn',
   'packages/pawl/src/commands/sessions.ts':
     'prints what the list of sessions prints, in the same way',
+  'packages/pawl/src/interactive/ask-key.ts':
+    'its texts are its own, and faults that `pawl models` prints, too',
   'packages/pawl/src/interactive/ask-trust.ts':
     'warnings made safe; the questions are those of ask-trust.ts',
   'packages/pawl/src/editor/acp-command.ts':

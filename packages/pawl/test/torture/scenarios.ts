@@ -243,7 +243,7 @@ const inTerminal = [
   'a commit of a new file',
 ] as const;
 
-const asks = ['javascript', 'quickjs', 'python'].map(
+const asks = ['quickjs', 'python'].map(
   (environment): Scenario => ({
     name: `ask: a question, ${environment}`,
     where: 'ask',

@@ -68,7 +68,7 @@ const startEmpty = async (): Promise<{ readonly server: AnthropicServer }> => ({
 const wordsOf = (stage: Stage, { scenario }: Trial): readonly string[] => {
   const { life, where, flags } = scenario;
   if (where === 'ask') {
-    const environment = ENVIRONMENTS.find((one) => flags.includes(one)) ?? 'javascript';
+    const environment = ENVIRONMENTS.find((one) => flags.includes(one)) ?? 'quickjs';
     return [...prepareAsk(stage, interruptible(environment)), ...flags, ASK];
   }
   if (life === 'first') return ['-p', PROMPT, ...flags];

@@ -341,7 +341,7 @@ const dockerRepair = (): string => {
 type Cause = { readonly sign: RegExp; readonly reason: string; readonly repair: () => string };
 
 /** Ubuntu from 24.04 on: the profile allows namespaces to bwrap alone. */
-export const APPARMOR_REPAIR =
+const APPARMOR_REPAIR =
   'Load the profile of AppArmor for bwrap: sudo apt-get install apparmor-profiles && sudo cp ' +
   '/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && sudo ' +
   'apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict';

@@ -2,21 +2,21 @@
  * Keeps the history of git folders that a command may change: afterwards every commit and stash
  * that existed before can be reached, and the index is readable.
  *
- * Before a command, loose objects, refs, reflogs, HEAD and index are copied to the session's
- * folder, which commands do not see. Only changed files are copied again. Packs are not copied:
- * they are mounted read-only. After the command, what is gone or damaged is put back. New commits,
- * refs and files of the command stay.
- *
- * When a command starts or ends while another one runs, what the other one has done so far is
- * checked, too. The copies stay until a command has been checked. So a later process can check a
- * command whose Pawl was killed.
+ * 1. Before a command, loose objects, refs, reflogs, HEAD and index are copied to the session's
+ *    folder, which commands do not see. Only new and changed files are copied again. Packs are not
+ *    copied: they are mounted read-only.
+ * 2. After it, what is gone or damaged is put back: first files without which git finds no
+ *    repository, then objects, then refs and reflogs. New commits, refs and files stay. Git says
+ *    which objects are missing and which commits are lost, each in one answer.
+ * 3. When a command starts or ends while another one runs, what the other one has done so far is
+ *    checked, too. The copies stay until a command has been checked. So a later process can check
+ *    a command whose Pawl was killed.
  *
  * A git folder is `.git`, or a bare repository. A reflog lists the commits that a ref has named.
  *
  * From top to bottom: `GitHistory`, for all git folders of a session, and `finishHistory`, for
- * those of a killed process; the lines for the model about what was put back; reading git's files;
- * `GitCopies`, one git folder and its copies; `HistoryCheck`, the repair after a command; and
- * running git.
+ * those of a killed process; `GitFolder`, which copies, checks and repairs one of them; the lines
+ * for the model; reading git's files; and running git.
  */
 
 import { createHash } from 'node:crypto';
@@ -28,7 +28,6 @@ import {
   existsSync,
   linkSync,
   mkdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   type Stats,
@@ -36,14 +35,13 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { inflateSync } from 'node:zlib';
-import * as v from 'valibot';
 import {
   copyRegularSync,
   entriesIn,
   entryStatus,
-  holdFolderSync,
   inFolder,
   isFolder,
+  namesIn,
   readBytes,
   readRegularSync,
   removeBelow,
@@ -78,7 +76,7 @@ const QUIET_CHECKS_MAX = 40;
 export class GitHistory {
   readonly #top: string;
   readonly #options: HistoryOptions;
-  readonly #copies = new Map<string, GitCopies>();
+  readonly #folders = new Map<string, GitFolder>();
   /** How many running commands may change each git folder. */
   readonly #running = new Map<string, number>();
   #notes: string[] = [];
@@ -93,7 +91,7 @@ export class GitHistory {
     for (const gitFolder of gitFolders) {
       const count = this.#running.get(gitFolder) ?? 0;
       if (count > 0) this.#check(gitFolder, NO_PURPOSE);
-      this.#getCopies(gitFolder).update();
+      this.#open(gitFolder).keep();
       this.#running.set(gitFolder, count + 1);
     }
     if (gitFolders.length > 0) writeFileSync(runningFile(this.#top), '', { mode: 0o600 });
@@ -108,7 +106,7 @@ export class GitHistory {
       if (this.#check(gitFolder, purpose) && count === 1) this.#checkUntilQuiet(gitFolder, purpose);
       if (count === 1) this.#running.delete(gitFolder);
       else {
-        this.#getCopies(gitFolder).update();
+        this.#open(gitFolder).keep();
         this.#running.set(gitFolder, count - 1);
       }
     }
@@ -121,7 +119,7 @@ export class GitHistory {
 
   /** Accepts everything as it is: a command that the user approved has ended. */
   accept(): void {
-    for (const gitFolder of this.#running.keys()) this.#getCopies(gitFolder).update();
+    for (const gitFolder of this.#running.keys()) this.#open(gitFolder).keep();
   }
 
   /** The session ends: checks what running commands have done. Their later ends change nothing. */
@@ -134,7 +132,7 @@ export class GitHistory {
   /** Returns whether anything was put back. */
   #check(gitFolder: string, purpose: HistoryPurpose): boolean {
     const shown = path.relative(this.#options.workspace, gitFolder) || gitFolder;
-    const lines = linesFor(shown, checkHistory(this.#getCopies(gitFolder), purpose));
+    const lines = linesFor(shown, this.#open(gitFolder).check(purpose));
     this.#notes.push(...lines);
     return lines.length > 0;
   }
@@ -148,18 +146,17 @@ export class GitHistory {
   #checkUntilQuiet(gitFolder: string, purpose: HistoryPurpose): void {
     for (let count = 0; count < QUIET_CHECKS_MAX; count++) {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, QUIET_MS);
-      if (linesFor(gitFolder, checkHistory(this.#getCopies(gitFolder), purpose)).length === 0)
-        return;
+      if (linesFor(gitFolder, this.#open(gitFolder).check(purpose)).length === 0) return;
     }
   }
 
-  #getCopies(gitFolder: string): GitCopies {
-    const known = this.#copies.get(gitFolder);
+  #open(gitFolder: string): GitFolder {
+    const known = this.#folders.get(gitFolder);
     if (known !== undefined) return known;
     const { sessionFolder, git } = this.#options;
-    const copies = openCopies(sessionFolder, String(this.#copies.size + 1), gitFolder, git);
-    this.#copies.set(gitFolder, copies);
-    return copies;
+    const folder = new GitFolder(sessionFolder, String(this.#folders.size + 1), gitFolder, git);
+    this.#folders.set(gitFolder, folder);
+    return folder;
   }
 }
 
@@ -175,12 +172,12 @@ export const finishHistory = (
 ): readonly string[] => {
   const top = historyFolder(sessionFolder);
   if (!existsSync(runningFile(top))) return [];
-  const lines = entriesIn(top).flatMap(({ name }) => {
-    const gitFolder = readText(path.join(top, name, 'folder'), readBytes);
+  const lines = namesIn(top).flatMap((name) => {
+    const gitFolder = readBytes(path.join(top, name, 'folder'))?.toString('utf8') ?? '';
     if (gitFolder === '') return [];
-    const copies = openCopies(sessionFolder, name, gitFolder, git);
-    copies.load();
-    return linesFor(gitFolder, checkHistory(copies, NO_PURPOSE));
+    const folder = new GitFolder(sessionFolder, name, gitFolder, git);
+    folder.load();
+    return linesFor(gitFolder, folder.check(NO_PURPOSE));
   });
   if (haveAllEnded) rmSync(runningFile(top), { force: true });
   return lines;
@@ -189,38 +186,583 @@ export const finishHistory = (
 /** This file exists while a command that may change git folders runs. */
 const runningFile = (top: string): string => path.join(top, 'running');
 
-/** The copies of a git folder. `name`: its number in its session. */
-const openCopies = (
-  sessionFolder: string,
-  name: string,
-  gitFolder: string,
-  git: FindGit,
-): GitCopies =>
-  new GitCopies({
-    gitFolder,
-    store: path.join(historyFolder(sessionFolder), name),
-    aside: path.join(sessionFolder, 'set-aside', `git-${name}`),
-    git,
-  });
+// ---- One git folder ----
+
+/**
+ * Loose objects beyond this number of bytes are hard links: they survive deletion, but not being
+ * overwritten.
+ */
+const COPIES_BYTES_MAX = 256 * 1024 * 1024;
+/**
+ * Resolution of file times, in ms. A file that was copied right after a change may change again
+ * with the same time.
+ */
+const TICK_MS = 25;
+/** New loose objects beyond this number or size are not checked. */
+const NEW_MAX = 2_000;
+const NEW_BYTES_MAX = 1024 * 1024;
+/** New packs of more bytes are not verified. */
+const VERIFIED_BYTES_MAX = 128 * 1024 * 1024;
+
+/** Files that were copied, with their stamps. An empty stamp: it is compared by its content. */
+type CopiedFiles = Map<string, string>;
+
+/** Commits by their hashes, with a ref or reflog that named each. */
+type NamedCommits = ReadonlyMap<string, string>;
+
+/** Errors of a full or read-only disk. */
+const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
+
+/** A git folder, with copies of its files. Files are called by their paths in the git folder. */
+class GitFolder {
+  readonly #top: string;
+  readonly #findGit: FindGit;
+  /** Holds what is known of the git folder, and the copies. */
+  readonly #store: string;
+  /** The copies, laid out like the git folder. */
+  readonly #copyTop: string;
+  /** Receives files that are moved out. */
+  readonly #aside: string;
+  #asides = 0;
+  /** Copied files without objects. */
+  readonly #files: CopiedFiles = new Map();
+  /** Copied loose objects. */
+  readonly #objects: CopiedFiles = new Map();
+  /** Folders of loose objects as they were read last. */
+  readonly #fans = new Map<
+    string,
+    { readonly stamp: string; readonly objects: readonly string[] }
+  >();
+  /** Packs and files derived from objects, which are not copied, with their stamps. */
+  #packed: ReadonlySet<string> = new Set();
+  /** Bytes of the objects that were copied so far. */
+  #bytes = 0;
+  /** Of the present check. */
+  #purpose = NO_PURPOSE;
+  #repairs = new Repairs();
+
+  /** `name`: the number of the git folder in its session. */
+  constructor(sessionFolder: string, name: string, gitFolder: string, findGit: FindGit) {
+    this.#top = gitFolder;
+    this.#findGit = findGit;
+    this.#store = path.join(historyFolder(sessionFolder), name);
+    this.#copyTop = path.join(this.#store, 'copy');
+    this.#aside = path.join(sessionFolder, 'set-aside', `git-${name}`);
+  }
+
+  // The copies
+
+  /**
+   * Copies what has changed since the last call, and forgets what is gone. Throws if there is no
+   * room for copies.
+   */
+  keep(): void {
+    this.#copyFiles(stateFiles(this.#top), this.#files);
+    this.#copyFiles(this.#looseObjects(), this.#objects);
+    this.#packed = new Set(this.#packedFiles().values());
+    writeFileSync(path.join(this.#store, 'packs'), [...this.#packed].join('\n'), { mode: 0o600 });
+    writeFileSync(path.join(this.#store, 'folder'), this.#top, { mode: 0o600 });
+  }
+
+  #copyFiles(names: readonly string[], copied: CopiedFiles): void {
+    let folder = '';
+    for (const name of names) {
+      const before = copied.get(name);
+      if (before !== undefined && isLoose(name)) continue; // git never changes an object
+      if (before === undefined && folder !== path.dirname(name)) {
+        folder = path.dirname(name);
+        mkdirSync(this.#copy(folder), { recursive: true, mode: 0o700 });
+      }
+      copied.delete(name); // until its copy is there
+      const stamp = this.#copyFile(name, before);
+      if (stamp !== null) copied.set(name, stamp);
+    }
+    const now = new Set(names);
+    for (const name of copied.keys()) {
+      if (now.has(name)) continue;
+      rmSync(this.#copy(name), { force: true });
+      copied.delete(name);
+    }
+  }
+
+  /** Returns its stamp. Null if there is no such file. */
+  #copyFile(name: string, before: string | undefined): string | null {
+    const [from, to] = [this.#at(name), this.#copy(name)];
+    const status = entryStatus(from);
+    if (status?.isFile() && before === folderStamp(status)) return before;
+    if (before !== undefined) rmSync(to, { force: true });
+    if (!status?.isFile()) return null;
+    const isLinked = isLoose(name) && this.#bytes + status.size > COPIES_BYTES_MAX;
+    try {
+      if (isLinked)
+        inFolder(path.dirname(from), (below) => linkSync(`${below}/${path.basename(from)}`, to));
+      else copyRegularSync(from, to, { follow: 'none' });
+    } catch (error) {
+      rmSync(to, { force: true });
+      // Without copies the command is refused.
+      if (error instanceof Error && 'code' in error && FULL.has(error.code)) throw error;
+      // gone meanwhile, or closed to us: docs/proof/security.md names this limit
+      return null;
+    }
+    if (isLoose(name) && !isLinked) this.#bytes += status.size;
+    // A link changes the time of its file. It fails on another file system.
+    const copied = isLinked ? entryStatus(to) : status;
+    if (!copied?.isFile()) return null;
+    return isLoose(name) ? folderStamp(copied) : settledStamp(copied);
+  }
+
+  /**
+   * A folder that has not changed is not read again. `movesLinks`: a new link in place of one is
+   * moved away.
+   */
+  #looseObjects(movesLinks = false): readonly string[] {
+    const folders = namesIn(this.#at('objects')).map((name) => `objects/${name}`);
+    return folders
+      .filter((folder) => isLoose(`${folder}/`))
+      .flatMap((folder) => {
+        const known = this.#fans.get(folder);
+        const status = entryStatus(this.#at(folder));
+        const stamp = status === null ? '' : settledStamp(status);
+        if (known !== undefined && stamp !== '' && known.stamp === stamp) return known.objects;
+        const isThere = status?.isDirectory() === true;
+        if (movesLinks && !isThere) this.#moveAway(folder);
+        const names = isThere ? namesIn(this.#at(folder)) : [];
+        const objects = names
+          .map((name) => `${folder}/${name}`)
+          .filter((one) => HASH.test(objectHash(one)));
+        this.#fans.set(folder, { stamp, objects });
+        return objects;
+      });
+  }
+
+  /** Packs and files derived from objects; with each a line of its stamp and name. */
+  #packedFiles(): ReadonlyMap<string, string> {
+    const names = ['objects/pack', 'objects/info'].flatMap((one) => filesBelow(this.#top, one));
+    return new Map(
+      names.flatMap((name) => {
+        const status = PACKED.test(name) ? entryStatus(this.#at(name)) : null;
+        return status === null ? [] : [[name, `${folderStamp(status)} ${name}`]];
+      }),
+    );
+  }
+
+  /**
+   * Reads the copies of a process that was killed. Their stamps are unknown, so contents are
+   * compared. If it was killed while it wrote the list of packs, the others count as new.
+   */
+  load(): void {
+    for (const name of filesBelow(this.#copyTop, '.').map((one) => one.slice(2)))
+      (isLoose(name) ? this.#objects : this.#files).set(name, '');
+    const packed = readBytes(path.join(this.#store, 'packs'))?.toString('utf8') ?? '';
+    this.#packed = new Set(packed.split('\n'));
+  }
+
+  /** Whether a file is known to be as it was copied. */
+  #isUnchanged(name: string): boolean {
+    const status = entryStatus(this.#at(name));
+    const before = this.#files.get(name) ?? this.#objects.get(name);
+    return status?.isFile() === true && folderStamp(status) === before;
+  }
+
+  /** Whether a file has the content of its copy. */
+  #isSame(name: string): boolean {
+    const [now, before] = [this.#now(name), readBytes(this.#copy(name))];
+    return now !== null && before !== null && now.equals(before);
+  }
+
+  // The check after a command: files without which git finds no repository
+
+  /** Checks the git folder after a command, and repairs it. */
+  check(purpose: HistoryPurpose): Repairs {
+    this.#purpose = purpose;
+    this.#repairs = new Repairs();
+    if (!isFolder(this.#top)) return this.#repairs;
+    this.#restoreFiles();
+    this.#checkPacks();
+    this.#checkObjects();
+    this.#checkRefs();
+    this.#restoreLost();
+    return this.#repairs;
+  }
+
+  /**
+   * Restores files that are gone or can't be read: git itself never deletes them. Refs and their
+   * logs may be deleted, but not whole folders of them.
+   */
+  #restoreFiles(): void {
+    const hasNoRefs = ['refs', 'refs/heads'].some((name) => !isFolder(this.#at(name)));
+    const hasNoLogs = !isFolder(this.#at('logs'));
+    for (const name of ['objects/info', 'objects/pack', 'refs/heads', 'refs/tags'])
+      this.#makeFolder(name);
+    for (const name of LIMITS)
+      if (!(name === SHALLOW && this.#purpose.movesBorder)) this.#putBack(name);
+    const belongs = (name: string): boolean => {
+      if (name.startsWith('refs/')) return hasNoRefs;
+      return name.startsWith('logs/') ? hasNoLogs : this.#belongs(name);
+    };
+    for (const name of ['index', 'packed-refs', ...this.#files.keys()])
+      if (belongs(name) && !this.#isSound(name)) this.#putBack(name);
+  }
+
+  /**
+   * Whether a file should be there, beside refs and their logs: those of a linked worktree only
+   * while the worktree is.
+   */
+  #belongs(name: string): boolean {
+    const kind = fileKind(name);
+    if (kind === 'log' || kind === 'ref' || LIMITS.has(name)) return false;
+    const [, shared] = /^sharedindex\.([0-9a-f]+)$/.exec(name) ?? [];
+    // Git deletes the shared part of an index when no index names it any more.
+    if (shared !== undefined) return this.#now('index')?.includes(shared, 0, 'hex') !== false;
+    const [, worktree] = /^(worktrees\/[^/]+)\//.exec(name) ?? [];
+    if (worktree === undefined) return true;
+    const back = asName(this.#textBefore(`${worktree}/gitdir`)).trim();
+    return back !== '' && entryStatus(path.resolve(this.#at(worktree), back)) !== null;
+  }
+
+  /** Whether git can read this file as it is now. */
+  #isSound(name: string): boolean {
+    if (this.#isUnchanged(name)) return true;
+    const [bytes, kind] = [this.#now(name), fileKind(name)];
+    if (bytes === null || kind === 'log' || kind === 'ref') return bytes !== null;
+    if (kind === 'head') return isRefText(bytes.toString('latin1'));
+    if (kind === 'index') return isReadableIndex(bytes);
+    if (kind === 'packedRefs') return isPackedRefsText(bytes.toString('latin1'));
+    return this.#isSame(name);
+  }
+
+  // Packs and objects
+
+  /**
+   * A pack whose objects are not what their names say would be preferred to the right ones, and
+   * wrong derived files would hide history.
+   */
+  #checkPacks(): void {
+    const looked = new Set<string>();
+    for (const [name, line] of this.#packedFiles()) {
+      const part = name.replace(/(\/commit-graphs)\/.*$/, '$1');
+      const size = entryStatus(this.#at(name))?.size ?? 0;
+      if (this.#packed.has(line) || looked.has(part) || size > VERIFIED_BYTES_MAX) continue;
+      looked.add(part);
+      const index = name.replace(/\.pack$/, '.idx');
+      const verify = name.endsWith('multi-pack-index') ? 'multi-pack-index' : 'commit-graph';
+      const words =
+        index === name
+          ? ['-c', 'core.commitGraph=true', verify, 'verify']
+          : ['verify-pack', this.#at(index)];
+      if (this.#git(words)?.code === 0) continue;
+      this.#moveAway(index);
+      this.#moveAway(part);
+    }
+  }
+
+  /**
+   * A damaged loose object makes git fail, even if the right one lies in a pack. Objects that are
+   * gone were perhaps packed.
+   */
+  #checkObjects(): void {
+    const now = new Set(this.#looseObjects(true));
+    const gone = [...this.#objects.keys()].filter((name) => !now.has(name));
+    const missing = this.#missing(gone.map(objectHash));
+    const damaged = gone.filter((name) => missing?.has(objectHash(name)) !== false);
+    let looked = 0;
+    for (const name of now) {
+      if (this.#objects.has(name)) {
+        if (!this.#isUnchanged(name) && !this.#isSame(name)) damaged.push(name);
+      } else if (looked < NEW_MAX && (entryStatus(this.#at(name))?.size ?? 0) <= NEW_BYTES_MAX) {
+        looked += 1;
+        if (!this.#isObject(name)) this.#moveAway(name);
+      }
+    }
+    for (const name of damaged) this.#restore(name);
+  }
+
+  /** Whether a file is a loose object with the right content. */
+  #isObject(name: string): boolean {
+    const [bytes, oid] = [this.#now(name), objectHash(name)];
+    if (bytes === null) return false;
+    try {
+      const content = inflateSync(bytes, { maxOutputLength: 64 * NEW_BYTES_MAX });
+      const hash = createHash(oid.length === 40 ? 'sha1' : 'sha256').update(content);
+      return hash.digest('hex') === oid;
+    } catch {
+      return false; // no object of git
+    }
+  }
+
+  /** Those of the objects that are not there. Null: git can't say. */
+  #missing(hashes: readonly string[]): ReadonlySet<string> | null {
+    const asked = hashes.filter(
+      (oid) => !this.#isObject(`objects/${oid.slice(0, 2)}/${oid.slice(2)}`),
+    );
+    if (asked.length === 0) return new Set();
+    const answer = this.#git(['cat-file', '--batch-check=%(objectname)'], asked);
+    return answer?.code === 0 ? new Set(answer.output.match(/^\S+(?= missing$)/gm)) : null;
+  }
+
+  // Refs
+
+  /** A ref with garbage, or with the hash of an object that is not there, makes git fail. */
+  #checkRefs(): void {
+    const { movesBorder } = this.#purpose;
+    // A border may move as long as git can still read the whole history.
+    if (movesBorder && this.#files.has(SHALLOW) && !this.#isSame(SHALLOW))
+      if (this.#git(['rev-list', '--all', '--count'])?.code !== 0) this.#restore(SHALLOW);
+    const names = ['HEAD', 'packed-refs', ...filesBelow(this.#top, 'refs')];
+    const changed = names
+      .filter((name) => entryStatus(this.#at(name)) !== null && !this.#isUnchanged(name))
+      .map((name) => {
+        const before = new Set(hashesIn(this.#textBefore(name)));
+        const text = this.#text(name);
+        return { name, text, added: hashesIn(text).filter((oid) => !before.has(oid)) };
+      });
+    const missing = this.#missing(changed.flatMap(({ added }) => added));
+    for (const { name, text, added } of changed) {
+      const isText = name === 'packed-refs' || isRefText(text);
+      const isGood = isText && !added.some((oid) => missing?.has(oid));
+      // Refs below `replace` make git show other objects than the named ones.
+      if (!isGood || name.startsWith('refs/replace/')) this.#putBack(name);
+    }
+  }
+
+  // Commits that no ref and no reflog leads to
+
+  /**
+   * A branch, tag or reflog entry may go, as long as its commit can still be reached. Otherwise it
+   * gets its old name again, or an entry in the reflog of LOST. The branch of HEAD must be there:
+   * without it git would see no history at all.
+   */
+  #restoreLost(): void {
+    const [, current = ''] = /^ref: *([^ \n\r\t]+)/.exec(asName(this.#text('HEAD'))) ?? [];
+    const refs = new Set([
+      ...packedRefs(this.#text('packed-refs')).keys(),
+      ...filesBelow(this.#top, 'refs'),
+    ]);
+    const lost = this.#lostAmong(this.#droppedHashes(refs));
+    if (lost.size === 0 && (current === '' || refs.has(current))) return;
+    const before = new Map(packedRefs(this.#textBefore('packed-refs')));
+    for (const name of this.#files.keys())
+      if (name.startsWith('refs/')) before.set(name, this.#textBefore(name).trim());
+    for (const [ref, oid] of before)
+      if ((ref === current || lost.has(oid)) && !this.#isMeant(ref) && this.#isFree(ref, refs))
+        if (this.#restoreRef(ref, oid)) refs.add(ref);
+    const unnamed = this.#lostAmong(lost);
+    for (const name of unnamed.size === 0 ? [] : this.#files.keys()) {
+      if (fileKind(name) !== 'log' || !this.#hasOwner(name, refs)) continue;
+      if (hashesIn(this.#textBefore(name)).some((oid) => unnamed.has(oid))) this.#restoreLog(name);
+    }
+    this.#listUnnamed(this.#lostAmong(unnamed), before);
+  }
+
+  /** Whether a ref went on purpose: by `git fetch --prune`, or since its stash is in the files. */
+  #isMeant(ref: string): boolean {
+    return ref.startsWith('refs/remotes/') || (ref === STASH && this.#purpose.takesStash);
+  }
+
+  /** Whether a ref of this name is possible beside the others. */
+  #isFree(ref: string, refs: ReadonlySet<string>): boolean {
+    const outer = ref.split('/').map((_, index, parts) => parts.slice(0, index + 1).join('/'));
+    return !outer.some((one) => refs.has(one)) && filesBelow(this.#top, ref).length === 0;
+  }
+
+  /** Whether the ref whose changes a log lists is there, so that its entries may be put back. */
+  #hasOwner(log: string, refs: ReadonlySet<string>): boolean {
+    const ref = log.replace(/^logs\//, '');
+    if (ref.startsWith('refs/')) return !this.#isMeant(ref) && (ref === STASH || refs.has(ref));
+    return isFolder(path.dirname(path.dirname(this.#at(log)))); // that of HEAD
+  }
+
+  /** Writes a ref, and its log. False if that failed. */
+  #restoreRef(ref: string, oid: string): boolean {
+    removeBelow(this.#at(ref)); // empty folders of earlier refs
+    if (!this.#writeText(ref, `${oid}\n`)) return false;
+    this.#repairs.files.add(ref);
+    this.#restoreLog(`logs/${ref}`);
+    return true;
+  }
+
+  /**
+   * Writes the entries of a log that were there before, and then those of the command. An entry is
+   * the same if all but its old hash is.
+   */
+  #restoreLog(name: string): void {
+    const before = this.#textBefore(name).match(LOG_LINES);
+    if (before === null) return;
+    const withoutOld = (line: string): string => line.slice(line.indexOf(' '));
+    const known = new Set(before.map(withoutOld));
+    const now = this.#text(name).match(LOG_LINES) ?? [];
+    const lines = [...before, ...now.filter((line) => !known.has(withoutOld(line)))];
+    if (!this.#writeText(name, lines.join(''))) return;
+    this.#repairs.files.add(name);
+    if (name === `logs/${STASH}`) this.#writeText(STASH, `${lines.at(-1)?.split(' ')[1]}\n`);
+  }
+
+  /** Commits whose names are taken: one ref, whose reflog lists them all. */
+  #listUnnamed(unnamed: NamedCommits, refs: ReadonlyMap<string, string>): void {
+    if (unnamed.size === 0) return;
+    const by = `Pawl <pawl@localhost> ${Math.floor(Date.now() / 1000)} +0000`;
+    const lines = [...unnamed].map(([oid, name]) => {
+      const [ref = name.replace(/^logs\//, '')] = [...refs].find(([, one]) => one === oid) ?? [];
+      return `${oid} ${oid} ${by}\t${asText(ref)} before a command\n`;
+    });
+    this.#writeText(`logs/${LOST}`, this.#text(`logs/${LOST}`) + lines.join(''));
+    this.#writeText(LOST, `${[...unnamed.keys()].at(-1)}\n`);
+    this.#repairs.lost += unnamed.size;
+  }
+
+  /** Commits that changed files named before and do not name now. */
+  #droppedHashes(refs: ReadonlySet<string>): NamedCommits {
+    const dropped = new Map<string, string>();
+    const named = new Set<string>();
+    for (const name of this.#files.keys()) {
+      const kind = fileKind(name);
+      if (kind === 'index' || kind === 'other' || this.#isUnchanged(name)) continue;
+      for (const oid of hashesIn(this.#textBefore(name))) dropped.set(oid, name);
+      // Old versions of git do not follow the log of a ref that is gone.
+      if (kind === 'log' && !this.#hasOwner(name, refs)) continue;
+      for (const oid of hashesIn(this.#text(name))) named.add(oid);
+    }
+    for (const oid of named) dropped.delete(oid);
+    return dropped;
+  }
+
+  /** Those of the commits that no ref and no reflog leads to: all, if git can't say. */
+  #lostAmong(named: NamedCommits): NamedCommits {
+    if (named.size === 0) return named;
+    const hashes = [...named.keys()];
+    // The tags among them lead to commits.
+    const words = ['cat-file', '--batch-check=%(objectname)'];
+    const answer = this.#git(
+      words,
+      hashes.map((oid) => `${oid}^{commit}`),
+    );
+    if (answer?.code !== 0) return named;
+    const commits = answer.output.split('\n');
+    // An old entry of a reflog may name an object that was gone before.
+    const found = commits.filter((line) => HASH.test(line));
+    const questions = ['rev-list', '--ignore-missing', '--stdin', '--not', '--all', '--reflog'];
+    const walked = found.length === 0 ? null : this.#git(questions, found);
+    const lost = new Set(walked?.code === 0 ? walked.output.split('\n') : found);
+    return new Map([...named].filter((_, index) => lost.has(commits[index] ?? '')));
+  }
+
+  // Files of the git folder
+
+  #at(name: string): string {
+    return path.join(this.#top, name);
+  }
+
+  #copy(name: string): string {
+    return path.join(this.#copyTop, name);
+  }
+
+  /** The content of a file, which a command may exchange meanwhile; null: none. */
+  #now(name: string): Buffer | null {
+    const loaded = readRegularSync(this.#at(name), Number.POSITIVE_INFINITY, { follow: 'none' });
+    return loaded.kind === 'file' ? loaded.bytes : null;
+  }
+
+  /** Texts are in any encoding: each byte is one character, also when it is written again. */
+  #text(name: string): string {
+    return this.#now(name)?.toString('latin1') ?? '';
+  }
+
+  #textBefore(name: string): string {
+    return readBytes(this.#copy(name))?.toString('latin1') ?? '';
+  }
+
+  #git(words: readonly string[], lines: readonly string[] = []): ReturnType<typeof askGit> {
+    return askGit(this.#findGit, this.#top, words, lines);
+  }
+
+  /** A file becomes as it was, or is moved away if there was none. */
+  #putBack(name: string): void {
+    if (!this.#files.has(name)) this.#moveAway(name);
+    else if (!this.#isSame(name)) this.#restore(name);
+  }
+
+  /** Writes the copy of a file, and notes that. */
+  #restore(name: string): void {
+    const from = this.#copy(name);
+    const isDone = this.#write(name, (temporary) =>
+      copyFileSync(from, temporary, constants.COPYFILE_EXCL),
+    );
+    if (!isDone) return;
+    if (isLoose(name)) this.#repairs.objects += 1;
+    else this.#repairs.files.add(name);
+  }
+
+  #writeText(name: string, text: string): boolean {
+    return this.#write(name, (temporary) =>
+      writeFileSync(temporary, text, { flag: 'wx', encoding: 'latin1' }),
+    );
+  }
+
+  /** False if that failed. */
+  #write(name: string, make: (temporary: string) => void): boolean {
+    const place = this.#at(name);
+    this.#makeFolder(path.dirname(name));
+    if (isFolder(place)) this.#moveAway(name);
+    // `below`: the opened folder, which stays the same even if a command exchanges its path.
+    const isDone = inFolder(path.dirname(place), (below) => {
+      temporaryCount += 1;
+      const temporary = `${below}/pawl-${process.pid}-${temporaryCount}`;
+      make(temporary);
+      chmodSync(temporary, (entryStatus(this.#copy(name))?.mode ?? 0o644) & 0o777);
+      this.#giveToOwner(temporary);
+      renameSync(temporary, `${below}/${path.basename(place)}`);
+      return true;
+    });
+    return isDone ?? false;
+  }
+
+  /** Makes a folder and those above it, in place of files and links. */
+  #makeFolder(name: string): void {
+    const place = this.#at(name);
+    if (name === '.' || isFolder(place)) return;
+    this.#makeFolder(path.dirname(name));
+    this.#moveAway(name);
+    inFolder(path.dirname(place), (below) => {
+      mkdirSync(`${below}/${path.basename(place)}`);
+      this.#giveToOwner(`${below}/${path.basename(place)}`);
+    });
+  }
+
+  #moveAway(name: string): void {
+    if (entryStatus(this.#at(name)) === null) return;
+    this.#asides += 1;
+    const moved = setAside(this.#at(name), path.join(this.#aside, String(this.#asides)));
+    if (moved !== null) this.#repairs.aside.push(moved);
+  }
+
+  /** Root gives files to the owner of the git folder. */
+  #giveToOwner(place: string): void {
+    const status = entryStatus(this.#top);
+    if (process.geteuid?.() === 0 && status !== null) chownSync(place, status.uid, status.gid);
+  }
+}
+
+/** Numbers the temporary files of this process. */
+let temporaryCount = 0;
 
 // ---- The lines for the model about what was put back ----
 
 /** What was put back into one git folder. */
-type Repairs = {
-  objects: number;
-  readonly files: Set<string>;
-  readonly refs: Set<string>;
+class Repairs {
+  objects = 0;
+  /** Files, and refs by their names. */
+  readonly files = new Set<string>();
   /** Commits that were added to the reflog of LOST. */
-  lost: number;
+  lost = 0;
   /** Files that were moved away. */
-  readonly aside: string[];
-};
+  readonly aside: string[] = [];
+}
 
-const linesFor = (
-  folder: string,
-  { objects, files, refs, lost, aside }: Repairs,
-): readonly string[] => {
-  const names = [...refs, ...files];
+const linesFor = (folder: string, { objects, files, lost, aside }: Repairs): readonly string[] => {
+  // refs first
+  const names = [...files].toSorted(
+    (one, other) => Number(other.startsWith('refs/')) - Number(one.startsWith('refs/')),
+  );
   const parts = [
     ...(objects > 0 ? [plural(objects, 'object')] : []),
     ...(names.length > 0 ? [shorten(names)] : []),
@@ -255,46 +797,45 @@ const LOST = 'refs/pawl/lost';
 
 /** An object's name, also called oid: a hash by SHA-1 or SHA-256. */
 const HASH = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
-/** In place of a hash: there was no commit. */
-const ZEROS = /^0+$/;
-/** A folder of loose objects (objects/ab): the first two digits of their hashes. */
-const FAN = /^[0-9a-f]{2}$/;
+/** Packs, and files that git derives from objects. */
+const PACKED = /^objects\/(?:pack\/(?:.*\.pack|multi-pack-index)|info\/commit-graph.*)$/;
+/** Entries of a reflog. */
+const LOG_LINES = /^[0-9a-f]{40,64} [0-9a-f]{40,64} .*\n/gm;
 
 /** Files that say where the history ends or goes on. */
-const LIMITS: ReadonlySet<string> = new Set(['shallow', 'objects/info/alternates', 'info/grafts']);
+const SHALLOW = 'shallow';
+const LIMITS: ReadonlySet<string> = new Set([SHALLOW, 'objects/info/alternates', 'info/grafts']);
 const TOP_FILES = ['HEAD', 'packed-refs', 'index', ...LIMITS];
 const WORKTREE_FILES = ['HEAD', 'index', 'commondir', 'gitdir'];
-/** Files that git derives from objects: wrong ones would hide history. */
-const DERIVED = [
-  'objects/pack/multi-pack-index',
-  'objects/info/commit-graph',
-  'objects/info/commit-graphs',
-];
 
-/** The files of a git folder that say what can be reached, without objects. */
-const stateFiles = (gitFolder: string): readonly string[] => {
-  const shared = entriesIn(gitFolder).filter(({ name }) => name.startsWith('sharedindex.'));
-  const worktrees = entriesIn(path.join(gitFolder, 'worktrees')).flatMap(({ name }) => [
+/** The files of a git folder that say what can be reached. */
+const stateFiles = (gitFolder: string): readonly string[] => [
+  ...TOP_FILES,
+  ...namesIn(gitFolder).filter((name) => name.startsWith('sharedindex.')),
+  ...filesBelow(gitFolder, 'refs'),
+  ...filesBelow(gitFolder, 'logs'),
+  ...namesIn(path.join(gitFolder, 'worktrees')).flatMap((name) => [
     ...WORKTREE_FILES.map((file) => `worktrees/${name}/${file}`),
     ...filesBelow(gitFolder, `worktrees/${name}/logs`),
     ...filesBelow(gitFolder, `worktrees/${name}/refs`),
-  ]);
-  return [
-    ...TOP_FILES,
-    ...shared.map(({ name }) => name),
-    ...filesBelow(gitFolder, 'refs'),
-    ...filesBelow(gitFolder, 'logs'),
-    ...worktrees,
-  ];
-};
+  ]),
+];
+
+/** Loose objects lie in folders that are named by the first two digits of their hashes. */
+const isLoose = (name: string): boolean => /^objects\/[0-9a-f]{2}\//.test(name);
+
+/** The hash of a loose object. */
+const objectHash = (object: string): string => object.slice(8, 10) + object.slice(11);
 
 /** Regular files below a folder, relative to `top`. */
-const filesBelow = (top: string, folder: string): readonly string[] =>
-  entriesIn(path.join(top, folder)).flatMap((entry) => {
+const filesBelow = (top: string, folder: string): readonly string[] => {
+  if (!isFolder(path.join(top, folder))) return [];
+  return entriesIn(path.join(top, folder)).flatMap((entry) => {
     const place = `${folder}/${entry.name}`;
     if (entry.isDirectory()) return filesBelow(top, place);
     return entry.isFile() && !entry.name.endsWith('.lock') ? [place] : [];
   });
+};
 
 type FileKind = 'log' | 'ref' | 'head' | 'index' | 'packedRefs' | 'other';
 
@@ -308,36 +849,16 @@ const fileKind = (name: string): FileKind => {
   return suffix === 'index' ? 'index' : 'other';
 };
 
-/** Makes a hard link to a regular file of a git folder. Throws if that fails. */
-const linkFile = (from: string, to: string): void => {
-  const held = holdFolderSync(path.dirname(from));
-  try {
-    linkSync(held.at(path.basename(from)), to);
-  } finally {
-    held.close();
-  }
-  // a command has put a symlink there: its target is no object
-  if (!entryStatus(to)?.isFile()) rmSync(to, { force: true });
-};
+/** A file at one moment. */
+const folderStamp = ({ ino, size, ctimeMs }: Stats): string => `${ino} ${size} ${ctimeMs}`;
 
-/** The content of a file of a git folder, which a command may exchange meanwhile; null: none. */
-const readNow = (file: string): Buffer | null => {
-  const loaded = readRegularSync(file, Number.POSITIVE_INFINITY, { follow: 'none' });
-  return loaded.kind === 'file' ? loaded.bytes : null;
-};
+/** Empty if the file was changed right now. */
+const settledStamp = (status: Stats): string =>
+  Date.now() - status.ctimeMs > TICK_MS ? folderStamp(status) : '';
 
-/** `read`: readBytes for a copy, which no command sees. */
-const readText = (file: string, read = readNow): string => read(file)?.toString('utf8') ?? '';
-
-/**
- * Names of people in a reflog have any encoding: each byte is one character, also when it is
- * written again.
- */
-const readLog = (file: string, read = readNow): string => read(file)?.toString('latin1') ?? '';
-const asLogText = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
-
-const splitLines = (text: string): readonly string[] =>
-  text.split('\n').filter((line) => line !== '');
+/** Names of refs are UTF-8 in paths, and bytes in texts. */
+const asName = (text: string): string => Buffer.from(text, 'latin1').toString('utf8');
+const asText = (name: string): string => Buffer.from(name, 'utf8').toString('latin1');
 
 /** Whether this may be the content of a ref: a hash, or the name of another ref. */
 const isRefText = (text: string): boolean =>
@@ -351,11 +872,14 @@ const isPackedRefsText = (text: string): boolean =>
 /** The refs that packed-refs names. */
 const packedRefs = (text: string): ReadonlyMap<string, string> =>
   new Map(
-    splitLines(text).flatMap((line) => {
-      const [, oid = '', name = ''] = /^([0-9a-f]{40,64}) ([^ ]+)$/.exec(line) ?? [];
-      return oid === '' ? [] : [[name, oid] as const];
-    }),
+    [...text.matchAll(/^([0-9a-f]{40,64}) ([^ \n]+)$/gm)].map(
+      ([, oid = '', name = '']) => [asName(name), oid] as const,
+    ),
   );
+
+/** The hashes that a ref, a reflog or packed-refs names. A hash of zeros: there was no commit. */
+const hashesIn = (text: string): readonly string[] =>
+  text.match(/(?<=^|^[0-9a-f]+ )(?!0+\s)[0-9a-f]{40,64}(?=\s|$)/gm) ?? [];
 
 /**
  * Whether git could read this index: signature, version, and a checksum that is right or, by a
@@ -365,800 +889,26 @@ const isReadableIndex = (bytes: Buffer): boolean => {
   if (bytes.length < 32 || bytes.toString('latin1', 0, 4) !== 'DIRC') return false;
   const version = bytes.readUInt32BE(4);
   if (version < 2 || version > 4) return false;
-  return [20, 32].some((length) => {
+  return ['sha1', 'sha256'].some((algorithm) => {
+    const length = algorithm === 'sha1' ? 20 : 32;
     const sum = bytes.subarray(-length);
-    const hash = createHash(length === 20 ? 'sha1' : 'sha256').update(bytes.subarray(0, -length));
+    const hash = createHash(algorithm).update(bytes.subarray(0, -length));
     return sum.every((byte) => byte === 0) || hash.digest().equals(sum);
   });
 };
 
-/** The new hash of a line of a reflog, and what follows it; null if it is no such line. */
-const logLine = (line: string): { readonly oid: string; readonly rest: string } | null => {
-  const [, oid = '', rest = ''] = /^[0-9a-f]{40,64} ([0-9a-f]{40,64})( .*)$/.exec(line) ?? [];
-  return oid === '' ? null : { oid, rest };
-};
-
-/** Lines as one reflog: each begins with the hash at which the one before ended. */
-const joinLog = (lines: readonly string[]): string => {
-  let before: string | null = null;
-  return lines
-    .flatMap((line) => {
-      const parsed = logLine(line);
-      if (parsed === null) return [];
-      const from = before ?? '0'.repeat(parsed.oid.length);
-      before = parsed.oid;
-      return [`${from} ${parsed.oid}${parsed.rest}\n`];
-    })
-    .join('');
-};
-
-// ---- One git folder and its copies ----
-
-/**
- * Copies of loose objects beyond these limits are hard links: they survive deletion, but not being
- * overwritten.
- */
-const COPIES_MAX = 20_000;
-const COPIES_BYTES_MAX = 256 * 1024 * 1024;
-const COPY_BYTES_MAX = 64 * 1024 * 1024;
-/**
- * Resolution of file times, in ms. A file that was copied right after a change may change again
- * with the same time.
- */
-const TICK_MS = 25;
-
-/** A file or folder at one moment. Numbers, since thousands of them are compared. */
-type Signature = Pick<Stats, 'ino' | 'size' | 'ctimeMs'>;
-
-const UNKNOWN: Signature = { ino: -1, size: -1, ctimeMs: -1 };
-
-const getSignature = ({ ino, size, ctimeMs }: Stats): Signature => ({ ino, size, ctimeMs });
-
-const isUnchanged = (now: Signature, before: Signature | null | undefined): boolean =>
-  before?.ino === now.ino && before.size === now.size && before.ctimeMs === now.ctimeMs;
-
-/** A file that was copied. */
-type CopiedFile = {
-  readonly signature: Signature;
-  readonly mode: number;
-  readonly copiedAtMs: number;
-};
-
-/** A folder of loose objects: when it was last read, and its objects. */
-type Fan = {
-  readonly signature: Signature;
-  readonly readAtMs: number;
-  readonly objects: Map<string, CopiedFile>;
-};
-
-type CopyPlaces = {
-  readonly gitFolder: string;
-  /** Folder of the copies. */
-  readonly store: string;
-  /** Receives files that are moved out of the git folder. */
-  readonly aside: string;
-  readonly git: FindGit;
-};
-
-/** Errors of a full or read-only disk. */
-const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
-
-/** One git folder and the copies of its files. */
-class GitCopies {
-  readonly gitFolder: string;
-  /** Copied files that say what can be reached, by their name in the git folder. */
-  files: ReadonlyMap<string, CopiedFile> = new Map();
-  /** Copied loose objects, by the name of their folder. */
-  readonly fans = new Map<string, Fan>();
-  readonly #places: CopyPlaces;
-  #packs: ReadonlySet<string> = new Set();
-  /** Signatures of derived files, as text. */
-  #derived: ReadonlyMap<string, string> = new Map();
-  /** Folders of copies that exist. */
-  readonly #folders = new Set<string>();
-  /** Packs and derived files as they were written last, for a later process. */
-  #record = '';
-  /** Number and bytes of the objects that were copied so far. */
-  #count = 0;
-  #bytes = 0;
-  /** Number of files that were moved out. */
-  #asides = 0;
-
-  constructor(places: CopyPlaces) {
-    this.gitFolder = places.gitFolder;
-    this.#places = places;
-  }
-
-  at(name: string): string {
-    return path.join(this.gitFolder, name);
-  }
-
-  copy(name: string): string {
-    return path.join(this.#places.store, 'copy', name);
-  }
-
-  git(words: readonly string[]): ReturnType<typeof askGit> {
-    return askGit(this.#places.git, this.gitFolder, words);
-  }
-
-  /** Moves a file out of the git folder. Null if that failed. */
-  setAside(place: string): string | null {
-    this.#asides += 1;
-    return setAside(place, path.join(this.#places.aside, String(this.#asides)));
-  }
-
-  /** Whether a file has the content of its copy. */
-  isSame(name: string): boolean {
-    const [now, before] = [readNow(this.at(name)), readBytes(this.copy(name))];
-    return now !== null && before !== null && now.equals(before);
-  }
-
-  /** Packs that are newer than the copies. */
-  newPacks(): readonly string[] {
-    return this.#listPacks().filter((name) => !this.#packs.has(name));
-  }
-
-  /** Derived files that are new or have changed. */
-  changedDerived(): readonly string[] {
-    return [...this.#readDerived()].flatMap(([name, signature]) =>
-      this.#derived.get(name) === signature ? [] : [name],
-    );
-  }
-
-  /**
-   * Copies what has changed since the last call, and forgets what is gone. Throws if there is no
-   * room for copies.
-   */
-  update(): void {
-    const { store } = this.#places;
-    mkdirSync(path.join(store, 'copy'), { recursive: true, mode: 0o700 });
-    if (this.#record === '')
-      writeFileSync(path.join(store, 'folder'), this.gitFolder, { mode: 0o600 });
-    const files = new Map<string, CopiedFile>();
-    for (const name of stateFiles(this.gitFolder)) {
-      const copied = this.#copyFile(name, this.files.get(name));
-      if (copied !== null) files.set(name, copied);
-    }
-    for (const name of this.files.keys())
-      if (!files.has(name)) rmSync(this.copy(name), { force: true });
-    this.files = files;
-    const names = entriesIn(this.at('objects')).map(({ name }) => name);
-    for (const name of new Set([...names, ...this.fans.keys()]))
-      if (FAN.test(name)) this.#updateFan(name);
-    this.#packs = new Set(this.#listPacks());
-    this.#derived = this.#readDerived();
-    const record = JSON.stringify([[...this.#packs], [...this.#derived]]);
-    if (record === this.#record) return;
-    this.#record = record;
-    writeFileSync(path.join(store, 'packs'), record, { mode: 0o600 });
-  }
-
-  #updateFan(name: string): void {
-    const folder = `objects/${name}`;
-    const status = entryStatus(this.at(folder));
-    const before = this.fans.get(name);
-    const signature = status === null ? UNKNOWN : getSignature(status);
-    const isSettled = before !== undefined && before.readAtMs - (status?.ctimeMs ?? 0) > TICK_MS;
-    if (isSettled && isUnchanged(signature, before.signature)) return;
-    const readAtMs = Date.now();
-    const objects = new Map<string, CopiedFile>();
-    for (const { name: object } of status?.isDirectory() ? entriesIn(this.at(folder)) : []) {
-      if (!HASH.test(name + object)) continue;
-      const copied =
-        before?.objects.get(object) ?? this.#copyFile(`${folder}/${object}`, undefined);
-      if (copied !== null) objects.set(object, copied);
-    }
-    for (const object of before?.objects.keys() ?? [])
-      if (!objects.has(object)) rmSync(this.copy(`${folder}/${object}`), { force: true });
-    this.fans.set(name, { signature, readAtMs, objects });
-  }
-
-  /** Null if there is no such file. */
-  #copyFile(name: string, before: CopiedFile | undefined): CopiedFile | null {
-    const [from, to] = [this.at(name), this.copy(name)];
-    const status = entryStatus(from);
-    if (!status?.isFile()) return null;
-    const signature = getSignature(status);
-    const isSettled = before !== undefined && before.copiedAtMs - status.ctimeMs > TICK_MS;
-    if (isSettled && isUnchanged(signature, before.signature)) return before;
-    const copied = { signature, mode: status.mode & 0o777, copiedAtMs: Date.now() };
-    const isObject = name.startsWith('objects/');
-    if (before !== undefined) rmSync(to, { force: true });
-    else this.#makeFolder(path.dirname(to));
-    try {
-      if (isObject && this.#countObject(status.size)) linkFile(from, to);
-      else {
-        copyRegularSync(from, to, { follow: 'none' });
-        // Copies of objects are read-only for us, and that is enough: there are thousands.
-        if (before !== undefined || !isObject) chmodSync(to, 0o600);
-      }
-      return copied;
-    } catch (error) {
-      // Without copies the command is refused.
-      if (error instanceof Error && 'code' in error && FULL.has(error.code)) throw error;
-      // gone meanwhile, closed to us, or a link to another file system: docs/proof/security.md
-      // names this limit
-      return null;
-    }
-  }
-
-  #makeFolder(folder: string): void {
-    if (this.#folders.has(folder)) return;
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    this.#folders.add(folder);
-  }
-
-  /** Counts an object that is copied. Returns whether it is too many or too large for a copy. */
-  #countObject(size: number): boolean {
-    this.#count += 1;
-    this.#bytes += size;
-    return size > COPY_BYTES_MAX || this.#bytes > COPIES_BYTES_MAX || this.#count > COPIES_MAX;
-  }
-
-  #listPacks(): readonly string[] {
-    return entriesIn(this.at('objects/pack')).flatMap(({ name }) =>
-      name.endsWith('.pack') ? [name] : [],
-    );
-  }
-
-  #readDerived(): ReadonlyMap<string, string> {
-    return new Map(
-      DERIVED.flatMap((name) => {
-        const status = entryStatus(this.at(name));
-        return status === null ? [] : [[name, JSON.stringify(getSignature(status))] as const];
-      }),
-    );
-  }
-
-  /**
-   * Reads the copies of a process that was killed. Their signatures are unknown, so contents are
-   * compared.
-   */
-  load(): void {
-    const unknown = { signature: UNKNOWN, copiedAtMs: 0 };
-    const { store } = this.#places;
-    const files = new Map<string, CopiedFile>();
-    for (const name of filesBelow(path.join(store, 'copy'), '.').map((file) => file.slice(2))) {
-      const [, fan = '', object = ''] = /^objects\/([0-9a-f]{2})\/([0-9a-f]+)$/.exec(name) ?? [];
-      if (fan === '') files.set(name, { ...unknown, mode: 0o644 });
-      else {
-        const read = this.fans.get(fan) ?? { signature: UNKNOWN, readAtMs: 0, objects: new Map() };
-        read.objects.set(object, { ...unknown, mode: 0o444 });
-        this.fans.set(fan, read);
-      }
-    }
-    this.files = files;
-    const [packs, derived] = readPacks(path.join(store, 'packs'));
-    this.#packs = new Set(packs);
-    this.#derived = new Map(derived);
-  }
-}
-
-const packsSchema = v.tuple([v.array(v.string()), v.array(v.tuple([v.string(), v.string()]))]);
-
-/**
- * The packs that existed before a command of a killed process. None are known if it was killed
- * while it wrote them.
- */
-const readPacks = (file: string): v.InferOutput<typeof packsSchema> => {
-  try {
-    return v.parse(packsSchema, JSON.parse(readFileSync(file, 'utf8')));
-  } catch {
-    return [[], []];
-  }
-};
-
-// ---- The repair after a command ----
-
-/**
- * Number of commits about which git is asked one by one. Beyond them every commit without a name
- * counts as lost.
- */
-const QUESTIONS_MAX = 60;
-/** Number of changed refs about which git is asked one by one. */
-const REFS_MAX = 20;
-/** New loose objects beyond this number or size are not checked. */
-const NEW_MAX = 2_000;
-const NEW_BYTES_MAX = 1024 * 1024;
-/** New packs of more bytes are not verified. */
-const VERIFIED_BYTES_MAX = 128 * 1024 * 1024;
-
-/** A commit that may be lost: a file (and perhaps a ref) named it before, and does not now. */
-type Suspect = { readonly oid: string; readonly file: string; readonly ref: string | null };
-
-/** Checks the git folder after a command, and repairs it. */
-const checkHistory = (copies: GitCopies, purpose: HistoryPurpose): Repairs =>
-  new HistoryCheck(copies, purpose).run();
-
-/** One check. Objects come first, since refs and reflogs are judged by the objects they name. */
-class HistoryCheck {
-  readonly #copies: GitCopies;
-  readonly #purpose: HistoryPurpose;
-  readonly #repairs: Repairs = {
-    objects: 0,
-    files: new Set(),
-    refs: new Set(),
-    lost: 0,
-    aside: [],
-  };
-
-  constructor(copies: GitCopies, purpose: HistoryPurpose) {
-    this.#copies = copies;
-    this.#purpose = purpose;
-  }
-
-  run(): Repairs {
-    if (!isFolder(this.#copies.gitFolder)) return this.#repairs;
-    // Asked before the folders are made again.
-    const hasNoRefs = ['refs', 'refs/heads'].some((name) => !isFolder(this.#at(name)));
-    const hasNoLogs = !isFolder(this.#at('logs'));
-    for (const name of [
-      'objects',
-      'objects/info',
-      'objects/pack',
-      'refs',
-      'refs/heads',
-      'refs/tags',
-    ])
-      this.#makeFolder(this.#at(name));
-    this.#checkPacks();
-    this.#checkNewObjects();
-    this.#restoreObjects();
-    this.#restoreFiles();
-    this.#restoreLimits();
-    if (hasNoRefs) this.#restoreAllRefs();
-    if (hasNoLogs) this.#restoreAllLogs();
-    this.#checkRefs();
-    this.#restoreCurrentBranch();
-    this.#restoreLost();
-    return this.#repairs;
-  }
-
-  // Packs and objects
-
-  /** A pack whose objects are not what their names say would be preferred to the right ones. */
-  #checkPacks(): void {
-    for (const name of this.#copies.newPacks()) {
-      const file = this.#at(`objects/pack/${name}`);
-      if ((entryStatus(file)?.size ?? 0) > VERIFIED_BYTES_MAX) continue;
-      if (this.#copies.git(['verify-pack', file.replace(/\.pack$/, '.idx')])?.code === 0) continue;
-      for (const part of ['.idx', '.pack']) this.#moveAway(file.replace(/\.pack$/, part));
-    }
-    for (const name of this.#copies.changedDerived()) {
-      const check = name.endsWith('multi-pack-index') ? 'multi-pack-index' : 'commit-graph';
-      const words = ['-c', 'core.commitGraph=true', check, 'verify'];
-      if (this.#copies.git(words)?.code !== 0) this.#moveAway(this.#at(name));
-    }
-  }
-
-  /** A damaged loose object makes git fail, even if the right one lies in a pack. */
-  #checkNewObjects(): void {
-    let count = 0;
-    for (const { name: fan } of entriesIn(this.#at('objects'))) {
-      const folder = this.#at(`objects/${fan}`);
-      const status = entryStatus(folder);
-      const known = this.#copies.fans.get(fan);
-      if (!FAN.test(fan) || !status?.isDirectory() || isUnchanged(status, known?.signature))
-        continue;
-      for (const { name } of entriesIn(folder)) {
-        if (known?.objects.has(name) || !HASH.test(fan + name)) continue;
-        if ((entryStatus(path.join(folder, name))?.size ?? 0) > NEW_BYTES_MAX) continue;
-        count += 1;
-        if (count > NEW_MAX) return;
-        if (!this.#hasLooseObject(fan + name)) this.#moveAway(path.join(folder, name));
-      }
-    }
-  }
-
-  #restoreObjects(): void {
-    const missing: string[] = [];
-    for (const [fan, { objects }] of this.#copies.fans) {
-      for (const [rest, { signature }] of objects) {
-        const name = `objects/${fan}/${rest}`;
-        const status = entryStatus(this.#at(name));
-        if (status === null) missing.push(name);
-        else if (!isUnchanged(status, signature) && !this.#copies.isSame(name)) {
-          if (this.#restore(name)) this.#repairs.objects += 1;
-        }
-      }
-    }
-    const packed = missing.length === 0 ? new Set<string>() : this.#packedObjects();
-    for (const name of missing) {
-      if (packed.has(name.slice('objects/'.length).replace('/', ''))) continue;
-      if (this.#restore(name)) this.#repairs.objects += 1;
-    }
-  }
-
-  /** Verified objects of new packs of the command. */
-  #packedObjects(): ReadonlySet<string> {
-    const objects = new Set<string>();
-    for (const name of this.#copies.newPacks()) {
-      const index = this.#at(`objects/pack/${name.replace(/\.pack$/, '.idx')}`);
-      const answer = this.#copies.git(['verify-pack', '-v', index]);
-      for (const line of answer?.code === 0 ? splitLines(answer.output) : [])
-        objects.add(line.split(' ')[0] ?? '');
-    }
-    return objects;
-  }
-
-  #hasObject(oid: string): boolean {
-    if (this.#hasLooseObject(oid)) return true;
-    const answer = this.#copies.git(['cat-file', '-t', oid]);
-    return answer === null || answer.code === 0; // without git it counts as there
-  }
-
-  /** Whether there is a loose object with the right content. */
-  #hasLooseObject(oid: string): boolean {
-    const bytes = readNow(this.#at(`objects/${oid.slice(0, 2)}/${oid.slice(2)}`));
-    if (bytes === null) return false;
-    try {
-      const content = inflateSync(bytes, { maxOutputLength: COPY_BYTES_MAX });
-      const hash = createHash(oid.length === 40 ? 'sha1' : 'sha256').update(content);
-      return hash.digest('hex') === oid;
-    } catch {
-      return false; // no object of git
-    }
-  }
-
-  // HEAD, index and the like
-
-  /** Restores files that are gone or can't be read. Git itself never deletes them. */
-  #restoreFiles(): void {
-    for (const name of this.#copies.files.keys()) {
-      const kind = fileKind(name);
-      if (kind === 'log' || kind === 'ref' || !this.#belongs(name) || this.#isSound(name, kind))
-        continue;
-      if (this.#restore(name)) this.#repairs.files.add(name);
-    }
-  }
-
-  /** Whether a file should be there: those of a linked worktree only while the worktree is. */
-  #belongs(name: string): boolean {
-    const [, worktree] = /^(worktrees\/[^/]+)\//.exec(name) ?? [];
-    if (worktree === undefined) return !LIMITS.has(name);
-    const back = readText(this.#copies.copy(`${worktree}/gitdir`), readBytes).trim();
-    return back !== '' && entryStatus(path.resolve(this.#at(worktree), back)) !== null;
-  }
-
-  /** Whether git can read this file as it is now. */
-  #isSound(name: string, kind: FileKind): boolean {
-    const file = this.#at(name);
-    const status = entryStatus(file);
-    if (status?.isFile() && this.#isUnchanged(name, status)) return true;
-    const [, shared] = /^sharedindex\.([0-9a-f]+)$/.exec(name) ?? [];
-    // Git deletes the shared part of an index when no index names it any more.
-    if (shared !== undefined && readNow(this.#at('index'))?.includes(shared, 0, 'hex') === false)
-      return true;
-    const bytes = readNow(file);
-    if (bytes === null) return false;
-    if (kind === 'head') return isRefText(bytes.toString('utf8'));
-    if (kind === 'index') return isReadableIndex(bytes);
-    if (kind === 'packedRefs') return isPackedRefsText(bytes.toString('utf8'));
-    return bytes.equals(readBytes(this.#copies.copy(name)) ?? Buffer.alloc(0));
-  }
-
-  /**
-   * Files that hide a part of the history, or show another one. `shallow` may change if the words
-   * of the command say so, as long as git can still read the whole history.
-   */
-  #restoreLimits(): void {
-    const { movesBorder } = this.#purpose;
-    const { files } = this.#copies;
-    for (const name of [
-      'objects/info/alternates',
-      'info/grafts',
-      ...(movesBorder ? [] : ['shallow']),
-    ]) {
-      if (!files.has(name)) this.#moveAway(this.#at(name));
-      else if (!this.#copies.isSame(name) && this.#restore(name)) this.#repairs.files.add(name);
-    }
-    if (!movesBorder || !files.has('shallow') || this.#copies.isSame('shallow')) return;
-    const answer = this.#copies.git(['rev-list', '--all', '--count']);
-    if (answer?.code !== 0 && this.#restore('shallow')) this.#repairs.files.add('shallow');
-  }
-
-  // Refs
-
-  /** The command has deleted whole folders of refs. */
-  #restoreAllRefs(): void {
-    for (const name of this.#copies.files.keys()) {
-      if (!name.startsWith('refs/') || entryStatus(this.#at(name)) !== null) continue;
-      if (this.#restore(name)) this.#repairs.refs.add(name);
-    }
-  }
-
-  /** The logs of HEAD and of refs that are there. */
-  #restoreAllLogs(): void {
-    for (const name of this.#copies.files.keys()) {
-      if (!name.startsWith('logs/') || entryStatus(this.#at(name)) !== null) continue;
-      const ref = name.slice('logs/'.length);
-      if (ref !== 'HEAD' && this.#refNow(ref) === null) continue;
-      if (this.#restore(name)) this.#repairs.files.add(name);
-    }
-  }
-
-  /** The hash that a ref names now; null if there is no such ref. */
-  #refNow(ref: string): string | null {
-    const text = readText(this.#at(ref)).trim();
-    if (HASH.test(text)) return text;
-    return packedRefs(readText(this.#at('packed-refs'))).get(ref) ?? null;
-  }
-
-  /** The hash that it named before the command. */
-  #refBefore(ref: string): string | null {
-    const { files } = this.#copies;
-    const textBefore = (name: string): string =>
-      files.has(name) ? readText(this.#copies.copy(name), readBytes) : '';
-    const text = textBefore(ref).trim();
-    return HASH.test(text) ? text : (packedRefs(textBefore('packed-refs')).get(ref) ?? null);
-  }
-
-  /** A ref with garbage, or with the hash of an object that is not there, makes git fail. */
-  #checkRefs(): void {
-    const { files } = this.#copies;
-    const changed = filesBelow(this.#copies.gitFolder, 'refs').filter((name) => {
-      const status = entryStatus(this.#at(name));
-      return status !== null && !this.#isUnchanged(name, status);
-    });
-    const isManyAndGood = changed.length > REFS_MAX && this.#allRefsLead();
-    for (const name of ['HEAD', ...changed]) {
-      const text = readText(this.#at(name));
-      const isGood =
-        isRefText(text) &&
-        (!HASH.test(text.trim()) || isManyAndGood || this.#hasObject(text.trim()));
-      // Refs below `replace` make git show other objects than the named ones.
-      if (isGood && !name.startsWith('refs/replace/')) continue;
-      if (!files.has(name)) this.#moveAway(this.#at(name));
-      else if (!this.#copies.isSame(name) && this.#restore(name)) this.#repairs.refs.add(name);
-    }
-    if (!files.has('packed-refs') || this.#copies.isSame('packed-refs') || this.#allRefsLead())
-      return;
-    if (this.#restore('packed-refs')) this.#repairs.files.add('packed-refs');
-  }
-
-  /** Whether every ref leads to an object. */
-  #allRefsLead(): boolean {
-    return this.#copies.git(['for-each-ref', '--format=%(objecttype)'])?.code === 0;
-  }
-
-  /** HEAD may name a branch that is gone: then git would see no history at all. */
-  #restoreCurrentBranch(): void {
-    const [, ref] = /^ref: *([^ \n\r\t]+)/.exec(readText(this.#at('HEAD'))) ?? [];
-    if (ref === undefined || this.#refNow(ref) !== null) return;
-    const oid = this.#refBefore(ref);
-    if (oid !== null) this.#restoreRef(ref, oid);
-  }
-
-  /** Writes a ref, and its log. False if that failed. */
-  #restoreRef(ref: string, oid: string): boolean {
-    if (!this.#writeText(ref, `${oid}\n`)) return false;
-    this.#repairs.refs.add(ref);
-    this.#restoreLog(`logs/${ref}`);
-    return true;
-  }
-
-  // Commits that no ref and no reflog leads to
-
-  /**
-   * A branch, tag or reflog entry may go, as long as its commit can still be reached. Otherwise it
-   * gets its old name again, or an entry in the reflog of LOST.
-   */
-  #restoreLost(): void {
-    // Commits that get an entry in the reflog of LOST.
-    const unnamed: Suspect[] = [];
-    // Reflogs of which entries are put back, with the commits of the entries.
-    const logs = new Map<string, Suspect[]>();
-    for (const suspect of this.#lostAmong(this.#suspects())) {
-      const { ref, oid, file } = suspect;
-      const isStash = ref === STASH || file === `logs/${STASH}`;
-      const isPruned = ref?.startsWith('refs/remotes/') === true; // git fetch --prune stays done
-      const log = isStash ? `logs/${STASH}` : file;
-      if (isPruned || (isStash && this.#purpose.takesStash)) unnamed.push(suspect);
-      else if (!isStash && ref !== null && this.#isFree(ref) && this.#restoreRef(ref, oid))
-        continue;
-      else if (isStash || fileKind(file) === 'log')
-        logs.set(log, [...(logs.get(log) ?? []), suspect]);
-      else unnamed.push(suspect);
-    }
-    for (const [file, entries] of logs) if (!this.#restoreEntries(file)) unnamed.push(...entries);
-    this.#listUnnamed(unnamed);
-    this.#repairs.lost += unnamed.length;
-  }
-
-  /** Whether a ref of this name is possible. */
-  #isFree(ref: string): boolean {
-    if (this.#refNow(ref) !== null) return false;
-    const parents = ref.split('/').map((_, index, parts) => parts.slice(0, index).join('/'));
-    const isBlocked = parents.some(
-      (parent) => entryStatus(this.#at(parent))?.isDirectory() === false,
-    );
-    if (isBlocked || filesBelow(this.#copies.gitFolder, ref).length > 0) return false;
-    removeBelow(this.#at(ref)); // empty folders of earlier refs
-    return true;
-  }
-
-  /** Puts entries back into a reflog. False if its ref is gone. */
-  #restoreEntries(file: string): boolean {
-    const ref = file.slice('logs/'.length);
-    if (ref === STASH && file === `logs/${STASH}`) {
-      if (!this.#restoreLog(file)) return false;
-      const last = logLine(splitLines(readLog(this.#at(file))).at(-1) ?? '');
-      return last !== null && this.#writeText(STASH, `${last.oid}\n`);
-    }
-    // The log of HEAD, perhaps of a worktree, is there while the folder of HEAD is.
-    const isThere =
-      fileKind(ref) === 'ref'
-        ? this.#refNow(ref) !== null
-        : isFolder(path.dirname(path.dirname(this.#at(file))));
-    return isThere && this.#restoreLog(file);
-  }
-
-  /** Writes the entries of a log that were there before, and then those of the command. */
-  #restoreLog(file: string): boolean {
-    if (!this.#copies.files.has(file)) return false;
-    const before = splitLines(readLog(this.#copies.copy(file), readBytes));
-    const known = new Set(before.map((line) => logLine(line)?.rest));
-    const now = splitLines(readLog(this.#at(file)));
-    const added = now.filter((line) => !known.has(logLine(line)?.rest));
-    if (!this.#writeText(file, joinLog([...before, ...added]))) return false;
-    this.#repairs.files.add(file);
-    return true;
-  }
-
-  /** Commits whose names are taken: one ref, whose reflog lists them all. */
-  #listUnnamed(unnamed: readonly Suspect[]): void {
-    if (unnamed.length === 0) return;
-    const seconds = Math.floor(Date.now() / 1000);
-    const lines = unnamed.map(({ oid, file, ref }) => {
-      const name = asLogText(ref ?? file.replace(/^logs\//, ''));
-      return `${oid} ${oid} Pawl <pawl@localhost> ${seconds} +0000\t${name} before a command`;
-    });
-    const log = `logs/${LOST}`;
-    this.#writeText(log, joinLog([...splitLines(readLog(this.#at(log))), ...lines]));
-    this.#writeText(LOST, `${unnamed.at(-1)?.oid}\n`);
-  }
-
-  /** Hashes that files named before, and that no file names now. */
-  #suspects(): readonly Suspect[] {
-    const suspects = new Map<string, Suspect>();
-    for (const [file, { signature }] of this.#copies.files) {
-      const status = entryStatus(this.#at(file));
-      if (status !== null && isUnchanged(status, signature)) continue;
-      for (const [oid, ref] of this.#droppedHashes(file)) {
-        const known = suspects.get(oid);
-        if (!ZEROS.test(oid) && (known === undefined || (known.ref === null && ref !== null)))
-          suspects.set(oid, { oid, file, ref });
-      }
-    }
-    return this.#withoutNamed([...suspects.values()]);
-  }
-
-  /**
-   * Hashes that a changed file named before and does not name now, with the ref that they belong
-   * to.
-   */
-  #droppedHashes(file: string): readonly (readonly [oid: string, ref: string | null])[] {
-    const kind = fileKind(file);
-    if (kind === 'index' || kind === 'other') return [];
-    const read = kind === 'log' ? readLog : readText;
-    const [before, now] = [read(this.#copies.copy(file)), read(this.#at(file))];
-    if (kind === 'log') {
-      if (now.startsWith(before)) return [];
-      const first = /^([0-9a-f]{40,64}) /.exec(before)?.[1] ?? '';
-      return [first, ...splitLines(before).map((line) => logLine(line)?.oid ?? '')]
-        .filter((oid) => HASH.test(oid) && !now.includes(oid))
-        .map((oid) => [oid, null]);
-    }
-    if (kind === 'packedRefs') {
-      const after = packedRefs(now);
-      return [...packedRefs(before)].flatMap(([name, oid]) =>
-        after.get(name) === oid ? [] : [[oid, name]],
-      );
-    }
-    const oid = before.trim();
-    if (!HASH.test(oid) || oid === now.trim()) return [];
-    return [[oid, file.startsWith('refs/') ? file : null]];
-  }
-
-  /** Without those that any file of the git folder still names. The log of HEAD names most. */
-  #withoutNamed(suspects: readonly Suspect[]): readonly Suspect[] {
-    if (suspects.length === 0) return [];
-    const log = readText(this.#at('logs/HEAD'));
-    const rest = suspects.filter(({ oid }) => !log.includes(oid));
-    if (rest.length === 0) return [];
-    const kinds: readonly FileKind[] = ['log', 'ref', 'head'];
-    const names = stateFiles(this.#copies.gitFolder).filter((name) =>
-      kinds.includes(fileKind(name)),
-    );
-    const text = ['packed-refs', ...names].map((name) => readText(this.#at(name))).join('\n');
-    return rest.filter(({ oid }) => !text.includes(oid));
-  }
-
-  /** Those of the suspects that no ref and no reflog leads to. */
-  #lostAmong(suspects: readonly Suspect[]): readonly Suspect[] {
-    return suspects.filter(({ oid }, index) => {
-      if (index >= QUESTIONS_MAX) return true;
-      const answer = this.#copies.git(['rev-list', '-n', '1', oid, '--not', '--all', '--reflog']);
-      if (answer?.code === 0) return answer.output.trim() !== '';
-      // An old entry of a reflog may name an object that was gone before.
-      return this.#copies.git(['cat-file', '-e', oid])?.code !== 1; // 1: there is no such object
-    });
-  }
-
-  // Changes of the git folder
-
-  #at(name: string): string {
-    return this.#copies.at(name);
-  }
-
-  #isUnchanged(name: string, status: Stats): boolean {
-    return isUnchanged(status, this.#copies.files.get(name)?.signature);
-  }
-
-  /** Writes the copy of a file. False if that failed. */
-  #restore(name: string): boolean {
-    const from = this.#copies.copy(name);
-    const mode = this.#copies.files.get(name)?.mode ?? 0o444;
-    return this.#write(name, mode, (temporary) =>
-      copyFileSync(from, temporary, constants.COPYFILE_EXCL),
-    );
-  }
-
-  #writeText(name: string, text: string): boolean {
-    const encoding = fileKind(name) === 'log' ? 'latin1' : 'utf8';
-    const mode = this.#copies.files.get(name)?.mode ?? 0o644;
-    return this.#write(name, mode, (temporary) =>
-      writeFileSync(temporary, text, { flag: 'wx', encoding }),
-    );
-  }
-
-  #write(name: string, mode: number, make: (temporary: string) => void): boolean {
-    const place = this.#at(name);
-    this.#makeFolder(path.dirname(place));
-    if (isFolder(place)) this.#moveAway(place);
-    // `below`: the opened folder, which stays the same even if a command exchanges its path.
-    const isDone = inFolder(path.dirname(place), (below) => {
-      temporaryCount += 1;
-      const temporary = `${below}/pawl-${process.pid}-${temporaryCount}`;
-      make(temporary);
-      chmodSync(temporary, mode);
-      this.#giveToOwner(temporary);
-      renameSync(temporary, `${below}/${path.basename(place)}`);
-      return true;
-    });
-    return isDone ?? false;
-  }
-
-  /** Makes a folder and those above it, in place of files and links. */
-  #makeFolder(folder: string): void {
-    if (isFolder(folder) || folder === this.#copies.gitFolder) return;
-    this.#makeFolder(path.dirname(folder));
-    this.#moveAway(folder);
-    inFolder(path.dirname(folder), (below) => {
-      mkdirSync(`${below}/${path.basename(folder)}`);
-      this.#giveToOwner(`${below}/${path.basename(folder)}`);
-    });
-  }
-
-  #moveAway(place: string): void {
-    const moved = entryStatus(place) === null ? null : this.#copies.setAside(place);
-    if (moved !== null) this.#repairs.aside.push(moved);
-  }
-
-  /** Root gives files to the owner of the git folder. */
-  #giveToOwner(place: string): void {
-    const status = entryStatus(this.#copies.gitFolder);
-    if (process.geteuid?.() === 0 && status !== null) chownSync(place, status.uid, status.gid);
-  }
-}
-
-/** Numbers the temporary files of this process. */
-let temporaryCount = 0;
-
 // ---- Running git ----
 
-/** Runs git on a git folder so that it starts no program that the repository names. */
-const askGit = (findGit: FindGit, gitFolder: string, words: readonly string[]) => {
+/**
+ * Runs git on a git folder so that it starts no program that the repository names. `lines`: its
+ * input.
+ */
+const askGit = (
+  findGit: FindGit,
+  gitFolder: string,
+  words: readonly string[],
+  lines: readonly string[],
+) => {
   const git = findGit();
   if (git === null) return null;
   const all = [
@@ -1187,5 +937,6 @@ const askGit = (findGit: FindGit, gitFolder: string, words: readonly string[]) =
     },
     searchPath: ['/usr/bin', '/bin'],
     folder: gitFolder,
+    input: lines.join('\n'),
   });
 };

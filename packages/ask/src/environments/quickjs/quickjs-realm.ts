@@ -98,8 +98,7 @@ const openRuntime = async (textBytes: number, memoryMax: number): Promise<QuickJ
   const pages = Math.ceil((QUICKJS_BYTES + textBytes + memoryMax) / PAGE_BYTES);
   if (QUICKJS_BYTES + textBytes > PAGES_MAX * PAGE_BYTES) {
     throw new Error(
-      `the contexts need ${Math.ceil(textBytes / 1e6)} MB, and QuickJS has 2 GB: use ` +
-        'javascript or python',
+      `the contexts need ${Math.ceil(textBytes / 1e6)} MB, and QuickJS has 2 GB: use ` + 'python',
     );
   }
   const memory = new WebAssembly.Memory({

@@ -1,6 +1,6 @@
 /**
- * The names that a JavaScript cell (a program of the model) finds, in QuickJS and in a sandboxed Node.js: functions that
- * call models, `print`, the inputs, the answer; and how values are shown as text.
+ * The names that a JavaScript cell (a program of the model) finds: functions that call models, `print`, the inputs, the
+ * answer; and how values are shown as text.
  *
  * `guest` is the global object of the cells; `world` has two functions of the host, our side: `print` and `ask`, which
  * calls models.
@@ -344,7 +344,6 @@
   };
 
   return {
-    byName,
     /** Offers the inputs by name where they are in `context` already. A cell may bind the name to something else. */
     offer(json) {
       const texts = typeof guest.context === 'string' ? [guest.context] : guest.context;

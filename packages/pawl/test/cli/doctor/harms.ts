@@ -57,10 +57,3 @@ export const serving =
       environment: { ...world.environment, ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}` },
     };
   };
-
-export const unfenced =
-  (harm: Harm): Harm =>
-  async (place, context) => {
-    write(path.join(place.folder, 'home/.config/pawl/config.toml'), 'sandbox = "off"\n');
-    return harm(place, context);
-  };

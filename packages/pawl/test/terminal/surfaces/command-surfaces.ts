@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { configFolder } from '@pawl/agent/platform/environment';
+import { startChatServer } from '../../../../../test/servers/chat.js';
 import {
   afterTurn,
   forgetSessions,
@@ -167,6 +168,23 @@ const hooks: Surface['show'] = async (hostile, _out, size) => {
   await turn(hostile, size);
   rmSync(file);
   rmSync('.pawl', { recursive: true });
+};
+
+/** The models that a hostile server lists. */
+const models: Surface['show'] = async (hostile, _out, size) => {
+  const listed = Array.from({ length: 5 }, () => ({ id: hostile.text(Math.min(size, 400)) }));
+  const server = await startChatServer(() => ({ type: 'message', parts: [] }), { listed });
+  const file = path.join(configFolder(process.env), 'config.toml');
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(
+    file,
+    `[providers.mine]\nbase_url = "${server.url}/v1"\n[providers.theirs]\n` +
+      `base_url = "${server.url}/v1"\nkey_command = "exit 3"\n`,
+  );
+  await run('models');
+  for (const name of ['mine', 'theirs', hostile.text(40)]) await run('models', name);
+  rmSync(file);
+  await server.close();
 };
 
 const trust: Surface['show'] = async (hostile, _out, size) => {
@@ -352,6 +370,12 @@ export const commandSurfaces: readonly Surface[] = [
     covers: ['packages/pawl/src/commands/hooks.ts'],
     commands: ['hooks'],
     show: hooks,
+  },
+  {
+    name: 'models that a hostile server lists',
+    covers: ['packages/pawl/src/commands/models.ts'],
+    commands: ['models'],
+    show: models,
   },
   {
     name: 'skills with hostile names and texts',

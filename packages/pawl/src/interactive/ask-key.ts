@@ -1,0 +1,163 @@
+/**
+ * The one question of a start in a terminal without any key: paste a key, watch the demo, or leave.
+ * A pasted key is tried at its provider, and lies in a file that only the user can read.
+ */
+
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { listModels } from '@pawl/agent/models/list-models';
+import { findLocalModel } from '@pawl/agent/models/local-servers';
+import { findProvider, type Provider, providers } from '@pawl/agent/models/provider-table';
+import { configFolder } from '@pawl/agent/platform/environment';
+import { nearestWord } from '@pawl/agent/platform/text';
+import { isTable } from '@pawl/agent/platform/untrusted-input';
+import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { writeOut } from '@pawl/terminal/write';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { askLine } from '../sessions/stored-sessions.js';
+import { consult, userFile } from '../settings/configuration.js';
+import { realWorkspace } from '../settings/connect-model.js';
+import { changeConfigFile, NO_TOML, parseOrNull, refused } from '../settings/edit-config.js';
+import type { RunFlags } from '../settings/flags.js';
+
+/** How the keys of providers begin, where that tells whose they are. */
+const BEGINNINGS: readonly (readonly [beginning: RegExp, provider: string])[] = [
+  [/^sk-ant-/, 'anthropic'],
+  [/^sk-or-/, 'openrouter'],
+  [/^sk-(proj|svcacct|admin)-/, 'openai'],
+  [/^AIza/, 'google'],
+  [/^xai-/, 'xai'],
+  [/^gsk_/, 'groq'],
+  [/^csk-/, 'cerebras'],
+  [/^fw_/, 'fireworks'],
+  [/^nvapi-/, 'nvidia'],
+  [/^hf_/, 'huggingface'],
+  [/^gh[pousr]_|^github_pat_/, 'github'],
+];
+
+const withKey: readonly Provider[] = providers.filter(
+  ({ key, address }) => key === 'required' && address !== null,
+);
+
+/** Whether a start has nothing that could answer: no model is named, and no key is set. */
+const lacksKey = async (flags: RunFlags): Promise<boolean> => {
+  const workspace = realWorkspace(flags.workspace ?? process.cwd());
+  const { usual, resolved, faults } = await consult(workspace, process.env, { ...flags });
+  const isNamed = resolved.some(({ setting, value }) => setting.key === 'model' && value !== null);
+  if (faults.length > 0 || isNamed || usual.variable !== null) return false;
+  return (await findLocalModel(process.env)) === null;
+};
+
+const CONTROL_C = '\u0003';
+const CONTROL_D = '\u0004';
+
+/** Reads a line that the screen does not show. Ctrl-C and Ctrl-D leave. */
+const askHidden = (question: Safe): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const { stdin } = process;
+    let text = '';
+    const end = (act: () => void): void => {
+      stdin.off('data', take);
+      stdin.setRawMode(false);
+      stdin.pause();
+      writeOut(safe`\n`);
+      act();
+    };
+    const take = (bytes: Buffer): void => {
+      text += bytes.toString('utf8');
+      if (text.includes(CONTROL_C) || text.includes(CONTROL_D))
+        end(() => reject(new Stop(exitCodes.usage, 'cancelled', 'Nothing was chosen.')));
+      else if (/[\r\n]/.test(text)) end(() => resolve(text.split(/[\r\n]/)[0]?.trim() ?? ''));
+    };
+    writeOut(question);
+    stdin.setRawMode(true);
+    stdin.on('data', take);
+    stdin.resume();
+  });
+
+/** The provider whose key it is: by its beginning, or as the user says. */
+const askProvider = async (key: string): Promise<Provider> => {
+  const known = BEGINNINGS.find(([beginning]) => beginning.test(key))?.[1];
+  const found = known === undefined ? undefined : findProvider(known);
+  if (found !== undefined) return found;
+  const names = withKey.map(({ name }) => name);
+  for (;;) {
+    const name = (await askLine(safe`Whose key is it? ${makeSafe(names.join(', '))}: `)).trim();
+    const chosen = withKey.find((provider) => provider.name === name.toLowerCase());
+    if (chosen !== undefined) return chosen;
+    const close = nearestWord(name, names);
+    writeOut(
+      close === undefined
+        ? safe`There is no such provider.\n`
+        : safe`There is no such provider. Did you mean ${makeSafe(close)}?\n`,
+    );
+  }
+};
+
+/** Writes the key into a file of the user, and its place into the user's config.toml. */
+const storeKey = async (provider: Provider, key: string): Promise<void> => {
+  const file = path.join(configFolder(process.env), 'keys', provider.name);
+  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+  writeFileSync(file, `${key}\n`, { mode: 0o600 });
+  chmodSync(file, 0o600); // of a file that was there
+  const config = userFile(process.env);
+  const table = `[providers.${provider.name}]`;
+  const changed = await changeConfigFile(config, (text, format) => {
+    const before = parseOrNull(text, format);
+    if (before === null) return refused(NO_TOML);
+    const there = isTable(before.providers) ? before.providers[provider.name] : undefined;
+    if (isTable(there) && there.api_key_file === file) return { kind: 'edited', text };
+    if (there !== undefined)
+      return refused(`it has ${table} already. Write there: api_key_file = "${file}"`);
+    const above = text === '' ? '' : `${text.replace(/\n*$/, '')}\n\n`;
+    return { kind: 'edited', text: `${above}${table}\napi_key_file = ${JSON.stringify(file)}\n` };
+  });
+  if (changed.kind === 'refused')
+    throw new Stop(
+      exitCodes.configuration,
+      'configuration',
+      `The key is in ${file}, but ${config} stays as it was: ${changed.why}`,
+    );
+  writeOut(
+    safe`The key is in ${makeSafe(file)}, readable by you alone, and ${makeSafe(config)} names it.\n`,
+  );
+};
+
+/** Asks for a key until a provider takes it. */
+const askKey = async (): Promise<void> => {
+  for (;;) {
+    const key = await askHidden(safe`Paste the key, then Enter (it is not shown): `);
+    if (!/^\S+$/.test(key)) {
+      writeOut(safe`A key is one word.\n`);
+      continue;
+    }
+    const provider = await askProvider(key);
+    const listed = await listModels(provider, { ...process.env, [provider.keyVariables[0]]: key });
+    if (listed.kind === 'failed') {
+      writeOut(safe`${makeSafe(listed.why)}\n`);
+      if (listed.status === 401 || listed.status === 403) continue;
+      writeOut(safe`So the key could not be tried.\n`);
+    }
+    return storeKey(provider, key);
+  }
+};
+
+/**
+ * Asks what to do where nothing can answer. `go`: the session can open. `demo`: the user wants to
+ * see the demo. Throws a `Stop` if the user leaves.
+ */
+export const askForKey = async (flags: RunFlags): Promise<'go' | 'demo'> => {
+  if (!(await lacksKey(flags))) return 'go';
+  writeOut(
+    safe`No key of a model provider is set, and no model server answers on this machine.\n  1  paste a key\n  2  watch the demo, which needs no key\nEnter alone leaves. pawl models lists the providers and their variables.\n`,
+  );
+  for (;;) {
+    const answer = (await askLine(safe`1 or 2? `)).trim();
+    if (answer === '1') {
+      await askKey();
+      return 'go';
+    }
+    if (answer === '2') return 'demo';
+    if (answer === '') throw new Stop(exitCodes.configuration, 'noKey', 'Nothing was chosen.');
+  }
+};
