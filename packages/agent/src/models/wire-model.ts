@@ -977,9 +977,9 @@ const ownMetadata = (
   { server }: Dialect,
 ): ProviderMetadata | undefined => {
   if (metadata === undefined) return undefined;
-  const { server: from, ...own } = metadata;
+  const { server: from, ...sent } = metadata;
   // Older sessions do not name the server.
-  return from === undefined || from === server ? own : undefined;
+  return from === undefined || from === server ? sent : undefined;
 };
 
 /** `metadata`: what goes back with the part; undefined: nothing. */

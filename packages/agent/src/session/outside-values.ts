@@ -4,7 +4,7 @@
  * 1. Values are copied first, since the caller may change them later; each getter runs once.
  * 2. Invalid usage does not make the rest invalid: the usage counts as unknown, and this is
  *    reported.
- * 3. What our own models and tools make is not checked: their makers mark them (`markOwn`).
+ * 3. What Pawl's models and tools make is not checked: their makers mark them (`markOwn`).
  * 4. A `Shape` says of which form a value must be. `faultIn` names the fault in a sentence, or is
  *    null; `trimmed` leaves out fields that the shape does not have.
  *
@@ -166,7 +166,7 @@ type PieceCheck =
   /** `usage`: from the invalid piece, if it can be counted. */
   | { readonly kind: 'bad'; readonly why: string; readonly usage: TokenUsage | null };
 
-/** Whether a piece of our own model holds nothing of its server's but texts and usage. */
+/** Whether a piece of a model of ours holds nothing of its server's but texts and usage. */
 const isPlain = (piece: ModelPiece): boolean =>
   piece.type === 'completed'
     ? piece.parts.every(({ metadata }) => metadata === undefined)
@@ -174,15 +174,15 @@ const isPlain = (piece: ModelPiece): boolean =>
 
 /**
  * Checks one piece of a reply. The model may yield any value. Usage is null if it is missing, or
- * can't be counted. Of our own models, what their servers have sent is checked: usage, metadata and
+ * can't be counted. Of models of ours, what their servers have sent is checked: usage, metadata and
  * errors.
  */
 export const checkPiece = (model: Model, raw: unknown): PieceCheck => {
-  const own = isOwn(model) ? (raw as ModelPiece) : null; // by its type
-  if (own !== null && isPlain(own)) {
-    if (own.type !== 'completed') return { kind: 'piece', piece: own };
-    const fault = faultIn(nullable(usageShape), own.usage, 'the usage');
-    return { kind: 'piece', piece: fault === null ? own : { ...own, usage: null } };
+  const trusted = isOwn(model) ? (raw as ModelPiece) : null; // by its type
+  if (trusted !== null && isPlain(trusted)) {
+    if (trusted.type !== 'completed') return { kind: 'piece', piece: trusted };
+    const fault = faultIn(nullable(usageShape), trusted.usage, 'the usage');
+    return { kind: 'piece', piece: fault === null ? trusted : { ...trusted, usage: null } };
   }
   const { rest, usage } = splitUsage(raw);
   const checked = takeCopy(pieceShape, rest, 'the piece');

@@ -198,7 +198,7 @@ export type LocalOptions = {
 
 /**
  * A session of the agent that is open in this process. It ends after the machine's Shutdown, or
- * with an error. Each member of `Session` is a field of its own and bound: users hand on
+ * with an error. Each member of `Session` is a field, and bound: users hand on
  * `session.close`, and copy a session with another `send`.
  */
 export class AgentSession extends JournaledSession<AgentTypes> implements Session {

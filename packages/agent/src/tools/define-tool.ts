@@ -329,7 +329,7 @@ type ToolParts<Schema extends GenericSchema> = {
   run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
 };
 
-/** Creates a tool of our own. Every part gets input that the schema has accepted. */
+/** Creates a tool of Pawl's. Every part gets input that the schema has accepted. */
 export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema>): Tool => {
   const {
     name,
