@@ -6,7 +6,7 @@ import { agentMachine } from '../../packages/agent/src/journal/journaled-agent-m
 import { systemClock } from '../../packages/agent/src/platform/clock.js';
 import { createJobs } from '../../packages/agent/src/ports/tool.js';
 import { newSessionId } from '../../packages/agent/src/session/equipment.js';
-import { createRuntime } from '../../packages/agent/src/session/runtime.js';
+import { LocalRuntime } from '../../packages/agent/src/session/runtime.js';
 import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { allStories } from './all-stories.js';
@@ -21,7 +21,7 @@ const makeLocal =
   (folder: string): MakeRuntime =>
   async ({ model, tools, hooks, userHooks = null, stoppingPolicy = null }) => {
     const faults: Error[] = [];
-    const runtime = createRuntime({
+    const runtime = new LocalRuntime({
       journals: fileJournals({ folder }),
       clock: systemClock,
       machine: agentMachine.fingerprint,

@@ -9,7 +9,6 @@ export {
   type AgentOptions,
   createAgent,
   openSession,
-  type PromptOptions,
   type Session,
   type SessionOptions,
 } from './session/create-agent.js';
@@ -20,5 +19,5 @@ export {
   type Touched,
 } from './session/define-tool.js';
 export { judgeCall } from './session/judge-call.js';
-export type { Turn, TurnReason } from './session/session.js';
+export type { PromptOptions, Turn, TurnReason } from './session/session.js';
 export type { SettingsPatch } from './session/session-settings.js';

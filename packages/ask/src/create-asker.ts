@@ -308,7 +308,7 @@ class JournaledAsker implements Asker {
     await tree.start(past?.lastAt ?? null);
     const outcome = tree.outcome.then((ended) => ({
       ...ended,
-      pieces: piecesOf(tree.state.pieces),
+      pieces: piecesOf(tree.current.pieces),
     }));
     // Avoids an unhandled rejection, which would end the process; awaiting `outcome` still rejects.
     outcome.catch(() => undefined);
@@ -318,7 +318,7 @@ class JournaledAsker implements Asker {
       note,
       tornTail,
       outcome,
-      state: () => tree.state,
+      state: () => tree.current,
       watch: (later) => tree.watch(later),
       cancel: () => tree.cancel(),
       close: () => tree.close(),

@@ -4,7 +4,7 @@ import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
 import { systemClock } from '@pawl/agent/platform/clock';
 import { createJobs } from '@pawl/agent/ports/tool';
 import { newSessionId } from '@pawl/agent/session/equipment';
-import { createRuntime } from '@pawl/agent/session/runtime';
+import { LocalRuntime } from '@pawl/agent/session/runtime';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
 import { lastingSessions } from '../src/node-runtime.js';
 import type { MakeNodeRuntime } from './node-under-test.js';
@@ -15,7 +15,7 @@ export const makeLocalNode: MakeNodeRuntime = async (
   { model, tools, hooks, settingsFor },
   folder,
 ) => {
-  const runtime = createRuntime({
+  const runtime = new LocalRuntime({
     journals: fileJournals({ folder: path.join(folder, 'journals') }),
     clock: systemClock,
     machine: agentMachine.fingerprint,

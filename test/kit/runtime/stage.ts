@@ -22,7 +22,7 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../../../packages/agent/src/ports/tool.js';
-import { createRuntime, type LocalRuntime } from '../../../packages/agent/src/session/runtime.js';
+import { LocalRuntime } from '../../../packages/agent/src/session/runtime.js';
 import type { JsonObject } from '../../../packages/machine/src/kernel/shape.js';
 import { type FakeClock, fakeClock } from '../../../packages/pawl/src/testing.js';
 
@@ -205,7 +205,7 @@ export const stage = (options: StageOptions = {}): Stage => {
   } = options;
   const jobs: Job[] = [];
   const faults: Error[] = [];
-  const runtime = createRuntime({
+  const runtime = new LocalRuntime({
     journals,
     clock,
     machine: 'test',

@@ -1,23 +1,36 @@
 /**
  * A model from the AI SDK as a model of the agent, for users of the library who have one already.
+ *
+ * From top to bottom: the model; a request in the words of the AI SDK (`convertRequest`); and its
+ * stream.
  */
 
 import type {
   LanguageModelV3,
   LanguageModelV3CallOptions,
   LanguageModelV3FinishReason,
+  LanguageModelV3Message,
+  LanguageModelV3Prompt,
   LanguageModelV3StreamPart,
   LanguageModelV3Usage,
+  SharedV3ProviderOptions,
 } from '@ai-sdk/provider';
 import type { StopReason } from '../machine/event.js';
-import type { ProviderMetadata } from '../machine/message.js';
-import type { Model, ModelFacts, TokenUsage } from '../ports/model.js';
+import type { AssistantPart, ProviderMetadata } from '../machine/message.js';
+import type { Model, ModelFacts, ModelRequest, TokenUsage } from '../ports/model.js';
 import { catalogueFacts } from './catalogue.js';
+import { withoutDefinitions } from './tool-schema.js';
 import {
   brokenOff,
-  convertRequest,
+  cachedUsers,
+  type Dialect,
+  isBlank,
   readTokens,
+  type SentMessage,
+  type SentUser,
   type StreamedReply,
+  sentChoice,
+  sentMessages,
   type Wire,
   wireModel,
 } from './wire-model.js';
@@ -64,17 +77,13 @@ export const aiSdkModel = (
     },
     dialect: { modelId: id, marksCache: family === 'anthropic', keepsCut: false },
     body: (request) => ({
-      ...convertRequest(request, wire.dialect),
+      ...convertRequest(request, wire.dialect, specificationVersion),
       maxOutputTokens: request.outputTokensMax ?? allFacts.outputTokensMax,
     }),
     send: async (body, reply, abortSignal) => {
       const { doStream } = model as LanguageModelV3; // it says that it is one
-      // differs in being read-only
-      const call = { ...body, abortSignal } as unknown as LanguageModelV3CallOptions;
-      const { stream } = await doStream.call(
-        model,
-        specificationVersion === 'v4' ? withTaggedFiles(call) : call,
-      );
+      const call = body as LanguageModelV3CallOptions; // made by `body` above
+      const { stream } = await doStream.call(model, { ...call, abortSignal });
       const reader = stream.getReader();
       try {
         await readParts(reader, reply);
@@ -87,17 +96,97 @@ export const aiSdkModel = (
   return wireModel(wire, { facts: allFacts });
 };
 
-/** The options as v4 has them: the data of a file says what it is. Else they are those of v3. */
-const withTaggedFiles = (options: LanguageModelV3CallOptions): LanguageModelV3CallOptions => {
-  const tag = (part: { readonly type: string; readonly data?: unknown }): object =>
-    part.type === 'file' ? { ...part, data: { type: 'data', data: part.data } } : part;
-  const prompt = options.prompt.map((message) =>
-    typeof message.content === 'string'
-      ? message
-      : { ...message, content: message.content.map(tag) },
+/** Up to a part with this marker, the provider is to cache the prompt. */
+const MARKED = { providerOptions: { anthropic: { cacheControl: { type: 'ephemeral' } } } } as const;
+
+type Options = Pick<LanguageModelV3CallOptions, 'prompt' | 'tools' | 'toolChoice'>;
+
+/** A request as packages take it. The types are those of v3. */
+const convertRequest = (
+  request: ModelRequest,
+  dialect: Dialect,
+  version: AiSdkLanguageModel['specificationVersion'],
+): Options => {
+  const { instructions, tools } = request;
+  const marked = dialect.marksCache ? MARKED : {};
+  const type = sentChoice(request);
+  const sent = sentMessages(request.messages, dialect);
+  const cached = dialect.marksCache ? cachedUsers(sent) : new Set<SentMessage>();
+  const system: LanguageModelV3Prompt = isBlank(instructions)
+    ? []
+    : [{ role: 'system', content: instructions, ...marked }];
+  // Without instructions the last tool has their marker.
+  const markedTool = system.length === 0 ? tools.at(-1) : undefined;
+  const convertTool = (tool: ModelRequest['tools'][number]) => ({
+    type: 'function' as const,
+    name: tool.name,
+    description: tool.description,
+    inputSchema: withoutDefinitions(tool.inputSchema),
+    ...(tool === markedTool ? marked : {}),
+  });
+  const messages = sent.flatMap(
+    (message): LanguageModelV3Prompt =>
+      message.role === 'assistant'
+        ? [{ role: 'assistant', content: message.parts.map(convertPart) }]
+        : convertUser(message, cached.has(message) ? marked : {}, version),
   );
-  // the types are those of v3
-  return { ...options, prompt: prompt as unknown as LanguageModelV3CallOptions['prompt'] };
+  return {
+    prompt: [...system, ...messages],
+    ...(tools.length === 0 ? {} : { tools: tools.map(convertTool) }),
+    ...(type === undefined ? {} : { toolChoice: { type } }),
+  };
+};
+
+type Content<R extends LanguageModelV3Message['role']> = Extract<
+  LanguageModelV3Message,
+  { role: R }
+>['content'];
+
+/** `marked` goes to the last part. */
+const convertUser = (
+  message: SentUser,
+  marked: object,
+  version: AiSdkLanguageModel['specificationVersion'],
+): LanguageModelV3Prompt => {
+  const last = message.content.at(-1) ?? message.results.at(-1);
+  const results: Content<'tool'> = message.results.map((part) => ({
+    type: 'tool-result',
+    toolCallId: part.callId,
+    toolName: part.tool,
+    output: { type: part.failed ? 'error-text' : 'text', value: part.text },
+    ...(part === last ? marked : {}),
+  }));
+  const content: Content<'user'> = message.content.map((part) => ({
+    ...(part.type === 'text'
+      ? { type: 'text', text: part.text }
+      : { type: 'file', mediaType: part.mediaType, data: fileData(part.base64, version) }),
+    ...(part === last ? marked : {}),
+  }));
+  return [
+    ...(results.length === 0 ? [] : [{ role: 'tool' as const, content: results }]),
+    ...(content.length === 0 ? [] : [{ role: 'user' as const, content }]),
+  ];
+};
+
+/** In v4 the data of a file says what it is. */
+const fileData = (data: string, version: AiSdkLanguageModel['specificationVersion']): string =>
+  version === 'v3' ? data : ({ type: 'data', data } as unknown as string); // the type is that of v3
+
+const convertPart = (part: AssistantPart): Content<'assistant'>[number] => {
+  const { metadata = {} } = part;
+  // JSON by provider
+  const beside = { providerOptions: metadata as SharedV3ProviderOptions };
+  switch (part.type) {
+    case 'text':
+    case 'reasoning':
+      return { type: part.type, text: part.text, ...beside };
+    case 'call': {
+      const { callId: toolCallId, tool: toolName, input } = part;
+      return { type: 'tool-call', toolCallId, toolName, input, ...beside };
+    }
+    default:
+      return part satisfies never;
+  }
 };
 
 /** The stream of an AI SDK model. */

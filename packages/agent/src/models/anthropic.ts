@@ -8,33 +8,35 @@
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import type { StopReason } from '../machine/event.js';
-import type { ProviderMetadata } from '../machine/message.js';
+import type { AssistantPart, ProviderMetadata } from '../machine/message.js';
 import {
   asCount,
   asText,
   isObject,
   type Loose,
   listIn,
+  markOwn,
   objectIn,
 } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
 import {
   type AdapterOptions,
   addTokens,
+  cachedUsers,
   connect,
-  convertRequest,
   errorSource,
   eventError,
   exchange,
   findStopReason,
-  isMarked,
+  isBlank,
   oddEvent,
-  type PromptMessage,
-  type PromptMessages,
-  type PromptTool,
   type ReadEvent,
   readTokens,
+  type SentMessage,
+  type SentUser,
   type StreamedReply,
+  sentChoice,
+  sentMessages,
   textIn,
   versionedUrl,
   windowFull,
@@ -54,31 +56,46 @@ export const anthropicModel = (options: AdapterOptions): Model => {
     server: provider.host,
     marksCache: true,
     keepsCut: false,
-    takesDefinitions: true,
   } as const;
   const mark = cacheMark(options);
   const headers = { 'anthropic-version': API_VERSION, 'x-api-key': apiKey };
-  return wireModel(
-    {
-      provider,
-      dialect,
-      body: (request) => {
-        const { prompt, tools, toolChoice } = convertRequest(request, dialect);
-        return {
-          model: options.name,
-          max_tokens: request.outputTokensMax ?? options.facts.outputTokensMax,
-          ...thinkingFor(options, request),
-          system: convertSystem(prompt, mark),
-          messages: convertMessages(prompt, mark),
-          tools: tools?.map((tool) => convertTool(tool, mark)),
-          tool_choice: toolChoice,
-          stream: true,
-        };
+  return markOwn(
+    wireModel(
+      {
+        provider,
+        dialect,
+        body: (request) => {
+          const { instructions, tools } = request;
+          const marked = { cache_control: mark };
+          const choice = sentChoice(request);
+          // The instructions cover the tools. Without any, the last tool has their mark.
+          const hasInstructions = !isBlank(instructions);
+          const markedTool = hasInstructions ? undefined : tools.at(-1);
+          return {
+            model: options.name,
+            max_tokens: request.outputTokensMax ?? options.facts.outputTokensMax,
+            ...thinkingFor(options, request),
+            system: hasInstructions ? [{ type: 'text', text: instructions, ...marked }] : undefined,
+            messages: convertMessages(sentMessages(request.messages, dialect), marked),
+            tools:
+              tools.length === 0
+                ? undefined
+                : tools.map((tool) => convertTool(tool, tool === markedTool ? marked : {})),
+            tool_choice: choice === undefined ? undefined : { type: choice },
+            stream: true,
+          };
+        },
+        send: (body, reply, signal) =>
+          exchange(
+            fetch,
+            { url: `${url}/messages`, headers, body },
+            readReply(reply),
+            reply,
+            signal,
+          ),
       },
-      send: (body, reply, signal) =>
-        exchange(fetch, { url: `${url}/messages`, headers, body }, readReply(reply), reply, signal),
-    },
-    options,
+      options,
+    ),
   );
 };
 
@@ -128,87 +145,67 @@ const cacheMark = ({ facts }: AdapterOptions): CacheMark =>
     ? { type: 'ephemeral', ttl: '1h' }
     : { type: 'ephemeral' };
 
-/** The mark of a part that wire-model.ts has chosen for one. */
-const cacheControl = (part: Parameters<typeof isMarked>[0], mark: CacheMark): object =>
-  isMarked(part) ? { cache_control: mark } : {};
-
-const convertSystem = (prompt: PromptMessages, mark: CacheMark): readonly Block[] | undefined => {
-  const blocks = prompt.flatMap((message) =>
-    message.role === 'system'
-      ? [{ type: 'text', text: message.content, ...cacheControl(message, mark) }]
-      : [],
-  );
-  return blocks.length === 0 ? undefined : blocks;
-};
-
-const convertTool = (tool: PromptTool, mark: CacheMark): object => ({
-  name: tool.name,
-  description: tool.description,
-  input_schema: tool.inputSchema,
-  ...cacheControl(tool, mark),
+/** `marked`: the field of a part up to which the provider caches the prompt; empty: of no part. */
+const convertTool = (
+  { name, description, inputSchema }: ModelRequest['tools'][number],
+  marked: object,
+): object => ({
+  name,
+  description,
+  input_schema: inputSchema,
+  ...marked,
   // pieces of the input come as the model writes them, not once they are valid JSON
   eager_input_streaming: true,
 });
 
 /** Results and what the user says are one message. */
-const convertMessages = (prompt: PromptMessages, mark: CacheMark): readonly object[] => {
+const convertMessages = (sent: readonly SentMessage[], marked: object): readonly object[] => {
+  const cached = cachedUsers(sent);
   const messages: { role: 'user' | 'assistant'; content: Block[] }[] = [];
-  for (const message of prompt) {
-    const content = convertContent(message, mark);
-    const role = message.role === 'assistant' ? 'assistant' : 'user';
+  for (const message of sent) {
+    const { role } = message;
+    const content =
+      message.role === 'user'
+        ? convertUser(message, cached.has(message) ? marked : {})
+        : callsLast(message.parts.map(convertPart));
     const last = messages.at(-1);
-    if (content.length === 0) continue;
     if (last?.role === role) last.content.push(...content);
     else messages.push({ role, content });
   }
-  for (const message of messages)
-    if (message.role === 'assistant') message.content = callsLast(message.content);
   return messages;
 };
 
-const convertContent = (message: PromptMessage, mark: CacheMark): Block[] => {
-  switch (message.role) {
-    case 'system':
-      return [];
-    case 'tool':
-      return message.content.map((part) => ({
-        type: 'tool_result',
-        tool_use_id: part.toolCallId,
-        content: part.output.value,
-        ...(part.output.type === 'error-text' ? { is_error: true } : {}),
-        ...cacheControl(part, mark),
-      }));
-    case 'user':
-      return message.content.map((part) =>
-        part.type === 'text'
-          ? { type: 'text', text: part.text, ...cacheControl(part, mark) }
-          : {
-              type: 'image',
-              source: { type: 'base64', media_type: part.mediaType, data: part.data },
-              ...cacheControl(part, mark),
-            },
-      );
-    case 'assistant':
-      return message.content.flatMap((part): readonly Block[] => {
-        switch (part.type) {
-          case 'text':
-            return [
-              { ...objectIn(part.providerOptions, 'anthropic'), type: 'text', text: part.text },
-            ];
-          case 'reasoning':
-            return [convertThought(part.text, objectIn(part.providerOptions, 'anthropic'))];
-          case 'tool-call': {
-            const { toolCallId: id, toolName: name, input } = part;
-            return [
-              { ...objectIn(part.providerOptions, 'anthropic'), type: 'tool_use', id, name, input },
-            ];
-          }
-          default:
-            return part satisfies never;
-        }
-      });
+/** `marked` goes to the last part. */
+const convertUser = ({ results, content }: SentUser, marked: object): Block[] => {
+  const blocks: Block[] = [
+    ...results.map(({ callId, text, failed }) => ({
+      type: 'tool_result',
+      tool_use_id: callId,
+      content: text,
+      ...(failed ? { is_error: true } : {}),
+    })),
+    ...content.map((part) => {
+      if (part.type === 'text') return { type: 'text', text: part.text };
+      const { mediaType: media_type, base64: data } = part;
+      return { type: 'image', source: { type: 'base64', media_type, data } };
+    }),
+  ];
+  return blocks.map((block, index) =>
+    index === blocks.length - 1 ? { ...block, ...marked } : block,
+  );
+};
+
+const convertPart = (part: AssistantPart): Block => {
+  const beside = objectIn(part.metadata, 'anthropic');
+  switch (part.type) {
+    case 'text':
+      return { ...beside, type: 'text', text: part.text };
+    case 'reasoning':
+      return convertThought(part.text, beside);
+    case 'call':
+      return { ...beside, type: 'tool_use', id: part.callId, name: part.tool, input: part.input };
     default:
-      return message satisfies never;
+      return part satisfies never;
   }
 };
 

@@ -1,9 +1,9 @@
 /**
  * Facts about models, as their makers publish them. Each table says where and when it was read. A
- * model that is not in a table is unknown, and the user is told so.
+ * model that is not in a table is unknown, and a line says so.
  *
- * Many makers charge more for every token of a prompt above some length. The window given here is
- * then the length up to which the prices hold, so that no budget is exceeded unseen.
+ * Many makers charge more for every token of a prompt above some length. This window is then the
+ * length up to which the prices hold, so that no budget is exceeded unseen.
  */
 
 import { type EffortLevel, effortLevels, type Prices } from '../machine/settings.js';
@@ -194,9 +194,9 @@ const listedRows: Readonly<Record<string, ListedRow>> = {
 
 /** The facts about a model of a provider that lists its models; null if none are known. */
 export const listedFacts = (id: string): ModelFacts | null => {
-  const found = Object.hasOwn(listedRows, id) ? listedRows[id] : undefined;
-  if (found === undefined) return null;
-  const [windowTokens, outputTokensMax, dollars, images] = found;
+  const row = Object.hasOwn(listedRows, id) ? listedRows[id] : undefined;
+  if (row === undefined) return null;
+  const [windowTokens, outputTokensMax, dollars, images] = row;
   return {
     ...UNKNOWN,
     windowTokens,

@@ -7,13 +7,14 @@
 
 import { randomUUID } from 'node:crypto';
 import type { StopReason } from '../machine/event.js';
-import type { ProviderMetadata } from '../machine/message.js';
+import type { AssistantMessage, ProviderMetadata } from '../machine/message.js';
 import {
   asCount,
   asText,
   isObject,
   type Loose,
   listIn,
+  markOwn,
   objectIn,
 } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
@@ -22,17 +23,18 @@ import {
   type AdapterOptions,
   addTokens,
   connect,
-  convertRequest,
   errorSource,
   eventError,
   exchange,
   findStopReason,
+  isBlank,
   malformedReply,
-  type PromptMessage,
-  type PromptMessages,
   type ReadEvent,
   readTotals,
+  type SentMessage,
   type StreamedReply,
+  sentChoice,
+  sentMessages,
   versionedUrl,
   wireModel,
 } from './wire-model.js';
@@ -49,33 +51,40 @@ export const googleModel = (options: AdapterOptions): Model => {
   const path = name.includes('/') ? name : `models/${name}`;
   const url = `${base}/${path}:streamGenerateContent?alt=sse`;
   const headers = { 'x-goog-api-key': apiKey };
-  return wireModel(
-    {
-      provider,
-      dialect,
-      body: (request) => createBody(request, options, dialect),
-      send: async (body, reply, signal) => {
-        const { read, continuation } = readReply(reply);
-        // One request, unless the provider hands the reply out in parts: then one for each part.
-        for (let more: object | null = {}; more !== null; more = continuation())
-          await exchange(fetch, { url, headers, body: { ...body, ...more } }, read, reply, signal);
+  return markOwn(
+    wireModel(
+      {
+        provider,
+        dialect,
+        body: (request) => createBody(request, options, dialect),
+        send: async (body, reply, signal) => {
+          const { read, continuation } = readReply(reply);
+          // One request, unless the provider hands the reply out in parts: then one for each part.
+          for (let more: object | null = {}; more !== null; more = continuation())
+            await exchange(
+              fetch,
+              { url, headers, body: { ...body, ...more } },
+              read,
+              reply,
+              signal,
+            );
+        },
       },
-    },
-    options,
+      options,
+    ),
   );
 };
 
 const createBody = (
   request: ModelRequest,
   options: AdapterOptions,
-  dialect: Parameters<typeof convertRequest>[1],
+  dialect: Parameters<typeof sentMessages>[1],
 ): object => {
-  const { prompt, toolChoice } = convertRequest(request, dialect);
   const thinkingConfig = thinkingFor(options, request);
-  const instructions = prompt.flatMap((message) =>
-    message.role === 'system' ? { text: message.content } : [],
+  const instructions = isBlank(request.instructions) ? [] : [{ text: request.instructions }];
+  const contents = sentMessages(request.messages, dialect).flatMap((message) =>
+    convertMessage(message, options.name),
   );
-  const contents = prompt.flatMap((message) => convertMessage(message, options.name));
   // Gemma has no field for instructions: they begin the first message.
   const takesInstructions = !options.name.toLowerCase().startsWith('gemma-');
   const [first] = contents;
@@ -93,7 +102,7 @@ const createBody = (
     ...(request.tools.length === 0
       ? {}
       : { tools: [{ functionDeclarations: request.tools.map(declareTool) }] }),
-    ...(toolChoice === undefined
+    ...(sentChoice(request) === undefined
       ? {}
       : { toolConfig: { functionCallingConfig: { mode: 'NONE' } } }),
   };
@@ -145,35 +154,19 @@ const declareTool = ({
 
 type Content = { readonly role: 'user' | 'model'; readonly parts: object[] };
 
-const convertMessage = (message: PromptMessage, model: string): readonly Content[] => {
-  switch (message.role) {
-    case 'system':
-      return [];
-    case 'user':
-      return [
-        {
-          role: 'user',
-          parts: message.content.map((part) =>
-            part.type === 'text'
-              ? { text: part.text }
-              : { inlineData: { mimeType: part.mediaType, data: part.data } },
-          ),
-        },
-      ];
-    case 'tool':
-      return [
-        {
-          role: 'user',
-          parts: message.content.map(({ toolCallId: id, toolName: name, output }) => ({
-            functionResponse: { id, name, response: { name, content: output.value } },
-          })),
-        },
-      ];
-    case 'assistant':
-      return [{ role: 'model', parts: convertReply(message.content, model) }];
-    default:
-      return message satisfies never;
-  }
+const convertMessage = (message: SentMessage, model: string): readonly Content[] => {
+  if (message.role === 'assistant') return [{ role: 'model', parts: convertReply(message, model) }];
+  const results = message.results.map(({ callId: id, tool: name, text }) => ({
+    functionResponse: { id, name, response: { name, content: text } },
+  }));
+  const content = message.content.map((part) =>
+    part.type === 'text'
+      ? { text: part.text }
+      : { inlineData: { mimeType: part.mediaType, data: part.base64 } },
+  );
+  return [results, content].flatMap((parts): readonly Content[] =>
+    parts.length === 0 ? [] : [{ role: 'user', parts }],
+  );
 };
 
 /**
@@ -187,21 +180,18 @@ const wantsSignatures = (model: string): boolean =>
   /(^|\/)gemini-/i.test(model) && !/(^|\/)gemini-([12]([.-]|$)|pro(-vision)?$)/i.test(model);
 
 /** The first call of a reply is signed for all of them. */
-const convertReply = (
-  content: Extract<PromptMessages[number], { role: 'assistant' }>['content'],
-  model: string,
-): object[] => {
+const convertReply = ({ parts }: AssistantMessage, model: string): object[] => {
   let isSigned = false;
-  return content.flatMap((part): readonly object[] => {
-    const signature = asText(objectIn(part.providerOptions, 'google').thoughtSignature);
+  return parts.flatMap((part): readonly object[] => {
+    const signature = asText(objectIn(part.metadata, 'google').thoughtSignature);
     const signed = signature === null ? {} : { thoughtSignature: signature };
     switch (part.type) {
       case 'text':
         return part.text === '' ? [] : [{ text: part.text, ...signed }];
       case 'reasoning':
         return part.text === '' ? [] : [{ text: part.text, thought: true, ...signed }];
-      case 'tool-call': {
-        const functionCall = { id: part.toolCallId, name: part.toolName, args: part.input };
+      case 'call': {
+        const functionCall = { id: part.callId, name: part.tool, args: part.input };
         if (signature !== null) isSigned = true;
         const needsOne = signature === null && !isSigned && wantsSignatures(model);
         return [{ functionCall, ...(needsOne ? { thoughtSignature: NO_SIGNATURE } : signed) }];

@@ -78,8 +78,8 @@ export const listModels = async (
         answer.status,
       );
     const json: unknown = await answer.json();
-    const found = isObject(json) ? names(json).filter((name) => name !== null) : [];
-    if (answer.status === 200 && found.length > 0) return { kind: 'ok', names: found.toSorted() };
+    const listed = isObject(json) ? names(json).filter((name) => name !== null) : [];
+    if (answer.status === 200 && listed.length > 0) return { kind: 'ok', names: listed.toSorted() };
     return failed(`${base}${path} lists no models (status ${answer.status}).`, answer.status);
   } catch (error) {
     const code = isObject(error) ? asText(error.code) : null;

@@ -10,33 +10,36 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { StopReason } from '../machine/event.js';
-import type { ProviderMetadata } from '../machine/message.js';
+import type { AssistantMessage, AssistantPart, CallPart } from '../machine/message.js';
 import {
   asCount,
   asText,
   isObject,
   type Loose,
   listIn,
+  markOwn,
   objectIn,
 } from '../platform/untrusted-input.js';
-import type { Model, TokenUsage } from '../ports/model.js';
+import type { Model, TokenUsage, ToolDeclaration } from '../ports/model.js';
+import { withoutDefinitions } from './tool-schema.js';
 import {
   type AdapterOptions,
   brokenOff,
   connect,
-  convertRequest,
   errorSource,
   eventError,
   exchange,
   findStopReason,
+  isBlank,
   oddEvent,
   overloaded,
-  type PromptMessage,
-  type PromptMessages,
-  type PromptTool,
   type ReadEvent,
   readTotals,
+  type SentMessage,
+  type SentUser,
   type StreamedReply,
+  sentChoice,
+  sentMessages,
   windowFull,
   wireModel,
 } from './wire-model.js';
@@ -52,92 +55,76 @@ export const compatibleModel = (options: AdapterOptions): Model => {
   const headers: Record<string, string> =
     apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   const url = `${baseUrl}/chat/completions`;
-  return wireModel(
-    {
-      provider,
-      dialect,
-      body: (request) => {
-        const { prompt, tools, toolChoice } = convertRequest(request, dialect);
-        const takesEffort = request.effort !== undefined && facts.effort !== 'none';
-        return {
-          model: name,
-          max_tokens: request.outputTokensMax ?? facts.outputTokensMax,
-          ...(takesEffort ? { reasoning_effort: request.effort } : {}),
-          messages: convertMessages(prompt),
-          tools: tools?.map(convertTool),
-          tool_choice: toolChoice?.type,
-          stream: true,
-          stream_options: { include_usage: true },
-        };
+  return markOwn(
+    wireModel(
+      {
+        provider,
+        dialect,
+        body: (request) => {
+          const { instructions, tools } = request;
+          const takesEffort = request.effort !== undefined && facts.effort !== 'none';
+          return {
+            model: name,
+            max_tokens: request.outputTokensMax ?? facts.outputTokensMax,
+            ...(takesEffort ? { reasoning_effort: request.effort } : {}),
+            messages: [
+              ...(isBlank(instructions) ? [] : [{ role: 'system', content: instructions }]),
+              ...sentMessages(request.messages, dialect).flatMap(convertMessage),
+            ],
+            tools: tools.length === 0 ? undefined : tools.map(convertTool),
+            tool_choice: sentChoice(request),
+            stream: true,
+            stream_options: { include_usage: true },
+          };
+        },
+        send: async (body, reply, signal) => {
+          const { read, end } = readReply(reply);
+          await exchange(fetch, { url, headers, body }, read, reply, signal);
+          end();
+        },
       },
-      send: async (body, reply, signal) => {
-        const { read, end } = readReply(reply);
-        await exchange(fetch, { url, headers, body }, read, reply, signal);
-        end();
-      },
-    },
-    options,
+      options,
+    ),
   );
 };
 
-const convertTool = ({ name, description, inputSchema }: PromptTool): object => ({
+const convertTool = ({ name, description, inputSchema }: ToolDeclaration): object => ({
   type: 'function',
-  function: { name, description, parameters: inputSchema },
+  function: { name, description, parameters: withoutDefinitions(inputSchema) },
 });
 
 /** Stands between results and the user's words: servers (Mistral) refuse one behind the other. */
 const BETWEEN = { role: 'assistant', content: '[results above]' };
 
-const convertMessages = (prompt: PromptMessages): readonly object[] =>
-  prompt.flatMap((message, index) =>
-    message.role === 'user' && prompt[index - 1]?.role === 'tool'
-      ? [BETWEEN, ...convertMessage(message)]
-      : convertMessage(message),
-  );
-
-const convertMessage = (message: PromptMessage): readonly object[] => {
-  switch (message.role) {
-    case 'system':
-      return [{ role: 'system', content: message.content }];
-    case 'user':
-      return [{ role: 'user', content: convertUserContent(message.content) }];
-    case 'tool':
-      return message.content.map(({ toolCallId, output }) => ({
-        role: 'tool',
-        tool_call_id: toolCallId,
-        content: output.value,
-      }));
-    case 'assistant':
-      return [convertReply(message)];
-    default:
-      return message satisfies never;
-  }
+const convertMessage = (message: SentMessage): readonly object[] => {
+  if (message.role === 'assistant') return [convertReply(message)];
+  const { results, content } = message;
+  return [
+    ...results.map(({ callId, text }) => ({ role: 'tool', tool_call_id: callId, content: text })),
+    ...(results.length > 0 && content.length > 0 ? [BETWEEN] : []),
+    ...(content.length > 0 ? [{ role: 'user', content: convertUserContent(content) }] : []),
+  ];
 };
 
-type Content<R extends PromptMessage['role']> = Extract<PromptMessage, { role: R }>['content'];
-
-const convertUserContent = (content: Content<'user'>): string | readonly object[] => {
+const convertUserContent = (content: SentUser['content']): string | readonly object[] => {
   const [first] = content;
   if (content.length === 1 && first?.type === 'text') return first.text;
   return content.map((part) =>
     part.type === 'text'
       ? { type: 'text', text: part.text }
-      : { type: 'image_url', image_url: { url: `data:${part.mediaType};base64,${part.data}` } },
+      : { type: 'image_url', image_url: { url: `data:${part.mediaType};base64,${part.base64}` } },
   );
 };
 
 /** What came with a part of the reply: the fields of its server. */
-const besideOf = (part: { readonly providerOptions?: ProviderMetadata }): Loose =>
-  objectIn(part.providerOptions, PLACE);
+const besideOf = ({ metadata }: AssistantPart): Loose => objectIn(metadata, PLACE);
 
-const convertReply = ({
-  content,
-}: Extract<PromptMessages[number], { role: 'assistant' }>): object => {
-  const text = content.map((part) => (part.type === 'text' ? part.text : '')).join('');
-  const calls = content.flatMap((part) => (part.type === 'tool-call' ? convertCall(part) : []));
+const convertReply = ({ parts: sent }: AssistantMessage): object => {
+  const text = sent.map((part) => (part.type === 'text' ? part.text : '')).join('');
+  const calls = sent.flatMap((part) => (part.type === 'call' ? convertCall(part) : []));
   const thoughts: { [field: string]: unknown } = {};
   const thinking: object[] = [];
-  for (const part of content) {
+  for (const part of sent) {
     if (part.type !== 'reasoning') continue;
     const { sentAs, ...beside } = besideOf(part);
     if (sentAs === IN_CONTENT)
@@ -156,17 +143,15 @@ const convertReply = ({
   };
 };
 
-const convertCall = (
-  part: Extract<Content<'assistant'>[number], { type: 'tool-call' }>,
-): object => {
+const convertCall = (part: CallPart): object => {
   const { function: besideFunction, ...beside } = besideOf(part);
   return {
     ...beside,
-    id: part.toolCallId,
+    id: part.callId,
     type: 'function',
     function: {
       ...(isObject(besideFunction) ? besideFunction : {}),
-      name: part.toolName,
+      name: part.tool,
       arguments: JSON.stringify(part.input),
     },
   };

@@ -8,22 +8,29 @@
  */
 
 import type { StopReason } from '../machine/event.js';
-import type { ProviderMetadata } from '../machine/message.js';
-import { asText, isObject, type Loose, listIn, objectIn } from '../platform/untrusted-input.js';
-import type { Model, TokenUsage } from '../ports/model.js';
+import type { AssistantMessage, ProviderMetadata } from '../machine/message.js';
+import {
+  asText,
+  isObject,
+  type Loose,
+  listIn,
+  markOwn,
+  objectIn,
+} from '../platform/untrusted-input.js';
+import type { Model, TokenUsage, ToolDeclaration } from '../ports/model.js';
 import {
   type AdapterOptions,
   connect,
-  convertRequest,
   errorSource,
   eventError,
   exchange,
+  isBlank,
   oddEvent,
-  type PromptMessage,
-  type PromptMessages,
-  type PromptTool,
   readTotals,
+  type SentMessage,
   type StreamedReply,
+  sentChoice,
+  sentMessages,
   textIn,
   wireModel,
 } from './wire-model.js';
@@ -37,48 +44,51 @@ export const openAiModel = (options: AdapterOptions): Model => {
     server: provider.host,
     marksCache: false,
     keepsCut: false,
-    strictTools: false,
-    takesDefinitions: true,
   } as const;
   const asksForSummary = facts.thinking === 'yes' && options.summaries !== 'off';
   const isReasoning = isReasoningModel(name);
   const fetch = connect(options);
   const headers = { authorization: `Bearer ${apiKey}` };
   const url = `${baseUrl}/responses`;
-  return wireModel(
-    {
-      provider,
-      dialect,
-      body: (request) => {
-        const { prompt, tools, toolChoice } = convertRequest(request, dialect);
-        const { effort } = request;
-        // OpenAI refuses summaries to organisations that are not verified (lessons.ts).
-        const summary = asksForSummary ? { summary: 'auto' } : {};
-        const reasoning = { ...(effort === undefined ? {} : { effort }), ...summary };
-        return {
-          model: name,
-          input: convertPrompt(prompt, isReasoning),
-          max_output_tokens: request.outputTokensMax ?? facts.outputTokensMax,
-          store: false,
-          ...(isReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
-          ...(isReasoning && Object.keys(reasoning).length > 0 ? { reasoning } : {}),
-          tools: tools?.map(convertTool),
-          tool_choice: toolChoice?.type,
-          stream: true,
-        };
+  return markOwn(
+    wireModel(
+      {
+        provider,
+        dialect,
+        body: (request) => {
+          const { instructions, tools, effort } = request;
+          const role = isReasoning ? 'developer' : 'system';
+          // OpenAI refuses summaries to organisations that are not verified (lessons.ts).
+          const summary = asksForSummary ? { summary: 'auto' } : {};
+          const reasoning = { ...(effort === undefined ? {} : { effort }), ...summary };
+          return {
+            model: name,
+            input: [
+              ...(isBlank(instructions) ? [] : [{ role, content: instructions }]),
+              ...convertMessages(sentMessages(request.messages, dialect), isReasoning),
+            ],
+            max_output_tokens: request.outputTokensMax ?? facts.outputTokensMax,
+            store: false,
+            ...(isReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
+            ...(isReasoning && Object.keys(reasoning).length > 0 ? { reasoning } : {}),
+            tools: tools.length === 0 ? undefined : tools.map(convertTool),
+            tool_choice: sentChoice(request),
+            stream: true,
+          };
+        },
+        send: (body, reply, signal) => {
+          const reader = new ResponseReader(reply);
+          return exchange(
+            fetch,
+            { url, headers, body },
+            (event) => reader.read(event),
+            reply,
+            signal,
+          );
+        },
       },
-      send: (body, reply, signal) => {
-        const reader = new ResponseReader(reply);
-        return exchange(
-          fetch,
-          { url, headers, body },
-          (event) => reader.read(event),
-          reply,
-          signal,
-        );
-      },
-    },
-    options,
+      options,
+    ),
   );
 };
 
@@ -92,52 +102,41 @@ const isReasoningModel = (name: string): boolean => {
   return Number(major) >= 5 && (minor !== undefined || !variant.startsWith('chat'));
 };
 
-const convertTool = (tool: PromptTool): object => ({
+const convertTool = ({ name, description, inputSchema }: ToolDeclaration): object => ({
   type: 'function',
-  name: tool.name,
-  description: tool.description,
-  parameters: tool.inputSchema,
-  ...(tool.strict === undefined ? {} : { strict: tool.strict }),
+  name,
+  description,
+  parameters: inputSchema,
+  strict: false, // our schemas describe input, they don't restrict decoding
 });
 
 /** An item of the input. */
 type Item = { readonly type?: string; readonly [key: string]: unknown };
 
-/** All items of a prompt. Thoughts without what came of them would be refused. */
-const convertPrompt = (prompt: PromptMessages, isReasoning: boolean): readonly Item[] =>
-  prompt
+/** All items of a conversation. Thoughts without what came of them would be refused. */
+const convertMessages = (messages: readonly SentMessage[], isReasoning: boolean): readonly Item[] =>
+  messages
     .flatMap((message) => convertMessage(message, isReasoning))
     .filter(
       ({ type, encrypted_content: secret, content }) =>
         type !== 'reasoning' || (secret ?? content ?? null) !== null,
     );
 
-const convertMessage = (message: PromptMessage, isReasoning: boolean): readonly Item[] => {
-  switch (message.role) {
-    case 'system':
-      return [{ role: isReasoning ? 'developer' : 'system', content: message.content }];
-    case 'user':
-      return [
-        {
-          role: 'user',
-          content: message.content.map((part) =>
-            part.type === 'text'
-              ? { type: 'input_text', text: part.text }
-              : { type: 'input_image', image_url: `data:${part.mediaType};base64,${part.data}` },
-          ),
-        },
-      ];
-    case 'tool':
-      return message.content.map(({ toolCallId, output }) => ({
-        type: 'function_call_output',
-        call_id: toolCallId,
-        output: output.value,
-      }));
-    case 'assistant':
-      return convertReply(message.content, isReasoning);
-    default:
-      return message satisfies never;
-  }
+const convertMessage = (message: SentMessage, isReasoning: boolean): readonly Item[] => {
+  if (message.role === 'assistant') return convertReply(message, isReasoning);
+  const content = message.content.map((part) =>
+    part.type === 'text'
+      ? { type: 'input_text', text: part.text }
+      : { type: 'input_image', image_url: `data:${part.mediaType};base64,${part.base64}` },
+  );
+  return [
+    ...message.results.map(({ callId: call_id, text: output }) => ({
+      type: 'function_call_output',
+      call_id,
+      output,
+    })),
+    ...(content.length === 0 ? [] : [{ role: 'user', content }]),
+  ];
 };
 
 type Thought = Item & {
@@ -156,19 +155,16 @@ const addToThought = (thought: Thought, text: string, { secret, words }: Loose):
 };
 
 /** The parts of one thought are one item. */
-const convertReply = (
-  content: Extract<PromptMessage, { role: 'assistant' }>['content'],
-  isReasoning: boolean,
-): readonly Item[] => {
+const convertReply = ({ parts }: AssistantMessage, isReasoning: boolean): readonly Item[] => {
   const items: Item[] = [];
   const thoughts = new Map<unknown, Thought>();
-  for (const part of content) {
+  for (const part of parts) {
     const {
       itemId,
       phase,
       reasoningEncryptedContent: secret,
       words,
-    } = objectIn(part.providerOptions, 'openai');
+    } = objectIn(part.metadata, 'openai');
     switch (part.type) {
       case 'text': {
         // A model that thinks takes the id of a message only together with a thought before it.
@@ -181,11 +177,11 @@ const convertReply = (
         });
         break;
       }
-      case 'tool-call':
+      case 'call':
         items.push({
           type: 'function_call',
-          call_id: part.toolCallId,
-          name: part.toolName,
+          call_id: part.callId,
+          name: part.tool,
           arguments: JSON.stringify(part.input),
         });
         break;

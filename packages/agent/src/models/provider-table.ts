@@ -3,7 +3,7 @@
  * docs/set-up/models.md and the filter of secrets read it; nothing else knows a provider by name.
  *
  * A new provider is a row here and its models in `packages/agent/src/models/catalogue.ts`. Only if
- * it speaks a wire of its own, it also needs an adapter and its line in
+ * it speaks another wire, it also needs an adapter and its line in
  * `packages/agent/src/models/choose-model.ts`.
  */
 
@@ -42,8 +42,8 @@ type Row = {
   /** Variable with the address, in place of `address`. */
   readonly urlVariable: string;
   /**
-   * `host`: scheme, host and port may be left out, and come from `address`. `resource`: the path of
-   * the API may be left out, as in the address that Azure shows.
+   * `host`: scheme, host and port may be missing, and come from `address`. `resource`: the path of
+   * the API may be missing, as in the address that Azure shows.
    */
   readonly urlForm: 'url' | 'host' | 'resource';
   /**
@@ -100,7 +100,7 @@ const hosted = <
     ...facts,
   }) as const;
 
-/** A server that users start on their own machine, at its usual port. */
+/** A server that users start on their machine, at its usual port. */
 const local = <
   const Facts extends Pick<
     Row,
@@ -464,7 +464,7 @@ export const modelForms: readonly string[] = [
 ];
 
 /**
- * Chat Completions servers that are reached as `openai-compatible` and have a key of their own, by
+ * Chat Completions servers that are reached as `openai-compatible` and have another key, by
  * host.
  */
 export const serversWithOwnKey: Readonly<
@@ -561,9 +561,9 @@ export const findEndpoint = (
 ): Endpoint | BadUrl => {
   const { title, urlVariable, address } = provider;
   const endpoint: Endpoint = { kind: 'ok', url: null, title, keyVariables: keyNames(provider) };
-  const found = baseUrl || addressIn(environment, provider);
-  if (!found) return endpoint;
-  const text = provider.urlForm === 'resource' ? completeResource(found) : found;
+  const written = baseUrl || addressIn(environment, provider);
+  if (!written) return endpoint;
+  const text = provider.urlForm === 'resource' ? completeResource(written) : written;
   const checked = checkUrl(text, baseUrl ? '--base-url' : urlVariable);
   if (checked.kind === 'badUrl') return checked;
   const host = new URL(checked.url).hostname;

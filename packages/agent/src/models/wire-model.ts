@@ -2,8 +2,8 @@
  * What all wires share. A wire is the HTTP API of a model's provider, and its adapter is one file
  * of this folder. From top to bottom: `wireModel`, which makes a model from a wire; small parts
  * that adapters use, among them the errors that every wire tells; `StreamedReply`, the reply as it
- * comes; `readEvents`, one request and the events of its answer; and `convertRequest`, the
- * conversation in a form that is no wire's.
+ * comes; `readEvents`, one request and the events of its answer; and `sentMessages`, which says
+ * what is sent of the conversation, in its own types.
  *
  * - One call is one request: nothing here retries. Only where a refusal teaches what the server
  *   takes (lessons.ts), the request is sent once more as it takes it, and Google's wire goes on
@@ -35,12 +35,10 @@ import type {
   ModelRequest,
   RawCall,
   TokenUsage,
-  ToolDeclaration,
 } from '../ports/model.js';
 import { nearestEffort } from './catalogue.js';
 import { classify, type ErrorSource, pageWords, REPORTED, readRefusal, shorten } from './errors.js';
 import { learn, type Terms } from './lessons.js';
-import { withoutDefinitions } from './tool-schema.js';
 
 /** The differences between wires. */
 export type Wire = {
@@ -839,7 +837,7 @@ const parseEvent = (text: string): Loose => {
   return event;
 };
 
-// ---- The conversation in a form that is no wire's ----
+// ---- What is sent of the conversation ----
 
 /** What a wire takes in a request, and what it does not. */
 export type Dialect = {
@@ -847,7 +845,10 @@ export type Dialect = {
   readonly modelId: string;
   /** Where it is reached; absent: unknown. */
   readonly server?: string;
-  /** True if the provider caches only marked parts. */
+  /**
+   * True if the provider caches only marked parts. Messages of the user that follow each other stay
+   * apart then, since each may have a mark.
+   */
   readonly marksCache: boolean;
   /**
    * True if metadata of a cut (broken-off) reply goes back. Its thoughts never do, so metadata that
@@ -855,242 +856,146 @@ export type Dialect = {
    */
   readonly keepsCut: boolean;
   /**
-   * Sent with every tool if the wire's default is strict: our schemas describe input, they don't
-   * restrict decoding.
-   */
-  readonly strictTools?: false;
-  /**
-   * Set if the provider takes definitions (`$defs`) in the schema of a tool; otherwise they are
-   * inlined.
-   */
-  readonly takesDefinitions?: true;
-  /**
    * Set if the provider takes no GIF: it would refuse the request, and every later one of the
    * conversation.
    */
   readonly refusesGif?: true;
 };
 
-/** Options of a provider: a cache marker, or metadata that came from it and goes back. */
-type WithOptions = { readonly providerOptions?: ProviderMetadata };
-
-type PromptText = WithOptions & { readonly type: 'text'; readonly text: string };
-/** A picture, as base64. */
-type PromptPicture = WithOptions & {
-  readonly type: 'file';
+export type SentPicture = {
+  readonly type: 'picture';
   readonly mediaType: string;
-  readonly data: string;
+  readonly base64: string;
 };
-type PromptThought = WithOptions & { readonly type: 'reasoning'; readonly text: string };
-type PromptCall = WithOptions & {
-  readonly type: 'tool-call';
-  readonly toolCallId: string;
-  readonly toolName: string;
-  readonly input: JsonObject;
-};
-type PromptResult = WithOptions & {
-  readonly type: 'tool-result';
-  readonly toolCallId: string;
-  readonly toolName: string;
-  readonly output: { readonly type: 'text' | 'error-text'; readonly value: string };
-};
-type UserContent = (PromptText | PromptPicture)[];
-type AssistantContent = (PromptText | PromptThought | PromptCall)[];
 
-export type PromptMessage =
-  | (WithOptions & { readonly role: 'system'; readonly content: string })
-  | { readonly role: 'user'; readonly content: UserContent }
-  | { readonly role: 'tool'; readonly content: readonly PromptResult[] }
-  | { readonly role: 'assistant'; readonly content: AssistantContent };
-export type PromptMessages = readonly PromptMessage[];
-
-export type PromptTool = WithOptions &
-  ToolDeclaration & { readonly type: 'function'; readonly strict?: false };
-
-/** The prompt of a request, its tools and whether they may be called. */
-export type PromptRequest = {
-  readonly prompt: PromptMessages;
-  readonly tools?: readonly PromptTool[];
-  readonly toolChoice?: { readonly type: 'none' };
+/** A user message: its results come first, then what the user says and all pictures. */
+export type SentUser = {
+  readonly role: 'user';
+  readonly results: readonly ResultPart[];
+  readonly content: readonly (UserText | SentPicture)[];
 };
+
+/** The metadata of a reply is what goes back with it. No message is empty. */
+export type SentMessage = SentUser | AssistantMessage;
 
 /**
- * Writes a request in the words of the AI SDK, so that models of its packages take it as it is.
+ * The messages of a request as its model gets them.
  *
- * 1. Apart from cache markers, what was sent before is sent again byte for byte: a pure function of
- *    the request.
+ * 1. What was sent before is sent again byte for byte: a pure function of the messages.
  * 2. Results come before text. A part that a wire forbids (blank text) is left out.
- * 3. At most three cache markers: the instructions (which cover the tools), and the last two user
- *    messages, so that the point where the previous request ended is always one of them.
- * 4. What a server sent beside text goes back to the model and the server that it came from, and to
+ * 3. What a server sent beside text goes back to the model and the server that it came from, and to
  *    no other, with the part that it came with. What belongs to the whole reply (OpenRouter's
  *    `reasoning_details`) comes with a thought.
- * 5. Ids of calls of another model become nine letters and digits, the one form that every provider
+ * 4. Ids of calls of another model become nine letters and digits, the one form that every provider
  *    takes (Mistral).
  */
-export const convertRequest = (
-  { instructions, tools, messages, toolChoice }: ModelRequest,
+export const sentMessages = (
+  messages: readonly Message[],
   dialect: Dialect,
-): PromptRequest => {
-  const { marksCache } = dialect;
-  const instructed = !isBlank(instructions);
-  const system: PromptMessages = instructed
-    ? [{ role: 'system', content: instructions, ...mark(marksCache) }]
-    : [];
-  // Without instructions the last tool has their marker.
-  const markedTool = marksCache && !instructed ? tools.length - 1 : -1;
-  return {
-    prompt: [...system, ...convertMessages(messages, dialect)],
-    ...(tools.length > 0
-      ? { tools: tools.map((tool, index) => convertTool(tool, dialect, index === markedTool)) }
-      : {}),
-    ...(toolChoice === undefined || tools.length === 0 ? {} : { toolChoice: { type: toolChoice } }),
-  };
-};
-
-const convertTool = (
-  { name, description, inputSchema }: ToolDeclaration,
-  { strictTools, takesDefinitions }: Dialect,
-  marked: boolean,
-): PromptTool => ({
-  type: 'function',
-  name,
-  description,
-  inputSchema: takesDefinitions ? inputSchema : withoutDefinitions(inputSchema),
-  ...(strictTools === undefined ? {} : { strict: strictTools }),
-  ...mark(marked),
-});
-
-/** The provider is to cache the prompt up to the part with this marker. */
-const MARKER = { anthropic: { cacheControl: { type: 'ephemeral' } } } as const;
-const mark = (marked: boolean): WithOptions => (marked ? { providerOptions: MARKER } : {});
-export const isMarked = ({ providerOptions }: WithOptions): boolean => providerOptions === MARKER;
-
-const convertMessages = (messages: readonly Message[], dialect: Dialect): PromptMessages => {
-  const users = messages.flatMap(({ role }, index) => (role === 'user' ? [index] : []));
-  const marked = new Set(dialect.marksCache ? users.slice(-2) : []);
-  const prompt: PromptMessage[] = [];
-  // The ids of the last reply's calls, where others are sent (rule 5). Its results come next.
+): readonly SentMessage[] => {
+  const sent: SentMessage[] = [];
+  // The ids of the last reply's calls, where others are sent (rule 4). Its results come next.
   let ids = NO_IDS;
-  const findSentId = (callId: string): string => ids.get(callId) ?? callId;
   for (const [index, message] of messages.entries()) {
     if (message.role === 'user') {
-      append(prompt, convertUser(message, findSentId, marked.has(index), dialect));
+      addUser(sent, sentUser(message, ids, dialect), dialect);
       continue;
     }
     const isOurs = message.model === dialect.modelId;
     ids = isOurs ? NO_IDS : plainIds(message, index);
     // Only the model that wrote a reply gets its metadata back.
     const isOwn = isOurs && (!message.cut || dialect.keepsCut);
-    const content = message.parts.flatMap((part) =>
-      convertPart(part, findSentId, isOwn ? toOptions(part.metadata, dialect) : {}),
+    const parts = message.parts.flatMap((part) =>
+      sentPart(part, ids, isOwn ? ownMetadata(part, dialect) : undefined),
     );
-    if (content.length > 0) append(prompt, [{ role: 'assistant', content }]);
+    if (parts.length > 0) sent.push({ ...message, parts });
   }
-  return prompt;
+  return sent;
 };
 
-const isBlank = (text: string): boolean => text.trim() === '';
+/** Whether the tools may be called: as a request says it, if it has tools. */
+export const sentChoice = ({ tools, toolChoice }: ModelRequest): ModelRequest['toolChoice'] =>
+  tools.length === 0 ? undefined : toolChoice;
 
-/** What came with a part, if it came from the server that gets the request. */
-const toOptions = (metadata: ProviderMetadata | undefined, { server }: Dialect): WithOptions => {
-  if (metadata === undefined) return {};
-  const { server: from, ...own } = metadata;
-  // Older sessions do not name the server.
-  return from === undefined || from === server ? { providerOptions: own } : {};
-};
+export const isBlank = (text: string): boolean => text.trim() === '';
 
 /**
- * Pictures that the model takes. They follow all results, since not every wire takes them inside a
- * result.
+ * The last two user messages, at whose ends the provider caches the prompt: so the point where the
+ * previous request ended is always one of them.
  */
-const convertImages = (
+export const cachedUsers = (messages: readonly SentMessage[]): ReadonlySet<SentMessage> =>
+  new Set(messages.filter(({ role }) => role === 'user').slice(-2));
+
+/** Adds to the user message before, if there is one. */
+const addUser = (sent: SentMessage[], user: SentUser, { marksCache }: Dialect): void => {
+  const last = sent.at(-1);
+  if (last?.role === 'user' && user.results.length === 0 && !marksCache)
+    sent.splice(-1, 1, { ...last, content: [...last.content, ...user.content] });
+  else if (user.results.length > 0 || user.content.length > 0) sent.push(user);
+};
+
+const sentUser = (
+  { parts }: UserMessage,
+  ids: ReadonlyMap<string, string>,
+  dialect: Dialect,
+): SentUser => {
+  const results = parts.filter((part) => part.type === 'result');
+  const texts = parts.filter((part) => part.type === 'text');
+  return {
+    role: 'user',
+    results: results.map((part) => ({
+      ...part,
+      callId: ids.get(part.callId) ?? part.callId,
+      text: isBlank(part.text) ? '(no output)' : part.text, // no wire takes an error without text
+    })),
+    // Pictures follow all results, since not every wire takes them inside a result.
+    content: [
+      ...results.flatMap((part) => sentPictures(part, dialect)),
+      ...texts.flatMap((part) => [
+        ...(isBlank(part.text) ? [] : [part]),
+        ...sentPictures(part, dialect),
+      ]),
+    ],
+  };
+};
+
+const sentPictures = (
   { images = [] }: ResultPart | UserText,
   { modelId, refusesGif }: Dialect,
-): UserContent =>
-  images.flatMap(({ mediaType, base64 }): UserContent => {
+): SentUser['content'] =>
+  images.flatMap(({ mediaType, base64 }): SentUser['content'] => {
     if (base64 === undefined) return [];
-    if (mediaType === 'image/gif' && refusesGif)
-      return [{ type: 'text', text: `[a picture is not shown: ${modelId} takes no GIF]` }];
-    return [{ type: 'file', mediaType, data: base64 }];
+    const text = `[a picture is not shown: ${modelId} takes no GIF]`;
+    return mediaType === 'image/gif' && refusesGif
+      ? [{ type: 'text', origin: 'note', text }]
+      : [{ type: 'picture', mediaType, base64 }];
   });
 
-/** The user's text and pictures. */
-const convertUserText = (
-  part: Exclude<UserMessage['parts'][number], ResultPart>,
-  dialect: Dialect,
-): UserContent => {
-  switch (part.type) {
-    case 'text':
-      return [
-        ...(isBlank(part.text) ? [] : [{ type: 'text' as const, text: part.text }]),
-        ...convertImages(part, dialect),
-      ];
-    default:
-      return part.type satisfies never;
-  }
+/** What came with a part, if it came from the server that gets the request. */
+const ownMetadata = (
+  { metadata }: AssistantPart,
+  { server }: Dialect,
+): ProviderMetadata | undefined => {
+  if (metadata === undefined) return undefined;
+  const { server: from, ...sent } = metadata;
+  // Older sessions do not name the server.
+  return from === undefined || from === server ? sent : undefined;
 };
 
-/** `findSentId` returns the id under which a call was sent. */
-const convertUser = (
-  { parts }: UserMessage,
-  findSentId: (callId: string) => string,
-  marked: boolean,
-  dialect: Dialect,
-): PromptMessage[] => {
-  const results = parts.filter((part) => part.type === 'result');
-  const userParts = [
-    ...results.flatMap((part) => convertImages(part, dialect)),
-    ...parts.flatMap((part) => (part.type === 'result' ? [] : convertUserText(part, dialect))),
-  ];
-  const prompt: PromptMessage[] = [];
-  if (results.length > 0) {
-    const content = results.map(({ callId, tool, failed, text }, index) => ({
-      type: 'tool-result' as const,
-      toolCallId: findSentId(callId),
-      toolName: tool,
-      // The wire forbids an error without content.
-      output: {
-        type: failed ? ('error-text' as const) : ('text' as const),
-        value: isBlank(text) ? '(no output)' : text,
-      },
-      ...mark(marked && userParts.length === 0 && index === results.length - 1),
-    }));
-    prompt.push({ role: 'tool', content });
-  }
-  if (userParts.length > 0) {
-    const content = userParts.map((part, index) => ({
-      ...part,
-      ...mark(marked && index === userParts.length - 1),
-    }));
-    prompt.push({ role: 'user', content });
-  }
-  return prompt;
-};
-
-const convertPart = (
+/** `metadata`: what goes back with the part; undefined: nothing. */
+const sentPart = (
   part: AssistantPart,
-  findSentId: (callId: string) => string,
-  options: WithOptions,
-): AssistantContent => {
+  ids: ReadonlyMap<string, string>,
+  metadata: ProviderMetadata | undefined,
+): readonly AssistantPart[] => {
   switch (part.type) {
     case 'text':
-      return isBlank(part.text) ? [] : [{ type: 'text', text: part.text, ...options }];
+      return isBlank(part.text) ? [] : [{ ...part, metadata: metadata ?? {} }];
     case 'reasoning':
       // Without what came with it, such as its signature, it would be rejected.
-      return options.providerOptions === undefined
-        ? []
-        : [{ type: 'reasoning', text: part.text, ...options }];
+      return metadata === undefined ? [] : [{ ...part, metadata }];
     case 'call':
-      return [
-        {
-          type: 'tool-call',
-          toolCallId: findSentId(part.callId),
-          toolName: part.tool,
-          input: part.input,
-          ...options,
-        },
-      ];
+      return [{ ...part, callId: ids.get(part.callId) ?? part.callId, metadata: metadata ?? {} }];
     default:
       return part satisfies never;
   }
@@ -1109,12 +1014,3 @@ const plainIds = ({ parts }: AssistantMessage, place: number): ReadonlyMap<strin
   );
 
 const NO_IDS: ReadonlyMap<string, string> = new Map();
-
-/** Joins user messages that follow each other into one. */
-const append = (prompt: PromptMessage[], added: PromptMessages): void => {
-  for (const message of added) {
-    const last = prompt.at(-1);
-    if (last?.role === 'user' && message.role === 'user') last.content.push(...message.content);
-    else prompt.push(message);
-  }
-};

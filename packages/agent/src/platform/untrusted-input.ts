@@ -90,6 +90,18 @@ export const isSameSecret = (given: string | null | undefined, secret: string): 
   return one.length > 0 && one.length === other.length && timingSafeEqual(one, other);
 };
 
+const marked = new WeakSet<object>();
+
+/**
+ * Marks a model or a tool of Pawl itself: what it gives is trusted by its type, and not checked. A
+ * copy of it has no mark.
+ */
+export const markOwn = <T extends object>(part: T): T => {
+  marked.add(part);
+  return part;
+};
+export const isOwn = (part: object): boolean => marked.has(part);
+
 /** JSON from outside that is not checked yet. */
 export type Loose = { readonly [key: string]: unknown };
 

@@ -2,39 +2,34 @@
  * Connects models, tools, hooks, sandbox and journals to the runtime. Optional parts are loaded on
  * first use.
  *
- * From top to bottom: the options; `createAgent` and `openSession`, which users call; `Session`,
- * what they get; the parts that all sessions of an agent share; starting and resuming a session;
- * its instructions (the system prompt); `equip`, the dependencies of one session; the agent for
- * sessions that an engine (a durable execution service) keeps instead of this process; and the
- * folders in which no session works. runtime.ts has the sessions that are open.
+ * From top to bottom: the options; `createAgent` and `openSession`, which users call; the parts
+ * that all sessions of an agent share; starting and resuming a session;
+ * its instructions (the system prompt); `equip`, the dependencies of one session; and the agent for
+ * sessions that an engine (a durable execution service) keeps instead of this process. runtime.ts
+ * has the sessions that are open.
  */
 
-import { existsSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { createSessionSandbox } from '../command/session-sandbox.js';
 import type { SessionHook } from '../extensions/hooks/session-hooks.js';
 import { agentMachine } from '../journal/journaled-agent-machine.js';
-import type { InputMode } from '../machine/event.js';
-import type { Image } from '../machine/message.js';
 import type { Settings } from '../machine/settings.js';
-import type { State } from '../machine/state.js';
 import { attempt, reportThrough } from '../platform/attempt.js';
 import { type Clock, systemClock } from '../platform/clock.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { isWithin, readTextOrEmpty } from '../platform/files.js';
+import { readTextOrEmpty } from '../platform/files.js';
 import type { SandboxLevel } from '../policy/decide.js';
-import { findProtection, isSecretPath } from '../policy/paths.js';
 import { matchesPath } from '../policy/patterns.js';
 import type { Preset, WrittenRule } from '../policy/presets.js';
 import type { Grant } from '../policy/rules.js';
-import type { Checkpoints, FileVersion } from '../ports/checkpoints.js';
-import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
+import type { Checkpoints } from '../ports/checkpoints.js';
+import type { JournalStore } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
-import { createJobs, type FileMemory, type Job, type LateTools, type Tool } from '../ports/tool.js';
+import { createJobs, type FileMemory, type LateTools, type Tool } from '../ports/tool.js';
 import { createRedactor, findSecrets } from '../secrets/redactor.js';
-import { ownFolders, readUserPlaces } from '../secrets/user-places.js';
+import { readUserPlaces, workspaceRefusal } from '../secrets/user-places.js';
 import type { MovedFiles } from '../tools/bash.js';
 import type { BuiltinOptions } from '../tools/builtin-tools.js';
 import {
@@ -45,11 +40,10 @@ import {
   type UnapprovedCall,
 } from './approvals.js';
 import { newSessionId, type SessionDependencies } from './equipment.js';
-import { createModels, modelSettings } from './model-call.js';
+import { createModels } from './model-call.js';
 import { checkModel, checkTool } from './outside-values.js';
-import type { RewindPoint, RewindReport, RewindRequest } from './rewind.js';
-import { createRuntime, type LocalRuntime } from './runtime.js';
-import { createTurn, type Turn } from './session.js';
+import { LocalRuntime } from './runtime.js';
+import type { Session } from './session.js';
 import {
   differences,
   missingSandboxText,
@@ -175,7 +169,7 @@ export const createAgent = (options: AgentOptions): Agent => {
   const { journals, tasks = false } = options;
   const agent = createParts(options);
   const { model, clock, report } = agent;
-  const runtime = createRuntime({
+  const runtime = new LocalRuntime({
     journals,
     clock,
     machine: agentMachine.fingerprint, // new journals name it
@@ -216,103 +210,12 @@ export const createAgent = (options: AgentOptions): Agent => {
   };
 };
 
+export { workspaceFault, workspaceRefusal } from '../secrets/user-places.js';
+export type { Session } from './session.js';
+
 /** Opens a single session: creates an agent just for it. */
 export const openSession = async (options: AgentOptions & SessionOptions): Promise<Session> =>
   createAgent(options).open(options);
-
-export type PromptOptions = {
-  /** Cancels the turn on abort; the turn's reason is then `cancelled`. */
-  readonly signal?: AbortSignal;
-  /**
-   * If a turn is running: send the text with its next tool results (`steer`, the default), or after
-   * the turn.
-   */
-  readonly mode?: InputMode;
-};
-
-export type Session = {
-  readonly id: string;
-  /**
-   * The incomplete last line that was cut off the journal of a resumed session; null if there was
-   * none.
-   */
-  readonly tornTail: OpenJournal['tornTail'];
-  /**
-   * Sends a user event. When it resolves, the event is durable and applied; `seq` is its number in
-   * the journal.
-   */
-  send(input: Input): Promise<{ readonly seq: number }>;
-  state(): Promise<State>;
-  /**
-   * Sends a prompt, waits until the session is idle and returns the turn. A failed model call is a
-   * result, not an exception. Rejects with the error that stopped the session. If the signal is
-   * already aborted, rejects with its reason and sends nothing.
-   */
-  prompt(text: string, options?: PromptOptions): Promise<Turn>;
-  /**
-   * The journal's entries from `from` on (default: the first), then new ones as they come; ends
-   * with the session.
-   */
-  events(from?: number): AsyncIterable<Entry>;
-  /** Calls `watcher` with every step from now on; the returned function removes it. */
-  watch(watcher: Watcher): () => void;
-  /** Cancels the running turn. */
-  cancel(): Promise<void>;
-  /**
-   * Switches to another model from the next call on, with its window and prices; a reply that is
-   * streaming comes from the old one. When it resolves, the change is durable. Rejects, and changes
-   * nothing, if the model can't be connected, or if its price is unknown and there is a limit in
-   * dollars.
-   */
-  useModel(modelOrId: string | Model): Promise<Model>;
-  /** The model that answers the next call. */
-  model(): Promise<Model>;
-  /** Background commands of the session, oldest first: their output and status, and `kill`. */
-  jobs(): readonly Job[];
-  /**
-   * Stores a picture so that an input can include it (`UserInput.images`). Rejects if the format is
-   * not supported or the picture is too large.
-   */
-  keepPicture(bytes: Uint8Array): Promise<Image>;
-  /** Replaces secrets in a text, as is done with tool output. */
-  redact(text: string): string;
-  /** Where the session can go back to, the oldest first: turns, and calls that changed files. */
-  timeline(): Promise<readonly RewindPoint[]>;
-  /** What `rewind` would do. Changes nothing. */
-  planRewind(request: RewindRequest): Promise<RewindReport>;
-  /**
-   * Goes back to an entry of the journal: the conversation, and the files that the session's calls
-   * have changed. A file that somebody else changed since is left and listed. Nothing is erased:
-   * `redo` goes forward again. Rejects while a turn runs, and if there is no such entry.
-   */
-  rewind(request: RewindRequest): Promise<RewindReport>;
-  /**
-   * Brings back a version of a file that a checkpoint holds, at any later time. The present content
-   * is stored first, and `redo` brings it back.
-   */
-  restoreFile(version: FileVersion): Promise<RewindReport>;
-  /** Goes forward again from the last rewind, any number of times; rejects if there is none. */
-  redo(): Promise<RewindReport>;
-  /**
-   * Takes the last summary of the conversation back, by a person or by itself; `redo` brings it
-   * again. Rejects if there is none, or if the messages no longer fit the window of the model.
-   */
-  undoCompaction(): Promise<RewindReport>;
-  /** Runs a command of the user in the workspace; what it changes is kept as theirs. */
-  whileUserRuns<T>(command: () => Promise<T>): Promise<T>;
-  /**
-   * Resolves when the session waits for the user; rejects with the error that stopped it, for
-   * example a full disk.
-   */
-  idle(): Promise<State>;
-  /** Resolves when the session is shut down; rejects if an error stopped it. */
-  readonly ended: Promise<void>;
-  /**
-   * Stops all running work and shuts the session down. When it resolves, the journal's lock is
-   * released.
-   */
-  close(): Promise<void>;
-};
 
 /**
  * The parts that all sessions of an agent share. Throws a TypeError if the model or a tool is
@@ -391,11 +294,11 @@ const resumeSession = async (
   session: SessionOptions,
 ): Promise<Session> => {
   const { runtime, model, report } = parts;
-  const { stoppingPolicy, unpriced, takeOver = false, grants = [] } = session;
+  const { unpriced, takeOver = false, grants = [] } = session;
   const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
-  const unapproved: UnapprovedCall[] = [];
-  const watcher = sessionWatcher(parts, id, session, unapproved);
-  const { tornTail } = await runtime.open(id, {
+  const local = localOptions(session);
+  const watcher = sessionWatcher(parts, id, session, local.unapproved);
+  return runtime.open(id, {
     // `before`: the settings in the journal. `origin`: whether the session was created in this
     // state folder or brought here, for example by an import.
     patch: (before, origin) => {
@@ -412,29 +315,31 @@ const resumeSession = async (
     },
     takeOver,
     grants,
+    ...local,
     ...(watcher === undefined ? {} : { watcher }),
-    ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
   });
-  return createSession(parts, { id, tornTail, unpriced, unapproved });
 };
 
 const startSession = async (
   parts: LocalParts,
   workspace: string,
-  session: SessionOptions,
+  options: SessionOptions,
 ): Promise<Session> => {
   const { runtime } = parts;
-  const { stoppingPolicy, unpriced } = session;
-  const prepared = await prepareSession(parts, workspace, session);
-  const id = await runtime.create({
-    ...prepared,
-    ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
-  });
-  const unapproved: UnapprovedCall[] = [];
-  const watcher = sessionWatcher(parts, id, session, unapproved);
-  if (watcher !== undefined) runtime.watch(id, watcher);
-  return createSession(parts, { id, tornTail: null, unpriced, unapproved });
+  const local = localOptions(options);
+  const prepared = await prepareSession(parts, workspace, options);
+  const session = runtime.find(await runtime.create({ ...prepared, ...local }));
+  const watcher = sessionWatcher(parts, session.id, options, local.unapproved);
+  if (watcher !== undefined) session.watch(watcher);
+  return session;
 };
+
+/** What a session needs of the process that opens it. */
+const localOptions = ({ stoppingPolicy, unpriced = 'refuse' }: SessionOptions) => ({
+  unpriced,
+  unapproved: [] as UnapprovedCall[],
+  ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
+});
 
 /** The tool `task` of a session. */
 const createSessionTaskTool = async (parts: LocalParts, parentId: string): Promise<Tool> => {
@@ -463,78 +368,6 @@ const createSessionTaskTool = async (parts: LocalParts, parentId: string): Promi
       instruct: instructTask,
     }),
   );
-};
-
-type ConnectedSession = {
-  readonly id: string;
-  readonly tornTail: OpenJournal['tornTail'];
-  readonly unpriced: Unpriced | undefined;
-  /** The calls of the last turn that nobody could be asked about. */
-  readonly unapproved: UnapprovedCall[];
-};
-
-/** The public interface of a session that is open in the runtime. */
-const createSession = (
-  { runtime, journals: { blobs }, models, redactor }: LocalParts,
-  { id, tornTail, unpriced, unapproved }: ConnectedSession,
-): Session => {
-  const session = runtime.find(id);
-  const prompt = async (
-    text: string,
-    { signal, mode = 'steer' }: PromptOptions = {},
-  ): Promise<Turn> => {
-    signal?.throwIfAborted();
-    const before = session.state.session.usage;
-    unapproved.length = 0;
-    await session.send({ type: 'UserInput', text, mode });
-    // `send` rejects if the session has ended; then there is nothing to cancel
-    const cancel = (): void => void attempt(() => session.send({ type: 'CancelTurn' }));
-    signal?.addEventListener('abort', cancel, { once: true });
-    if (signal?.aborted) cancel();
-    try {
-      return createTurn(before, await session.idle(), unapproved);
-    } finally {
-      signal?.removeEventListener('abort', cancel);
-    }
-  };
-  const useModel = async (modelOrId: string | Model): Promise<Model> => {
-    const model = await models.connect(modelOrId);
-    refuseUnpriced(model, session.state.session.settings.limits, unpriced);
-    await session.send({ type: 'SettingsChanged', patch: modelSettings(model) });
-    return model;
-  };
-  const keepPicture = async (bytes: Uint8Array): Promise<Image> => {
-    const picture = await import('../tools/picture.js');
-    const stored = await picture.keepPicture(Buffer.from(bytes), blobs);
-    if (stored.kind === 'stored') return stored.image;
-    const why = stored.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : stored.why;
-    throw new Error(`the picture can't be shown to a model: ${why}`);
-  };
-  return {
-    id,
-    tornTail,
-    ended: session.ended,
-    prompt,
-    useModel,
-    keepPicture,
-    send: session.send.bind(session),
-    state: async () => session.state,
-    events: (from) => session.read(from),
-    watch: (watcher) => runtime.watch(id, watcher),
-    cancel: async () => void (await session.send({ type: 'CancelTurn' })),
-    model: async () => models.get(session.state.session.settings.model),
-    jobs: () => (session.isOver ? [] : session.jobs),
-    redact: (text) => redactor.clean(text),
-    timeline: session.timeline.bind(session),
-    planRewind: session.planRewind.bind(session),
-    rewind: session.rewind.bind(session),
-    restoreFile: session.restoreFile.bind(session),
-    redo: session.redo.bind(session),
-    undoCompaction: session.undoCompaction.bind(session),
-    whileUserRuns: session.whileUserRuns.bind(session),
-    idle: session.idle.bind(session),
-    close: session.close.bind(session),
-  };
 };
 
 /** Closes the session when the signal is aborted, now or later. */
@@ -733,6 +566,7 @@ const equip = async (
     tools ?? builtin?.builtinTools({ environment, sandbox, ...lookups, userPlaces }) ?? [];
   return {
     model: models.get,
+    connect: models.connect,
     tools: [...standardTools, ...moreTools, ...taskTools],
     lateTools: startedBy === 'user' ? lateTools : null,
     files,
@@ -805,70 +639,4 @@ export const agentOnEngine = (options: EngineAgentOptions): EngineAgent => {
       return { ...dependencies, ...policy, ...(isBound ? { isBound } : {}) };
     },
   };
-};
-
-/**
- * Folders in which no session works: the agent writes its workspace without a question, and there
- * other programs would obey what it writes.
- *
- * 1. Real absolute paths are judged, so the folder `.git/hooks` is one however it was opened.
- * 2. A repository may lie below such a name, as a worktree in `.cursor/worktrees` does: names above
- *    its root don't count. `.git`, folders of the system and those of Pawl always do.
- */
-
-/** Folders that are no workspace themselves; folders below them may be. */
-const SYSTEM_TOPS = ['/', '/usr', '/var', '/run'];
-/** Folders in which nothing is a workspace. */
-const SYSTEM = '/etc /boot /proc /sys /bin /sbin /lib /lib64 /usr/bin /usr/sbin /usr/lib'.split(
-  ' ',
-);
-/** Memory that is used as a disk, in a folder of the system. */
-const SHARED_MEMORY = '/dev/shm';
-
-const isOfSystem = (folder: string): boolean => {
-  if (SYSTEM_TOPS.includes(folder) || path.dirname(folder) === folder) return true;
-  if (isWithin(folder, '/dev')) return !isWithin(folder, SHARED_MEMORY) || folder === SHARED_MEMORY;
-  return SYSTEM.some((place) => isWithin(folder, place));
-};
-
-/** The root of the repository in which the folder lies; null without one. */
-const repositoryAbove = (folder: string): string | null => {
-  for (let above = folder; path.dirname(above) !== above; above = path.dirname(above))
-    if (existsSync(path.join(above, '.git'))) return above;
-  return null;
-};
-
-/**
- * Why a folder (a real absolute path) can be no workspace, as the end of the sentence "it can't,
- * since". Null if it can.
- */
-export const workspaceFault = (folder: string, environment: ProcessEnvironment): string | null => {
-  if (isOfSystem(folder)) return 'it belongs to the system';
-  for (const place of ownFolders(environment))
-    if (isWithin(folder, place)) return `Pawl keeps its own files in ${place}`;
-  // `findProtection` looks for a name in the path, such as .git or .vscode, whose files programs
-  // obey.
-  if (folder.split(path.sep).some((name) => findProtection(name)?.path === '.git'))
-    return 'it lies in .git: git obeys its configuration and runs its hooks';
-  const root = repositoryAbove(folder);
-  const userPlaces = root === null ? readUserPlaces(environment) : null;
-  if (
-    userPlaces !== null &&
-    isWithin(folder, userPlaces.home) &&
-    isSecretPath(folder, userPlaces, null)
-  )
-    return 'secrets are kept there';
-  const protection = findProtection(root === null ? folder : path.relative(root, folder));
-  return protection === null ? null : `it lies in ${protection.path}: ${protection.why}`;
-};
-
-/** The whole refusal, with what to do; null for a folder that can be a workspace. */
-export const workspaceRefusal = (
-  folder: string,
-  environment: ProcessEnvironment,
-): string | null => {
-  const why = workspaceFault(folder, environment);
-  return why === null
-    ? null
-    : `${folder} can't be the workspace, since ${why}. Give the folder of your project.`;
 };

@@ -26,6 +26,8 @@ import type { UserHookRuns } from './user-hooks.js';
 export type SessionDependencies = {
   /** The model with this id. Throws if there is none; the request then fails. */
   model(modelId: string): Model;
+  /** Connects a model to which the session may change. Absent: there is no other one. */
+  connect?(modelOrId: string | Model): Promise<Model>;
   readonly tools: readonly Tool[];
   /** Tools that may come after the start. Absent or null: all are in `tools`. */
   readonly lateTools?: LateTools | null;

@@ -159,7 +159,7 @@ const judgeInput = async (
   const refused = refusePlaceholder(redactor, input);
   if (refused !== null) return refused;
   const judged = await attempt(() => tool.judge(input, workspace));
-  if (judged.kind === 'done') return redactJudgement(redactor, takeJudgement(judged.value));
+  if (judged.kind === 'done') return redactJudgement(redactor, takeJudgement(tool, judged.value));
   return {
     kind: 'invalid',
     field: 'input',
@@ -242,7 +242,7 @@ export class Previews {
     const files = recordingMemory(this.#equipment.files, new Map(), callId, state);
     const { workspace } = this.#session.state().session.settings;
     const context: PreviewContext = { workspace, paths: facts.paths, files, signal };
-    const preview = takePreview(await tool.preview?.(input, context));
+    const preview = takePreview(tool, await tool.preview?.(input, context));
     return redactPreview(this.#equipment.redactor, preview);
   }
 }

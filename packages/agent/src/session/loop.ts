@@ -175,7 +175,7 @@ export abstract class JournaledSession<M extends MachineTypes> {
   }
 
   /** The durable state with the later volatile events applied. */
-  get state(): M['state'] {
+  get current(): M['state'] {
     return this.#state;
   }
 
@@ -198,14 +198,14 @@ export abstract class JournaledSession<M extends MachineTypes> {
    * Calls the watcher for every step from now on, including deltas. The returned function removes
    * it.
    */
-  watch(watcher: Watcher<M>): () => void {
+  readonly watch = (watcher: Watcher<M>): (() => void) => {
     return this.#observers.watch(watcher);
-  }
+  };
 
   /** The entries from `from` on, then new ones until the session ends. */
-  read(from = 1): AsyncIterable<Entry<M>> {
+  readonly events = (from = 1): AsyncIterable<Entry<M>> => {
     return this.#observers.read(() => this.#journal.read(from), from);
-  }
+  };
 
   /** Queues an event of the runtime. Ignored after the end. */
   protected post(event: Posted<M>, onApplied?: OnApplied<M>): void {

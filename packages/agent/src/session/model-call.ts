@@ -599,7 +599,7 @@ export const readStream = (call: StreamParts): OpenRequest => {
   };
   /** Checks one piece. Returns whether to continue reading. */
   const take = (raw: unknown): boolean => {
-    const checkedPiece = checkPiece(raw);
+    const checkedPiece = checkPiece(call.model, raw);
     if (checkedPiece.kind === 'bad') {
       const message = `${call.model.id} sent what is no piece of a reply: ${checkedPiece.why}`;
       const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;

@@ -4,7 +4,8 @@
  * 1. Values are copied first, since the caller may change them later; each getter runs once.
  * 2. Invalid usage does not make the rest invalid: the usage counts as unknown, and this is
  *    reported.
- * 3. A `Shape` says of which form a value must be. `faultIn` names the fault in a sentence, or is
+ * 3. What Pawl's models and tools make is not checked: their makers mark them (`markOwn`).
+ * 4. A `Shape` says of which form a value must be. `faultIn` names the fault in a sentence, or is
  *    null; `trimmed` leaves out fields that the shape does not have.
  *
  * From top to bottom: events of users; usage; pieces of a model's reply; what tools return; models
@@ -49,6 +50,7 @@ import {
   traitsShape,
 } from '../machine/shapes.js';
 import { attemptNow } from '../platform/attempt.js';
+import { isOwn } from '../platform/untrusted-input.js';
 import type { Model, ModelFacts, ModelPiece, RawCall, TokenUsage } from '../ports/model.js';
 import type { Input } from '../ports/session.js';
 import type { FileHashes, Judgement, Tool, ToolOutcome } from '../ports/tool.js';
@@ -164,11 +166,24 @@ type PieceCheck =
   /** `usage`: from the invalid piece, if it can be counted. */
   | { readonly kind: 'bad'; readonly why: string; readonly usage: TokenUsage | null };
 
+/** Whether a piece of a model of ours holds nothing of its server's but texts and usage. */
+const isPlain = (piece: ModelPiece): boolean =>
+  piece.type === 'completed'
+    ? piece.parts.every(({ metadata }) => metadata === undefined)
+    : piece.type !== 'failed';
+
 /**
  * Checks one piece of a reply. The model may yield any value. Usage is null if it is missing, or
- * can't be counted.
+ * can't be counted. Of models of ours, what their servers have sent is checked: usage, metadata and
+ * errors.
  */
-export const checkPiece = (raw: unknown): PieceCheck => {
+export const checkPiece = (model: Model, raw: unknown): PieceCheck => {
+  const trusted = isOwn(model) ? (raw as ModelPiece) : null; // by its type
+  if (trusted !== null && isPlain(trusted)) {
+    if (trusted.type !== 'completed') return { kind: 'piece', piece: trusted };
+    const fault = faultIn(nullable(usageShape), trusted.usage, 'the usage');
+    return { kind: 'piece', piece: fault === null ? trusted : { ...trusted, usage: null } };
+  }
   const { rest, usage } = splitUsage(raw);
   const checked = takeCopy(pieceShape, rest, 'the piece');
   if (
@@ -199,7 +214,8 @@ const outcomeShape: Shape<OutcomeWithoutUsage> = object<OutcomeWithoutUsage>({
 type OutcomeCheck = { readonly outcome: ToolOutcome; readonly usageFault: string | null };
 
 /** A tool's return value as an outcome. An invalid one counts as failed. */
-export const takeOutcome = (raw: unknown): OutcomeCheck => {
+export const takeOutcome = (tool: Tool, raw: unknown): OutcomeCheck => {
+  if (isOwn(tool)) return { outcome: raw as ToolOutcome, usageFault: null }; // by its type
   const { rest, usage: reported } = splitUsage(raw);
   const checked = takeCopy(outcomeShape, rest, 'what it returned');
   const used = takeCopy(nullable(outcomeUsage.shape), reported, 'the usage');
@@ -213,7 +229,8 @@ export const takeOutcome = (raw: unknown): OutcomeCheck => {
 const NO_PREVIEW: CallPreview = { kind: 'none' };
 
 /** A tool's preview of a call; nothing if it is invalid. */
-export const takePreview = (raw: unknown): CallPreview => {
+export const takePreview = (tool: Tool, raw: unknown): CallPreview => {
+  if (isOwn(tool)) return raw as CallPreview; // by its type
   const checked = take(previewShape, raw, 'the preview');
   return checked.kind === 'ok' ? checked.value : NO_PREVIEW;
 };
@@ -221,7 +238,8 @@ export const takePreview = (raw: unknown): CallPreview => {
 const hashesShape: Shape<FileHashes> = object<FileHashes>({ before: text, after: optional(text) });
 
 /** Hashes of a file before and after a call; unknown if they are invalid. */
-export const takeHashes = (raw: unknown): FileHashes | undefined => {
+export const takeHashes = (tool: Tool, raw: unknown): FileHashes | undefined => {
+  if (isOwn(tool)) return raw as FileHashes; // by its type
   const checked = take(hashesShape, raw, 'the hashes');
   return checked.kind === 'ok' ? checked.value : undefined;
 };
@@ -235,7 +253,8 @@ const judgementShape: Shape<Judgement> = variant<Judgement, 'kind'>('kind', {
 });
 
 /** A tool's judgement of a call's input. Without a valid judgement the input counts as invalid. */
-export const takeJudgement = (raw: unknown): Judgement => {
+export const takeJudgement = (tool: Tool, raw: unknown): Judgement => {
+  if (isOwn(tool)) return raw as Judgement; // by its type
   const checked = take(judgementShape, raw, 'its judgement');
   if (checked.kind === 'ok') return checked.value;
   return { kind: 'invalid', field: 'input', why: `the tool could not judge it: ${checked.why}` };

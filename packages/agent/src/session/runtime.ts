@@ -1,5 +1,5 @@
 /**
- * The sessions that are open in this process: `createRuntime` creates, resumes, forks and closes
+ * The sessions that are open in this process: `LocalRuntime` creates, resumes, forks and closes
  * them. Users of the library reach it through create-agent.ts; session.ts is one session, and
  * loop.ts its loop.
  */
@@ -14,15 +14,8 @@ import { type State, turnRuns } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
 import type { Grant } from '../policy/rules.js';
-import type {
-  FrozenPrompt,
-  Journal,
-  JournalStore,
-  OpenJournal,
-  StartedBy,
-} from '../ports/journal.js';
-import type { Input, NewSession, Runtime, StoppingPolicy, Watcher } from '../ports/session.js';
-import type { Job } from '../ports/tool.js';
+import type { FrozenPrompt, Journal, JournalStore, StartedBy } from '../ports/journal.js';
+import type { Input, NewSession, Runtime, Watcher } from '../ports/session.js';
 import {
   beginHeader,
   type Equipment,
@@ -32,7 +25,8 @@ import {
 } from './equipment.js';
 import { notOpen } from './loop.js';
 import { checkSettings } from './outside-values.js';
-import { AgentSession } from './session.js';
+import { AgentSession, type LocalOptions } from './session.js';
+import type { SessionOrigin } from './session-settings.js';
 
 type RuntimeDependencies = {
   readonly journals: JournalStore;
@@ -58,13 +52,7 @@ type RuntimeDependencies = {
   report(fault: Error): void;
 };
 
-/** Asked before every model call of the session; it lives as long as the process that gave it. */
-type StoppingOptions = { readonly stoppingPolicy?: StoppingPolicy };
-
-/** Whether a session was created in its store, or imported or copied there. */
-export type SessionOrigin = 'own' | 'foreign';
-
-type Opening = StoppingOptions & {
+type Opening = LocalOptions & {
   readonly watcher?: Watcher;
   /** Settings that change from now on, computed from those before. */
   readonly patch?: (settings: Settings, origin: SessionOrigin) => Partial<Settings>;
@@ -78,22 +66,6 @@ type Opening = StoppingOptions & {
    * again.
    */
   readonly takeOver?: boolean;
-};
-
-/** The runtime inside one process, with the sessions that are open in it. */
-export type LocalRuntime = Omit<Runtime, 'create'> & {
-  create(session: NewSession & StoppingOptions): Promise<string>;
-  /**
-   * Opens a session again and goes on where it was; tells what was cut off if the journal's last
-   * line was torn.
-   */
-  open(sessionId: string, opening?: Opening): Promise<Pick<OpenJournal, 'tornTail'>>;
-  /** The session itself; throws if it is not open in this process. */
-  find(sessionId: string): AgentSession;
-  /** The commands that the session has started in the background, the oldest first. */
-  jobs(sessionId: string): readonly Job[];
-  /** Resolves when the session was shut down; rejects with what stopped it otherwise. */
-  ended(sessionId: string): Promise<void>;
 };
 
 /**
@@ -154,7 +126,8 @@ const closedUpgrade = (
   };
 };
 
-class OpenSessions implements LocalRuntime {
+/** The runtime inside one process, with the sessions that are open in it. */
+export class LocalRuntime implements Runtime {
   readonly #dependencies: RuntimeDependencies;
   readonly #open = new Map<string, AgentSession>();
 
@@ -166,8 +139,8 @@ class OpenSessions implements LocalRuntime {
     settings,
     instructions,
     startedBy,
-    stoppingPolicy,
-  }: NewSession & StoppingOptions): Promise<string> {
+    ...local
+  }: NewSession & LocalOptions): Promise<string> {
     const { journals, clock, machine, report } = this.#dependencies;
     checkSettings(settings); // throws
     const sessionId = this.#dependencies.newSessionId();
@@ -178,17 +151,19 @@ class OpenSessions implements LocalRuntime {
     const session = { sessionId, createdAt: clock.now(), settings, startedBy, machine, prices };
     const header = await beginHeader(session, frozen, journals.blobs);
     const journal = await journals.create(header);
-    const equipment = this.#gather(dependencies, frozen, stoppingPolicy);
-    const opened = new AgentSession(journal, initialState(settings), equipment, report);
+    const equipment = this.#gather(dependencies, frozen, local);
+    const created = { journal, state: initialState(settings), tornTail: null };
+    const opened = new AgentSession(created, equipment, local, report);
     this.#register(opened);
     opened.begin('startup'); // starts the user's hooks about the start
     return sessionId;
   }
 
+  /** Opens a session again and goes on where it was. */
   async open(
     sessionId: string,
-    { watcher, patch, grants = [], stoppingPolicy, takeOver = false }: Opening = {},
-  ): Promise<Pick<OpenJournal, 'tornTail'>> {
+    { watcher, patch, grants = [], takeOver = false, ...local }: Opening = {},
+  ): Promise<AgentSession> {
     const opened = await this.#dependencies.journals.open(sessionId, { takeOver });
     const { journal, tornTail, past } = opened;
     const origin = opened.isForeign === undefined ? 'own' : 'foreign';
@@ -198,11 +173,7 @@ class OpenSessions implements LocalRuntime {
       const { startedBy = null } = journal.header;
       const settings = { ...opened.state.session.settings, ...changes };
       const dependencies = await this.#dependencies.equip(settings, sessionId, startedBy);
-      const equipment = this.#gather(
-        dependencies,
-        await frozenPrompt(journal, settings),
-        stoppingPolicy,
-      );
+      const equipment = this.#gather(dependencies, await frozenPrompt(journal, settings), local);
       const state =
         origin === 'own' ? opened.state : await this.#endForeign(journal, opened.state, watcher);
       return { changes, equipment, state };
@@ -211,14 +182,15 @@ class OpenSessions implements LocalRuntime {
     const { changes, equipment, state } = prepared.value;
     // The time from then until now does not count for the turn that goes on.
     const stoppedAt = turnRuns(state) ? (past?.lastAt ?? (await lastTime(journal))) : null;
-    const session = new AgentSession(journal, state, equipment, this.#dependencies.report);
+    const opening = { journal, state, tornTail };
+    const session = new AgentSession(opening, equipment, local, this.#dependencies.report);
     if (watcher !== undefined) session.watch(watcher);
     this.#register(session);
     session.begin('resume');
     const upgrade = origin === 'own' ? opened.upgrade : closedUpgrade(opened.upgrade, state);
     await session.resume({ changes, grants }, { past, stoppedAt, upgrade });
     if (upgrade?.session !== undefined) this.#dependencies.report(new Error(READ_FROM_EVENTS));
-    return { tornTail };
+    return session;
   }
 
   /**
@@ -245,7 +217,7 @@ class OpenSessions implements LocalRuntime {
 
   read(sessionId: string, from = 1): ReturnType<Runtime['read']> {
     return (
-      this.#open.get(sessionId)?.read(from) ?? this.#dependencies.journals.read(sessionId, from)
+      this.#open.get(sessionId)?.events(from) ?? this.#dependencies.journals.read(sessionId, from)
     );
   }
 
@@ -256,7 +228,7 @@ class OpenSessions implements LocalRuntime {
   async state(sessionId: string): ReturnType<Runtime['state']> {
     const open = this.#open.get(sessionId);
     if (open === undefined) return this.#dependencies.journals.peek(sessionId);
-    const { header, seq, state } = open;
+    const { header, seq, current: state } = open;
     return { header, seq, state };
   }
 
@@ -279,14 +251,7 @@ class OpenSessions implements LocalRuntime {
     await this.find(sessionId).close();
   }
 
-  jobs(sessionId: string): readonly Job[] {
-    return this.find(sessionId).jobs;
-  }
-
-  ended(sessionId: string): Promise<void> {
-    return this.find(sessionId).ended;
-  }
-
+  /** The session itself; throws if it is not open in this process. */
   find(sessionId: string): AgentSession {
     const open = this.#open.get(sessionId);
     if (open === undefined) throw notOpen(sessionId);
@@ -295,18 +260,14 @@ class OpenSessions implements LocalRuntime {
 
   /** Keeps the session in the list of open ones until it ends. */
   #register(session: AgentSession): void {
-    const { sessionId } = session.header;
-    this.#open.set(sessionId, session);
-    const forget = (): void => void this.#open.delete(sessionId);
+    this.#open.set(session.id, session);
+    const forget = (): void => void this.#open.delete(session.id);
     session.ended.then(forget, forget);
   }
 
-  #gather(
-    dependencies: SessionDependencies,
-    frozen: FrozenPrompt,
-    stoppingPolicy: StoppingPolicy | null = dependencies.stoppingPolicy ?? null,
-  ): Equipment {
+  #gather(dependencies: SessionDependencies, frozen: FrozenPrompt, local: LocalOptions): Equipment {
     const { clock, random } = this.#dependencies;
+    const { stoppingPolicy = null } = { ...dependencies, ...local };
     return gatherEquipment(dependencies, frozen, { clock, random, stoppingPolicy });
   }
 
@@ -316,7 +277,3 @@ class OpenSessions implements LocalRuntime {
     throw fault;
   }
 }
-
-/** A runtime that drives any number of sessions in this process. */
-export const createRuntime = (dependencies: RuntimeDependencies): LocalRuntime =>
-  new OpenSessions(dependencies);

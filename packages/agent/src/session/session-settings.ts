@@ -28,7 +28,9 @@ import type { Grant } from '../policy/rules.js';
 import type { Model } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session.js';
 import { modelSettings } from './model-call.js';
-import type { SessionOrigin } from './runtime.js';
+
+/** Whether a session was created in its store, or imported or copied there. */
+export type SessionOrigin = 'own' | 'foreign';
 
 export type SettingsPatch = Partial<Omit<Settings, 'limits' | 'tools'>> & {
   readonly limits?: Partial<Limits>;

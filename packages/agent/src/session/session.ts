@@ -1,8 +1,8 @@
 /**
  * One session of the agent that is open in this process.
  *
- * From top to bottom: `agentAdapter`, what the loop must know of the agent's events;
- * `AgentSession`, with `send` and `prompt`; `Turn`, the result of a prompt, and the words for why
+ * From top to bottom: `Session`, as users of the library see it; `agentAdapter`, what the loop must
+ * know of the agent's events; `AgentSession`; `Turn`, the result of a prompt, and the words for why
  * it ended; and the buffer for events that nobody reads yet. Volatile events are pieces of a
  * streamed reply: they need not reach the disk one by one, since the whole reply follows. A foreign
  * session came from another state folder, for example by an import.
@@ -12,8 +12,9 @@ import type { Action } from '../machine/action.js';
 import type { CallStatus } from '../machine/call.js';
 import type { PastFiles } from '../machine/carried-session.js';
 import { messagesOf } from '../machine/conversation.js';
-import type { Event, MachineUpgrade, On } from '../machine/event.js';
+import type { Event, InputMode, MachineUpgrade, On } from '../machine/event.js';
 import { agent } from '../machine/machine.js';
+import type { Image } from '../machine/message.js';
 import type { Dimension, Settings, Usage, UsageTotals } from '../machine/settings.js';
 import type { State, StopCause, WaitReason } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
@@ -21,13 +22,15 @@ import { waitAtMost } from '../platform/clock.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { Grant } from '../policy/rules.js';
 import type { FileVersion } from '../ports/checkpoints.js';
-import type { AgentTypes, Journal } from '../ports/journal.js';
-import type { Input } from '../ports/session.js';
+import type { AgentTypes, Entry, Journal, OpenJournal } from '../ports/journal.js';
+import type { Model } from '../ports/model.js';
+import type { Input, StoppingPolicy, Watcher } from '../ports/session.js';
 import type { Job } from '../ports/tool.js';
 import type { UnapprovedCall } from './approvals.js';
 import type { Equipment } from './equipment.js';
 import { judgeCall } from './judge-call.js';
 import { JournaledSession, type MachineAdapter, notOpen, type Posted } from './loop.js';
+import { modelSettings } from './model-call.js';
 import { checkInput } from './outside-values.js';
 import { createPerformers, type Performers, perform, prepare } from './perform.js';
 import type {
@@ -37,8 +40,104 @@ import type {
   RewindReport,
   RewindRequest,
 } from './rewind.js';
+import { refuseUnpriced, type Unpriced } from './session-settings.js';
 import { recoverCalls, runningCalls, type StoppedCalls } from './tool-run.js';
 import type { SessionBegin } from './user-hooks.js';
+
+export type PromptOptions = {
+  /** Cancels the turn on abort; the turn's reason is then `cancelled`. */
+  readonly signal?: AbortSignal;
+  /**
+   * If a turn is running: send the text with its next tool results (`steer`, the default), or after
+   * the turn.
+   */
+  readonly mode?: InputMode;
+};
+
+/** A session that is open in this process. */
+export type Session = {
+  readonly id: string;
+  /**
+   * The incomplete last line that was cut off the journal of a resumed session; null if there was
+   * none.
+   */
+  readonly tornTail: OpenJournal['tornTail'];
+  /**
+   * Sends a user event. When it resolves, the event is durable and applied; `seq` is its number in
+   * the journal.
+   */
+  send(input: Input): Promise<{ readonly seq: number }>;
+  state(): Promise<State>;
+  /**
+   * Sends a prompt, waits until the session is idle and returns the turn. A failed model call is a
+   * result, not an exception. Rejects with the error that stopped the session. If the signal is
+   * already aborted, rejects with its reason and sends nothing.
+   */
+  prompt(text: string, options?: PromptOptions): Promise<Turn>;
+  /**
+   * The journal's entries from `from` on (default: the first), then new ones as they come; ends
+   * with the session.
+   */
+  events(from?: number): AsyncIterable<Entry>;
+  /** Calls `watcher` with every step from now on; the returned function removes it. */
+  watch(watcher: Watcher): () => void;
+  /** Cancels the running turn. */
+  cancel(): Promise<void>;
+  /**
+   * Switches to another model from the next call on, with its window and prices; a reply that is
+   * streaming comes from the old one. When it resolves, the change is durable. Rejects, and changes
+   * nothing, if the model can't be connected, or if its price is unknown and there is a limit in
+   * dollars.
+   */
+  useModel(modelOrId: string | Model): Promise<Model>;
+  /** The model that answers the next call. */
+  model(): Promise<Model>;
+  /** Background commands of the session, oldest first: their output and status, and `kill`. */
+  jobs(): readonly Job[];
+  /**
+   * Stores a picture so that an input can include it (`UserInput.images`). Rejects if the format is
+   * not supported or the picture is too large.
+   */
+  keepPicture(bytes: Uint8Array): Promise<Image>;
+  /** Replaces secrets in a text, as is done with tool output. */
+  redact(text: string): string;
+  /** Where the session can go back to, the oldest first: turns, and calls that changed files. */
+  timeline(): Promise<readonly RewindPoint[]>;
+  /** What `rewind` would do. Changes nothing. */
+  planRewind(request: RewindRequest): Promise<RewindReport>;
+  /**
+   * Goes back to an entry of the journal: the conversation, and the files that the session's calls
+   * have changed. A file that somebody else changed since is left and listed. Nothing is erased:
+   * `redo` goes forward again. Rejects while a turn runs, and if there is no such entry.
+   */
+  rewind(request: RewindRequest): Promise<RewindReport>;
+  /**
+   * Brings back a version of a file that a checkpoint holds, at any later time. The present content
+   * is stored first, and `redo` brings it back.
+   */
+  restoreFile(version: FileVersion): Promise<RewindReport>;
+  /** Goes forward again from the last rewind, any number of times; rejects if there is none. */
+  redo(): Promise<RewindReport>;
+  /**
+   * Takes the last summary of the conversation back, by a person or by itself; `redo` brings it
+   * again. Rejects if there is none, or if the messages no longer fit the window of the model.
+   */
+  undoCompaction(): Promise<RewindReport>;
+  /** Runs a command of the user in the workspace; what it changes is kept as theirs. */
+  whileUserRuns<T>(command: () => Promise<T>): Promise<T>;
+  /**
+   * Resolves when the session waits for the user; rejects with the error that stopped it, for
+   * example a full disk.
+   */
+  idle(): Promise<State>;
+  /** Resolves when the session is shut down; rejects if an error stopped it. */
+  readonly ended: Promise<void>;
+  /**
+   * Stops all running work and shuts the session down. When it resolves, the journal's lock is
+   * released.
+   */
+  close(): Promise<void>;
+};
 
 const isVolatile = (event: Event): boolean =>
   event.type === 'TextDelta' ||
@@ -87,26 +186,40 @@ type Interruption = {
   readonly upgrade: MachineUpgrade | undefined;
 };
 
+/** What a session needs of the process that opens it; it lives as long as this process. */
+export type LocalOptions = {
+  /** Asked before every model call. */
+  readonly stoppingPolicy?: StoppingPolicy;
+  /** Whether `useModel` takes a model without a price where there is a limit in dollars. */
+  readonly unpriced?: Unpriced;
+  /** The calls of the last turn that nobody could be asked about. */
+  readonly unapproved?: UnapprovedCall[];
+};
+
 /**
  * A session of the agent that is open in this process. It ends after the machine's Shutdown, or
- * with an error.
+ * with an error. Each member of `Session` is a field, and bound: users hand on
+ * `session.close`, and copy a session with another `send`.
  */
-export class AgentSession extends JournaledSession<AgentTypes> {
+export class AgentSession extends JournaledSession<AgentTypes> implements Session {
   readonly #journal: Journal;
   /** The state with which the session was opened. */
   readonly #opened: State;
   readonly #equipment: Equipment;
+  readonly #local: LocalOptions;
   readonly #report: (fault: Error) => void;
   readonly #performers: Performers;
+  readonly id: string;
+  readonly tornTail: Session['tornTail'];
   /** The last entry from elsewhere; Infinity: all are, and the next prompt adopts the session. */
   #foreignUntil: number;
   /** Rewinds so far, for their ids. */
   #rewinds = 0;
 
   constructor(
-    journal: Journal,
-    opened: State,
+    { journal, state: opened, tornTail }: Pick<OpenJournal, 'journal' | 'state' | 'tornTail'>,
     equipment: Equipment,
+    local: LocalOptions,
     report: (fault: Error) => void,
   ) {
     super({ adapter: agentAdapter, journal, state: opened, clock: equipment.clock, report });
@@ -114,11 +227,14 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     this.#foreignUntil = journal.foreignUntil ?? 0;
     this.#opened = opened;
     this.#equipment = equipment;
+    this.#local = local;
+    this.id = journal.header.sessionId;
+    this.tornTail = tornTail;
     this.#report = report;
     this.#performers = createPerformers(equipment, {
       journal,
       opened,
-      state: () => this.state,
+      state: () => this.current,
       post: (event, onApplied) => this.post(event, onApplied),
       shutDown: () => void this.end(null),
     });
@@ -126,7 +242,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
 
   /** Starts the hooks about the session's start. */
   begin(source: SessionBegin): void {
-    void this.#performers.userHooks?.begin(source, this.state.session.settings.model);
+    void this.#performers.userHooks?.begin(source, this.current.session.settings.model);
   }
 
   /** The loop calls it before the event of the action is durable. */
@@ -139,16 +255,64 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     perform(action, state, this.#performers);
   }
 
-  /** The background commands of the session, oldest first. */
-  get jobs(): readonly Job[] {
-    return this.#equipment.jobs.list();
-  }
+  readonly state = async (): Promise<State> => {
+    return this.current;
+  };
 
-  /**
-   * Resolves when the event is durable and applied. Rejects with a TypeError for input that is no
-   * event of a user.
-   */
-  async send(value: Input): Promise<{ readonly seq: number }> {
+  readonly prompt = async (
+    text: string,
+    { signal, mode = 'steer' }: PromptOptions = {},
+  ): Promise<Turn> => {
+    signal?.throwIfAborted();
+    const before = this.current.session.usage;
+    const { unapproved = [] } = this.#local;
+    unapproved.length = 0;
+    await this.send({ type: 'UserInput', text, mode });
+    // it rejects if the session has ended; then there is nothing to cancel
+    const cancel = (): void => void attempt(() => this.cancel());
+    signal?.addEventListener('abort', cancel, { once: true });
+    if (signal?.aborted) cancel();
+    try {
+      return createTurn(before, await this.idle(), unapproved);
+    } finally {
+      signal?.removeEventListener('abort', cancel);
+    }
+  };
+
+  readonly cancel = async (): Promise<void> => {
+    await this.send({ type: 'CancelTurn' });
+  };
+
+  readonly model = async (): Promise<Model> => {
+    return this.#equipment.model(this.current.session.settings.model);
+  };
+
+  readonly useModel = async (modelOrId: string | Model): Promise<Model> => {
+    const { connect } = this.#equipment;
+    if (connect === undefined) throw new Error('this session was opened with one model alone');
+    const model = await connect(modelOrId);
+    refuseUnpriced(model, this.current.session.settings.limits, this.#local.unpriced);
+    await this.send({ type: 'SettingsChanged', patch: modelSettings(model) });
+    return model;
+  };
+
+  readonly jobs = (): readonly Job[] => {
+    return this.isOver ? [] : this.#equipment.jobs.list();
+  };
+
+  readonly keepPicture = async (bytes: Uint8Array): Promise<Image> => {
+    const { keepPicture } = await import('../tools/picture.js');
+    const stored = await keepPicture(Buffer.from(bytes), this.#journal.blobs);
+    if (stored.kind === 'stored') return stored.image;
+    const why = stored.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : stored.why;
+    throw new Error(`the picture can't be shown to a model: ${why}`);
+  };
+
+  readonly redact = (text: string): string => {
+    return this.#equipment.redactor.clean(text);
+  };
+
+  readonly send = async (value: Input): Promise<{ readonly seq: number }> => {
     const input = checkInput(value);
     if (input.type === 'ShutdownRequested') return this.#shutDown();
     if (input.type === 'SettingsChanged') {
@@ -160,7 +324,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const sent = await this.submit(input);
     if (!Number.isFinite(this.#foreignUntil) && input.type === 'UserInput') await this.#adopt();
     return sent;
-  }
+  };
 
   async #adopt(): Promise<void> {
     this.#foreignUntil = this.#journal.seq;
@@ -177,7 +341,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     // come before.
     if (!checkpoints.isSettled) await checkpoints.settle();
     // A rewind is changing files: it comes to its end first.
-    if (this.state.name === 'Rewinding') await this.idle();
+    if (this.current.name === 'Rewinding') await this.idle();
     const submitted = this.submit({ type: 'ShutdownRequested', ...stoppedOutcomes(stopped) });
     stopped?.reportUsage();
     return submitted;
@@ -190,21 +354,18 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     };
   }
 
-  /**
-   * Resolves when the session waits for the user, and has looked at what its calls changed: files
-   * that somebody changes then are not the calls'. Rejects with the error that stopped the session.
-   */
-  async idle(): Promise<State> {
+  /** What its calls changed has been looked at: files that change then are not changed by them. */
+  readonly idle = async (): Promise<State> => {
     const state = await this.#rest();
     const { checkpoints } = this.#performers;
     // a session that is over takes no event of a checkpoint
     if (!checkpoints.isSettled) await Promise.race([checkpoints.settle(), this.ended]);
     return state;
-  }
+  };
 
   async #rest(): Promise<State> {
     if (this.fault !== null) await this.ended; // rejects with the fault
-    if (isIdle(this.state)) return this.state;
+    if (isIdle(this.current)) return this.current;
     return new Promise((resolve, reject) => {
       const unwatch = this.watch(({ state }) => {
         if (!isIdle(state)) return;
@@ -215,61 +376,43 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     });
   }
 
-  /** Where the session can go back to, the oldest first. */
-  async timeline(): Promise<readonly RewindPoint[]> {
-    await this.#settleFiles();
+  readonly timeline = async (): Promise<readonly RewindPoint[]> => {
     const { readTimeline } = await import('./rewind.js');
-    const { checkpoints } = this.#performers.checkpoints;
-    return (await readTimeline(this.#readJournal(), checkpoints)).points;
-  }
+    const { journal, checkpoints } = await this.#settled();
+    return (await readTimeline(journal, checkpoints)).points;
+  };
 
-  /** What a rewind would do. Rejects with CannotRewind. */
-  async planRewind(request: RewindRequest): Promise<RewindReport> {
-    await this.#settleFiles();
+  readonly planRewind = async (request: RewindRequest): Promise<RewindReport> => {
     const { planRewind } = await import('./rewind.js');
-    const { checkpoints } = this.#performers.checkpoints;
-    return (await planRewind(this.#readJournal(), this.state, checkpoints, request)).report;
-  }
+    const { journal, checkpoints } = await this.#settled();
+    return (await planRewind(journal, this.current, checkpoints, request)).report;
+  };
 
-  /**
-   * Goes back to an entry: the conversation, and what the session's calls have changed in files.
-   * Rejects with CannotRewind, and changes nothing then.
-   */
-  async rewind(request: RewindRequest): Promise<RewindReport> {
-    await this.#settleFiles();
+  readonly rewind = async (request: RewindRequest): Promise<RewindReport> => {
     const { planRewind } = await import('./rewind.js');
-    const { checkpoints } = this.#performers.checkpoints;
-    return this.#goTo(await planRewind(this.#readJournal(), this.state, checkpoints, request));
-  }
+    const { journal, checkpoints } = await this.#settled();
+    return this.#goTo(await planRewind(journal, this.current, checkpoints, request));
+  };
 
-  /** Brings back a version of a file that a checkpoint holds. */
-  async restoreFile(version: FileVersion): Promise<RewindReport> {
-    await this.#settleFiles();
+  readonly restoreFile = async (version: FileVersion): Promise<RewindReport> => {
     const { planFile } = await import('./rewind.js');
-    const { checkpoints } = this.#performers.checkpoints;
-    return this.#goTo(await planFile(this.#readJournal(), checkpoints, version));
-  }
+    const { journal, checkpoints } = await this.#settled();
+    return this.#goTo(await planFile(journal, checkpoints, version));
+  };
 
-  /** Goes forward again from the last rewind. Rejects with CannotRewind if there is none. */
-  async redo(): Promise<RewindReport> {
-    await this.#settleFiles();
+  readonly redo = async (): Promise<RewindReport> => {
     const { planRedo } = await import('./rewind.js');
-    const { checkpoints } = this.#performers.checkpoints;
-    return this.#goTo(await planRedo(this.#readJournal(), this.state, checkpoints));
-  }
+    const { journal, checkpoints } = await this.#settled();
+    return this.#goTo(await planRedo(journal, this.current, checkpoints));
+  };
 
-  /**
-   * Takes the last summary of the conversation back. Rejects with CannotRewind if there is none, or
-   * if the messages no longer fit the window of the model.
-   */
-  async undoCompaction(): Promise<RewindReport> {
-    await this.#settleFiles();
+  readonly undoCompaction = async (): Promise<RewindReport> => {
     const { planUndoCompaction } = await import('./rewind.js');
-    return this.#goTo(await planUndoCompaction(this.#readJournal(), this.state));
-  }
+    const { journal } = await this.#settled();
+    return this.#goTo(await planUndoCompaction(journal, this.current));
+  };
 
-  /** Runs a command of the user, so that what it changes is kept. */
-  async whileUserRuns<T>(command: () => Promise<T>): Promise<T> {
+  readonly whileUserRuns = async <T>(command: () => Promise<T>): Promise<T> => {
     const { checkpoints } = this.#performers;
     await checkpoints.before(null, null);
     try {
@@ -277,20 +420,23 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     } finally {
       await checkpoints.settle();
     }
-  }
+  };
 
-  /** Resolves when no call runs and the last checkpoint is in the journal. */
-  async #settleFiles(): Promise<void> {
-    if (this.state.name !== 'WaitingForUserInput' && this.state.name !== 'Ready') {
+  /**
+   * What a rewind is planned from, once the last checkpoint is in the journal. Rejects while a call
+   * runs.
+   */
+  async #settled() {
+    if (this.current.name !== 'WaitingForUserInput' && this.current.name !== 'Ready') {
       const { CannotRewind } = await import('./rewind.js');
       throw new CannotRewind('A turn is running: stop it first, then take it back.');
     }
-    await this.#performers.checkpoints.settle();
-  }
-
-  #readJournal(): ReadJournal {
+    const { checkpoints } = this.#performers;
+    await checkpoints.settle();
     const { header, seq } = this;
-    return { header, seq, foreignUntil: this.#foreignUntil, entries: () => this.#journal.read(1) };
+    const entries = () => this.#journal.read(1);
+    const journal: ReadJournal = { header, seq, foreignUntil: this.#foreignUntil, entries };
+    return { journal, checkpoints: checkpoints.checkpoints };
   }
 
   /** Posts the planned rewind, and waits until its files are restored or it is refused. */
@@ -336,11 +482,10 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     return reportRewind(planned, report.messages, { ...done, refs });
   }
 
-  /** Shuts the session down if it still runs. Resolves when it has ended. */
-  async close(): Promise<void> {
+  readonly close = async (): Promise<void> => {
     if (!this.isOver) await this.send({ type: 'ShutdownRequested' });
     await this.ended;
-  }
+  };
 
   /**
    * Continues a session that was opened again. New settings are applied first, so that nothing
@@ -439,7 +584,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const stopped = Promise.all(
       [models, compactions, tools, previews, hooks, userHooks].map((runs) => runs?.stopAll()),
     );
-    await waitAtMost(clock, this.state.session.settings.graceMs, stopped);
+    await waitAtMost(clock, this.current.session.settings.graceMs, stopped);
     for (const job of jobs.list()) {
       const killed = await attempt(() => job.kill());
       if (killed.kind === 'fault') this.#report(killed.fault);
@@ -512,7 +657,7 @@ export const usageBetween = (before: UsageTotals, after: UsageTotals): Usage => 
 const turnReason = (state: State): WaitReason =>
   state.name === 'WaitingForUserInput' ? state.reason : { kind: 'cancelled', cause: 'user' };
 
-export const createTurn = (
+const createTurn = (
   before: UsageTotals,
   state: State,
   unapproved: readonly UnapprovedCall[],

@@ -23,21 +23,13 @@ import { callTitle } from '../policy/judged-call.js';
 import { allowedHosts, allowHosts, presetRules } from '../policy/presets.js';
 import type { JournalStore, StartedBy } from '../ports/journal.js';
 import type { InterruptedCall, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool } from '../tools/define-tool.js';
+import { defineTool, filledText } from '../tools/define-tool.js';
 import type { LocalRuntime } from './runtime.js';
 import { type AgentSession, reasonText } from './session.js';
 
 const schema = v.strictObject({
-  purpose: v.pipe(
-    v.string(),
-    v.minLength(1, 'must not be empty'),
-    v.description('What it is for, in a few words.'),
-  ),
-  prompt: v.pipe(
-    v.string(),
-    v.minLength(1, 'must not be empty'),
-    v.description('The whole task. Nothing of this conversation is known there.'),
-  ),
+  purpose: filledText('What it is for, in a few words.'),
+  prompt: filledText('The whole task. Nothing of this conversation is known there.'),
   maxUsd: v.optional(
     v.pipe(
       v.number(),
@@ -148,7 +140,7 @@ const reportCalls = (child: AgentSession, { workspace, progress }: ToolContext):
 
 /** Waits until the task's turn has ended, closes its session, and gives the outcome. */
 const awaitTask = async (child: AgentSession, context: ToolContext): Promise<ToolOutcome> => {
-  const { sessionId } = child.header;
+  const sessionId = child.id;
   const stopReporting = reportCalls(child, context);
   // If it can't be sent, the session has ended, and there is nothing to cancel.
   const cancel = (): void => void attempt(() => child.send({ type: 'CancelTurn' }));
@@ -160,7 +152,7 @@ const awaitTask = async (child: AgentSession, context: ToolContext): Promise<Too
   stopReporting();
   context.signal.removeEventListener('abort', cancel);
   context.force.removeEventListener('abort', end);
-  const state = idling.kind === 'done' ? idling.value : child.state;
+  const state = idling.kind === 'done' ? idling.value : child.current;
   const closed = await attempt(() => child.close());
   const outcome = taskOutcome(state, sessionId, context);
   const fault =
@@ -204,7 +196,7 @@ const resumeTask = async (
     return taskOutcome(state, sessionId, context);
   }
   const child = await sessions.reopen(sessionId);
-  if (child.state.name === 'Ready')
+  if (child.current.name === 'Ready')
     await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
   return awaitTask(child, context);
 };
@@ -270,7 +262,7 @@ export const createTaskSessions = ({
   instruct,
 }: TaskDependencies): TaskSessions => ({
   clock,
-  settings: () => runtime().find(parentId).state.session.settings,
+  settings: () => runtime().find(parentId).current.session.settings,
   async start(settings, call) {
     const startedBy = { sessionId: parentId, ...call };
     const id = await runtime().create({

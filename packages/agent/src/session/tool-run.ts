@@ -201,7 +201,7 @@ export class ToolRuns {
     const read = await attempt(() => tool.before?.(run.call.input, this.#createContext(run)));
     // Without a hash nothing is lost: the call itself reports the fault, and recovery treats it as
     // unknown.
-    return read.kind === 'done' ? takeHashes(read.value) : undefined;
+    return read.kind === 'done' ? takeHashes(tool, read.value) : undefined;
   }
 
   /** The loop calls the result once ToolStarted is durable. */
@@ -307,7 +307,7 @@ export class ToolRuns {
     const perform = interrupted ?? ((): Promise<ToolOutcome> => this.#runTool(tool, run));
     if (interrupted === undefined && run.signal.signal.aborted) return NEVER_RAN;
     // At the end of the session no phase of the hooks follows, so they need not look.
-    const performed = this.#perform(run, perform).finally(
+    const performed = this.#perform(run, tool, perform).finally(
       () => this.#closing || observeAfter(this.#equipment.hooks, this.#settings(), run),
     );
     this.#awaitAtEnd(performed);
@@ -329,16 +329,16 @@ export class ToolRuns {
   }
 
   /** Runs the tool; an error becomes an outcome. */
-  async #perform(run: ToolRun, perform: Perform): Promise<ToolOutcome> {
+  async #perform(run: ToolRun, tool: Tool, perform: Perform): Promise<ToolOutcome> {
     const ran = await attempt(perform);
-    if (ran.kind === 'done') return this.#take(run, ran.value);
+    if (ran.kind === 'done') return this.#take(run, tool, ran.value);
     const status = run.signal.signal.aborted ? abortReason(run) : 'failed';
     return { status, text: `the tool itself failed: ${ran.fault.message}` };
   }
 
   /** Validates the outcome; reports usage that can't be counted. */
-  #take({ batchId, call }: ToolRun, returned: unknown): ToolOutcome {
-    const { outcome, usageFault } = takeOutcome(returned);
+  #take({ batchId, call }: ToolRun, tool: Tool, returned: unknown): ToolOutcome {
+    const { outcome, usageFault } = takeOutcome(tool, returned);
     if (usageFault === null) return outcome;
     const usageId = spendingId(batchId, call.callId);
     const fault = uncountableText(`the tool ${call.tool}`, usageFault);

@@ -128,10 +128,6 @@ const readJobId = (jobId: Json): Json => {
 /** The folder in which other agents start a command. Here it is always the workspace. */
 const FOLDERS: readonly string[] = ['workdir', 'cwd', 'working_directory', 'directory', 'dir_path'];
 const NEEDS_OUTSIDE = 'give needs: "outside"';
-/**
- * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
- * ignored. `instead`: the advice for any other value.
- */
 const FOREIGN: ForeignFields = {
   with_escalated_permissions: { same: [false], instead: NEEDS_OUTSIDE },
   sandbox_permissions: { same: ['use_default'], instead: NEEDS_OUTSIDE },

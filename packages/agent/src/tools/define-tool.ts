@@ -17,7 +17,7 @@ import * as v from 'valibot';
 import { type BaseIssue, type GenericSchema, type InferOutput, safeParse } from 'valibot';
 import type { CallPreview } from '../machine/call.js';
 import { cut } from '../platform/text.js';
-import { type JsonLimits, parseBounded } from '../platform/untrusted-input.js';
+import { type JsonLimits, markOwn, parseBounded } from '../platform/untrusted-input.js';
 import type { CallTraits } from '../policy/judged-call.js';
 import type {
   FileHashes,
@@ -329,7 +329,7 @@ type ToolParts<Schema extends GenericSchema> = {
   run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
 };
 
-/** Creates a tool. Every part gets input that the schema has accepted. */
+/** Creates a tool of Pawl's. Every part gets input that the schema has accepted. */
 export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema>): Tool => {
   const {
     name,
@@ -364,7 +364,7 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     return { input: withoutEmpty(translated.input, schemaParts(schema)), faults };
   };
   let inputSchema: JsonObject | undefined;
-  return {
+  return markOwn<Tool>({
     name,
     description,
     traits,
@@ -400,8 +400,12 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
       : { findInterrupted: (input, context) => findInterrupted(parseChecked(input), context) }),
     ...(keep === undefined ? {} : { keep: (input, result) => keep(parseChecked(input), result) }),
     run: async (input, context) => parts.run(parseChecked(input), context),
-  };
+  });
 };
+
+/** The schema of a text that is not empty. */
+export const filledText = (description: string) =>
+  v.pipe(v.string(), v.minLength(1, 'must not be empty'), v.description(description));
 
 /** The schema of a whole number between two bounds. */
 export const wholeNumber = (least: number, most: number, description: string) =>

@@ -64,10 +64,6 @@ const IGNORED: readonly string[] = ['description', 'explanation'];
 const AS_EDITS = 'give path, and edits: [{oldText, newText}] with the texts before and after';
 const BESIDE_A_TEXT =
   'give as oldText a text beside the place, and as newText that text with the new one';
-/**
- * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
- * ignored. `instead`: the advice for any other value.
- */
 const FOREIGN: ForeignFields = {
   command: { instead: AS_EDITS },
   expected_replacements: { same: [1], instead: 'replaceAll: true replaces every occurrence' },

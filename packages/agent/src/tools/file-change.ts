@@ -18,6 +18,7 @@ import { createSeenFiles, joinLines, missingLines, wholeFile } from '../machine/
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
 import { firstCharacters } from '../platform/text.js';
+import { markOwn } from '../platform/untrusted-input.js';
 import { protectionInWorkspace, type UserPlaces } from '../policy/paths.js';
 import type {
   FileHashes,
@@ -418,7 +419,7 @@ export const withAllowedWrites = (
     judge: { value: judge, enumerable: true },
     run: { value: run, enumerable: true },
   };
-  return Object.defineProperties({}, parts) as Tool; // the descriptors are those of a Tool
+  return markOwn(Object.defineProperties({}, parts) as Tool); // the descriptors are those of a Tool
 };
 
 /** Whether git's configuration names a path of the workspace, or a folder above it. */

@@ -9,7 +9,13 @@ import * as v from 'valibot';
 import type { HeldFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool, FOLDER_NAMES, type ForeignFields, wholeNumber } from './define-tool.js';
+import {
+  defineTool,
+  FOLDER_NAMES,
+  type ForeignFields,
+  filledText,
+  wholeNumber,
+} from './define-tool.js';
 import { failed } from './file-change.js';
 import { listFiles, type RipgrepEnd, readGlob, withFolder } from './file-search.js';
 import { findAllowed, judgePath, titleWithin } from './files.js';
@@ -28,21 +34,11 @@ const schema = v.strictObject({
     v.maxLength(500, 'must have at most 500 characters'),
     v.description('e.g. *.test.ts or src/**/*.{ts,tsx}'),
   ),
-  path: v.exactOptional(
-    v.pipe(
-      v.string(),
-      v.minLength(1, 'must not be empty'),
-      v.description('Folder; default: the workspace.'),
-    ),
-  ),
+  path: v.exactOptional(filledText('Folder; default: the workspace.')),
   limit: v.exactOptional(wholeNumber(1, SHOWN_MAX, `Files shown, default ${SHOWN_DEFAULT}.`)),
 });
 type Input = v.InferOutput<typeof schema>;
 
-/**
- * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
- * ignored. `instead`: the advice for any other value.
- */
 const FOREIGN: ForeignFields = {
   case_sensitive: { same: [true], instead: 'give both letters: [Rr]eadme*' },
   respect_git_ignore: { same: [true], instead: 'use find in bash for ignored files' },

@@ -10,7 +10,13 @@ import * as v from 'valibot';
 import type { HeldFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool, FOLDER_NAMES, type ForeignFields, wholeNumber } from './define-tool.js';
+import {
+  defineTool,
+  FOLDER_NAMES,
+  type ForeignFields,
+  filledText,
+  wholeNumber,
+} from './define-tool.js';
 import { failed } from './file-change.js';
 import { listFiles, withFolder } from './file-search.js';
 import { findAllowed, judgePath } from './files.js';
@@ -29,22 +35,12 @@ const ALIKE_SHOWN = 5;
 const COUNTED_MAX = 200_000;
 
 const schema = v.strictObject({
-  path: v.exactOptional(
-    v.pipe(
-      v.string(),
-      v.minLength(1, 'must not be empty'),
-      v.description('Folder; default: the workspace.'),
-    ),
-  ),
+  path: v.exactOptional(filledText('Folder; default: the workspace.')),
   depth: v.exactOptional(wholeNumber(1, DEPTH_MAX, `Default ${DEPTH_DEFAULT}.`)),
   limit: v.exactOptional(wholeNumber(1, ENTRIES_MAX, `Default ${ENTRIES_DEFAULT}.`)),
 });
 type Input = v.InferOutput<typeof schema>;
 
-/**
- * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
- * ignored. `instead`: the advice for any other value.
- */
 const FOREIGN: ForeignFields = {
   ignore: { same: 'any' },
   ignore_globs: { same: 'any' },

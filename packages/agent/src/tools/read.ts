@@ -19,6 +19,7 @@ import {
   defineTool,
   FILE_NAMES,
   type ForeignFields,
+  filledText,
   type InputFault,
   readNumber,
   type TranslatedInput,
@@ -47,11 +48,7 @@ const LINES_MAX = 2_000;
 const LINE_CHARACTERS_MAX = 2_000;
 
 const schema = v.strictObject({
-  path: v.pipe(
-    v.string(),
-    v.minLength(1, 'must not be empty'),
-    v.description('File, folder or blob:HASH of cut output.'),
-  ),
+  path: filledText('File, folder or blob:HASH of cut output.'),
   offset: v.exactOptional(
     v.pipe(
       v.number(),
@@ -79,10 +76,6 @@ const ALIASES: Aliases = {
 };
 const LAST_LINES: readonly string[] = ['end_line', 'endLine', 'end_line_one_indexed_inclusive'];
 const ONE_FILE = 'give one path a call, and several calls in one reply';
-/**
- * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
- * ignored. `instead`: the advice for any other value.
- */
 const FOREIGN: ForeignFields = {
   command: { same: ['view'], instead: 'files are changed by edit and write' },
   mode: { same: ['slice'], instead: 'give offset and limit' },

@@ -19,6 +19,7 @@ import {
   FILE_NAMES,
   FOLDER_NAMES,
   type ForeignFields,
+  filledText,
   type InputFault,
   readNumber,
   type TranslatedInput,
@@ -68,18 +69,8 @@ const COUNTED_MAX = 100_000;
 const COUNTING_MS = 2_000;
 
 const schema = v.strictObject({
-  pattern: v.pipe(
-    v.string(),
-    v.minLength(1, 'must not be empty'),
-    v.description('Regular expression (ripgrep).'),
-  ),
-  path: v.exactOptional(
-    v.pipe(
-      v.string(),
-      v.minLength(1, 'must not be empty'),
-      v.description('File, folder or blob:HASH; default: workspace.'),
-    ),
-  ),
+  pattern: filledText('Regular expression (ripgrep).'),
+  path: v.exactOptional(filledText('File, folder or blob:HASH; default: workspace.')),
   glob: v.exactOptional(
     v.pipe(
       v.string(),
@@ -110,10 +101,6 @@ const ALIASES: Aliases = {
 };
 const USE_GLOB = 'give glob, such as **/*.js';
 const ONE_PLACE = 'give one path a call, and several calls in one reply';
-/**
- * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
- * ignored. `instead`: the advice for any other value.
- */
 const FOREIGN: ForeignFields = {
   '-n': { same: 'any' },
   '-o': { same: [false] },

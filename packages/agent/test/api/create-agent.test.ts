@@ -65,13 +65,17 @@ test('a session works in a real folder with the tools that come with it, and is 
   await assert.rejects(session.cancel(), /not open here/);
 
   await writeFile(path.join(workspace, 'AGENTS.md'), 'Never be kind.\n');
-  const again = await openSession({ workspace, journals, model, resume: session.id });
+  // a copy is as good as the session, and so are its members by themselves
+  const again = { ...(await openSession({ workspace, journals, model, resume: session.id })) };
   assert.equal(again.id, session.id);
   await again.send({ type: 'UserInput', text: 'are you there?', mode: 'steer' });
   const later = await again.idle();
   assert.match(JSON.stringify(messagesOf(later.session.conversation)), /twice.*still here/);
   assert.equal(model.requests[3]?.instructions, model.requests[0]?.instructions);
-  await again.close();
+  const { state: read, watch, close } = again;
+  watch(() => undefined)();
+  assert.equal(await read(), later);
+  await close();
 });
 
 test('a resume changes only the settings that the options name differently', async (t) => {

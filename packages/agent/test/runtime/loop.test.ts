@@ -84,7 +84,7 @@ const appendsOf = (happened: readonly string[]): number =>
 for (let refused = 1; refused <= appendsOf(WHOLE); refused++) {
   test(`append ${refused} is refused: nothing is done because of it, and the session ends with the error`, async () => {
     const { say: type, happened, runtime, id } = await traced(refused);
-    const ended = runtime.ended(id);
+    const ended = runtime.find(id).ended;
     const typed = type('go');
     await assert.rejects(ended, /the disk is full/);
     if (refused === 1) await assert.rejects(typed, /the disk is full/);
@@ -106,7 +106,7 @@ test('what is sent while an append fails is refused with its error, not kept for
 
 test('a failed append leaves the state as the journal has it', async () => {
   const { say: type, runtime, id, journals } = await traced(3);
-  const ended = runtime.ended(id);
+  const ended = runtime.find(id).ended;
   await type('go');
   await assert.rejects(ended);
   const { state } = await runtime.state(id);
@@ -310,7 +310,7 @@ test('a session that is stopped by its journal leaves no timer and no request be
   await on.say('go');
   assert.ok(on.clock.waiting() > 0);
   isFull = true;
-  const ended = on.runtime.ended(on.id);
+  const ended = on.runtime.find(on.id).ended;
   await assert.rejects(on.say('more'), /the disk is full/);
   await assert.rejects(ended, /the disk is full/);
   assert.deepEqual([on.clock.waiting(), signal?.aborted], [0, true]);

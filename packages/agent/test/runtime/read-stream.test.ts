@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { fakeClock } from '../../../../test/fake-clock.js';
 import {
   type Answer,
@@ -11,14 +12,16 @@ import {
   testModel,
 } from '../../../../test/kit/runtime/stage.js';
 import type { Usage } from '../../src/machine/settings.js';
+import { markOwn } from '../../src/platform/untrusted-input.js';
+import type { ModelPiece } from '../../src/ports/model.js';
 import { type ReplyEnding, readStream } from '../../src/session/model-call.js';
 
-const hear = (answer: Answer) => {
+const hear = (answer: Answer, model = testModel(answer)) => {
   const clock = fakeClock();
   const shown: string[] = [];
   const late: Usage[] = [];
   const listening = readStream({
-    model: testModel(answer),
+    model,
     request: { instructions: '', tools: [], messages: [] },
     clock,
     firstByteMs: 120_000,
@@ -29,6 +32,16 @@ const hear = (answer: Answer) => {
   });
   return { clock, shown, late, listening };
 };
+
+const HUGE = { inputTokens: 1e15, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
+const ENDLESS = {
+  kind: 'rateLimited',
+  message: 'later',
+  retryable: true,
+  retryAfterMs: Number.POSITIVE_INFINITY,
+} as const;
+const answered = (metadata: JsonObject): ModelPiece =>
+  completed([{ type: 'text', text: 'a', metadata }]);
 
 const kindOf = (ending: ReplyEnding): string =>
   ending.type === 'failed' ? ending.error.kind : ending.type;
@@ -153,3 +166,24 @@ test('what a model says after its completion is not heard', async () => {
   assert.deepEqual(shown, []);
   assert.equal(kindOf(await hear(say('x')).listening.ended), 'completed');
 });
+
+/** What comes from a server, and how the call ends then: also of our own models. */
+const FROM_SERVERS: readonly (readonly [string, ModelPiece, string])[] = [
+  ['metadata that JSON can hold', answered({ place: { signature: 'x' } }), 'completed'],
+  [
+    'metadata that JSON has not',
+    answered({ place: { score: Number.POSITIVE_INFINITY } }),
+    'malformed',
+  ],
+  ['usage that is no usage', { ...completed([]), usage: HUGE } as ModelPiece, 'completed, unknown'],
+  ['a delay without an end', { type: 'failed', error: ENDLESS, usage: null }, 'malformed'],
+];
+
+for (const [what, piece, expected] of FROM_SERVERS)
+  test(`${what}: ${expected}, whoever made the model`, async () => {
+    for (const model of [testModel(pieces(piece)), markOwn(testModel(pieces(piece)))]) {
+      const ending = await hear(pieces(piece), model).listening.ended;
+      const isUnknown = ending.type === 'completed' && ending.usage?.costUsd === null;
+      assert.equal(isUnknown ? 'completed, unknown' : kindOf(ending), expected);
+    }
+  });

@@ -96,7 +96,7 @@ for (const [title, own, before] of [
     const look = tool('look', count, own, before);
     const model = testModel(callTools(rawCall('1', 'look'), rawCall('2', 'look')));
     const on = await play({ tools: [look], model, journals });
-    const ended = on.runtime.ended(on.id);
+    const ended = on.runtime.find(on.id).ended;
     await on.say('go');
     await assert.rejects(ended, /the disk is full/);
     assert.deepEqual([runs, on.clock.waiting()], [0, 0]);
@@ -123,7 +123,7 @@ test('a call whose start used the last space of a full disk does not run', async
     model: testModel(callTools(rawCall('1', 'look'))),
     journals,
   });
-  const ended = on.runtime.ended(on.id);
+  const ended = on.runtime.find(on.id).ended;
   await on.say('go');
   await assert.rejects(ended, /the disk is full/);
   assert.equal(runs, 0);

@@ -90,7 +90,7 @@ test('close ends what runs: the request, the tool, the timers, background jobs; 
   const on = await play({ tools: [wait], model: testModel(callTools(rawCall('1', 'wait'))) });
   await on.say('go');
   await settle();
-  const ended = on.runtime.ended(on.id);
+  const ended = on.runtime.find(on.id).ended;
   await on.runtime.close(on.id);
   await ended;
   assert.equal(signal?.aborted, true);

@@ -101,7 +101,7 @@ test('calls that start on a full disk do not run, and that is said', async () =>
     async () => ({ before: 'abc' }),
   );
   const on = await play({ tools: [edit], model: oneEdit(), journals });
-  const ended = on.runtime.ended(on.id);
+  const ended = on.runtime.find(on.id).ended;
   await on.say('go');
   await assert.rejects(ended, full);
   assert.equal(runs, 0);

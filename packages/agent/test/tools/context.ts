@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
@@ -15,6 +16,7 @@ import {
   type ToolContext,
   type ToolOutcome,
 } from '../../src/ports/tool.js';
+import { takeHashes, takeJudgement, takeOutcome } from '../../src/session/outside-values.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-change.js';
 
@@ -55,6 +57,17 @@ type Facts = Pick<Allowed['facts'], 'paths' | 'hosts'>;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 let places = 0;
+
+/** A session checks what tools of others give, and trusts ours: so the values of ours are checked here. */
+const OTHERS = {} as Tool; // only its identity counts
+const judged = (value: Judgement): Judgement => {
+  assert.deepEqual(takeJudgement(OTHERS, value), value);
+  return value;
+};
+const ended = (value: ToolOutcome): ToolOutcome => {
+  assert.deepEqual(takeOutcome(OTHERS, value), { outcome: value, usageFault: null });
+  return value;
+};
 
 /** The folders of fenced commands are not made in the home of who runs the tests. */
 const stateOf = (test: TestContext, given: Environment): Environment =>
@@ -117,12 +130,12 @@ export const makePlace = async (
     },
   });
   const judgeOk = async (name: string, input: JsonObject) => {
-    const judgement = await tool(name).judge(input, workspace);
+    const judgement = judged(await tool(name).judge(input, workspace));
     if (judgement.kind === 'invalid') throw new Error(`${judgement.field} ${judgement.why}`);
     return judgement;
   };
   const start = (name: string, { input, facts }: Allowed, stop: Stop): Promise<ToolOutcome> => {
-    const outcome = tool(name).run(input, contextOf(facts, stop));
+    const outcome = tool(name).run(input, contextOf(facts, stop)).then(ended);
     running.add(outcome);
     return outcome;
   };
@@ -134,7 +147,7 @@ export const makePlace = async (
     progress,
     callId,
     tool,
-    judge: async (name, input) => tool(name).judge(input, workspace),
+    judge: async (name, input) => judged(await tool(name).judge(input, workspace)),
     run: async (name, input, stop = {}) => start(name, await judgeOk(name, input), stop),
     runAfter: async (name, input, meanwhile) => {
       const judgement = await judgeOk(name, input);
@@ -143,7 +156,9 @@ export const makePlace = async (
     },
     before: async (name, input) => {
       const judgement = await judgeOk(name, input);
-      return tool(name).before?.(judgement.input, contextOf(judgement.facts, {}));
+      const hashes = await tool(name).before?.(judgement.input, contextOf(judgement.facts, {}));
+      assert.deepEqual(hashes && takeHashes(OTHERS, hashes), hashes);
+      return hashes;
     },
     path: (name) => path.join(workspace, name),
   };

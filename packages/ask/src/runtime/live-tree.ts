@@ -86,7 +86,7 @@ export class LiveTree extends JournaledSession<AskTypes> {
     const stopped = lastAt === null ? {} : { stoppedAt: lastAt };
     if (limits !== null)
       await this.submit({ type: 'LimitsChanged', node: ROOT, limits, ...stopped });
-    if (this.state.name === 'Ended') return;
+    if (this.current.name === 'Ended') return;
     const root = nodes[ROOT];
     const isNew = root?.name === 'INIT' && root.work.kind === 'new';
     // The first event since the opening says until when the tree ran.
@@ -106,7 +106,7 @@ export class LiveTree extends JournaledSession<AskTypes> {
   /** Stops the tree so that it can be resumed. Resolves when all its work has ended. */
   async close(): Promise<void> {
     if (!this.isOver) {
-      if (this.state.name === 'Running')
+      if (this.current.name === 'Running')
         await this.submit({ type: 'ShutdownRequested', node: ROOT });
       await this.end(null);
     }
@@ -115,7 +115,7 @@ export class LiveTree extends JournaledSession<AskTypes> {
 
   /** On a full disk the tree stands down, as at a close, and can be resumed. */
   protected override async shutdownEvent(): Promise<Posted<AskTypes> | null> {
-    return this.state.name === 'Running' ? { type: 'ShutdownRequested', node: ROOT } : null;
+    return this.current.name === 'Running' ? { type: 'ShutdownRequested', node: ROOT } : null;
   }
 
   #waitForOutcome(): Promise<Outcome> {

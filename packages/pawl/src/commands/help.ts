@@ -76,7 +76,7 @@ const keyVariables = (): readonly string[] =>
 const wrap = (text: string, width: number): readonly string[] =>
   [...text.matchAll(new RegExp(`(.{1,${width}})(?:\\s+|$)`, 'g'))].map(([, line = '']) => line);
 
-/** Lines with a term on the left, and its text on the right. */
+/** Lines with a term, and its text in the second column. */
 const twoColumns = (rows: Rows): readonly string[] =>
   rows.flatMap(([term, text]) =>
     wrap(text, COLUMNS - TERM).map(
@@ -116,13 +116,13 @@ export const fullHelp = (program: Parser): string => {
 
 /** A flag with all that is known of it, and the commands that have it. */
 const flagHelp = (program: Parser, name: string): string | null => {
-  const found = [program, ...program.commands].flatMap((command) => {
+  const uses = [program, ...program.commands].flatMap((command) => {
     const option = command.options.find(({ long, short }) => long === name || short === name);
     return option === undefined ? [] : [{ command, option }];
   });
   // a flag of several commands may mean more in one of them
   const meanings = new Map<string, string[]>();
-  for (const { command, option } of found) {
+  for (const { command, option } of uses) {
     const key = `${option.flags}\n${option.description}`;
     meanings.set(key, [
       ...(meanings.get(key) ?? []),
@@ -159,7 +159,7 @@ export const topicHelp = (program: Parser, topic: string): string | null => {
   return flagHelp(program, dashed);
 };
 
-/** How the parser formats help: first lines in lists, whole texts in a command's own help. */
+/** How the parser formats help: first lines in lists, whole texts in the help of one command. */
 export const helpFormat = {
   helpWidth: COLUMNS,
   minWidthToWrap: 20,

@@ -78,8 +78,8 @@ const askHidden = (question: Safe): Promise<string> =>
 /** The provider whose key it is: by its beginning, or as the user says. */
 const askProvider = async (key: string): Promise<Provider> => {
   const known = BEGINNINGS.find(([beginning]) => beginning.test(key))?.[1];
-  const found = known === undefined ? undefined : findProvider(known);
-  if (found !== undefined) return found;
+  const byBeginning = known === undefined ? undefined : findProvider(known);
+  if (byBeginning !== undefined) return byBeginning;
   const names = withKey.map(({ name }) => name);
   for (;;) {
     const name = (await askLine(safe`Whose key is it? ${makeSafe(names.join(', '))}: `)).trim();

@@ -31,8 +31,8 @@ import {
   type SessionOptions,
 } from '@pawl/agent/session/create-agent';
 import { hasReplied } from '@pawl/agent/session/model-call';
-import type { LocalRuntime, SessionOrigin } from '@pawl/agent/session/runtime';
-import type { SessionRights } from '@pawl/agent/session/session-settings';
+import type { LocalRuntime } from '@pawl/agent/session/runtime';
+import type { SessionOrigin, SessionRights } from '@pawl/agent/session/session-settings';
 import { oneLine } from '@pawl/terminal/paint';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type Configured, keysIn, mcpJsonFiles } from '../settings/configuration.js';

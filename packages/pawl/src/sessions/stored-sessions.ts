@@ -23,7 +23,7 @@ import type { Settings } from '@pawl/agent/machine/settings';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { otherWriters } from '@pawl/agent/platform/files';
 import type { Blobs, MachineTypes, SessionInfo } from '@pawl/agent/ports/journal';
-import type { SessionOrigin } from '@pawl/agent/session/runtime';
+import type { SessionOrigin } from '@pawl/agent/session/session-settings';
 import { formatWhen, oneLine } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';

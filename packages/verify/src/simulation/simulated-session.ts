@@ -272,7 +272,7 @@ export class SimulatedSession {
       process.restoreJournal?.();
       if (!process.isDead && process === this.#process) this.#isOver = true;
     };
-    runtime.ended(SESSION_ID).then(over, (error: unknown) => {
+    runtime.find(SESSION_ID).ended.then(over, (error: unknown) => {
       if (process.isDead) return;
       world.log(`ended: ${error instanceof Error ? error.message : error}`);
       const isForeign = error instanceof JournalError && error.kind === 'foreignChange';

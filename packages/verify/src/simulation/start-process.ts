@@ -6,7 +6,7 @@ import type { State } from '@pawl/agent/machine/state';
 import { errorCode } from '@pawl/agent/platform/files';
 import type { Header, Journal, JournalStore } from '@pawl/agent/ports/journal';
 import type { Job, Jobs } from '@pawl/agent/ports/tool';
-import { createRuntime, type LocalRuntime } from '@pawl/agent/session/runtime';
+import { LocalRuntime } from '@pawl/agent/session/runtime';
 import { simulatedHooks } from './after-tool-hooks.js';
 import { disturbClock } from './disturbances.js';
 import { checkReplay, reservedBytes, SESSION_ID, unacknowledgedIn } from './journal-checks.js';
@@ -26,7 +26,7 @@ export const startProcess = (process: SimulatedProcess, folder: string): Started
   const { world } = process;
   let opened: State | null = null;
   const model = simulatedModel(process);
-  const runtime = createRuntime({
+  const runtime = new LocalRuntime({
     // Each opening begins without a step and without failed writes.
     journals: watchStore(process, folder, (state) => {
       opened = state;
