@@ -104,14 +104,14 @@ export const checkTrial = (inspected: () => Inspected): void => {
     ]);
     for (const seq of ['24', '8', '19']) {
       await page.keyboard.press('1');
-      await page
-        .locator('.highlights button', { hasText: `#${seq}` })
-        .first()
-        .press('Enter');
+      const answer = page.locator('.highlights button', { hasText: `#${seq}` }).first();
+      await answer.waitFor(); // until its panel is shown, a key goes elsewhere
+      await answer.press('Enter');
       await at(watched, Number(seq));
     }
     assert.match(await textOf(watched, '.where'), /^19 of 43 · LlmCompleted .* · approval$/);
     await page.keyboard.press('1');
+    await page.locator('.story button', { hasText: '#37' }).waitFor();
     await page.locator('.story button', { hasText: '#37' }).press('Enter');
     await inState(watched, 'ExecutingTools');
     await keepPictures(watched, 'trial', 23);
