@@ -817,8 +817,8 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     const sha256 = written?.(file) ?? (isKilled ? this.#place.seen?.(file) : undefined);
     const isWritten = (state: FileState): boolean =>
       state.kind === 'file' && state.sha256 === sha256;
-    // a formatter also writes what commands changed
-    if (isWritten(after) && (isOfBatch || seen !== 'commands'))
+    // a formatter also writes what commands changed; a new mode alone is not its work
+    if (isWritten(after) && (isOfBatch || (seen !== 'commands' && !isWritten(before))))
       return { ...change, origin: 'tool' };
     if (seen === 'commands') return { ...change, origin: seen };
     if (seen === 'perhaps') return { ...change, origin: 'commands', unsure: true };
