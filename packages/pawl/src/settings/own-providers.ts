@@ -16,6 +16,14 @@ import {
 import type { ProcessEnvironment } from '@pawl/agent/platform/environment';
 import { findProgram } from '@pawl/agent/platform/find-program';
 import { ProgramFailure, runProgram } from '@pawl/agent/platform/run-program';
+import {
+  type Field,
+  faultSentence,
+  fieldFault,
+  isTextTable,
+  SWITCH,
+  type TableFields,
+} from '@pawl/agent/platform/table-fields';
 import { cut, nearestWord } from '@pawl/agent/platform/text';
 import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
 import type { ModelFacts } from '@pawl/agent/ports/model';
@@ -45,12 +53,7 @@ const APIS: Readonly<Record<string, WireName>> = {
   gemini: 'Google Gemini API',
 };
 
-/** Which values a key takes, and how a message describes them. */
-type Field = { readonly fits: (value: unknown) => boolean; readonly form: string };
-
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
-const isTextTable = (value: unknown): value is Readonly<Record<string, string>> =>
-  isTable(value) && Object.values(value).every((text) => typeof text === 'string');
 const isPrice = (value: unknown): boolean =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0;
 const isTokens = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) > 0;
@@ -61,7 +64,7 @@ const PRICE: Field = {
   form: 'is a price in dollars per million tokens, without quotes: 1.25',
 };
 
-const providerFields: Readonly<Record<string, Field>> = {
+const providerFields: TableFields = {
   api: {
     fits: (value) => isText(value) && Object.hasOwn(APIS, value),
     form: `is one of ${Object.keys(APIS).join(', ')}`,
@@ -85,56 +88,36 @@ const providerFields: Readonly<Record<string, Field>> = {
   models: { fits: isTable, form: 'has a table for each model: [providers.NAME.models."MODEL"]' },
 };
 
-const modelFields: Readonly<Record<string, Field>> = {
+const modelFields: TableFields = {
   window: TOKENS,
   output: TOKENS,
   input_price: PRICE,
   output_price: PRICE,
   cache_read_price: PRICE,
   cache_write_price: PRICE,
-  images: {
-    fits: (value) => typeof value === 'boolean',
-    form: 'is true or false, without quotes',
-  },
+  images: SWITCH,
 };
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 const SHOWN_MAX = 60;
 
-/** The first value of a table that does not fit. */
-const fieldFault = (
-  table: ParsedTable,
-  fields: Readonly<Record<string, Field>>,
-): readonly [key: string, text: string] | null => {
-  for (const [key, value] of Object.entries(table)) {
-    const field = Object.hasOwn(fields, key) ? fields[key] : undefined;
-    if (field?.fits(value) === true) continue;
-    if (field !== undefined) return [key, `${field.form}.`];
-    if (/^(api_?)?key$|token|secret/i.test(key))
-      return [
-        key,
-        'is not read: a key does not belong into a file that is copied and shown. Name its ' +
-          'variable (key_env), a file (api_key_file) or a command (key_command).',
-      ];
-    const names = Object.keys(fields);
-    const close = nearestWord(key, names);
-    return [
-      key,
-      close === undefined
-        ? `is no setting of it. There are ${names.join(', ')}.`
-        : `is no setting of it. Did you mean ${close}?`,
-    ];
-  }
-  return null;
-};
+/** Keys that a person would write for the key itself. */
+const IS_KEY = /^(api_?)?key$|token|secret/i;
+const NO_KEYS_HERE =
+  'is not read: a key does not belong into a file that is copied and shown. Name its variable ' +
+  '(key_env), a file (api_key_file) or a command (key_command)';
 
 /** The fault of a provider's table; null if it is right. `keys`: where it is, from the table on. */
 const providerFault = (
   name: string,
   raw: ParsedTable,
 ): readonly [keys: readonly string[], text: string] | null => {
-  if (!NAME.test(name)) return [[], 'needs a name of at most 32 small letters, digits and dashes.'];
-  const fault = fieldFault(raw, providerFields);
+  if (!NAME.test(name)) return [[], 'needs a name of at most 32 small letters, digits and dashes'];
+  if (name === 'scripted')
+    return [[], 'needs another name: models of that name answer from a script'];
+  const key = Object.keys(raw).find((one) => IS_KEY.test(one));
+  if (key !== undefined) return [[key], NO_KEYS_HERE];
+  const fault = fieldFault(raw, providerFields, 'a provider');
   if (fault !== null) return [[fault[0]], fault[1]];
   const names = providers.map((provider) => provider.name);
   const close = raw.api === undefined ? nearestWord(name, names) : undefined;
@@ -145,18 +128,20 @@ const providerFault = (
         'with such a name says its api: api = "chat-completions"',
     ];
   if (raw.base_url === undefined)
-    return [[], 'is no provider that Pawl knows, so it needs base_url.'];
+    return [[], 'is no provider that Pawl knows, so it needs base_url'];
   const sources = ['key_env', 'key_command', 'api_key_file'].filter(
     (key) => raw[key] !== undefined,
   );
-  if (sources.length > 1) return [[sources[1] ?? ''], `can't stand beside ${sources[0]}.`];
+  if (sources.length > 1) return [[sources[1] ?? ''], `can't stand beside ${sources[0]}`];
   const models = isTable(raw.models) ? raw.models : {};
   for (const [model, table] of Object.entries(models)) {
-    const wrong = isTable(table) ? fieldFault(table, modelFields) : (['', 'is a table.'] as const);
+    const wrong = isTable(table)
+      ? fieldFault(table, modelFields, 'a model')
+      : (['', 'is a table'] as const);
     if (wrong !== null) return [['models', model, wrong[0]].filter((key) => key !== ''), wrong[1]];
     const { input_price: input, output_price: output } = table as ParsedTable; // checked above
     if ((input === undefined) !== (output === undefined))
-      return [['models', model], 'needs both input_price and output_price, or none.'];
+      return [['models', model], 'needs both input_price and output_price, or none'];
   }
   return null;
 };
@@ -216,6 +201,10 @@ const readProvider = (name: string, raw: ParsedTable): UserProvider => {
     address: String(raw.base_url),
     factsFrom: raw.api === undefined || raw.api === 'chat-completions' ? 'modelList' : 'catalogue',
     ownServer: null,
+    keyFrom:
+      raw.key_env === undefined
+        ? `the key of providers.${name} in your config.toml`
+        : String(raw.key_env),
     headers: (raw.headers ?? {}) as Readonly<Record<string, string>>, // checked
     models: Object.fromEntries(models.map(([model, table]) => [model, readModel(table)])),
     keySource: source,
@@ -229,12 +218,12 @@ export const readOwnProviders = (table: ParsedTable): ReadProviders => {
   for (const [name, raw] of Object.entries(table)) {
     if (findProvider(name) !== undefined) continue;
     const keys = ['providers', name];
-    const fault = isTable(raw) ? providerFault(name, raw) : ([[], 'is a table.'] as const);
+    const fault = isTable(raw) ? providerFault(name, raw) : ([[], 'is a table'] as const);
     if (fault === null)
       ownProviders.push(readProvider(name, raw as ParsedTable)); // a table, since it has no fault
     else {
       const at = [...keys, ...fault[0]];
-      faults.push({ keys: at, text: `${cut(at.join('.'), SHOWN_MAX)} ${fault[1]}` });
+      faults.push({ keys: at, text: faultSentence(cut(at.join('.'), SHOWN_MAX), fault[1]) });
     }
   }
   return { ownProviders, faults };

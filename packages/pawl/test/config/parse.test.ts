@@ -74,7 +74,7 @@ const bad: readonly Row[] = [
     text: '[providers.antropic]\nbase_url = "http://a"',
     then: [
       '1 ! providers.antropic is no provider that Pawl knows. Did you mean providers.anthropic? ' +
-        'A provider of your own with such a name says its api: api = "chat-completions"',
+        'A provider of your own with such a name says its api: api = "chat-completions".',
     ],
   },
   {

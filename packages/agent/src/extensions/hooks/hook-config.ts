@@ -3,7 +3,13 @@
  * that runs at a named moment of a session (session-hooks.ts).
  */
 
-import { firstCharacters, nearestWord } from '../../platform/text.js';
+import {
+  faultSentence,
+  fieldFault,
+  SWITCH,
+  type TableFields,
+} from '../../platform/table-fields.js';
+import { firstCharacters } from '../../platform/text.js';
 import { isTable, type ParsedTable } from '../../platform/untrusted-input.js';
 import type { SandboxLevel } from '../../policy/decide.js';
 import { HOOK_MOMENTS, type HookMoment } from '../../ports/hooks.js';
@@ -39,10 +45,7 @@ const isTexts = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.length > 0 && value.every(isText);
 const isMoment = (value: unknown): boolean => HOOK_MOMENTS.some((moment) => moment === value);
 
-/** A setting of a hook: which values it takes, and how they are described in a message. */
-type Field = { readonly fits: (value: unknown) => boolean; readonly form: string };
-
-const fields: Readonly<Record<string, Field>> = {
+const fields: TableFields = {
   on: {
     fits: (value) => isMoment(value) || (isTexts(value) && value.every(isMoment)),
     form: `is a moment, or a list of moments: ${HOOK_MOMENTS.join(', ')}`,
@@ -67,10 +70,7 @@ const fields: Readonly<Record<string, Field>> = {
     fits: (value) => value === 'allow' || value === 'deny',
     form: 'is "allow" or "deny": what a hook says that fails',
   },
-  enabled: {
-    fits: (value) => typeof value === 'boolean',
-    form: 'is true or false, without quotes',
-  },
+  enabled: SWITCH,
 };
 
 /** Moments at which a call is looked at, so that names of tools mean something. */
@@ -83,18 +83,8 @@ const findFault = (
   name: string,
   raw: ParsedTable,
 ): readonly [key: string | null, text: string] | null => {
-  for (const [key, value] of Object.entries(raw)) {
-    const field = Object.hasOwn(fields, key) ? fields[key] : undefined;
-    if (field === undefined) {
-      const close = nearestWord(key.slice(0, 60), Object.keys(fields));
-      return [
-        key,
-        'is no setting of a hook. ' +
-          `${close === undefined ? `There are ${Object.keys(fields).join(', ')}` : `Did you mean ${close}?`}`,
-      ];
-    }
-    if (!field.fits(value)) return [key, field.form];
-  }
+  const fault = fieldFault(raw, fields, 'a hook');
+  if (fault !== null) return fault;
   if (!HOOK_NAME.test(name)) return [null, 'needs a name of at most 40 letters, digits, - and _'];
   const missing = ['on', 'command'].find((key) => raw[key] === undefined);
   if (missing !== undefined) return [null, `lacks ${missing}, which ${fields[missing]?.form}`];
@@ -130,11 +120,8 @@ export const readHookTable = (table: unknown): ReadHooks => {
       hooks.push(readHook(name, raw as ParsedTable)); // a table, since it has no fault
     else {
       const at = fault[0] === null ? keys : [...keys, fault[0]];
-      faults.push({
-        keys: at,
-        // "Did you mean …?" needs no full stop.
-        text: `${firstCharacters(at.join('.'), 80)} ${fault[1]}.`.replace('?.', '?'),
-      });
+      const where = firstCharacters(at.join('.'), 80);
+      faults.push({ keys: at, text: faultSentence(where, fault[1]) });
     }
   }
   if (hooks.length <= HOOKS_MAX) return { hooks, faults };

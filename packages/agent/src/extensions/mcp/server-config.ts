@@ -7,7 +7,14 @@
  */
 
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { firstCharacters, nearestWord } from '../../platform/text.js';
+import {
+  faultSentence,
+  fieldFault,
+  isTextTable,
+  SWITCH,
+  type TableFields,
+} from '../../platform/table-fields.js';
+import { firstCharacters } from '../../platform/text.js';
 import { isTable, type ParsedTable } from '../../platform/untrusted-input.js';
 import type { CommandLevel } from '../../policy/decide.js';
 
@@ -84,18 +91,8 @@ const DEFAULT_TIMEOUT_S = 60;
 const TIMEOUT_MAX_S = 24 * 60 * 60;
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
-const isTextTable = (value: unknown): value is Readonly<Record<string, string>> =>
-  isTable(value) && Object.values(value).every((text) => typeof text === 'string');
-
-/** A setting of a server: which values it takes, and how they are described in a message. */
-type Field = { readonly fits: (value: unknown) => boolean; readonly form: string };
-
 const isTexts = (value: unknown): boolean =>
   Array.isArray(value) && value.every((text) => typeof text === 'string');
-const SWITCH: Field = {
-  fits: (value) => typeof value === 'boolean',
-  form: 'is true or false, without quotes',
-};
 
 const OAUTH_KEYS = ['client_id', 'client_secret', 'redirect_port'];
 const PORT_MAX = 65_535;
@@ -117,7 +114,7 @@ const readOauth = (value: unknown): OauthClient | null => {
   };
 };
 
-const fields: Readonly<Record<string, Field>> = {
+const fields: TableFields = {
   command: { fits: isText, form: 'is the program of the server: "npx"' },
   args: { fits: isTexts, form: 'is a list of texts: ["-y", "some-server"]' },
   // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
@@ -164,18 +161,8 @@ const findFault = (
   name: string,
   raw: ParsedTable,
 ): readonly [key: string | null, text: string] | null => {
-  for (const [key, value] of Object.entries(raw)) {
-    const field = Object.hasOwn(fields, key) ? fields[key] : undefined;
-    if (field === undefined) {
-      const close = nearestWord(key, Object.keys(fields));
-      return [
-        key,
-        'is no setting of an MCP server. ' +
-          `${close === undefined ? `There are ${Object.keys(fields).join(', ')}` : `Did you mean ${close}?`}`,
-      ];
-    }
-    if (!field.fits(value)) return [key, field.form];
-  }
+  const fault = fieldFault(raw, fields, 'an MCP server');
+  if (fault !== null) return fault;
   if (!SERVER_NAME.test(name))
     return [null, 'needs a name of at most 32 letters, digits, - and _, without two _ in a row'];
   const [isStdio, isHttp] = [raw.command !== undefined, raw.url !== undefined];
@@ -238,8 +225,7 @@ export const readServers = (table: unknown, above: readonly string[]): ReadServe
       servers.push(readServer(name, raw as ParsedTable)); // a table, since it has no fault
     else {
       const at = fault[0] === null ? keys : [...keys, fault[0]];
-      // "Did you mean …?" needs no full stop.
-      faults.push({ keys: at, text: `${where(at)} ${fault[1]}.`.replace('?.', '?') });
+      faults.push({ keys: at, text: faultSentence(where(at), fault[1]) });
     }
   }
   if (servers.length <= SERVERS_MAX) return { servers, faults };
