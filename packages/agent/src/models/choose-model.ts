@@ -10,7 +10,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { createFetch, type LeanFetch } from '../platform/http.js';
-import { asText, isObject, type Loose, listIn, objectIn } from '../platform/untrusted-input.js';
+import { asText, type Loose, listIn, objectIn } from '../platform/untrusted-input.js';
 import type { Model, ModelFacts } from '../ports/model.js';
 import { anthropicModel } from './anthropic.js';
 import {
@@ -22,6 +22,7 @@ import {
   UNKNOWN,
 } from './catalogue.js';
 import { googleModel } from './google.js';
+import { askServer } from './list-models.js';
 import { compatibleModel } from './openai-compatible.js';
 import { openAiModel } from './openai-responses.js';
 import {
@@ -121,7 +122,7 @@ const connectModel = async (
   if (url === null) return noUrl(provider, modelId);
   const key = provider.key === 'unused' ? null : keyIn(environment, keyVariables);
   const apiKey = key === null ? {} : { apiKey: key };
-  const fetch = withHeaders(createFetch(environment), custom?.headers ?? {});
+  const fetch = createFetch(environment, custom?.headers);
   const ttl = cacheTtl === 'auto' ? (url === provider.address ? '1h' : '5m') : cacheTtl;
   const question = { modelId, name, url, fetch, cacheTtl: ttl, ...apiKey };
   const known =
@@ -140,17 +141,14 @@ const connectModel = async (
     facts: answer.facts,
     providerName: title,
     baseUrl: answer.baseUrl,
-    keyVariable: keyVariables[0],
+    keyVariable:
+      custom?.keyFrom ??
+      keyVariables.find((variable) => keyIn(environment, [variable]) !== null) ??
+      keyVariables[0],
     thinksByItself: thinksByItself(modelId),
   });
   return { kind: 'ok', model };
 };
-
-/** Adds headers to each request; those of the wire win. */
-const withHeaders = (fetch: LeanFetch, headers: Readonly<Record<string, string>>): LeanFetch =>
-  Object.keys(headers).length === 0
-    ? fetch
-    : (url, init) => fetch(url, { ...init, headers: { ...headers, ...init?.headers } });
 
 /** The adapter of each wire that the table of providers names. */
 const adapters: Readonly<Record<WireName, (options: AdapterOptions) => Model>> = {
@@ -263,9 +261,6 @@ const unanswered = (provider: Provider, name: string, answer: Unanswered): Model
  *    with is the window, never the length that the model could have.
  */
 
-/** How long a server may take to tell its facts. */
-const ANSWER_MS = 3_000;
-
 /** What is needed to find the facts. */
 type Question = {
   readonly modelId: string;
@@ -291,38 +286,6 @@ type Unanswered =
   | { readonly kind: 'noModel'; readonly url: string; readonly others: readonly string[] };
 
 type FactsAnswer = FoundFacts | Unanswered;
-
-/** `isGone`: nothing answers at the address. */
-type ServerAnswer =
-  | { readonly status: number; readonly json: Loose }
-  | { readonly why: string; readonly isGone: boolean };
-
-const GONE = /^(ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)$/;
-
-const askServer = async (
-  fetch: LeanFetch,
-  url: string,
-  body?: object,
-  key?: string,
-): Promise<ServerAnswer> => {
-  try {
-    const answer = await fetch(url, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: {
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(ANSWER_MS),
-    });
-    const json: unknown = await answer.json();
-    return { status: answer.status, json: isObject(json) ? json : {} };
-  } catch (error) {
-    const code = isObject(error) ? asText(error.code) : null;
-    const why = error instanceof Error ? error.message : String(error);
-    return { why: code ?? why, isGone: code !== null && GONE.test(code) };
-  }
-};
 
 /** A number above 0, or null. */
 const positive = (value: unknown): number | null => {
@@ -394,7 +357,9 @@ const factsFrom = (
 /** Looks for the model in the list of a Chat Completions server. */
 const askModelList = async (question: Question): Promise<FactsAnswer> => {
   const { fetch, url, name, apiKey, modelId } = question;
-  const answer = await askServer(fetch, `${url}/models`, undefined, apiKey);
+  const answer = await askServer(fetch, `${url}/models`, {
+    ...(apiKey === undefined ? {} : { headers: { authorization: `Bearer ${apiKey}` } }),
+  });
   const facts = listedFacts(modelId) ?? UNKNOWN;
   const unknown: FoundFacts = { kind: 'ok', facts, baseUrl: url };
   if ('why' in answer) return answer.isGone ? { kind: 'noServer', url, why: answer.why } : unknown;
@@ -448,7 +413,7 @@ const ollamaFacts = (shown: Loose, loaded: Loose | undefined, host: string): Mod
 /** Asks Ollama for the model, and with which window it runs. */
 const askOllama = async ({ fetch, url, name }: Question): Promise<FactsAnswer> => {
   const host = url.replace(/\/v1$/, '');
-  const answer = await askServer(fetch, `${host}/api/show`, { model: name });
+  const answer = await askServer(fetch, `${host}/api/show`, { body: { model: name } });
   if ('why' in answer) return { kind: 'noServer', url: host, why: answer.why };
   if (answer.status === 404) {
     const tags = await askServer(fetch, `${host}/api/tags`);

@@ -13,8 +13,10 @@ import { asText, isObject, type Loose, listIn, objectIn } from '../platform/untr
 /** The provider that an error came from. */
 export type ErrorSource = {
   readonly name: string;
-  /** The environment variable that holds the key. */
+  /** What holds the key, for messages: an environment variable, or a setting. */
   readonly keyVariable: string;
+  /** The key. A server may repeat it in its sentence, and messages are stored. */
+  readonly apiKey?: string;
   readonly host: string;
   /** The address of its API; absent: it was given ready. */
   readonly url?: string;
@@ -32,7 +34,7 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
   const isAboutPicture = namesPicture(signs);
   return {
     kind,
-    message: describe(kind, signs, provider),
+    message: withoutKey(describe(kind, signs, provider), provider),
     retryable: retryable && !untrusted && !isAboutPicture,
     retryAfterMs:
       readRetryAfter(signs, now) ?? (kind === 'rateLimited' ? readResets(signs, now) : null),
@@ -41,6 +43,12 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
     ...(kind === 'unreachable' && isAnswered(signs) ? { answered: 'yes' } : {}),
   };
 };
+
+/** A shorter key is no secret, and could be a word of the message. */
+const KEY_CHARACTERS_MIN = 8;
+
+const withoutKey = (message: string, { apiKey = '' }: ErrorSource): string =>
+  apiKey.length < KEY_CHARACTERS_MIN ? message : message.replaceAll(apiKey, '…');
 
 /** Without a status, only a failed connection has a code. */
 const isAnswered = ({ status, code }: ErrorSigns): boolean => status !== null || code === null;

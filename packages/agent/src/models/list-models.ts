@@ -1,9 +1,16 @@
-/** Which models a key can reach: the lists of providers, as their servers give them. */
+/** What model servers tell of themselves: `listModels`, the models that a key can reach. */
 
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { createFetch } from '../platform/http.js';
-import { asText, isObject, listIn } from '../platform/untrusted-input.js';
-import { findEndpoint, keyIn, keyNames, type Provider, type WireName } from './provider-table.js';
+import { createFetch, type LeanFetch } from '../platform/http.js';
+import { asText, isObject, type Loose, listIn } from '../platform/untrusted-input.js';
+import {
+  findEndpoint,
+  keyIn,
+  keyNames,
+  type OwnProvider,
+  type Provider,
+  type WireName,
+} from './provider-table.js';
 
 /** `why`: what went wrong, for the user. */
 export type ListedModels =
@@ -51,7 +58,7 @@ const ANSWER_MS = 10_000;
 
 /** Asks the provider's server for its models. Without a key it is asked without one. */
 export const listModels = async (
-  provider: Provider,
+  provider: Provider | OwnProvider,
   environment: ProcessEnvironment,
   deadlineMs = ANSWER_MS,
 ): Promise<ListedModels> => {
@@ -64,26 +71,66 @@ export const listModels = async (
     provider.factsFrom === 'ollama' ? `${endpoint.url.replace(/\/v1$/, '')}/v1` : endpoint.url;
   const base = /^\/v1(beta)?\//.test(path) ? address.replace(/\/v1(beta)?$/, '') : address;
   const key = provider.key === 'unused' ? null : keyIn(environment, keyNames(provider));
+  const fetch = createFetch(environment, 'headers' in provider ? provider.headers : {});
+  const answer = await askServer(fetch, `${base}${path}`, {
+    headers: key === null ? {} : headers(key),
+    deadlineMs,
+  });
+  if ('why' in answer)
+    return failed(`${provider.title} does not answer at ${base} (${answer.why}).`);
+  const { status, json } = answer;
+  if (status === 401 || status === 403)
+    return failed(
+      key === null
+        ? `${provider.title} wants a key: set ${provider.keyVariables[0]}.`
+        : `${provider.title} refuses the key (${status}).`,
+      status,
+    );
+  const listed = names(json).filter((name) => name !== null);
+  if (status === 200 && listed.length > 0) return { kind: 'ok', names: listed.toSorted() };
+  return failed(`${base}${path} lists no models (status ${status}).`, status);
+};
+
+/** `isGone`: nothing answers at the address. */
+type ServerAnswer =
+  | { readonly status: number; readonly json: Loose }
+  | { readonly why: string; readonly isGone: boolean };
+
+const GONE = /^(ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)$/;
+
+type Asked = {
+  /** Sent as JSON. */
+  readonly body?: object;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly deadlineMs?: number;
+};
+
+/** How long a server may take to tell its facts. */
+const FACTS_MS = 3_000;
+
+/** Asks a model server about itself. Never rejects. */
+export const askServer = async (
+  fetch: LeanFetch,
+  url: string,
+  { body, headers = {}, deadlineMs = FACTS_MS }: Asked = {},
+): Promise<ServerAnswer> => {
   try {
-    const answer = await createFetch(environment)(`${base}${path}`, {
-      method: 'GET',
-      headers: key === null ? {} : headers(key),
+    const answer = await fetch(url, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        ...headers,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(deadlineMs),
     });
-    if (answer.status === 401 || answer.status === 403)
-      return failed(
-        key === null
-          ? `${provider.title} wants a key: set ${provider.keyVariables[0]}.`
-          : `${provider.title} refuses the key (${answer.status}).`,
-        answer.status,
-      );
+    // what refuses a key need not be JSON
+    if (answer.status === 401 || answer.status === 403) return { status: answer.status, json: {} };
     const json: unknown = await answer.json();
-    const listed = isObject(json) ? names(json).filter((name) => name !== null) : [];
-    if (answer.status === 200 && listed.length > 0) return { kind: 'ok', names: listed.toSorted() };
-    return failed(`${base}${path} lists no models (status ${answer.status}).`, answer.status);
+    return { status: answer.status, json: isObject(json) ? json : {} };
   } catch (error) {
     const code = isObject(error) ? asText(error.code) : null;
-    const why = code ?? (error instanceof Error ? error.message : String(error));
-    return failed(`${provider.title} does not answer at ${base} (${why}).`);
+    const why = error instanceof Error ? error.message : String(error);
+    return { why: code ?? why, isGone: code !== null && GONE.test(code) };
   }
 };

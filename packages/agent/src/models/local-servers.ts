@@ -17,7 +17,7 @@ const ANSWER_MS = 1_000;
 /** Models that answer no questions. */
 const NO_CHAT = /embed|rerank|whisper|tts|ocr|guard/i;
 
-/** Accounts below this number are those of the system: `ollama`, `nobody`, root. */
+/** Accounts below this number are those of the system: root, and services such as `ollama`. */
 const PEOPLE_FROM = 1_000;
 const LISTENS = '0A';
 const TABLE_BYTES_MAX = 4 * 1024 * 1024;

@@ -397,6 +397,8 @@ export type Provider = Omit<Row, 'wire'> & { readonly name: string; readonly wir
 export type OwnProvider = Provider & {
   /** Sent with each request. */
   readonly headers: Readonly<Record<string, string>>;
+  /** What the user looks at when its key is refused: a variable, or a setting. */
+  readonly keyFrom: string;
   /** What the user says of its models, by their names. */
   readonly models: Readonly<Record<string, ModelFacts>>;
 };

@@ -231,6 +231,7 @@ export const connect = ({ fetch }: AdapterOptions): LeanFetch => fetch ?? create
 export const errorSource = (options: AdapterOptions, url: string): ErrorSource => ({
   name: options.providerName,
   keyVariable: options.keyVariable,
+  ...(options.apiKey === undefined ? {} : { apiKey: options.apiKey }),
   host: new URL(url).host,
   url,
 });

@@ -159,8 +159,14 @@ const respond = (incoming: http.IncomingMessage): LeanResponse => {
   };
 };
 
-/** A fetch with its own connections, which goes through the proxies that the environment names. */
-export const createFetch = (environment: ProcessEnvironment): LeanFetch => {
+/**
+ * A fetch with its own connections, which goes through the proxies that the environment names.
+ * `always`: headers of each request; those of a single request win.
+ */
+export const createFetch = (
+  environment: ProcessEnvironment,
+  always: Readonly<Record<string, string>> = {},
+): LeanFetch => {
   const plain = new nodeHttp.Agent({ keepAlive: true });
   // made with the first request that needs it: TLS is loaded for it
   let secure: https.Agent | null = null;
@@ -174,7 +180,7 @@ export const createFetch = (environment: ProcessEnvironment): LeanFetch => {
 
   const prepare = (url: URL, sent: LeanRequest): http.ClientRequest => {
     const headers: Record<string, string> = {};
-    for (const [name, value] of Object.entries(sent.headers ?? {}))
+    for (const [name, value] of Object.entries({ ...always, ...sent.headers }))
       if (value !== undefined) headers[name.toLowerCase()] = value;
     if (sent.body !== undefined) headers['content-length'] = String(Buffer.byteLength(sent.body));
     const shared = {

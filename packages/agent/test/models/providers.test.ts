@@ -1,6 +1,8 @@
 /** Each provider of the table, at a server that speaks its wire. */
 
 import assert from 'node:assert/strict';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { startAnthropicServer } from '../../../../test/servers/anthropic.js';
 import { startChatServer } from '../../../../test/servers/chat.js';
@@ -105,6 +107,40 @@ test('of several keys the order of the table decides; shared variables decide no
     });
     assert.equal(piece.type, 'completed');
   }
+});
+
+test('an error never repeats the key, whatever the server says of it', async (context) => {
+  const key = 'a-key-that-a-server-repeats-51c7';
+  const server = http.createServer((_, out) => {
+    const error = { message: `Incorrect API key provided: ${key}`, type: 'invalid_request_error' };
+    out.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  context.after(() => server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens at a port
+  for (const [name, variable, address] of [
+    ['anthropic', 'ANTHROPIC', url],
+    ['openai', 'OPENAI', `${url}/v1`],
+    ['groq', 'GROQ', `${url}/v1`],
+  ]) {
+    const [, piece] = await lastPiece(`${name}/m`, {
+      [`${variable}_API_KEY`]: key,
+      [`${variable}_BASE_URL`]: address,
+    });
+    assert.ok(piece.type === 'failed');
+    assert.match(piece.error.message, /Incorrect API key provided: …/);
+    assert.ok(!JSON.stringify(piece).includes(key));
+  }
+});
+
+test('a refused key is told with the variable that holds it', async () => {
+  isRefused = true;
+  const [, piece] = await lastPiece('github/m', {
+    GITHUB_TOKEN: 't',
+    GITHUB_MODELS_BASE_URL: addressOf('Chat Completions'),
+  });
+  assert.ok(piece.type === 'failed');
+  assert.match(piece.error.message, /Set GITHUB_TOKEN to a key/);
 });
 
 test('a server on this machine is found with the model that it lists, and not if another person listens there', async (context) => {
