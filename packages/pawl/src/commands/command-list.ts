@@ -110,11 +110,11 @@ export const runAgent = async (flags: RunFlags, words: readonly string[]): Promi
     if (flags[name] !== undefined) throw usageStop(`${typed} needs -p: pawl -p "prompt" ${typed}`);
   const first = words.length === 0 ? null : words.join(' ');
   if (first?.trim() === '') throw usageStop('The prompt is empty.');
-  if (mayLackKey(flags)) {
-    const asked = await (await import('../interactive/ask-key.js')).askForKey(flags);
-    if (asked === 'demo') return (await import('./demo.js')).runDemo(false);
-  }
-  return (await import('../interactive/run-sessions.js')).runTerminal(flags, first);
+  const chosen = mayLackKey(flags)
+    ? await (await import('../interactive/ask-key.js')).askForKey(flags)
+    : flags;
+  if (chosen === 'demo') return (await import('./demo.js')).runDemo(false);
+  return (await import('../interactive/run-sessions.js')).runTerminal(chosen, first);
 };
 
 const run: PawlCommand<RunFlags> = {
@@ -480,7 +480,9 @@ const machine: PawlCommand<MachineFlags> = {
 const config: PawlCommand<ConfigFlags> = {
   name: 'config',
   words: '',
-  summary: 'print every setting and its source',
+  summary:
+    'print every setting and its source\n' +
+    'Settings of a provider are shown where something sets them; with --json all of them.',
   flags: configFlags,
   run: async ({ flags }) => (await import('./config.js')).showConfig(flags),
 };

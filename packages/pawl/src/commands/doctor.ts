@@ -31,7 +31,14 @@ import { checkHolder, describeSelf, readHolder } from '@pawl/agent/journal/lock'
 import { sessionsFolder } from '@pawl/agent/journal/state-folder';
 import { catalogueFacts } from '@pawl/agent/models/catalogue';
 import { chooseModel } from '@pawl/agent/models/choose-model';
-import { findEndpoint, providerOfModel, providers } from '@pawl/agent/models/provider-table';
+import { findLocalModel } from '@pawl/agent/models/local-servers';
+import {
+  findEndpoint,
+  keyIn,
+  keyNames,
+  providerOfModel,
+  providers,
+} from '@pawl/agent/models/provider-table';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
@@ -51,6 +58,7 @@ import {
   refusedByProject,
   userFile,
 } from '../settings/configuration.js';
+import { runKeyCommand } from '../settings/own-providers.js';
 import { settings, showValue } from '../settings/setting-table.js';
 
 export type DoctorFlags = {
@@ -932,12 +940,17 @@ const hookFault = async (
 
 // Probes of the model and its provider
 
+/** The model where none is named: of a key, or of a server on this machine. */
+const usualModelId = async (world: DoctorWorld): Promise<string> => {
+  const { usual } = await configuration(world);
+  const local = usual.variable === null ? await findLocalModel(world.environment) : null;
+  return local?.id ?? usual.id;
+};
+
 /** The model to check, and the limit in dollars; null for none. */
 const modelSettings = async (world: DoctorWorld) => ({
   usd: await settingValue(world, 'max_usd'),
-  model:
-    world.model ??
-    String((await settingValue(world, 'model')) ?? (await configuration(world)).usual.id),
+  model: world.model ?? String((await settingValue(world, 'model')) ?? (await usualModelId(world))),
 });
 
 /** Whether windows and prices of the model are in Pawl's catalogue, and not told by a server. */
@@ -947,8 +960,8 @@ const isCatalogued = (model: string): boolean => providerOfModel(model)?.factsFr
  * The environment with the variables that settings name, such as keys. Throws if one can't be read.
  */
 const fullEnvironment = async (world: DoctorWorld) => {
-  const { resolved } = await configuration(world);
-  return { ...world.environment, ...providerVariables(resolved, world.environment) };
+  const consulted = await configuration(world);
+  return { ...world.environment, ...providerVariables(consulted, world.environment) };
 };
 
 /** Why the model can't be used, if the reason is of one of these kinds (of `chooseModel`). */
@@ -957,16 +970,24 @@ const modelProblem = async (
   kinds: readonly string[],
 ): Promise<string | null> => {
   const { model } = await modelSettings(world);
-  const environment = await attempt(() => fullEnvironment(world));
+  const { ownProviders } = await configuration(world);
+  const custom = ownProviders.find(({ name }) => model.startsWith(`${name}/`));
+  const environment = await attempt(async () => ({
+    ...(await fullEnvironment(world)),
+    ...(custom !== undefined && world.online ? await runKeyCommand(custom, world.environment) : {}),
+  }));
   if (environment.kind === 'fault')
     return kinds.includes('noKey') ? environment.fault.message : null;
-  // Looking up a local model asks its server, which only --online allows.
-  if (providerOfModel(model) !== undefined && !isCatalogued(model) && !world.online) return null;
-  const { ownProviders } = await configuration(world);
-  const chosen = await chooseModel(model, environment.value, {
-    folder: world.workspace,
-    ownProviders,
-  });
+  const provider = custom ?? providerOfModel(model);
+  const lacksKey =
+    provider?.key === 'required' && keyIn(environment.value, keyNames(provider)) === null;
+  // most servers are asked about their models, and some keys come from a command
+  const needsOnline = lacksKey
+    ? custom?.keySource.kind === 'command'
+    : provider !== undefined && !isCatalogued(model);
+  if (needsOnline && !world.online) return null;
+  const options = { folder: world.workspace, ownProviders };
+  const chosen = await chooseModel(model, environment.value, options);
   return chosen.kind !== 'ok' && kinds.includes(chosen.kind) ? chosen.message : null;
 };
 

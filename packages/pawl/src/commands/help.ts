@@ -5,7 +5,7 @@
  */
 
 import { defaultProvider, keylessProvider, providers } from '@pawl/agent/models/provider-table';
-import type { Option, Command as Parser } from 'commander';
+import { Help, type Option, type Command as Parser } from 'commander';
 import { helpLine } from '../settings/setting-table.js';
 
 const COLUMNS = 80;
@@ -74,7 +74,7 @@ const keyVariables = (): readonly string[] =>
 
 /** Breaks a text between words into lines of at most `width` characters. */
 const wrap = (text: string, width: number): readonly string[] =>
-  [...text.matchAll(new RegExp(`(.{1,${width}})(?:\\s+|$)`, 'g'))].map(([, line = '']) => line);
+  new Help().boxWrap(text, width).split('\n');
 
 /** Lines with a term, and its text in the second column. */
 const twoColumns = (rows: Rows): readonly string[] =>

@@ -3,8 +3,8 @@
  * A pasted key is tried at its provider, and lies in a file that only the user can read.
  */
 
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { makeFolder, writeWhole } from '@pawl/agent/journal/state-folder';
 import { listModels } from '@pawl/agent/models/list-models';
 import { findLocalModel } from '@pawl/agent/models/local-servers';
 import { findProvider, type Provider, providers } from '@pawl/agent/models/provider-table';
@@ -16,8 +16,16 @@ import { writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { askLine } from '../sessions/stored-sessions.js';
 import { consult, userFile } from '../settings/configuration.js';
-import { realWorkspace } from '../settings/connect-model.js';
-import { changeConfigFile, NO_TOML, parseOrNull, refused } from '../settings/edit-config.js';
+import { localModelText, realWorkspace } from '../settings/connect-model.js';
+import {
+  changeConfigFile,
+  type EditedConfig,
+  isSame,
+  NO_TOML,
+  parseOrNull,
+  refused,
+  type TomlFormat,
+} from '../settings/edit-config.js';
 import type { RunFlags } from '../settings/flags.js';
 
 /** How the keys of providers begin, where that tells whose they are. */
@@ -39,13 +47,12 @@ const withKey: readonly Provider[] = providers.filter(
   ({ key, address }) => key === 'required' && address !== null,
 );
 
-/** Whether a start has nothing that could answer: no model is named, and no key is set. */
+/** Whether a start has nothing that could answer but a server on this machine. */
 const lacksKey = async (flags: RunFlags): Promise<boolean> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const { usual, resolved, faults } = await consult(workspace, process.env, { ...flags });
   const isNamed = resolved.some(({ setting, value }) => setting.key === 'model' && value !== null);
-  if (faults.length > 0 || isNamed || usual.variable !== null) return false;
-  return (await findLocalModel(process.env)) === null;
+  return faults.length === 0 && !isNamed && usual.variable === null;
 };
 
 const CONTROL_C = '\u0003';
@@ -94,24 +101,39 @@ const askProvider = async (key: string): Promise<Provider> => {
   }
 };
 
+/** The text of a config.toml that names the file with a provider's key. */
+const withKeyFile = (
+  text: string,
+  provider: string,
+  file: string,
+  format: TomlFormat,
+): EditedConfig => {
+  const before = parseOrNull(text, format);
+  if (before === null) return refused(NO_TOML);
+  const providersBefore = isTable(before.providers) ? before.providers : {};
+  const known = providersBefore[provider];
+  if (isTable(known) && known.api_key_file === file) return { kind: 'edited', text };
+  const above = text === '' ? '' : `${text.replace(/\n*$/, '')}\n\n`;
+  const edited = `${above}[providers.${provider}]\napi_key_file = ${JSON.stringify(file)}\n`;
+  const after = {
+    ...before,
+    providers: { ...providersBefore, [provider]: { api_key_file: file } },
+  };
+  return known === undefined && isSame(parseOrNull(edited, format), after)
+    ? { kind: 'edited', text: edited }
+    : refused(`write there for the provider ${provider}: api_key_file = "${file}"`);
+};
+
 /** Writes the key into a file of the user, and its place into the user's config.toml. */
 const storeKey = async (provider: Provider, key: string): Promise<void> => {
-  const file = path.join(configFolder(process.env), 'keys', provider.name);
-  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
-  writeFileSync(file, `${key}\n`, { mode: 0o600 });
-  chmodSync(file, 0o600); // of a file that was there
+  const folder = path.join(configFolder(process.env), 'keys');
+  const file = path.join(folder, provider.name);
+  await makeFolder(folder);
+  await writeWhole(file, `${file}.new`, [Buffer.from(`${key}\n`)]);
   const config = userFile(process.env);
-  const table = `[providers.${provider.name}]`;
-  const changed = await changeConfigFile(config, (text, format) => {
-    const before = parseOrNull(text, format);
-    if (before === null) return refused(NO_TOML);
-    const there = isTable(before.providers) ? before.providers[provider.name] : undefined;
-    if (isTable(there) && there.api_key_file === file) return { kind: 'edited', text };
-    if (there !== undefined)
-      return refused(`it has ${table} already. Write there: api_key_file = "${file}"`);
-    const above = text === '' ? '' : `${text.replace(/\n*$/, '')}\n\n`;
-    return { kind: 'edited', text: `${above}${table}\napi_key_file = ${JSON.stringify(file)}\n` };
-  });
+  const changed = await changeConfigFile(config, (text, format) =>
+    withKeyFile(text, provider.name, file, format),
+  );
   if (changed.kind === 'refused')
     throw new Stop(
       exitCodes.configuration,
@@ -127,8 +149,9 @@ const storeKey = async (provider: Provider, key: string): Promise<void> => {
 const askKey = async (): Promise<void> => {
   for (;;) {
     const key = await askHidden(safe`Paste the key, then Enter (it is not shown): `);
-    if (!/^\S+$/.test(key)) {
-      writeOut(safe`A key is one word.\n`);
+    // a key that was typed may hold what Backspace and arrows send
+    if (!/^[\x21-\x7e]+$/.test(key)) {
+      writeOut(safe`That is no key: it must be one word of plain characters. Paste it again.\n`);
       continue;
     }
     const provider = await askProvider(key);
@@ -143,11 +166,17 @@ const askKey = async (): Promise<void> => {
 };
 
 /**
- * Asks what to do where nothing can answer. `go`: the session can open. `demo`: the user wants to
- * see the demo. Throws a `Stop` if the user leaves.
+ * The flags of a start in a terminal: with the model of this machine where no key is set; asks what
+ * to do where nothing can answer. `demo`: the user wants to see the demo. Throws a `Stop` if the
+ * user leaves.
  */
-export const askForKey = async (flags: RunFlags): Promise<'go' | 'demo'> => {
-  if (!(await lacksKey(flags))) return 'go';
+export const askForKey = async (flags: RunFlags): Promise<RunFlags | 'demo'> => {
+  if (!(await lacksKey(flags))) return flags;
+  const local = await findLocalModel(process.env);
+  if (local !== null) {
+    writeOut(makeSafe(`${localModelText(local)}\n`));
+    return { ...flags, model: local.id };
+  }
   writeOut(
     safe`No key of a model provider is set, and no model server answers on this machine.\n  1  paste a key\n  2  watch the demo, which needs no key\nEnter alone leaves. pawl models lists the providers and their variables.\n`,
   );
@@ -155,7 +184,7 @@ export const askForKey = async (flags: RunFlags): Promise<'go' | 'demo'> => {
     const answer = (await askLine(safe`1 or 2? `)).trim();
     if (answer === '1') {
       await askKey();
-      return 'go';
+      return flags;
     }
     if (answer === '2') return 'demo';
     if (answer === '') throw new Stop(exitCodes.configuration, 'noKey', 'Nothing was chosen.');

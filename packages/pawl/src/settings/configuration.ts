@@ -158,12 +158,15 @@ const readKey = (file: string): string => {
 
 const valueText = (value: Value): string => String(value);
 
-/** Values from the user's file for provider variables that the environment does not set. */
+/**
+ * Values from the user's file for provider variables that the environment does not set, and keys of
+ * the user's providers.
+ */
 export const providerVariables = (
-  resolved: readonly Resolved[],
+  { resolved, ownProviders }: Pick<Consulted, 'resolved' | 'ownProviders'>,
   environment: ProcessEnvironment,
-): Record<string, string> => {
-  const variables: Record<string, string> = {};
+): Readonly<Record<string, string>> => {
+  const variables: Record<string, string> = { ...ownKeys(ownProviders, environment) };
   for (const provider of providers) {
     const { name, keyVariables, urlVariable } = provider;
     const written = (key: string): Value | null =>
@@ -276,9 +279,8 @@ export const withConfig = async <F extends Flags>(
     (one) => appliesTo(options, one) && typedFlags[flagAttribute(one.setting)] === undefined,
   );
   const filled = Object.fromEntries(missing.flatMap(asFlag));
-  const variables = providerVariables(resolved, process.env);
   const { ownProviders } = consulted;
-  Object.assign(variables, ownKeys(ownProviders, process.env));
+  const variables = providerVariables(consulted, process.env);
   const keyFiles = [...keyFilesIn(resolved), ...ownKeyFiles(ownProviders)];
   const { usual } = consulted;
   const chosen = { variables, usual, ownProviders, keyFiles };

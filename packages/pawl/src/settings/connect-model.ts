@@ -7,13 +7,15 @@ import { realpathSync, statSync } from 'node:fs';
 import { type Effort, retrySettings, type Settings } from '@pawl/agent/machine/settings';
 import { type CacheTtl, nearestEffort } from '@pawl/agent/models/catalogue';
 import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model';
-import { DEFAULT_MODEL, providerOfModel } from '@pawl/agent/models/provider-table';
+import type { LocalModel } from '@pawl/agent/models/local-servers';
+import { DEFAULT_MODEL, keyIn, providerOfModel } from '@pawl/agent/models/provider-table';
 import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
 import type { Model } from '@pawl/agent/ports/model';
 import { workspaceFault } from '@pawl/agent/session/create-agent';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import type { Configured } from './configuration.js';
 import { chooseWord, type PicturesChoice, type RunFlags, readPictures } from './flags.js';
+import { runKeyCommand } from './own-providers.js';
 
 const problemExits: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   noKey: exitCodes.configuration,
@@ -50,20 +52,24 @@ export const chooseUsual = async (
   warn: Warn,
 ): Promise<string | undefined> => {
   if (usual === undefined || usual.id !== DEFAULT_MODEL) {
-    if (usual !== undefined)
-      warn(`The model is ${usual.id}, since ${usual.variable} is set. -m chooses another one.`);
+    if (usual !== undefined) {
+      const isSet = keyIn(process.env, [usual.variable ?? '']) !== null;
+      const why = isSet ? `${usual.variable} is set` : 'your config.toml names its key';
+      warn(`The model is ${usual.id}, since ${why}. -m chooses another one.`);
+    }
     return usual?.id;
   }
   if (usual.variable !== null) return usual.id;
   const { findLocalModel } = await import('@pawl/agent/models/local-servers');
   const local = await findLocalModel({ ...process.env, ...variables });
   if (local === null) return usual.id;
-  warn(
-    `The model is ${local.id}, since no key is set and ${local.title} answers at ${local.url}. ` +
-      '-m chooses another one.',
-  );
+  warn(localModelText(local));
   return local.id;
 };
+
+/** Why a model of this machine is used. */
+export const localModelText = ({ id, title, url }: LocalModel): string =>
+  `The model is ${id}, since no key is set and ${title} answers at ${url}. -m chooses another one.`;
 
 /** The model with the user's answer to whether it accepts pictures. */
 const withPictures = (model: Model, pictures: PicturesChoice): Model =>
@@ -87,10 +93,7 @@ export const connectModel = async (
   };
   const environment = { ...process.env, ...flags.variables };
   const custom = flags.ownProviders?.find(({ name }) => modelId?.startsWith(`${name}/`) === true);
-  const key =
-    custom?.keySource.kind === 'command'
-      ? await (await import('./own-providers.js')).runKeyCommand(custom, process.env)
-      : {};
+  const key = custom === undefined ? {} : await runKeyCommand(custom, process.env);
   const chosen = await chooseModel(modelId, { ...environment, ...key }, options);
   if (chosen.kind !== 'ok')
     throw new Stop(problemExits[chosen.kind], 'configuration', chosen.message);

@@ -136,7 +136,7 @@ const faults: readonly (readonly [table: string, says: RegExp])[] = [
   ['[providers.mine]\nbase_url = "https://x.example"\napi = "chat"', /api is one of chat-compl/],
   [
     '[providers.mine]\nbase_url = "https://x.example"\nbas_url = 1',
-    /no setting of it\. Did you mean/,
+    /no setting of a provider\. Did you mean/,
   ],
   [
     '[providers.mine]\nbase_url = "https://x.example"\nkey_env = "A_KEY"\nkey_command = "b"',
@@ -151,6 +151,11 @@ const faults: readonly (readonly [table: string, says: RegExp])[] = [
     /window is a whole number/,
   ],
   ['[providers]\nmine = 1', /providers\.mine is a table/],
+  ['[providers.scripted]\nbase_url = "https://x.example"', /answer from a script/],
+  [
+    '[providers.mine]\nbase_url = "https://x.example"\nheaders = { a = 1 }',
+    /headers is a table of texts/,
+  ],
   [
     '[providers.mine]\nbase_url = "https://x.example"\nkey_env = "HOME"',
     /key_env is the name .* KEY or TOKEN/,
@@ -241,6 +246,45 @@ test('a start in a terminal without a key asks for one, tries it, and keeps it w
   assert.equal(await again.ended, 0);
 });
 
+test('doctor finds no fault where a model of this machine or of a user’s provider can be used', async (context) => {
+  const { place, one, two } = await makeTwo(context, { ...NO_LOCAL, PAWL_MODEL: '' });
+  const noKey = async (): Promise<boolean> =>
+    /No API key found/.test((await runInProcess(place, ['doctor'])).stdout);
+  assert.equal(await noKey(), true, 'control: nothing can answer');
+  place.environment.VLLM_BASE_URL = `${two.url}/v1`;
+  assert.equal(await noKey(), false);
+  place.environment.VLLM_BASE_URL = NO_LOCAL.VLLM_BASE_URL;
+  mine(place, `model = "two/big"\n${tables(one.url, two.url)}`);
+  assert.equal(await noKey(), false); // its command is not run without --online
+  mine(place, `model = "one/big-1"\n${tables(one.url, two.url)}`);
+  assert.equal(await noKey(), true);
+  place.environment.ONE_KEY = KEY;
+  assert.equal(await noKey(), false);
+  place.environment.PAWL_MODEL = 'groq/x';
+  assert.equal(await noKey(), true);
+});
+
+test('a pasted key breaks no config.toml, and what is written there stays', async (context) => {
+  const place = makePlace(context, NO_LOCAL);
+  const config = path.join(place.home, '.config', 'pawl', 'config.toml');
+  const text = 'preset = "auto"\nproviders = {}\n';
+  mine(place, text);
+  const window = openWindow(context, place, {
+    environment: { GROQ_BASE_URL: 'http://127.0.0.1:1/v1' },
+    columns: 400,
+  });
+  await window.sees('1 or 2?');
+  window.press('1\r');
+  await window.sees('Paste the key, then Enter');
+  window.press('gsk_a\u007fb\r'); // Backspace
+  await window.sees('one word of plain characters');
+  window.press(`gsk_${KEY}\r`);
+  await window.sees('So the key could not be tried.');
+  await window.sees(/stays as it was: write there for the provider groq: api_key_file/);
+  assert.equal(await window.ended, 78);
+  assert.equal(readFileSync(config, 'utf8'), text);
+});
+
 test('pawl models lists providers with their keys, and the models of one as its server names them', async (context) => {
   const { place, one, two } = await makeTwo(context, { ONE_KEY: KEY, XAI_API_KEY: KEY });
   mine(place, tables(one.url, two.url));
@@ -259,4 +303,6 @@ test('pawl models lists providers with their keys, and the models of one as its 
   const listed = await runInProcess(place, ['models', 'two']);
   expectCode(listed, 0);
   assert.equal(listed.stdout, 'two/big\ntwo/small\n');
+  const asked = one.requests.length;
+  assert.equal(asked, 0, 'a list is no call of a model');
 });
