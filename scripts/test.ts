@@ -14,6 +14,7 @@
  *    passes then, the run passes, and the file is named as unsteady with its first failure in full.
  *    More than two such files fail the run.
  */
+import { spawnSync } from 'node:child_process';
 import { existsSync, realpathSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
@@ -71,9 +72,14 @@ const cleanEnvironment = (): void => {
   process.env.GIT_CEILING_DIRECTORIES = realpathSync(tmpdir());
 };
 
-/** One seed for all files of a run, so that a file that runs again meets the same random cases. */
+/**
+ * One seed for all files of a run. It comes from the tree of the commit, so the same commit meets
+ * the same random cases wherever it is tested, and each change meets others.
+ */
 const shareSeed = (): void => {
-  process.env.PAWL_SEED ??= String(Math.floor(Math.random() * 2 ** 31));
+  const git = spawnSync('git', ['rev-parse', 'HEAD^{tree}'], { cwd: root, encoding: 'utf8' });
+  const tree = git.status === 0 ? git.stdout : '1';
+  process.env.PAWL_SEED ??= String(Number.parseInt(tree.slice(0, 7), 16));
   console.log(`ℹ PAWL_SEED=${process.env.PAWL_SEED}`);
 };
 

@@ -5,7 +5,8 @@
  * matrix of kills or traps the rows that the seed chooses. `npm run test:deep` runs all rows and
  * thirty times as many random cases.
  *
- * PAWL_SEED repeats a run. PAWL_COUNT sets the number of random cases of a file that runs alone.
+ * PAWL_SEED chooses the cases; `npm test` takes it from the tree of the commit. PAWL_COUNT sets the
+ * number of random cases of a file that runs alone.
  */
 
 import { type TestContext, test } from 'node:test';

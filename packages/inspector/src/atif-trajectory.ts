@@ -164,7 +164,7 @@ type UsageRecord = { readonly id: string; usage: Usage | null; placed: boolean }
 type Attempt = {
   readonly record: UsageRecord;
   readonly sentAt: number;
-  /** How often it was sent: 0 if a policy of the user stopped it before. */
+  /** How often it was to be sent. What a policy of the user stopped before is not counted. */
   sent: number;
   /** Why it has no usable reply; null while that is not known. */
   failure: JsonObject | null;
@@ -262,7 +262,7 @@ class TrajectoryBuilder {
       attempt.failure = { kind: 'unusable', message: `stop reason ${event.stopReason}` };
     if (event.type !== 'PolicyStopped') return;
     attempt.failure = { kind: 'policy', message: event.why };
-    attempt.sent = 0;
+    attempt.sent -= 1;
   }
 
   /** Adds what was sent to the model, and facts about a result that the user was shown. */
@@ -583,7 +583,7 @@ class TrajectoryBuilder {
     const { model, effort, reasoning, calls, attempts } = step;
     const metrics = sumAttempts(attempts);
     const results = calls.flatMap((call) => this.#writeResult(step, call, tasks));
-    const sent = attempts.reduce((sum, attempt) => sum + attempt.sent, 0);
+    const sent = attempts.reduce((sum, attempt) => sum + sentTimes(attempt), 0);
     // If one was sent again after a crash, all of them are listed: the counts differ.
     const failed = attempts.filter(({ failure }) => failure !== null || sent > attempts.length);
     const spending = step.spending?.usage ?? null;
@@ -716,11 +716,15 @@ const sumAttempts = (attempts: readonly Attempt[]): Usage | null =>
     null,
   );
 
-const writeAttempt = ({ record, sentAt, sent, failure }: Attempt): JsonObject => ({
-  request_id: record.id,
-  sent_at: timestamp(sentAt),
-  sent,
-  ...(failure === null ? {} : { failure }),
+/** What has usage was sent, whatever else is noted of it. */
+const sentTimes = ({ sent, record }: Attempt): number =>
+  record.usage === null ? sent : Math.max(sent, 1);
+
+const writeAttempt = (attempt: Attempt): JsonObject => ({
+  request_id: attempt.record.id,
+  sent_at: timestamp(attempt.sentAt),
+  sent: sentTimes(attempt),
+  ...(attempt.failure === null ? {} : { failure: attempt.failure }),
 });
 
 const writeCall = ({ callId, tool, input, rawInput }: CallPart) => ({

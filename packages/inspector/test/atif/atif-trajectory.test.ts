@@ -156,6 +156,17 @@ test('events that answer nothing, twice or late, give trajectories that are righ
   });
 });
 
+test('a request that has usage was sent, though a policy stopped it afterwards', () => {
+  const walker = walk(begun({}));
+  const usage = g.usage(0.1);
+  walker.send(g.begin, g.input('one'));
+  walker.send({ type: 'UsageReported', at: g.NOW, usageId: 'req-1', usage });
+  walker.send({ type: 'PolicyStopped', at: g.NOW, requestId: 'req-1', why: 'enough' });
+  const trajectory = exportPlayed(sessionFrom(begun({}), walker.events()));
+  assert.deepEqual(trajectoryFaults(JSON.parse(JSON.stringify(trajectory))), []);
+  assert.equal(trajectory.steps.at(-1)?.llm_call_count, 1);
+});
+
 test('so do the golden traces', () => {
   const folder = new URL('../../../../test/traces/', import.meta.url);
   for (const name of readdirSync(folder).filter((one) => one.endsWith('.trace'))) {
