@@ -265,7 +265,7 @@ const createParts = ({
 type AgentParts = ReturnType<typeof createParts>;
 
 /**
- * Connects the models that an engine's session names, if the agent was not made with them. One that
+ * Connects the models that an engine's session names, if the agent does not have them. One that
  * may only take over is missed when its time comes: its request fails, and says so.
  */
 const connectModels = async (
