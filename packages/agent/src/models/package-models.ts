@@ -50,14 +50,14 @@ export const packageModel = async (
   );
   if (loaded.kind === 'done') return { kind: 'ok', model: loaded.value };
   const why = loaded.fault.message.split('\n')[0];
-  const message = `${provider.npm} in ${found.folder} can't be used: ${why}.\n${installText(provider, id, folders)}`;
+  const message = `${provider.npm} in ${found.folder} can't be used: ${why}.\nInstall another version, or a newer Node.`;
   return { kind: 'noPackage', message };
 };
 
 const installText = ({ npm }: PackageProvider, id: string, [folder]: readonly string[]): string =>
   folder === undefined
-    ? `${id} is reached through ${npm}: give its model to aiSdkModel.`
-    : `${id} is reached through ${npm}. Install it: npm install --prefix ${folder} ${npm}`;
+    ? `${id} is reached through ${npm}.\nGive its model to aiSdkModel.`
+    : `${id} is reached through ${npm}.\nInstall it: npm install --prefix ${folder} ${npm}`;
 
 /** A package, with its description. */
 type FoundPackage = {

@@ -98,9 +98,9 @@ test('what is missing, or can’t be used, is named with what helps', async (con
   assert.match(await problem(AWS, 'bedrock'), /^noName: /);
   assert.equal(
     await problem(AWS, 'bedrock/x', [first]),
-    `noPackage: bedrock/x is reached through @ai-sdk/amazon-bedrock. Install it: npm install --prefix ${first} @ai-sdk/amazon-bedrock`,
+    `noPackage: bedrock/x is reached through @ai-sdk/amazon-bedrock.\nInstall it: npm install --prefix ${first} @ai-sdk/amazon-bedrock`,
   );
-  assert.match(await problem(AWS, 'bedrock/x', []), /: give its model to aiSdkModel\.$/);
+  assert.match(await problem(AWS, 'bedrock/x', []), /\nGive its model to aiSdkModel\.$/);
   for (const [text, why] of [
     [moduleText('somethingElse'), 'it has no createAmazonBedrock'],
     [moduleText('createAmazonBedrock', 'v2'), 'specification v2'],

@@ -89,7 +89,7 @@ const withPictures = (model: Model, pictures: PicturesChoice): Model =>
  * Where the user may have installed packages for models: in the folder of the configuration, and
  * beside Pawl itself, for example both with `npm install -g`. Never in a project.
  */
-const packageFolders = (): readonly string[] => {
+export const packageFolders = (): readonly string[] => {
   const modules = path.dirname(packageFolder());
   const beside = path.basename(modules) === 'node_modules' ? [path.dirname(modules)] : [];
   return [configFolder(process.env), ...beside];

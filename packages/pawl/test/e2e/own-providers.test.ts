@@ -135,6 +135,9 @@ test('a package for models is loaded from the user’s folder, and never from th
   const without = await runPawl(place, ['-p', 'x', '-m', 'bedrock/m']);
   expectCode(without, 78);
   assert.match(without.stderr, /npm install --prefix \S+\.config\/pawl @ai-sdk\/amazon-bedrock/);
+  const environment = { ...place.environment, PAWL_MODEL: 'bedrock/m' };
+  const checked = await runInProcess({ ...place, environment }, ['doctor']);
+  assert.match(checked.stdout, /bedrock\/m is reached through @ai-sdk\/amazon-bedrock/);
   assert.ok(!existsSync(marker), 'a file of the project was loaded');
   // control: in the user's folder the same is loaded, also by the bundled program
   install(path.join(place.home, '.config', 'pawl'), loads);
