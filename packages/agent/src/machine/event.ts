@@ -158,9 +158,15 @@ export type UserEvent =
   /**
    * `images` accompany the text, which may not be blank. Their blobs are stored before the event.
    */
+  /** `clientRequestId`: an id by which its sender can send it again, and it counts once. */
   | Of<
       'UserInput',
-      { readonly text: string; readonly mode: InputMode; readonly images?: readonly Image[] }
+      {
+        readonly text: string;
+        readonly mode: InputMode;
+        readonly images?: readonly Image[];
+        readonly clientRequestId?: string;
+      }
     >
   | Of<'RetryLast'>
   | Of<'RetryNow'>

@@ -278,7 +278,13 @@ const stoppedCallShape = object<StoppedCall>({
 });
 export const userEventCases = {
   Start: { at: finite },
-  UserInput: { at: finite, text, mode: inputModeShape, images: optional(list(imageShape)) },
+  UserInput: {
+    at: finite,
+    text,
+    mode: inputModeShape,
+    images: optional(list(imageShape)),
+    clientRequestId: optional(text),
+  },
   RetryLast: { at: finite },
   RetryNow: { at: finite },
   CancelTurn: { at: finite },
