@@ -75,11 +75,11 @@ class TurnChunks {
     }
     for (const action of actions) {
       if (action.type === 'RequestApproval') {
-        const toolCallId = idOf(action.batchId, action.call.callId);
+        const toolCallId = uiCallId(action.batchId, action.call.callId);
         this.#push({ type: 'tool-approval-request', approvalId: toolCallId, toolCallId });
       }
       if (action.type !== 'DisplayToolResult') continue;
-      const toolCallId = idOf(action.batchId, action.callId);
+      const toolCallId = uiCallId(action.batchId, action.callId);
       const { status, text } = action;
       if (status === 'ok') this.#push({ type: 'tool-output-available', toolCallId, output: text });
       else if (status === 'denied') this.#push({ type: 'tool-output-denied', toolCallId });
@@ -101,7 +101,7 @@ class TurnChunks {
   #showCall(batchId: string, { judged }: Call): void {
     this.#push({
       type: 'tool-input-available',
-      toolCallId: idOf(batchId, judged.callId),
+      toolCallId: uiCallId(batchId, judged.callId),
       toolName: judged.tool,
       input: judged.input,
       dynamic: true,
@@ -143,20 +143,23 @@ class TurnChunks {
 }
 
 /** Models may use the id of a call again in a later reply. */
-const idOf = (batchId: string, callId: string): string => `${batchId}.${callId}`;
+const uiCallId = (batchId: string, callId: string): string => `${batchId}.${callId}`;
+
+export type UiMessageOptions = PromptOptions & {
+  /** Closes the session after the turn. Default: no. */
+  readonly close?: boolean;
+};
 
 /**
  * Sends a prompt and streams its turn, with the headers that the AI SDK expects. What a reader of
  * the stream misses is not lost: the turn goes on without readers, unless `signal` cancels it, and
  * a repeated `requestId` streams what is left of it, or its answer. The last chunk before `finish`
  * says why a turn has no answer.
- *
- * @param options - Those of `prompt`; with `close` the session is closed after the turn.
  */
 export const uiMessageResponse = (
   session: Session,
   text: string,
-  { close = false, ...options }: PromptOptions & { readonly close?: boolean } = {},
+  { close = false, ...options }: UiMessageOptions = {},
 ): Response => {
   let isRead = true;
   const body = new ReadableStream<Uint8Array>({
