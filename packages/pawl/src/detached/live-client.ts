@@ -4,6 +4,7 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { socketAddress } from '@pawl/agent/journal/lock';
 import type { ApprovalAnswer } from '@pawl/agent/machine/event';
+import { EventParser } from '@pawl/agent/platform/event-stream';
 import { entryStatus, readRegularSync } from '@pawl/agent/platform/files';
 import type { Input } from '@pawl/agent/ports/session';
 import { exitCodes, Stop } from '../process/exit-codes.js';
@@ -103,27 +104,16 @@ const readRefusal = (text: string): Refused => {
 /** One event of the stream: its name and its content. */
 export type StreamEvent = { readonly name: string; readonly content: unknown };
 
-const parseEvent = (block: string): StreamEvent | null => {
-  let [name, data] = ['', ''];
-  for (const line of block.split('\n')) {
-    if (line.startsWith('event: ')) name = line.slice('event: '.length);
-    if (line.startsWith('data: ')) data = line.slice('data: '.length);
-  }
-  return data === '' ? null : { name, content: JSON.parse(data) };
-};
-
 /** Reads events until the connection ends. */
 const readEvents = (incoming: IncomingMessage, see: (event: StreamEvent) => void): Promise<void> =>
   new Promise((resolve) => {
-    let rest = '';
-    incoming.setEncoding('utf8').on('data', (piece: string) => {
-      const blocks = (rest + piece).split('\n\n');
-      rest = blocks.pop() ?? '';
-      for (const block of blocks) {
-        const event = parseEvent(block);
-        if (event !== null) see(event);
-      }
+    const parser = new EventParser({
+      event(text, name) {
+        see({ name, content: JSON.parse(text) });
+        return 'more';
+      },
     });
+    incoming.on('data', (bytes: Buffer) => parser.add(bytes));
     incoming.once('error', () => resolve()).once('close', () => resolve());
   });
 
