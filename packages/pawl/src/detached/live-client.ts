@@ -9,6 +9,7 @@ import { entryStatus, readRegularSync } from '@pawl/agent/platform/files';
 import type { Input } from '@pawl/agent/ports/session';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { livePaths, openLiveFolder, processState, readRecord } from '../sessions/live-records.js';
+import type { OwnAnswer, OwnBody, OwnMethod } from './own-requests.js';
 
 /** The process has ended, or ends. */
 export class NotReached extends Error {}
@@ -212,13 +213,10 @@ export class LiveClient {
     return typeof answer === 'object' && answer !== null ? { ...answer } : {};
   }
 
-  /**
-   * Asks the process of the session what is no input (own-requests.ts). The answer is that of the
-   * same method there.
-   */
-  async own<T>(what: string, body: object = {}): Promise<T> {
-    // Safe: own-requests.ts answers so.
-    return ((await this.ask('POST', '/own', { what, ...body })) as { readonly result: T }).result;
+  /** Asks the process of the session by one of its methods (own-requests.ts). */
+  async own<N extends OwnMethod>(what: N, body: OwnBody<N>): Promise<OwnAnswer<N>> {
+    const { result } = await this.ask('POST', '/own', { what, ...body });
+    return result as OwnAnswer<N>; // Safe: the same method answers there.
   }
 
   describe(): Promise<Answer> {

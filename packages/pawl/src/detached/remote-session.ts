@@ -21,7 +21,6 @@ import type { Input, Stepped, Watcher } from '@pawl/agent/ports/session';
 import type { Job } from '@pawl/agent/ports/tool';
 import { createRedactor, findSecrets } from '@pawl/agent/secrets/redactor';
 import type { Session } from '@pawl/agent/session/create-agent';
-import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import {
   collectRecentTurns,
@@ -40,7 +39,6 @@ import { keysIn, withConfig } from '../settings/configuration.js';
 import type { Warn } from '../settings/connect-model.js';
 import type { RunFlags } from '../settings/flags.js';
 import { LiveClient, NotReached, Refused, Silent, type StreamEvent } from './live-client.js';
-import type { ServerQuestionNow } from './own-requests.js';
 
 /** What a terminal uses of a session, which runs in this process or in another one. */
 export type UiSession = Pick<
@@ -202,12 +200,9 @@ export const followStream = async (
   return null;
 };
 
-/** A request to the process of the session, for what a node has no route for. */
-type AskProcess = LiveClient['own'];
-
 /** Asks the user here what a server asks, until somebody has answered. */
 const followServerQuestions = async (
-  ask: AskProcess,
+  client: LiveClient,
   askUser: AskUserOrNot,
   tell: (text: string) => void,
   leaving: AbortSignal,
@@ -215,7 +210,7 @@ const followServerQuestions = async (
   let after = 0;
   let asking = new AbortController();
   while (!leaving.aborted) {
-    const reply = await attempt(() => ask<ServerQuestionNow>('serverQuestion', { after }));
+    const reply = await attempt(() => client.own('serverQuestion', { after }));
     if (reply.kind === 'fault') {
       // a process that is gone ends the session, and then this
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
@@ -230,7 +225,7 @@ const followServerQuestions = async (
     const { signal } = asking;
     askUser(question, signal)
       .then(async (answer) => {
-        if (!signal.aborted && answer !== null) await ask('answerServer', { code, answer });
+        if (!signal.aborted && answer !== null) await client.own('answerServer', { code, answer });
       })
       .catch((error: Error) =>
         tell(`${question.server} did not get this answer. ${error.message}`),
@@ -238,15 +233,8 @@ const followServerQuestions = async (
   }
 };
 
-type ListedJob = {
-  readonly jobId: string;
-  readonly command: string;
-  readonly status: string;
-  readonly output: string;
-};
-
-const listJobs = async (ask: AskProcess): Promise<readonly Job[]> =>
-  (await ask<readonly ListedJob[]>('jobs')).map((job) => {
+const listJobs = async (client: LiveClient): Promise<readonly Job[]> =>
+  (await client.own('jobs', {})).map((job) => {
     let { status } = job;
     return {
       jobId: job.jobId,
@@ -254,8 +242,8 @@ const listJobs = async (ask: AskProcess): Promise<readonly Job[]> =>
       status: () => status,
       output: () => job.output,
       kill: async () => {
-        await ask('killJob', { jobId: job.jobId });
-        const now = (await listJobs(ask)).find(({ jobId }) => jobId === job.jobId);
+        await client.own('killJob', { jobId: job.jobId });
+        const now = (await listJobs(client)).find(({ jobId }) => jobId === job.jobId);
         status = now?.status() ?? 'gone';
       },
     };
@@ -265,7 +253,6 @@ const listJobs = async (ask: AskProcess): Promise<readonly Job[]> =>
 
 type RemoteParts = {
   readonly client: LiveClient;
-  readonly ask: AskProcess;
   readonly steps: RemoteSteps;
   readonly ended: Promise<void>;
   readonly ownInputs: ReturnType<typeof createOwnInputs>;
@@ -302,7 +289,7 @@ const createOwnInputs = () => {
 };
 
 const createRemoteSession = (parts: RemoteParts): UiSession => {
-  const { client, ask, steps, ended, redact, leave, ownInputs } = parts;
+  const { client, steps, ended, redact, leave, ownInputs } = parts;
   return {
     id: client.sessionId,
     tornTail: null, // its process warned of an unfinished last line when it opened the journal
@@ -313,20 +300,20 @@ const createRemoteSession = (parts: RemoteParts): UiSession => {
       return client.send(input);
     },
     state: async () => steps.state,
-    useModel: (id) => ask<Pick<Model, 'id' | 'facts'>>('useModel', { id }),
-    model: () => ask<Pick<Model, 'id' | 'facts'>>('model'),
-    jobs: () => listJobs(ask),
-    timeline: () => ask<readonly RewindPoint[]>('timeline'),
-    planRewind: (request: RewindRequest) => ask<RewindReport>('planRewind', { request }),
-    rewind: (request: RewindRequest) => ask<RewindReport>('rewind', { request }),
-    redo: () => ask<RewindReport>('redo'),
-    undoCompaction: () => ask<RewindReport>('undoCompaction'),
+    useModel: (id) => client.own('useModel', { id }),
+    model: () => client.own('model', {}),
+    jobs: () => listJobs(client),
+    timeline: () => client.own('timeline', {}),
+    planRewind: (request) => client.own('planRewind', { request }),
+    rewind: (request) => client.own('rewind', { request }),
+    redo: () => client.own('redo', {}),
+    undoCompaction: () => client.own('undoCompaction', {}),
     async whileUserRuns(command) {
-      await ask('userBegins');
+      await client.own('userBegins', {});
       try {
         return await command();
       } finally {
-        await ask('userEnds');
+        await client.own('userEnds', {});
       }
     },
     async keepPicture(bytes) {
@@ -407,7 +394,6 @@ export const openRemote = async (
     null,
   );
   const steps = new RemoteSteps(state, seq, watcher);
-  const ask: AskProcess = (what, body) => client.own(what, body);
   const leaving = new AbortController();
   const ended = followStream(client, steps, leaving.signal).then((end) => {
     if (end === 'failed') throw died(sessionId);
@@ -418,7 +404,6 @@ export const openRemote = async (
   return {
     session: createRemoteSession({
       client,
-      ask,
       ownInputs,
       steps,
       ended,
@@ -435,10 +420,10 @@ export const openRemote = async (
       questions: questions.waiting(state),
       isFromElsewhere: ownInputs.isFromElsewhere,
       servers: {
-        status: () => ask('servers'),
-        reconnect: () => ask('reconnectServers'),
+        status: () => client.own('servers', {}),
+        reconnect: () => client.own('reconnectServers', {}),
         answerWith: (askUser, tell) =>
-          void followServerQuestions(ask, askUser, tell, leaving.signal),
+          void followServerQuestions(client, askUser, tell, leaving.signal),
       },
     },
   };
