@@ -3,7 +3,8 @@
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
-import { durationText, moneyText, oneLine, plural } from './figure-text.js';
+import { durationText, moneyText } from '@pawl/agent/platform/figures';
+import { oneLine, plural } from './figure-text.js';
 import { callName, type SessionIndex } from './session-index.js';
 
 /** One line about an entry. */

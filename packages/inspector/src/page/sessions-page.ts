@@ -3,9 +3,10 @@
  * afterwards, row by row.
  */
 
+import { durationText, moneyText } from '@pawl/agent/platform/figures';
 import { localTime } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
-import { durationText, moneyText, plural } from '../model/figure-text.js';
+import { plural } from '../model/figure-text.js';
 import type { SessionList, SessionSummary } from '../page-data-types.js';
 import { make, table } from './elements.js';
 import { showLive } from './live-sessions.js';

@@ -10,6 +10,7 @@
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
 import { totalTokens, type Usage, type UsageTotals } from '@pawl/agent/machine/settings';
+import { shareText } from '@pawl/agent/platform/figures';
 import { localTime, plural } from '@pawl/agent/platform/text';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
 import { FigureCollector, NO_USAGE } from '@pawl/inspector/figures/collect-figures';
@@ -147,8 +148,7 @@ const sumSessions = (counted: readonly CountedSession[]) => {
         countRequest(sum, spent, false);
       sessionUsage = addUsage(sessionUsage, spent);
     }
-    // `addUsage` adds one call, so the count of calls without a price is added here
-    usage = { ...addUsage(usage, sessionUsage), unpriced: usage.unpriced + sessionUsage.unpriced };
+    usage = sumUsage([usage, sessionUsage]);
     return {
       sessionId: info.sessionId,
       title: info.title,
@@ -338,7 +338,7 @@ const timeBlock = ({ time, elapsedMs }: SessionFigures, columns: number): Block 
       .map((kind) => [
         left(makeSafe(SPAN_WORDS[kind])),
         right(formatDuration(time[kind])),
-        right(formatShare(time[kind], elapsedMs)),
+        right(makeSafe(shareText(elapsedMs === 0 ? null : time[kind] / elapsedMs))),
       ]),
     columns,
   ),
@@ -448,7 +448,7 @@ const timeSummary = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFig
     safe`${formatDuration(active)} of work in ${formatDuration(elapsedMs)}`,
     formatTotal(usage),
     formatUsage(usage),
-    ...(share === null ? [] : [safe`cache share ${formatShare(share, 1)}`]),
+    ...(share === null ? [] : [safe`cache share ${makeSafe(shareText(share))}`]),
     ...(clockSetBack === 0
       ? []
       : [makeSafe(`the clock was set back ${plural(clockSetBack, 'time')}`)]),
@@ -496,9 +496,6 @@ export const showTime = async (
 
 // Figures as text: durations, shares, dollars, and tables that fit the window.
 
-const formatShare = (part: number, whole: number): Safe =>
-  makeSafe(whole === 0 ? '0%' : `${Math.round((100 * part) / whole)}%`);
-
 /** Dollars of sums; the unpriced calls are named. */
 export const formatTotal = ({ costUsd, unpriced, estimated }: UsageTotals): Safe => {
   if (unpriced === 0)
@@ -510,7 +507,8 @@ export const formatTotal = ({ costUsd, unpriced, estimated }: UsageTotals): Safe
 const formatUsage = (usage: Omit<Usage, 'costUsd'>): Safe => {
   const prompt = totalTokens(usage) - usage.outputTokens;
   const share = getCacheShare(usage);
-  const cached = share === null || share === 0 ? safe`` : safe` (${formatShare(share, 1)} cached)`;
+  const cached =
+    share === null || share === 0 ? safe`` : safe` (${makeSafe(shareText(share))} cached)`;
   return safe`${formatTokens(prompt)} in${cached}, ${formatTokens(usage.outputTokens)} out`;
 };
 
