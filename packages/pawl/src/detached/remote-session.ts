@@ -2,8 +2,7 @@
  * A session that runs in a separate process, as the terminal sees it: its journal is read from
  * disk, and then its events come over its socket. The same machine makes the steps of both.
  *
- * From top to bottom: the steps, from entries and pieces of text; the questions that wait; the
- * stream of events; questions of MCP servers, and jobs; the session for the terminal; and
+ * From top to bottom: the questions that wait; the stream of events; questions of MCP servers, and jobs; the session for the terminal; and
  * `openRemote`, which joins a running session.
  */
 
@@ -12,7 +11,6 @@ import { journalPath } from '@pawl/agent/journal/state-folder';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event } from '@pawl/agent/machine/event';
-import { step } from '@pawl/agent/machine/machine';
 import type { State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { Entry } from '@pawl/agent/ports/journal';
@@ -21,6 +19,7 @@ import type { Input, Stepped, Watcher } from '@pawl/agent/ports/session';
 import type { Job } from '@pawl/agent/ports/tool';
 import { createRedactor, findSecrets } from '@pawl/agent/secrets/redactor';
 import type { Session } from '@pawl/agent/session/create-agent';
+import { SessionFollower } from '@pawl/agent/session/follow';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import {
   collectRecentTurns,
@@ -64,70 +63,6 @@ export type UiSession = Pick<
   jobs(): readonly Job[] | Promise<readonly Job[]>;
 };
 
-/**
- * The steps of a session from its entries and from what is not journaled yet.
- *
- * 1. Each step comes once and in order, as in the process of the session, whatever the stream left
- *    out.
- * 2. Text that was streamed is not repeated when its entry comes.
- */
-export class RemoteSteps {
-  readonly #watcher: Watcher;
-  #state: State;
-  #seq: number;
-  /** Text of the running reply that came without an entry. */
-  #streamedText = '';
-
-  constructor(state: State, seq: number, watcher: Watcher) {
-    this.#state = state;
-    this.#seq = seq;
-    this.#watcher = watcher;
-  }
-
-  get state(): State {
-    return this.#state;
-  }
-
-  get seq(): number {
-    return this.#seq;
-  }
-
-  /** An entry of the journal: a step follows. */
-  entry({ seq, event }: Entry): void {
-    if (seq <= this.#seq) return;
-    this.#seq = seq;
-    const streamedText = this.#streamedText;
-    this.#streamedText = '';
-    if (event.type === 'TextDelta' && streamedText !== '' && event.text.startsWith(streamedText))
-      this.#addRest(event, streamedText);
-    else this.#step(seq, event);
-    this.#streamedText = '';
-  }
-
-  /** A piece of a reply or of an output, which has no entry. */
-  delta(event: Event): void {
-    const before = this.#state;
-    this.#step(null, event);
-    if (event.type === 'TextDelta' && this.#state !== before) this.#streamedText += event.text;
-  }
-
-  /** Text after the entry `seq`: the server sends all of it when it is asked for a stream. */
-  pending({ event, seq }: { readonly event: Event; readonly seq: number }): void {
-    if (seq === this.#seq && event.type === 'TextDelta') this.#addRest(event, this.#streamedText);
-  }
-
-  #addRest(event: Extract<Event, { readonly type: 'TextDelta' }>, streamedText: string): void {
-    const text = event.text.slice(streamedText.length);
-    if (text !== '' && event.text.startsWith(streamedText)) this.delta({ ...event, text });
-  }
-
-  #step(seq: number | null, event: Event): void {
-    const stepped: Stepped = { seq, event, ...step(this.#state, event) };
-    this.#state = stepped.state;
-    this.#watcher(stepped);
-  }
-}
-
 /** The questions that wait, from the steps that asked them. */
 const collectQuestions = () => {
   const asked = new Map<string, Extract<Action, { readonly type: 'RequestApproval' }>>();
@@ -169,7 +104,7 @@ type EndReason = 'closed' | 'failed';
 /** Follows the stream to the end of the session. Rejects if its process is gone without one. */
 export const followStream = async (
   client: LiveClient,
-  steps: RemoteSteps,
+  follower: SessionFollower,
   signal: AbortSignal,
 ): Promise<EndReason | null> => {
   let tries = 0;
@@ -178,15 +113,15 @@ export const followStream = async (
     tries = 0;
     // The process of the session has written and checked it: its owner alone listens there.
     if (name === 'entry')
-      steps.entry(content as Entry); // checked there
+      follower.entry(content as Entry); // checked there
     else if (name === 'delta')
-      steps.delta(content as Event); // checked there
+      follower.delta(content as Event); // checked there
     else if (name === 'pending')
-      steps.pending(content as Parameters<RemoteSteps['pending']>[0]); // checked there
+      follower.pending(content as Parameters<SessionFollower['pending']>[0]); // checked there
     else if (name === 'end') end = Reflect.get(content as object, 'reason');
   };
   while (!signal.aborted) {
-    const read = await attempt(() => client.events(steps.seq, see, signal));
+    const read = await attempt(() => client.events(follower.seq, see, signal));
     if (signal.aborted) return null;
     if (end === 'closed' || end === 'failed') return end;
     if (read.kind === 'fault' && read.fault instanceof Silent) throw read.fault;
@@ -253,7 +188,7 @@ const listJobs = async (client: LiveClient): Promise<readonly Job[]> =>
 
 type RemoteParts = {
   readonly client: LiveClient;
-  readonly steps: RemoteSteps;
+  readonly follower: SessionFollower;
   readonly ended: Promise<void>;
   readonly ownInputs: ReturnType<typeof createOwnInputs>;
   redact(text: string): string;
@@ -289,7 +224,7 @@ const createOwnInputs = () => {
 };
 
 const createRemoteSession = (parts: RemoteParts): UiSession => {
-  const { client, steps, ended, redact, leave, ownInputs } = parts;
+  const { client, follower, ended, redact, leave, ownInputs } = parts;
   return {
     id: client.sessionId,
     tornTail: null, // its process warned of an unfinished last line when it opened the journal
@@ -299,7 +234,7 @@ const createRemoteSession = (parts: RemoteParts): UiSession => {
       ownInputs.add(input);
       return client.send(input);
     },
-    state: async () => steps.state,
+    state: async () => follower.state,
     useModel: (id) => client.own('useModel', { id }),
     model: () => client.own('model', {}),
     jobs: () => listJobs(client),
@@ -393,9 +328,9 @@ export const openRemote = async (
     { workspace, flags: configured, isResumed: true, warn },
     null,
   );
-  const steps = new RemoteSteps(state, seq, watcher);
+  const follower = new SessionFollower(state, seq, watcher);
   const leaving = new AbortController();
-  const ended = followStream(client, steps, leaving.signal).then((end) => {
+  const ended = followStream(client, follower, leaving.signal).then((end) => {
     if (end === 'failed') throw died(sessionId);
   });
   ended.catch(() => undefined); // the terminal awaits it when it is drawn
@@ -405,7 +340,7 @@ export const openRemote = async (
     session: createRemoteSession({
       client,
       ownInputs,
-      steps,
+      follower,
       ended,
       redact: (text) => redactor.clean(text),
       leave: () => leaving.abort(),
