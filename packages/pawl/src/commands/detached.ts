@@ -403,7 +403,7 @@ const sendAnswer = async (
     return readUnconfirmed(client.sessionId, question, answer);
   }
   const answer = serverAnswer(client.sessionId, question.question, words);
-  await client.own('answerServer', { code: question.code, answer });
+  await client.call('answerServer', { code: question.code, answer });
   return `${answer.action === 'accept' ? 'Answered' : 'Declined'}: ${question.title}`;
 };
 

@@ -214,7 +214,7 @@ export class LiveClient {
   }
 
   /** Asks the process of the session by one of its methods (own-requests.ts). */
-  async own<N extends OwnMethod>(what: N, body: OwnBody<N>): Promise<OwnAnswer<N>> {
+  async call<N extends OwnMethod>(what: N, body: OwnBody<N>): Promise<OwnAnswer<N>> {
     const { result } = await this.ask('POST', '/own', { what, ...body });
     return result as OwnAnswer<N>; // Safe: the same method answers there.
   }

@@ -152,11 +152,11 @@ type OwnSession = {
   readonly serverQuestion: WaitingServerQuestion;
 };
 
-type Methods = OwnSession & { readonly userCommands: UserCommands };
+type MethodParts = OwnSession & { readonly userCommands: UserCommands };
 
 const method = <const F extends v.ObjectEntries, A>(
   fields: F,
-  run: (own: Methods, body: v.InferOutput<v.ObjectSchema<F, undefined>>) => A,
+  run: (parts: MethodParts, body: v.InferOutput<v.ObjectSchema<F, undefined>>) => A,
 ) => ({ body: v.object(fields), run });
 
 const aboutModel = async (model: Promise<Model>): Promise<Pick<Model, 'id' | 'facts'>> => {
@@ -230,15 +230,15 @@ const isMethod = (what: unknown): what is OwnMethod =>
   typeof what === 'string' && Object.hasOwn(methods, what);
 
 /** Answers the requests about a session. */
-export const createOwnRequests = (own: OwnSession) => {
-  const parts = { ...own, userCommands: new UserCommands(own.session) };
+export const createOwnRequests = (opened: OwnSession) => {
+  const parts = { ...opened, userCommands: new UserCommands(opened.session) };
   return async (body: unknown): Promise<object> => {
     const what = typeof body === 'object' && body !== null && 'what' in body ? body.what : null;
     const asked = isMethod(what) ? methods[what] : null;
     const parsed = asked === null ? null : v.safeParse(asked.body, body);
     if (asked === null || !parsed?.success)
       throw new ApiFault('badRequest', 'The body asks for nothing known.');
-    // Safe: its own schema has checked it.
+    // Safe: the schema of this method has checked it.
     const answered = await attempt(async () => asked.run(parts, parsed.output as never));
     // why it can't be done is for the user, who asked for it
     if (answered.kind === 'fault') throw new ApiFault('conflict', answered.fault.message);

@@ -2,8 +2,8 @@
  * A session that runs in a separate process, as the terminal sees it: its journal is read from
  * disk, and then its events come over its socket. The same machine makes the steps of both.
  *
- * From top to bottom: the questions that wait; the stream of events; questions of MCP servers, and jobs; the session for the terminal; and
- * `openRemote`, which joins a running session.
+ * From top to bottom: the questions that wait; the stream of events; questions of MCP servers, and
+ * jobs; the session for the terminal; and `openRemote`, which joins a running session.
  */
 
 import type { AskUserOrNot, ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
@@ -145,7 +145,7 @@ const followServerQuestions = async (
   let after = 0;
   let asking = new AbortController();
   while (!leaving.aborted) {
-    const reply = await attempt(() => client.own('serverQuestion', { after }));
+    const reply = await attempt(() => client.call('serverQuestion', { after }));
     if (reply.kind === 'fault') {
       // a process that is gone ends the session, and then this
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
@@ -160,7 +160,7 @@ const followServerQuestions = async (
     const { signal } = asking;
     askUser(question, signal)
       .then(async (answer) => {
-        if (!signal.aborted && answer !== null) await client.own('answerServer', { code, answer });
+        if (!signal.aborted && answer !== null) await client.call('answerServer', { code, answer });
       })
       .catch((error: Error) =>
         tell(`${question.server} did not get this answer. ${error.message}`),
@@ -169,7 +169,7 @@ const followServerQuestions = async (
 };
 
 const listJobs = async (client: LiveClient): Promise<readonly Job[]> =>
-  (await client.own('jobs', {})).map((job) => {
+  (await client.call('jobs', {})).map((job) => {
     let { status } = job;
     return {
       jobId: job.jobId,
@@ -177,7 +177,7 @@ const listJobs = async (client: LiveClient): Promise<readonly Job[]> =>
       status: () => status,
       output: () => job.output,
       kill: async () => {
-        await client.own('killJob', { jobId: job.jobId });
+        await client.call('killJob', { jobId: job.jobId });
         const now = (await listJobs(client)).find(({ jobId }) => jobId === job.jobId);
         status = now?.status() ?? 'gone';
       },
@@ -235,20 +235,20 @@ const createRemoteSession = (parts: RemoteParts): UiSession => {
       return client.send(input);
     },
     state: async () => follower.state,
-    useModel: (id) => client.own('useModel', { id }),
-    model: () => client.own('model', {}),
+    useModel: (id) => client.call('useModel', { id }),
+    model: () => client.call('model', {}),
     jobs: () => listJobs(client),
-    timeline: () => client.own('timeline', {}),
-    planRewind: (request) => client.own('planRewind', { request }),
-    rewind: (request) => client.own('rewind', { request }),
-    redo: () => client.own('redo', {}),
-    undoCompaction: () => client.own('undoCompaction', {}),
+    timeline: () => client.call('timeline', {}),
+    planRewind: (request) => client.call('planRewind', { request }),
+    rewind: (request) => client.call('rewind', { request }),
+    redo: () => client.call('redo', {}),
+    undoCompaction: () => client.call('undoCompaction', {}),
     async whileUserRuns(command) {
-      await client.own('userBegins', {});
+      await client.call('userBegins', {});
       try {
         return await command();
       } finally {
-        await client.own('userEnds', {});
+        await client.call('userEnds', {});
       }
     },
     async keepPicture(bytes) {
@@ -355,8 +355,8 @@ export const openRemote = async (
       questions: questions.waiting(state),
       isFromElsewhere: ownInputs.isFromElsewhere,
       servers: {
-        status: () => client.own('servers', {}),
-        reconnect: () => client.own('reconnectServers', {}),
+        status: () => client.call('servers', {}),
+        reconnect: () => client.call('reconnectServers', {}),
         answerWith: (askUser, tell) =>
           void followServerQuestions(client, askUser, tell, leaving.signal),
       },

@@ -81,7 +81,7 @@ export const readWaiting = async (
 ): Promise<readonly WaitingQuestion[]> => {
   const calls = await readWaitingCalls(client, look);
   // after -1: whatever waits now
-  const asked = await client.own('serverQuestion', { after: -1 });
+  const asked = await client.call('serverQuestion', { after: -1 });
   return asked.question === null
     ? calls
     : [...calls, describeServer(asked.question, asked.code, look)];
