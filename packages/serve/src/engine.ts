@@ -17,7 +17,7 @@ export type { Settings } from '@pawl/agent/machine/settings';
 export { type State, turnRuns } from '@pawl/agent/machine/state';
 export { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 export { systemClock } from '@pawl/agent/platform/clock';
-export { EventParser, eventText } from '@pawl/agent/platform/event-stream';
+export { EventParser, eventText } from '@pawl/agent/platform/http';
 export type { JudgedCall } from '@pawl/agent/policy/judged-call';
 export type { HookMoment } from '@pawl/agent/ports/hooks';
 export type {

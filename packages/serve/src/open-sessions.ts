@@ -12,7 +12,7 @@ import type { ServerResponse } from 'node:http';
 import type { Event } from '@pawl/agent/machine/event';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
-import { eventText } from '@pawl/agent/platform/event-stream';
+import { eventText } from '@pawl/agent/platform/http';
 import { type ApprovalDescription, describeQuestion } from '@pawl/agent/policy/approval-question';
 import { decide } from '@pawl/agent/policy/decide';
 import type { Entry } from '@pawl/agent/ports/journal';

@@ -8,7 +8,8 @@
  * sequences to it.
  */
 
-import { durationText, moneyText, secondsText, tokensText } from '@pawl/agent/platform/figures';
+import { moneyText, tokensText } from '@pawl/agent/machine/settings';
+import { durationText, secondsText } from '@pawl/agent/platform/clock';
 import { localTime } from '@pawl/agent/platform/text';
 import { eastAsianWidth } from 'get-east-asian-width';
 import {

@@ -26,8 +26,13 @@ import type {
   UserText,
 } from '../machine/message.js';
 import { VERSION } from '../platform/environment.js';
-import { EventParser } from '../platform/event-stream.js';
-import { createFetch, type LeanBody, type LeanFetch, type LeanResponse } from '../platform/http.js';
+import {
+  createFetch,
+  EventParser,
+  type LeanBody,
+  type LeanFetch,
+  type LeanResponse,
+} from '../platform/http.js';
 import { asCount, isObject, type Loose } from '../platform/untrusted-input.js';
 import type {
   Model,

@@ -3,7 +3,8 @@
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
-import { durationText, moneyText } from '@pawl/agent/platform/figures';
+import { moneyText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { oneLine, plural } from './figure-text.js';
 import { callName, type SessionIndex } from './session-index.js';
 

@@ -1,6 +1,7 @@
 /** Numbers, times and parts of sentences as people read them. */
 
-import { durationText, moneyText, shareText } from '@pawl/agent/platform/figures';
+import { moneyText, shareText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { cut, groupDigits } from '@pawl/agent/platform/text';
 
 /**

@@ -5,7 +5,8 @@
 
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
-import { durationText, moneyText } from '@pawl/agent/platform/figures';
+import { moneyText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { groupDigits } from '@pawl/agent/platform/text';
 import { clockText, plural } from '../model/figure-text.js';
 import type { SessionHistory } from '../model/session-history.js';

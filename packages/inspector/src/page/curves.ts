@@ -1,6 +1,6 @@
 /** Curves of the context and of the cost so far, over the rounds, with compactions and crashes. */
 
-import { moneyText, tokensText } from '@pawl/agent/platform/figures';
+import { moneyText, tokensText } from '@pawl/agent/machine/settings';
 import { eventWords } from '../model/event-words.js';
 import { clockText, plural } from '../model/figure-text.js';
 import type { SessionHistory } from '../model/session-history.js';

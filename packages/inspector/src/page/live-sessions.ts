@@ -5,7 +5,8 @@
  * bottom: `showLive`; the row of a session; and a question with its answers.
  */
 
-import { durationText, moneyText } from '@pawl/agent/platform/figures';
+import { moneyText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { localTime } from '@pawl/agent/platform/text';
 import { plural } from '../model/figure-text.js';
 import type { LiveAnswer, LiveQuestionText, LiveRow } from '../page-data-types.js';

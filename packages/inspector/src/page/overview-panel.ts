@@ -3,7 +3,8 @@
  * the story of each crash, and its turns.
  */
 
-import { durationText, moneyText, shareText, tokensText } from '@pawl/agent/platform/figures';
+import { moneyText, shareText, tokensText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { groupDigits, localTime } from '@pawl/agent/platform/text';
 import {
   getCacheShare,

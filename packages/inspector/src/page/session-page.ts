@@ -5,8 +5,7 @@
  * From top to bottom: `SessionPage`; and `TimeTravel` with the strip of all events.
  */
 
-import { totalTokens } from '@pawl/agent/machine/settings';
-import { moneyText, tokensText } from '@pawl/agent/platform/figures';
+import { moneyText, tokensText, totalTokens } from '@pawl/agent/machine/settings';
 import { groupDigits } from '@pawl/agent/platform/text';
 import { clockText, plural } from '../model/figure-text.js';
 import { MARKER_KINDS, nextMarker } from '../model/session-history.js';

@@ -3,7 +3,8 @@
  * afterwards, row by row.
  */
 
-import { durationText, moneyText } from '@pawl/agent/platform/figures';
+import { moneyText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { localTime } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import { plural } from '../model/figure-text.js';

@@ -5,9 +5,9 @@
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
-import { totalTokens } from '@pawl/agent/machine/settings';
+import { moneyText, shareText, totalTokens } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
-import { durationText, moneyText, shareText } from '@pawl/agent/platform/figures';
+import { durationText } from '@pawl/agent/platform/clock';
 import { cut, firstCharacters, groupDigits, localTime } from '@pawl/agent/platform/text';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import { getCacheShare, promptTokens } from '../figures/session-figures.js';

@@ -4,7 +4,8 @@
  * wheel over the ruler, shows a part of the time.
  */
 
-import { durationText, moneyText, shareText } from '@pawl/agent/platform/figures';
+import { moneyText, shareText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { firstCharacters, groupDigits } from '@pawl/agent/platform/text';
 import {
   getCacheShare,

@@ -9,7 +9,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isSessionId } from '@pawl/agent/journal/state-folder';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
-import { eventText } from '@pawl/agent/platform/event-stream';
+import { eventText } from '@pawl/agent/platform/http';
 import { isSameSecret } from '@pawl/agent/platform/untrusted-input';
 import type { LiveSessions } from '../page-data-types.js';
 import { InspectedSessions, type InspectorPlace } from './inspected-sessions.js';

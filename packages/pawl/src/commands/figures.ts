@@ -9,11 +9,16 @@
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
-import { totalTokens, type Usage, type UsageTotals } from '@pawl/agent/machine/settings';
-import { shareText } from '@pawl/agent/platform/figures';
+import {
+  nothingSpent,
+  shareText,
+  totalTokens,
+  type Usage,
+  type UsageTotals,
+} from '@pawl/agent/machine/settings';
 import { localTime, plural } from '@pawl/agent/platform/text';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
-import { FigureCollector, NO_USAGE } from '@pawl/inspector/figures/collect-figures';
+import { FigureCollector } from '@pawl/inspector/figures/collect-figures';
 import {
   figuresSince,
   getCacheShare,
@@ -75,7 +80,7 @@ const readFigures = async (
 
 /** The sum with this key, which is added if it is missing. */
 const sumIn = (sums: Map<string, Sum>, key: string): Sum => {
-  const sum = sums.get(key) ?? { usage: NO_USAGE, requests: 0, failed: 0 };
+  const sum = sums.get(key) ?? { usage: nothingSpent, requests: 0, failed: 0 };
   sums.set(key, sum);
   return sum;
 };
@@ -133,9 +138,9 @@ const toolSums = (
 const sumSessions = (counted: readonly CountedSession[]) => {
   const [models, days] = [new Map<string, Sum>(), new Map<string, Sum>()];
   const started = callsWithSession(counted);
-  let usage = NO_USAGE;
+  let usage = nothingSpent;
   const sessions = counted.map(({ info, figures }) => {
-    let sessionUsage = NO_USAGE;
+    let sessionUsage = nothingSpent;
     for (const request of figures.requests) {
       for (const sum of [sumIn(models, request.model), sumIn(days, localDay(request.at))])
         countRequest(sum, request.usage, request.ending === 'failed');
@@ -306,7 +311,7 @@ const sumUsage = (usages: readonly (UsageTotals | RequestFigures['usage'])[]): U
     // `addUsage` takes a sum for one call, and does not add its count of unpriced calls
     const added = addUsage(sum, usage);
     return { ...added, unpriced: sum.unpriced + usage.unpriced };
-  }, NO_USAGE);
+  }, nothingSpent);
 
 /** Where the money was spent, by the machine's state that spent it. */
 const spentIn = ({
@@ -359,7 +364,7 @@ const statesBlock = (figures: SessionFigures, columns: number): Block => {
         left(makeSafe(state)),
         right(safe`×${entered}`),
         right(formatDuration(totalMs)),
-        right(costCell(spent[state] ?? NO_USAGE)),
+        right(costCell(spent[state] ?? nothingSpent)),
       ]),
       columns,
     ),
