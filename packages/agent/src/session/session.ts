@@ -15,7 +15,13 @@ import { messagesOf } from '../machine/conversation.js';
 import type { Event, InputMode, MachineUpgrade, On } from '../machine/event.js';
 import { agent } from '../machine/machine.js';
 import type { Image } from '../machine/message.js';
-import type { Dimension, Settings, Usage, UsageTotals } from '../machine/settings.js';
+import {
+  type Dimension,
+  type Settings,
+  type Usage,
+  type UsageTotals,
+  usageSince,
+} from '../machine/settings.js';
 import type { State, StopCause, WaitReason } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { waitAtMost } from '../platform/clock.js';
@@ -738,14 +744,10 @@ const finalText = (state: State): string => {
 };
 
 /** Tokens and cost that were added to the totals. */
-export const usageBetween = (before: UsageTotals, after: UsageTotals): Usage => ({
-  inputTokens: after.inputTokens - before.inputTokens,
-  outputTokens: after.outputTokens - before.outputTokens,
-  cacheReadTokens: after.cacheReadTokens - before.cacheReadTokens,
-  cacheWriteTokens: after.cacheWriteTokens - before.cacheWriteTokens,
-  costUsd: after.unpriced > before.unpriced ? null : after.costUsd - before.costUsd,
-  ...(after.estimated === undefined ? {} : { estimated: after.estimated }),
-});
+export const usageBetween = (before: UsageTotals, after: UsageTotals): Usage => {
+  const { unpriced, ...used } = usageSince(before, after);
+  return unpriced > 0 ? { ...used, costUsd: null } : used;
+};
 
 /** If the session was shut down during the turn, the prompt counts as cancelled. */
 const turnReason = (state: State): WaitReason =>
