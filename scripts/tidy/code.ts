@@ -34,6 +34,7 @@ const JUDGES = new Set([
   'packages/agent/src/extensions/mcp/stdio-server.ts',
   'packages/agent/src/extensions/hooks/session-hooks.ts',
   'packages/agent/src/command/command.ts',
+  'packages/agent/src/command/fence-acts.ts',
   'packages/agent/src/tools/check-syntax.ts',
   'packages/agent/src/workspace/format-files.ts',
 ]);
