@@ -73,6 +73,11 @@ const CUT_OTHERWISE = new Set([
 ]);
 
 const RULES: readonly WordRule[] = [
+  {
+    files: PACKAGES,
+    found: /\bsysctl -w\b/,
+    text: 'no advice switches a protection off for the whole machine',
+  },
   { files: PURE, found: /\bMath\.random\b/, text: 'chance in the pure core' },
   {
     files: PURE,

@@ -122,7 +122,7 @@ export const fenceActs: readonly FenceAct[] = [
   ...NAMESPACES.map((name) =>
     forbidden(
       `share the ${name} namespace of the machine`,
-      () => `[ "$(readlink /proc/self/ns/${name})" = '${namespace(name)}' ]`,
+      () => `[[ $namespaces == *'${namespace(name)}'* ]]`,
       onLinux,
     ),
   ),
@@ -150,7 +150,8 @@ const END = 'end of the acts';
 
 const script = (place: ActPlace, acts: readonly FenceAct[]): string => {
   const lines = acts.map((act, at) => `{ ${act.shell(place)}; } 2> /dev/null && echo ${at}`);
-  return `${lines.join('\n')}\necho ${shellWords([END])}`;
+  const namespaces = 'namespaces=$(readlink /proc/self/ns/* 2> /dev/null)';
+  return [namespaces, ...lines, `echo ${shellWords([END])}`].join('\n');
 };
 
 /** Files for the acts. */

@@ -184,13 +184,11 @@ const installation = (machine: ProbedMachine): string => {
 export const otherSystem = (machine: ProbedMachine): MissingSandbox | null => {
   const { kind, name } = findPlace(machine);
   if (kind !== 'foreign') return null;
-  return missing(
-    machine,
-    'Pawl has no sandbox for commands here.',
+  const repair =
     name === 'Windows'
       ? 'Use Pawl in WSL 2, where it has one: wsl --install.'
-      : `To run commands without one, ${decideOff(machine)}.`,
-  );
+      : `To run commands without one, ${decideOff(machine)}.`;
+  return { kind: 'missing', reason: `This is ${name}, where Pawl has no sandbox.`, repair };
 };
 
 /** `refusal`: why the program of that name is not used; null if there is none. */

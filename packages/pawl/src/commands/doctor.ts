@@ -40,7 +40,7 @@ import {
   providers,
 } from '@pawl/agent/models/provider-table';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
-import { stateFolder } from '@pawl/agent/platform/environment';
+import { homeFolder, stateFolder } from '@pawl/agent/platform/environment';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
 import { createFetch } from '@pawl/agent/platform/http';
 import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
@@ -196,11 +196,22 @@ const programChecks: readonly Check[] = [
   ),
 ];
 
+/** Running trials of the sandbox: checks that run at once share one. */
+const trials = new WeakMap<DoctorWorld, Promise<SandboxProbe>>();
+
 /** Null where commands run without a sandbox by choice. */
-const tryFence = async (world: DoctorWorld): Promise<SandboxProbe | null> =>
-  (await isSandboxOff(world)) || (await choosesFull(world))
-    ? null // no cached answer otherwise: the user may just have repaired it
-    : probeSandbox(world.environment, realWorkspace(world), 'fresh', probedMachine(world));
+const tryFence = async (world: DoctorWorld): Promise<SandboxProbe | null> => {
+  if ((await isSandboxOff(world)) || (await choosesFull(world))) return null;
+  const { environment } = world;
+  const trial =
+    trials.get(world) ??
+    // no cached answer: the user may just have repaired it
+    probeSandbox(environment, realWorkspace(world), 'fresh', probedMachine(world)).finally(() =>
+      trials.delete(world),
+    );
+  trials.set(world, trial);
+  return trial;
+};
 
 const sandboxChecks: readonly Check[] = [
   fault(
@@ -249,7 +260,7 @@ const folderChecks: readonly Check[] = [
     'homeMissing',
     ({ environment: { HOME, XDG_STATE_HOME, XDG_CONFIG_HOME } }) =>
       !HOME && !(XDG_STATE_HOME && XDG_CONFIG_HOME),
-    () => `HOME is not set: ${homedir()} is used instead`,
+    (_, { environment }) => `HOME is not set: ${homeFolder(environment)} is used instead`,
     'Set HOME, or XDG_STATE_HOME and XDG_CONFIG_HOME, to folders of yours',
   ),
   note(
