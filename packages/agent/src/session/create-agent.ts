@@ -46,12 +46,14 @@ import { LocalRuntime } from './runtime.js';
 import type { AgentSession, Session } from './session.js';
 import {
   differences,
+  fallbackSettings,
   missingSandboxText,
   namedDifferences,
   newSettings,
   type ProbeResult,
   probeUnlessOff,
   refuseUnpriced,
+  resumedModels,
   resumedSettings,
   type SettingsPatch,
   type Unpriced,
@@ -64,6 +66,11 @@ export type AgentOptions = {
    * there is none.
    */
   readonly connect?: (modelId: string) => Promise<Model>;
+  /**
+   * Models that take over, one after the other, when a provider is overloaded, unreachable or used
+   * up after the last retry; the next turn asks `model` again. Default: none.
+   */
+  readonly fallback?: readonly Model[];
   readonly journals: JournalStore;
   /** Replaces the built-in tools. */
   readonly tools?: readonly Tool[];
@@ -180,7 +187,9 @@ export const createAgent = (options: AgentOptions): Agent => {
     clock,
     machine: agentMachine.fingerprint, // new journals name it
     // `startedBy`: the call of the tool `task` that starts the session; null for one of the user
-    equip: async ({ workspace }, sessionId, startedBy) => {
+    equip: async (settings, sessionId, startedBy) => {
+      await connectModels(agent, settings);
+      const { workspace } = settings;
       // `parts` holds the runtime, so it is set below; no session starts before.
       const taskTools =
         tasks && startedBy === null ? [await createSessionTaskTool(parts, sessionId)] : [];
@@ -230,6 +239,7 @@ export const openSession = async (options: AgentOptions & SessionOptions): Promi
 const createParts = ({
   model,
   connect,
+  fallback = [],
   clock = systemClock,
   tools,
   moreTools = [],
@@ -242,11 +252,12 @@ const createParts = ({
   keyFiles = [],
   report = (fault) => process.emitWarning(fault),
 }: Omit<AgentOptions, 'journals' | 'tasks'>) => {
-  checkModel(model);
+  for (const one of [model, ...fallback]) checkModel(one);
   for (const tool of [...(tools ?? []), ...moreTools]) checkTool(tool);
   return {
     model,
-    models: createModels(model, connect),
+    fallback,
+    models: createModels(model, fallback, connect),
     clock,
     tools,
     moreTools,
@@ -261,6 +272,24 @@ const createParts = ({
   };
 };
 type AgentParts = ReturnType<typeof createParts>;
+
+/**
+ * Connects the models that a session names, if the agent was not made with them. One that may only
+ * take over is missed when its time comes: its request fails, and says so.
+ */
+const connectModels = async (
+  { model: first, fallback, models, report }: AgentParts,
+  { model, primary, fallback: listed = [] }: Settings,
+): Promise<void> => {
+  const connected = [first, ...fallback].map(({ id }) => id);
+  const isMissing = (id: string): boolean => !connected.includes(id);
+  for (const id of [model, primary?.model])
+    if (id !== undefined && isMissing(id)) await models.connect(id);
+  for (const { model: id } of listed.filter((one) => isMissing(one.model))) {
+    const connecting = await attempt(() => models.connect(id));
+    if (connecting.kind === 'fault') report(connecting.fault);
+  }
+};
 
 /** The parts of an agent whose sessions run in this process. */
 type LocalParts = AgentParts & { readonly runtime: LocalRuntime; readonly journals: JournalStore };
@@ -301,6 +330,7 @@ const resumeSession = async (
 ): Promise<Session> => {
   const { runtime, model, report } = parts;
   const { unpriced, takeOver = false, grants = [] } = session;
+  const fallback = fallbackSettings(parts.fallback, unpriced);
   const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
   const opening = runtime.opened(id);
   const open = opening === null ? null : await opening;
@@ -311,16 +341,17 @@ const resumeSession = async (
     // `before`: the settings in the journal. `origin`: whether the session was created in this
     // state folder or brought here, for example by an import.
     patch: (before, origin) => {
-      const settings = resumedSettings(
-        model,
-        workspace,
-        session,
-        { settings: before, origin },
-        probe,
-      );
+      const settings = {
+        ...resumedSettings(model, workspace, session, { settings: before, origin }, probe),
+        ...resumedModels(model, before, origin, fallback),
+      };
       reportMissingSandbox({ ...before, ...settings }, probe, report);
       refuseUnpriced(model, settings.limits, unpriced);
-      return differences(before, settings);
+      const changes = differences(before, settings);
+      // Naming the model ends a turn's fallback.
+      const { primary } = before;
+      const endsFallback = primary !== undefined && origin === 'foreign';
+      return endsFallback ? { ...changes, model: model.id } : changes;
     },
     takeOver,
     grants,
@@ -410,9 +441,9 @@ const closeOn = (signal: AbortSignal | undefined, session: Session): Session => 
 
 /** The settings and instructions of a new session. Reports a sandbox that is missing. */
 const prepareSession = async (
-  { model, clock, redactor, moreInstructions, report }: AgentParts,
+  { model, fallback, clock, redactor, moreInstructions, report }: AgentParts,
   workspace: string,
-  options: Parameters<typeof newSettings>[2],
+  options: Parameters<typeof newSettings>[2] & Pick<SessionOptions, 'unpriced'>,
 ): Promise<NewSession> => {
   const { preset = 'auto' } = options;
   const probing = probeUnlessOff(options.sandbox, workspace, options.preset);
@@ -425,7 +456,11 @@ const prepareSession = async (
     report,
   );
   const instructions = moreInstructions === '' ? standard : `${standard}\n\n${moreInstructions}`;
-  const [settings, probe] = await deciding;
+  const [chosen, probe] = await deciding;
+  const settings =
+    fallback.length === 0
+      ? chosen
+      : { ...chosen, fallback: fallbackSettings(fallback, options.unpriced) };
   reportMissingSandbox(settings, probe, report);
   return { settings, instructions: redactor.clean(instructions) };
 };
@@ -659,8 +694,9 @@ export const agentOnEngine = (options: EngineAgentOptions): EngineAgent => {
       const workspace = await realpath(session.workspace);
       return prepareSession(parts, workspace, { ...session, ...policy });
     },
-    async equip({ settings: { workspace, model }, sessionId, startedBy }) {
-      if (model !== parts.model.id) await parts.models.connect(model);
+    async equip({ settings, sessionId, startedBy }) {
+      await connectModels(parts, settings);
+      const { workspace } = settings;
       const from = startedBy === undefined ? 'user' : 'task';
       const dependencies = await equip(parts, { workspace, sessionId, startedBy: from });
       return { ...dependencies, ...policy, ...(isBound ? { isBound } : {}) };

@@ -357,9 +357,9 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     const input = checkInput(value);
     if (input.type === 'ShutdownRequested') return this.#shutDown();
     if (input.type === 'SettingsChanged') {
-      // only the runtime may set these two
+      // only the runtime may set these
       const { stoppedAt: _, ...change } = input;
-      const { tools: __, ...patch } = input.patch;
+      const { tools: __, fallback: ___, primary: ____, ...patch } = input.patch;
       return this.submit({ ...change, ...this.#changeSettings(patch) });
     }
     const sent = await (input.type === 'UserInput' ? this.#sendInput(input) : this.submit(input));

@@ -169,7 +169,7 @@ const openWithJournal = async (
 ): Promise<Opened> => {
   const { resume, place, watcher, warn, rights, servers = [] } = openOptions;
   const prepared = await prepareFromFlags(typedFlags, folder, openOptions, held);
-  const { flags, workspace, model } = prepared;
+  const { flags, workspace, model, fallback } = prepared;
   if (held !== null && typedFlags.workspace === undefined && workspace !== folder)
     warn(
       `The session works in its own folder, ${oneLine(workspace, Number.POSITIVE_INFINITY)}, ` +
@@ -194,6 +194,7 @@ const openWithJournal = async (
   const spans = await watchWithSpans(watcher, flags, warn);
   const options = {
     model,
+    fallback,
     connect: connectOthers(model, flags, process.cwd(), warn),
     ...tools.options,
     moreTools: [...tools.options.moreTools, ...prompts.tools],

@@ -15,7 +15,13 @@ import type { Model } from '@pawl/agent/ports/model';
 import { workspaceFault } from '@pawl/agent/session/create-agent';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import type { Configured } from './configuration.js';
-import { chooseWord, type PicturesChoice, type RunFlags, readPictures } from './flags.js';
+import {
+  chooseWord,
+  type PicturesChoice,
+  type RunFlags,
+  readFallback,
+  readPictures,
+} from './flags.js';
 import { runKeyCommand } from './own-providers.js';
 
 const problemExits: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
@@ -125,6 +131,30 @@ export const connectOthers =
     warnOfUnknown(model, warn);
     return model;
   };
+
+/**
+ * Connects the models that may take over. One whose key or server is missing is left out, and that
+ * is said: it may be there tomorrow. Throws a `Stop` for a name that can't be right.
+ */
+export const connectFallback = async (
+  first: Model,
+  flags: ModelFlags & Pick<RunFlags, 'fallback'>,
+  warn: Warn,
+): Promise<readonly Model[]> => {
+  const connect = connectOthers(first, flags, process.cwd(), warn);
+  const connected: Model[] = [];
+  for (const id of readFallback(flags).filter((one) => one !== first.id))
+    try {
+      connected.push(await connect(id));
+    } catch (error) {
+      if (!(error instanceof Stop) || WRONG_NAMES.includes(error.exit)) throw error;
+      warn(`The fallback ${id} is left out: ${error.message.split('\n')[0]}`);
+    }
+  return connected;
+};
+
+/** The exits of names that no key and no server make right. */
+const WRONG_NAMES: readonly ExitCode[] = [exitCodes.usage, exitCodes.badInput];
 
 const GIVE_FOLDER = 'Give the folder of your project: --workspace FOLDER.';
 
