@@ -54,6 +54,7 @@ import type {
 } from './launcher.js';
 import type { OutputReceiver } from './output.js';
 import { fenceLayers, mountArguments, type SandboxProbe } from './sandbox/bubblewrap.js';
+import { wrapCommand } from './sandbox/fence.js';
 import { GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
 import {
   EXCHANGED,
@@ -461,9 +462,9 @@ class Sandbox implements CommandSandbox {
   /** Plans a fence for a direct start. */
   async #prepareFenced(spec: CommandSpec): Promise<PreparedCommand> {
     const { fence, environment, finish } = await this.#planFenced(spec);
-    const { bwrap, filter, entry, check = '' } = fence;
+    const { program: bwrap, filter, entry, check = '' } = fence;
     const checking = check === '' ? [] : [SYSTEM_SHELL, '-c', `${check}exec "$@"`, 'sh'];
-    const words = [...fence.words, ...fence.seals, '--', ...checking, spec.program, ...spec.words];
+    const words = wrapCommand(fence, [...checking, spec.program, ...spec.words]);
     const descriptors = filter === null ? [] : [openSync(filter, 'r')];
     const start = fencedStart(
       { bwrap, words, entry, descriptors: descriptors.length },
@@ -541,7 +542,8 @@ class Sandbox implements CommandSandbox {
         isHomeWritable: !isReading,
       });
       const words = [...outer, ...inside.mounts];
-      return { bwrap, words, seals: [...inside.seals, ...inner], filter, entry, isReading };
+      const seals = [...inside.seals, ...inner];
+      return { program: bwrap, words, seals, filter, entry, isReading };
     };
 
     // The next command is parked behind the fence that it probably gets, not behind an unusual one.

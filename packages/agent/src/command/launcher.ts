@@ -39,6 +39,7 @@ import {
   Spool,
 } from './launched-command.js';
 import type { OutputReceiver } from './output.js';
+import { type FenceProgram, wrapCommand } from './sandbox/fence.js';
 import { type Mount, mountWords } from './sandbox/host.js';
 import {
   COMMAND_INSIDE,
@@ -87,12 +88,8 @@ export type TakenCommand = Launched & {
   start(command: CommandLine, folder: string, request: LaunchRequest, to: OutputReceiver): void;
 };
 
-export type CommandFence = {
-  readonly bwrap: ProgramPath;
-  /** Arguments for bubblewrap up to its last mount. The filter is expected at descriptor 3. */
-  readonly words: readonly string[];
-  /** Arguments between the mounts and the program, those of the inner layer among them. */
-  readonly seals: readonly string[];
+/** The filter is expected at descriptor 3. */
+export type CommandFence = FenceProgram & {
   /** Path of the system-call filter; null if there is none. */
   readonly filter: string | null;
   /** Words that start a program in the session's network; empty without one. */
@@ -400,7 +397,7 @@ const entryWords = (enclosure: Enclosure): NetworkEntry =>
   'setsid' in enclosure ? [] : enclosure.entry;
 
 const READING = 'reads\0';
-const isReading = (enclosure: Enclosure): boolean => 'bwrap' in enclosure && enclosure.isReading;
+const isReading = (enclosure: Enclosure): boolean => 'seals' in enclosure && enclosure.isReading;
 
 /** What a launcher process can be used for, as a text: it can't change its network. */
 const slotKind = (enclosure: Enclosure): string =>
@@ -411,10 +408,10 @@ const BINDS: ReadonlySet<string> = new Set(['--bind', '--ro-bind', '--bind-try',
 /** Key of everything that a fence depends on, as it is now. */
 const fenceKey = (enclosure: Enclosure): string => {
   if ('setsid' in enclosure) return enclosure.setsid;
-  const { bwrap, words, seals, filter, entry } = enclosure;
+  const { program, words, seals, filter, entry } = enclosure;
   const sources = words.filter((_, at) => BINDS.has(words[at - 1] ?? ''));
   return [
-    bwrap,
+    program,
     filter ?? '',
     ...entry,
     ...words,
@@ -520,7 +517,7 @@ class LauncherProcess {
       runText(enclosure, command),
     );
     const start = (line: string): void => this.#send(`g ${number} ${line}`);
-    const options = { watches: this.#watches, isFenced: 'bwrap' in enclosure };
+    const options = { watches: this.#watches, isFenced: 'seals' in enclosure };
     const command = new LaunchedCommand(spool, start, options);
     this.#current = { command, number };
     this.#send(`p ${number}`);
@@ -557,11 +554,12 @@ class LauncherProcess {
 const runText = (enclosure: Enclosure, command: string): string => {
   if ('setsid' in enclosure)
     return `exec ${shellWords([enclosure.setsid, ...openParkedShell(command)])} 2>&1 8>&-\n`;
-  const { bwrap, words, seals, filter } = enclosure;
-  const all = [...words, '--ro-bind', command, COMMAND_INSIDE, ...seals, '--', ...parkedShell()];
+  const { program, words, seals, filter } = enclosure;
+  const mounted = [...words, '--ro-bind', command, COMMAND_INSIDE];
+  const all = wrapCommand({ words: mounted, seals }, parkedShell());
   return [
     ...(filter === null ? [] : [`exec 3<${shellWord(filter)}`]),
-    `exec ${shellWord(bwrap)} $sync ${shellWords(all)} 2>&1`,
+    `exec ${shellWord(program)} $sync ${shellWords(all)} 2>&1`,
     '',
   ].join('\n');
 };
