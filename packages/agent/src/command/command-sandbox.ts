@@ -25,6 +25,7 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { entryStatus, isWithin } from '../platform/files.js';
 import { findProgram, type ProgramPath } from '../platform/find-program.js';
+import { hasProc } from '../platform/processes.js';
 import {
   closingOthers,
   fencedStart,
@@ -431,18 +432,24 @@ class Sandbox implements CommandSandbox {
   /** Null if nobody will look for the command, or it can't be started by the launcher. */
   #planOpen({ environment }: CommandSpec): Plan<OpenStart> | null {
     const { workspace, outlives = false } = this.#options;
-    const setsid =
-      outlives && entryStatus(workspace)?.isDirectory() ? findFor(this.#options, 'setsid') : null;
-    if (setsid === null) return null;
+    const detach = outlives && entryStatus(workspace)?.isDirectory() ? this.#detach() : null;
+    if (detach === null) return null;
     this.#refuseIfClosed();
     // A shell sets `_` itself, so the parked one can't export it.
     const { _: ignored, ...variables } = this.#openVariables(environment);
     return {
-      fence: { setsid },
-      next: { setsid },
+      fence: { detach },
+      next: { detach },
       environment: variables,
       finish: () => this.#acceptChanges(),
     };
+  }
+
+  /** See OpenStart. Null if the launcher can't start a command as the leader of a group. */
+  #detach(): OpenStart['detach'] | null {
+    if (!hasProc) return systemBash() === null ? null : [];
+    const setsid = findFor(this.#options, 'setsid');
+    return setsid === null ? null : [setsid];
   }
 
   /**

@@ -18,10 +18,10 @@ import type { Duplex, Readable } from 'node:stream';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { entryStatus } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
+import { readProcess, sinceBoot } from '../platform/processes.js';
 import {
   guardPipe,
   PROGRAM_ENDED,
-  readProcessStat,
   SandboxRefusal,
   startProgram,
 } from '../platform/start-program.js';
@@ -42,13 +42,7 @@ import {
   type ProcessFamily,
   type ProcessRoot,
 } from './end-processes.js';
-import {
-  type CommandRecord,
-  type FoundCommand,
-  type KillReason,
-  type LaunchedEnd,
-  sinceBoot,
-} from './launched-command.js';
+import type { CommandRecord, FoundCommand, KillReason, LaunchedEnd } from './launched-command.js';
 import { type CommandOutput, createCommandOutput } from './output.js';
 import { createMarkReader, reportingLeftovers } from './sandbox/shell-text.js';
 
@@ -232,7 +226,7 @@ export class Command {
     const root =
       isForeign || pid === null
         ? null
-        : { pid, marker, startedAt: Number(readProcessStat(pid).started) };
+        : { pid, marker, startedAt: Number(readProcess(pid).started) };
     const running: Running = { name: 'running', process, root, asked: null, killed: null };
     this.#state = running;
     // The wish may be older than the process: then an earlier process of Pawl has started it.

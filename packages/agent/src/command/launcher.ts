@@ -24,12 +24,8 @@ import {
 import path from 'node:path';
 import { Duplex, Writable } from 'node:stream';
 import type { ProgramPath } from '../platform/find-program.js';
-import {
-  askProgram,
-  readProcessStat,
-  SYSTEM_SHELL,
-  startProgram,
-} from '../platform/start-program.js';
+import { hasProc, readProcess } from '../platform/processes.js';
+import { askProgram, SYSTEM_SHELL, startProgram, systemBash } from '../platform/start-program.js';
 import {
   type Launched,
   LaunchedCommand,
@@ -103,8 +99,11 @@ export type CommandFence = FenceProgram & {
   readonly check?: string;
 };
 
-/** A command without a fence, as the leader of a new session and group. */
-export type OpenStart = { readonly setsid: ProgramPath };
+/**
+ * A command without a fence, as the leader of a new group. `detach`: the words that start it in a
+ * new session; none where the launcher gives it a group.
+ */
+export type OpenStart = { readonly detach: readonly ProgramPath[] };
 
 /** What a command is parked behind. */
 export type Enclosure = CommandFence | OpenStart;
@@ -232,7 +231,7 @@ class Pool implements Launcher {
         ended: command.ended,
         start(commandLine, folder, request, to) {
           const text =
-            'setsid' in enclosure
+            'detach' in enclosure
               ? openCommand(commandLine, folder)
               : fencedCommand(commandLine, enclosure.check);
           command.start(text, request, to);
@@ -394,7 +393,7 @@ const isFree = ({ command, launcher }: Slot): boolean => command === null && lau
 
 /** Words that start a launcher in the network that the fence shall have. */
 const entryWords = (enclosure: Enclosure): NetworkEntry =>
-  'setsid' in enclosure ? [] : enclosure.entry;
+  'detach' in enclosure ? [] : enclosure.entry;
 
 const READING = 'reads\0';
 const isReading = (enclosure: Enclosure): boolean => 'seals' in enclosure && enclosure.isReading;
@@ -407,7 +406,7 @@ const BINDS: ReadonlySet<string> = new Set(['--bind', '--ro-bind', '--bind-try',
 
 /** Key of everything that a fence depends on, as it is now. */
 const fenceKey = (enclosure: Enclosure): string => {
-  if ('setsid' in enclosure) return enclosure.setsid;
+  if ('detach' in enclosure) return enclosure.detach.join('\0');
   const { program, words, seals, filter, entry } = enclosure;
   const sources = words.filter((_, at) => BINDS.has(words[at - 1] ?? ''));
   return [
@@ -454,8 +453,16 @@ const whileAlive = async <T>(promise: Promise<T>): Promise<T> => {
 
 // ---- One launcher process ----
 
-/** The bundler puts the text in place of the call. */
-const LAUNCHER = withoutComments(readFileSync(new URL('./launcher.sh', import.meta.url), 'utf8'));
+/** The bundler puts the texts in place of the calls. */
+const LAUNCHER = withoutComments(
+  (hasProc
+    ? readFileSync(new URL('./launcher-proc.sh', import.meta.url), 'utf8')
+    : readFileSync(new URL('./launcher-ps.sh', import.meta.url), 'utf8')) +
+    readFileSync(new URL('./launcher.sh', import.meta.url), 'utf8'),
+);
+
+/** What runs it. */
+const LAUNCHER_SHELL = hasProc ? SYSTEM_SHELL : (systemBash() ?? SYSTEM_SHELL);
 
 /** Descriptors of launcher.sh: one that closes when Pawl ends, and one for orders. */
 const ALIVE = 3;
@@ -489,8 +496,8 @@ class LauncherProcess {
     ];
     const start =
       nsenter === undefined
-        ? options.closingOthers(SYSTEM_SHELL, words, ORDERS)
-        : options.closingOthers(nsenter, [...enter, SYSTEM_SHELL, ...words], ORDERS);
+        ? options.closingOthers(LAUNCHER_SHELL, words, ORDERS)
+        : options.closingOthers(nsenter, [...enter, LAUNCHER_SHELL, ...words], ORDERS);
     const child = startProgram(start.program, start.words, {
       cwd: folder,
       env: {},
@@ -552,8 +559,8 @@ class LauncherProcess {
 
 /** The file `run` of a command: starts its fence. Descriptor 8 and `$sync`: see launcher.sh. */
 const runText = (enclosure: Enclosure, command: string): string => {
-  if ('setsid' in enclosure)
-    return `exec ${shellWords([enclosure.setsid, ...openParkedShell(command)])} 2>&1 8>&-\n`;
+  if ('detach' in enclosure)
+    return `exec ${shellWords([...enclosure.detach, ...openParkedShell(command)])} 2>&1 8>&-\n`;
   const { program, words, seals, filter } = enclosure;
   const mounted = [...words, '--ro-bind', command, COMMAND_INSIDE];
   const all = wrapCommand({ words: mounted, seals }, parkedShell());
@@ -669,7 +676,7 @@ const openRunning = ({ pid, startedAt }: LaunchedProcess): Namespaces | null => 
   try {
     const namespaces = openNamespaces(pid);
     // Asked only now: so the open files are those of exactly this process.
-    if (Number(readProcessStat(pid).started) === startedAt) return namespaces;
+    if (Number(readProcess(pid).started) === startedAt) return namespaces;
     closeNamespaces(namespaces);
   } catch {
     // it has ended meanwhile
