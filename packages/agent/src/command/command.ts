@@ -18,7 +18,7 @@ import type { Duplex, Readable } from 'node:stream';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { entryStatus } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
-import { readProcess, sinceBoot } from '../platform/processes.js';
+import { hasProc, readProcess, sinceBoot } from '../platform/processes.js';
 import {
   guardPipe,
   PROGRAM_ENDED,
@@ -116,6 +116,7 @@ type CommandSource = {
   readonly isFound: boolean;
   /** It runs in another pid namespace, where we can't signal it: its launcher's guard ends it. */
   readonly isForeign: boolean;
+  /** See `isContained`. */
   readonly isFenced: boolean;
   readonly marker: string;
   /** The shell, for people. */
@@ -306,13 +307,19 @@ const startFault = (output: CommandOutput, how: ProcessEnd, isFenced: boolean): 
   return isFault ? { kind: 'notStarted', why: `the sandbox: ${text.trim()}` } : how;
 };
 
+/**
+ * Whether all processes of a command end with the first one. A fence of macOS does not hold them
+ * together: there they are ended as those of a command without one.
+ */
+const isContained = (level: CommandLevel): boolean => level !== 'off' && hasProc;
+
 /** Starts the command when its sandbox is ready. */
 export const startCommand = (request: CommandRequest): Command => {
   const startedAt = sinceBoot();
   return new Command({
     isFound: false,
     isForeign: false,
-    isFenced: request.level !== 'off',
+    isFenced: isContained(request.level),
     marker: request.record.marker,
     program: request.program,
     startedAt,
@@ -360,7 +367,7 @@ export const prepareCommand = async (
   try {
     const sandbox = await request.sandbox();
     const due = deadlineMs === null ? null : startedAt + deadlineMs;
-    const isFenced = level !== 'off';
+    const isFenced = isContained(level);
     const record = { ...request.record, startedAt, isFenced, workspace: identifyFolder(workspace) };
     const spec = { ...git, level, fresh, environment, record, due, sharesNetwork: true };
     if (mode === 'quick') {

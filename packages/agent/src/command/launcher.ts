@@ -100,10 +100,11 @@ export type CommandFence = FenceProgram & {
 };
 
 /**
- * A command without a fence, as the leader of a new group. `detach`: the words that start it in a
- * new session; none where the launcher gives it a group.
+ * A command that nothing holds together but its group. `detach`: the words before its own, such as
+ * setsid, which starts it in a new session, or sandbox-exec on macOS. Where the launcher gives it a
+ * group, there may be none.
  */
-export type OpenStart = { readonly detach: readonly ProgramPath[] };
+export type OpenStart = { readonly detach: readonly string[] };
 
 /** What a command is parked behind. */
 export type Enclosure = CommandFence | OpenStart;
@@ -560,7 +561,7 @@ class LauncherProcess {
 /** The file `run` of a command: starts its fence. Descriptor 8 and `$sync`: see launcher.sh. */
 const runText = (enclosure: Enclosure, command: string): string => {
   if ('detach' in enclosure)
-    return `exec ${shellWords([...enclosure.detach, ...openParkedShell(command)])} 2>&1 8>&-\n`;
+    return `exec ${shellWords([...enclosure.detach, ...openParkedShell()])} 2>&1 8>&-\n`;
   const { program, words, seals, filter } = enclosure;
   const mounted = [...words, '--ro-bind', command, COMMAND_INSIDE];
   const all = wrapCommand({ words: mounted, seals }, parkedShell());

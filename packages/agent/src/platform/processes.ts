@@ -179,7 +179,7 @@ const parseListed = (line: string): readonly ProcessStatus[] => {
 };
 
 /** Runs `ps` or `sysctl` and returns its output; empty if it fails. */
-type AskSystem = (program: keyof typeof SYSTEM_PROGRAMS, words: readonly string[]) => string;
+type AskSystem = (program: 'ps' | 'sysctl', words: readonly string[]) => string;
 
 /** The table of a system that tells by the output of programs. Start times are whole seconds. */
 export const createProgramTable = (ask: AskSystem): ProcessTable => {

@@ -32,11 +32,15 @@ export const NODE_PROGRAM = process.execPath as ProgramPath;
 /** The system's shell, at its path on every POSIX system. */
 export const SYSTEM_SHELL = '/bin/sh' as ProgramPath;
 
-/** At their paths on macOS and the BSDs, where nothing else tells of processes. */
+/**
+ * At their paths on macOS and the BSDs, in folders of the system: what tells of processes there,
+ * and what makes the sandbox of macOS.
+ */
 export const SYSTEM_PROGRAMS = {
-  ps: '/bin/ps' as ProgramPath,
-  sysctl: '/usr/sbin/sysctl' as ProgramPath,
-};
+  ps: '/bin/ps',
+  sysctl: '/usr/sbin/sysctl',
+  sandboxExec: '/usr/bin/sandbox-exec',
+} as Record<'ps' | 'sysctl' | 'sandboxExec', ProgramPath>; // only root changes them
 
 /** The system's bash; null if it is not at its usual paths. */
 export const systemBash = (): ProgramPath | null => {

@@ -15,6 +15,8 @@ export type FenceContents = {
   readonly mounts: readonly Mount[];
   /** Paths inside the mounts that the command must not see. */
   readonly masked: readonly string[];
+  /** Protected files of the workspace that it may write: the user allowed that. */
+  readonly allowed: readonly string[];
   readonly network: boolean;
   readonly isHomeWritable: boolean;
   /** The folder that the command starts in. */
