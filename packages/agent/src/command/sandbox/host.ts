@@ -306,7 +306,7 @@ const searchPathInside = (searchPath: string, choose: (folder: string) => string
     .join(path.delimiter);
 
 /** Without places that lie in another one. */
-const withoutInner = (places: readonly string[]): readonly string[] => {
+export const withoutInner = (places: readonly string[]): readonly string[] => {
   const all = [...new Set(places)];
   return all.filter((inner) => !all.some((outer) => outer !== inner && isWithin(inner, outer)));
 };

@@ -25,7 +25,7 @@ import path from 'node:path';
 import { isWithin } from '../../platform/files.js';
 import { PROTECTED_PATHS } from '../../policy/paths.js';
 import type { FenceContents } from './fence.js';
-import { pathDepth } from './host.js';
+import { pathDepth, withoutInner } from './host.js';
 
 /** What a command may reach. All paths are real ones. */
 export type SeatbeltPlaces = {
@@ -88,11 +88,20 @@ const folderPattern = (folder: string): string => folder.replace(/[^A-Za-z0-9/_-
  * Names that are closed wherever they lie in the workspace, also before they exist. A repository
  * may be made: what git would run of it is looked at after the command, as on Linux.
  */
-const CLOSED_NAMES = PROTECTED_PATHS.map(({ path: name }) => namePattern(name)).filter(
-  (pattern) => pattern !== namePattern('.git'),
+const CLOSED_NAMES = PROTECTED_PATHS.map(({ path: name }) => name).filter(
+  (name, _, all) =>
+    name !== '.git' && !all.some((one) => name.startsWith(`${one}/`) || name.endsWith(`/${one}`)),
 );
 
 // ---- The rules ----
+
+/** Each place with the right that the place around it gives; outside of all, only to read. */
+const withRights = (places: SeatbeltPlaces['places']) =>
+  places.map((place, index) => ({
+    ...place,
+    around:
+      places.slice(0, index).findLast((one) => isWithin(place.path, one.path))?.right ?? 'read',
+  }));
 
 /** The folders above a place, the top one first, without `/`. */
 const foldersAbove = (place: string): readonly string[] => {
@@ -120,7 +129,7 @@ class RuleWriter {
 /** Rules for the workspace, after those that make it writable. */
 const closeNames = (rules: RuleWriter, workspace: string, allowed: readonly string[]): void => {
   const start = `^${folderPattern(workspace)}/(.*/)?`;
-  const filters = CLOSED_NAMES.map((name) => `(regex "${start}${name}(/.*)?$")`);
+  const filters = CLOSED_NAMES.map((name) => `(regex "${start}${namePattern(name)}(/.*)?$")`);
   rules.lines.push(`(deny file-write*\n  ${filters.join('\n  ')})`);
   // with the folders above: one that is not there yet comes with its file
   const above = allowed.flatMap(foldersAbove).filter((one) => isWithin(one, workspace));
@@ -141,22 +150,15 @@ export const seatbeltProfile = (contents: SeatbeltPlaces): SeatbeltProfile => {
   );
   const rules = new RuleWriter();
   rules.add('deny file-read*', 'subpath', hidden);
-  rules.add(
-    'allow file-read-metadata',
-    'literal',
-    places.flatMap(({ path: place }) => foldersAbove(place)),
-  );
-  rules.add(
-    'allow file-read*',
-    'subpath',
-    places.map(({ path: place }) => place),
-  );
+  const shown = withoutInner(places.map(({ path: place }) => place));
+  rules.add('allow file-read-metadata', 'literal', shown.flatMap(foldersAbove));
+  rules.add('allow file-read*', 'subpath', shown);
   const writable = places.filter(({ right }) => right === 'write').map((one) => one.path);
   const closed: string[] = [];
-  for (const { path: place, right } of places) {
-    if (right === 'write') rules.add('allow file-write*', 'subpath', [place]);
-    else if (writable.some((one) => isWithin(place, one))) closed.push(place);
-    if (closed.at(-1) === place) rules.add('deny file-write*', 'subpath', [place]);
+  for (const { path: place, right, around } of withRights(places)) {
+    if (right === around) continue;
+    if (right === 'read') closed.push(place);
+    rules.add(`${right === 'write' ? 'allow' : 'deny'} file-write*`, 'subpath', [place]);
   }
   if (writableWorkspace !== null) closeNames(rules, writableWorkspace, allowed);
   // A folder above a closed place would take it along, and leave its path free.
