@@ -98,8 +98,8 @@ export class SessionStore {
   }
 
   /**
-   * Repeats the call until the engine answers. Its key makes sure that it has its effect once; a key
-   * of the caller does so for later calls too, as long as the engine keeps it.
+   * Repeats the call until the engine answers. Its key makes sure that it has its effect once; a
+   * key of the caller does so for later calls too, as long as the engine keeps it.
    */
   async call<T>(call: Call, once: boolean | string = false): Promise<T> {
     const { service, handler, key, parameter, timeoutMs = TIMEOUT_MS } = call;

@@ -48,8 +48,8 @@ export type NodeRuntime = Omit<Runtime, 'create'> & {
    */
   readonly endsWithNode: boolean;
   /**
-   * Whether a session that rests, and that nobody reads, may be closed until its next input: nothing
-   * of it runs in the background. Absent: it stays open.
+   * Whether a session that rests, and that nobody reads, may be closed until its next input:
+   * nothing of it runs in the background. Absent: it stays open.
    */
   mayRest?(sessionId: string): boolean;
   /** Absent: all workspaces are on this node. */

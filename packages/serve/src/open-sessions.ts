@@ -120,9 +120,9 @@ export class OpenSessions {
 
   /**
    * Lets go of sessions that rest and that nobody reads: each costs memory and processes here, or
-   * requests to the engine. Those of this process are closed until their next input; of others, that
-   * go on without this node, the feed is dropped. Called from time to time; a session that is quiet
-   * at two calls is let go of.
+   * requests to the engine. Those of this process are closed until their next input; of others,
+   * that go on without this node, the feed is dropped. Called from time to time; a session that is
+   * quiet at two calls is let go of.
    */
   sweep(): void {
     for (const [sessionId, feed] of this.#feeds) {

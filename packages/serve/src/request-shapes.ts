@@ -58,7 +58,7 @@ const pageSchema = v.strictObject({
 });
 
 /** Which sessions of a list: at most `limit`, older than `before`; null: the newest. */
-export type SessionPage = { readonly limit: number; readonly before: string | null };
+export type ListedPage = { readonly limit: number; readonly before: string | null };
 
 const MINUTE_MS = 60_000;
 
@@ -98,7 +98,7 @@ export const readNewSession = (body: unknown): NewSessionRequest => {
   };
 };
 
-export const readPage = (query: Readonly<Record<string, string>>): SessionPage =>
+export const readPage = (query: Readonly<Record<string, string>>): ListedPage =>
   readWith(pageSchema, query);
 
 export const readFork = (body: unknown): { readonly seq: number } => readWith(forkSchema, body);

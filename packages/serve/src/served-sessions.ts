@@ -19,7 +19,7 @@ import { ApiFault, toApiFault } from './api-fault.js';
 import type { KeyUse, ServeKey } from './keys.js';
 import type { NodeRuntime, NodeSessionRecord, NodeWorkspace, RecordStore } from './node-runtime.js';
 import { approvalsIn, isBusyIn, type OpenSessions, type StreamSource } from './open-sessions.js';
-import type { NewSessionRequest, SessionPage } from './request-shapes.js';
+import type { ListedPage, NewSessionRequest } from './request-shapes.js';
 import {
   collectPastWork,
   lostCommands,
@@ -59,8 +59,8 @@ export class ServedSessions {
   }
 
   /**
-   * The session that an earlier request of the key with this id has created; otherwise a new one, by
-   * `create`. Requests with one id come one after the other.
+   * The session that an earlier request of the key with this id has created; otherwise a new one,
+   * by `create`. Requests with one id come one after the other.
    */
   async #createOnce(
     key: ServeKey,
@@ -120,7 +120,7 @@ export class ServedSessions {
    */
   async list(
     key: ServeKey,
-    { before, limit }: SessionPage,
+    { before, limit }: ListedPage,
   ): Promise<{ readonly sessions: readonly object[]; readonly next: string | null }> {
     const records = await this.#records.ofKey(key.name, before, limit + 1);
     const page = records.slice(0, limit);
