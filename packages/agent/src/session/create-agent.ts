@@ -43,10 +43,11 @@ import { newSessionId, type SessionDependencies } from './equipment.js';
 import { createModels } from './model-call.js';
 import { checkModel, checkTool } from './outside-values.js';
 import { LocalRuntime } from './runtime.js';
-import type { Session } from './session.js';
+import type { AgentSession, Session } from './session.js';
 import {
   fallbackSettings,
   missingSandboxText,
+  namedDifferences,
   newSettings,
   type ProbeResult,
   probeUnlessOff,
@@ -153,7 +154,12 @@ export type SessionOptions = {
    * forked. Default: nothing.
    */
   readonly grants?: readonly Grant[];
-  /** Id of the session to resume; without it a new session starts. */
+  /**
+   * Id of the session to resume; without it a new session starts. One that this agent has open is
+   * joined: `watcher` is added until `close`, and model, rights, `onApproval` and `stoppingPolicy`
+   * of the first opening stay. It ends once all who opened it have closed it. Rejects if `preset`,
+   * `sandbox`, `hosts` or `settings` name others.
+   */
   readonly resume?: string;
   /**
    * With `resume`: even if another process may have the session open. That process stops before it
@@ -323,6 +329,9 @@ const resumeSession = async (
   const { unpriced, takeOver = false, grants = [] } = session;
   const fallback = fallbackSettings(parts.fallback, unpriced);
   const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
+  const opening = runtime.opened(id);
+  const open = opening === null ? null : await opening;
+  if (open !== null && !open.isLeft) return joinSession(parts, open, workspace, session, probe);
   const local = localOptions(session);
   const watcher = sessionWatcher(parts, id, session, local.unapproved);
   return runtime.open(id, {
@@ -340,6 +349,24 @@ const resumeSession = async (
     ...local,
     ...(watcher === undefined ? {} : { watcher }),
   });
+};
+
+/** Another opening of a session that is open: it may watch, and changes nothing. */
+const joinSession = (
+  { model }: LocalParts,
+  open: AgentSession,
+  workspace: string,
+  options: SessionOptions,
+  probe: ProbeResult,
+): Session => {
+  const { settings } = open.current.session;
+  const others = Object.keys(namedDifferences(model, workspace, options, settings, probe));
+  if (others.length > 0)
+    throw new Error(
+      `The session ${open.id} is open in this process with another ${others.join(', ')}: ` +
+        'leave that out to join it, or close it first.',
+    );
+  return open.join(options.watcher);
 };
 
 const startSession = async (

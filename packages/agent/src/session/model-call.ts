@@ -20,7 +20,13 @@ import {
   measuredId,
   OUTPUT_TOKENS_MIN,
 } from '../machine/moves/budget.js';
-import type { ModelSettings, Prices, Settings, Usage } from '../machine/settings.js';
+import {
+  type ModelSettings,
+  noUsage,
+  type Prices,
+  type Settings,
+  type Usage,
+} from '../machine/settings.js';
 import type { SessionData, State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type Clock, createJoiner } from '../platform/clock.js';
@@ -673,13 +679,7 @@ export class OpenRequests {
 const MILLION = 1_000_000;
 
 /** Usage of a call about which nothing is known: no tokens, at an unknown price. */
-export const UNKNOWN_USAGE: Usage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  costUsd: null,
-};
+export const UNKNOWN_USAGE: Usage = { ...noUsage, costUsd: null };
 
 /** null if the sum is not a possible amount of money, because a price is wrong. */
 const knownCost = (usd: number): number | null => (usd <= Number.MAX_SAFE_INTEGER ? usd : null);

@@ -109,6 +109,28 @@ export const resumedSettings = (
   };
 };
 
+/** Settings that the options name, and that an open session has otherwise. */
+export const namedDifferences = (
+  model: Model,
+  workspace: string,
+  options: SettingsOptions,
+  before: Settings,
+  probe: ProbeResult,
+): Partial<Settings> => {
+  const asked = applyOptions(model, workspace, options, before, probe);
+  const named = new Set([
+    'workspace',
+    ...(options.preset === undefined ? [] : ['preset']),
+    ...(options.sandbox === undefined ? [] : ['sandbox']),
+    ...(options.hosts === undefined ? [] : ['rules']),
+    ...Object.keys(options.settings ?? {}),
+  ]);
+  return differences(
+    before,
+    Object.fromEntries(Object.entries(asked).filter(([name]) => named.has(name))),
+  );
+};
+
 /**
  * Settings that the model and the options determine; absent limits and rules stay as in `before`.
  */

@@ -38,6 +38,7 @@ import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type Configured, keysIn, mcpJsonFiles } from '../settings/configuration.js';
 import { connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
 import { type RunFlags, refuseTakeOver, usageStop } from '../settings/flags.js';
+import { userExtensions } from '../settings/user-extensions.js';
 import type { ExportOptions } from './export-spans.js';
 import type { AllowedServers } from './project-trust.js';
 import {
@@ -602,11 +603,13 @@ export const optionalTools = async (
   const askTools =
     isResumed || hasUser ? (await import('@pawl/agent/tools/ask-user')).askingTools : [];
   const { servers, secrets } = await openServers(flags, place);
+  const extensions = await userExtensions(process.env);
+  for (const fault of extensions.faults) place.warn(fault);
   return {
     options: {
       tasks: isResumed || tasks === true,
       checkpoints: flags.checkpoints !== 'off',
-      moreTools: [...exploreTools, ...askTools, ...(servers?.tools ?? [])],
+      moreTools: [...exploreTools, ...askTools, ...extensions.tools, ...(servers?.tools ?? [])],
       lateTools: place.keepsTools ? null : (servers?.lateTools ?? null),
       hooks: await openHooks(flags, { ...place, reportNotRun: warnNotRun(place) }),
     },

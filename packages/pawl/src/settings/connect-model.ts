@@ -10,6 +10,7 @@ import { type CacheTtl, nearestEffort } from '@pawl/agent/models/catalogue';
 import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model';
 import type { LocalModel } from '@pawl/agent/models/local-servers';
 import { DEFAULT_MODEL, keyIn, providerOfModel } from '@pawl/agent/models/provider-table';
+import { attempt } from '@pawl/agent/platform/attempt';
 import { configFolder } from '@pawl/agent/platform/environment';
 import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
 import type { Model } from '@pawl/agent/ports/model';
@@ -115,6 +116,15 @@ export const connectModel = async (
   const environment = { ...process.env, ...flags.variables };
   const custom = flags.ownProviders?.find(({ name }) => modelId?.startsWith(`${name}/`) === true);
   const key = custom === undefined ? {} : await runKeyCommand(custom, process.env);
+  if (modelId !== undefined && custom === undefined && providerOfModel(modelId) === undefined) {
+    const { extensionModel } = await import('./user-extensions.js');
+    const model = await attempt(() => extensionModel(modelId, process.env));
+    if (model.kind === 'fault') {
+      const words = `The model ${modelId} can't be used: ${model.fault.message}.`;
+      throw new Stop(exitCodes.configuration, 'configuration', words);
+    }
+    if (model.value !== null) return withPictures(model.value, readPictures(flags));
+  }
   const chosen = await chooseModel(modelId, { ...environment, ...key }, options);
   if (chosen.kind !== 'ok')
     throw new Stop(problemExits[chosen.kind], 'configuration', chosen.message);
