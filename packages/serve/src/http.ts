@@ -211,7 +211,7 @@ type RouteParts = {
 type Route = (parts: RouteParts, exchange: ApiExchange) => Promise<JsonAnswer | null>;
 
 /** By method and path; `ID` stands for the id of a session. */
-const routes: Readonly<Record<string, Route>> = {
+export const routes: Readonly<Record<string, Route>> = {
   'POST /v1/sessions': async ({ sessions, refuseWhileDraining }, exchange) => {
     refuseWhileDraining();
     const request = readNewSession(await readBody(exchange));
