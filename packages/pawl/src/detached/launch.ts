@@ -309,11 +309,11 @@ export const launchPrompt = (
 
 /** A session that was detached before, from where it was. */
 export const relaunch = (record: LiveRecord): Promise<Launched> => {
-  const { sessionId, flags, cwd, workspace, title, worktree } = record;
+  const { sessionId, cwd, workspace, title, worktree } = record;
   const more = worktree === undefined ? {} : { worktree };
-  const { continue: _, resume: __, ...others } = flags;
+  const { continue: _, resume: __, ...flags } = record.flags;
   const folder = [cwd, workspace].find((one) => existsSync(one)) ?? '/';
-  const request = { flags: others, prompt: null, resume: sessionId, title, begins: 'now' } as const;
+  const request = { flags, prompt: null, resume: sessionId, title, begins: 'now' } as const;
   return launch({ ...request, ...more }, folder);
 };
 
