@@ -9,11 +9,11 @@ import {
   createServer,
   type IncomingHttpHeaders,
   type IncomingMessage,
-  type Server,
   type ServerResponse,
 } from 'node:http';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
+import { listenOn, readBytes } from '@pawl/agent/platform/http';
 import { parseBounded } from '@pawl/agent/platform/untrusted-input';
 import { ApiFault, toApiFault } from './api-fault.js';
 import { findKey, type KeyUse, type ServeKey } from './keys.js';
@@ -67,8 +67,11 @@ export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> 
   server.on('checkContinue', handle);
   server.maxConnections = CONNECTIONS_MAX;
   server.on('error', options.report);
-  answers.port = await listen(server, options);
-  const { host } = options;
+  const { host, port, socketPath } = options;
+  answers.port = await listenOn(
+    server,
+    socketPath === undefined ? { host, port } : { path: socketPath },
+  );
   return {
     address: `http://${inAddress(host)}:${answers.port}`,
     active: () => answers.active,
@@ -83,19 +86,6 @@ export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> 
       }),
   };
 };
-
-type Listening = Pick<HttpOptions, 'host' | 'port' | 'socketPath'>;
-
-/** Resolves with the port; 0 for a socket. */
-const listen = (server: Server, { host, port, socketPath }: Listening): Promise<number> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(socketPath === undefined ? { host, port } : { path: socketPath }, () => {
-      server.off('error', reject);
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : 0);
-    });
-  });
 
 const HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 /** A client that still sends when it is refused gets this long to read why. */
@@ -240,7 +230,7 @@ type Route = {
 };
 
 /** By method and path; `ID` stands for the id of a session. */
-const routes: Readonly<Record<string, Route>> = {
+export const routes: Readonly<Record<string, Route>> = {
   'POST /v1/sessions': {
     async answer({ sessions, refuseWhileDraining }, exchange) {
       refuseWhileDraining();
@@ -355,18 +345,6 @@ const tooLarge = (bytesMax: number): ApiFault => {
   );
 };
 
-const readBytes = async (incoming: IncomingMessage, bytesMax: number): Promise<Buffer> => {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  // Not destroyed when a body is refused in the middle: the client must be able to read why.
-  for await (const piece of incoming.iterator({ destroyOnReturn: false })) {
-    pieces.push(piece as Buffer); // a stream without an encoding
-    bytes += (piece as Buffer).length; // the same
-    if (bytes > bytesMax) throw tooLarge(bytesMax);
-  }
-  return Buffer.concat(pieces);
-};
-
 /**
  * The body as JSON, within the limit of the key; an empty body is an empty object. A client that
  * waits for the word to go on (`Expect`) gets it first.
@@ -376,7 +354,9 @@ const readBody = async ({ incoming, outgoing, key }: ApiExchange): Promise<unkno
   const bytesMax = key.limits.inputBytes;
   if (Number(headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
   if (headers.expect?.toLowerCase() === '100-continue') outgoing.writeContinue();
-  const text = (await readBytes(incoming, bytesMax)).toString('utf8');
+  const bytes = await readBytes(incoming, bytesMax);
+  if (bytes === null) throw tooLarge(bytesMax);
+  const text = bytes.toString('utf8');
   if (text.trim() === '') return {};
   if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? ''))
     throw new ApiFault(
