@@ -59,6 +59,7 @@ import {
   refusedByProject,
   userFile,
 } from '../settings/configuration.js';
+import { packageFolders } from '../settings/connect-model.js';
 import { runKeyCommand } from '../settings/own-providers.js';
 import { settings, showValue } from '../settings/setting-table.js';
 import { userExtensions } from '../settings/user-extensions.js';
@@ -537,7 +538,7 @@ const modelFault = (name: string, ...kinds: readonly string[]): Check =>
 
 const modelChecks: readonly Check[] = [
   modelFault('noKey', 'noKey'),
-  modelFault('modelNotFound', 'unknownProvider', 'noName', 'badScript', 'noModel'),
+  modelFault('modelNotFound', 'unknownProvider', 'noName', 'badScript', 'noModel', 'noPackage'),
   modelFault('addressFaulty', 'badUrl', 'noUrl'),
   modelFault('localServerSilent', 'noServer'),
   note(
@@ -998,7 +999,7 @@ const modelProblem = async (
     ? custom?.keySource.kind === 'command'
     : provider !== undefined && !isCatalogued(model);
   if (needsOnline && !world.online) return null;
-  const options = { folder: world.workspace, ownProviders };
+  const options = { folder: world.workspace, ownProviders, packageFolders: packageFolders() };
   const chosen = await chooseModel(model, environment.value, options);
   return chosen.kind !== 'ok' && kinds.includes(chosen.kind) ? chosen.message : null;
 };
