@@ -92,7 +92,7 @@ import {
 } from './sandbox/session-folders.js';
 import { canBeParked } from './sandbox/shell-text.js';
 import { type WorkspaceAccess, WorkspaceGuard } from './sandbox/workspace-mounts.js';
-import { probeWorkspace, secretPlaces } from './workspace-probe.js';
+import { secretPlaces } from './workspace-probe.js';
 
 export type CommandSandboxOptions = {
   /** Real path of the folder that commands work in. */
@@ -104,8 +104,8 @@ export type CommandSandboxOptions = {
    * recognized.
    */
   readonly sessionFolder: string;
-  /** Folder for the cached result of the probe, shared by all sessions. Null: no cache. */
-  readonly cacheFolder: string | null;
+  /** Whether commands can be fenced here. Asked with the first of them. Never rejects. */
+  readonly probe: () => Promise<SandboxProbe>;
   /**
    * Names of variables that the user passes to commands beside the usual ones. Secrets are allowed.
    */
@@ -634,7 +634,7 @@ class Sandbox implements CommandSandbox {
    * fence.
    */
   async #inspectMachine() {
-    this.#probed ??= probeWorkspace(this.#options);
+    this.#probed ??= this.#options.probe();
     const probed = await this.#probed;
     if (probed.kind === 'missing') throw new SandboxRefusal(`${probed.reason} ${probed.repair}`);
     this.#refuseIfClosed();

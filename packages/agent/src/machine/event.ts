@@ -22,13 +22,14 @@ import type {
 import type { ApprovalScope, Grant } from '../policy/rules.js';
 import type { CallOutcome, CallPreview, EndedStatus, SeenFile } from './call.js';
 import type { AssistantMessage, AssistantPart, Image, Message } from './message.js';
-import type {
-  Dimension,
-  Prices,
-  RequestedLimit,
-  Settings,
-  Usage,
-  UsageTotals,
+import {
+  type Dimension,
+  noUsage,
+  type Prices,
+  type RequestedLimit,
+  type Settings,
+  type Usage,
+  type UsageTotals,
 } from './settings.js';
 
 /**
@@ -158,9 +159,15 @@ export type UserEvent =
   /**
    * `images` accompany the text, which may not be blank. Their blobs are stored before the event.
    */
+  /** `clientRequestId`: an id by which its sender can send it again, and it counts once. */
   | Of<
       'UserInput',
-      { readonly text: string; readonly mode: InputMode; readonly images?: readonly Image[] }
+      {
+        readonly text: string;
+        readonly mode: InputMode;
+        readonly images?: readonly Image[];
+        readonly clientRequestId?: string;
+      }
     >
   | Of<'RetryLast'>
   | Of<'RetryNow'>
@@ -562,14 +569,6 @@ export type ReplyDraft = {
   readonly usage?: Usage;
 };
 
-const NO_USAGE: Usage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  costUsd: null,
-};
-
 /**
  * A complete reply of a model: its text, then its calls. It stops for tools if there are calls.
  * Default usage: no tokens, at an unknown price.
@@ -580,7 +579,7 @@ export const modelReply = ({
   model,
   text = '',
   calls = [],
-  usage = NO_USAGE,
+  usage = { ...noUsage, costUsd: null },
 }: ReplyDraft): On<'LlmCompleted'> => {
   const parts: readonly AssistantPart[] = [
     ...(text === '' ? [] : [{ type: 'text', text } as const]),

@@ -75,7 +75,9 @@ import type {
 import type {
   Dimension,
   Effort,
+  FallbackModel,
   Limits,
+  ModelSettings,
   Prices,
   RetrySchedule,
   Settings,
@@ -184,6 +186,25 @@ const writtenRuleShape = variant<WrittenRule, 'kind'>('kind', {
 });
 const effortShape = oneOf<Effort>({ auto: 1, low: 1, medium: 1, high: 1, xhigh: 1, max: 1 });
 const presetShape = oneOf<Preset>({ plan: 1, careful: 1, auto: 1, ci: 1, full: 1 });
+export const pricesShape = object<Prices>({
+  input: amount,
+  output: amount,
+  cacheRead: amount,
+  cacheWrite: amount,
+});
+const fallbackModelShape = object<FallbackModel>({
+  model: text,
+  windowTokens: countFromOne,
+  cancelMode: optional(oneOf({ abort: 1, drain: 1 })),
+  prices: nullable(pricesShape),
+  unpriced: optional(oneOf({ countAsNothing: 1 })),
+  tools: optional(oneOf({ no: 1 })),
+});
+const modelSettingsShape = object<ModelSettings>({
+  model: text,
+  windowTokens: countFromOne,
+  cancelMode: optional(oneOf({ abort: 1, drain: 1 })),
+});
 export const settingsShape = object<Settings>({
   model: text,
   workspace: text,
@@ -221,12 +242,8 @@ export const settingsShape = object<Settings>({
     oneOf({ workspace: 1, 'workspace+net': 1, 'read-only': 1, off: 1, missing: 1 }),
   ),
   tools: optional(text),
-});
-export const pricesShape = object<Prices>({
-  input: amount,
-  output: amount,
-  cacheRead: amount,
-  cacheWrite: amount,
+  fallback: optional(list(fallbackModelShape)),
+  primary: optional(modelSettingsShape),
 });
 const toolGroupShape = oneOf({ fileChanges: 1 });
 const grantShape = variant<Grant, 'scope'>('scope', {
@@ -278,7 +295,13 @@ const stoppedCallShape = object<StoppedCall>({
 });
 export const userEventCases = {
   Start: { at: finite },
-  UserInput: { at: finite, text, mode: inputModeShape, images: optional(list(imageShape)) },
+  UserInput: {
+    at: finite,
+    text,
+    mode: inputModeShape,
+    images: optional(list(imageShape)),
+    clientRequestId: optional(text),
+  },
   RetryLast: { at: finite },
   RetryNow: { at: finite },
   CancelTurn: { at: finite },

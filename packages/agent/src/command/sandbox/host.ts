@@ -137,7 +137,7 @@ export type HostView = {
 };
 
 /** The system folders of this machine. */
-export const hostMounts = (): readonly Mount[] => {
+const hostMounts = (): readonly Mount[] => {
   const mounts: Mount[] = [];
   for (const folder of [...FOLDERS, ...INNER_FOLDERS]) {
     const mount = isWanted(folder) ? hostFolder(folder) : null;
