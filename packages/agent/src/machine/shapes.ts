@@ -293,38 +293,34 @@ const stoppedCallShape = object<StoppedCall>({
   callId: text,
   outcome: outcomeShape,
 });
+/** The fields of every event of a user. */
+const sent = { at: finite, clientRequestId: optional(text) };
 export const userEventCases = {
-  Start: { at: finite },
-  UserInput: {
-    at: finite,
-    text,
-    mode: inputModeShape,
-    images: optional(list(imageShape)),
-    clientRequestId: optional(text),
-  },
-  RetryLast: { at: finite },
-  RetryNow: { at: finite },
-  CancelTurn: { at: finite },
-  CancelTool: { at: finite, batchId: text, callId: text },
-  EditQueue: { at: finite, items: list(queuedInputShape) },
-  CompactRequested: { at: finite, instructions: optional(text) },
-  ApproveBudget: { at: finite, dimension: dimensionShape, limit: limitShape },
+  Start: { ...sent },
+  UserInput: { ...sent, text, mode: inputModeShape, images: optional(list(imageShape)) },
+  RetryLast: { ...sent },
+  RetryNow: { ...sent },
+  CancelTurn: { ...sent },
+  CancelTool: { ...sent, batchId: text, callId: text },
+  EditQueue: { ...sent, items: list(queuedInputShape) },
+  CompactRequested: { ...sent, instructions: optional(text) },
+  ApproveBudget: { ...sent, dimension: dimensionShape, limit: limitShape },
   ApprovalAnswered: {
-    at: finite,
+    ...sent,
     batchId: text,
     callId: text,
     answer: approvalAnswerShape,
     scope: approvalScopeShape,
   },
   SettingsChanged: {
-    at: finite,
+    ...sent,
     patch: object<Partial<Settings>>(partly(settingsShape.fields)),
     prices: optional(nullable(pricesShape)),
     grants: optional(list(grantShape)),
     stoppedAt: optional(count),
   },
-  ShutdownRequested: { at: finite, outcomes: optional(list(stoppedCallShape)) },
-  InputFailed: { at: finite, message: text },
+  ShutdownRequested: { ...sent, outcomes: optional(list(stoppedCallShape)) },
+  InputFailed: { ...sent, message: text },
 };
 export const jsonShape = jsonObject<JsonObject>();
 const providerMetadataShape = jsonShape;

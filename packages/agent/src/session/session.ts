@@ -198,7 +198,12 @@ type Interruption = {
   readonly upgrade: MachineUpgrade | undefined;
 };
 
-type ClientInput = { readonly text: string; readonly sent: Promise<Sent> };
+/** `text`: empty for events that have none. */
+type ClientInput = {
+  readonly type: Input['type'];
+  readonly text: string;
+  readonly sent: Promise<Sent>;
+};
 
 /** What a session needs of the process that opens it; it lives as long as this process. */
 export type LocalOptions = {
@@ -356,42 +361,49 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   readonly send = async (value: Input): Promise<{ readonly seq: number }> => {
     const input = checkInput(value);
     if (input.type === 'ShutdownRequested') return this.#shutDown();
-    if (input.type === 'SettingsChanged') {
-      // only the runtime may set these
-      const { stoppedAt: _, ...change } = input;
-      const { tools: __, fallback: ___, primary: ____, ...patch } = input.patch;
-      return this.submit({ ...change, ...this.#changeSettings(patch) });
-    }
-    const sent = await (input.type === 'UserInput' ? this.#sendInput(input) : this.submit(input));
+    const sent = await this.#sendOnce(input);
     if (!Number.isFinite(this.#foreignUntil) && input.type === 'UserInput') await this.#adopt();
     return sent;
   };
 
   /** An input whose sender has sent it before is not sent again. */
-  async #sendInput(input: Posted & { readonly type: 'UserInput' }): Promise<Sent> {
-    const { clientRequestId: id, text } = input;
-    if (id === undefined) return this.submit(input);
+  async #sendOnce(input: Input): Promise<Sent> {
+    const { clientRequestId: id, type } = input;
+    if (id === undefined) return this.submit(this.#complete(input));
+    const text = 'text' in input ? input.text : '';
     this.#clientInputs ??= this.#readClientInputs();
     const inputs = await this.#clientInputs;
     const earlier = inputs.get(id);
     if (earlier === undefined) {
-      const sent = this.submit(input);
-      inputs.set(id, { text, sent });
+      const sent = this.submit(this.#complete(input));
+      inputs.set(id, { type, text, sent });
       return sent;
     }
-    if (earlier.text !== text)
+    if (earlier.type !== type || earlier.text !== text)
       throw new TypeError(
-        `the input is refused, and nothing has changed: request id ${id} came with another text before`,
+        `the input is refused, and nothing has changed: request id ${id} came with another one before`,
       );
     return earlier.sent;
+  }
+
+  /** Only the runtime may set what it knows of a change. */
+  #complete(input: Input): Posted {
+    if (input.type !== 'SettingsChanged') return input;
+    const { stoppedAt: _, ...change } = input;
+    const { tools: __, fallback: ___, primary: ____, ...patch } = input.patch;
+    return { ...change, ...this.#changeSettings(patch) };
   }
 
   /** What was sent to the session that it was forked from does not count. */
   async #readClientInputs(): Promise<Map<string, ClientInput>> {
     const inputs = new Map<string, ClientInput>();
     for await (const { seq, event } of this.#journal.read((this.header.parent?.seq ?? 0) + 1))
-      if (event.type === 'UserInput' && event.clientRequestId !== undefined)
-        inputs.set(event.clientRequestId, { text: event.text, sent: Promise.resolve({ seq }) });
+      if ('clientRequestId' in event && event.clientRequestId !== undefined)
+        inputs.set(event.clientRequestId, {
+          type: event.type,
+          text: 'text' in event ? event.text : '',
+          sent: Promise.resolve({ seq }),
+        });
     return inputs;
   }
 

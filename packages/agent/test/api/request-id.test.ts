@@ -60,7 +60,7 @@ test('a prompt with a request id runs once, however often it is sent', async (co
 
   await assert.rejects(session.prompt('ho', { requestId }), {
     name: 'TypeError',
-    message: /request id a came with another text/,
+    message: /request id a came with another one/,
   });
   await session.close();
   const again = await agent.open({ workspace, resume: session.id });
