@@ -29,13 +29,13 @@ const run = async (command: string, more: Partial<CommandRequest> = {}): Promise
     progress: () => undefined,
     ...more,
   });
-  const { how, leftovers } = await running.ended;
-  console.log(JSON.stringify({ how, leftovers, text: running.output.text() }));
+  const { how, leftovers, notes } = await running.ended;
+  console.log(JSON.stringify({ how, leftovers, notes, text: running.output.text() }));
 };
 
 await run('echo "$HOME $TMPDIR $PWD"; echo "$GREETING"; echo kept >$HOME/file; exit 3');
 await run('cat $HOME/file; sleep 1000 & echo left');
-await run('ls -A $HOME/file', { fresh: true });
+await run('ls -A $HOME/file; mkdir $TMPDIR/a; echo >$TMPDIR/a/b', { fresh: true });
 await run('ls -l /dev/fd/ 2>&1 | wc -l; cat', { level: 'reads' });
 await run('kill -9 $$');
 // A command that the launcher did not start has another name.
