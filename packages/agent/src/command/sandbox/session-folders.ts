@@ -286,9 +286,9 @@ const countFiles = (folder: string, linkTargets: ReadonlySet<string>): number =>
 /**
  * Moves the files of a command from its fresh home and /tmp to those of the session, where later
  * commands look. Commands may exchange folders there meanwhile, so both sides are reached through
- * open folders. Where these are no paths, nothing is moved: a command could lead us elsewhere. Links
- * to the user's tools and git settings stay behind. Returns the number of entries that could not be
- * moved.
+ * open folders. Where these are no paths, nothing is moved: a command could lead us elsewhere.
+ * Links to the user's tools and git settings stay behind. Returns the number of entries that could
+ * not be moved.
  */
 export const carryOver = (
   fresh: SessionFolders,
