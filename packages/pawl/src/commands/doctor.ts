@@ -41,6 +41,7 @@ import {
 } from '@pawl/agent/models/provider-table';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { homeFolder, stateFolder } from '@pawl/agent/platform/environment';
+import { realPath } from '@pawl/agent/platform/files';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
 import { createFetch } from '@pawl/agent/platform/http';
 import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
@@ -868,12 +869,6 @@ const accessFault = (place: string, mode: number): string | null => {
 const isFolder = (place: string): boolean => {
   const status = attemptNow(() => statSync(place));
   return status.kind === 'done' && status.value.isDirectory();
-};
-
-/** Null for a missing folder, which another check reports. */
-const realPath = (folder: string): string | null => {
-  const real = attemptNow(() => realpathSync(folder));
-  return real.kind === 'done' ? real.value : null;
 };
 
 const temporaryFolder = ({ environment }: DoctorWorld): string => environment.TMPDIR || tmpdir();
