@@ -21,20 +21,12 @@ import { homedir, release } from 'node:os';
 import path from 'node:path';
 import { type ProcessEnvironment, VERSION } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
-import { findProgram, type ProgramPath, searchPrograms } from '../platform/find-program.js';
+import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
 import { systemBash } from '../platform/start-program.js';
 import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
-import type { Features, SandboxProbe } from './sandbox/bubblewrap.js';
+import { type Features, NAMESPACE_SETTINGS, type SandboxProbe } from './sandbox/bubblewrap.js';
 import { findHome, isOnHost, SECRET_FOLDERS } from './sandbox/host.js';
-import {
-  doesNotHold,
-  explainFailure,
-  NAMESPACE_SETTINGS,
-  notInstalled,
-  otherSystem,
-  type ProbedMachine,
-  thisMachine,
-} from './surroundings.js';
+import type { ProbedMachine } from './surroundings.js';
 
 export type FencedPlace = {
   readonly workspace: string;
@@ -111,22 +103,25 @@ export type WorkspaceProbeOptions = Omit<FencedPlace, 'userPlaces'> & {
   readonly machine?: ProbedMachine | undefined;
 };
 
+/** The texts for a missing sandbox: loaded only where it is missing. */
+const loadTexts = () => import('./surroundings.js');
+
 /** Asks everything that must hold, the cheapest first. Never rejects. */
 export const probeWorkspace = async (options: WorkspaceProbeOptions): Promise<SandboxProbe> => {
   const { environment, workspace, cacheFolder, userPlaces = readUserPlaces(environment) } = options;
-  const { machine = thisMachine(environment), loadActs } = options;
-  const other = otherSystem(machine);
+  const { platform } = process;
+  const { machine = { environment, platform, root: '/' }, loadActs } = options;
+  const other = machine.platform === 'linux' ? null : (await loadTexts()).otherSystem(machine);
   if (other !== null) return other;
   const unfit = unfitWorkspace({ workspace, environment, userPlaces });
   if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
-  const bwrap = findProgram('bwrap', { environment, workspace });
-  if (bwrap === null)
-    return notInstalled(machine, searchPrograms({ environment, workspace }).whyNot('bwrap'));
+  const programs = searchPrograms({ environment, workspace });
+  const bwrap = programs.find('bwrap');
+  if (bwrap === null) return (await loadTexts()).notInstalled(machine, programs.whyNot('bwrap'));
   try {
     const key = cacheKey(machine, bwrap);
     const cached = cacheFolder === null ? null : readCache(cacheFolder, key);
     if (cached !== null) return { kind: 'works', features: cached };
-    const programs = searchPrograms({ environment, workspace });
     const bash = systemBash() ?? programs.find('bash');
     if (bash === null) return NO_BASH;
     const searchPath = [...programs.folders, '/usr/bin', '/bin'].join(path.delimiter);
@@ -135,7 +130,7 @@ export const probeWorkspace = async (options: WorkspaceProbeOptions): Promise<Sa
       writeCache(cacheFolder, key, probed.features);
     return probed;
   } catch (error) {
-    return explainFailure(machine, String(error));
+    return (await loadTexts()).explainFailure(machine, String(error));
   }
 };
 
@@ -162,9 +157,10 @@ const tryFences = async (
   programs: Programs,
   loadActs: WorkspaceProbeOptions['loadActs'],
 ): Promise<SandboxProbe> => {
-  const [withActs, { commandFilter }] = await Promise.all([
+  const [withActs, { commandFilter }, { doesNotHold, explainFailure }] = await Promise.all([
     loadActs(),
     import('./sandbox/seccomp.js'),
+    loadTexts(),
   ]);
   const isFiltered = commandFilter(process.arch, { local: true }) !== null;
   const { bwrap } = programs;
