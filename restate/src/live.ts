@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Entry, Event } from 'pawl/engine';
+import { type Entry, type Event, EventParser, eventText } from 'pawl/engine';
 import type { ShownText } from './session-records.js';
 
 /**
@@ -97,7 +97,7 @@ const stream = (response: ServerResponse, subscribers: Subscribers, sessionId: s
   response.write(':\n\n');
   const end = subscribers.add(sessionId, (message) => {
     if (response.writableLength > BEHIND_MAX) response.destroy();
-    else response.write(`data: ${JSON.stringify(message)}\n\n`);
+    else response.write(eventText(message, {}));
   });
   response.on('close', end);
 };
@@ -119,19 +119,16 @@ const answerWith = (subscribers: Subscribers, find: FindShown, token: string) =>
   };
 };
 
-/** The messages of a stream of server-sent events, as they come. */
-async function* messagesIn(body: AsyncIterable<Uint8Array>): AsyncGenerator<LiveMessage> {
-  const decoder = new TextDecoder();
-  let text = '';
-  for await (const chunk of body) {
-    text += decoder.decode(chunk, { stream: true });
-    const whole = text.split('\n\n');
-    text = whole.pop() ?? '';
-    // written by `stream`
-    for (const one of whole)
-      if (one.startsWith('data: ')) yield JSON.parse(one.slice(6)) as LiveMessage;
-  }
-}
+/** Reads the messages of a stream until it ends. */
+const readMessages = async (body: AsyncIterable<Uint8Array>, see: SeeLive): Promise<void> => {
+  const parser = new EventParser({
+    event(text) {
+      see(JSON.parse(text) as LiveMessage); // written by `stream`
+      return 'more';
+    },
+  });
+  for await (const bytes of body) parser.add(bytes);
+};
 
 const pause = (ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
@@ -158,8 +155,7 @@ const listenTo = async (
     try {
       const url = `${peer}/live/${encodeURIComponent(sessionId)}`;
       const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal });
-      if (response.ok && response.body !== null)
-        for await (const message of messagesIn(response.body)) see(message);
+      if (response.ok && response.body !== null) await readMessages(response.body, see);
     } catch {
       // the node is gone, or the signal came: the loop decides
     }

@@ -15,6 +15,7 @@ import {
   type NewSession,
   newSessionId,
   type Runtime,
+  SessionFollower,
   type SessionInfo,
   type State,
   type Stepped,
@@ -312,19 +313,14 @@ const POLL_MS = 3_000;
 
 type SeeEntry = (entry: Entry) => void;
 
-const TEXTS: ReadonlySet<Event['type']> = new Set(['TextDelta']);
-
-const isOfOtherReply = (event: Event, state: State): boolean =>
-  'requestId' in event && 'requestId' in state && event.requestId !== state.requestId;
-
 /**
  * Follows one session for its watchers and readers in this process.
  *
  * 1. Entries are read from the engine, or come by the live channel; each is seen once and in order.
  *    A gap is read.
- * 2. Deltas are shown as they come, by a state that is dropped with the next entry. One that is
- *    faster than the entry that its work began with waits for it. A delta whose reply has ended
- *    already is not shown: the whole text is in the entry.
+ * 2. Deltas are shown as they come (`SessionFollower`). One that is faster than the entry that its
+ *    work began with waits for it. A delta whose reply has ended already is not shown: the whole
+ *    text is in the entry.
  */
 export class Follower {
   readonly #sessionId: string;
@@ -341,18 +337,14 @@ export class Follower {
   readonly #polling: NodeJS.Timeout;
   /** Resolves when it knows where it begins. */
   readonly ready: Promise<void>;
-  #seq: number;
-  #state: State;
-  /** The state with the deltas since the last entry. */
-  #shown: State;
-  #showed = false;
+  /** Makes steps, once it is known where it begins; null before. */
+  #steps: SessionFollower | null = null;
   /**
    * Deltas that came before the entry that explains them, or too late; they wait until what is
    * stored now is read.
    */
   #early: Event[] = [];
   #reading: Promise<void> | null = null;
-  #isReady = false;
   #isLost = false;
   #isStopped = false;
 
@@ -376,12 +368,8 @@ export class Follower {
     this.#sessionId = sessionId;
     this.#store = store;
     this.#report = report;
-    this.#seq = 0;
-    // replaced before use if unknown
-    this.#state = agentMachine.initialState((header?.settings ?? {}) as Header['settings']);
-    this.#shown = this.#state;
-    this.#isReady = header !== null;
-    this.ready = header === null ? this.#begin(parts.now) : Promise.resolve();
+    if (header !== null) this.#begin({ seq: 0, state: agentMachine.initialState(header.settings) });
+    this.ready = header === null ? parts.now().then((now) => this.#begin(now)) : Promise.resolve();
     this.ready.catch(() => undefined); // whoever waits for it gets the error
     this.#unsubscribe = live.subscribe(sessionId, (message) => this.#hear(message));
     this.#polling = setInterval(() => this.#poll(), POLL_MS);
@@ -389,7 +377,7 @@ export class Follower {
   }
 
   get seq(): number {
-    return this.#seq;
+    return this.#steps?.seq ?? 0;
   }
 
   get isNeeded(): boolean {
@@ -409,7 +397,7 @@ export class Follower {
   /** Resolves when everything up to `seq` was seen. Without it: everything up to now. */
   async catchUp(seq = Number.POSITIVE_INFINITY): Promise<void> {
     await this.ready;
-    while (this.#seq < seq) {
+    while (this.seq < seq) {
       if (this.#reading === null) {
         this.#reading = this.#read().finally(() => {
           this.#reading = null;
@@ -445,84 +433,66 @@ export class Follower {
    * node that is gone.
    */
   async #lookForNode(): Promise<void> {
-    const isQuiet = this.#seq === this.#polledSeq;
-    this.#polledSeq = this.#seq;
-    if (!isQuiet || this.#state.name !== 'ExecutingTools') return;
+    const isQuiet = this.seq === this.#polledSeq;
+    this.#polledSeq = this.seq;
+    if (!isQuiet || this.#steps?.state.name !== 'ExecutingTools') return;
     const node = await this.#missingNode();
     const isNew = node !== null && node !== this.#toldMissing;
     this.#toldMissing = node;
-    if (!isNew || this.#isStopped || this.#state.name !== 'ExecutingTools') return;
+    const { state } = this.#steps;
+    if (!isNew || this.#isStopped || state.name !== 'ExecutingTools') return;
     const text =
       `The node ${node} has the workspace and does not answer. The session waits for it, or ` +
       'can be moved to another node.';
     this.#report(new Error(`session ${this.#sessionId}: ${text}`));
-    const { batchId, calls } = this.#state;
+    const { batchId, calls } = state;
     const call = calls.find(({ status }) => status === 'running');
     if (call === undefined) return;
     const { callId } = call.judged;
-    this.#showDelta({ type: 'ToolProgress', batchId, callId, text: `[${text}]\n`, at: Date.now() });
+    this.#steps.delta({
+      type: 'ToolProgress',
+      batchId,
+      callId,
+      text: `[${text}]\n`,
+      at: Date.now(),
+    });
   }
 
-  async #begin(now: () => Promise<{ readonly seq: number; readonly state: State }>): Promise<void> {
-    const { seq, state } = await now();
-    this.#seq = seq;
-    this.#state = state;
-    this.#shown = state;
-    this.#isReady = true;
+  #begin({ seq, state }: { readonly seq: number; readonly state: State }): void {
+    this.#steps = new SessionFollower(state, seq, (stepped) => this.#tell(stepped));
   }
 
   async #read(): Promise<void> {
-    for await (const entry of this.#store.entries(this.#sessionId, this.#seq + 1)) this.#see(entry);
+    for await (const entry of this.#store.entries(this.#sessionId, this.seq + 1)) this.#see(entry);
   }
 
   #hear(message: LiveMessage): void {
-    if (!this.#isReady) return;
+    if (this.#steps === null) return;
     if (message.kind === 'delta') {
       this.#takeDelta(message.event);
       return;
     }
     const [first] = message.entries;
     if (first === undefined) return;
-    if (first.seq > this.#seq + 1)
+    if (first.seq > this.seq + 1)
       void this.catchUp().catch(() => undefined); // the poll tries again
     else for (const entry of message.entries) this.#see(entry);
   }
 
   #see(entry: Entry): void {
-    if (entry.seq !== this.#seq + 1) return;
-    const stepped = agentMachine.step(this.#state, entry.event);
-    this.#seq = entry.seq;
-    this.#state = stepped.state;
+    if (entry.seq !== this.seq + 1) return;
     for (const reader of this.#readers) reader(entry);
-    const isText = TEXTS.has(entry.event.type);
-    // The text before an interruption was shown piece by piece; a watcher that missed the pieces
-    // sees it as one.
-    if (!isText) this.#tell({ seq: entry.seq, event: entry.event, ...stepped });
-    else if (!this.#showed) this.#tell({ seq: null, event: entry.event, ...stepped });
-    this.#showed = false;
-    this.#shown = this.#state;
-    this.#early = this.#early.filter((event) => !this.#showDelta(event));
+    this.#steps?.entry(entry);
+    this.#early = this.#early.filter((event) => !this.#steps?.delta(event));
   }
 
   #takeDelta(event: Event): void {
-    if (this.#early.length === 0 && this.#showDelta(event)) return;
+    if (this.#early.length === 0 && this.#steps?.delta(event)) return;
     this.#early.push(event);
     const drop = (): void => {
       this.#early = this.#early.filter((other) => other !== event);
     };
     this.catchUp().then(drop, drop);
-  }
-
-  /** Whether the delta belongs to what runs now. */
-  #showDelta(event: Event): boolean {
-    if (isOfOtherReply(event, this.#shown)) return false;
-    const stepped = agentMachine.step(this.#shown, event);
-    if (stepped.state === this.#shown && stepped.actions.length === 0 && stepped.path.length === 0)
-      return false;
-    if (event.type === 'TextDelta') this.#showed = true;
-    this.#shown = stepped.state;
-    this.#tell({ seq: null, event, ...stepped });
-    return true;
   }
 
   #tell(stepped: Stepped): void {

@@ -12,12 +12,12 @@ import {
   makeServed,
   type Place,
   start,
-  until,
 } from '../../packages/pawl/test/e2e/pawl.js';
 import { call, message, text } from '../../packages/pawl/test/e2e/wire-words.js';
 import { plainScript } from '../../test/kit/mcp/test-servers.js';
 import { isEntry, NodeClient } from '../../test/kit/serve/node-client.js';
 import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
+import { until } from '../../test/until.js';
 import * as ownPackage from '../src/index.js';
 import { freePorts } from '../src/start-engine.js';
 import { startTestEngine } from './engine-under-test.js';

@@ -16,7 +16,7 @@ import {
 } from '@opentelemetry/api';
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
-import { sumUsage, type Usage, type UsageTotals } from '@pawl/agent/machine/settings';
+import { sumUsage, type Usage, type UsageTotals, usageSince } from '@pawl/agent/machine/settings';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
 import { VERSION } from '@pawl/agent/platform/environment';
 import { cut } from '@pawl/agent/platform/text';
@@ -136,15 +136,10 @@ export class SessionSpans {
   #endTurn(state: State): void {
     if (this.#turn === null) return;
     const { span, before } = this.#turn;
-    const { usage } = state.session;
+    const used = usageSince(before, state.session.usage);
     span.setAttributes({
-      ...tokenAttributes({
-        inputTokens: usage.inputTokens - before.inputTokens,
-        outputTokens: usage.outputTokens - before.outputTokens,
-        cacheReadTokens: usage.cacheReadTokens - before.cacheReadTokens,
-        cacheWriteTokens: usage.cacheWriteTokens - before.cacheWriteTokens,
-      }),
-      ...costAttributes(usage.unpriced > before.unpriced ? null : usage.costUsd - before.costUsd),
+      ...tokenAttributes(used),
+      ...costAttributes(used.unpriced > 0 ? null : used.costUsd),
     });
     const error = turnError(state);
     if (error !== null) fail(span, error);

@@ -85,20 +85,20 @@ export const checkTrial = (inspected: () => Inspected): void => {
       'How it ended',
       'The model answered. Then the session was closed. 1 turn, 6 rounds. #43',
       'Where the time went',
-      'Of 11 min 36 s in turns: waiting for your approvals 9 min 50 s (5 times), the model 51 s (8 times), bash npm test 32 s (3 times).',
-      'The longest wait for an approval: 9 min 20 s of 9 min 46 s for all: bash npm test. #19',
-      'The longest call: 31 s of 33 s for all: bash npm test. #20',
+      'Of 11m36s in turns: waiting for your approvals 9m50s (5 times), the model 51s (8 times), bash npm test 32s (3 times).',
+      'The longest wait for an approval: 9m20s of 9m46s for all: bash npm test. #19',
+      'The longest call: 31s of 33s for all: bash npm test. #20',
       'Where the money went',
-      'The most expensive request: $0.241 for 61,800 tokens in (0 % from the cache), 420 out; it was sent 9 min 52 s after the one before it (an approval was waited for: bash npm test), and a provider keeps a prompt for about five minutes. It had 37,300 tokens more than the request before it. #24',
+      'The most expensive request: $0.241 for 61,800 tokens in (0% from the cache), 420 out; it was sent 9m52s after the one before it (an approval was waited for: bash npm test), and a provider keeps a prompt for about five minutes. It had 37,300 tokens more than the request before it. #24',
       'What failed',
-      '2 requests to the model: rateLimited: 429: your limit of 40,000 input tokens a minute is reached; unreachable: read ECONNRESET. Before the retries it waited 23 s. #8',
+      '2 requests to the model: rateLimited: 429: your limit of 40,000 input tokens a minute is reached; unreachable: read ECONNRESET. Before the retries it waited 23s. #8',
       '1 of 7 calls failed: bash npm test. #22',
       'What a crash did',
       "Pawl's process died at TIME. bash npm test went on without the process; its real result was found: ok at TIME. Nothing ran twice. #38",
     ]);
     assert.deepEqual(await linesOf(watched, '.story'), [
       'TIME Died The process ended in ExecutingTools: bash npm test was running. #37',
-      'TIME Opened again By a new process, 1 h 0 min later. #38',
+      'TIME Opened again By a new process, 1h00m later. #38',
       'TIME Went on bash npm test went on without the process; its real result was found: ok at TIME. #39',
       'Twice? Nothing ran twice. No call that had started was started again.',
     ]);
@@ -127,8 +127,8 @@ export const checkTrial = (inspected: () => Inspected): void => {
     const answers = [
       /^All eight modules .* all 412 tests pass/,
       /^The model answered\. Then the session was closed\. 8 turns, 300 rounds, 8 files changed/,
-      /^Of 1 h 34 min in turns: bash npm test 1 h 1 min \(76 times\), the model 29 min/,
-      /^The most expensive request: \$0\.205 .* it was sent 25 min 0 s after the one before it \(it waited for you\)/,
+      /^Of 1h34m in turns: bash npm test 1h01m \(76 times\), the model 29m/,
+      /^The most expensive request: \$0\.205 .* it was sent 25m00s after the one before it \(it waited for you\)/,
       /^55 of 292 calls failed: 50 × bash npm test/,
       /^Pawl's process died at TIME\. bash npm test went on without the process; its real result was found: ok at TIME\. Nothing ran twice/,
     ];
@@ -196,7 +196,7 @@ export const checkTrial = (inspected: () => Inspected): void => {
     await page.locator('.trace button', { hasText: 'Whole session' }).click();
     await waitUntil(page, `${rows}.startsWith('300 rounds;')`);
     await page.locator('.trace select').selectOption('by time');
-    assert.match(await textOf(watched, '.trace .row >> nth=0'), /190[\s\S]*1 min 38 s/);
+    assert.match(await textOf(watched, '.trace .row >> nth=0'), /190[\s\S]*1m38s/);
     await page.goto(`${inspected().inspector.addressOf('day')}?compare=nothing`);
     await loaded(watched, 1);
     await waitUntil(

@@ -17,6 +17,7 @@ export type { Settings } from '@pawl/agent/machine/settings';
 export { type State, turnRuns } from '@pawl/agent/machine/state';
 export { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 export { systemClock } from '@pawl/agent/platform/clock';
+export { EventParser, eventText } from '@pawl/agent/platform/http';
 export type { JudgedCall } from '@pawl/agent/policy/judged-call';
 export type { HookMoment } from '@pawl/agent/ports/hooks';
 export type {
@@ -43,6 +44,7 @@ export {
   type PerformedSession,
   type SessionDependencies,
 } from '@pawl/agent/session/equipment';
+export { SessionFollower } from '@pawl/agent/session/follow';
 export { AsyncQueue, type OnApplied as Told, type Posted } from '@pawl/agent/session/loop';
 export { checkInput, checkSettings } from '@pawl/agent/session/outside-values';
 export {

@@ -12,6 +12,7 @@ import type { ServerResponse } from 'node:http';
 import type { Event } from '@pawl/agent/machine/event';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
+import { eventText } from '@pawl/agent/platform/http';
 import { type ApprovalDescription, describeQuestion } from '@pawl/agent/policy/approval-question';
 import { decide } from '@pawl/agent/policy/decide';
 import type { Entry } from '@pawl/agent/ports/journal';
@@ -174,20 +175,14 @@ type SessionStatus = {
   readonly approvals: readonly Approval[];
 };
 
-const messageText = (event: string, value: unknown): string =>
-  `event: ${event}\ndata: ${JSON.stringify(value)}\n\n`;
-
 const entryMessage = (entry: Entry): StreamMessage => ({
   seq: entry.seq,
-  text: `id: ${entry.seq}\n${messageText('entry', entry)}`,
+  text: eventText(entry, { name: 'entry', id: entry.seq }),
 });
 const otherMessage = (
-  event: 'delta' | 'pending' | 'state' | 'end',
+  name: 'delta' | 'pending' | 'state' | 'end',
   value: unknown,
-): StreamMessage => ({
-  seq: null,
-  text: messageText(event, value),
-});
+): StreamMessage => ({ seq: null, text: eventText(value, { name }) });
 
 /** Whether the session works: a turn runs, and does not only wait for answers of a user. */
 export const isBusyIn = (state: State, approvals: readonly Approval[]): boolean => {

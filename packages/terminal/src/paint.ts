@@ -8,6 +8,8 @@
  * sequences to it.
  */
 
+import { moneyText, tokensText } from '@pawl/agent/machine/settings';
+import { durationText, secondsText } from '@pawl/agent/platform/clock';
 import { localTime } from '@pawl/agent/platform/text';
 import { eastAsianWidth } from 'get-east-asian-width';
 import {
@@ -162,43 +164,13 @@ export const paintDiff = (look: Look, diff: string): readonly Safe[] =>
 
 // ---- Numbers and times ----
 
-export const formatCost = (costUsd: number | null): Safe => {
-  if (costUsd === null) return safe`price unknown`;
-  return costUsd > 0 && costUsd < 0.01 ? safe`<$0.01` : safe`$${makeSafe(costUsd.toFixed(2))}`;
-};
+export const formatCost = (costUsd: number | null): Safe => makeSafe(moneyText(costUsd, 'cents'));
 
-export const formatTokens = (count: number): Safe => {
-  if (count < 1_000) return safe`${count}`;
-  return count < 1_000_000
-    ? safe`${makeSafe((count / 1_000).toFixed(1))}k`
-    : safe`${makeSafe((count / 1_000_000).toFixed(1))}M`;
-};
+export const formatTokens = (count: number): Safe => makeSafe(tokensText(count));
 
-const twoDigits = (part: number): Safe => makeSafe(String(part).padStart(2, '0'));
+export const formatSeconds = (durationMs: number): Safe => makeSafe(secondsText(durationMs));
 
-/** With tenths below ten seconds, whole seconds above. */
-export const formatSeconds = (durationMs: number): Safe => {
-  if (durationMs < 9_950) return safe`${makeSafe((Math.max(0, durationMs) / 1_000).toFixed(1))}s`;
-  const seconds = Math.round(durationMs / 1_000);
-  return seconds < 60
-    ? safe`${seconds}s`
-    : safe`${Math.floor(seconds / 60)}m${twoDigits(seconds % 60)}s`;
-};
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-
-/** `40ms`, `1.4s`, `12s`, `3m05s`, `2h10m`, `3d04h`. */
-export const formatDuration = (durationMs: number): Safe => {
-  if (durationMs < 1_000) return makeSafe(`${Math.round(durationMs)}ms`);
-  if (durationMs < HOUR_MS) return formatSeconds(durationMs);
-  const [large, small, big, rest] =
-    durationMs < DAY_MS
-      ? (['h', 'm', HOUR_MS, 60_000] as const)
-      : (['d', 'h', DAY_MS, HOUR_MS] as const);
-  const remainder = twoDigits(Math.floor((durationMs % big) / rest));
-  return makeSafe(`${Math.floor(durationMs / big)}${large}${remainder}${small}`);
-};
+export const formatDuration = (durationMs: number): Safe => makeSafe(durationText(durationMs));
 
 export const warningText = (text: string): Safe => safe`! ${harmless(text)}`;
 

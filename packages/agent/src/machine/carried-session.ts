@@ -62,7 +62,7 @@ import {
   refusedText,
   truncatedText,
 } from './moves/tool-batch.js';
-import type { Usage } from './settings.js';
+import { nothingSpent, type Usage } from './settings.js';
 import { jsonShape } from './shapes.js';
 import { changeSession, type SessionData, type State } from './state.js';
 
@@ -79,15 +79,6 @@ type Batch = { batchId: string | null; readonly calls: CarriedCall[] };
  */
 type Turn = 'rests' | 'runs' | 'retries' | 'stops';
 type Rewind = Extract<CarriedWork, { readonly kind: 'rewind' }>;
-
-const noUsage: CarriedSession['usage'] = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  costUsd: 0,
-  unpriced: 0,
-};
 
 const textPart = ({ text, images }: QueuedInput): UserText => ({
   type: 'text',
@@ -202,7 +193,7 @@ class SessionFromEvents {
   /** Streamed text of the reply that is under way. */
   #partial = '';
   #model: string;
-  #usage = noUsage;
+  #usage: CarriedSession['usage'] = nothingSpent;
   /** Time of the last event. */
   #at = 0;
   /** Ids whose usage was counted. */

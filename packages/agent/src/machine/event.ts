@@ -22,13 +22,14 @@ import type {
 import type { ApprovalScope, Grant } from '../policy/rules.js';
 import type { CallOutcome, CallPreview, EndedStatus, SeenFile } from './call.js';
 import type { AssistantMessage, AssistantPart, Image, Message } from './message.js';
-import type {
-  Dimension,
-  Prices,
-  RequestedLimit,
-  Settings,
-  Usage,
-  UsageTotals,
+import {
+  type Dimension,
+  noUsage,
+  type Prices,
+  type RequestedLimit,
+  type Settings,
+  type Usage,
+  type UsageTotals,
 } from './settings.js';
 
 /**
@@ -152,8 +153,13 @@ export type StoppedCall = {
   readonly outcome: CallOutcome;
 };
 
-/** Facts, and wishes of the user: plain JSON, each with its time `at` in ms since 1970. */
-export type UserEvent =
+/**
+ * Facts, and wishes of the user: plain JSON, each with its time `at` in ms since 1970.
+ * `clientRequestId`: with it, its sender can send it again, and it counts once.
+ */
+export type UserEvent = Wish & { readonly clientRequestId?: string };
+
+type Wish =
   | Of<'Start'>
   /**
    * `images` accompany the text, which may not be blank. Their blobs are stored before the event.
@@ -562,14 +568,6 @@ export type ReplyDraft = {
   readonly usage?: Usage;
 };
 
-const NO_USAGE: Usage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  costUsd: null,
-};
-
 /**
  * A complete reply of a model: its text, then its calls. It stops for tools if there are calls.
  * Default usage: no tokens, at an unknown price.
@@ -580,7 +578,7 @@ export const modelReply = ({
   model,
   text = '',
   calls = [],
-  usage = NO_USAGE,
+  usage = { ...noUsage, costUsd: null },
 }: ReplyDraft): On<'LlmCompleted'> => {
   const parts: readonly AssistantPart[] = [
     ...(text === '' ? [] : [{ type: 'text', text } as const]),

@@ -17,7 +17,7 @@ import type { Message } from './message.js';
 import { estimateWarnings } from './moves/budget.js';
 import { noStreaks } from './moves/tool-batch.js';
 import { agentMachine } from './names.js';
-import { defaultSettings, readLimits, type Settings } from './settings.js';
+import { defaultSettings, nothingSpent, readLimits, type Settings } from './settings.js';
 import { messageShape } from './shapes.js';
 import type { In, RestingState, SessionData, State } from './state.js';
 import { table } from './table.js';
@@ -92,14 +92,7 @@ const initialSession = (settings: Settings): SessionData => ({
   queue: [],
   settings,
   grants: [],
-  usage: {
-    inputTokens: 0,
-    outputTokens: 0,
-    cacheReadTokens: 0,
-    cacheWriteTokens: 0,
-    costUsd: 0,
-    unpriced: 0,
-  },
+  usage: nothingSpent,
   unaccounted: [],
   contextTokens: 0,
   slices: { usd: settings.limits.usd, tokens: settings.limits.tokens },

@@ -180,6 +180,30 @@ export type Settings = {
    * header. Only the runtime sets it.
    */
   readonly tools?: string;
+  /** Models that take over a turn in which the model fails, the first one first. Absent: none. */
+  readonly fallback?: readonly FallbackModel[];
+  /** The user's model while another one answers in its place. Only the machine sets it. */
+  readonly primary?: ModelSettings;
+};
+
+/** The settings that belong to a model. Absent `cancelMode`: the session's. */
+export type ModelSettings = {
+  readonly model: string;
+  readonly windowTokens: CountFromOne;
+  readonly cancelMode?: 'abort' | 'drain';
+};
+
+/**
+ * A model that may take over. `prices` are null if they are unknown; `unpriced`: it is used all the
+ * same under a limit in dollars, as free. `tools`: absent if it can call them.
+ */
+export type FallbackModel = {
+  readonly model: string;
+  readonly windowTokens: CountFromOne;
+  readonly cancelMode?: 'abort' | 'drain';
+  readonly prices: Prices | null;
+  readonly unpriced?: 'countAsNothing';
+  readonly tools?: 'no';
 };
 
 /** Delays between retries: about three minutes over all eight. */
@@ -288,6 +312,18 @@ export type UsageTotals = {
   readonly estimated?: Estimated;
 };
 
+/** No tokens, and nothing to pay. */
+export const noUsage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costUsd: 0,
+} as const satisfies Usage;
+
+/** The same as a sum. */
+export const nothingSpent: UsageTotals = { ...noUsage, unpriced: 0 };
+
 type MayBeEstimated = { readonly estimated?: Estimated };
 
 /** The estimated models of two usages together, as a field; none if there are none. */
@@ -316,6 +352,38 @@ export const sumUsage = (one: Usage | null, other: Usage): Usage =>
           one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd,
         ...joinEstimated(one, other),
       };
+
+/** What was added to a sum since it was `before`. */
+export const usageSince = (before: UsageTotals, now: UsageTotals): UsageTotals => ({
+  inputTokens: now.inputTokens - before.inputTokens,
+  outputTokens: now.outputTokens - before.outputTokens,
+  cacheReadTokens: now.cacheReadTokens - before.cacheReadTokens,
+  cacheWriteTokens: now.cacheWriteTokens - before.cacheWriteTokens,
+  costUsd: now.costUsd - before.costUsd,
+  unpriced: now.unpriced - before.unpriced,
+  ...joinEstimated({}, now),
+});
+
+// ---- Figures as people read them ----
+
+/** Dollars; null is a price that nobody knows. `exact`: also parts of a cent. */
+export const moneyText = (usd: number | null, precision: 'cents' | 'exact' = 'exact'): string => {
+  if (usd === null) return 'price unknown';
+  if (precision === 'exact' && usd > 0) return `$${usd.toFixed(usd < 0.01 ? 4 : usd < 1 ? 3 : 2)}`;
+  return usd > 0 && usd < 0.01 ? '<$0.01' : `$${usd.toFixed(2)}`;
+};
+
+/** `999`, `1.5k`, `2.5M`. */
+export const tokensText = (count: number): string => {
+  if (count < 1_000) return String(count);
+  return count < 1_000_000
+    ? `${(count / 1_000).toFixed(1)}k`
+    : `${(count / 1_000_000).toFixed(1)}M`;
+};
+
+/** `61%`, `0.4%`; null is a share of nothing. */
+export const shareText = (share: number | null): string =>
+  share === null ? '–' : `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)}%`;
 
 // ---- Limits ----
 

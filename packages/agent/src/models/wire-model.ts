@@ -26,7 +26,13 @@ import type {
   UserText,
 } from '../machine/message.js';
 import { VERSION } from '../platform/environment.js';
-import { createFetch, type LeanBody, type LeanFetch, type LeanResponse } from '../platform/http.js';
+import {
+  createFetch,
+  EventParser,
+  type LeanBody,
+  type LeanFetch,
+  type LeanResponse,
+} from '../platform/http.js';
 import { asCount, isObject, type Loose } from '../platform/untrusted-input.js';
 import type {
   Model,
@@ -702,7 +708,14 @@ const ODD_BYTES_MAX = 65_536;
 
 /** Feeds the body to the parser, as soon as its beginning shows that it is a stream of events. */
 const readBody = async (body: LeanBody, sink: EventSink): Promise<void> => {
-  const parser = new EventParser(sink);
+  const parser = new EventParser({
+    event: (text) => (text === '[DONE]' ? 'more' : sink.event(parseEvent(text))),
+    comment: () => sink.alive(),
+    data(line) {
+      if (line.startsWith('[DONE]')) sink.done();
+    },
+    error: (text) => sink.errorLine(text.slice(0, ERROR_LINE_MAX).trim()),
+  });
   const decoder = new TextDecoder();
   let start: Start = 'unknown';
   let text = '';
@@ -741,90 +754,8 @@ const oddAnswer = (text: string): Error => {
   return Object.assign(new Error(message), { type: 'odd_answer' });
 };
 
-const LINE_FEED = 10;
-const CARRIAGE_RETURN = 13;
 /** Characters of an `error:` line that are read. */
 const ERROR_LINE_MAX = 8_192;
-
-/**
- * Splits the bytes of a server-sent event stream into its lines and events.
- *
- * - A line ends with LF, CR or CRLF. How the bytes are cut into chunks changes nothing.
- * - An event whose last line is not followed by an empty one has not come whole, and is none.
- */
-class EventParser {
-  readonly #sink: EventSink;
-  /** Beginning of the current line. */
-  #pieces: Buffer[] = [];
-  /** The lines of data of the current event. */
-  #data: string[] = [];
-  #isFirstLine = true;
-  /** The last byte was a carriage return: a line feed after it ends the same line. */
-  #isAfterReturn = false;
-
-  constructor(sink: EventSink) {
-    this.#sink = sink;
-  }
-
-  add(bytes: Uint8Array): 'more' | 'end' {
-    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    if (buffer.length === 0) return 'more';
-    let start = this.#isAfterReturn && buffer[0] === LINE_FEED ? 1 : 0;
-    this.#isAfterReturn = false;
-    const find = (byte: number): number => {
-      const index = buffer.indexOf(byte, start);
-      return index === -1 ? buffer.length : index;
-    };
-    let [feed, carriage] = [find(LINE_FEED), find(CARRIAGE_RETURN)];
-    while (start < buffer.length) {
-      if (feed < start) feed = find(LINE_FEED);
-      if (carriage < start) carriage = find(CARRIAGE_RETURN);
-      const end = Math.min(feed, carriage);
-      this.#pieces.push(buffer.subarray(start, end));
-      if (end === buffer.length) return 'more';
-      const isPair = carriage === end && feed === end + 1;
-      this.#isAfterReturn = carriage === end && end + 1 === buffer.length;
-      start = end + (isPair ? 2 : 1);
-      if (this.#readLine(this.#takeLine()) === 'end') return 'end';
-    }
-    return 'more';
-  }
-
-  /** A line without its end can still be a comment, `[DONE]` or an error. */
-  end(): void {
-    const line = this.#takeLine();
-    if (line !== '') this.#readLine(line);
-  }
-
-  #takeLine(): string {
-    const line = this.#pieces.length === 1 ? this.#pieces[0] : Buffer.concat(this.#pieces);
-    this.#pieces = [];
-    const text = line?.toString('utf8') ?? '';
-    const hasByteOrderMark = this.#isFirstLine && text.startsWith('\ufeff');
-    this.#isFirstLine = false;
-    return hasByteOrderMark ? text.slice(1) : text;
-  }
-
-  #readLine(line: string): 'more' | 'end' {
-    if (line === '') return this.#endEvent();
-    if (line.startsWith(':')) this.#sink.alive();
-    else if (line.startsWith('data:')) {
-      const value = line.slice(line[5] === ' ' ? 6 : 5);
-      if (value.startsWith('[DONE]')) this.#sink.done();
-      this.#data.push(value);
-    } else if (line === 'data') this.#data.push('');
-    else if (line.startsWith('error:'))
-      this.#sink.errorLine(line.slice('error:'.length, 'error:'.length + ERROR_LINE_MAX).trim());
-    return 'more';
-  }
-
-  #endEvent(): 'more' | 'end' {
-    const lines = this.#data;
-    this.#data = [];
-    const text = lines.length === 1 ? (lines[0] ?? '') : lines.join('\n');
-    return lines.length === 0 || text === '[DONE]' ? 'more' : this.#sink.event(parseEvent(text));
-  }
-}
 
 const parseEvent = (text: string): Loose => {
   let event: unknown;

@@ -187,3 +187,28 @@ export const createJoiner = (clock: Clock, emit: (key: string, text: string) => 
     },
   };
 };
+
+// ---- Durations as people read them ----
+
+const HOUR_S = 3_600;
+const DAY_S = 24 * HOUR_S;
+
+const twoDigits = (part: number): string => String(part).padStart(2, '0');
+
+/** With tenths below ten seconds, whole seconds above. */
+export const secondsText = (durationMs: number): string => {
+  if (durationMs < 9_950) return `${(Math.max(0, durationMs) / 1_000).toFixed(1)}s`;
+  const seconds = Math.round(durationMs / 1_000);
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${twoDigits(seconds % 60)}s`;
+};
+
+/** `40ms`, `1.4s`, `12s`, `3m05s`, `2h10m`, `3d04h`. */
+export const durationText = (durationMs: number): string => {
+  if (durationMs < 999.5) return `${Math.round(durationMs)}ms`;
+  const seconds = Math.round(durationMs / 1_000);
+  if (seconds < HOUR_S) return secondsText(durationMs);
+  const [large, small, big, rest] =
+    seconds < DAY_S ? (['h', 'm', HOUR_S, 60] as const) : (['d', 'h', DAY_S, HOUR_S] as const);
+  const remainder = twoDigits(Math.floor((seconds % big) / rest));
+  return `${Math.floor(seconds / big)}${large}${remainder}${small}`;
+};

@@ -20,7 +20,13 @@ import {
   measuredId,
   OUTPUT_TOKENS_MIN,
 } from '../machine/moves/budget.js';
-import type { Prices, Settings, Usage } from '../machine/settings.js';
+import {
+  type ModelSettings,
+  noUsage,
+  type Prices,
+  type Settings,
+  type Usage,
+} from '../machine/settings.js';
 import type { SessionData, State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type Clock, createJoiner } from '../platform/clock.js';
@@ -673,13 +679,7 @@ export class OpenRequests {
 const MILLION = 1_000_000;
 
 /** Usage of a call about which nothing is known: no tokens, at an unknown price. */
-export const UNKNOWN_USAGE: Usage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  costUsd: null,
-};
+export const UNKNOWN_USAGE: Usage = { ...noUsage, costUsd: null };
 
 /** null if the sum is not a possible amount of money, because a price is wrong. */
 const knownCost = (usd: number): number | null => (usd <= Number.MAX_SAFE_INTEGER ? usd : null);
@@ -832,12 +832,16 @@ export type Models = {
   connect(modelOrId: string | Model): Promise<Model>;
 };
 
-/** Starts with one model. `connect` finds others by id; without it there are no others. */
+/**
+ * Starts with a model and those of its fallback. `connect` finds others by id; without it there are
+ * no others.
+ */
 export const createModels = (
   first: Model,
+  fallback: readonly Model[] = [],
   connect?: (modelId: string) => Promise<Model>,
 ): Models => {
-  const connected = new Map([[first.id, first]]);
+  const connected = new Map([...fallback, first].map((model) => [model.id, model]));
   const open = async (modelId: string): Promise<Model> => {
     if (connect !== undefined) return connect(modelId);
     throw new Error(
@@ -867,11 +871,7 @@ export const createModels = (
 };
 
 /** The settings for a session that uses this model. */
-export const modelSettings = ({
-  id,
-  facts,
-  canAbort,
-}: Model): Partial<Settings> & { model: string } => ({
+export const modelSettings = ({ id, facts, canAbort }: Model): ModelSettings => ({
   model: id,
   windowTokens: facts.windowTokens,
   // `drain`: a cancel waits for the end of a reply that can't be aborted

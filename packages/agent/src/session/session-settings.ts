@@ -10,6 +10,7 @@ import type { SandboxProbe } from '../command/sandbox/bubblewrap.js';
 import { probeSandbox } from '../command/session-sandbox.js';
 import {
   defaultSettings,
+  type FallbackModel,
   isLimited,
   type Limit,
   type Limits,
@@ -32,7 +33,7 @@ import { modelSettings } from './model-call.js';
 /** Whether a session was created in its store, or imported or copied there. */
 export type SessionOrigin = 'own' | 'foreign';
 
-export type SettingsPatch = Partial<Omit<Settings, 'limits' | 'tools'>> & {
+export type SettingsPatch = Partial<Omit<Settings, 'limits' | 'tools' | 'fallback' | 'primary'>> & {
   readonly limits?: Partial<Limits>;
 };
 
@@ -106,6 +107,28 @@ export const resumedSettings = (
       ...options.settings?.limits,
     },
   };
+};
+
+/** Settings that the options name, and that an open session has otherwise. */
+export const namedDifferences = (
+  model: Model,
+  workspace: string,
+  options: SettingsOptions,
+  before: Settings,
+  probe: ProbeResult,
+): Partial<Settings> => {
+  const asked = applyOptions(model, workspace, options, before, probe);
+  const named = new Set([
+    'workspace',
+    ...(options.preset === undefined ? [] : ['preset']),
+    ...(options.sandbox === undefined ? [] : ['sandbox']),
+    ...(options.hosts === undefined ? [] : ['rules']),
+    ...Object.keys(options.settings ?? {}),
+  ]);
+  return differences(
+    before,
+    Object.fromEntries(Object.entries(asked).filter(([name]) => named.has(name))),
+  );
 };
 
 /**
@@ -241,6 +264,37 @@ export const refuseUnpriced = (
       'tokens, rounds or minutes instead.',
   );
 };
+
+/** The models that may take over, as the machine needs them. */
+export const fallbackSettings = (
+  models: readonly Model[],
+  unpriced: Unpriced | undefined,
+): readonly FallbackModel[] =>
+  models.map((model) => {
+    const { prices, tools } = model.facts;
+    return {
+      ...modelSettings(model),
+      prices,
+      ...(unpriced === 'countAsNothing' ? { unpriced } : {}),
+      ...(tools === 'no' ? { tools } : {}),
+    };
+  });
+
+/**
+ * What a resumed session changes of its models: a turn in which another model has taken over goes
+ * on with that one. Of a foreign session no model counts.
+ */
+export const resumedModels = (
+  model: Model,
+  { model: current, windowTokens, cancelMode, primary, fallback: listed = [] }: Settings,
+  origin: SessionOrigin,
+  fallback: readonly FallbackModel[],
+): Partial<Settings> => ({
+  ...(origin === 'own' && primary?.model === model.id
+    ? { model: current, windowTokens, cancelMode }
+    : {}),
+  ...(listed.length + fallback.length === 0 ? {} : { fallback }),
+});
 
 /** Chooses the sandbox level of a session's commands, and whether formatters run. */
 

@@ -9,9 +9,10 @@ import { ownPrograms, type ProgramPath, searchPrograms } from '@pawl/agent/platf
 import { askProgram } from '@pawl/agent/platform/start-program';
 import type { EnvironmentKind } from '../ports.js';
 import { programFile } from './bundled-program-file.js';
+import { createProcess } from './repl.js';
 import { createEnvironment } from './restartable-environment.js';
 import { listLibraries, probeProgramSandbox, type SandboxedProgram } from './run-program.js';
-import { programInput, startProcess } from './sandboxed-repl.js';
+import { programInput, startSandboxedRepl } from './sandboxed-repl.js';
 
 const MEGABYTE = 1024 * 1024;
 /** Memory of the Python interpreter itself. */
@@ -123,6 +124,8 @@ export const python: EnvironmentKind = {
       words: [...FLAGS, inside, JSON.stringify(settings)],
       memoryMax: PYTHON_BYTES + CONTEXT_FACTOR * contextBytes + options.memoryMax,
     };
-    return createEnvironment('Python', () => startProcess(program, inputs, options));
+    return createEnvironment('Python', async () =>
+      createProcess(await startSandboxedRepl(program, inputs, options), options),
+    );
   },
 };

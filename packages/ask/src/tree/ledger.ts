@@ -25,7 +25,13 @@
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
-import { totalTokens, type Usage, type UsageTotals } from '@pawl/agent/machine/settings';
+import {
+  nothingSpent,
+  noUsage,
+  totalTokens,
+  type Usage,
+  type UsageTotals,
+} from '@pawl/agent/machine/settings';
 import type { Reserve, RunLimits } from '../run/settings.js';
 import type { Purse } from '../run/state.js';
 import { type Amount, isShort, type Short } from '../run/stop-policies.js';
@@ -63,23 +69,6 @@ export type Ledger = {
 };
 
 type Costs = { readonly calls: number; readonly total: Amount; readonly dearest: Amount };
-
-export const nothingSpent: UsageTotals = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  costUsd: 0,
-  unpriced: 0,
-};
-
-const NO_USAGE: Usage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  costUsd: 0,
-};
 
 export const emptyLedger: Ledger = { accounts: {}, open: {}, kinds: {} };
 
@@ -354,7 +343,7 @@ export const settledUsage = (
   { usage, unseenUsd }: KnownCost,
 ): Usage | null => {
   if (capUsd === undefined || (usage === null && unseenUsd === 0)) return usage;
-  const known = usage ?? NO_USAGE;
+  const known = usage ?? noUsage;
   const worstUsd = known.costUsd === null ? capUsd : Math.min(capUsd, known.costUsd + unseenUsd);
   return { ...known, costUsd: Math.max(known.costUsd ?? 0, worstUsd) };
 };

@@ -4,7 +4,7 @@
  * AppendLists.
  */
 
-import type { UsageTotals } from '@pawl/agent/machine/settings';
+import { nothingSpent, type UsageTotals } from '@pawl/agent/machine/settings';
 import type { Diagnostic, Edge } from '@pawl/machine/kernel/table';
 import type { OutsideAction, TreeAction } from '../run/action.js';
 import type { SubcallKind } from '../run/cell-types.js';
@@ -12,7 +12,7 @@ import { newRun } from '../run/moves/start-run.js';
 import { type CodeSettings, readRunLimits } from '../run/settings.js';
 import type { CodeState, Outcome } from '../run/state.js';
 import { digestTexts } from '../run/text-hash.js';
-import { emptyLedger, type Ledger, nothingSpent, openAccount, ROOT } from './ledger.js';
+import { emptyLedger, type Ledger, openAccount, ROOT } from './ledger.js';
 
 /** A sub-call and the progress of its children. */
 export type Batch = {

@@ -10,6 +10,7 @@ import { initialState } from '@pawl/agent/machine/machine';
 import { addUsage, isSpendingId, spendingId } from '@pawl/agent/machine/moves/budget';
 import {
   defaultSettings,
+  nothingSpent,
   sumUsage,
   totalTokens,
   type Usage,
@@ -60,7 +61,7 @@ export class FigureCollector {
   readonly #parent: Header['parent'];
   /** What goes on in `#state`. */
   #activities: readonly Activity[] = [];
-  #hookUsage: UsageTotals = NO_USAGE;
+  #hookUsage: UsageTotals = nothingSpent;
   /**
    * Before the first event every session is in the same state, up to its settings, which no figure
    * needs.
@@ -549,15 +550,6 @@ class RequestLog {
 
 // ---- Calls of tools ----
 
-export const NO_USAGE: UsageTotals = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  costUsd: 0,
-  unpriced: 0,
-};
-
 /** How many calls of a tool ended, and how. */
 type Counted = { calls: number; readonly endings: Map<string, number> };
 
@@ -612,7 +604,7 @@ class ToolLog {
         approvalMs: approvals.get(tool) ?? 0,
         usage: spending
           .filter((one) => one.tool === tool)
-          .reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE),
+          .reduce((sum, { usage }) => addUsage(sum, usage), nothingSpent),
       };
     });
     return rows.sort(

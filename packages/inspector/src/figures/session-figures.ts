@@ -8,7 +8,7 @@
  */
 
 import type { RequestPurpose } from '@pawl/agent/machine/action';
-import { joinEstimated, type Usage, type UsageTotals } from '@pawl/agent/machine/settings';
+import { type Usage, type UsageTotals, usageSince } from '@pawl/agent/machine/settings';
 import type { State, StateName } from '@pawl/agent/machine/state';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 
@@ -181,16 +181,6 @@ export const getCacheShare = (usage: PromptUsage): number | null => {
 };
 
 // ---- The figures of a later part ----
-
-const usageSince = (before: UsageTotals, after: UsageTotals): UsageTotals => ({
-  inputTokens: after.inputTokens - before.inputTokens,
-  outputTokens: after.outputTokens - before.outputTokens,
-  cacheReadTokens: after.cacheReadTokens - before.cacheReadTokens,
-  cacheWriteTokens: after.cacheWriteTokens - before.cacheWriteTokens,
-  costUsd: after.costUsd - before.costUsd,
-  unpriced: after.unpriced - before.unpriced,
-  ...joinEstimated({}, after),
-});
 
 /** The figures of a session after a part of it: of a fork only its work, without copied entries. */
 export type LaterFigures = Pick<

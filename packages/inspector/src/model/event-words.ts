@@ -3,7 +3,9 @@
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
-import { durationText, moneyText, oneLine, plural } from './figure-text.js';
+import { moneyText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
+import { oneLine, plural } from './figure-text.js';
 import { callName, type SessionIndex } from './session-index.js';
 
 /** One line about an entry. */

@@ -1,5 +1,7 @@
 /** Numbers, times and parts of sentences as people read them. */
 
+import { moneyText, shareText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { cut, groupDigits } from '@pawl/agent/platform/text';
 
 /**
@@ -21,34 +23,8 @@ export const partText = (part: SentencePart): string => {
   if ('ms' in part) return durationText(part.ms);
   if ('usd' in part) return moneyText(part.usd);
   if ('clock' in part) return clockText(part.clock);
-  return 'share' in part ? percentText(part.share) : groupDigits(part.count);
+  return 'share' in part ? shareText(part.share) : groupDigits(part.count);
 };
-
-export const durationText = (ms: number): string => {
-  if (ms < 999.5) return `${Math.round(ms)} ms`;
-  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
-  const seconds = Math.round(ms / 1_000);
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
-  const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.round(hours / 24)} days`;
-};
-
-export const moneyText = (usd: number | null): string => {
-  if (usd === null) return 'price unknown';
-  if (usd === 0) return '$0';
-  return usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(usd < 1 ? 3 : 2)}`;
-};
-
-export const shortCount = (count: number): string => {
-  if (count < 1_000) return String(count);
-  if (count < 1_000_000) return `${(count / 1_000).toFixed(count < 10_000 ? 1 : 0)}k`;
-  return `${(count / 1_000_000).toFixed(1)}M`;
-};
-
-export const percentText = (share: number | null): string =>
-  share === null ? '–' : `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
 
 const two = (value: number): string => String(value).padStart(2, '0');
 

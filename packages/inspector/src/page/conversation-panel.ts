@@ -5,8 +5,10 @@
 
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
+import { moneyText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { groupDigits } from '@pawl/agent/platform/text';
-import { clockText, durationText, moneyText, plural } from '../model/figure-text.js';
+import { clockText, plural } from '../model/figure-text.js';
 import type { SessionHistory } from '../model/session-history.js';
 import type { BatchChanges, CallLife, MessageRecord } from '../model/session-index.js';
 import { drawCommand, drawDiff, drawMarkdown, longText } from './drawn-text.js';

@@ -1,7 +1,8 @@
 /** Curves of the context and of the cost so far, over the rounds, with compactions and crashes. */
 
+import { moneyText, tokensText } from '@pawl/agent/machine/settings';
 import { eventWords } from '../model/event-words.js';
-import { clockText, moneyText, plural, shortCount } from '../model/figure-text.js';
+import { clockText, plural } from '../model/figure-text.js';
 import type { SessionHistory } from '../model/session-history.js';
 import { draw, make } from './elements.js';
 
@@ -65,7 +66,7 @@ const drawCurve = (
       onpointermove: (event) => {
         const point = find(event);
         if (point === undefined) return;
-        const value = kind === 'usd' ? moneyText(point.usd) : `${shortCount(point.tokens)} tokens`;
+        const value = kind === 'usd' ? moneyText(point.usd) : `${tokensText(point.tokens)} tokens`;
         pointed.textContent = ` · ${clockText(point.at)}: ${value}, #${point.seq}`;
       },
       onpointerleave: () => pointed.replaceChildren(),
@@ -105,9 +106,9 @@ export const drawCurves = (history: SessionHistory, go: (seq: number) => void): 
   const compactions = marks.filter(({ kind }) => kind === 'compaction').length;
   const crashes = marks.length - compactions;
   const isLimited = Number.isFinite(windowTokens) && windowTokens < 100 * top;
-  const share = isLimited ? ` of a window of ${shortCount(windowTokens)}` : '';
-  const topText = `, at most ${shortCount(top)}${share}`;
-  const lastText = `${shortCount(last.tokens)} tokens`;
+  const share = isLimited ? ` of a window of ${tokensText(windowTokens)}` : '';
+  const topText = `, at most ${tokensText(top)}${share}`;
+  const lastText = `${tokensText(last.tokens)} tokens`;
   const spent = { top: last.usd, topText: '', lastText: moneyText(last.usd) };
   const keys = [
     ...(compactions === 0 ? [] : [drawKey('compaction'), plural(compactions, 'compaction')]),

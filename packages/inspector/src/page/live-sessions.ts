@@ -5,8 +5,10 @@
  * bottom: `showLive`; the row of a session; and a question with its answers.
  */
 
+import { moneyText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { localTime } from '@pawl/agent/platform/text';
-import { durationText, moneyText, plural } from '../model/figure-text.js';
+import { plural } from '../model/figure-text.js';
 import type { LiveAnswer, LiveQuestionText, LiveRow } from '../page-data-types.js';
 import { drawInline } from './drawn-text.js';
 import { arrange, button, make, visibleText } from './elements.js';
@@ -71,7 +73,7 @@ const createRow = ({ sessionId, title }: LiveRow): DrawnRow => {
 
 const updateRow = (drawn: DrawnRow, row: LiveRow): void => {
   const { state, costUsd, rounds, workspace, startedAtMs } = row;
-  const money = costUsd === null ? 'price unknown' : moneyText(costUsd);
+  const money = moneyText(costUsd);
   const facts = [
     state,
     money,

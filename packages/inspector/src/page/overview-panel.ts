@@ -3,6 +3,8 @@
  * the story of each crash, and its turns.
  */
 
+import { moneyText, shareText, tokensText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { groupDigits, localTime } from '@pawl/agent/platform/text';
 import {
   getCacheShare,
@@ -12,16 +14,7 @@ import {
   SPAN_WORDS,
 } from '../figures/session-figures.js';
 import { crashStories } from '../model/crash-story.js';
-import {
-  clockText,
-  durationText,
-  moneyText,
-  oneLine,
-  partText,
-  percentText,
-  plural,
-  shortCount,
-} from '../model/figure-text.js';
+import { clockText, oneLine, partText, plural } from '../model/figure-text.js';
 import {
   changedFiles,
   countRounds,
@@ -55,7 +48,7 @@ const sessionFacts = (history: SessionHistory): readonly (readonly [string, stri
     (usage.unpriced > 0 ? ' + unknown' : '') +
     (usage.estimated ? `; estimated: ${usage.estimated.join(', ')} reports no usage` : '');
   const failed = ended.filter(({ end }) => end?.status !== 'ok');
-  const share = percentText(getCacheShare(usage));
+  const share = shareText(getCacheShare(usage));
   return [
     ['Cost', `${moneyText(usage.costUsd)}${unknown}`],
     ['Worked', durationText(getWorkMs(figures))],
@@ -63,7 +56,7 @@ const sessionFacts = (history: SessionHistory): readonly (readonly [string, stri
     ['Calls', `${groupDigits(ended.length)}, ${groupDigits(failed.length)} not ok`],
     [
       'Tokens',
-      `${shortCount(promptTokens(usage))} in (${share} cached), ${shortCount(usage.outputTokens)} out`,
+      `${tokensText(promptTokens(usage))} in (${share} cached), ${tokensText(usage.outputTokens)} out`,
     ],
     ['Files changed', groupDigits(changedFiles(history))],
     ['Began', localTime(startedAt)],
@@ -209,7 +202,7 @@ export class OverviewPanel implements Panel {
       make('span', { class: `swatch ${kind}`, style: { 'flex-grow': String(time[kind]) } }),
     );
     const legend = parts.map((kind) => {
-      const share = percentText(elapsedMs === 0 ? null : time[kind] / elapsedMs);
+      const share = shareText(elapsedMs === 0 ? null : time[kind] / elapsedMs);
       return make(
         'li',
         {},

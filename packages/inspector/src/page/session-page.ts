@@ -5,9 +5,9 @@
  * From top to bottom: `SessionPage`; and `TimeTravel` with the strip of all events.
  */
 
-import { totalTokens } from '@pawl/agent/machine/settings';
+import { moneyText, tokensText, totalTokens } from '@pawl/agent/machine/settings';
 import { groupDigits } from '@pawl/agent/platform/text';
-import { clockText, moneyText, plural, shortCount } from '../model/figure-text.js';
+import { clockText, plural } from '../model/figure-text.js';
 import { MARKER_KINDS, nextMarker } from '../model/session-history.js';
 import { conversationPanel } from './conversation-panel.js';
 import { button, draw, make, visibleText } from './elements.js';
@@ -240,7 +240,7 @@ export class SessionPage {
     const unknown = `${usage.unpriced > 0 ? '+?' : ''}${usage.estimated ? ' (estimated)' : ''}`;
     this.#facts.replaceChildren(
       `up to #${seq}: ${moneyText(usage.costUsd)}${unknown}`,
-      make('span', { class: 'tokens' }, ` · ${shortCount(totalTokens(usage))} tokens`),
+      make('span', { class: 'tokens' }, ` · ${tokensText(totalTokens(usage))} tokens`),
     );
     if (this.#titledFor !== history.index.turns.length) {
       this.#titledFor = history.index.turns.length;

@@ -3,9 +3,11 @@
  * afterwards, row by row.
  */
 
+import { moneyText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { localTime } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
-import { durationText, moneyText, plural } from '../model/figure-text.js';
+import { plural } from '../model/figure-text.js';
 import type { SessionList, SessionSummary } from '../page-data-types.js';
 import { make, table } from './elements.js';
 import { showLive } from './live-sessions.js';

@@ -5,13 +5,14 @@
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
-import { totalTokens } from '@pawl/agent/machine/settings';
+import { moneyText, shareText, totalTokens } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
+import { durationText } from '@pawl/agent/platform/clock';
 import { cut, firstCharacters, groupDigits, localTime } from '@pawl/agent/platform/text';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import { getCacheShare, promptTokens } from '../figures/session-figures.js';
 import { eventWords } from '../model/event-words.js';
-import { clockText, durationText, moneyText, percentText, plural } from '../model/figure-text.js';
+import { clockText, plural } from '../model/figure-text.js';
 import {
   type RequestPart,
   requestAt,
@@ -257,7 +258,7 @@ const stateView = (pageState: PageState): (() => readonly Node[]) => {
         'p',
         { class: 'faint' },
         `${groupDigits(promptTokens(usage))} tokens in ` +
-          `(${percentText(getCacheShare(usage))} from the cache), ` +
+          `(${shareText(getCacheShare(usage))} from the cache), ` +
           `${groupDigits(usage.outputTokens)} out${unpriced}${estimated}`,
       ),
       ...callsView(state),
@@ -404,7 +405,7 @@ const requestView = (pageState: PageState): (() => readonly Node[] | null) => {
       usage === null
         ? 'No usage was reported so far.'
         : `The provider counted ${groupDigits(promptTokens(usage))} tokens, ` +
-          `${percentText(getCacheShare(usage))} of them from its cache: ${moneyText(usage.costUsd)}.`;
+          `${shareText(getCacheShare(usage))} of them from its cache: ${moneyText(usage.costUsd)}.`;
     const hidden = request.parts.length - PARTS_AT_ONCE;
     const rest =
       `The first ${hidden} parts are not shown here; pawl show ${id} ` +
@@ -417,7 +418,7 @@ const requestView = (pageState: PageState): (() => readonly Node[] | null) => {
         ', after ',
         seqLink(request.seq, (to) => pageState.go(to)),
         `. ${groupDigits(sharedBytes)} of ${groupDigits(bytes)} bytes ` +
-          `(${percentText(bytes === 0 ? null : sharedBytes / bytes)}) ` +
+          `(${shareText(bytes === 0 ? null : sharedBytes / bytes)}) ` +
           `begin as in the request before: a cache can keep that much. ${paid}`,
       ),
       ...(hidden > 0 ? [make('p', { class: 'faint' }, rest)] : []),

@@ -4,6 +4,8 @@
  * wheel over the ruler, shows a part of the time.
  */
 
+import { moneyText, shareText } from '@pawl/agent/machine/settings';
+import { durationText } from '@pawl/agent/platform/clock';
 import { firstCharacters, groupDigits } from '@pawl/agent/platform/text';
 import {
   getCacheShare,
@@ -13,7 +15,7 @@ import {
   spanText,
   type TimeSpan,
 } from '../figures/session-figures.js';
-import { clockText, durationText, moneyText, percentText, plural } from '../model/figure-text.js';
+import { clockText, plural } from '../model/figure-text.js';
 import { isFailed, type TraceRound, traceRounds } from '../model/rounds.js';
 import { type TimeAxis, timeAxis } from '../model/time-axis.js';
 import { button, make, RowList } from './elements.js';
@@ -49,7 +51,7 @@ const requestWords = ({ usage, ending, why, attempt, firstPieceMs, startMs }: Re
   const again = attempt > 1 ? `, attempt ${attempt}` : '';
   if (usage === null) return `${ending}${why === '' ? '' : `: ${why}`}${again}`;
   return (
-    `${groupDigits(promptTokens(usage))} tokens in, ${percentText(getCacheShare(usage))} cached, ` +
+    `${groupDigits(promptTokens(usage))} tokens in, ${shareText(getCacheShare(usage))} cached, ` +
     `${groupDigits(usage.outputTokens)} out${first}${again}${ending === 'failed' ? `, failed: ${why}` : ''}`
   );
 };

@@ -9,6 +9,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isSessionId } from '@pawl/agent/journal/state-folder';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
+import { eventText } from '@pawl/agent/platform/http';
 import { isSameSecret } from '@pawl/agent/platform/untrusted-input';
 import type { LiveSessions } from '../page-data-types.js';
 import { InspectedSessions, type InspectorPlace } from './inspected-sessions.js';
@@ -201,7 +202,7 @@ class InspectorPages {
     for await (const piece of this.#sessions.feed(sessionId, seq, signal)) {
       if (piece.kind === 'restart') seq = 0;
       if (piece.kind === 'entries') seq = piece.entries.at(-1)?.seq ?? seq;
-      const flowing = response.write(`id: ${seq}\ndata: ${JSON.stringify(piece)}\n\n`);
+      const flowing = response.write(eventText(piece, { id: seq }));
       if (!flowing) await waitForDrain(response);
     }
     response.end();

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { addUsage } from '@pawl/agent/machine/moves/budget';
-import type { UsageTotals } from '@pawl/agent/machine/settings';
+import { nothingSpent, type UsageTotals } from '@pawl/agent/machine/settings';
 import { forAll, roam } from '../../../../test/kit/agent/random.js';
 import { play } from '../../../../test/kit/agent/trace-player.js';
 import {
   collectFigures,
   FigureCollector,
   type FigureStep,
-  NO_USAGE,
 } from '../../src/figures/collect-figures.js';
 import { getCacheShare, type SessionFigures } from '../../src/figures/session-figures.js';
 
@@ -248,7 +247,7 @@ test('over any session, also with a clock that jumps: no negative time, and the 
     ];
     const { costUsd, ...counted } = parts.reduce<UsageTotals>(
       (sum, usage) => addUsage(sum, usage),
-      NO_USAGE,
+      nothingSpent,
     );
     const { costUsd: expected, ...sums } = figures.usage;
     assert.ok(Math.abs(costUsd + figures.hookUsage.costUsd - expected) < 1e-9);
@@ -259,5 +258,5 @@ test('over any session, also with a clock that jumps: no negative time, and the 
 
 test('the cache share counts every token of the prompt', () => {
   assert.equal(getCacheShare({ inputTokens: 10, cacheReadTokens: 60, cacheWriteTokens: 30 }), 0.6);
-  assert.equal(getCacheShare(NO_USAGE), null);
+  assert.equal(getCacheShare(nothingSpent), null);
 });

@@ -18,8 +18,9 @@ import {
 import type { ApprovalAnswer } from '@pawl/agent/machine/event';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
-import { hasEnded } from '@pawl/agent/platform/start-program';
+import { hasEnded } from '@pawl/agent/platform/processes';
 import { plural } from '@pawl/agent/platform/text';
+import { SessionFollower } from '@pawl/agent/session/follow';
 import { isQuestionCode } from '@pawl/serve/question-code';
 import {
   countColumns,
@@ -402,7 +403,7 @@ const sendAnswer = async (
     return readUnconfirmed(client.sessionId, question, answer);
   }
   const answer = serverAnswer(client.sessionId, question.question, words);
-  await client.own('answerServer', { code: question.code, answer });
+  await client.call('answerServer', { code: question.code, answer });
   return `${answer.action === 'accept' ? 'Answered' : 'Declined'}: ${question.title}`;
 };
 
@@ -569,10 +570,10 @@ export const showLogs = async (prefix: string, follows: boolean): Promise<number
   const printer = createLogPrinter(detectLook(process.stdout, process.env), workspace);
   const { seq, state } = await foldStored(sessionId, undefined, printer.see);
   if (live !== null) {
-    const { followStream, RemoteSteps } = await import('../detached/remote-session.js');
+    const { followStream } = await import('../detached/remote-session.js');
     // makes steps from what the process streams, from the last stored one on
-    const steps = new RemoteSteps(state, seq, printer.see);
-    await followStream(connectLive(sessionId), steps, new AbortController().signal);
+    const follower = new SessionFollower(state, seq, printer.see);
+    await followStream(connectLive(sessionId), follower, new AbortController().signal);
   }
   printer.writeLines(safe``); // ends a reply that has no line end
   return exitCodes.done;

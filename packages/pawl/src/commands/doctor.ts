@@ -60,6 +60,7 @@ import {
 } from '../settings/configuration.js';
 import { runKeyCommand } from '../settings/own-providers.js';
 import { settings, showValue } from '../settings/setting-table.js';
+import { userExtensions } from '../settings/user-extensions.js';
 
 export type DoctorFlags = {
   readonly online?: true;
@@ -322,6 +323,18 @@ const folderChecks: readonly Check[] = [
       findPlaceWithMode([userFile(environment), path.dirname(userFile(environment))], 0o022),
     ({ place, mode }) => `others can change your settings: ${place} has the mode ${mode}`,
     ({ place }) => `chmod go-w ${place}`,
+  ),
+  note(
+    'extensionsRun',
+    async ({ environment }) => joinOrNull((await userExtensions(environment)).files, ', '),
+    (files) => `extensions of yours run in every session: ${files}`,
+    'They may do all that you can do: remove a file that you do not know',
+  ),
+  fault(
+    'extensionUnused',
+    async ({ environment }) => joinOrNull((await userExtensions(environment)).faults, ' '),
+    (faults) => faults,
+    'Repair what the line names, or remove the file',
   ),
   fault(
     'workspaceMissing',

@@ -9,10 +9,16 @@
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
-import { totalTokens, type Usage, type UsageTotals } from '@pawl/agent/machine/settings';
+import {
+  nothingSpent,
+  shareText,
+  totalTokens,
+  type Usage,
+  type UsageTotals,
+} from '@pawl/agent/machine/settings';
 import { localTime, plural } from '@pawl/agent/platform/text';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
-import { FigureCollector, NO_USAGE } from '@pawl/inspector/figures/collect-figures';
+import { FigureCollector } from '@pawl/inspector/figures/collect-figures';
 import {
   figuresSince,
   getCacheShare,
@@ -74,7 +80,7 @@ const readFigures = async (
 
 /** The sum with this key, which is added if it is missing. */
 const sumIn = (sums: Map<string, Sum>, key: string): Sum => {
-  const sum = sums.get(key) ?? { usage: NO_USAGE, requests: 0, failed: 0 };
+  const sum = sums.get(key) ?? { usage: nothingSpent, requests: 0, failed: 0 };
   sums.set(key, sum);
   return sum;
 };
@@ -132,9 +138,9 @@ const toolSums = (
 const sumSessions = (counted: readonly CountedSession[]) => {
   const [models, days] = [new Map<string, Sum>(), new Map<string, Sum>()];
   const started = callsWithSession(counted);
-  let usage = NO_USAGE;
+  let usage = nothingSpent;
   const sessions = counted.map(({ info, figures }) => {
-    let sessionUsage = NO_USAGE;
+    let sessionUsage = nothingSpent;
     for (const request of figures.requests) {
       for (const sum of [sumIn(models, request.model), sumIn(days, localDay(request.at))])
         countRequest(sum, request.usage, request.ending === 'failed');
@@ -147,8 +153,7 @@ const sumSessions = (counted: readonly CountedSession[]) => {
         countRequest(sum, spent, false);
       sessionUsage = addUsage(sessionUsage, spent);
     }
-    // `addUsage` adds one call, so the count of calls without a price is added here
-    usage = { ...addUsage(usage, sessionUsage), unpriced: usage.unpriced + sessionUsage.unpriced };
+    usage = sumUsage([usage, sessionUsage]);
     return {
       sessionId: info.sessionId,
       title: info.title,
@@ -306,7 +311,7 @@ const sumUsage = (usages: readonly (UsageTotals | RequestFigures['usage'])[]): U
     // `addUsage` takes a sum for one call, and does not add its count of unpriced calls
     const added = addUsage(sum, usage);
     return { ...added, unpriced: sum.unpriced + usage.unpriced };
-  }, NO_USAGE);
+  }, nothingSpent);
 
 /** Where the money was spent, by the machine's state that spent it. */
 const spentIn = ({
@@ -338,7 +343,7 @@ const timeBlock = ({ time, elapsedMs }: SessionFigures, columns: number): Block 
       .map((kind) => [
         left(makeSafe(SPAN_WORDS[kind])),
         right(formatDuration(time[kind])),
-        right(formatShare(time[kind], elapsedMs)),
+        right(makeSafe(shareText(elapsedMs === 0 ? null : time[kind] / elapsedMs))),
       ]),
     columns,
   ),
@@ -359,7 +364,7 @@ const statesBlock = (figures: SessionFigures, columns: number): Block => {
         left(makeSafe(state)),
         right(safe`×${entered}`),
         right(formatDuration(totalMs)),
-        right(costCell(spent[state] ?? NO_USAGE)),
+        right(costCell(spent[state] ?? nothingSpent)),
       ]),
       columns,
     ),
@@ -448,7 +453,7 @@ const timeSummary = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFig
     safe`${formatDuration(active)} of work in ${formatDuration(elapsedMs)}`,
     formatTotal(usage),
     formatUsage(usage),
-    ...(share === null ? [] : [safe`cache share ${formatShare(share, 1)}`]),
+    ...(share === null ? [] : [safe`cache share ${makeSafe(shareText(share))}`]),
     ...(clockSetBack === 0
       ? []
       : [makeSafe(`the clock was set back ${plural(clockSetBack, 'time')}`)]),
@@ -496,9 +501,6 @@ export const showTime = async (
 
 // Figures as text: durations, shares, dollars, and tables that fit the window.
 
-const formatShare = (part: number, whole: number): Safe =>
-  makeSafe(whole === 0 ? '0%' : `${Math.round((100 * part) / whole)}%`);
-
 /** Dollars of sums; the unpriced calls are named. */
 export const formatTotal = ({ costUsd, unpriced, estimated }: UsageTotals): Safe => {
   if (unpriced === 0)
@@ -510,7 +512,8 @@ export const formatTotal = ({ costUsd, unpriced, estimated }: UsageTotals): Safe
 const formatUsage = (usage: Omit<Usage, 'costUsd'>): Safe => {
   const prompt = totalTokens(usage) - usage.outputTokens;
   const share = getCacheShare(usage);
-  const cached = share === null || share === 0 ? safe`` : safe` (${formatShare(share, 1)} cached)`;
+  const cached =
+    share === null || share === 0 ? safe`` : safe` (${makeSafe(shareText(share))} cached)`;
   return safe`${formatTokens(prompt)} in${cached}, ${formatTokens(usage.outputTokens)} out`;
 };
 

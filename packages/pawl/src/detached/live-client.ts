@@ -5,9 +5,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { socketAddress } from '@pawl/agent/journal/lock';
 import type { ApprovalAnswer } from '@pawl/agent/machine/event';
 import { entryStatus, readRegularSync } from '@pawl/agent/platform/files';
+import { EventParser } from '@pawl/agent/platform/http';
 import type { Input } from '@pawl/agent/ports/session';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { livePaths, openLiveFolder, processState, readRecord } from '../sessions/live-records.js';
+import type { OwnAnswer, OwnBody, OwnMethod } from './own-requests.js';
 
 /** The process has ended, or ends. */
 export class NotReached extends Error {}
@@ -103,27 +105,16 @@ const readRefusal = (text: string): Refused => {
 /** One event of the stream: its name and its content. */
 export type StreamEvent = { readonly name: string; readonly content: unknown };
 
-const parseEvent = (block: string): StreamEvent | null => {
-  let [name, data] = ['', ''];
-  for (const line of block.split('\n')) {
-    if (line.startsWith('event: ')) name = line.slice('event: '.length);
-    if (line.startsWith('data: ')) data = line.slice('data: '.length);
-  }
-  return data === '' ? null : { name, content: JSON.parse(data) };
-};
-
 /** Reads events until the connection ends. */
 const readEvents = (incoming: IncomingMessage, see: (event: StreamEvent) => void): Promise<void> =>
   new Promise((resolve) => {
-    let rest = '';
-    incoming.setEncoding('utf8').on('data', (piece: string) => {
-      const blocks = (rest + piece).split('\n\n');
-      rest = blocks.pop() ?? '';
-      for (const block of blocks) {
-        const event = parseEvent(block);
-        if (event !== null) see(event);
-      }
+    const parser = new EventParser({
+      event(text, name) {
+        see({ name, content: JSON.parse(text) });
+        return 'more';
+      },
     });
+    incoming.on('data', (bytes: Buffer) => parser.add(bytes));
     incoming.once('error', () => resolve()).once('close', () => resolve());
   });
 
@@ -222,13 +213,10 @@ export class LiveClient {
     return typeof answer === 'object' && answer !== null ? { ...answer } : {};
   }
 
-  /**
-   * Asks the process of the session what is no input (own-requests.ts). The answer is that of the
-   * same method there.
-   */
-  async own<T>(what: string, body: object = {}): Promise<T> {
-    // Safe: own-requests.ts answers so.
-    return ((await this.ask('POST', '/own', { what, ...body })) as { readonly result: T }).result;
+  /** Asks the process of the session by one of its methods (own-requests.ts). */
+  async call<N extends OwnMethod>(what: N, body: OwnBody<N>): Promise<OwnAnswer<N>> {
+    const { result } = await this.ask('POST', '/own', { what, ...body });
+    return result as OwnAnswer<N>; // Safe: the same method answers there.
   }
 
   describe(): Promise<Answer> {

@@ -1,6 +1,9 @@
 /**
  * Requests of terminals to the process of a detached session, for what its server has no route for:
  * `POST /v1/sessions/ID/own` with `{ "what": … }`. Only the user's own key may send them.
+ *
+ * From top to bottom: what they need besides the session, which is commands and questions that
+ * wait; and the table of methods, of which the client (live-client.ts) has its types.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -8,50 +11,11 @@ import type { ServerAnswer, ServerQuestion } from '@pawl/agent/extensions/mcp/qu
 import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
+import type { Model } from '@pawl/agent/ports/model';
 import type { Session } from '@pawl/agent/session/create-agent';
 import { ApiFault } from '@pawl/serve/api-fault';
 import { questionCode } from '@pawl/serve/question-code';
 import * as v from 'valibot';
-
-const rewindSchema = v.object({
-  at: v.number(),
-  files: v.exactOptional(v.boolean()),
-  conversation: v.exactOptional(v.boolean()),
-  force: v.exactOptional(v.boolean()),
-  editsOnly: v.exactOptional(v.boolean()),
-  refs: v.exactOptional(v.boolean()),
-});
-
-const serverAnswerSchema = v.variant('action', [
-  v.object({
-    action: v.literal('accept'),
-    content: v.record(
-      v.string(),
-      v.union([v.string(), v.number(), v.boolean(), v.array(v.string())]),
-    ),
-  }),
-  v.object({ action: v.picklist(['decline', 'cancel']) }),
-]);
-
-const withoutFields = <const W extends string>(what: W) => v.object({ what: v.literal(what) });
-
-const requestSchema = v.variant('what', [
-  withoutFields('model'),
-  withoutFields('jobs'),
-  withoutFields('servers'),
-  withoutFields('reconnectServers'),
-  withoutFields('timeline'),
-  withoutFields('redo'),
-  withoutFields('undoCompaction'),
-  withoutFields('userBegins'),
-  withoutFields('userEnds'),
-  v.object({ what: v.literal('serverQuestion'), after: v.number() }),
-  v.object({ what: v.literal('answerServer'), code: v.string(), answer: serverAnswerSchema }),
-  v.object({ what: v.literal('useModel'), id: v.string() }),
-  v.object({ what: v.literal('killJob'), jobId: v.string() }),
-  v.object({ what: v.literal('planRewind'), request: rewindSchema }),
-  v.object({ what: v.literal('rewind'), request: rewindSchema }),
-]);
 
 /** The commands that users run with `!` in their terminals: begun, and not ended. */
 class UserCommands {
@@ -188,59 +152,94 @@ type OwnSession = {
   readonly serverQuestion: WaitingServerQuestion;
 };
 
+type MethodParts = OwnSession & { readonly userCommands: UserCommands };
+
+const method = <const F extends v.ObjectEntries, A>(
+  fields: F,
+  run: (parts: MethodParts, body: v.InferOutput<v.ObjectSchema<F, undefined>>) => A,
+) => ({ body: v.object(fields), run });
+
+const aboutModel = async (model: Promise<Model>): Promise<Pick<Model, 'id' | 'facts'>> => {
+  const { id, facts } = await model;
+  return { id, facts };
+};
+
+const rewindRequest = {
+  request: v.object({
+    at: v.number(),
+    files: v.exactOptional(v.boolean()),
+    conversation: v.exactOptional(v.boolean()),
+    force: v.exactOptional(v.boolean()),
+    editsOnly: v.exactOptional(v.boolean()),
+    refs: v.exactOptional(v.boolean()),
+  }),
+};
+
+const serverAnswer = v.variant('action', [
+  v.object({
+    action: v.literal('accept'),
+    content: v.record(
+      v.string(),
+      v.union([v.string(), v.number(), v.boolean(), v.array(v.string())]),
+    ),
+  }),
+  v.object({ action: v.picklist(['decline', 'cancel']) }),
+]);
+
+/** Each method by its name: the fields of its body, and its answer, which goes as JSON. */
+const methods = {
+  model: method({}, ({ session }) => aboutModel(session.model())),
+  useModel: method({ id: v.string() }, ({ session }, { id }) => aboutModel(session.useModel(id))),
+  jobs: method({}, ({ session }) =>
+    session.jobs().map(({ jobId, command, status, output }) => ({
+      jobId,
+      command,
+      status: status(),
+      output: output().slice(-OUTPUT_CHARACTERS_MAX),
+    })),
+  ),
+  killJob: method({ jobId: v.string() }, ({ session }, body) =>
+    session
+      .jobs()
+      .find(({ jobId }) => jobId === body.jobId)
+      ?.kill(),
+  ),
+  servers: method({}, ({ servers }) => servers?.status() ?? null),
+  reconnectServers: method({}, ({ servers }) => servers?.reconnect()),
+  serverQuestion: method({ after: v.number() }, ({ serverQuestion }, { after }) =>
+    serverQuestion.next(after),
+  ),
+  answerServer: method(
+    { code: v.string(), answer: serverAnswer },
+    ({ serverQuestion }, { code, answer }) => serverQuestion.answer(code, answer),
+  ),
+  timeline: method({}, ({ session }) => session.timeline()),
+  planRewind: method(rewindRequest, ({ session }, { request }) => session.planRewind(request)),
+  rewind: method(rewindRequest, ({ session }, { request }) => session.rewind(request)),
+  redo: method({}, ({ session }) => session.redo()),
+  undoCompaction: method({}, ({ session }) => session.undoCompaction()),
+  userBegins: method({}, ({ userCommands }) => userCommands.begin()),
+  userEnds: method({}, ({ userCommands }) => userCommands.end()),
+};
+
+export type OwnMethod = keyof typeof methods;
+export type OwnBody<N extends OwnMethod> = Parameters<(typeof methods)[N]['run']>[1];
+export type OwnAnswer<N extends OwnMethod> = Awaited<ReturnType<(typeof methods)[N]['run']>>;
+
+const isMethod = (what: unknown): what is OwnMethod =>
+  typeof what === 'string' && Object.hasOwn(methods, what);
+
 /** Answers the requests about a session. */
-export const createOwnRequests = ({ session, servers, serverQuestion }: OwnSession) => {
-  const userCommands = new UserCommands(session);
-  const answer = async (request: v.InferOutput<typeof requestSchema>): Promise<unknown> => {
-    switch (request.what) {
-      case 'model':
-      case 'useModel': {
-        const { id, facts } =
-          request.what === 'model' ? await session.model() : await session.useModel(request.id);
-        return { id, facts };
-      }
-      case 'servers':
-        return servers?.status() ?? null;
-      case 'reconnectServers':
-        return servers?.reconnect();
-      case 'serverQuestion':
-        return serverQuestion.next(request.after);
-      case 'answerServer':
-        return serverQuestion.answer(request.code, request.answer);
-      case 'timeline':
-        return session.timeline();
-      case 'planRewind':
-        return session.planRewind(request.request);
-      case 'rewind':
-        return session.rewind(request.request);
-      case 'redo':
-        return session.redo();
-      case 'undoCompaction':
-        return session.undoCompaction();
-      case 'userBegins':
-        return userCommands.begin();
-      case 'userEnds':
-        return userCommands.end();
-      case 'killJob':
-        return session
-          .jobs()
-          .find(({ jobId }) => jobId === request.jobId)
-          ?.kill();
-      case 'jobs':
-        return session.jobs().map(({ jobId, command, status, output }) => ({
-          jobId,
-          command,
-          status: status(),
-          output: output().slice(-OUTPUT_CHARACTERS_MAX),
-        }));
-      default:
-        return request satisfies never;
-    }
-  };
+export const createOwnRequests = (opened: OwnSession) => {
+  const parts = { ...opened, userCommands: new UserCommands(opened.session) };
   return async (body: unknown): Promise<object> => {
-    const parsed = v.safeParse(requestSchema, body);
-    if (!parsed.success) throw new ApiFault('badRequest', 'The body asks for nothing known.');
-    const answered = await attempt(() => answer(parsed.output));
+    const what = typeof body === 'object' && body !== null && 'what' in body ? body.what : null;
+    const asked = isMethod(what) ? methods[what] : null;
+    const parsed = asked === null ? null : v.safeParse(asked.body, body);
+    if (asked === null || !parsed?.success)
+      throw new ApiFault('badRequest', 'The body asks for nothing known.');
+    // Safe: the schema of this method has checked it.
+    const answered = await attempt(async () => asked.run(parts, parsed.output as never));
     // why it can't be done is for the user, who asked for it
     if (answered.kind === 'fault') throw new ApiFault('conflict', answered.fault.message);
     return { result: answered.value ?? null };

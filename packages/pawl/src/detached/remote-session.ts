@@ -2,9 +2,8 @@
  * A session that runs in a separate process, as the terminal sees it: its journal is read from
  * disk, and then its events come over its socket. The same machine makes the steps of both.
  *
- * From top to bottom: the steps, from entries and pieces of text; the questions that wait; the
- * stream of events; questions of MCP servers, and jobs; the session for the terminal; and
- * `openRemote`, which joins a running session.
+ * From top to bottom: the questions that wait; the stream of events; questions of MCP servers, and
+ * jobs; the session for the terminal; and `openRemote`, which joins a running session.
  */
 
 import type { AskUserOrNot, ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
@@ -12,7 +11,6 @@ import { journalPath } from '@pawl/agent/journal/state-folder';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event } from '@pawl/agent/machine/event';
-import { step } from '@pawl/agent/machine/machine';
 import type { State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { Entry } from '@pawl/agent/ports/journal';
@@ -21,7 +19,7 @@ import type { Input, Stepped, Watcher } from '@pawl/agent/ports/session';
 import type { Job } from '@pawl/agent/ports/tool';
 import { createRedactor, findSecrets } from '@pawl/agent/secrets/redactor';
 import type { Session } from '@pawl/agent/session/create-agent';
-import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
+import { SessionFollower } from '@pawl/agent/session/follow';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import {
   collectRecentTurns,
@@ -40,7 +38,6 @@ import { keysIn, withConfig } from '../settings/configuration.js';
 import type { Warn } from '../settings/connect-model.js';
 import type { RunFlags } from '../settings/flags.js';
 import { LiveClient, NotReached, Refused, Silent, type StreamEvent } from './live-client.js';
-import type { ServerQuestionNow } from './own-requests.js';
 
 /** What a terminal uses of a session, which runs in this process or in another one. */
 export type UiSession = Pick<
@@ -65,70 +62,6 @@ export type UiSession = Pick<
   model(): Promise<Pick<Model, 'id' | 'facts'>>;
   jobs(): readonly Job[] | Promise<readonly Job[]>;
 };
-
-/**
- * The steps of a session from its entries and from what is not journaled yet.
- *
- * 1. Each step comes once and in order, as in the process of the session, whatever the stream left
- *    out.
- * 2. Text that was streamed is not repeated when its entry comes.
- */
-export class RemoteSteps {
-  readonly #watcher: Watcher;
-  #state: State;
-  #seq: number;
-  /** Text of the running reply that came without an entry. */
-  #streamedText = '';
-
-  constructor(state: State, seq: number, watcher: Watcher) {
-    this.#state = state;
-    this.#seq = seq;
-    this.#watcher = watcher;
-  }
-
-  get state(): State {
-    return this.#state;
-  }
-
-  get seq(): number {
-    return this.#seq;
-  }
-
-  /** An entry of the journal: a step follows. */
-  entry({ seq, event }: Entry): void {
-    if (seq <= this.#seq) return;
-    this.#seq = seq;
-    const streamedText = this.#streamedText;
-    this.#streamedText = '';
-    if (event.type === 'TextDelta' && streamedText !== '' && event.text.startsWith(streamedText))
-      this.#addRest(event, streamedText);
-    else this.#step(seq, event);
-    this.#streamedText = '';
-  }
-
-  /** A piece of a reply or of an output, which has no entry. */
-  delta(event: Event): void {
-    const before = this.#state;
-    this.#step(null, event);
-    if (event.type === 'TextDelta' && this.#state !== before) this.#streamedText += event.text;
-  }
-
-  /** Text after the entry `seq`: the server sends all of it when it is asked for a stream. */
-  pending({ event, seq }: { readonly event: Event; readonly seq: number }): void {
-    if (seq === this.#seq && event.type === 'TextDelta') this.#addRest(event, this.#streamedText);
-  }
-
-  #addRest(event: Extract<Event, { readonly type: 'TextDelta' }>, streamedText: string): void {
-    const text = event.text.slice(streamedText.length);
-    if (text !== '' && event.text.startsWith(streamedText)) this.delta({ ...event, text });
-  }
-
-  #step(seq: number | null, event: Event): void {
-    const stepped: Stepped = { seq, event, ...step(this.#state, event) };
-    this.#state = stepped.state;
-    this.#watcher(stepped);
-  }
-}
 
 /** The questions that wait, from the steps that asked them. */
 const collectQuestions = () => {
@@ -171,7 +104,7 @@ type EndReason = 'closed' | 'failed';
 /** Follows the stream to the end of the session. Rejects if its process is gone without one. */
 export const followStream = async (
   client: LiveClient,
-  steps: RemoteSteps,
+  follower: SessionFollower,
   signal: AbortSignal,
 ): Promise<EndReason | null> => {
   let tries = 0;
@@ -180,15 +113,15 @@ export const followStream = async (
     tries = 0;
     // The process of the session has written and checked it: its owner alone listens there.
     if (name === 'entry')
-      steps.entry(content as Entry); // checked there
+      follower.entry(content as Entry); // checked there
     else if (name === 'delta')
-      steps.delta(content as Event); // checked there
+      follower.delta(content as Event); // checked there
     else if (name === 'pending')
-      steps.pending(content as Parameters<RemoteSteps['pending']>[0]); // checked there
+      follower.pending(content as Parameters<SessionFollower['pending']>[0]); // checked there
     else if (name === 'end') end = Reflect.get(content as object, 'reason');
   };
   while (!signal.aborted) {
-    const read = await attempt(() => client.events(steps.seq, see, signal));
+    const read = await attempt(() => client.events(follower.seq, see, signal));
     if (signal.aborted) return null;
     if (end === 'closed' || end === 'failed') return end;
     if (read.kind === 'fault' && read.fault instanceof Silent) throw read.fault;
@@ -202,12 +135,9 @@ export const followStream = async (
   return null;
 };
 
-/** A request to the process of the session, for what a node has no route for. */
-type AskProcess = LiveClient['own'];
-
 /** Asks the user here what a server asks, until somebody has answered. */
 const followServerQuestions = async (
-  ask: AskProcess,
+  client: LiveClient,
   askUser: AskUserOrNot,
   tell: (text: string) => void,
   leaving: AbortSignal,
@@ -215,7 +145,7 @@ const followServerQuestions = async (
   let after = 0;
   let asking = new AbortController();
   while (!leaving.aborted) {
-    const reply = await attempt(() => ask<ServerQuestionNow>('serverQuestion', { after }));
+    const reply = await attempt(() => client.call('serverQuestion', { after }));
     if (reply.kind === 'fault') {
       // a process that is gone ends the session, and then this
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
@@ -230,7 +160,7 @@ const followServerQuestions = async (
     const { signal } = asking;
     askUser(question, signal)
       .then(async (answer) => {
-        if (!signal.aborted && answer !== null) await ask('answerServer', { code, answer });
+        if (!signal.aborted && answer !== null) await client.call('answerServer', { code, answer });
       })
       .catch((error: Error) =>
         tell(`${question.server} did not get this answer. ${error.message}`),
@@ -238,15 +168,8 @@ const followServerQuestions = async (
   }
 };
 
-type ListedJob = {
-  readonly jobId: string;
-  readonly command: string;
-  readonly status: string;
-  readonly output: string;
-};
-
-const listJobs = async (ask: AskProcess): Promise<readonly Job[]> =>
-  (await ask<readonly ListedJob[]>('jobs')).map((job) => {
+const listJobs = async (client: LiveClient): Promise<readonly Job[]> =>
+  (await client.call('jobs', {})).map((job) => {
     let { status } = job;
     return {
       jobId: job.jobId,
@@ -254,8 +177,8 @@ const listJobs = async (ask: AskProcess): Promise<readonly Job[]> =>
       status: () => status,
       output: () => job.output,
       kill: async () => {
-        await ask('killJob', { jobId: job.jobId });
-        const now = (await listJobs(ask)).find(({ jobId }) => jobId === job.jobId);
+        await client.call('killJob', { jobId: job.jobId });
+        const now = (await listJobs(client)).find(({ jobId }) => jobId === job.jobId);
         status = now?.status() ?? 'gone';
       },
     };
@@ -265,8 +188,7 @@ const listJobs = async (ask: AskProcess): Promise<readonly Job[]> =>
 
 type RemoteParts = {
   readonly client: LiveClient;
-  readonly ask: AskProcess;
-  readonly steps: RemoteSteps;
+  readonly follower: SessionFollower;
   readonly ended: Promise<void>;
   readonly ownInputs: ReturnType<typeof createOwnInputs>;
   redact(text: string): string;
@@ -302,7 +224,7 @@ const createOwnInputs = () => {
 };
 
 const createRemoteSession = (parts: RemoteParts): UiSession => {
-  const { client, ask, steps, ended, redact, leave, ownInputs } = parts;
+  const { client, follower, ended, redact, leave, ownInputs } = parts;
   return {
     id: client.sessionId,
     tornTail: null, // its process warned of an unfinished last line when it opened the journal
@@ -312,21 +234,21 @@ const createRemoteSession = (parts: RemoteParts): UiSession => {
       ownInputs.add(input);
       return client.send(input);
     },
-    state: async () => steps.state,
-    useModel: (id) => ask<Pick<Model, 'id' | 'facts'>>('useModel', { id }),
-    model: () => ask<Pick<Model, 'id' | 'facts'>>('model'),
-    jobs: () => listJobs(ask),
-    timeline: () => ask<readonly RewindPoint[]>('timeline'),
-    planRewind: (request: RewindRequest) => ask<RewindReport>('planRewind', { request }),
-    rewind: (request: RewindRequest) => ask<RewindReport>('rewind', { request }),
-    redo: () => ask<RewindReport>('redo'),
-    undoCompaction: () => ask<RewindReport>('undoCompaction'),
+    state: async () => follower.state,
+    useModel: (id) => client.call('useModel', { id }),
+    model: () => client.call('model', {}),
+    jobs: () => listJobs(client),
+    timeline: () => client.call('timeline', {}),
+    planRewind: (request) => client.call('planRewind', { request }),
+    rewind: (request) => client.call('rewind', { request }),
+    redo: () => client.call('redo', {}),
+    undoCompaction: () => client.call('undoCompaction', {}),
     async whileUserRuns(command) {
-      await ask('userBegins');
+      await client.call('userBegins', {});
       try {
         return await command();
       } finally {
-        await ask('userEnds');
+        await client.call('userEnds', {});
       }
     },
     async keepPicture(bytes) {
@@ -406,10 +328,9 @@ export const openRemote = async (
     { workspace, flags: configured, isResumed: true, warn },
     null,
   );
-  const steps = new RemoteSteps(state, seq, watcher);
-  const ask: AskProcess = (what, body) => client.own(what, body);
+  const follower = new SessionFollower(state, seq, watcher);
   const leaving = new AbortController();
-  const ended = followStream(client, steps, leaving.signal).then((end) => {
+  const ended = followStream(client, follower, leaving.signal).then((end) => {
     if (end === 'failed') throw died(sessionId);
   });
   ended.catch(() => undefined); // the terminal awaits it when it is drawn
@@ -418,9 +339,8 @@ export const openRemote = async (
   return {
     session: createRemoteSession({
       client,
-      ask,
       ownInputs,
-      steps,
+      follower,
       ended,
       redact: (text) => redactor.clean(text),
       leave: () => leaving.abort(),
@@ -435,10 +355,10 @@ export const openRemote = async (
       questions: questions.waiting(state),
       isFromElsewhere: ownInputs.isFromElsewhere,
       servers: {
-        status: () => ask('servers'),
-        reconnect: () => ask('reconnectServers'),
+        status: () => client.call('servers', {}),
+        reconnect: () => client.call('reconnectServers', {}),
         answerWith: (askUser, tell) =>
-          void followServerQuestions(ask, askUser, tell, leaving.signal),
+          void followServerQuestions(client, askUser, tell, leaving.signal),
       },
     },
   };

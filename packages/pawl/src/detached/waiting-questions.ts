@@ -14,7 +14,6 @@ import { questionRows, serverQuestionRows } from '@pawl/terminal/question-rows';
 import { questionHeading } from '@pawl/terminal/questions';
 import { joinSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import type { LiveClient } from './live-client.js';
-import type { ServerQuestionNow } from './own-requests.js';
 
 type Shown = {
   readonly code: string;
@@ -82,7 +81,7 @@ export const readWaiting = async (
 ): Promise<readonly WaitingQuestion[]> => {
   const calls = await readWaitingCalls(client, look);
   // after -1: whatever waits now
-  const asked = await client.own<ServerQuestionNow>('serverQuestion', { after: -1 });
+  const asked = await client.call('serverQuestion', { after: -1 });
   return asked.question === null
     ? calls
     : [...calls, describeServer(asked.question, asked.code, look)];

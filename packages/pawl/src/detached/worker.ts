@@ -24,7 +24,7 @@ import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
-import { identifyProcess } from '@pawl/agent/platform/start-program';
+import { identifyProcess } from '@pawl/agent/platform/processes';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
 import { createEventBuffer } from '@pawl/agent/session/session';
 import { ApiFault } from '@pawl/serve/api-fault';

@@ -11,7 +11,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Action, WarningKind } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
-import type { Limit, Limits } from '@pawl/agent/machine/settings';
+import { type Limit, type Limits, totalTokens } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
 import { plural } from '@pawl/agent/platform/text';
 import { commandPlace, decide } from '@pawl/agent/policy/decide';
@@ -145,11 +145,9 @@ const textOutlet = (workspace: string, { verbose, plain, jsonSchema }: RunFlags)
       if (text !== '') writeResult(text.endsWith('\n') ? text : `${text}\n`);
       if (!watched || state === null || sessionId === null) return;
       const { usage } = state.session;
-      const tokens =
-        usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
       const refused = denied === 0 ? '' : ` · ${plural(denied, 'call')} denied`;
       printLine(
-        safe`session ${makeSafe(sessionId)} · ${formatTokens(tokens)} tokens · ${formatCost(knownCostUsd(state))}${makeSafe(refused)}`,
+        safe`session ${makeSafe(sessionId)} · ${formatTokens(totalTokens(usage))} tokens · ${formatCost(knownCostUsd(state))}${makeSafe(refused)}`,
       );
     },
   };

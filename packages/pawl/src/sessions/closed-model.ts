@@ -68,6 +68,7 @@ const openWithClosedModel = async (
   const workspace = storedWorkspace(sessionId, folder ?? settings.workspace);
   const agent = createAgent({
     model,
+    connect: async (id) => closedModel(id, settings.windowTokens),
     journals: storedJournals(),
     tasks: true, // a session that has the tool `task` keeps it
     report: (fault) => writeError(safe`! ${makeSafe(fault.message)}\n`),

@@ -5,6 +5,7 @@ import { nearestWord } from '@pawl/agent/platform/text';
 import {
   detectLook,
   formatCost,
+  formatDuration,
   formatSeconds,
   formatTokens,
   harmless,
@@ -195,6 +196,11 @@ test('amounts are short', () => {
   ]);
   assert.deepEqual([999, 1_500, 2_500_000].map(formatTokens), ['999', '1.5k', '2.5M']);
   assert.deepEqual([40, 1_250, 9_960, 61_000].map(formatSeconds), ['0.0s', '1.3s', '10s', '1m01s']);
+  const durations = [40, 999.6, 61_000, 3_599_900, 7_800_000, 86_399_900, 273_600_000];
+  assert.deepEqual(
+    durations.map((ms) => formatDuration(ms)),
+    ['40ms', '1.0s', '1m01s', '1h00m', '2h10m', '1d00h', '3d04h'],
+  );
 });
 
 const wraps: readonly (readonly [string, string, number, readonly string[]])[] = [

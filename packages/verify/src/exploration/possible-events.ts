@@ -22,7 +22,7 @@ import type {
   QueuedInput,
 } from '@pawl/agent/machine/event';
 import { isEnded, isRunning, isSpending } from '@pawl/agent/machine/moves/tool-batch';
-import { defaultSettings, type Limit } from '@pawl/agent/machine/settings';
+import { defaultSettings, type Limit, noUsage } from '@pawl/agent/machine/settings';
 import type { In, State } from '@pawl/agent/machine/state';
 import { inFlight } from '../invariants.js';
 import { chargedResponses, chargeReports, otherLimit } from './charges.js';
@@ -249,15 +249,8 @@ const createHookResponse = (hookId: string, at: number, choice: HookChoice): Eve
       };
 
 const compactionResponses = (compactionId: string, at: number): readonly ExplorationEvent[] => {
-  const usage = {
-    inputTokens: 0,
-    outputTokens: 0,
-    cacheReadTokens: 0,
-    cacheWriteTokens: 0,
-    costUsd: 0,
-  };
   return [
-    world({ type: 'CompactionCompleted', at, compactionId, summary: 'so far', usage }),
+    world({ type: 'CompactionCompleted', at, compactionId, summary: 'so far', usage: noUsage }),
     world({ type: 'CompactionFailed', at, compactionId, message: 'no summary', usage: null }),
   ];
 };
@@ -513,13 +506,6 @@ type LateEvents = {
   readonly [T in EventType]?: (at: number, oldIdFor: FindOldId, state: State) => On<T>;
 };
 
-const noUsage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  costUsd: 0,
-};
 const lateReply = { ...createReply({ text: 'yes' }, defaultSettings.limits), usage: noUsage };
 const lateError = {
   kind: 'overloaded',

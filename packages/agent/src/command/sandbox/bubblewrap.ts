@@ -13,10 +13,10 @@ import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import { entryStatus, isWithin } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
+import type { FenceContents } from './fence.js';
 import {
   closedFolder,
   emptyFolder,
-  type HostView,
   isOnHost,
   type Mount,
   mountWords,
@@ -140,19 +140,6 @@ const resolverMounts = (): readonly Mount[] => {
   } catch {
     return []; // there is none: nobody resolves names outside either
   }
-};
-
-export type FenceContents = {
-  readonly host: HostView;
-  readonly folders: SessionFolders;
-  /** The user's tools, the workspace, its repository, and the read-only parts of the workspace. */
-  readonly mounts: readonly Mount[];
-  /** Paths inside the mounts that the command must not see. */
-  readonly masked: readonly string[];
-  readonly network: boolean;
-  readonly isHomeWritable: boolean;
-  /** The folder that the command starts in. */
-  readonly workspace: string;
 };
 
 /** Arguments in two parts. The launcher mounts the file with the command between them. */

@@ -39,7 +39,7 @@ import {
 import { type UserInfo, userInfo } from 'node:os';
 import path from 'node:path';
 import { entryStatus, inFolder, namesIn, readSmall } from '../../platform/files.js';
-import { bootId, pidNamespace } from '../../platform/start-program.js';
+import { bootId, pidNamespace } from '../../platform/processes.js';
 import type { GitFiles, HomeView } from './host.js';
 
 /** Path of the session's home inside the sandbox. */

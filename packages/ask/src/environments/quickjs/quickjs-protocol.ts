@@ -1,11 +1,7 @@
-/**
- * Messages between the environment and its worker. Cells count from 1; messages of another cell are
- * dropped.
- */
+/** What the worker of QuickJS is started with, and its messages besides those of any program. */
 
 import type { MessagePort } from 'node:worker_threads';
-import type { Subcall } from '../../ports.js';
-import type { CellReport } from '../../run/cell-types.js';
+import type { FromRepl, ToRepl } from '../repl.js';
 
 export type WorkerInput = {
   /** Paths of the contexts. */
@@ -25,36 +21,6 @@ export const BELL = 0;
 export const STOP = 1;
 export const CONTROL_BYTES = 8;
 
-export type ToWorker =
-  | {
-      readonly type: 'run';
-      readonly number: number;
-      readonly code: string;
-      readonly deadlineMs: number;
-    }
-  | { readonly type: 'read'; readonly name: string };
-
-export type Texts = {
-  readonly number: number;
-  readonly ordinal: number;
-  readonly texts: readonly string[];
-};
-
-export type FromWorker =
-  | { readonly type: 'ready' }
-  /** Head of the output, stored in case the worker has to be terminated. */
-  | {
-      readonly type: 'printed';
-      readonly number: number;
-      readonly stream: 'stdout' | 'stderr';
-      readonly text: string;
-    }
-  | { readonly type: 'subcall'; readonly number: number; readonly subcall: Subcall }
-  | {
-      readonly type: 'finished';
-      readonly number: number;
-      readonly report: CellReport;
-      /** The reason why the worker must be replaced; null if it can go on. */
-      readonly unfit: string | null;
-    }
-  | { readonly type: 'value'; readonly text: string | null };
+export type Texts = Extract<ToRepl, { readonly type: 'texts' }>;
+export type ToWorker = Exclude<ToRepl, Texts>;
+export type FromWorker = FromRepl | { readonly type: 'ready' };

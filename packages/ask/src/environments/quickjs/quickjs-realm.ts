@@ -411,24 +411,3 @@ export const runCell = (run: CellRun): FinishedRun => {
   };
   return { report, unfit, output };
 };
-
-/** A stopwatch for one cell that excludes the time spent waiting for calls. */
-export type CellWatch = {
-  usedMs(): number;
-  /** Runs the work without counting its time. */
-  wait<T>(work: () => T): T;
-};
-
-export const startWatch = (now: () => number): CellWatch => {
-  const startedAtMs = now();
-  let waitedMs = 0;
-  return {
-    usedMs: () => now() - startedAtMs - waitedMs,
-    wait(work) {
-      const fromMs = now();
-      const result = work();
-      waitedMs += now() - fromMs;
-      return result;
-    },
-  };
-};

@@ -21,13 +21,11 @@ import {
   type WorkerInput,
 } from './quickjs-protocol.js';
 import {
-  type CellWatch,
   newOutputs,
   type Outputs,
   openRealm,
   type RealmRequest,
   runCell,
-  startWatch,
 } from './quickjs-realm.js';
 
 const ENDING_MS = 1_000;
@@ -42,8 +40,7 @@ const tell = (message: FromWorker): void => port.postMessage(message);
 /** The current run: a cell, or (number 0) a report or a read. Only cells can make sub-calls. */
 type Running = Outputs & {
   readonly number: number;
-  readonly watch: CellWatch;
-  limitMs: number;
+  readonly endsAtMs: number;
   sentCharacters: number;
   ordinal: number;
   wasInterrupted: boolean;
@@ -56,7 +53,7 @@ const isStopAsked = ({ number }: Running): boolean =>
 /** Polled by the engine: whether the run must end. Remembers that it said so. */
 const checkInterrupt = (): boolean => {
   if (current === null) return false;
-  current.wasInterrupted ||= isStopAsked(current) || current.watch.usedMs() > current.limitMs;
+  current.wasInterrupted ||= isStopAsked(current) || performance.now() > current.endsAtMs;
   return current.wasInterrupted;
 };
 
@@ -80,7 +77,9 @@ const ask = ({ kind, prompts, model }: RealmRequest): readonly string[] | null =
   const named = model === null ? {} : { model: wellFormed(model) };
   const subcall = { kind, ordinal: running.ordinal, prompts: prompts.map(wellFormed), ...named };
   tell({ type: 'subcall', number: running.number, subcall });
-  return running.watch.wait(() => awaitTexts(running));
+  const texts = awaitTexts(running);
+  running.wasInterrupted ||= texts === null;
+  return texts;
 };
 
 const print = (stream: 'stdout' | 'stderr', text: string): void => {
@@ -88,8 +87,9 @@ const print = (stream: 'stdout' | 'stderr', text: string): void => {
   running?.[stream].add(text);
   if (running === null || running.number === 0 || running.sentCharacters >= input.outputMax / 2)
     return;
-  running.sentCharacters += text.length;
-  tell({ type: 'printed', number: running.number, stream, text: text.slice(0, input.outputMax) });
+  const head = text.slice(0, input.outputMax - running.sentCharacters);
+  running.sentCharacters += head.length;
+  tell({ type: 'printed', stream, text: head });
 };
 
 const realm = await openRealm(
@@ -99,14 +99,12 @@ const realm = await openRealm(
   { print, ask, isOver: checkInterrupt },
 );
 
-/** Starts a run with a new stopwatch and clears the interruption of the previous one. */
+/** Starts a run, and clears the interruption of the previous one. */
 const begin = (number: number, limitMs: number, outputs: Outputs): Running => {
-  const watch = startWatch(() => performance.now());
   current = {
     number,
-    limitMs,
+    endsAtMs: performance.now() + limitMs,
     ...outputs,
-    watch,
     sentCharacters: 0,
     ordinal: 0,
     wasInterrupted: false,
@@ -116,9 +114,10 @@ const begin = (number: number, limitMs: number, outputs: Outputs): Running => {
 
 let lastOutput = '';
 
-const run = ({ number, code, deadlineMs }: Extract<ToWorker, { readonly type: 'run' }>): void => {
+const run = ({ number, code }: Extract<ToWorker, { readonly type: 'run' }>): void => {
   const outputs = newOutputs(input.memoryMax);
-  const running = begin(number, deadlineMs, outputs);
+  // the environment stops a cell whose time is over
+  const running = begin(number, Number.POSITIVE_INFINITY, outputs);
   const finished = runCell({
     realm,
     code,
