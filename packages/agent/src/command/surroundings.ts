@@ -12,7 +12,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { configFolder, type ProcessEnvironment } from '../platform/environment.js';
-import type { SandboxProbe } from './sandbox/bubblewrap.js';
+import { NAMESPACE_SETTINGS, type SandboxProbe } from './sandbox/bubblewrap.js';
 
 type MissingSandbox = Extract<SandboxProbe, { kind: 'missing' }>;
 
@@ -225,13 +225,6 @@ const LOAD_PROFILE =
   'Load the profile of AppArmor for bwrap: sudo apt-get install apparmor-profiles && sudo cp ' +
   '/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && sudo ' +
   'apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict.';
-
-/** Settings of the kernel that keep programs from user namespaces, and the value that does. */
-export const NAMESPACE_SETTINGS = {
-  restricted: ['proc/sys/kernel/apparmor_restrict_unprivileged_userns', '1'],
-  none: ['proc/sys/user/max_user_namespaces', '0'],
-  rootOnly: ['proc/sys/kernel/unprivileged_userns_clone', '0'],
-} as const;
 
 const isSet = (machine: ProbedMachine, name: keyof typeof NAMESPACE_SETTINGS): boolean => {
   const [file, value] = NAMESPACE_SETTINGS[name];

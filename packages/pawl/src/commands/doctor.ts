@@ -43,7 +43,7 @@ import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { homeFolder, stateFolder } from '@pawl/agent/platform/environment';
 import { realPath } from '@pawl/agent/platform/files';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
-import { createFetch } from '@pawl/agent/platform/http';
+import { createFetch, PROXY_VARIABLES } from '@pawl/agent/platform/http';
 import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
 import { askProgram } from '@pawl/agent/platform/start-program';
 import { nearestWord } from '@pawl/agent/platform/text';
@@ -454,7 +454,7 @@ const settingChecks: readonly Check[] = [
   ),
   fault(
     'proxyFaulty',
-    ({ environment }) => ['HTTPS_PROXY', 'HTTP_PROXY'].find((name) => !isProxy(environment, name)),
+    ({ environment }) => PROXY_VARIABLES.find((name) => !isProxy(environment, name)),
     (name) => `${name} is no URL of an HTTP proxy`,
     (name) => `Write it as http://HOST:PORT, or unset it: unset ${name} ${name.toLowerCase()}`,
   ),

@@ -360,3 +360,16 @@ test('the first message, and what it advises done: no home', async (context) => 
   setVariable(place, text);
   assert.doesNotMatch((await run('doctor')).text, /homeMissing/);
 });
+
+test('the first message: a proxy that can not work ends at once, and its variable is named', async (context) => {
+  for (const name of ['HTTPS_PROXY', 'all_proxy']) {
+    const environment = { ANTHROPIC_BASE_URL: 'https://a.example', [name]: 'socks5://p:1080' };
+    const { code, stderr } = await (await play(context, { environment })).run('-p', 'hi');
+    assert.equal(code, 78);
+    assert.equal(
+      stderr.split('\n')[0],
+      `! the provider refused the request: ${name.toUpperCase()} names a proxy of the kind socks5, ` +
+        'not an HTTP proxy. Write it as http://HOST:PORT, or unset it',
+    );
+  }
+});
