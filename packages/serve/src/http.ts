@@ -18,6 +18,7 @@ import { parseBounded } from '@pawl/agent/platform/untrusted-input';
 import * as v from 'valibot';
 import { ApiFault, toApiFault } from './api-fault.js';
 import { findKey, type KeyUse, type ServeKey } from './keys.js';
+import type { DescribedRoute } from './open-api.js';
 import {
   afterSchema,
   endsTurns,
@@ -228,19 +229,7 @@ type RouteParts = {
   metrics(): string;
 };
 
-type Schema = v.GenericSchema;
-
-export type Route = {
-  /** What it does, in a sentence. */
-  readonly about: string;
-  /** Of an answer without a fault. */
-  readonly status: number;
-  /** The type of the answer, if it is not JSON. */
-  readonly answerType?: string;
-  /** The body that it takes. Absent: none. */
-  readonly body?: Schema;
-  /** The parameters that its address may have. */
-  readonly query?: v.StrictObjectSchema<Record<string, Schema>, undefined>;
+type Route = DescribedRoute & {
   /** null: the answer was sent. */
   answer(parts: RouteParts, exchange: ApiExchange): Promise<JsonAnswer | null>;
 };

@@ -2,10 +2,23 @@
 
 import { VERSION } from '@pawl/agent/platform/environment';
 import { toJsonSchema } from '@valibot/to-json-schema';
-import type { GenericSchema } from 'valibot';
-import type { Route } from './http.js';
+import type { GenericSchema, StrictObjectSchema } from 'valibot';
 
-const schemaOf = (schema: GenericSchema): object => {
+/** What a route says of itself. */
+export type DescribedRoute = {
+  /** What it does, in a sentence. */
+  readonly about: string;
+  /** Of an answer without a fault. */
+  readonly status: number;
+  /** The type of the answer, if it is not JSON. */
+  readonly answerType?: string;
+  /** The body that it takes. Absent: none. */
+  readonly body?: GenericSchema;
+  /** The parameters that its address may have. */
+  readonly query?: StrictObjectSchema<Record<string, GenericSchema>, undefined>;
+};
+
+const toSchema = (schema: GenericSchema): object => {
   // a check that JSON Schema has no word for is left out: the node says what is wrong
   const { $schema: _, ...rest } = toJsonSchema(schema, { typeMode: 'input', errorMode: 'ignore' });
   return rest;
@@ -28,27 +41,31 @@ const ERROR_SCHEMA = {
   required: ['error'],
 };
 
-const parametersOf = (method: string, path: string, { query }: Route): readonly object[] => [
+const listParameters = (
+  method: string,
+  path: string,
+  { query }: DescribedRoute,
+): readonly object[] => [
   ...(path.includes('/ID')
     ? [{ name: 'ID', in: 'path', required: true, schema: { type: 'string' } }]
     : []),
   ...Object.entries(query?.entries ?? {}).map(([name, schema]) => ({
     name,
     in: 'query',
-    schema: schemaOf(schema),
+    schema: toSchema(schema),
   })),
   ...(method === 'POST'
     ? [{ name: 'Idempotency-Key', in: 'header', schema: { type: 'string', maxLength: 200 } }]
     : []),
 ];
 
-const operation = (method: string, path: string, route: Route): object => ({
+const operation = (method: string, path: string, route: DescribedRoute): object => ({
   summary: route.about,
   operationId: [method.toLowerCase(), ...path.split('/').slice(1)].join('-').replace('.', '-'),
-  parameters: parametersOf(method, path, route),
+  parameters: listParameters(method, path, route),
   ...(route.body === undefined
     ? {}
-    : { requestBody: { content: { 'application/json': { schema: schemaOf(route.body) } } } }),
+    : { requestBody: { content: { 'application/json': { schema: toSchema(route.body) } } } }),
   responses: {
     [route.status]: {
       description: 'Done.',
@@ -63,7 +80,7 @@ const operation = (method: string, path: string, route: Route): object => ({
 });
 
 /** The routes by method and path; `own` is for the processes of Pawl alone. */
-export const openApi = (routes: Readonly<Record<string, Route>>): object => {
+export const openApi = (routes: Readonly<Record<string, DescribedRoute>>): object => {
   const paths: Record<string, Record<string, object>> = {};
   for (const [name, route] of Object.entries(routes)) {
     const [method = '', path = ''] = name.split(' ');
