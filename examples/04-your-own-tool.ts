@@ -10,24 +10,15 @@ const dice = defineTool({
   effect: 'reads',
   run: ({ count }) => `rolled ${6 * count}`,
 });
-console.log('the model reads', JSON.stringify(dice.inputSchema));
 
-const session = await openSession({
-  model: scriptedModel({
-    replies: [
-      { calls: [{ tool: 'dice', input: { count: 'two' } }] },
-      { calls: [{ tool: 'dice', input: { count: 2 } }] },
-      { text: 'You have twelve.' },
-    ],
-  }),
-  journals: memoryJournals(),
-  tools: [dice],
-  workspace: '.',
-  watcher({ actions }) {
-    for (const action of actions)
-      if (action.type === 'DisplayToolResult')
-        console.log(`${action.tool} ${action.status}: ${action.text}`);
-  },
+const roll = (count: number | string) => ({ calls: [{ tool: 'dice', input: { count } }] });
+const replies = [roll('two'), roll(2), { text: 'You have twelve.' }];
+const model = scriptedModel({ replies });
+const options = { model, journals: memoryJournals(), tools: [dice], workspace: '.' };
+const session = await openSession(options);
+session.watch(({ actions }) => {
+  for (const action of actions)
+    if (action.type === 'DisplayToolResult') console.log(`${action.status}: ${action.text}`);
 });
 console.log((await session.prompt('Roll two dice.')).text);
 await session.close();

@@ -38,6 +38,8 @@ const valuesOf = ({ kind }: Setting): string => {
       return 'list of hosts';
     case 'names':
       return 'list of names';
+    case 'models':
+      return 'list of models';
     default:
       return kind satisfies never;
   }

@@ -7,8 +7,9 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Plugin } from 'esbuild';
 
-/** How a module reads a script that lies beside it: one for a shell, or the text of a thread. */
-const READ = /readFileSync\(new URL\('\.\/([\w-]+\.(?:sh|cjs))', import\.meta\.url\), 'utf8'\)/g;
+/** How a module reads a script that lies beside it: one for a shell, the text of a thread, or rules. */
+const READ =
+  /readFileSync\(new URL\('\.\/([\w-]+\.(?:sh|cjs|sbpl))', import\.meta\.url\), 'utf8'\)/g;
 const COMMENT_LINES = /^ *#.*\n/gm;
 
 /**

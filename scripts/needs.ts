@@ -15,7 +15,7 @@ type Need = {
 };
 
 const USER_NAMESPACES =
-  'let users make user namespaces (sysctl -w user.max_user_namespaces=10000; on Ubuntu also sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)';
+  'programs may not make user namespaces here: docs/set-up/permissions.md says what to do';
 
 const NEEDS: readonly Need[] = [
   { program: 'git', words: ['--version'], debian: 'git' },

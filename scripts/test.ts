@@ -32,6 +32,7 @@ import { describeCosts, describeEnd, describeFile, describeUnits } from './test-
 import { type Rerun, rerunFailed } from './test-runner/rerun.js';
 import { type FileResult, hasFailed, killRunning, runFile } from './test-runner/run-file.js';
 import { runUnits, UNIT_TESTS } from './test-runner/run-units.js';
+import { addTestUser } from './test-runner/test-user.js';
 import { LONG_UNIT_TESTS } from './test-runner/tier.js';
 
 /** More processes than cores: what tests wait for takes as long as what they compute. */
@@ -224,6 +225,7 @@ const run = async (
     );
     return false;
   }
+  if (extent !== 'fast') addTestUser();
   endOnSignal(compiled);
   const plan = planOf(extent, files, compiled.unitTests);
   const counter = withCosts ? await countPrograms() : null;

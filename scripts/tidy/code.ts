@@ -34,6 +34,7 @@ const JUDGES = new Set([
   'packages/agent/src/extensions/mcp/stdio-server.ts',
   'packages/agent/src/extensions/hooks/session-hooks.ts',
   'packages/agent/src/command/command.ts',
+  'packages/agent/src/command/fence-acts.ts',
   'packages/agent/src/tools/check-syntax.ts',
   'packages/agent/src/workspace/format-files.ts',
 ]);
@@ -72,6 +73,11 @@ const CUT_OTHERWISE = new Set([
 ]);
 
 const RULES: readonly WordRule[] = [
+  {
+    files: PACKAGES,
+    found: /\bsysctl -w\b/,
+    text: 'no advice switches a protection off for the whole machine',
+  },
   { files: PURE, found: /\bMath\.random\b/, text: 'chance in the pure core' },
   {
     files: PURE,

@@ -35,7 +35,7 @@ const namesProgram = (): { readonly name: string; readonly program: string } => 
   const rows = [
     ...readFileSync(path.join(root, LIBRARY), 'utf8').matchAll(/^\| `(\w+)` \| `(\(.+?)` \|/gm),
   ];
-  assert.ok(rows.length === 11, 'the table of names was not found');
+  assert.ok(rows.length === 12, 'the table of names was not found');
   const checks = rows.map(
     ([, name, type = '']) =>
       `export const ${name}: ${withPackage(type.replaceAll('\\|', '|'))} = pawl.${name};`,
@@ -43,7 +43,7 @@ const namesProgram = (): { readonly name: string; readonly program: string } => 
   return { name: 'names.ts', program: ["import * as pawl from 'pawl';", ...checks].join('\n') };
 };
 
-const GLOBAL = /^(Iterable|NodeJS|Partial|Promise|ReadonlyMap)$/;
+const GLOBAL = /^(Iterable|NodeJS|Partial|Promise|ReadonlyMap|Response)$/;
 
 /** `Agent` -> `pawl.Agent`; types of the language stay. */
 const withPackage = (type: string): string =>

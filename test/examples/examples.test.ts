@@ -49,6 +49,7 @@ before(async () => {
   for (const [name, to] of [
     ['pawl', 'packages/pawl'],
     ['zod', 'node_modules/zod'],
+    ['@ai-sdk', 'node_modules/@ai-sdk'],
   ] as const)
     symlinkSync(path.join(root, to), path.join(project, 'node_modules', name));
 });
@@ -72,14 +73,14 @@ const run = (file: string) => {
 
 describe('examples', () => {
   for (const file of files) {
-    it(`${file} is short, begins with a sentence and imports the package only by its names, and zod for schemas`, () => {
+    it(`${file} is short, begins with a sentence and imports the package only by its names, and zod and the AI SDK beside it`, () => {
       const text = textOf(file);
       assert.match(text, /^\/\*\* [A-Z].*[.!?] \*\/\n/);
       const lines = text.trimEnd().split('\n').length;
       assert.ok(lines <= LINES_MAX, `${lines} lines, at most ${LINES_MAX}`);
       const named = [...text.matchAll(/ from '([^']+)';/g)].map(([, name = '']) => name);
       const foreign = named.filter(
-        (name) => !/^(pawl(\/machine|\/testing)?|zod|node:.+)$/.test(name),
+        (name) => !/^(pawl(\/machine|\/testing)?|zod|@ai-sdk\/openai|node:.+)$/.test(name),
       );
       assert.deepEqual(foreign, []);
     });

@@ -518,6 +518,7 @@ class TrajectoryBuilder {
     if (this.#last !== null) this.#addOpenBatch(this.#last);
     if (this.#pending.length > 0) this.#addUnanswered(this.#pending[0]?.sentAt ?? header.createdAt);
     const tasks: Trajectory[] = [];
+    const { settings } = this.#last?.session ?? header;
     const steps = this.#steps.map((step, index) => this.#writeStep(step, index + 1, tasks));
     return {
       schema_version: SCHEMA_VERSION,
@@ -526,7 +527,7 @@ class TrajectoryBuilder {
       agent: {
         name: 'pawl',
         version,
-        model_name: (this.#last?.session ?? header).settings.model,
+        model_name: (settings.primary ?? settings).model,
         ...(prompt.tools === undefined
           ? {}
           : { tool_definitions: prompt.tools.map(toolDefinition) }),

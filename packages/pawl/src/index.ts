@@ -71,3 +71,11 @@ export { EnvironmentUnavailable, seedParity } from '@pawl/ask/run/eager-values';
 export type { Outcome } from '@pawl/ask/run/state';
 export type { InputSource } from '@pawl/ask/runtime/measure-inputs';
 export type { Pieces } from '@pawl/ask/tree/tree-state';
+export type {
+  Extension,
+  ExtensionApi,
+  ExtensionCommand,
+  ExtensionFunction,
+  ExtensionProvider,
+} from './settings/user-extensions.js';
+export { type UiMessageChunk, type UiMessageOptions, uiMessageResponse } from './ui-stream.js';

@@ -11,7 +11,7 @@
 
 import type { Action } from '@pawl/agent/machine/action';
 import { type Conversation, conversationLength } from '@pawl/agent/machine/conversation';
-import type { Event, StopReason } from '@pawl/agent/machine/event';
+import type { Event, On, StopReason } from '@pawl/agent/machine/event';
 import type { Message, UserMessage } from '@pawl/agent/machine/message';
 import {
   findReservation,
@@ -29,7 +29,7 @@ import {
   unstartedIn,
 } from '@pawl/agent/machine/moves/tool-batch';
 import { isReached, type Usage } from '@pawl/agent/machine/settings';
-import type { SessionData, State, WaitReason } from '@pawl/agent/machine/state';
+import type { In, SessionData, State, WaitReason } from '@pawl/agent/machine/state';
 import type { Edge, Step } from '@pawl/machine/kernel/table';
 
 type AgentStep = Step<State, Action>;
@@ -314,6 +314,7 @@ export const stepFaults = (before: State, event: Event, step: AgentStep): readon
   ...stoppedTurnFaults(before, event, step),
   ...budgetFaults(before, step),
   ...flightFaults(before, event, step),
+  ...modelFaults(before, event, step),
 ];
 
 // ---- rules.md#stale-events ----
@@ -450,6 +451,71 @@ const reserveFaults = (before: State, event: Event, { session }: State): readonl
   if (limit === 'unlimited' || committed <= Math.max(limit, earlier) + 1e-9) return [];
   const what = `${event.type} leads to $${committed} spent and reserved of $${limit}`;
   return [brokenRule('reserve-before-request', what)];
+};
+
+// ---- rules.md#fallback ----
+
+/** Failures of a provider, where another model may answer. */
+const outages: ReadonlySet<string> = new Set([
+  'rateLimited',
+  'overloaded',
+  'unreachable',
+  'timeout',
+  'quotaExhausted',
+]);
+
+/**
+ * The model changes by the user's choice, by an outage after the last retry, or back before a turn.
+ * Each change but the user's is announced, and a turn begins with the user's model.
+ */
+const modelFaults = (
+  before: State,
+  event: Event,
+  { state, actions }: AgentStep,
+): readonly string[] => {
+  const [from, to] = [before.session.settings, state.session.settings];
+  const beginsTurn = before.session.turn.turnId !== state.session.turn.turnId;
+  if (beginsTurn && to.primary !== undefined)
+    return [brokenRule('fallback', `a turn begins with ${to.model}`)];
+  if (from.model === to.model) return [];
+  const isChosen = event.type === 'SettingsChanged' && event.patch.model === to.model;
+  if (isChosen && to.primary === undefined) return [];
+  const isTold = actions.some(
+    (action) => 'kind' in action && action.kind === 'fallback' && action.text.includes(to.model),
+  );
+  if (!isTold) return [brokenRule('fallback', `nobody is told that ${to.model} is asked`)];
+  if (from.primary?.model === to.model && to.primary === undefined) return [];
+  const why =
+    event.type !== 'LlmFailed' || before.name !== 'CallingLlm'
+      ? `${event.type} is no failure`
+      : takeOverFault(before, event, state);
+  return why === null ? [] : [brokenRule('fallback', `${to.model} takes over, and ${why}`)];
+};
+
+/** Why the model of the new state may not take over. */
+const takeOverFault = (
+  { session, attempt }: In<'CallingLlm'>,
+  { error }: On<'LlmFailed'>,
+  state: State,
+): string | null => {
+  const { settings } = session;
+  const { model, primary } = state.session.settings;
+  const ids = (settings.fallback ?? []).map((one) => one.model);
+  const next = settings.fallback?.[ids.indexOf(model)];
+  const isLast =
+    !error.retryable ||
+    attempt > settings.maxRetries ||
+    (error.retryAfterMs ?? 0) > settings.retryAfterCapMs;
+  if (!outages.has(error.kind)) return `the error is ${error.kind}`;
+  if (!isLast) return `attempt ${attempt} is not the last`;
+  if (next === undefined) return 'it is in no list';
+  if (primary?.model !== (settings.primary ?? settings).model) return 'the first model is lost';
+  if (settings.primary !== undefined && ids.indexOf(model) <= ids.indexOf(settings.model))
+    return 'it was asked before';
+  if (next.tools === 'no') return 'it calls no tools';
+  if (next.windowTokens < session.contextTokens) return 'its window is too small';
+  const isFree = next.prices !== null || next.unpriced === 'countAsNothing';
+  return isFree || settings.limits.usd === 'unlimited' ? null : 'its price is unknown';
 };
 
 // ---- rules.md#back-to-the-user ----
@@ -854,6 +920,7 @@ type RuleName =
   | 'call-order'
   | 'deterministic'
   | 'every-call-answered'
+  | 'fallback'
   | 'grace-period'
   | 'hook-veto'
   | 'in-flight-is-named'

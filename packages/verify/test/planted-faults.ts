@@ -134,6 +134,31 @@ const foundByExplorer: readonly Fault[] = [
     'moves/budget.ts',
     ['usd: (before?.usd ?? 0) + inputUsd + outputUsd,', 'usd: inputUsd + outputUsd,'],
   ),
+  explorer('fallback')('a wrong key leads to another model', 'moves/retry.ts', [
+    "error.kind === 'quotaExhausted' || (",
+    "error.kind === 'quotaExhausted' || error.kind === 'auth' || (",
+  ]),
+  explorer('fallback', 1500)('a window that is too small is not seen', 'moves/retry.ts', [
+    'return contextTokens > windowTokens * settings.compactMidRatio',
+    'return contextTokens < 0',
+  ]),
+  explorer('fallback')('a model is asked twice in a turn', 'moves/retry.ts', [
+    'index > asked &&',
+    'index >= 0 &&',
+  ]),
+  explorer('fallback')('nobody is told of the model that takes over', 'moves/retry.ts', [
+    "fallbackWarning([reason, ...skipped, takesOver].join('; '))",
+    "fallbackWarning([reason, ...skipped].join('; '))",
+  ]),
+  explorer('fallback')('the first model is not asked again', 'moves/turn.ts', [
+    'state.session.settings.primary !== undefined && released(state);',
+    "state.session.settings.primary !== undefined && state.next === 'sendAgain';",
+  ]),
+  explorer('fallback')(
+    'a model that the user chooses is left again',
+    'moves/shutdown-and-resume.ts',
+    ['primary !== undefined && patch.model === undefined;', 'primary !== undefined;'],
+  ),
 ];
 
 const foundBySimulator: readonly Fault[] = [
@@ -149,6 +174,18 @@ const foundBySimulator: readonly Fault[] = [
     ],
     ["if (effect === 'pure') return null;", "if (effect !== 'probeable') return null;"],
   ),
+  simulator(
+    'the request of a model that took over goes to the first one',
+    'session/model-call.ts',
+    [
+      'const model = this.#equipment.model(session.settings.model);',
+      'const model = this.#equipment.model((session.settings.primary ?? session.settings).model);',
+    ],
+  ),
+  simulator('an unknown price is taken under a limit', 'machine/moves/retry.ts', [
+    'if (prices === null && unpriced === undefined && hasMoneyLimit(session))',
+    'if (prices === null && unpriced === undefined && !hasMoneyLimit(session))',
+  ]),
   simulator('a session with a damaged header is left out of the list', 'journal/list.ts', [
     "errorCode(error) === 'ENOENT' ? null : unreadable(file, error),",
     'error === undefined ? unreadable(file, errorCode(error)) : null,',

@@ -7,6 +7,7 @@ import type {
   CommandSpec,
 } from '../../../packages/agent/src/command/command-sandbox.js';
 import { createCommandSandbox } from '../../../packages/agent/src/command/command-sandbox.js';
+import { probeFence } from '../../../packages/agent/src/command/session-sandbox.js';
 import { attemptNow } from '../../../packages/agent/src/platform/attempt.js';
 import type { CommandLevel } from '../../../packages/agent/src/policy/decide.js';
 import type { RepositoryAccess } from '../../../packages/agent/src/policy/repository-access.js';
@@ -180,7 +181,7 @@ const runScenario = async (scenario: Scenario, cacheFolder: string): Promise<Sce
       userPlaces: readUserPlaces(environment),
       ...(changesHost(scenario) ? {} : { viewHost: viewOnce }),
       passEnvironment: pass,
-      cacheFolder,
+      probe: () => probeFence({ workspace, environment, cacheFolder }),
     });
   const sandboxes = { usual: create(sessionFolder), apart: create(`${sessionFolder}-apart`) };
   const ends: StepEnd[] = [];

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -43,12 +43,6 @@ export type Case = {
 
 export type Account = { readonly who: Place['who']; readonly uid: number; readonly gid: number };
 
-const run = (program: string, words: readonly string[]): string => {
-  const { status, stdout, stderr } = spawnSync(program, words, { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`${program} ${words.join(' ')}: ${stderr}`);
-  return stdout.trim();
-};
-
 /**
  * A folder of the machine in which root plants what others must not read. Where mounts can be made it is seen by one
  * runner alone: a sandbox elsewhere would cover the file, and fail if it is removed at that moment.
@@ -63,34 +57,20 @@ const alone = (words: readonly string[]): readonly string[] => {
   return spawnSync(program, others).status === 0 ? [...inside, ...words] : words;
 };
 
-/** Another run of the tests may hold the lock of the list of users. */
-const changeUsers = (program: 'useradd' | 'userdel', words: readonly string[]): void => {
-  for (let left = 300; ; left--) {
-    const { status, stderr } = spawnSync(program, words, { encoding: 'utf8' });
-    if (status === 0) return;
-    if (left === 0 || !stderr.includes('cannot lock'))
-      throw new Error(`${program} ${words.join(' ')}: ${stderr}`);
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
-  }
-};
-
-/** The accounts that the scenarios run as, and how the one that was made is removed. */
-export const makeAccounts = (): { readonly accounts: readonly Account[]; remove(): void } => {
+/**
+ * The accounts that the scenarios run as. Where root runs the tests, the second one is the user that
+ * the run has added to the machine.
+ */
+export const testAccounts = (): readonly Account[] => {
   const uid = process.getuid?.() ?? 0;
   const gid = process.getgid?.() ?? 0;
-  if (uid !== 0) return { accounts: [{ who: 'user', uid, gid }], remove: () => undefined };
-  const name = `pawl-fence-${process.pid}`;
-  changeUsers('useradd', ['--no-create-home', '--shell', '/bin/bash', name]);
-  const made = {
-    who: 'user' as const,
-    uid: Number(run('id', ['-u', name])),
-    gid: Number(run('id', ['-g', name])),
-  };
-  return {
-    accounts: [{ who: 'root', uid, gid }, made],
-    // By force: a process of a set-up may still be ending.
-    remove: () => changeUsers('userdel', ['--force', name]),
-  };
+  if (uid !== 0) return [{ who: 'user', uid, gid }];
+  const added = JSON.parse(process.env.PAWL_TEST_USER ?? 'null');
+  if (added === null) throw new Error('Start this file with `npm test -- FILE`: it adds a user.');
+  return [
+    { who: 'root', uid, gid },
+    { who: 'user', ...added },
+  ];
 };
 
 /** The runner as one file that everybody may read. */
@@ -178,7 +158,7 @@ const environmentOf = (home: string): Record<string, string> => ({
 });
 
 const owned = (folder: string, { uid, gid }: Account): void => {
-  if (process.getuid?.() === 0) run('chown', ['-R', '-h', `${uid}:${gid}`, folder]);
+  if (process.getuid?.() === 0) execFileSync('chown', ['-R', '-h', `${uid}:${gid}`, folder]);
 };
 
 const scenarioOf = (one: Case, level: CommandLevel, account: Account, top: string): Scenario => {

@@ -25,11 +25,13 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { entryStatus, isWithin } from '../platform/files.js';
 import { findProgram, type ProgramPath } from '../platform/find-program.js';
+import { hasProc } from '../platform/processes.js';
 import {
   closingOthers,
   fencedStart,
   openStart,
   SandboxRefusal,
+  SYSTEM_PROGRAMS,
   SYSTEM_SHELL,
   systemBash,
 } from '../platform/start-program.js';
@@ -67,6 +69,7 @@ import {
   mountedIdentities,
   NO_SOCKETS,
   readGitFiles,
+  type Sockets,
   viewHome,
   viewHost as viewHostNow,
 } from './sandbox/host.js';
@@ -85,9 +88,9 @@ import {
   sessionFile,
   unlinkDownloads,
 } from './sandbox/session-folders.js';
-import { canBeParked } from './sandbox/shell-text.js';
+import { canBeParked, wrapCommand } from './sandbox/shell-text.js';
 import { type WorkspaceAccess, WorkspaceGuard } from './sandbox/workspace-mounts.js';
-import { probeWorkspace, secretPlaces } from './workspace-probe.js';
+import { secretPlaces } from './workspace-probe.js';
 
 export type CommandSandboxOptions = {
   /** Real path of the folder that commands work in. */
@@ -99,8 +102,8 @@ export type CommandSandboxOptions = {
    * recognized.
    */
   readonly sessionFolder: string;
-  /** Folder for the cached result of the probe, shared by all sessions. Null: no cache. */
-  readonly cacheFolder: string | null;
+  /** Whether commands can be fenced here. Asked with the first of them. Never rejects. */
+  readonly probe: () => Promise<SandboxProbe>;
   /**
    * Names of variables that the user passes to commands beside the usual ones. Secrets are allowed.
    */
@@ -271,6 +274,15 @@ const filterFor = ({ filters }: SessionView, refusesLocal: boolean): string | nu
 const gitVariables = ({ isWritable, repository }: WorkspaceAccess): ProcessEnvironment =>
   isWritable && repository !== 'read' ? {} : { GIT_OPTIONAL_LOCKS: '0' };
 
+/** What only reads needs no server, and gets no local sockets. */
+const getReach = ({ level }: CommandSpec) => ({
+  network: level.endsWith('+net'),
+  isReading: level === 'reads',
+});
+
+/** Where commands are fenced by Seatbelt. */
+const onMac = process.platform === 'darwin';
+
 /** The fence, environment and clean-up of one command. */
 type Plan<E extends Enclosure> = {
   readonly fence: E;
@@ -338,10 +350,35 @@ class Sandbox implements CommandSandbox {
   }
 
   async prepare(spec: CommandSpec): Promise<PreparedCommand> {
-    const prepared =
-      spec.level === 'off' ? this.#prepareOpen(spec) : await this.#prepareFenced(spec);
+    const prepared = await this.#prepareDirect(spec);
     this.#recordDirect(spec);
     return prepared;
+  }
+
+  async #prepareDirect(spec: CommandSpec): Promise<PreparedCommand> {
+    if (spec.level !== 'off' && !onMac) return this.#prepareFenced(spec);
+    const { environment, finish, fence } =
+      spec.level === 'off'
+        ? { ...this.#openPlan(spec), fence: { detach: [] } }
+        : await this.#planSeatbelt(spec);
+    const [program = spec.program, ...words] = [...fence.detach, spec.program, ...spec.words];
+    const { workspace, outlives = false } = this.#options;
+    const mayOutlive = outlives && (spec.record ?? null) !== null; // a resumed session looks for it
+    const isGuarded = (spec.canBeGuarded ?? false) && !mayOutlive;
+    const start = openStart({ program, words }, bashFor(this.#options), isGuarded);
+    const started = (): void => undefined;
+    return { ...start, folder: workspace, descriptors: [], started, environment, finish };
+  }
+
+  /**
+   * Level `off`, which the user chose: the command sees the whole machine, but no secrets in its
+   * environment.
+   */
+  #openPlan({ environment }: CommandSpec): Omit<Plan<OpenStart>, 'fence' | 'next'> {
+    return {
+      environment: this.#openVariables(environment),
+      finish: () => this.#acceptChanges(),
+    };
   }
 
   /**
@@ -375,36 +412,8 @@ class Sandbox implements CommandSandbox {
     (keepsResults ? removePrivateFolders : removeFolders)(this.#options.sessionFolder);
   }
 
-  /**
-   * Level `off`, which the user chose: the command sees the whole machine, but no secrets in its
-   * environment.
-   */
-  #prepareOpen({
-    program,
-    words,
-    environment,
-    record = null,
-    canBeGuarded = false,
-  }: CommandSpec): PreparedCommand {
-    const { workspace, outlives = false } = this.#options;
-    const mayOutlive = outlives && record !== null; // a resumed session looks for it
-    const start = openStart(
-      { program, words },
-      bashFor(this.#options),
-      canBeGuarded && !mayOutlive,
-    );
-    return {
-      ...start,
-      folder: workspace,
-      descriptors: [],
-      started: () => undefined,
-      environment: this.#openVariables(environment),
-      finish: () => this.#acceptChanges(),
-    };
-  }
-
   async takeParked(spec: CommandSpec): Promise<ParkedCommand | null> {
-    const plan = spec.level === 'off' ? this.#planOpen(spec) : await this.#planFenced(spec);
+    const plan = await this.#plan(spec);
     if (plan === null) return null;
     const { program, words, due = null, record = null } = spec;
     const { workspace, passEnvironment = [] } = this.#options;
@@ -427,21 +436,28 @@ class Sandbox implements CommandSandbox {
     };
   }
 
+  #plan(spec: CommandSpec): Promise<Plan<Enclosure> | null> {
+    if (spec.level === 'off') return Promise.resolve(this.#planOpen(spec));
+    return onMac ? this.#planSeatbelt(spec) : this.#planFenced(spec);
+  }
+
   /** Null if nobody will look for the command, or it can't be started by the launcher. */
-  #planOpen({ environment }: CommandSpec): Plan<OpenStart> | null {
+  #planOpen(spec: CommandSpec): Plan<OpenStart> | null {
     const { workspace, outlives = false } = this.#options;
-    const setsid =
-      outlives && entryStatus(workspace)?.isDirectory() ? findFor(this.#options, 'setsid') : null;
-    if (setsid === null) return null;
+    const detach = outlives && entryStatus(workspace)?.isDirectory() ? this.#detach() : null;
+    if (detach === null) return null;
     this.#refuseIfClosed();
     // A shell sets `_` itself, so the parked one can't export it.
-    const { _: ignored, ...variables } = this.#openVariables(environment);
-    return {
-      fence: { setsid },
-      next: { setsid },
-      environment: variables,
-      finish: () => this.#acceptChanges(),
-    };
+    const { environment, finish } = this.#openPlan(spec);
+    const { _: ignored, ...variables } = environment;
+    return { fence: { detach }, next: { detach }, environment: variables, finish };
+  }
+
+  /** See OpenStart. Null if the launcher can't start a command as the leader of a group. */
+  #detach(): OpenStart['detach'] | null {
+    if (!hasProc) return systemBash() === null ? null : [];
+    const setsid = findFor(this.#options, 'setsid');
+    return setsid === null ? null : [setsid];
   }
 
   /**
@@ -461,9 +477,9 @@ class Sandbox implements CommandSandbox {
   /** Plans a fence for a direct start. */
   async #prepareFenced(spec: CommandSpec): Promise<PreparedCommand> {
     const { fence, environment, finish } = await this.#planFenced(spec);
-    const { bwrap, filter, entry, check = '' } = fence;
+    const { program: bwrap, filter, entry, check = '' } = fence;
     const checking = check === '' ? [] : [SYSTEM_SHELL, '-c', `${check}exec "$@"`, 'sh'];
-    const words = [...fence.words, ...fence.seals, '--', ...checking, spec.program, ...spec.words];
+    const words = wrapCommand(fence, [...checking, spec.program, ...spec.words]);
     const descriptors = filter === null ? [] : [openSync(filter, 'r')];
     const start = fencedStart(
       { bwrap, words, entry, descriptors: descriptors.length },
@@ -504,21 +520,16 @@ class Sandbox implements CommandSandbox {
    * copies what it keeps.
    */
   async #planFenced(spec: CommandSpec): Promise<Plan<CommandFence>> {
-    const { workspace, environment, passEnvironment = [] } = this.#options;
-    const { bwrap, features, view } = await this.#inspectMachine();
-    // what only reads needs no server, and gets no local sockets
-    const [network, isReading] = [spec.level.endsWith('+net'), spec.level === 'reads'];
-    const { repository = 'approved', purpose = NO_PURPOSE, fresh: isFresh = false } = spec;
+    const { workspace } = this.#options;
+    const { program: bwrap, features, view } = await this.#inspectMachine();
+    const { network, isReading } = getReach(spec);
     const isShared = spec.sharesNetwork === true && !network && !isReading;
     const entry: NetworkEntry = isShared ? await this.#enterNetwork(view) : [];
     this.#refuseIfClosed();
 
-    const folders = this.#foldersFor(view, network, isFresh);
     const sockets = isReading && view.filters !== null ? NO_SOCKETS : hostSockets();
-    const isWritable = spec.level.startsWith('workspace');
-    const access = { isWritable, repository, purpose, writable: spec.writable ?? [] };
-    // From here on the command counts as running in the workspace, until `places.end`.
-    const places = this.#workspace.mountsFor(access, view, sockets);
+    const planned = this.#planPlaces(spec, view, sockets);
+    const { places, folders, isFresh } = planned;
     // Device and inode of the mounts that another command could exchange while this one is set up.
     // Null: one was exchanged already.
     const expected = mountedIdentities(places.exchangeable);
@@ -536,18 +547,15 @@ class Sandbox implements CommandSandbox {
       filtered: filter !== null,
     });
     const fenceWith = (mounts: readonly Mount[], home: SessionFolders): CommandFence => {
-      const inside = mountArguments({
-        ...{ mounts, masked: places.masked, host: view.host, folders: home, network, workspace },
-        isHomeWritable: !isReading,
-      });
+      const inside = mountArguments({ ...planned.contents, mounts, folders: home });
       const words = [...outer, ...inside.mounts];
-      return { bwrap, words, seals: [...inside.seals, ...inner], filter, entry, isReading };
+      const seals = [...inside.seals, ...inner];
+      return { program: bwrap, words, seals, filter, entry, isReading };
     };
 
     // The next command is parked behind the fence that it probably gets, not behind an unusual one.
-    const isUsual = !access.isWritable || repository === 'read' || repository === 'approved';
     const fence = fenceWith(places.mounts, folders);
-    const next = isUsual && !isFresh ? fence : fenceWith(places.usualMounts, view.folders);
+    const next = planned.isUsual && !isFresh ? fence : fenceWith(places.usualMounts, view.folders);
     if (!isFresh && !isReading) this.#usualFence = next;
     const own = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
     this.#begin();
@@ -555,15 +563,62 @@ class Sandbox implements CommandSandbox {
       // The check compares them again, inside the fence.
       fence: { ...fence, check: mountCheck(expected) },
       next: isFresh ? (this.#usualFence ?? next) : next,
-      environment: withVariables(
-        {
-          ...fencedEnvironment(environment, passEnvironment, network),
-          ...own,
-          ...gitVariables(access),
-        },
-        spec.environment,
-      ),
-      finish: async () => {
+      environment: planned.environment(own),
+      finish: planned.finish,
+    };
+  }
+
+  /**
+   * The same on macOS: sandbox-exec starts the command, as the leader of its group. Its rules name
+   * paths and not what lies there, so nothing has to be compared, and the next command is parked
+   * behind the same rules.
+   */
+  async #planSeatbelt(spec: CommandSpec): Promise<Plan<OpenStart>> {
+    const { environment, workspace } = this.#options;
+    const { program, view } = await this.#inspectMachine();
+    const { seatbeltWords } = await import('./sandbox/seatbelt.js');
+    this.#refuseIfClosed();
+    const { places, folders, contents, ...planned } = this.#planPlaces(spec, view, NO_SOCKETS);
+    const home = findHome(environment.HOME ?? homedir());
+    const fenceWith = (mounts: readonly Mount[], inner: SessionFolders): OpenStart => ({
+      detach: [program, ...seatbeltWords({ ...contents, mounts, folders: inner }, home)],
+    });
+    const fence = fenceWith(places.mounts, folders);
+    const isShared = planned.isUsual && !planned.isFresh;
+    const next = isShared ? fence : fenceWith(places.usualMounts, view.folders);
+    const { searchPath: PATH } = view.home;
+    const variables = { PATH, HOME: folders.home, TMPDIR: folders.temporary, PWD: workspace };
+    this.#begin();
+    return { fence, next, environment: planned.environment(variables), finish: planned.finish };
+  }
+
+  /** What a command gets of the workspace. From here on it counts as running, until `finish`. */
+  #planPlaces(spec: CommandSpec, view: SessionView, sockets: Sockets) {
+    const { workspace, environment, passEnvironment = [] } = this.#options;
+    const { network, isReading } = getReach(spec);
+    const { repository = 'approved', purpose = NO_PURPOSE, fresh: isFresh = false } = spec;
+    const folders = this.#foldersFor(view, network, isFresh);
+    const isWritable = spec.level.startsWith('workspace');
+    const access = { isWritable, repository, purpose, writable: spec.writable ?? [] };
+    const places = this.#workspace.mountsFor(access, view, sockets);
+    return {
+      ...{ places, folders, isFresh },
+      isUsual: !isWritable || repository === 'read' || repository === 'approved',
+      contents: {
+        ...{ masked: places.masked, host: view.host, network, workspace },
+        allowed: access.writable,
+        isHomeWritable: !isReading,
+      },
+      environment: (own: ProcessEnvironment) =>
+        withVariables(
+          {
+            ...fencedEnvironment(environment, passEnvironment, network),
+            ...own,
+            ...gitVariables(access),
+          },
+          spec.environment,
+        ),
+      finish: async (): Promise<readonly string[]> => {
         const lines = [...places.end()];
         this.#ended();
         if (isFresh) lines.push(...this.#carryOver(folders, view));
@@ -579,17 +634,17 @@ class Sandbox implements CommandSandbox {
    * fence.
    */
   async #inspectMachine() {
-    this.#probed ??= probeWorkspace(this.#options);
+    this.#probed ??= this.#options.probe();
     const probed = await this.#probed;
     if (probed.kind === 'missing') throw new SandboxRefusal(`${probed.reason} ${probed.repair}`);
     this.#refuseIfClosed();
     this.#view ??= viewSession(this.#options);
     const view = await this.#view;
     this.#refuseIfClosed();
-    const bwrap = findFor(this.#options, 'bwrap');
-    if (bwrap === null)
+    const program = onMac ? SYSTEM_PROGRAMS.sandboxExec : findFor(this.#options, 'bwrap');
+    if (program === null)
       throw new SandboxRefusal('bubblewrap (bwrap) is gone since the session began');
-    return { bwrap, features: probed.features, view };
+    return { program, features: probed.features, view };
   }
 
   /** Empty where the session can have no network of its own: the next result says so. */

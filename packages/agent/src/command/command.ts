@@ -18,10 +18,10 @@ import type { Duplex, Readable } from 'node:stream';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { entryStatus } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
+import { hasProc, readProcess, sinceBoot } from '../platform/processes.js';
 import {
   guardPipe,
   PROGRAM_ENDED,
-  readProcessStat,
   SandboxRefusal,
   startProgram,
 } from '../platform/start-program.js';
@@ -42,13 +42,7 @@ import {
   type ProcessFamily,
   type ProcessRoot,
 } from './end-processes.js';
-import {
-  type CommandRecord,
-  type FoundCommand,
-  type KillReason,
-  type LaunchedEnd,
-  sinceBoot,
-} from './launched-command.js';
+import type { CommandRecord, FoundCommand, KillReason, LaunchedEnd } from './launched-command.js';
 import { type CommandOutput, createCommandOutput } from './output.js';
 import { createMarkReader, reportingLeftovers } from './sandbox/shell-text.js';
 
@@ -122,6 +116,7 @@ type CommandSource = {
   readonly isFound: boolean;
   /** It runs in another pid namespace, where we can't signal it: its launcher's guard ends it. */
   readonly isForeign: boolean;
+  /** See `isContained`. */
   readonly isFenced: boolean;
   readonly marker: string;
   /** The shell, for people. */
@@ -232,7 +227,7 @@ export class Command {
     const root =
       isForeign || pid === null
         ? null
-        : { pid, marker, startedAt: Number(readProcessStat(pid).started) };
+        : { pid, marker, startedAt: Number(readProcess(pid).started) };
     const running: Running = { name: 'running', process, root, asked: null, killed: null };
     this.#state = running;
     // The wish may be older than the process: then an earlier process of Pawl has started it.
@@ -312,13 +307,19 @@ const startFault = (output: CommandOutput, how: ProcessEnd, isFenced: boolean): 
   return isFault ? { kind: 'notStarted', why: `the sandbox: ${text.trim()}` } : how;
 };
 
+/**
+ * Whether all processes of a command end with the first one. A fence of macOS does not hold them
+ * together: there they are ended as those of a command without one.
+ */
+const isContained = (level: CommandLevel): boolean => level !== 'off' && hasProc;
+
 /** Starts the command when its sandbox is ready. */
 export const startCommand = (request: CommandRequest): Command => {
   const startedAt = sinceBoot();
   return new Command({
     isFound: false,
     isForeign: false,
-    isFenced: request.level !== 'off',
+    isFenced: isContained(request.level),
     marker: request.record.marker,
     program: request.program,
     startedAt,
@@ -366,7 +367,7 @@ export const prepareCommand = async (
   try {
     const sandbox = await request.sandbox();
     const due = deadlineMs === null ? null : startedAt + deadlineMs;
-    const isFenced = level !== 'off';
+    const isFenced = isContained(level);
     const record = { ...request.record, startedAt, isFenced, workspace: identifyFolder(workspace) };
     const spec = { ...git, level, fresh, environment, record, due, sharesNetwork: true };
     if (mode === 'quick') {

@@ -10,6 +10,7 @@
 import { lstatSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { namesIn } from '../platform/files.js';
+import { processExists } from '../platform/processes.js';
 import {
   type FoundCommand,
   findCommands,
@@ -146,7 +147,7 @@ export type GuardSearch = {
 /** Whether the process of a folder has ended. The folder's name begins with its number. */
 const hasEnded = (folder: string): boolean => {
   const pid = Number(/^(\d+)-/.exec(path.basename(folder))?.[1] ?? process.pid);
-  return pid !== process.pid && !isProcessRunning(pid);
+  return pid !== process.pid && !processExists(pid);
 };
 
 /** What the process of a folder guarded in this workspace when it was killed; null if nothing. */
@@ -210,18 +211,9 @@ export const removeStale = (processFolder: string, git: FindGit): void => {
   for (const name of namesIn(parent)) {
     const place = path.join(parent, name);
     const pid = Number(/^(\d+)-/.exec(name)?.[1] ?? process.pid);
-    if (place === processFolder || pid === process.pid || isProcessRunning(pid)) continue;
+    if (place === processFolder || pid === process.pid || processExists(pid)) continue;
     if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === true)
       removeStaleFolder(place, git);
-  }
-};
-
-export const isProcessRunning = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 };
 

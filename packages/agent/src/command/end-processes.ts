@@ -3,15 +3,15 @@
  *
  * A process belongs to a command if it is in its group or session, descends from it, or has its
  * marker in the environment. A process without all four (a new session, a gone parent, an empty
- * environment) escapes. Without /proc only the group is known.
+ * environment) escapes. Other systems than Linux tell less of a process (platform/processes.ts).
  *
  * A fence is the sandbox around a command: a chain of processes, each started by the one before,
  * and the command inside the last one. A guard is a process of ours beside a command, which takes
  * over when Pawl is killed: it ends the command at once, or at its deadline.
  */
 
-import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { findByVariable, listProcesses, type ProcessStatus } from '../platform/processes.js';
 
 /** The variable with the marker, which is another one for each command. */
 export const MARKER = 'PAWL_CALL';
@@ -20,23 +20,8 @@ export const MARKER = 'PAWL_CALL';
 export type ProcessRoot = {
   readonly pid: number;
   readonly marker: string;
-  /** In kernel ticks; 0 if it is unknown. No process of the command is older. */
+  /** See `readProcess`; 0 if it is unknown. No process of the command is older. */
   readonly startedAt: number;
-};
-
-type Status = {
-  readonly pid: number;
-  /** Of the program that runs, as the kernel has it. */
-  readonly name: string;
-  readonly parent: number;
-  readonly group: number;
-  readonly session: number;
-  /** In kernel ticks. */
-  readonly startedAt: number;
-  /** It runs no user code any more. The kernel may need 20 ms to take a fence apart. */
-  readonly isEnding: boolean;
-  /** The pid with its start time. Unlike a pid it is never reused. */
-  readonly identity: string;
 };
 
 /** Identities of processes. */
@@ -53,13 +38,6 @@ const ROUNDS_MAX = 100;
  */
 const FIRST_PAUSE_MS = 1;
 const PAUSE_MS = 5;
-/** Indexes of the fields after the name in /proc/PID/stat. */
-const FLAGS = 6;
-const START_TIME = 19;
-const MEMORY = 20;
-/** The kernel's flag PF_EXITING. */
-const EXITING = 0x4;
-
 /** Signals a process (or, if negative, a group). Returns whether it existed. */
 const send = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   try {
@@ -69,85 +47,25 @@ const send = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   }
 };
 
-const readProc = (name: string): string => {
-  try {
-    return readFileSync(`/proc/${name}`, 'latin1');
-  } catch {
-    return ''; // the process ended meanwhile, or belongs to another user
-  }
-};
-
-/** Longer than any line of a process's stat. Only used within one call. */
-const statBlock = Buffer.alloc(4_096);
-
-/**
- * The line of /proc/PID/stat, with the fewest system calls: it is read for every process of the
- * machine.
- */
-const readStat = (name: string): string => {
-  try {
-    const descriptor = openSync(`/proc/${name}/stat`, 'r');
-    try {
-      return statBlock.toString(
-        'latin1',
-        0,
-        readSync(descriptor, statBlock, 0, statBlock.length, 0),
-      );
-    } finally {
-      closeSync(descriptor);
-    }
-  } catch {
-    return ''; // the process ended meanwhile
-  }
-};
-
-/** All living processes, without zombies. */
-const listProcesses = (): Status[] => {
-  let names: string[];
-  try {
-    names = readdirSync('/proc');
-  } catch {
-    return []; // no /proc on this system: only the group is known
-  }
-  const statuses: Status[] = [];
-  for (const name of names) {
-    const pid = Number(name);
-    if (!Number.isInteger(pid)) continue;
-    const line = readStat(name);
-    const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
-    const [state, parent, group, session] = fields;
-    if (state === undefined || state === '' || state === 'Z' || state === 'X') continue;
-    const startedAt = Number(fields[START_TIME]);
-    const identity = `${pid}@${startedAt}`;
-    const others = { parent: Number(parent), group: Number(group), session: Number(session) };
-    // It exits, and has given its memory back.
-    const isEnding = (Number(fields[FLAGS]) & EXITING) !== 0 && fields[MEMORY] === '0';
-    const program = line.slice(line.indexOf('(') + 1, line.lastIndexOf(')'));
-    statuses.push({ pid, name: program, ...others, startedAt, isEnding, identity });
-  }
-  return statuses;
-};
-
-const hasMarker = (pid: number, marker: string): boolean => {
-  const entry = readProc(`${pid}/environ`)
-    .split('\0')
-    .find((line) => line.startsWith(`${MARKER}=`));
-  const markers = entry?.slice(MARKER.length + 1).split(' ');
-  return markers?.includes(marker) ?? false;
-};
+const withMarker = (all: readonly ProcessStatus[], marker: string): ReadonlySet<number> =>
+  findByVariable(
+    all.map(({ pid }) => pid),
+    MARKER,
+    marker,
+  );
 
 /** All living processes of the command, those in `known`, and their descendants. */
-const findFamily = (root: ProcessRoot, known: ProcessFamily): readonly Status[] => {
+const findFamily = (root: ProcessRoot, known: ProcessFamily): readonly ProcessStatus[] => {
   const all = listProcesses().filter(({ pid }) => pid !== process.pid);
-  const family = new Map<number, Status>();
+  const family = new Map<number, ProcessStatus>();
   for (const status of all) {
-    const { pid, group, session, startedAt, identity } = status;
-    const isNear =
-      pid === root.pid || group === root.pid || session === root.pid || known.has(identity);
-    // To read the environment of each process of the machine takes longer than all else.
-    if (isNear || (startedAt >= root.startedAt && hasMarker(pid, root.marker)))
-      family.set(pid, status);
+    const { pid, group, session, identity } = status;
+    if ([pid, group, session].includes(root.pid) || known.has(identity)) family.set(pid, status);
   }
+  // To read the environment of each process of the machine takes longer than all else.
+  const later = all.filter(({ pid, startedAt }) => startedAt >= root.startedAt && !family.has(pid));
+  const marked = withMarker(later, root.marker);
+  for (const status of later) if (marked.has(status.pid)) family.set(status.pid, status);
   for (let before = -1; before !== family.size; ) {
     before = family.size;
     for (const status of all) {
@@ -157,7 +75,7 @@ const findFamily = (root: ProcessRoot, known: ProcessFamily): readonly Status[] 
   return [...family.values()];
 };
 
-const listIdentities = (family: readonly Status[]): ProcessFamily =>
+const listIdentities = (family: readonly ProcessStatus[]): ProcessFamily =>
   new Set(family.map(({ identity }) => identity));
 
 /**
@@ -171,13 +89,13 @@ export const askToEnd = (root: ProcessRoot): ProcessFamily => {
 };
 
 /** The first child. Orphans become children of a fence's first process too, but later. */
-const oldestChild = (all: readonly Status[], parent: number): Status | undefined =>
+const oldestChild = (all: readonly ProcessStatus[], parent: number): ProcessStatus | undefined =>
   all
     .filter((status) => status.parent === parent)
     .toSorted((one, other) => one.startedAt - other.startedAt || one.pid - other.pid)[0];
 
 /** The chain of processes from `root` on: those of bubblewrap, and the shell that they start. */
-const findFence = (all: readonly Status[], root: ProcessRoot): ReadonlySet<number> => {
+const findFence = (all: readonly ProcessStatus[], root: ProcessRoot): ReadonlySet<number> => {
   const fence = new Set<number>();
   const first = all.find(({ pid }) => pid === root.pid);
   let next = first;
@@ -204,7 +122,10 @@ export const askFencedToEnd = (root: ProcessRoot): ProcessFamily => {
 };
 
 /** Kills all processes of the command once. Returns those that were alive. */
-export const killNow = (root: ProcessRoot, known: ProcessFamily = NOBODY): readonly Status[] => {
+export const killNow = (
+  root: ProcessRoot,
+  known: ProcessFamily = NOBODY,
+): readonly ProcessStatus[] => {
   send(-root.pid, 'SIGKILL');
   const family = findFamily(root, known).filter(({ isEnding }) => !isEnding);
   for (const { pid } of family) send(pid, 'SIGKILL');
@@ -255,9 +176,7 @@ const isLeft = (root: ProcessRoot): boolean =>
  * more.
  */
 export const listMarked = (marker: string): readonly number[] =>
-  listProcesses().flatMap(({ pid }) =>
-    pid !== process.pid && hasMarker(pid, marker) ? [pid] : [],
-  );
+  [...withMarker(listProcesses(), marker)].filter((pid) => pid !== process.pid);
 
 /** Kills all processes with this marker. Returns whether there were any. */
 export const endMarked = async (marker: string): Promise<boolean> => {

@@ -32,13 +32,13 @@ import {
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
-import { readProcessStat } from '../platform/start-program.js';
+import { readProcess } from '../platform/processes.js';
 import { type OutputReceiver, SpoolReader } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
 
 /**
- * The process of bubblewrap. Its start time (ticks since boot) distinguishes it from a later
- * process with the same number.
+ * The process of the fence, or of the command. Its start time (`readProcess`) distinguishes it from
+ * a later process with the same number.
  */
 export type LaunchedProcess = { readonly pid: number; readonly startedAt: number };
 
@@ -150,17 +150,6 @@ const recordSchema: v.GenericSchema<unknown, CommandRecord> = v.object({
  * look for it.
  */
 export type LaunchRequest = { readonly due: number | null; readonly record: CommandRecord | null };
-
-/**
- * Time since boot in ms. Unlike the clock of the wall it never jumps, and all processes share it.
- */
-export const sinceBoot = (): number => {
-  try {
-    return Number.parseFloat(readFileSync('/proc/uptime', 'latin1')) * 1000;
-  } catch {
-    return performance.now(); // not Linux: nothing is recovered there
-  }
-};
 
 const orderFile = (folder: string): string => path.join(folder, 'order');
 
@@ -295,7 +284,7 @@ export class Spool {
 
   /** Tells the launcher of a dead agent that this process follows the command from now on. */
   attach(): void {
-    const { started } = readProcessStat(process.pid);
+    const { started } = readProcess(process.pid);
     if (started !== '') writeFileSync(this.#at('attached'), `${process.pid} ${started}\n`);
   }
 
@@ -311,7 +300,7 @@ export class Spool {
 
 /** Whether exactly this process runs. A zombie does not. */
 const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
-  const { state, started } = readProcessStat(pid);
+  const { state, started } = readProcess(pid);
   return started !== '' && Number(started) === startedAt && !/[ZX]/.test(state);
 };
 

@@ -16,20 +16,12 @@
 #   while the command runs; `status` names it. So processes in any pid namespace see whether it runs. The
 #   command does not have the pipe.
 #
-# Times are read from /proc/uptime, because the clock of the wall can jump.
+# The text before this one is launcher-proc.sh or launcher-ps.sh: what the system tells of processes, and how a
+# command gets a process group of its own.
 
-PATH=${1%/*} first=$2 more=$3 outlives=$4 alive=$5
+PATH=$SYSTEM_PATH${1%/*} first=$2 more=$3 outlives=$4 alive=$5
 set -C
 exec 7<&3 3<&- <&4 4<&-
-
-# isProcess PID START: whether exactly this process runs. A zombie does not.
-isProcess() {
-  started=$2
-  read -r line <"/proc/$1/stat" || return 1
-  set -- ${line##*) }
-  case $1 in [ZX]) return 1 ;; esac
-  [ "${20}" = "$started" ]
-}
 
 # isAttached N: whether a later agent follows command N.
 isAttached() {
@@ -58,9 +50,9 @@ keepDeadline() {
   why=
   read -r why <"$1/why"
   if [ "$why" != cancelled ]; then
-    read -r now _ </proc/uptime
+    readUptime
     [ "$due" = - ] && due=$(((orphanedAt + 3600) * 1000))
-    [ "${now%.*}" -gt "$((due / 1000))" ] || return
+    [ "${now%.*}" -gt "$((due / 1000))" ] 2>/dev/null || return
     echo deadline >"$1/why"
   fi
   readOrder "$1" && kill -9 "-$pid" "$pid"
@@ -76,7 +68,7 @@ guard() {
   done <&7
   [ "$outlives" = keep ] && [ -z "$end" ] || kill -9 0
   echo >|orphaned
-  read -r now _ </proc/uptime
+  readUptime
   orphanedAt=${now%.*}
   while :; do
     running=
@@ -104,20 +96,15 @@ gate() {
 }
 
 # runner N: runs the file `run`, and writes `run PID START` and `exit CODE UPTIME` to `status` (descriptor 6).
+# `startCommand` sets `code`.
 # The mark at the end of the output says that all output of the command itself is before it. A process that the
 # command has detached may write more.
 runner() {
   sync=
   [ -p "$alive" ] && command exec 8<>"$alive" && echo "alive $alive" >&6 && sync='--sync-fd 8'
-  (
-    read -r pid _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ start _ </proc/self/stat
-    echo "run $pid $start" >&6
-    exec 6>&- 7<&-
-    . "./$1/run"
-  )
-  code=$?
-  read -r now _ </proc/uptime
-  echo "exit $code $now" >&6
+  startCommand "$1"
+  readUptime
+  echo "exit $code${now:+ $now}" >&6
   printf '\0ended\n'
 }
 

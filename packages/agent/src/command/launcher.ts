@@ -24,12 +24,8 @@ import {
 import path from 'node:path';
 import { Duplex, Writable } from 'node:stream';
 import type { ProgramPath } from '../platform/find-program.js';
-import {
-  askProgram,
-  readProcessStat,
-  SYSTEM_SHELL,
-  startProgram,
-} from '../platform/start-program.js';
+import { hasProc, readProcess } from '../platform/processes.js';
+import { askProgram, SYSTEM_SHELL, startProgram, systemBash } from '../platform/start-program.js';
 import {
   type Launched,
   LaunchedCommand,
@@ -39,6 +35,7 @@ import {
   Spool,
 } from './launched-command.js';
 import type { OutputReceiver } from './output.js';
+import type { FenceProgram } from './sandbox/fence.js';
 import { type Mount, mountWords } from './sandbox/host.js';
 import {
   COMMAND_INSIDE,
@@ -50,6 +47,7 @@ import {
   shellWord,
   shellWords,
   withoutComments,
+  wrapCommand,
 } from './sandbox/shell-text.js';
 
 /**
@@ -87,12 +85,8 @@ export type TakenCommand = Launched & {
   start(command: CommandLine, folder: string, request: LaunchRequest, to: OutputReceiver): void;
 };
 
-export type CommandFence = {
-  readonly bwrap: ProgramPath;
-  /** Arguments for bubblewrap up to its last mount. The filter is expected at descriptor 3. */
-  readonly words: readonly string[];
-  /** Arguments between the mounts and the program, those of the inner layer among them. */
-  readonly seals: readonly string[];
+/** The filter is expected at descriptor 3. */
+export type CommandFence = FenceProgram & {
   /** Path of the system-call filter; null if there is none. */
   readonly filter: string | null;
   /** Words that start a program in the session's network; empty without one. */
@@ -106,8 +100,12 @@ export type CommandFence = {
   readonly check?: string;
 };
 
-/** A command without a fence, as the leader of a new session and group. */
-export type OpenStart = { readonly setsid: ProgramPath };
+/**
+ * A command that nothing holds together but its group. `detach`: the words before its own, such as
+ * setsid, which starts it in a new session, or sandbox-exec on macOS. Where the launcher gives it a
+ * group, there may be none.
+ */
+export type OpenStart = { readonly detach: readonly string[] };
 
 /** What a command is parked behind. */
 export type Enclosure = CommandFence | OpenStart;
@@ -235,7 +233,7 @@ class Pool implements Launcher {
         ended: command.ended,
         start(commandLine, folder, request, to) {
           const text =
-            'setsid' in enclosure
+            'detach' in enclosure
               ? openCommand(commandLine, folder)
               : fencedCommand(commandLine, enclosure.check);
           command.start(text, request, to);
@@ -397,10 +395,10 @@ const isFree = ({ command, launcher }: Slot): boolean => command === null && lau
 
 /** Words that start a launcher in the network that the fence shall have. */
 const entryWords = (enclosure: Enclosure): NetworkEntry =>
-  'setsid' in enclosure ? [] : enclosure.entry;
+  'detach' in enclosure ? [] : enclosure.entry;
 
 const READING = 'reads\0';
-const isReading = (enclosure: Enclosure): boolean => 'bwrap' in enclosure && enclosure.isReading;
+const isReading = (enclosure: Enclosure): boolean => 'seals' in enclosure && enclosure.isReading;
 
 /** What a launcher process can be used for, as a text: it can't change its network. */
 const slotKind = (enclosure: Enclosure): string =>
@@ -410,11 +408,11 @@ const BINDS: ReadonlySet<string> = new Set(['--bind', '--ro-bind', '--bind-try',
 
 /** Key of everything that a fence depends on, as it is now. */
 const fenceKey = (enclosure: Enclosure): string => {
-  if ('setsid' in enclosure) return enclosure.setsid;
-  const { bwrap, words, seals, filter, entry } = enclosure;
+  if ('detach' in enclosure) return enclosure.detach.join('\0');
+  const { program, words, seals, filter, entry } = enclosure;
   const sources = words.filter((_, at) => BINDS.has(words[at - 1] ?? ''));
   return [
-    bwrap,
+    program,
     filter ?? '',
     ...entry,
     ...words,
@@ -457,8 +455,16 @@ const whileAlive = async <T>(promise: Promise<T>): Promise<T> => {
 
 // ---- One launcher process ----
 
-/** The bundler puts the text in place of the call. */
-const LAUNCHER = withoutComments(readFileSync(new URL('./launcher.sh', import.meta.url), 'utf8'));
+/** The bundler puts the texts in place of the calls. */
+const LAUNCHER = withoutComments(
+  (hasProc
+    ? readFileSync(new URL('./launcher-proc.sh', import.meta.url), 'utf8')
+    : readFileSync(new URL('./launcher-ps.sh', import.meta.url), 'utf8')) +
+    readFileSync(new URL('./launcher.sh', import.meta.url), 'utf8'),
+);
+
+/** What runs it. */
+const LAUNCHER_SHELL = hasProc ? SYSTEM_SHELL : (systemBash() ?? SYSTEM_SHELL);
 
 /** Descriptors of launcher.sh: one that closes when Pawl ends, and one for orders. */
 const ALIVE = 3;
@@ -492,8 +498,8 @@ class LauncherProcess {
     ];
     const start =
       nsenter === undefined
-        ? options.closingOthers(SYSTEM_SHELL, words, ORDERS)
-        : options.closingOthers(nsenter, [...enter, SYSTEM_SHELL, ...words], ORDERS);
+        ? options.closingOthers(LAUNCHER_SHELL, words, ORDERS)
+        : options.closingOthers(nsenter, [...enter, LAUNCHER_SHELL, ...words], ORDERS);
     const child = startProgram(start.program, start.words, {
       cwd: folder,
       env: {},
@@ -520,7 +526,7 @@ class LauncherProcess {
       runText(enclosure, command),
     );
     const start = (line: string): void => this.#send(`g ${number} ${line}`);
-    const options = { watches: this.#watches, isFenced: 'bwrap' in enclosure };
+    const options = { watches: this.#watches, isFenced: 'seals' in enclosure };
     const command = new LaunchedCommand(spool, start, options);
     this.#current = { command, number };
     this.#send(`p ${number}`);
@@ -555,13 +561,14 @@ class LauncherProcess {
 
 /** The file `run` of a command: starts its fence. Descriptor 8 and `$sync`: see launcher.sh. */
 const runText = (enclosure: Enclosure, command: string): string => {
-  if ('setsid' in enclosure)
-    return `exec ${shellWords([enclosure.setsid, ...openParkedShell(command)])} 2>&1 8>&-\n`;
-  const { bwrap, words, seals, filter } = enclosure;
-  const all = [...words, '--ro-bind', command, COMMAND_INSIDE, ...seals, '--', ...parkedShell()];
+  if ('detach' in enclosure)
+    return `exec ${shellWords([...enclosure.detach, ...openParkedShell()])} 2>&1 8>&-\n`;
+  const { program, words, seals, filter } = enclosure;
+  const mounted = [...words, '--ro-bind', command, COMMAND_INSIDE];
+  const all = wrapCommand({ words: mounted, seals }, parkedShell());
   return [
     ...(filter === null ? [] : [`exec 3<${shellWord(filter)}`]),
-    `exec ${shellWord(bwrap)} $sync ${shellWords(all)} 2>&1`,
+    `exec ${shellWord(program)} $sync ${shellWords(all)} 2>&1`,
     '',
   ].join('\n');
 };
@@ -671,7 +678,7 @@ const openRunning = ({ pid, startedAt }: LaunchedProcess): Namespaces | null => 
   try {
     const namespaces = openNamespaces(pid);
     // Asked only now: so the open files are those of exactly this process.
-    if (Number(readProcessStat(pid).started) === startedAt) return namespaces;
+    if (Number(readProcess(pid).started) === startedAt) return namespaces;
     closeNamespaces(namespaces);
   } catch {
     // it has ended meanwhile

@@ -20,6 +20,8 @@ import {
   removeFolders,
   removePrivateFolders,
 } from './sandbox/session-folders.js';
+import type { ProbedMachine } from './surroundings.js';
+import type { WorkspaceProbeOptions } from './workspace-probe.js';
 
 export type SessionSandboxOptions = {
   /** Pawl's environment: it names the state folders, and commands get a part of it. */
@@ -84,8 +86,9 @@ const createOptions = (
     passEnvironment,
     viewHost,
     sessionFolder: path.join(state, 'sandbox', name),
-    cacheFolder: cacheFolder(environment),
     userPlaces,
+    probe: () =>
+      probeFence({ workspace, environment, userPlaces, cacheFolder: cacheFolder(environment) }),
     sessionId,
     outlives: sessionId !== undefined,
     tellUser,
@@ -198,30 +201,36 @@ export const createSessionSandbox = (options: SessionSandboxOptions): SessionSan
  */
 const probes = new Map<string, Promise<SandboxProbe>>();
 
-const probeNow = async (
-  environment: ProcessEnvironment,
-  workspace: string,
-  answer: 'kept' | 'fresh',
+/** Probes with the code that is needed for it. */
+export const probeFence = async (
+  options: Omit<WorkspaceProbeOptions, 'loadActs'>,
 ): Promise<SandboxProbe> => {
   const { probeWorkspace } = await import('./workspace-probe.js');
-  const options = createOptions({ environment }, workspace);
-  return probeWorkspace(answer === 'kept' ? options : { ...options, cacheFolder: null });
+  return probeWorkspace({
+    ...options,
+    loadActs: async () => (await import('./fence-acts.js')).withActs,
+  });
 };
 
 /**
  * Whether commands can be fenced on this machine. `kept` accepts a cached answer for the same
- * kernel and bubblewrap, or a running probe. Never rejects.
+ * kernel and bubblewrap, or a running probe. `machine`: where it is not this one. Never rejects.
  */
 export const probeSandbox = (
   environment: ProcessEnvironment,
   workspace: string,
   answer: 'kept' | 'fresh',
+  machine?: ProbedMachine,
 ): Promise<SandboxProbe> => {
-  if (answer === 'fresh' || environment !== process.env)
-    return probeNow(environment, workspace, answer);
+  const probe = (): Promise<SandboxProbe> =>
+    probeFence({
+      ...{ environment, workspace, machine },
+      cacheFolder: answer === 'kept' ? cacheFolder(environment) : null,
+    });
+  if (answer === 'fresh' || environment !== process.env) return probe();
   const running = probes.get(workspace);
   if (running !== undefined) return running;
-  const probe = probeNow(environment, workspace, answer).finally(() => probes.delete(workspace));
-  probes.set(workspace, probe);
-  return probe;
+  const started = probe().finally(() => probes.delete(workspace));
+  probes.set(workspace, started);
+  return started;
 };

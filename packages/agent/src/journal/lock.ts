@@ -10,9 +10,9 @@
 
 import { hash, randomUUID } from 'node:crypto';
 import { closeSync, constants, openSync, readSync } from 'node:fs';
-import { link, readFile, readlink, realpath, rename, rm, writeFile } from 'node:fs/promises';
+import { link, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { createConnection, createServer } from 'node:net';
-import { hostname, uptime } from 'node:os';
+import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { attempt } from '../platform/attempt.js';
@@ -25,6 +25,13 @@ import {
   readTextOrEmpty,
   readTextOrEmptySync,
 } from '../platform/files.js';
+import {
+  ALL_PROCESSES,
+  identifyProcess,
+  isGoneHere,
+  processExists,
+  sinceBoot,
+} from '../platform/processes.js';
 import { localTime } from '../platform/text.js';
 import { cannotWrite, JournalError } from './journal-error.js';
 import { FILE_MODE } from './state-folder.js';
@@ -53,7 +60,7 @@ export type Lock = {
 };
 
 type LockOptions = {
-  /** Sockets and namespaces are used if this platform has them. */
+  /** Sockets are used if this platform has them. */
   readonly platform?: string;
   /** Take the lock from a holder that may still be alive. */
   readonly takeOver?: boolean;
@@ -104,7 +111,7 @@ export const whenFree = async <T>(work: () => Promise<T>, waitMs: number): Promi
 const acquireReal = async (path: string, platform: string, takeOver: boolean): Promise<Lock> => {
   const name = newSocketName(path);
   const socket = platform === 'linux' ? await listenAt(join(dirname(path), name)) : null;
-  const self = await describeSelf(platform, socket === null ? '' : name);
+  const self = await describeSelf(socket === null ? '' : name);
   // no two locks have the same text, not even those of one process
   const identity = { ...self, lockId: randomUUID() };
   const formatText: OwnText = (renews) =>
@@ -393,56 +400,19 @@ export type Holder = {
   readonly socket: string;
 };
 
-/** A value read from /proc or /etc; an empty string if it is missing. */
-const orEmpty = async (reading: Promise<string>): Promise<string> => {
-  try {
-    return (await reading).trim();
-  } catch {
-    // No such file or process: "unknown" is a valid value here, and every use of it errs on the
-    // safe side.
-    return '';
-  }
-};
-
-/**
- * Field 22 of /proc/PID/stat, counted from after the process name, which can contain blanks and
- * parentheses.
- */
-const readStartTime = async (pid: number): Promise<string> => {
-  const stat = await orEmpty(readFile(`/proc/${pid}/stat`, 'utf8'));
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
-};
-
 /** A machine id is not to be published, so only a hash of it is written down. */
 const systemId = async (): Promise<string> => {
-  const id = await orEmpty(readFile('/etc/machine-id', 'utf8'));
+  const id = (await readFile('/etc/machine-id', 'utf8').catch(() => '')).trim(); // not every system
+
   return id === '' ? '' : hash('sha256', `pawl ${id}`, 'hex').slice(0, 16);
 };
 
 /** Describes this process. `socket` is the name of its socket, or empty. */
-export const describeSelf = async (
-  platform: string = process.platform,
-  socket: string = '',
-): Promise<Holder> => {
-  const plain = { pid: process.pid, host: hostname(), since: Date.now(), network: '', socket };
-  if (platform !== 'linux') return { ...plain, system: '', bootId: '', started: '', pids: '' };
-  const [system, bootId, started, pids] = await Promise.all([
-    systemId(),
-    orEmpty(readFile('/proc/sys/kernel/random/boot_id', 'utf8')),
-    readStartTime(process.pid),
-    orEmpty(readlink('/proc/self/ns/pid')),
-  ]);
-  return { ...plain, system, bootId, started, pids };
-};
-
-const isRunning = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return errorCode(error) !== 'ESRCH'; // EPERM: it runs as another user
-  }
-};
+export const describeSelf = async (socket: string = ''): Promise<Holder> => ({
+  ...{ host: hostname(), since: Date.now(), network: '', socket },
+  system: await systemId(),
+  ...identifyProcess(),
+});
 
 /**
  * What is known of a holder. `gone`: this system proves that it is dead. `restarted`: the computer
@@ -451,27 +421,38 @@ const isRunning = (pid: number): boolean => {
  */
 type HolderCheck = 'gone' | 'restarted' | 'unknown';
 
+/** Whether a holder wrote itself down where there are no machine ids and no sockets. */
+const isPlain = ({ bootId, pids }: Holder): boolean => bootId === '' || pids === ALL_PROCESSES;
+
 /**
  * For a holder under the same kernel: its socket proves whether it lives, in any container; else
  * its pid does. A child that is just being started still has its parent's sockets: for that moment
  * they answer for a parent that was killed.
  */
-const isGoneHere = async (path: string, holder: Holder, self: Holder): Promise<boolean> => {
+const isHolderGone = async (path: string, holder: Holder, self: Holder): Promise<boolean> => {
   const socket = socketPath(path, holder);
   const answer = socket === null ? 'unknown' : await probeSocket(socket);
   if (answer === 'refused') return true;
   if (holder.pids === '' || holder.pids !== self.pids) return false;
-  if (answer === 'alive') return !isRunning(holder.pid);
+  if (answer === 'alive') return !processExists(holder.pid);
   // This process has closed the socket, but a full disk kept the file.
-  if (socket !== null && holder.pid === self.pid && holder.started === self.started) return true;
-  return !isRunning(holder.pid) || (await readStartTime(holder.pid)) !== holder.started;
+  const hasNoSockets = isPlain(holder);
+  if (
+    (socket !== null || hasNoSockets) &&
+    holder.pid === self.pid &&
+    holder.started === self.started
+  )
+    return true;
+  return isGoneHere(holder);
 };
 
-/** For platforms without boot ids and sockets. */
+/** For plain holders. */
 const checkPlain = (holder: Holder, self: Holder): HolderCheck => {
   if (holder.host !== self.host) return 'unknown';
-  if (holder.since < Date.now() - uptime() * 1_000) return 'restarted';
-  return holder.pid === self.pid || !isRunning(holder.pid) ? 'gone' : 'unknown';
+  if (holder.since < Date.now() - sinceBoot()) return 'restarted';
+  // Another boot: of this computer, or of one with the same name.
+  if (holder.bootId !== '' && self.bootId !== '') return 'unknown';
+  return holder.pid === self.pid || !processExists(holder.pid) ? 'gone' : 'unknown';
 };
 
 /**
@@ -482,9 +463,9 @@ export const checkHolder = async (
   holder: Holder,
   self: Holder,
 ): Promise<HolderCheck> => {
-  if (holder.bootId === '' && self.bootId === '') return checkPlain(holder, self);
-  if (holder.bootId === self.bootId)
-    return (await isGoneHere(path, holder, self)) ? 'gone' : 'unknown';
+  if (holder.bootId === self.bootId && holder.bootId !== '')
+    return (await isHolderGone(path, holder, self)) ? 'gone' : 'unknown';
+  if (isPlain(holder) && isPlain(self)) return checkPlain(holder, self);
   const isSameComputer =
     self.system !== '' && holder.system === self.system && holder.host === self.host;
   return isSameComputer ? 'restarted' : 'unknown';
@@ -538,7 +519,7 @@ export const readHolder = async (path: string): Promise<Holder | undefined> =>
 export const isLocked = async (path: string): Promise<boolean> => {
   const holder = await readHolder(path);
   if (holder === undefined) return false;
-  return (await checkHolder(path, holder, await describeSelf(process.platform))) === 'unknown';
+  return (await checkHolder(path, holder, await describeSelf())) === 'unknown';
 };
 
 /** Like `isLocked`, also where this process holds the lock. */

@@ -113,6 +113,7 @@ export type Action =
 
 export type WarningKind =
   | 'retry'
+  | 'fallback'
   | 'empty'
   | 'truncated'
   | 'refused'
@@ -133,6 +134,7 @@ export type NoticeKind =
   | 'formatted'
   | 'nothingToDo'
   | 'retryLast'
+  | 'fallback'
   | 'compacted'
   | 'checkpoint'
   | 'rewound'

@@ -153,8 +153,13 @@ export type StoppedCall = {
   readonly outcome: CallOutcome;
 };
 
-/** Facts, and wishes of the user: plain JSON, each with its time `at` in ms since 1970. */
-export type UserEvent =
+/**
+ * Facts, and wishes of the user: plain JSON, each with its time `at` in ms since 1970.
+ * `clientRequestId`: with it, its sender can send it again, and it counts once.
+ */
+export type UserEvent = Wish & { readonly clientRequestId?: string };
+
+type Wish =
   | Of<'Start'>
   /**
    * `images` accompany the text, which may not be blank. Their blobs are stored before the event.

@@ -180,6 +180,30 @@ export type Settings = {
    * header. Only the runtime sets it.
    */
   readonly tools?: string;
+  /** Models that take over a turn in which the model fails, the first one first. Absent: none. */
+  readonly fallback?: readonly FallbackModel[];
+  /** The user's model while another one answers in its place. Only the machine sets it. */
+  readonly primary?: ModelSettings;
+};
+
+/** The settings that belong to a model. Absent `cancelMode`: the session's. */
+export type ModelSettings = {
+  readonly model: string;
+  readonly windowTokens: CountFromOne;
+  readonly cancelMode?: 'abort' | 'drain';
+};
+
+/**
+ * A model that may take over. `prices` are null if they are unknown; `unpriced`: it is used all the
+ * same under a limit in dollars, as free. `tools`: absent if it can call them.
+ */
+export type FallbackModel = {
+  readonly model: string;
+  readonly windowTokens: CountFromOne;
+  readonly cancelMode?: 'abort' | 'drain';
+  readonly prices: Prices | null;
+  readonly unpriced?: 'countAsNothing';
+  readonly tools?: 'no';
 };
 
 /** Delays between retries: about three minutes over all eight. */

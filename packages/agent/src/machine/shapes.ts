@@ -75,7 +75,9 @@ import type {
 import type {
   Dimension,
   Effort,
+  FallbackModel,
   Limits,
+  ModelSettings,
   Prices,
   RetrySchedule,
   Settings,
@@ -184,6 +186,25 @@ const writtenRuleShape = variant<WrittenRule, 'kind'>('kind', {
 });
 const effortShape = oneOf<Effort>({ auto: 1, low: 1, medium: 1, high: 1, xhigh: 1, max: 1 });
 const presetShape = oneOf<Preset>({ plan: 1, careful: 1, auto: 1, ci: 1, full: 1 });
+export const pricesShape = object<Prices>({
+  input: amount,
+  output: amount,
+  cacheRead: amount,
+  cacheWrite: amount,
+});
+const fallbackModelShape = object<FallbackModel>({
+  model: text,
+  windowTokens: countFromOne,
+  cancelMode: optional(oneOf({ abort: 1, drain: 1 })),
+  prices: nullable(pricesShape),
+  unpriced: optional(oneOf({ countAsNothing: 1 })),
+  tools: optional(oneOf({ no: 1 })),
+});
+const modelSettingsShape = object<ModelSettings>({
+  model: text,
+  windowTokens: countFromOne,
+  cancelMode: optional(oneOf({ abort: 1, drain: 1 })),
+});
 export const settingsShape = object<Settings>({
   model: text,
   workspace: text,
@@ -221,12 +242,8 @@ export const settingsShape = object<Settings>({
     oneOf({ workspace: 1, 'workspace+net': 1, 'read-only': 1, off: 1, missing: 1 }),
   ),
   tools: optional(text),
-});
-export const pricesShape = object<Prices>({
-  input: amount,
-  output: amount,
-  cacheRead: amount,
-  cacheWrite: amount,
+  fallback: optional(list(fallbackModelShape)),
+  primary: optional(modelSettingsShape),
 });
 const toolGroupShape = oneOf({ fileChanges: 1 });
 const grantShape = variant<Grant, 'scope'>('scope', {
@@ -276,32 +293,34 @@ const stoppedCallShape = object<StoppedCall>({
   callId: text,
   outcome: outcomeShape,
 });
+/** The fields of every event of a user. */
+const sent = { at: finite, clientRequestId: optional(text) };
 export const userEventCases = {
-  Start: { at: finite },
-  UserInput: { at: finite, text, mode: inputModeShape, images: optional(list(imageShape)) },
-  RetryLast: { at: finite },
-  RetryNow: { at: finite },
-  CancelTurn: { at: finite },
-  CancelTool: { at: finite, batchId: text, callId: text },
-  EditQueue: { at: finite, items: list(queuedInputShape) },
-  CompactRequested: { at: finite, instructions: optional(text) },
-  ApproveBudget: { at: finite, dimension: dimensionShape, limit: limitShape },
+  Start: { ...sent },
+  UserInput: { ...sent, text, mode: inputModeShape, images: optional(list(imageShape)) },
+  RetryLast: { ...sent },
+  RetryNow: { ...sent },
+  CancelTurn: { ...sent },
+  CancelTool: { ...sent, batchId: text, callId: text },
+  EditQueue: { ...sent, items: list(queuedInputShape) },
+  CompactRequested: { ...sent, instructions: optional(text) },
+  ApproveBudget: { ...sent, dimension: dimensionShape, limit: limitShape },
   ApprovalAnswered: {
-    at: finite,
+    ...sent,
     batchId: text,
     callId: text,
     answer: approvalAnswerShape,
     scope: approvalScopeShape,
   },
   SettingsChanged: {
-    at: finite,
+    ...sent,
     patch: object<Partial<Settings>>(partly(settingsShape.fields)),
     prices: optional(nullable(pricesShape)),
     grants: optional(list(grantShape)),
     stoppedAt: optional(count),
   },
-  ShutdownRequested: { at: finite, outcomes: optional(list(stoppedCallShape)) },
-  InputFailed: { at: finite, message: text },
+  ShutdownRequested: { ...sent, outcomes: optional(list(stoppedCallShape)) },
+  InputFailed: { ...sent, message: text },
 };
 export const jsonShape = jsonObject<JsonObject>();
 const providerMetadataShape = jsonShape;

@@ -16,7 +16,6 @@
 import { fault, late } from '@pawl/machine/kernel/table';
 import * as tools from './moves/batch-events.js';
 import * as budget from './moves/budget.js';
-import { stopClock } from './moves/budget.js';
 import * as compaction from './moves/compaction.js';
 import * as hooks from './moves/hooks.js';
 import * as reply from './moves/reply.js';
@@ -28,7 +27,6 @@ import * as stop from './moves/stop.js';
 import { cancelled, exceeded, isStopping, isStoppingAtLimit, isTurnLimit } from './moves/stop.js';
 import { startBatch } from './moves/tool-batch.js';
 import * as turn from './moves/turn.js';
-import { editQueue, isBlank, queueInput } from './moves/turn.js';
 import type { AgentTable } from './names.js';
 
 const IS_OPEN = late('the session is open already');
@@ -44,7 +42,7 @@ const STALE_REPLY = late('stale: it belongs to an old request');
 const STALE_HOOK = late('stale: it belongs to an old hook');
 /** Only usage counts. */
 const STALE = { stay: budget.countStale };
-const EDIT = { stay: editQueue };
+const EDIT = { stay: turn.editQueue };
 const RAISE = { stay: budget.raiseLimit };
 const OTHER_REQUEST = { when: budget.isStaleMeasure, stay: budget.ignoreMeasure };
 const PAID = { when: budget.isPaid, stay: budget.reserve };
@@ -74,7 +72,7 @@ const sessionIsNew = { RetryLast: NOT_OPEN, CompactRequested: NOT_OPEN, InputFai
 const noTimer = { RetryNow: NOT_WAITING, TimerFired: NO_TIMER };
 const turnRuns = {
   Start: IS_OPEN,
-  UserInput: { stay: queueInput },
+  UserInput: { stay: turn.queueInput },
   RetryLast: BUSY,
   EditQueue: EDIT,
   CompactRequested: BUSY,
@@ -103,7 +101,7 @@ export const table: AgentTable = {
         ...noWork,
         Start: { to: 'WaitingForUserInput', then: turn.startSession },
         UserInput: [
-          { when: isBlank, stay: queueInput },
+          { when: turn.isBlank, stay: turn.queueInput },
           { to: 'WaitingForUserInput', then: turn.releaseInput },
         ],
         CancelTurn: late('no turn is running'),
@@ -113,9 +111,10 @@ export const table: AgentTable = {
     },
 
     WaitingForUserInput: {
-      entry: stopClock,
+      entry: budget.stopClock,
       always: [
         { when: turn.sessionLimitReached, to: 'WaitingForUserInput', then: turn.holdForBudget },
+        { when: turn.fellBack, to: 'WaitingForUserInput', then: turn.returnToPrimary },
         { when: turn.windowIsFilling, to: 'Compacting', as: 'idle', then: turn.compactFirst },
         { when: turn.turnIsReleased, to: 'CallingLlm', as: 'user', then: turn.beginTurn },
       ],
@@ -125,7 +124,7 @@ export const table: AgentTable = {
         ...noWork,
         Start: IS_OPEN,
         UserInput: [
-          { when: isBlank, to: 'WaitingForUserInput', then: turn.ignoreBlank },
+          { when: turn.isBlank, to: 'WaitingForUserInput', then: turn.ignoreBlank },
           { to: 'WaitingForUserInput', then: turn.releaseInput },
         ],
         RetryLast: [
@@ -216,6 +215,7 @@ export const table: AgentTable = {
           { when: retry.inputOverflowed, to: 'Failed', then: retry.giveBackInput },
           { when: retry.mayRetry, to: 'Error', then: retry.waitToRetry },
           { when: retry.pictureIsRefused, to: 'CallingLlm', then: retry.sendWithoutPictures },
+          { when: retry.mayFallBack, to: 'CallingLlm', as: 'fallback', then: retry.fallBack },
           { to: 'Failed', then: retry.giveUp },
         ],
         PolicyStopped: [
@@ -498,7 +498,7 @@ export const table: AgentTable = {
     Failed: { always: { to: 'WaitingForUserInput', then: stop.returnFailed } },
 
     ShuttingDown: {
-      entry: stopClock,
+      entry: budget.stopClock,
       rest: session.sayGoodbye,
       on: {
         ...noWork,

@@ -6,8 +6,7 @@
  *
  * From top to bottom: the start itself (`startProgram`); a question to a program (`askProgram`);
  * what is done when Pawl exits; the user's browser; the guard, a process that ends a program when
- * Pawl is killed; descriptors that a program must not inherit; and the identity of a process, which
- * tells it from a later one with its number.
+ * Pawl is killed; and descriptors that a program must not inherit.
  */
 
 import {
@@ -21,7 +20,7 @@ import {
   spawn,
   spawnSync,
 } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Duplex, type Readable } from 'node:stream';
 import type { ProcessEnvironment } from './environment.js';
@@ -32,6 +31,16 @@ export const NODE_PROGRAM = process.execPath as ProgramPath;
 
 /** The system's shell, at its path on every POSIX system. */
 export const SYSTEM_SHELL = '/bin/sh' as ProgramPath;
+
+/**
+ * At their paths on macOS and the BSDs, in folders of the system: what tells of processes there,
+ * and what makes the sandbox of macOS.
+ */
+export const SYSTEM_PROGRAMS = {
+  ps: '/bin/ps',
+  sysctl: '/usr/sbin/sysctl',
+  sandboxExec: '/usr/bin/sandbox-exec',
+} as Record<'ps' | 'sysctl' | 'sandboxExec', ProgramPath>; // only root changes them
 
 /** The system's bash; null if it is not at its usual paths. */
 export const systemBash = (): ProgramPath | null => {
@@ -427,72 +436,4 @@ export const closingOthers = <P extends string>(
     program: bash,
     words: ['--norc', '-c', CLOSING_SCRIPT, String(last), start.program, ...start.words],
   };
-};
-
-// ---- The identity of a process ----
-
-/** Tells a process from a later one with the same pid. Empty strings: unknown on this platform. */
-export type ProcessIdentity = {
-  readonly pid: number;
-  /** Start time in kernel ticks. */
-  readonly started: string;
-  /** Boot id of the kernel. */
-  readonly bootId: string;
-  /** The pid namespace, within which the pid is valid. */
-  readonly pids: string;
-};
-
-const orEmpty = (read: () => string): string => {
-  try {
-    return read().trim();
-  } catch {
-    return ''; // unknown: every use of it then counts the process as alive
-  }
-};
-
-/**
- * State and start time of a process: fields 3 and 22 of its stat line, counted from after its name.
- * Empty if there is no such process, or no /proc.
- */
-export const readProcessStat = (
-  pid: number,
-): { readonly state: string; readonly started: string } => {
-  const line = orEmpty(() => readFileSync(`/proc/${pid}/stat`, 'latin1'));
-  const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
-  return { state: fields[0] ?? '', started: fields[19] ?? '' };
-};
-
-/** Differs after each start of the machine. Empty where it is unknown. */
-export const bootId = (): string =>
-  orEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'));
-
-/** Names the space in which process numbers mean the same. Empty where it is unknown. */
-export const pidNamespace = (): string => orEmpty(() => readlinkSync('/proc/self/ns/pid'));
-
-export const identifyProcess = (pid: number = process.pid): ProcessIdentity => ({
-  pid,
-  started: readProcessStat(pid).started,
-  bootId: bootId(),
-  pids: pidNamespace(),
-});
-
-/** Whether a process with this number exists, of any user. */
-const isKnown = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return !(error instanceof Error && 'code' in error && error.code === 'ESRCH');
-  }
-};
-
-/** True if the process has certainly ended; false if it lives, or nobody can tell from here. */
-export const hasEnded = ({ pid, started, bootId: boot, pids }: ProcessIdentity): boolean => {
-  const here = bootId();
-  if (boot !== '' && here !== '' && boot !== here) return true;
-  if (pids !== pidNamespace()) return false;
-  if (!isKnown(pid)) return true;
-  const now = readProcessStat(pid);
-  if (started !== '' && now.started !== '' && now.started !== started) return true;
-  return now.state === 'Z' || now.state === 'X'; // a zombie, or dead
 };

@@ -43,14 +43,16 @@ import { newSessionId, type SessionDependencies } from './equipment.js';
 import { createModels } from './model-call.js';
 import { checkModel, checkTool } from './outside-values.js';
 import { LocalRuntime } from './runtime.js';
-import type { Session } from './session.js';
+import type { AgentSession, Session } from './session.js';
 import {
-  differences,
+  fallbackSettings,
   missingSandboxText,
+  namedDifferences,
   newSettings,
   type ProbeResult,
   probeUnlessOff,
   refuseUnpriced,
+  resumedChanges,
   resumedSettings,
   type SettingsPatch,
   type Unpriced,
@@ -63,6 +65,11 @@ export type AgentOptions = {
    * there is none.
    */
   readonly connect?: (modelId: string) => Promise<Model>;
+  /**
+   * Models that take over, one after the other, when a provider is overloaded, unreachable or used
+   * up after the last retry; the next turn asks `model` again. Default: none.
+   */
+  readonly fallback?: readonly Model[];
   readonly journals: JournalStore;
   /** Replaces the built-in tools. */
   readonly tools?: readonly Tool[];
@@ -147,7 +154,12 @@ export type SessionOptions = {
    * forked. Default: nothing.
    */
   readonly grants?: readonly Grant[];
-  /** Id of the session to resume; without it a new session starts. */
+  /**
+   * Id of the session to resume; without it a new session starts. One that this agent has open is
+   * joined: `watcher` is added until `close`, and model, rights, `onApproval` and `stoppingPolicy`
+   * of the first opening stay. It ends once all who opened it have closed it. Rejects if `preset`,
+   * `sandbox`, `hosts` or `settings` name others.
+   */
   readonly resume?: string;
   /**
    * With `resume`: even if another process may have the session open. That process stops before it
@@ -224,6 +236,7 @@ export const openSession = async (options: AgentOptions & SessionOptions): Promi
 const createParts = ({
   model,
   connect,
+  fallback = [],
   clock = systemClock,
   tools,
   moreTools = [],
@@ -236,11 +249,12 @@ const createParts = ({
   keyFiles = [],
   report = (fault) => process.emitWarning(fault),
 }: Omit<AgentOptions, 'journals' | 'tasks'>) => {
-  checkModel(model);
+  for (const one of [model, ...fallback]) checkModel(one);
   for (const tool of [...(tools ?? []), ...moreTools]) checkTool(tool);
   return {
     model,
-    models: createModels(model, connect),
+    fallback,
+    models: createModels(model, fallback, connect),
     clock,
     tools,
     moreTools,
@@ -255,6 +269,24 @@ const createParts = ({
   };
 };
 type AgentParts = ReturnType<typeof createParts>;
+
+/**
+ * Connects the models that an engine's session names, if the agent does not have them. One that
+ * may only take over is missed when its time comes: its request fails, and says so.
+ */
+const connectModels = async (
+  { model: first, fallback, models, report }: AgentParts,
+  { model, primary, fallback: listed = [] }: Settings,
+): Promise<void> => {
+  const connected = [first, ...fallback].map(({ id }) => id);
+  const isMissing = (id: string): boolean => !connected.includes(id);
+  for (const id of [model, primary?.model])
+    if (id !== undefined && isMissing(id)) await models.connect(id);
+  for (const { model: id } of listed.filter((one) => isMissing(one.model))) {
+    const connecting = await attempt(() => models.connect(id));
+    if (connecting.kind === 'fault') report(connecting.fault);
+  }
+};
 
 /** The parts of an agent whose sessions run in this process. */
 type LocalParts = AgentParts & { readonly runtime: LocalRuntime; readonly journals: JournalStore };
@@ -295,29 +327,46 @@ const resumeSession = async (
 ): Promise<Session> => {
   const { runtime, model, report } = parts;
   const { unpriced, takeOver = false, grants = [] } = session;
+  const fallback = fallbackSettings(parts.fallback, unpriced);
   const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
+  const opening = runtime.opened(id);
+  const open = opening === null ? null : await opening;
+  if (open !== null && !open.isLeft) return joinSession(parts, open, workspace, session, probe);
   const local = localOptions(session);
   const watcher = sessionWatcher(parts, id, session, local.unapproved);
   return runtime.open(id, {
     // `before`: the settings in the journal. `origin`: whether the session was created in this
     // state folder or brought here, for example by an import.
     patch: (before, origin) => {
-      const settings = resumedSettings(
-        model,
-        workspace,
-        session,
-        { settings: before, origin },
-        probe,
-      );
+      const recorded = { settings: before, origin };
+      const settings = resumedSettings(model, workspace, session, recorded, probe);
       reportMissingSandbox({ ...before, ...settings }, probe, report);
       refuseUnpriced(model, settings.limits, unpriced);
-      return differences(before, settings);
+      return resumedChanges(recorded, { ...before, ...settings, model: model.id }, fallback);
     },
     takeOver,
     grants,
     ...local,
     ...(watcher === undefined ? {} : { watcher }),
   });
+};
+
+/** Another opening of a session that is open: it may watch, and changes nothing. */
+const joinSession = (
+  { model }: LocalParts,
+  open: AgentSession,
+  workspace: string,
+  options: SessionOptions,
+  probe: ProbeResult,
+): Session => {
+  const { settings } = open.current.session;
+  const others = Object.keys(namedDifferences(model, workspace, options, settings, probe));
+  if (others.length > 0)
+    throw new Error(
+      `The session ${open.id} is open in this process with another ${others.join(', ')}: ` +
+        'leave that out to join it, or close it first.',
+    );
+  return open.join(options.watcher);
 };
 
 const startSession = async (
@@ -383,9 +432,9 @@ const closeOn = (signal: AbortSignal | undefined, session: Session): Session => 
 
 /** The settings and instructions of a new session. Reports a sandbox that is missing. */
 const prepareSession = async (
-  { model, clock, redactor, moreInstructions, report }: AgentParts,
+  { model, fallback, clock, redactor, moreInstructions, report }: AgentParts,
   workspace: string,
-  options: Parameters<typeof newSettings>[2],
+  options: Parameters<typeof newSettings>[2] & Pick<SessionOptions, 'unpriced'>,
 ): Promise<NewSession> => {
   const { preset = 'auto' } = options;
   const probing = probeUnlessOff(options.sandbox, workspace, options.preset);
@@ -398,7 +447,11 @@ const prepareSession = async (
     report,
   );
   const instructions = moreInstructions === '' ? standard : `${standard}\n\n${moreInstructions}`;
-  const [settings, probe] = await deciding;
+  const [chosen, probe] = await deciding;
+  const settings =
+    fallback.length === 0
+      ? chosen
+      : { ...chosen, fallback: fallbackSettings(fallback, options.unpriced) };
   reportMissingSandbox(settings, probe, report);
   return { settings, instructions: redactor.clean(instructions) };
 };
@@ -632,8 +685,9 @@ export const agentOnEngine = (options: EngineAgentOptions): EngineAgent => {
       const workspace = await realpath(session.workspace);
       return prepareSession(parts, workspace, { ...session, ...policy });
     },
-    async equip({ settings: { workspace, model }, sessionId, startedBy }) {
-      if (model !== parts.model.id) await parts.models.connect(model);
+    async equip({ settings, sessionId, startedBy }) {
+      await connectModels(parts, settings);
+      const { workspace } = settings;
       const from = startedBy === undefined ? 'user' : 'task';
       const dependencies = await equip(parts, { workspace, sessionId, startedBy: from });
       return { ...dependencies, ...policy, ...(isBound ? { isBound } : {}) };

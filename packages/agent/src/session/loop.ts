@@ -75,7 +75,7 @@ type SessionParts<M extends MachineTypes> = {
 export const notOpen = (sessionId: string): Error =>
   new Error(`session ${sessionId} is not open here: open it first`);
 
-type Sent = { readonly seq: number };
+export type Sent = { readonly seq: number };
 
 /** An event in the queue. Events of the runtime have no sender. */
 type Item<M extends MachineTypes> = {

@@ -20,7 +20,13 @@ import {
   measuredId,
   OUTPUT_TOKENS_MIN,
 } from '../machine/moves/budget.js';
-import { noUsage, type Prices, type Settings, type Usage } from '../machine/settings.js';
+import {
+  type ModelSettings,
+  noUsage,
+  type Prices,
+  type Settings,
+  type Usage,
+} from '../machine/settings.js';
 import type { SessionData, State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type Clock, createJoiner } from '../platform/clock.js';
@@ -826,12 +832,16 @@ export type Models = {
   connect(modelOrId: string | Model): Promise<Model>;
 };
 
-/** Starts with one model. `connect` finds others by id; without it there are no others. */
+/**
+ * Starts with a model and those of its fallback. `connect` finds others by id; without it there are
+ * no others.
+ */
 export const createModels = (
   first: Model,
+  fallback: readonly Model[] = [],
   connect?: (modelId: string) => Promise<Model>,
 ): Models => {
-  const connected = new Map([[first.id, first]]);
+  const connected = new Map([...fallback, first].map((model) => [model.id, model]));
   const open = async (modelId: string): Promise<Model> => {
     if (connect !== undefined) return connect(modelId);
     throw new Error(
@@ -861,11 +871,7 @@ export const createModels = (
 };
 
 /** The settings for a session that uses this model. */
-export const modelSettings = ({
-  id,
-  facts,
-  canAbort,
-}: Model): Partial<Settings> & { model: string } => ({
+export const modelSettings = ({ id, facts, canAbort }: Model): ModelSettings => ({
   model: id,
   windowTokens: facts.windowTokens,
   // `drain`: a cancel waits for the end of a reply that can't be aborted

@@ -130,6 +130,8 @@ const closedUpgrade = (
 export class LocalRuntime implements Runtime {
   readonly #dependencies: RuntimeDependencies;
   readonly #open = new Map<string, AgentSession>();
+  /** Those that are being opened. */
+  readonly #opening = new Map<string, Promise<AgentSession>>();
 
   constructor(dependencies: RuntimeDependencies) {
     this.#dependencies = dependencies;
@@ -159,11 +161,29 @@ export class LocalRuntime implements Runtime {
     return sessionId;
   }
 
+  /** The session if it is open here, or is being opened; null otherwise. */
+  opened(sessionId: string): AgentSession | Promise<AgentSession> | null {
+    const open = this.#open.get(sessionId);
+    if (open !== undefined && !open.isLeft) return open;
+    return this.#opening.get(sessionId) ?? null;
+  }
+
   /** Opens a session again and goes on where it was. */
-  async open(
+  open(sessionId: string, opening: Opening = {}): Promise<AgentSession> {
+    const opened = this.#openAgain(sessionId, opening);
+    this.#opening.set(sessionId, opened);
+    const forget = (): void => void this.#opening.delete(sessionId);
+    opened.then(forget, forget);
+    return opened;
+  }
+
+  async #openAgain(
     sessionId: string,
-    { watcher, patch, grants = [], takeOver = false, ...local }: Opening = {},
+    { watcher, patch, grants = [], takeOver = false, ...local }: Opening,
   ): Promise<AgentSession> {
+    const before = this.#open.get(sessionId);
+    // The lock of the journal is free when it has ended.
+    if (before?.isLeft === true) await attempt(() => before.ended);
     const opened = await this.#dependencies.journals.open(sessionId, { takeOver });
     const { journal, tornTail, past } = opened;
     const origin = opened.isForeign === undefined ? 'own' : 'foreign';
@@ -243,12 +263,12 @@ export class LocalRuntime implements Runtime {
     return newSessionId;
   }
 
-  list(): ReturnType<Runtime['list']> {
-    return this.#dependencies.journals.list();
+  list(sessionIds?: readonly string[]): ReturnType<Runtime['list']> {
+    return this.#dependencies.journals.list(sessionIds);
   }
 
   async close(sessionId: string): Promise<void> {
-    await this.find(sessionId).close();
+    await this.find(sessionId).shutDown();
   }
 
   /** The session itself; throws if it is not open in this process. */

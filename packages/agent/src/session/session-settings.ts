@@ -10,6 +10,7 @@ import type { SandboxProbe } from '../command/sandbox/bubblewrap.js';
 import { probeSandbox } from '../command/session-sandbox.js';
 import {
   defaultSettings,
+  type FallbackModel,
   isLimited,
   type Limit,
   type Limits,
@@ -32,7 +33,7 @@ import { modelSettings } from './model-call.js';
 /** Whether a session was created in its store, or imported or copied there. */
 export type SessionOrigin = 'own' | 'foreign';
 
-export type SettingsPatch = Partial<Omit<Settings, 'limits' | 'tools'>> & {
+export type SettingsPatch = Partial<Omit<Settings, 'limits' | 'tools' | 'fallback' | 'primary'>> & {
   readonly limits?: Partial<Limits>;
 };
 
@@ -106,6 +107,28 @@ export const resumedSettings = (
       ...options.settings?.limits,
     },
   };
+};
+
+/** Settings that the options name, and that an open session has otherwise. */
+export const namedDifferences = (
+  model: Model,
+  workspace: string,
+  options: SettingsOptions,
+  before: Settings,
+  probe: ProbeResult,
+): Partial<Settings> => {
+  const asked = applyOptions(model, workspace, options, before, probe);
+  const named = new Set([
+    'workspace',
+    ...(options.preset === undefined ? [] : ['preset']),
+    ...(options.sandbox === undefined ? [] : ['sandbox']),
+    ...(options.hosts === undefined ? [] : ['rules']),
+    ...Object.keys(options.settings ?? {}),
+  ]);
+  return differences(
+    before,
+    Object.fromEntries(Object.entries(asked).filter(([name]) => named.has(name))),
+  );
 };
 
 /**
@@ -217,7 +240,7 @@ export const liveRights = ({ session: { settings, grants } }: State): SessionRig
 };
 
 /** The settings of `changes` that differ from `before`, compared as JSON. */
-export const differences = (before: Settings, changes: Partial<Settings>): Partial<Settings> =>
+const differences = (before: Settings, changes: Partial<Settings>): Partial<Settings> =>
   Object.fromEntries(
     Object.entries(changes).filter(
       // safe: its key
@@ -240,6 +263,48 @@ export const refuseUnpriced = (
     `a limit in dollars can't be kept: the price of ${model.id} is not known. Set a limit in ` +
       'tokens, rounds or minutes instead.',
   );
+};
+
+/** The models that may take over, as the machine needs them. */
+export const fallbackSettings = (
+  models: readonly Model[],
+  unpriced: Unpriced | undefined,
+): readonly FallbackModel[] =>
+  models.map((model) => {
+    const { prices, tools } = model.facts;
+    return {
+      ...modelSettings(model),
+      prices,
+      ...(unpriced === 'countAsNothing' ? { unpriced } : {}),
+      ...(tools === 'no' ? { tools } : {}),
+    };
+  });
+
+/**
+ * What changes in a session that is resumed with these settings. A turn in which another model has
+ * taken over goes on with that one, if it still may; else with the model of the settings.
+ */
+export const resumedChanges = (
+  { settings: before, origin }: { readonly settings: Settings; readonly origin: SessionOrigin },
+  settings: Partial<Settings> & Pick<Settings, 'model' | 'limits'>,
+  fallback: readonly FallbackModel[],
+): Partial<Settings> => {
+  const { model, primary, fallback: listed = [] } = before;
+  const all = listed.length + fallback.length === 0 ? settings : { ...settings, fallback };
+  const changes = differences(before, all);
+  if (primary === undefined) return changes;
+  const current = fallback.find((one) => one.model === model);
+  const isPriced =
+    current !== undefined && (current.prices !== null || current.unpriced !== undefined);
+  const stays =
+    origin === 'own' &&
+    current !== undefined &&
+    primary.model === settings.model &&
+    (isPriced || !isLimited(settings.limits.usd));
+  // Naming a model ends the fallback.
+  if (!stays) return { ...changes, model: settings.model };
+  const { model: _, windowTokens, cancelMode, ...others } = changes;
+  return others;
 };
 
 /** Chooses the sandbox level of a session's commands, and whether formatters run. */

@@ -35,7 +35,7 @@ import type { Job } from '../ports/tool.js';
 import type { UnapprovedCall } from './approvals.js';
 import type { Equipment } from './equipment.js';
 import { judgeCall } from './judge-call.js';
-import { JournaledSession, type MachineAdapter, notOpen, type Posted } from './loop.js';
+import { JournaledSession, type MachineAdapter, notOpen, type Posted, type Sent } from './loop.js';
 import { modelSettings } from './model-call.js';
 import { checkInput } from './outside-values.js';
 import { createPerformers, type Performers, perform, prepare } from './perform.js';
@@ -58,6 +58,12 @@ export type PromptOptions = {
    * the turn.
    */
   readonly mode?: InputMode;
+  /**
+   * The prompt runs once in the session, however often it is sent with this id, also after a crash
+   * or in another process: later calls wait for the same turn, or read it from the journal. Rejects
+   * with a TypeError if an earlier prompt with this id has another text.
+   */
+  readonly requestId?: string;
 };
 
 /** A session that is open in this process. */
@@ -140,7 +146,7 @@ export type Session = {
   readonly ended: Promise<void>;
   /**
    * Stops all running work and shuts the session down. When it resolves, the journal's lock is
-   * released.
+   * released. If it was opened more than once, the last `close` does so.
    */
   close(): Promise<void>;
 };
@@ -192,6 +198,13 @@ type Interruption = {
   readonly upgrade: MachineUpgrade | undefined;
 };
 
+/** `text`: empty for events that have none. */
+type ClientInput = {
+  readonly type: Input['type'];
+  readonly text: string;
+  readonly sent: Promise<Sent>;
+};
+
 /** What a session needs of the process that opens it; it lives as long as this process. */
 export type LocalOptions = {
   /** Asked before every model call. */
@@ -219,6 +232,10 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   readonly tornTail: Session['tornTail'];
   /** The last entry from elsewhere; Infinity: all are, and the next prompt adopts the session. */
   #foreignUntil: number;
+  /** Who has opened the session and not closed it. */
+  readonly #holders = new Set<Session>([this]);
+  /** Inputs by the ids of their senders; null until the first that has one. */
+  #clientInputs: Promise<Map<string, ClientInput>> | null = null;
   /** Rewinds so far, for their ids. */
   #rewinds = 0;
 
@@ -267,13 +284,17 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
 
   readonly prompt = async (
     text: string,
-    { signal, mode = 'steer' }: PromptOptions = {},
+    { signal, mode = 'steer', requestId }: PromptOptions = {},
   ): Promise<Turn> => {
     signal?.throwIfAborted();
     const before = this.current.session.usage;
+    const lastSeq = this.seq;
     const { unapproved = [] } = this.#local;
-    unapproved.length = 0;
-    await this.send({ type: 'UserInput', text, mode });
+    // Of a turn that runs, they are still to be reported.
+    if (isIdle(this.current)) unapproved.length = 0;
+    const client = requestId === undefined ? {} : { clientRequestId: requestId };
+    const { seq } = await this.send({ type: 'UserInput', text, mode, ...client });
+    if (seq <= lastSeq) return this.#repeatedTurn(seq);
     // it rejects if the session has ended; then there is nothing to cancel
     const cancel = (): void => void attempt(() => this.cancel());
     signal?.addEventListener('abort', cancel, { once: true });
@@ -284,6 +305,25 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
       signal?.removeEventListener('abort', cancel);
     }
   };
+
+  /** The turn of an input that was sent before. */
+  async #repeatedTurn(seq: number): Promise<Turn> {
+    const ended = await this.#endedTurn(seq);
+    if (ended !== null) return ended;
+    const state = await this.idle();
+    return (await this.#endedTurn(seq)) ?? createTurn(state.session.usage, state, []);
+  }
+
+  /** The turn of an input, from the journal; null while it runs. */
+  async #endedTurn(seq: number): Promise<Turn | null> {
+    const { steps } = await import('../journal/steps.js');
+    let before: UsageTotals | null = null;
+    for await (const step of steps(this.header, this.#journal.read(1))) {
+      if (step.seq === seq) before = step.before.session.usage;
+      if (before !== null && isIdle(step.state)) return createTurn(before, step.state, []);
+    }
+    return null;
+  }
 
   readonly cancel = async (): Promise<void> => {
     await this.send({ type: 'CancelTurn' });
@@ -321,16 +361,51 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   readonly send = async (value: Input): Promise<{ readonly seq: number }> => {
     const input = checkInput(value);
     if (input.type === 'ShutdownRequested') return this.#shutDown();
-    if (input.type === 'SettingsChanged') {
-      // only the runtime may set these two
-      const { stoppedAt: _, ...change } = input;
-      const { tools: __, ...patch } = input.patch;
-      return this.submit({ ...change, ...this.#changeSettings(patch) });
-    }
-    const sent = await this.submit(input);
+    const sent = await this.#sendOnce(input);
     if (!Number.isFinite(this.#foreignUntil) && input.type === 'UserInput') await this.#adopt();
     return sent;
   };
+
+  /** An input whose sender has sent it before is not sent again. */
+  async #sendOnce(input: Input): Promise<Sent> {
+    const { clientRequestId: id, type } = input;
+    if (id === undefined) return this.submit(this.#complete(input));
+    const text = 'text' in input ? input.text : '';
+    this.#clientInputs ??= this.#readClientInputs();
+    const inputs = await this.#clientInputs;
+    const earlier = inputs.get(id);
+    if (earlier === undefined) {
+      const sent = this.submit(this.#complete(input));
+      inputs.set(id, { type, text, sent });
+      return sent;
+    }
+    if (earlier.type !== type || earlier.text !== text)
+      throw new TypeError(
+        `the input is refused, and nothing has changed: request id ${id} came with another one before`,
+      );
+    return earlier.sent;
+  }
+
+  /** Only the runtime may set what it knows of a change. */
+  #complete(input: Input): Posted {
+    if (input.type !== 'SettingsChanged') return input;
+    const { stoppedAt: _, ...change } = input;
+    const { tools: __, fallback: ___, primary: ____, ...patch } = input.patch;
+    return { ...change, ...this.#changeSettings(patch) };
+  }
+
+  /** What was sent to the session that it was forked from does not count. */
+  async #readClientInputs(): Promise<Map<string, ClientInput>> {
+    const inputs = new Map<string, ClientInput>();
+    for await (const { seq, event } of this.#journal.read((this.header.parent?.seq ?? 0) + 1))
+      if ('clientRequestId' in event && event.clientRequestId !== undefined)
+        inputs.set(event.clientRequestId, {
+          type: event.type,
+          text: 'text' in event ? event.text : '',
+          sent: Promise.resolve({ seq }),
+        });
+    return inputs;
+  }
 
   async #adopt(): Promise<void> {
     this.#foreignUntil = this.#journal.seq;
@@ -489,9 +564,40 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   }
 
   readonly close = async (): Promise<void> => {
+    await this.#leave(this);
+  };
+
+  /** The session for another who has opened it. */
+  join(watcher: Watcher | undefined): Session {
+    const unwatch = watcher === undefined ? null : this.watch(watcher);
+    const joined: Session = {
+      ...this,
+      close: async () => {
+        unwatch?.();
+        await this.#leave(joined);
+      },
+    };
+    this.#holders.add(joined);
+    return joined;
+  }
+
+  /** Whether it has ended, or ends since nobody holds it. */
+  get isLeft(): boolean {
+    return this.isOver || this.#holders.size === 0;
+  }
+
+  /** The last holder who leaves ends the session. */
+  async #leave(holder: Session): Promise<void> {
+    this.#holders.delete(holder);
+    if (this.#holders.size === 0) await this.shutDown();
+  }
+
+  /** Ends the session for all who hold it. */
+  async shutDown(): Promise<void> {
+    this.#holders.clear();
     if (!this.isOver) await this.send({ type: 'ShutdownRequested' });
     await this.ended;
-  };
+  }
 
   /**
    * Continues a session that was opened again. New settings are applied first, so that nothing

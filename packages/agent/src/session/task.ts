@@ -306,12 +306,12 @@ const isUsedUp = ({ usd, tokens }: Remainders): boolean =>
   [usd, tokens].some((remaining) => remaining.type === 'left' && remaining.amount <= 0);
 
 /**
- * The settings of a task that only reads. It gets the model, the written rules and the allowed
- * hosts of its parent, and at most what remains of the parent's limits. Whatever would be asked is
- * denied, since nobody can be asked.
+ * The settings of a task that only reads. It gets the model that answers its parent now, the
+ * fallback, the written rules and the allowed hosts of its parent, and at most what remains of the
+ * parent's limits. Whatever would be asked is denied, since nobody can be asked.
  */
 const readingTaskSettings = (
-  { tools: _, ...parent }: Settings,
+  { tools: _, primary: __, ...parent }: Settings,
   remaining: Remainders,
   maxUsd: number | undefined,
 ): Settings => ({

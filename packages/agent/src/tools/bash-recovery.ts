@@ -17,8 +17,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, followFound, identifyFolder } from '../command/command.js';
 import type { EarlierCommands, Unreachable } from '../command/earlier-processes.js';
 import { endMarked, listMarked } from '../command/end-processes.js';
-import { type FoundCommand, isCommandAlive, sinceBoot } from '../command/launched-command.js';
+import { type FoundCommand, isCommandAlive } from '../command/launched-command.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
+import { sinceBoot } from '../platform/processes.js';
 import type { InterruptedCall, Jobs, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
   callKey,

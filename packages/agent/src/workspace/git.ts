@@ -48,6 +48,7 @@ import {
 } from '../platform/environment.js';
 import { isWithin, readTextOrEmptySync } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
+import { hasEnded, identifyProcess, type ProcessIdentity } from '../platform/processes.js';
 import { folderAbove, repositoryFolders } from '../platform/repository-folders.js';
 import {
   type ProgramEnd,
@@ -56,14 +57,7 @@ import {
   runProgram,
   settleAll,
 } from '../platform/run-program.js';
-import {
-  atExit,
-  hasEnded,
-  identifyProcess,
-  type ProcessIdentity,
-  SYSTEM_SHELL,
-  startProgram,
-} from '../platform/start-program.js';
+import { atExit, SYSTEM_SHELL, startProgram } from '../platform/start-program.js';
 import { cut } from '../platform/text.js';
 
 export type GitPlace = {

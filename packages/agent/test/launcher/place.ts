@@ -36,7 +36,7 @@ export type Place = {
 };
 
 const fenceOf = (): CommandFence => ({
-  bwrap: programOf('bwrap'),
+  program: programOf('bwrap'),
   words: [
     ...['--unshare-user', '--unshare-pid', '--die-with-parent', '--new-session'],
     ...['--tmpfs', '/', '--proc', '/proc', '--dev', '/dev'],

@@ -6,10 +6,10 @@ import { after, before, describe, test } from 'node:test';
 import {
   buildRunner,
   type Case,
-  makeAccounts,
   type Ran,
   runCases,
   SEEDED,
+  testAccounts,
 } from '../../../../test/kit/sandbox/fence.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { chooseRows } from '../../../../test/tier.js';
@@ -49,10 +49,9 @@ const ALL = chooseRows([...ESCAPES, ...REACH_ESCAPES, ...HANDED_OVER], kindOf);
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pawl-fence-runner-'));
 const runner = await buildRunner(folder);
-const { accounts, remove } = makeAccounts();
+const accounts = testAccounts();
 
 after(() => {
-  remove();
   removeFolderSync(folder);
 });
 

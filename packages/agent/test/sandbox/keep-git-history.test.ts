@@ -6,9 +6,9 @@ import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import {
   buildRunner,
-  makeAccounts,
   type Ran,
   runCases,
+  testAccounts,
 } from '../../../../test/kit/sandbox/fence.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { chooseRows } from '../../../../test/tier.js';
@@ -17,10 +17,9 @@ import { ACCESSES, ATTACKS, type Attack, caseOf, HISTORY } from './git-history-a
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pawl-history-runner-'));
 const runner = await buildRunner(folder);
-const { accounts, remove } = makeAccounts();
+const accounts = testAccounts();
 
 after(() => {
-  remove();
   removeFolderSync(folder);
 });
 

@@ -6,9 +6,9 @@ import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import {
   buildRunner,
-  makeAccounts,
   type Ran,
   runCases,
+  testAccounts,
 } from '../../../../test/kit/sandbox/fence.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { chooseRows } from '../../../../test/tier.js';
@@ -18,10 +18,9 @@ import { FIXTURE, TRAPS, type Trap, trapCase } from './user-traps.js';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pawl-traps-'));
 const runner = await buildRunner(folder);
-const { accounts, remove } = makeAccounts();
+const accounts = testAccounts();
 
 after(() => {
-  remove();
   removeFolderSync(folder);
 });
 

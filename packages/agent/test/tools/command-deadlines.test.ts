@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CommandRequest, prepareCommand, startCommand } from '../../src/command/command.js';
 import type { CommandSandbox, ParkedCommand } from '../../src/command/command-sandbox.js';
-import { type LaunchedEnd, sinceBoot } from '../../src/command/launched-command.js';
+import type { LaunchedEnd } from '../../src/command/launched-command.js';
 import type { SessionSandbox } from '../../src/command/session-sandbox.js';
+import { sinceBoot } from '../../src/platform/processes.js';
 import { settleEarlier } from '../../src/tools/bash-recovery.js';
 
 // What a command is started with, and what is asked about those of an earlier process: without any process.

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { until } from '../../../../test/until.js';
 import { askToEnd, endTree } from '../../src/command/end-processes.js';
-import { readProcessStat } from '../../src/platform/start-program.js';
+import { readProcess } from '../../src/platform/processes.js';
 
 const commandLineOf = (pid: number): string => {
   try {
@@ -26,7 +26,7 @@ test('a grandchild with a session of its own and no variables is found by its pa
   const grandchild = Number(line);
   t.after(() => commandLineOf(grandchild) === '' || process.kill(grandchild, 'SIGKILL'));
   await until('it sleeps', () => commandLineOf(grandchild).startsWith('sleep'));
-  const root = { pid, marker: 'none', startedAt: Number(readProcessStat(pid).started) };
+  const root = { pid, marker: 'none', startedAt: Number(readProcess(pid).started) };
   await endTree(root, askToEnd(root));
   assert.equal(commandLineOf(grandchild), '');
 });

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'n
 import path from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { identifyProcess } from '../../src/platform/start-program.js';
+import { identifyProcess } from '../../src/platform/processes.js';
 import { makeScratch } from '../../src/workspace/git.js';
 
 test('temporary folders of git: those of killed programs are removed, those of living ones and of others stay', (context) => {

@@ -20,6 +20,12 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { Duplex, type Readable, type Writable } from 'node:stream';
 import { programFilter } from '@pawl/agent/command/sandbox/seccomp';
+import {
+  explainFailure,
+  notInstalled,
+  otherSystem,
+  thisMachine,
+} from '@pawl/agent/command/surroundings';
 import { ownPrograms, type ProgramPath } from '@pawl/agent/platform/find-program';
 import {
   askProgram,
@@ -238,28 +244,17 @@ export const startSandboxed = (options: SandboxedProgram): SandboxedProcess => {
   };
 };
 
-const INSTALL =
-  'Install it: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), ' +
-  'pacman -S bubblewrap (Arch)';
-const ALLOW_NAMESPACES =
-  'Let users make user namespaces: sysctl -w user.max_user_namespaces=10000; on Ubuntu pawl ' +
-  'doctor says how. In a container, give it the right to make namespaces';
+/** What helps whatever is in the way. */
+const REPAIR = 'pawl doctor says what to do; --environment quickjs needs no sandbox of the system';
 
 /** Why a program ended at its start, and what the user can do. */
 export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: string): string => {
-  if (code === NOT_FOUND) {
-    const refused = ownPrograms().whyNot('bwrap');
-    return refused === null
-      ? `bubblewrap (bwrap) is not installed. ${INSTALL}`
-      : `bubblewrap (bwrap) is not used: ${refused}`;
-  }
+  const machine = thisMachine(process.env);
+  if (code === NOT_FOUND)
+    return `${notInstalled(machine, ownPrograms().whyNot('bwrap')).reason} ${REPAIR}`;
+  if (stderr.startsWith('bwrap:')) return `${explainFailure(machine, stderr).reason} ${REPAIR}`;
   const reason =
     stderr === '' ? `it ended with ${signal ?? `code ${code}`}` : stderr.replaceAll('\n', ' ');
-  const isOwn = stderr.startsWith('bwrap:');
-  if (isOwn && /unknown option/i.test(stderr))
-    return `bubblewrap is too old: ${reason}. Install version 0.8 or newer`;
-  if (isOwn && /namespace|uid map|permission|permitted|RTM_NEWADDR/i.test(stderr))
-    return `bubblewrap may not work here: ${reason}. ${ALLOW_NAMESPACES}`;
   return `${program} does not start behind bubblewrap: ${reason}. Try another installation of it`;
 };
 
@@ -268,7 +263,8 @@ export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: s
  * what to do.
  */
 export const probeProgramSandbox = async (options: SandboxedProgram): Promise<string | null> => {
-  if (process.platform !== 'linux') return 'bubblewrap exists for Linux only';
+  const other = otherSystem(thisMachine(process.env), false);
+  if (other !== null) return `${other.reason} ${REPAIR}`;
   const started = startSandboxed(options);
   started.channel.resume(); // unread, it would delay `ended`
   const end = await started.ended;

@@ -101,11 +101,11 @@ const resume = async (demo: CrashDemo, sessionId: string): Promise<void> => {
 };
 
 export const runCrashDemo = async (): Promise<number> => {
-  if (process.platform !== 'linux')
+  if (process.platform === 'win32')
     throw new Stop(
       exitCodes.unavailable,
       'unavailable',
-      'Commands outlive a killed Pawl on Linux only.',
+      'Commands outlive a killed Pawl on Linux and macOS only.',
     );
   const look = detectLook(process.stdout, process.env);
   const folder = prepareProject();

@@ -18,7 +18,7 @@ import {
 import type { ApprovalAnswer } from '@pawl/agent/machine/event';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
-import { hasEnded } from '@pawl/agent/platform/start-program';
+import { hasEnded } from '@pawl/agent/platform/processes';
 import { plural } from '@pawl/agent/platform/text';
 import { SessionFollower } from '@pawl/agent/session/follow';
 import { isQuestionCode } from '@pawl/serve/question-code';

@@ -20,11 +20,11 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import type { SandboxProbe } from '@pawl/agent/command/sandbox/bubblewrap';
 import { probeSandbox } from '@pawl/agent/command/session-sandbox';
+import { isContainer, isSubsystem, readSystemFile } from '@pawl/agent/command/surroundings';
 import type { HookDeclaration } from '@pawl/agent/extensions/hooks/hook-config';
 import { expandVariables, type McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import { checkHolder, describeSelf, readHolder } from '@pawl/agent/journal/lock';
@@ -40,10 +40,10 @@ import {
   providers,
 } from '@pawl/agent/models/provider-table';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
-import { stateFolder } from '@pawl/agent/platform/environment';
+import { homeFolder, stateFolder } from '@pawl/agent/platform/environment';
 import { realPath } from '@pawl/agent/platform/files';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
-import { createFetch } from '@pawl/agent/platform/http';
+import { createFetch, PROXY_VARIABLES } from '@pawl/agent/platform/http';
 import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
 import { askProgram } from '@pawl/agent/platform/start-program';
 import { nearestWord } from '@pawl/agent/platform/text';
@@ -59,8 +59,10 @@ import {
   refusedByProject,
   userFile,
 } from '../settings/configuration.js';
+import { packageFolders } from '../settings/connect-model.js';
 import { runKeyCommand } from '../settings/own-providers.js';
 import { settings, showValue } from '../settings/setting-table.js';
+import { userExtensions } from '../settings/user-extensions.js';
 
 export type DoctorFlags = {
   readonly online?: true;
@@ -197,11 +199,22 @@ const programChecks: readonly Check[] = [
   ),
 ];
 
+/** Running trials of the sandbox: checks that run at once share one. */
+const trials = new WeakMap<DoctorWorld, Promise<SandboxProbe>>();
+
 /** Null where commands run without a sandbox by choice. */
-const tryFence = async (world: DoctorWorld): Promise<SandboxProbe | null> =>
-  (await isSandboxOff(world)) || (await choosesFull(world))
-    ? null // no cached answer otherwise: the user may just have repaired it
-    : probeSandbox(world.environment, realWorkspace(world), 'fresh');
+const tryFence = async (world: DoctorWorld): Promise<SandboxProbe | null> => {
+  if ((await isSandboxOff(world)) || (await choosesFull(world))) return null;
+  const { environment } = world;
+  const trial =
+    trials.get(world) ??
+    // no cached answer: the user may just have repaired it
+    probeSandbox(environment, realWorkspace(world), 'fresh', probedMachine(world)).finally(() =>
+      trials.delete(world),
+    );
+  trials.set(world, trial);
+  return trial;
+};
 
 const sandboxChecks: readonly Check[] = [
   fault(
@@ -213,7 +226,7 @@ const sandboxChecks: readonly Check[] = [
     ({ reason }) =>
       `commands can't be run in a sandbox here: ${reason} In a terminal Pawl asks before ` +
       'each command, without one it denies them',
-    ({ repair }) => `${repair} To keep it off: sandbox = "off" in your own config.toml`,
+    ({ repair }) => repair.replace(/\.$/, ''),
   ),
   note(
     'localSocketsRefused',
@@ -250,7 +263,7 @@ const folderChecks: readonly Check[] = [
     'homeMissing',
     ({ environment: { HOME, XDG_STATE_HOME, XDG_CONFIG_HOME } }) =>
       !HOME && !(XDG_STATE_HOME && XDG_CONFIG_HOME),
-    () => `HOME is not set: ${homedir()} is used instead`,
+    (_, { environment }) => `HOME is not set: ${homeFolder(environment)} is used instead`,
     'Set HOME, or XDG_STATE_HOME and XDG_CONFIG_HOME, to folders of yours',
   ),
   note(
@@ -312,6 +325,18 @@ const folderChecks: readonly Check[] = [
       findPlaceWithMode([userFile(environment), path.dirname(userFile(environment))], 0o022),
     ({ place, mode }) => `others can change your settings: ${place} has the mode ${mode}`,
     ({ place }) => `chmod go-w ${place}`,
+  ),
+  note(
+    'extensionsRun',
+    async ({ environment }) => joinOrNull((await userExtensions(environment)).files, ', '),
+    (files) => `extensions of yours run in every session: ${files}`,
+    'They may do all that you can do: remove a file that you do not know',
+  ),
+  fault(
+    'extensionUnused',
+    async ({ environment }) => joinOrNull((await userExtensions(environment)).faults, ' '),
+    (faults) => faults,
+    'Repair what the line names, or remove the file',
   ),
   fault(
     'workspaceMissing',
@@ -429,7 +454,7 @@ const settingChecks: readonly Check[] = [
   ),
   fault(
     'proxyFaulty',
-    ({ environment }) => ['HTTPS_PROXY', 'HTTP_PROXY'].find((name) => !isProxy(environment, name)),
+    ({ environment }) => PROXY_VARIABLES.find((name) => !isProxy(environment, name)),
     (name) => `${name} is no URL of an HTTP proxy`,
     (name) => `Write it as http://HOST:PORT, or unset it: unset ${name} ${name.toLowerCase()}`,
   ),
@@ -513,7 +538,7 @@ const modelFault = (name: string, ...kinds: readonly string[]): Check =>
 
 const modelChecks: readonly Check[] = [
   modelFault('noKey', 'noKey'),
-  modelFault('modelNotFound', 'unknownProvider', 'noName', 'badScript', 'noModel'),
+  modelFault('modelNotFound', 'unknownProvider', 'noName', 'badScript', 'noModel', 'noPackage'),
   modelFault('addressFaulty', 'badUrl', 'noUrl'),
   modelFault('localServerSilent', 'noServer'),
   note(
@@ -747,12 +772,8 @@ const ripgrepFault = async (): Promise<string | null> => {
     : accessFault(program.value, constants.X_OK);
 };
 
-/** Files that Docker, Podman and systemd put into a container. */
-const CONTAINER_FILES = ['.dockerenv', 'run/.containerenv', 'run/systemd/container'];
-
 /** Files, each with words that stand in it only in a container or in a virtual machine. */
 const ISOLATION_WORDS: readonly (readonly [file: string, words: RegExp])[] = [
-  ['proc/1/cgroup', /docker|kubepods|containerd|libpod|lxc|garden/],
   ['proc/self/mountinfo', /^\S+ \S+ \S+ \S+ \/ .* - overlay |\/(docker|containerd|libpod)\//m],
   [
     'sys/class/dmi/id/product_name',
@@ -765,23 +786,20 @@ const ISOLATION_WORDS: readonly (readonly [file: string, words: RegExp])[] = [
   ['proc/cpuinfo', /^flags\s*:.*\bhypervisor\b/m],
 ];
 
-const SUBSYSTEM_FOR_LINUX = /microsoft/i;
+const probedMachine = ({ environment, platform, systemRoot: root = '/' }: DoctorWorld) => ({
+  ...{ environment, platform, root },
+});
 
 /**
  * Whether this looks like a container or a virtual machine. The Linux of Windows is none: the
  * user's disks are mounted there.
  */
 const seemsIsolated = async (world: DoctorWorld): Promise<boolean> => {
-  const { systemRoot = '/', environment } = world;
-  // An absent or unreadable file is no sign.
-  const read = async (file: string): Promise<string> => {
-    const loaded = await attempt(() => readFile(path.join(systemRoot, file), 'utf8'));
-    return loaded.kind === 'done' ? loaded.value : '';
-  };
-  if (SUBSYSTEM_FOR_LINUX.test(await read('proc/sys/kernel/osrelease'))) return false;
-  if (environment.KUBERNETES_SERVICE_HOST) return true;
-  if (CONTAINER_FILES.some((file) => existsSync(path.join(systemRoot, file)))) return true;
-  for (const [file, words] of ISOLATION_WORDS) if (words.test(await read(file))) return true;
+  const machine = probedMachine(world);
+  if (isSubsystem(machine)) return false;
+  if (isContainer(machine)) return true;
+  for (const [file, words] of ISOLATION_WORDS)
+    if (words.test(readSystemFile(machine, file))) return true;
   return (await runProgram(world, 'systemd-detect-virt', ['--quiet']))?.code === 0;
 };
 
@@ -981,7 +999,7 @@ const modelProblem = async (
     ? custom?.keySource.kind === 'command'
     : provider !== undefined && !isCatalogued(model);
   if (needsOnline && !world.online) return null;
-  const options = { folder: world.workspace, ownProviders };
+  const options = { folder: world.workspace, ownProviders, packageFolders: packageFolders() };
   const chosen = await chooseModel(model, environment.value, options);
   return chosen.kind !== 'ok' && kinds.includes(chosen.kind) ? chosen.message : null;
 };

@@ -245,6 +245,8 @@ const NO_TOOLS: AgentParts['tools'] = {
 
 type AgentParts = {
   readonly model: Model;
+  /** Models that may take over; absent: those that the session names. */
+  readonly fallback?: readonly Model[];
   readonly settled: SettledFlags;
   readonly prompts: SessionPrompts;
   readonly tools: Pick<OptionalTools, 'options' | 'secrets'>;
@@ -258,6 +260,7 @@ type AgentParts = {
 
 const createEngineAgent = ({
   model,
+  fallback = [],
   settled,
   prompts,
   tools,
@@ -266,6 +269,7 @@ const createEngineAgent = ({
 }: AgentParts): EngineAgent =>
   agentOnEngine({
     model,
+    fallback,
     connect: connectOthers(model, settled, process.cwd(), warn),
     moreTools: [...tools.options.moreTools, ...prompts.tools],
     hooks: tools.options.hooks,
@@ -315,10 +319,11 @@ const prepareSession = async (
     'node',
     warn,
   );
-  const { model, flags: settled, preset, sandbox, settings } = chosen;
+  const { model, fallback, flags: settled, preset, sandbox, settings } = chosen;
   const prompts = await openSessionPrompts({ workspace, flags: settled, isResumed: false, warn });
   return createEngineAgent({
     model,
+    fallback,
     settled,
     prompts,
     tools: NO_TOOLS,

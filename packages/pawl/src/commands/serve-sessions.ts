@@ -63,8 +63,13 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
       await journals.fork(sessionId, seq, forked, systemClock.now());
       return forked;
     },
-    list: () => journals.list(),
+    list: (sessionIds) => journals.list(sessionIds),
     close: async (sessionId) => find(sessionId).close(sessionId),
+    mayRest: (sessionId) =>
+      find(sessionId)
+        .find(sessionId)
+        .jobs()
+        .every((job) => job.status() !== 'running'),
   };
 };
 

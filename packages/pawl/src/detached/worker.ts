@@ -22,13 +22,18 @@ import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
-import { identifyProcess } from '@pawl/agent/platform/start-program';
+import { identifyProcess } from '@pawl/agent/platform/processes';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
 import { createEventBuffer } from '@pawl/agent/session/session';
 import { ApiFault } from '@pawl/serve/api-fault';
 import { keyOfToken, type ServeKey } from '@pawl/serve/keys';
 import { type ServingNode, startNode } from '@pawl/serve/node';
-import type { NodeRuntime, NodeSessionRecord, RecordStore } from '@pawl/serve/node-runtime';
+import {
+  type NodeRuntime,
+  type NodeSessionRecord,
+  type RecordStore,
+  recordQueries,
+} from '@pawl/serve/node-runtime';
 import { harmless, warningText } from '@pawl/terminal/paint';
 import { safe } from '@pawl/terminal/safe-text';
 import { writeError } from '@pawl/terminal/write';
@@ -178,7 +183,7 @@ const singleRecordStore = (sessionId: string, workspace: string): RecordStore =>
   };
   return {
     get: async (id) => (id === sessionId ? record : undefined),
-    all: async () => [record],
+    ...recordQueries(async () => [record]),
     put: async (changed) => {
       record = changed;
     },
@@ -256,7 +261,7 @@ const ownRuntime = (
     watch: (sessionId, watcher) => runtime.watch(sessionId, watcher),
     state: (sessionId) => runtime.state(sessionId),
     fork: (sessionId, seq) => runtime.fork(sessionId, seq),
-    list: () => runtime.list(),
+    list: (sessionIds) => runtime.list(sessionIds),
     own: (_sessionId, body) => own(body),
     close: (sessionId) => runtime.close(sessionId),
   };

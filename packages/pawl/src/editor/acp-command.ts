@@ -113,7 +113,7 @@ export const createHost = (flags: RunFlags): AcpHost => ({
         // A session of this user keeps its model. One from elsewhere is not believed that far.
         return {
           ...(origin === 'own'
-            ? storedSessionFlags(flags, settings.model)
+            ? storedSessionFlags(flags, (settings.primary ?? settings).model)
             : newSessionFlags(flags)),
           workspace,
         };

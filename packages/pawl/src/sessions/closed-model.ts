@@ -62,7 +62,8 @@ const openWithClosedModel = async (
   if (folder === undefined) refuseForeign(foreignUntil, settings.workspace);
   if (state.name === 'Rewinding' && !Number.isFinite(foreignUntil))
     writeError(makeSafe(`! ${CUT_FOREIGN_REWIND}\n`));
-  const model = closedModel(settings.model, settings.windowTokens);
+  const { model: id, windowTokens } = settings.primary ?? settings;
+  const model = closedModel(id, windowTokens);
   // what the session may do stays as it was
   const { preset, sandbox, ...rest } = liveRights(state).settings;
   const workspace = storedWorkspace(sessionId, folder ?? settings.workspace);

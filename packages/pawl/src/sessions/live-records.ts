@@ -27,7 +27,7 @@ import {
   withRegular,
   writePrivate,
 } from '@pawl/agent/platform/files';
-import { bootId, hasEnded, readProcessStat } from '@pawl/agent/platform/start-program';
+import { bootId, hasEnded, readProcess } from '@pawl/agent/platform/processes';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import { reasonText } from '@pawl/agent/session/session';
 import { formatDuration, oneLine } from '@pawl/terminal/paint';
@@ -313,7 +313,7 @@ const isClosed = async (sessionId: string): Promise<boolean> => {
 /** What the process of a session is seen to do. */
 export const processState = ({ process: known }: LiveRecord): 'stopped' | 'working' | 'other' => {
   if (hasEnded(known)) return 'other';
-  const { state } = readProcessStat(known.pid); // empty where there is no /proc
+  const { state } = readProcess(known.pid); // empty where there is no /proc
   if (state === 'T' || state === 't') return 'stopped';
   return state === 'R' || state === 'D' ? 'working' : 'other';
 };

@@ -38,6 +38,7 @@ import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type Configured, keysIn, mcpJsonFiles } from '../settings/configuration.js';
 import { connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
 import { type RunFlags, refuseTakeOver, usageStop } from '../settings/flags.js';
+import { userExtensions } from '../settings/user-extensions.js';
 import type { ExportOptions } from './export-spans.js';
 import type { AllowedServers } from './project-trust.js';
 import {
@@ -168,7 +169,7 @@ const openWithJournal = async (
 ): Promise<Opened> => {
   const { resume, place, watcher, warn, rights, servers = [] } = openOptions;
   const prepared = await prepareFromFlags(typedFlags, folder, openOptions, held);
-  const { flags, workspace, model } = prepared;
+  const { flags, workspace, model, fallback } = prepared;
   if (held !== null && typedFlags.workspace === undefined && workspace !== folder)
     warn(
       `The session works in its own folder, ${oneLine(workspace, Number.POSITIVE_INFINITY)}, ` +
@@ -193,6 +194,7 @@ const openWithJournal = async (
   const spans = await watchWithSpans(watcher, flags, warn);
   const options = {
     model,
+    fallback,
     connect: connectOthers(model, flags, process.cwd(), warn),
     ...tools.options,
     moreTools: [...tools.options.moreTools, ...prompts.tools],
@@ -600,11 +602,13 @@ export const optionalTools = async (
   const askTools =
     isResumed || hasUser ? (await import('@pawl/agent/tools/ask-user')).askingTools : [];
   const { servers, secrets } = await openServers(flags, place);
+  const extensions = await userExtensions(process.env);
+  for (const fault of extensions.faults) place.warn(fault);
   return {
     options: {
       tasks: isResumed || tasks === true,
       checkpoints: flags.checkpoints !== 'off',
-      moreTools: [...exploreTools, ...askTools, ...(servers?.tools ?? [])],
+      moreTools: [...exploreTools, ...askTools, ...extensions.tools, ...(servers?.tools ?? [])],
       lateTools: place.keepsTools ? null : (servers?.lateTools ?? null),
       hooks: await openHooks(flags, { ...place, reportNotRun: warnNotRun(place) }),
     },

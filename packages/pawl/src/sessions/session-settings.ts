@@ -18,6 +18,7 @@ import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type Configured, withConfig } from '../settings/configuration.js';
 import {
   chooseUsual,
+  connectFallback,
   connectModel,
   modelCallSettings,
   sessionWorkspace,
@@ -30,6 +31,7 @@ import {
   readAfterTools,
   readAllowedHosts,
   readEffort,
+  readFallback,
   readLimits,
   readOnAsk,
   readPictures,
@@ -70,6 +72,7 @@ export const refuseBadFlags = (flags: RunFlags): void => {
     readLimits,
     readOnAsk,
     readEffort,
+    readFallback,
     readPictures,
     readPreset,
     readSandbox,
@@ -87,6 +90,8 @@ type PreparedSession = {
   /** Settings of the session that is resumed; null for a new one, and for one from elsewhere. */
   readonly before: Settings | null;
   readonly model: Model;
+  /** Models that may take over. */
+  readonly fallback: readonly Model[];
   readonly limits: Limits;
   readonly profile: Partial<Settings>;
 };
@@ -127,9 +132,12 @@ export const prepareFromFlags = async (
     : typedFlags;
   const flags = { ...completed, makesPauses: place === 'terminal' };
   const profile = await readProfile(flags);
-  const modelId = flags.model ?? before?.model ?? (await chooseUsual(flags, warn));
+  // The user's model, also where another one has taken over.
+  const modelBefore = (before?.primary ?? before)?.model;
+  const modelId = flags.model ?? modelBefore ?? (await chooseUsual(flags, warn));
   const model = await connectModel(modelId, flags, process.cwd());
   warnOfUnknown(model, warn);
+  const fallback = flags.fallback === undefined ? [] : await connectFallback(model, flags, warn);
   warnOfEffort(model, readEffort(flags) ?? before?.effort ?? null, warn);
   const profileLimits = readProfileLimits(profile, model, flags, warn);
   const fresh = {
@@ -148,7 +156,7 @@ export const prepareFromFlags = async (
           ...readLimits(sessionFlags(typedFlags, place)),
         };
   refuseUnpriced(model, limits, flags);
-  return { flags, workspace, before, model, limits, profile };
+  return { flags, workspace, before, model, fallback, limits, profile };
 };
 
 type ChosenSettings = {
@@ -237,7 +245,7 @@ export const chooseNewSession = async (
   folder: string,
   place: Place,
   warn: Warn,
-): Promise<Pick<PreparedSession, 'flags' | 'model'> & ChosenSettings> => {
+): Promise<Pick<PreparedSession, 'flags' | 'model' | 'fallback'> & ChosenSettings> => {
   refuseBadFlags(typedFlags);
   const prepared = await prepareFromFlags(
     typedFlags,

@@ -31,6 +31,7 @@ import { imagesFault } from '@pawl/agent/session/model-call';
 import { loadFile } from '@pawl/agent/tools/files';
 import type { Choice } from '@pawl/terminal/choices';
 import type { Configured } from '../settings/configuration.js';
+import { type ExtensionCommand, userExtensions } from '../settings/user-extensions.js';
 
 /** Meaning of a submitted line: a message, a slash command, or a shell command. */
 export type TypedInput =
@@ -519,9 +520,43 @@ export const withServerPrompts = (
   };
 };
 
-/** All that the user can name in a session: skills, commands, and what its MCP servers offer. */
+/** The commands of extensions beside what else the user can name. */
+const withExtensionCommands = (
+  prompts: SessionPrompts,
+  all: readonly ExtensionCommand[],
+  warn: (text: string) => void,
+): SessionPrompts => {
+  const commands = all.filter(({ name }) => !builtInNames.includes(name));
+  for (const { name } of all)
+    if (builtInNames.includes(name))
+      warn(`The command ${name} of an extension is not used: Pawl has one of that name.`);
+  if (commands.length === 0) return prompts;
+  const choices = commands.map(({ name, description }) => ({ text: name, about: description }));
+  return {
+    ...prompts,
+    choices: [...prompts.choices, ...choices],
+    expands: (typed) => typed.startsWith('/') || prompts.expands(typed),
+    async expand(typed) {
+      const [, name, words = ''] = PROMPT_LINE.exec(typed.trim()) ?? [];
+      const command = commands.find((one) => one.name === name);
+      if (command === undefined) return prompts.expand(typed);
+      const ran = await attempt(() => command.run(words.trim()));
+      if (ran.kind === 'done') return { text: `${typed.trim()}\n\n${ran.value}`, fault: null };
+      const fault = `The command ${name} failed: ${ran.fault.message}`;
+      return { text: `${typed.trim()}\n\n(${fault})`, fault };
+    },
+  };
+};
+
+/**
+ * All that the user can name in a session: skills, commands, and what extensions and MCP servers
+ * offer.
+ */
 export const openAllPrompts = async (
   options: SessionPromptsOptions,
   servers: SessionServers | null,
-): Promise<SessionPrompts> =>
-  withServerPrompts(await openSessionPrompts(options), servers?.offers ?? null);
+): Promise<SessionPrompts> => {
+  const { commands } = await userExtensions(process.env);
+  const prompts = withExtensionCommands(await openSessionPrompts(options), commands, options.warn);
+  return withServerPrompts(prompts, servers?.offers ?? null);
+};

@@ -337,6 +337,7 @@ const LOOSER_TEXTS: Readonly<Record<Setting['kind']['type'], string>> = {
   url: 'a project may not set it',
   file: 'a project may not set it',
   names: 'a project may not set it',
+  models: 'a project may not set it',
 };
 
 const providerName = (model: Value): string => String(model).split('/')[0] ?? '';

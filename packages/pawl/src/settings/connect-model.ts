@@ -4,17 +4,27 @@
  */
 
 import { realpathSync, statSync } from 'node:fs';
+import path from 'node:path';
 import { type Effort, retrySettings, type Settings } from '@pawl/agent/machine/settings';
 import { type CacheTtl, nearestEffort } from '@pawl/agent/models/catalogue';
 import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model';
 import type { LocalModel } from '@pawl/agent/models/local-servers';
 import { DEFAULT_MODEL, keyIn, providerOfModel } from '@pawl/agent/models/provider-table';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { configFolder } from '@pawl/agent/platform/environment';
 import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
 import type { Model } from '@pawl/agent/ports/model';
 import { workspaceFault } from '@pawl/agent/session/create-agent';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
+import { packageFolder } from '../process/package-folder.js';
 import type { Configured } from './configuration.js';
-import { chooseWord, type PicturesChoice, type RunFlags, readPictures } from './flags.js';
+import {
+  chooseWord,
+  type PicturesChoice,
+  type RunFlags,
+  readFallback,
+  readPictures,
+} from './flags.js';
 import { runKeyCommand } from './own-providers.js';
 
 const problemExits: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
@@ -24,6 +34,7 @@ const problemExits: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   badUrl: exitCodes.configuration,
   noUrl: exitCodes.configuration,
   noModel: exitCodes.configuration,
+  noPackage: exitCodes.configuration,
   noServer: exitCodes.unavailable,
   badScript: exitCodes.badInput,
 };
@@ -76,6 +87,16 @@ const withPictures = (model: Model, pictures: PicturesChoice): Model =>
   pictures === 'auto' ? model : { ...model, facts: { ...model.facts, images: pictures } };
 
 /**
+ * Where the user may have installed packages for models: in the folder of the configuration, and
+ * beside Pawl itself, for example both with `npm install -g`. Never in a project.
+ */
+export const packageFolders = (): readonly string[] => {
+  const modules = path.dirname(packageFolder());
+  const beside = path.basename(modules) === 'node_modules' ? [path.dirname(modules)] : [];
+  return [configFolder(process.env), ...beside];
+};
+
+/**
  * Connects the named model, or the default one. The path of a scripted model is relative to
  * `folder`.
  */
@@ -89,11 +110,21 @@ export const connectModel = async (
     ...(flags.baseUrl === undefined ? {} : { baseUrl: flags.baseUrl }),
     ...(flags.reasoningSummaries === 'off' ? { summaries: 'off' as const } : {}),
     cacheTtl: readCacheTtl(flags),
+    packageFolders: packageFolders(),
     ...(flags.ownProviders === undefined ? {} : { ownProviders: flags.ownProviders }),
   };
   const environment = { ...process.env, ...flags.variables };
   const custom = flags.ownProviders?.find(({ name }) => modelId?.startsWith(`${name}/`) === true);
   const key = custom === undefined ? {} : await runKeyCommand(custom, process.env);
+  if (modelId !== undefined && custom === undefined && providerOfModel(modelId) === undefined) {
+    const { extensionModel } = await import('./user-extensions.js');
+    const model = await attempt(() => extensionModel(modelId, process.env));
+    if (model.kind === 'fault') {
+      const words = `The model ${modelId} can't be used: ${model.fault.message}.`;
+      throw new Stop(exitCodes.configuration, 'configuration', words);
+    }
+    if (model.value !== null) return withPictures(model.value, readPictures(flags));
+  }
   const chosen = await chooseModel(modelId, { ...environment, ...key }, options);
   if (chosen.kind !== 'ok')
     throw new Stop(problemExits[chosen.kind], 'configuration', chosen.message);
@@ -115,6 +146,30 @@ export const connectOthers =
     warnOfUnknown(model, warn);
     return model;
   };
+
+/**
+ * Connects the models that may take over. One whose key or server is missing is skipped with a
+ * warning: it may be there tomorrow. Throws a `Stop` for a name that can't be right.
+ */
+export const connectFallback = async (
+  first: Model,
+  flags: ModelFlags & Pick<RunFlags, 'fallback'>,
+  warn: Warn,
+): Promise<readonly Model[]> => {
+  const connect = connectOthers(first, flags, process.cwd(), warn);
+  const connected: Model[] = [];
+  for (const id of readFallback(flags).filter((one) => one !== first.id))
+    try {
+      connected.push(await connect(id));
+    } catch (error) {
+      if (!(error instanceof Stop) || WRONG_NAMES.includes(error.exit)) throw error;
+      warn(`The fallback ${id} is left out: ${error.message.split('\n')[0]}`);
+    }
+  return connected;
+};
+
+/** The exits of names that no key and no server make right. */
+const WRONG_NAMES: readonly ExitCode[] = [exitCodes.usage, exitCodes.badInput];
 
 const GIVE_FOLDER = 'Give the folder of your project: --workspace FOLDER.';
 

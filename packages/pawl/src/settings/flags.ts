@@ -48,6 +48,7 @@ export const runFlags: readonly (readonly [string, string])[] = [
       'its end. For a prompt that looks like a flag: -p -- PROMPT',
   ],
   withShort('-m', settingFlag('model')),
+  settingFlag('fallback'),
   settingFlag('effort'),
   [
     '--base-url <url>',
@@ -105,6 +106,7 @@ export const runFlags: readonly (readonly [string, string])[] = [
 export type RunFlags = {
   readonly print?: string | true;
   readonly model?: string;
+  readonly fallback?: string;
   readonly effort?: string;
   readonly baseUrl?: string;
   readonly workspace?: string;
@@ -229,6 +231,14 @@ export type PicturesChoice = 'auto' | 'yes' | 'no';
 
 export const readPictures = ({ pictures = 'auto' }: Pick<RunFlags, 'pictures'>): PicturesChoice =>
   chooseWord<PicturesChoice>('--pictures', pictures, ['auto', 'yes', 'no']);
+
+/** The models that may take over, each once. */
+export const readFallback = ({ fallback }: Pick<RunFlags, 'fallback'>): readonly string[] => {
+  if (fallback === undefined) return [];
+  const checked = checkVariable(findSetting('fallback').kind, fallback);
+  if (checked.kind === 'bad') throw usageStop(`--fallback ${checked.why}.`);
+  return [...new Set(String(checked.value).split(','))];
+};
 
 /** Hosts that need no approval; null without the flag. */
 export const readAllowedHosts = ({ allowHosts }: RunFlags): readonly string[] | null => {

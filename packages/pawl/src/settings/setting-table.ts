@@ -24,6 +24,8 @@ type ValueKind =
   | { readonly type: 'number'; readonly whole: boolean }
   | { readonly type: 'switch' }
   | { readonly type: 'model' }
+  /** Models separated by commas; a list in a file. */
+  | { readonly type: 'models' }
   | { readonly type: 'url' }
   | { readonly type: 'file' }
   /** Hosts separated by commas; a list in a file. */
@@ -34,7 +36,7 @@ type ValueKind =
 /**
  * What a project's file may set. `no`: nothing. `tighten`: only a stricter value,
  * which is a lower number, `false`, an earlier one of `words`, or fewer hosts. `raise`: only a
- * higher number, for times that must not be too short. `sameProvider`: only another model of the
+ * higher number, for times that must not be too short. `sameProvider`: only other models of the
  * current provider.
  */
 export type ProjectMay = 'no' | 'tighten' | 'raise' | 'sameProvider';
@@ -192,6 +194,17 @@ const commonSettings: readonly Setting[] = [
     flag: '--model <provider/name>',
     builtIn: 'see docs/set-up/models.md',
     help: `the model to use, for example ${DEFAULT_MODEL}\n/model in a session lists the known models and their prices. scripted/FILE plays a script.`,
+  }),
+  row({
+    key: 'fallback',
+    kind: { type: 'models' },
+    project: 'no',
+    flag: '--fallback <models>',
+    frozen: false,
+    help:
+      'models that take over if the model is overloaded, unreachable or used up\n' +
+      'Separated by commas, the first one first: openai/NAME,ollama/NAME. Each takes over after ' +
+      'the last retry of the one before; the next turn asks the model again.',
   }),
   row({
     key: 'max_usd',
@@ -589,6 +602,17 @@ const checkHosts = (raw: unknown): CheckedValue => {
     : bad('is a list of hosts without scheme and path: ["example.com", "*.example.org"]');
 };
 
+/** `provider/name` */
+const MODEL_ID = /^[^/\s]+\/\S/;
+
+const checkModels = (raw: unknown): CheckedValue => {
+  const ids = typeof raw === 'string' ? raw.split(',').map((id) => id.trim()) : raw;
+  const isList = Array.isArray(ids) && ids.length > 0;
+  return isList && ids.every((id) => typeof id === 'string' && MODEL_ID.test(id))
+    ? ok(ids.join(','))
+    : bad('is a list of models: ["provider/name", "provider/name"]');
+};
+
 const VARIABLE_NAME = /^[a-z_]\w*$/i;
 
 const checkNames = (raw: unknown): CheckedValue => {
@@ -601,7 +625,7 @@ const checkNames = (raw: unknown): CheckedValue => {
 
 const checkText = (kind: ValueKind, text: string): CheckedValue => {
   if (kind.type === 'model') {
-    return /^[^/\s]+\/\S/.test(text) ? ok(text) : bad('is written "provider/name"');
+    return MODEL_ID.test(text) ? ok(text) : bad('is written "provider/name"');
   }
   if (kind.type === 'url') {
     return /^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '')
@@ -641,6 +665,8 @@ export const checkValue = (kind: ValueKind, raw: unknown): CheckedValue => {
       return checkHosts(raw);
     case 'names':
       return checkNames(raw);
+    case 'models':
+      return checkModels(raw);
     case 'model':
     case 'url':
     case 'file':

@@ -11,11 +11,11 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { createConnection } from '@pawl/agent/extensions/mcp/connection';
 import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import { settingsOf } from '../../../../test/kit/mcp/test-servers.js';
-import { type Account, makeAccounts } from '../../../../test/kit/sandbox/fence.js';
+import { type Account, testAccounts } from '../../../../test/kit/sandbox/fence.js';
 import { atEnd, removeFolderSync } from '../../../../test/temporary-folder.js';
 import { chooseRows, isDeep } from '../../../../test/tier.js';
 import { type Forgery, plant } from './forged-journal.js';
@@ -78,12 +78,6 @@ test('another agent that continues a foreign session by pawl mcp serve starts no
 
 // As root and as an ordinary user, with a control: the same call in a session that was created here, under a rule for it.
 
-let made: ReturnType<typeof makeAccounts> = { accounts: [], remove: () => undefined };
-before(() => {
-  made = makeAccounts();
-});
-after(() => made.remove());
-
 type Ran = { readonly code: number | null; readonly stderr: string; readonly fired: boolean };
 
 const giveAll = (folder: string, { uid, gid }: Account): void => {
@@ -123,7 +117,7 @@ const runAs = async (account: Account, origin: 'own' | 'foreign', rules: string)
 const ALLOWED = '[rules]\nallow_outside = ["touch"]\n';
 
 test('a foreign session leaves the sandbox neither as root nor as an ordinary user; one of the user does by a rule', async () => {
-  for (const account of chooseRows(made.accounts)) {
+  for (const account of chooseRows(testAccounts())) {
     for (const rules of isDeep ? ['', ALLOWED] : [ALLOWED]) {
       const foreign = await runAs(account, 'foreign', rules);
       assert.deepEqual(

@@ -22,7 +22,7 @@ import { fileJournals } from '@pawl/agent/journal/file-store';
 import type { UsageTotals } from '@pawl/agent/machine/settings';
 import { trajectoryFaults } from '../../../../test/kit/atif/trajectory-faults.js';
 import { type Trial, trials } from '../../../../test/kit/harbor/trials.js';
-import { makeAccounts } from '../../../../test/kit/sandbox/fence.js';
+import { testAccounts } from '../../../../test/kit/sandbox/fence.js';
 import {
   type AnthropicServer,
   type ServerReply,
@@ -60,8 +60,7 @@ const PYTHON = {
   PYTHONPATH: `${path.join(root, 'bench/harbor')}:${path.join(kit, 'stand-ins')}`,
 };
 
-const made = makeAccounts();
-const account = made.accounts.at(-1);
+const account = testAccounts().at(-1);
 const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-harbor-')));
 /** Compiled code of the program, shared by all tasks: to compile it costs more than most runs. */
 const cache = path.join(folder, 'cache');
@@ -203,7 +202,6 @@ before(async () => {
 after(async () => {
   await server.close();
   removeFolderSync(folder);
-  made.remove();
 });
 
 type Context = {

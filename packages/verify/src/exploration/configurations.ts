@@ -362,8 +362,37 @@ const policies = (bounds: Bounds): Configuration =>
     },
   );
 
+const anotherModel = { windowTokens, prices: null };
+
+/** A conversation that fills the window of the others is too long for the smaller one. */
+const fallback = (bounds: Bounds): Configuration =>
+  smallConfiguration(
+    bounds,
+    {
+      name: 'fallback',
+      about: 'other models take over after the last retry, and the next turn asks the first again',
+      replies: [answer, fullAnswer, { calls: 'R' }, { calls: 'R', spending: 'filling' }],
+      failures: ['passing', 'final', 'waitTooLong'],
+      changes: [{ model: 'test/chosen' }],
+    },
+    {
+      ...quietBounds,
+      retries: Math.min(bounds.retries, 1),
+      steers: 0,
+      compactions: bounds.compactions,
+      crashes: bounds.crashes,
+    },
+    {
+      hooks: 'never',
+      fallback: [
+        { ...anotherModel, model: 'test/small', windowTokens: windowTokens / 2 },
+        { ...anotherModel, model: 'test/second' },
+      ],
+    },
+  );
+
 const smallCallConfigurations = (bounds: Bounds): readonly Configuration[] =>
-  [replies, drain, time, drainOutOfTime, compaction, policies].map((one) => one(bounds));
+  [replies, drain, time, drainOutOfTime, compaction, policies, fallback].map((one) => one(bounds));
 
 // ---- Tools, their approvals and the hooks after them ----
 

@@ -178,11 +178,13 @@ const hasOpenBill = (state: State): boolean => {
 const sessionKey = (state: State): string => {
   const { session } = state;
   const { conversation, queue, settings, usage, grants, slices } = session;
-  const { limits } = settings;
+  const { limits, model, primary } = settings;
   let key = `${Math.min(conversation.closed.length, 3)}${openKey(session)}${pictureKey(session)}`;
   for (const item of queue) key += item.mode === 'steer' ? 's' : 'f';
   key += session.mayCompact === 'yes' ? 'y' : 'n';
   key += sizeKey(session);
+  // `primary`: the user's model, while another one answers.
+  if (settings.fallback !== undefined) key += `${model}<${primary?.model ?? ''}`;
   if (session.notes.length > 0) key += '!';
   // Under a limit no call that spends starts before the usage of abandoned ones is known.
   if (hasSessionLimit(session) && hasOpenBill(state)) key += '?';

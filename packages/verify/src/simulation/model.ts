@@ -15,7 +15,9 @@
 
 import type { ModelErrorKind } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
+import type { Prices } from '@pawl/agent/machine/settings';
 import type { Model, ModelPiece, ModelRequest, RawCall } from '@pawl/agent/ports/model';
+import { DEAR_PRICES, PRICES } from './prices.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import { TOOL_NAMES } from './tools.js';
 import type { Situation } from './world.js';
@@ -25,11 +27,7 @@ export const SUMMARISE = 'write the summary';
 /** Ends the names of inputs, so that no name is part of another. */
 export const INPUT_NAME = /input\d+;/g;
 
-const PRICES = { input: 1, output: 10, cacheRead: 0.1, cacheWrite: 1.25 };
 const OUTPUT_TOKENS_MAX = 60;
-/** The maximum cost of one reply in USD. */
-export const replyCost = (inputTokens: number): number =>
-  (inputTokens * PRICES.input + OUTPUT_TOKENS_MAX * PRICES.output) / 1_000_000;
 
 /** A failure of a provider, and the situation that it makes, if that must occur in some session. */
 type Failure = readonly [kind: ModelErrorKind, retryable: boolean, situation: Situation | null];
@@ -60,9 +58,22 @@ type End =
         | 'refused';
     };
 
-const chooseEnd = ({ world }: SimulatedProcess): End => {
+/** Failures that lead to another model after the last retry. */
+const OUTAGES: readonly Failure[] = [
+  ['overloaded', true, 'server failed'],
+  ['rateLimited', true, 'rate limited'],
+  ['quotaExhausted', false, null],
+];
+
+const chooseEnd = ({ world }: SimulatedProcess, id: string): End => {
   const { choices, plan, isHealed } = world;
   if (isHealed) return { kind: 'reply' };
+  const outages = id === FIRST_MODEL ? plan.outages : plan.outages / 2;
+  if (outages > 0 && choices.chance(outages))
+    return {
+      kind: 'failed',
+      failure: OUTAGES[choices.below(OUTAGES.length)] ?? ['overloaded', true, null],
+    };
   // Only failures that are tried again: such a session is about the waits between them.
   if (plan.isAboutRetries) return { kind: choices.pick('reply', 'breaksOff') };
   if (!choices.chance(plan.modelFaults)) return { kind: 'reply' };
@@ -135,8 +146,8 @@ const createParts = (
   return choices.chance(0.3) ? [{ type: 'text', text: 'I look' }, ...calls] : calls;
 };
 
-/** Checks a request as a provider would, and the rules for sending one. */
-const checkRequest = (process: SimulatedProcess, request: ModelRequest): void => {
+/** Checks a request to a model as its provider would, and the rules for sending one. */
+const checkRequest = (process: SimulatedProcess, id: string, request: ModelRequest): void => {
   const { world, state } = process;
   const fault = findRequestFault(request.messages);
   if (fault !== null) world.violate('valid-request', fault);
@@ -144,15 +155,11 @@ const checkRequest = (process: SimulatedProcess, request: ModelRequest): void =>
   if (process.hasFailedToWrite || process.hasUsedReserve)
     world.violate('no-effect-after-failed-write', 'a request after the journal has failed');
   if (request.tools.length === 0 || state === null) return; // a side request
+  const { model } = state.session.settings;
+  if (model !== id) world.violate('machine-rules', `${id} is asked, and ${model} is to answer`);
   if (process.requests > 1)
     world.violate('one-request-at-once', `${process.requests} requests are open`);
-  // `unaccounted`: requests whose usage is not reported yet; one of them is this request
-  const { unaccounted, settings } = state.session;
-  world.uncountedRequests = Math.max(
-    0,
-    unaccounted.filter((id) => id.startsWith('req-')).length - 1,
-  );
-  const { limits } = settings;
+  const { limits } = state.session.settings;
   if (limits.usd !== 'unlimited' && state.session.usage.costUsd >= limits.usd)
     world.violate(
       'spend-within-limit',
@@ -195,7 +202,6 @@ const countUsage = (process: SimulatedProcess, request: ModelRequest) => {
     1,
   );
   const inputTokens = Math.ceil(characters / 4);
-  process.world.requestTokens = Math.max(process.world.requestTokens, inputTokens);
   const outputTokens = process.world.choices.between(5, OUTPUT_TOKENS_MAX);
   return { inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 };
 };
@@ -211,12 +217,13 @@ const createFailedPiece = (
 
 async function* streamReply(
   process: SimulatedProcess,
+  id: string,
   request: ModelRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ModelPiece> {
   const { world } = process;
   const { choices } = world;
-  const end = chooseEnd(process);
+  const end = chooseEnd(process, id);
   world.log(`request of ${request.messages.length} messages: ${end.kind}`);
   if (await pauseOrAbort(process, choices.pick(200, 20, 5_000), signal)) return;
   if (end.kind === 'silent') {
@@ -317,14 +324,21 @@ const createCompletedPiece = (
   return { type: 'completed', parts, stopReason: calls ? 'toolUse' : 'end', usage };
 };
 
-export const simulatedModel = (process: SimulatedProcess): Model => ({
-  id: 'simulated/model',
+/** The model of each session. */
+const FIRST_MODEL = 'simulated/model';
+const prices: Readonly<Record<string, Prices | null>> = {
+  'simulated/dear': DEAR_PRICES,
+  'simulated/unpriced': null,
+};
+
+export const simulatedModel = (process: SimulatedProcess, id: string): Model => ({
+  id,
   facts: {
     windowTokens: 128_000,
     outputTokensMax: 1_000,
     thinking: 'no',
     tools: 'yes',
-    prices: PRICES,
+    prices: id in prices ? (prices[id] ?? null) : PRICES,
     source: 'simulated',
   },
   canAbort: 'yes',
@@ -340,8 +354,8 @@ export const simulatedModel = (process: SimulatedProcess): Model => ({
       isOpen = false;
     };
     signal.addEventListener('abort', close, { once: true });
-    checkRequest(process, request);
-    for await (const piece of streamReply(process, request, signal)) {
+    checkRequest(process, id, request);
+    for await (const piece of streamReply(process, id, request, signal)) {
       if (piece.type === 'completed' || piece.type === 'failed') close();
       yield piece;
     }

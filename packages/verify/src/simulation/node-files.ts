@@ -284,7 +284,8 @@ const asSync =
   (original: AnyFunction): AnyFunction =>
   (...args) => {
     const place = findPlace(args[0]);
-    return place === null ? original(...args) : callNow(name, place, args);
+    if (place !== null) return callNow(name, place, args);
+    return (current === null ? undefined : readKernelFile(name, args[0])) ?? original(...args);
   };
 
 const asCallback =

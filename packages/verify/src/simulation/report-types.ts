@@ -8,6 +8,8 @@ export type SimulationOptions = {
   readonly sessions: number;
   /** Whether a session that fails is made as short as possible. Default: yes. */
   readonly isShrunk?: boolean;
+  /** What all sessions are about; absent: each draws it. */
+  readonly about?: 'fallback';
 };
 
 /** A session that broke a promise. */

@@ -5,11 +5,14 @@
 
 import {
   defaultSettings,
+  type FallbackModel,
   noLimits,
+  type Prices,
   retrySettings,
   type Settings,
 } from '@pawl/agent/machine/settings';
 import { presetRules } from '@pawl/agent/policy/presets';
+import { DEAR_PRICES, PRICES } from './prices.js';
 import type { Choices } from './random-choices.js';
 
 /** The disk fails: once at its n-th operation, or it is full from then on for a while. */
@@ -48,7 +51,28 @@ export type SessionPlan = {
   readonly journalChange: boolean;
   /** Whether inputs, crashes and clock jumps occur while the session waits to retry. */
   readonly isAboutRetries: boolean;
+  /** Share of the first model's requests that meet an outage; of the other models' half of them. */
+  readonly outages: number;
 };
+
+/** A model that may take over. It is one of `simulatedModels`, but for its window. */
+const fallbackModel = (name: string, prices: Prices | null, more: Partial<FallbackModel> = {}) => ({
+  model: `simulated/${name}`,
+  windowTokens: 128_000,
+  prices,
+  ...more,
+});
+
+const chooseFallback = (choices: Choices): readonly FallbackModel[] => [
+  ...choices.pick(
+    [],
+    [fallbackModel('unpriced', null)],
+    [fallbackModel('small', PRICES, { windowTokens: choices.pick(300, 3_000) })],
+    [fallbackModel('mute', PRICES, { tools: 'no' as const })],
+  ),
+  fallbackModel('dear', DEAR_PRICES),
+  ...choices.pick([], [fallbackModel('unpriced', null, { unpriced: 'countAsNothing' as const })]),
+];
 
 const chooseSettings = (choices: Choices): Settings => {
   const usd = choices.chance(0.2) ? 0.002 + choices.share() * 0.01 : ('unlimited' as const);
@@ -101,6 +125,7 @@ const choosePlan = (choices: Choices): SessionPlan => ({
   slowDisk: choices.chance(0.15),
   journalChange: choices.chance(0.1),
   isAboutRetries: false,
+  outages: 0,
 });
 
 const aboutRetries: Partial<SessionPlan> = {
@@ -112,7 +137,26 @@ const aboutRetries: Partial<SessionPlan> = {
   journalChange: false,
 };
 
-export const planFor = (choices: Choices): SessionPlan => {
+/** Few retries, and a limit in dollars that is often reached. */
+const aboutFallback = (plan: SessionPlan, choices: Choices): SessionPlan => {
+  const usd = choices.chance(0.6) ? 0.02 + choices.share() * 0.3 : ('unlimited' as const);
+  const { settings } = plan;
+  return {
+    ...plan,
+    acts: 6,
+    crashes: choices.between(0, 4),
+    outages: choices.pick(0.4, 0.8),
+    settings: {
+      ...settings,
+      ...retrySettings(choices.between(0, 2), null),
+      limits: { ...settings.limits, usd },
+      fallback: chooseFallback(choices),
+    },
+  };
+};
+
+export const planFor = (choices: Choices, about?: 'fallback'): SessionPlan => {
   const plan = choosePlan(choices);
+  if (about === 'fallback' || choices.chance(0.05)) return aboutFallback(plan, choices);
   return choices.chance(0.02) ? { ...plan, ...aboutRetries } : plan;
 };

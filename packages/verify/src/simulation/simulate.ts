@@ -17,18 +17,19 @@ export const simulate = ({
   seed,
   sessions,
   isShrunk = true,
+  about,
 }: SimulationOptions): Promise<SimulationReport> =>
   inSimulation(async () => {
     const met = new Map<Situation, number>(situations.map((situation) => [situation, 0]));
     let events = 0;
     for (let index = 0; index < sessions; index++) {
-      const result = await simulateSession(seed + index);
+      const result = await simulateSession(seed + index, about);
       events += result.events;
       for (const situation of result.situations) met.set(situation, (met.get(situation) ?? 0) + 1);
       if (index % 64 === 0) await breathe();
       const [violation] = result.violations;
       if (violation === undefined) continue;
-      const { trace, drawn } = isShrunk ? await explain(result) : result;
+      const { trace, drawn } = isShrunk ? await explain(result, about) : result;
       const failure = { seed: seed + index, ...violation, trace, drawn };
       return { sessions: index + 1, events, situations: Object.fromEntries(met), failure };
     }
@@ -50,16 +51,19 @@ const inSimulation = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
+type About = SimulationOptions['about'];
+
 /** One session by its seed, or by draws. Only in `inSimulation`. */
 const simulateSession = async (
   source: number | readonly number[],
+  about: About,
   isTraced = false,
 ): Promise<SessionResult> => {
   const { stackTraceLimit } = Error;
   // errors are part of most sessions, and nobody reads these
   if (!isTraced) Error.stackTraceLimit = 0;
   try {
-    return await runSession(source, isTraced);
+    return await runSession(source, about, isTraced);
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
     unmountDisks();
@@ -72,13 +76,13 @@ const simulateSession = async (
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** The failed session as short as it gets, with its trace. */
-const explain = async (result: SessionResult): Promise<SessionResult> => {
+const explain = async (result: SessionResult, about: About): Promise<SessionResult> => {
   const checker = result.violations[0]?.checker;
   const fails = async (draws: readonly number[]): Promise<boolean> => {
     await breathe();
-    return (await simulateSession(draws)).violations[0]?.checker === checker;
+    return (await simulateSession(draws, about)).violations[0]?.checker === checker;
   };
-  return simulateSession(await shrink(result.drawn, fails), true);
+  return simulateSession(await shrink(result.drawn, fails), about, true);
 };
 
 type SessionResult = {
@@ -93,10 +97,11 @@ type SessionResult = {
 /** Runs one session by a seed, or by the draws of an earlier one. */
 const runSession = async (
   source: number | readonly number[],
-  isTraced = false,
+  about: About,
+  isTraced: boolean,
 ): Promise<SessionResult> => {
   const choices = new Choices(source);
-  const world = new World(choices, planFor(choices), isTraced ? [] : null);
+  const world = new World(choices, planFor(choices, about), isTraced ? [] : null);
   useClocks({ wallNow: () => world.wallNow(), steadyNow: () => world.timeline.now });
   startComputer();
   await new SimulatedSession(world).run();

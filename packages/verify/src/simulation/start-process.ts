@@ -25,7 +25,6 @@ export type StartedRuntime = {
 export const startProcess = (process: SimulatedProcess, folder: string): StartedRuntime => {
   const { world } = process;
   let opened: State | null = null;
-  const model = simulatedModel(process);
   const runtime = new LocalRuntime({
     // Each opening begins without a step and without failed writes.
     journals: watchStore(process, folder, (state) => {
@@ -37,7 +36,7 @@ export const startProcess = (process: SimulatedProcess, folder: string): Started
     clock: process.clock,
     machine: agentMachine.fingerprint,
     equip: async () => ({
-      model: () => model,
+      model: (id) => simulatedModel(process, id),
       tools: simulatedTools(process),
       files: new Map<string, string>(),
       jobs: jobs(),

@@ -8,7 +8,7 @@ import type { State } from '@pawl/agent/machine/state';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { requiredRequestFaults, stateFaults, stepFaults } from '../invariants.js';
 import { checkDurable } from './journal-checks.js';
-import { INPUT_NAME, replyCost } from './model.js';
+import { INPUT_NAME } from './model.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { CallRecord, World } from './world.js';
 
@@ -134,8 +134,20 @@ const noteStateSituations = (world: World, state: State): void => {
     state.calls.filter(({ status }) => status === 'running').length > 1
   )
     world.noteSituation('calls at the same time');
-  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget')
-    world.noteSituation('limit reached');
+  const isStopped = state.name === 'WaitingForUserInput' && state.reason.kind === 'budget';
+  if (isStopped) world.noteSituation('limit reached');
+  if (isStopped && state.session.settings.primary !== undefined)
+    world.noteSituation('limit reached by another model');
+};
+
+/** Notices and warnings about other models. */
+const noteFallback = (world: World, actions: readonly Action[]): void => {
+  for (const action of actions) {
+    if (!('kind' in action) || action.kind !== 'fallback') continue;
+    if (action.type === 'DisplayNotice') world.noteSituation('first model asked again');
+    else if (action.text.includes('takes over')) world.noteSituation('another model took over');
+    if (action.text.includes('passed over')) world.noteSituation('model passed over');
+  }
 };
 
 /** Creates the watcher of a session. `opened` returns the state before its first step. */
@@ -177,6 +189,7 @@ export const stepWatcher = (
     recordActions(world, actions);
     checkTimers(process, event, actions);
     noteStateSituations(world, state);
+    noteFallback(world, actions);
     process.crashPoint(`the step ${event.type}`);
   };
 };
@@ -213,19 +226,12 @@ const checkInputs = (world: World, state: State): void => {
   }
 };
 
-/**
- * Allows the limit and one reply, since a request has no known cost before it ends, and one reply
- * for each cancelled request that had not reported its usage before the last request.
- */
+/** The worst case of each request is set aside before it is sent. */
 const checkSpending = (world: World, { session }: State): void => {
   const { usd } = world.plan.settings.limits;
   if (usd === 'unlimited' || world.isLimitRaised) return;
-  const most = usd + replyCost(world.requestTokens) * (1 + world.uncountedRequests);
-  if (session.usage.costUsd > most)
-    world.violate(
-      'spend-within-limit',
-      `$${session.usage.costUsd} were spent of $${usd}, at most $${most} may be`,
-    );
+  if (session.usage.costUsd > usd)
+    world.violate('spend-within-limit', `$${session.usage.costUsd} were spent of $${usd}`);
 };
 
 /** Each line of a file was added by one call, once. */
@@ -262,6 +268,8 @@ export const noteCrashSituations = (process: SimulatedProcess): void => {
   switch (state?.name) {
     case 'CallingLlm':
       world.noteSituation('crash while the model is called');
+      if (state.session.settings.primary !== undefined)
+        world.noteSituation('crash while another model is called');
       break;
     case 'Error':
       world.noteSituation('crash while waiting to retry');

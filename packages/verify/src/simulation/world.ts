@@ -94,10 +94,6 @@ export class World {
   /** The user has sent the last input, after the faults have ended. */
   hasAskedLast = false;
   isLimitRaised = false;
-  /** Tokens of the largest request. */
-  requestTokens = 0;
-  /** Cancelled requests without reported usage when the last request went out. */
-  uncountedRequests = 0;
   /** Delays of timers when they were first set. */
   readonly delays = new Map<string, number>();
   /** The session's creation has been acknowledged. */
@@ -303,6 +299,11 @@ export const situations = [
   'context overflow',
   'usage after an abort',
   'limit reached',
+  'another model took over',
+  'model passed over',
+  'first model asked again',
+  'crash while another model is called',
+  'limit reached by another model',
   'input while busy',
   'turn cancelled while tools ran',
   'tool out of time',

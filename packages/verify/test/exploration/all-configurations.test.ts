@@ -22,6 +22,7 @@ test('there is a configuration for each thing that is looked at in depth', () =>
     createConfigurations(smallBounds).map(({ name }) => name),
     [
       ...['everything', 'replies', 'drain', 'time', 'drain out of time', 'compaction', 'policies'],
+      'fallback',
       ...[
         'queue goes on',
         'queue goes back',

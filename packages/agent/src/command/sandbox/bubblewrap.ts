@@ -1,6 +1,5 @@
 /**
- * Bubblewrap: the arguments that build the fence around commands, and whether they work on this
- * machine.
+ * Bubblewrap: the arguments that build the fence around commands.
  *
  * A fence has two layers, each a start of bubblewrap. The outer one makes the mounts. The inner one
  * makes a second user and mount namespace, into which the kernel copies these mounts as one locked
@@ -8,31 +7,16 @@
  * a command that hands a folder to another one through a socket hands it over with its protection.
  * The first process stands in the outer layer, where no command may trace it or read its memory.
  * Where the second layer is impossible, commands get no local sockets, and can hand over nothing.
- *
- * From top to bottom: the arguments of the fence (`fenceLayers`, `mountArguments`);
- * and the probe (`probeBubblewrap`), which tries it once and explains what is missing on this
- * machine.
  */
 
-import {
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { release, tmpdir } from 'node:os';
+import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import { entryStatus, isWithin } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
-import { askProgram, SYSTEM_SHELL } from '../../platform/start-program.js';
+import type { FenceContents } from './fence.js';
 import {
   closedFolder,
   emptyFolder,
-  type HostView,
   isOnHost,
   type Mount,
   mountWords,
@@ -125,23 +109,6 @@ export const fenceLayers = (
   };
 };
 
-/** Arguments of the probe: the fence without a workspace and without session folders. */
-export const probeArguments = (
-  bwrap: ProgramPath,
-  features: Features,
-  mounts: readonly Mount[],
-  filtered: boolean,
-): readonly string[] => {
-  const { outer, inner } = fenceLayers(bwrap, features, { network: false, filtered });
-  return [
-    ...outer,
-    ...mountWords(mounts),
-    ...systemWords(),
-    ...['--tmpfs', '/tmp', ...sealed('/'), '--chdir', '/tmp'],
-    ...inner,
-  ];
-};
-
 /** The names from `folder` down to `place`; none if it does not lie in it. */
 const below = (place: string, folder: string): readonly string[] =>
   isWithin(place, folder) && place !== folder ? path.relative(folder, place).split(path.sep) : [];
@@ -173,19 +140,6 @@ const resolverMounts = (): readonly Mount[] => {
   } catch {
     return []; // there is none: nobody resolves names outside either
   }
-};
-
-export type FenceContents = {
-  readonly host: HostView;
-  readonly folders: SessionFolders;
-  /** The user's tools, the workspace, its repository, and the read-only parts of the workspace. */
-  readonly mounts: readonly Mount[];
-  /** Paths inside the mounts that the command must not see. */
-  readonly masked: readonly string[];
-  readonly network: boolean;
-  readonly isHomeWritable: boolean;
-  /** The folder that the command starts in. */
-  readonly workspace: string;
 };
 
 /** Arguments in two parts. The launcher mounts the file with the command between them. */
@@ -225,7 +179,7 @@ export const mountArguments = ({
   };
 };
 
-// ---- The probe: whether bubblewrap can build the fence on this machine ----
+// ---- Whether it can build the fence on this machine ----
 
 export type SandboxProbe =
   | { readonly kind: 'works'; readonly features: Features }
@@ -243,290 +197,9 @@ export type Features = {
   readonly locksMounts: boolean;
 };
 
-/** Version of the fence. Increase it to invalidate cached answers. */
-const VERSION = 2;
-const TIMEOUT_MS = 10_000;
-/** Settings of the kernel on which the answer depends. */
-const SETTINGS = [
-  '/proc/sys/user/max_user_namespaces',
-  '/proc/sys/kernel/unprivileged_userns_clone',
-  '/proc/sys/kernel/apparmor_restrict_unprivileged_userns',
-];
-
-const INSTALL =
-  'Install it: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), ' +
-  'pacman -S bubblewrap (Arch), apk add bubblewrap (Alpine).';
-// each repair names this way out, too
-const OR_OFF = 'Or use --sandbox off.';
-const OFF = 'Where a container or a virtual machine is the fence already, use --sandbox off.';
-
-const missing = (reason: string, repair: string): SandboxProbe => ({
-  kind: 'missing',
-  reason,
-  repair,
-});
-
-export const notLinux = (): SandboxProbe =>
-  missing(
-    'The sandbox for commands exists for Linux only.',
-    'Commands can run without it: --sandbox off.',
-  );
-
-export const notInstalled = (refusal: string | null): SandboxProbe =>
-  refusal === null
-    ? missing('bubblewrap (bwrap) is not installed.', `${INSTALL} ${OR_OFF}`)
-    : missing(
-        `bubblewrap (bwrap) is not used: ${refusal}.`,
-        `Install it as a program of the system, or repair the PATH. ${OR_OFF}`,
-      );
-
-const readSetting = (file: string): string => {
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch {
-    return ''; // this kernel has no such setting
-  }
-};
-
-const isContainer = (): boolean =>
-  ['/.dockerenv', '/run/.containerenv'].some(
-    (file) => statSync(file, { throwIfNoEntry: false }) !== undefined,
-  ) || /docker|kubepods|containerd|lxc/.test(readSetting('/proc/1/cgroup'));
-
-/**
- * What Docker limits in this container: each part of a start's options is named only if it stands
- * in the way.
- */
-export type ContainerLimits = {
-  /** `Seccomp` of /proc/self/status: 2 is a filter. */
-  readonly seccomp: string;
-  /** The AppArmor profile, or empty. */
-  readonly profile: string;
-  /** /proc/self/mountinfo: Docker mounts over parts of /proc. */
-  readonly mounts: string;
-};
-
-const containerLimits = (): ContainerLimits => ({
-  seccomp: /^Seccomp:\s*(\d)/m.exec(readSetting('/proc/self/status'))?.[1] ?? '',
-  profile:
-    readSetting('/proc/self/attr/apparmor/current') || readSetting('/proc/self/attr/current'),
-  mounts: readSetting('/proc/self/mountinfo'),
-});
-
-/**
- * The options with which Docker lets bubblewrap work, and no more: they weaken the container for
- * all that runs in it.
- */
-export const dockerOptions = ({ seccomp, profile, mounts }: ContainerLimits): readonly string[] => [
-  ...(seccomp === '2' ? ['seccomp=unconfined'] : []),
-  ...(/^[^\s(]+ \(enforce\)$/.test(profile) ? ['apparmor=unconfined'] : []),
-  ...(/ \/proc\/\S+ /.test(mounts) ? ['systempaths=unconfined'] : []),
-];
-
-const dockerRepair = (): string => {
-  const options = dockerOptions(containerLimits());
-  if (options.length === 0) return `Its host or its runtime forbids it. ${OFF}`;
-  const words = options.map((option) => `--security-opt ${option}`).join(' ');
-  const milder = options.includes('seccomp=unconfined')
-    ? ", or in place of seccomp=unconfined a profile: Docker's own, with clone, unshare, " +
-      'setns, mount, umount2, pivot_root, sethostname allowed'
-    : '';
-  return (
-    `Start it with the right to (Docker: ${words}${milder}). These options weaken the ` +
-    `container for everything in it. ${OFF}`
-  );
-};
-
-/** A cause of a failure, with its sign in what bubblewrap says. */
-type Cause = { readonly sign: RegExp; readonly reason: string; readonly repair: () => string };
-
-/** Ubuntu from 24.04 on: the profile allows namespaces to bwrap alone. */
-const APPARMOR_REPAIR =
-  'Load the profile of AppArmor for bwrap: sudo apt-get install apparmor-profiles && sudo cp ' +
-  '/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && sudo ' +
-  'apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict';
-
-const allowNamespaces = (): string => {
-  if (readSetting('/proc/sys/kernel/apparmor_restrict_unprivileged_userns') === '1')
-    return `AppArmor restricts user namespaces here. ${APPARMOR_REPAIR}.`;
-  if (readSetting('/proc/sys/kernel/unprivileged_userns_clone') === '0')
-    return 'Let users make user namespaces: sysctl -w kernel.unprivileged_userns_clone=1.';
-  if (readSetting('/proc/sys/user/max_user_namespaces') === '0')
-    return 'Let users make user namespaces: sysctl -w user.max_user_namespaces=10000.';
-  if (isContainer()) return `This container may not make namespaces. ${dockerRepair()}`;
-  return `Let users make user namespaces: sysctl -w user.max_user_namespaces=10000. ${OFF}`;
-};
-
-const CAUSES: readonly Cause[] = [
-  {
-    sign: /too many open files|EMFILE|ENFILE/i,
-    reason: 'too many files are open to try bubblewrap',
-    repair: () => 'Raise the limit (ulimit -n), then start Pawl again.',
-  },
-  {
-    sign: /unknown option/i,
-    reason: 'bubblewrap is too old',
-    repair: () => 'Install version 0.8 or newer.',
-  },
-  {
-    sign: /mount proc|mounting proc|\/proc.*(?:permitted|permission)/i,
-    reason: 'bubblewrap may not mount /proc in a new namespace',
-    repair: () =>
-      'A container hides parts of /proc. Start it with them (Docker: --security-opt ' +
-      `systempaths=unconfined). ${OFF}`,
-  },
-  {
-    sign: /seccomp|PR_SET_NO_NEW_PRIVS/i,
-    reason: 'the kernel refuses the system-call filter',
-    repair: () => `A kernel with CONFIG_SECCOMP_FILTER is needed. ${OFF}`,
-  },
-  {
-    sign: /namespace|uid map|gid map|setgroups|permission|permitted|RTM_NEWADDR|loopback|pivot_root|capab/i,
-    reason: 'bubblewrap may not make namespaces',
-    repair: allowNamespaces,
-  },
-];
-
-const explainFailure = (stderr: string): SandboxProbe => {
-  const line = stderr.trim().split('\n').at(-1) ?? '';
-  const cause = CAUSES.find(({ sign }) => sign.test(line));
-  const reason = cause?.reason ?? 'bubblewrap does not work';
-  return missing(`${reason}: ${line === '' ? 'it said nothing' : line}.`, cause?.repair() ?? OFF);
-};
-
-/** Arguments for bubblewrap up to the program: the fence without the session's folders. */
-export type ProbeOptions = {
-  readonly bwrap: ProgramPath;
-  words(features: Features): readonly string[];
-  /** The system-call filter, expected at descriptor 3; null if this architecture has none. */
-  readonly filter: Buffer | null;
-};
-
-/**
- * Tests whether bubblewrap can build the fence on this machine, by building it once.
- *
- * A positive answer is cached on disk together with what it depends on: the kernel, its settings,
- * the program, the user. A negative answer is not cached, since the user may repair the cause.
- * `cacheFolder` null: no cache. Never rejects.
- */
-export const probeBubblewrap = async (
-  options: ProbeOptions,
-  cacheFolder: string | null,
-): Promise<SandboxProbe> => {
-  try {
-    const key = cacheKey(options.bwrap);
-    const cached = cacheFolder === null ? null : readCache(cacheFolder, key);
-    if (cached !== null) return { kind: 'works', features: cached };
-    const probed = await probe(options);
-    if (probed.kind === 'works' && cacheFolder !== null)
-      writeCache(cacheFolder, key, probed.features);
-    return probed;
-  } catch (error) {
-    return explainFailure(String(error));
-  }
-};
-
-/** Features to try, the best first. */
-const FEATURES: readonly Features[] = [
-  { locksMounts: true, disablesNamespaces: true },
-  { locksMounts: true, disablesNamespaces: false },
-  { locksMounts: false, disablesNamespaces: true },
-  { locksMounts: false, disablesNamespaces: false },
-];
-/** Opens the filter at descriptor 3, and starts bubblewrap. */
-const OPENED = 'exec 3<"$0"; exec "$@"';
-
-const runProbe = async (options: ProbeOptions, filterFile: string): Promise<SandboxProbe> => {
-  let stderr = '';
-  for (const features of FEATURES) {
-    const { disablesNamespaces, locksMounts } = features;
-    // Without the filter bubblewrap itself must forbid namespaces, and nothing refuses sockets.
-    if (options.filter === null && !(disablesNamespaces && locksMounts)) continue;
-    // The inner layer starts bubblewrap from inside the fence, which shows only the system.
-    if (locksMounts && !isOnHost(realpathSync(options.bwrap))) continue;
-    const words = [
-      '-c',
-      OPENED,
-      filterFile,
-      options.bwrap,
-      ...options.words(features),
-      '--',
-      SYSTEM_SHELL,
-      '-c',
-      ':',
-    ];
-    const answer = await askProgram(SYSTEM_SHELL, words, {
-      environment: { LC_ALL: 'C' },
-      searchPath: ['/usr/bin', '/bin'],
-      folder: '/',
-      timeoutMs: TIMEOUT_MS,
-      title: 'bwrap',
-    });
-    if (answer?.code === 0) return { kind: 'works', features };
-    // The last attempt asks for the least, so its failure is the one to repair.
-    stderr = answer?.errors || (answer?.fault ?? "it can't be started");
-  }
-  return explainFailure(stderr);
-};
-
-/** Builds the fence once around a shell that does nothing. */
-const probe = async (options: ProbeOptions): Promise<SandboxProbe> => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'pawl-probe-'));
-  try {
-    const file = path.join(folder, 'filter');
-    writeFileSync(file, options.filter ?? '');
-    return await runProbe(options, file);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-};
-
-const cacheKey = (bwrap: ProgramPath): string => {
-  const { mtimeMs, size, mode } = statSync(bwrap);
-  const settings = SETTINGS.map(readSetting);
-  return [
-    VERSION,
-    release(),
-    process.arch,
-    process.geteuid?.(),
-    bwrap,
-    mtimeMs,
-    size,
-    mode,
-    ...settings,
-  ].join(' ');
-};
-
-const CACHE = 'sandbox-probe.json';
-
-const readCache = (folder: string, key: string): Features | null => {
-  try {
-    const cached: unknown = JSON.parse(readFileSync(path.join(folder, CACHE), 'utf8'));
-    if (
-      typeof cached !== 'object' ||
-      cached === null ||
-      !('key' in cached) ||
-      !('disablesNamespaces' in cached) ||
-      !('locksMounts' in cached) ||
-      cached.key !== key
-    )
-      return null;
-    return {
-      disablesNamespaces: cached.disablesNamespaces === true,
-      locksMounts: cached.locksMounts === true,
-    };
-  } catch {
-    return null; // never asked, or a file that was cut
-  }
-};
-
-const writeCache = (folder: string, key: string, features: Features): void => {
-  const file = path.join(folder, CACHE);
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    writeFileSync(`${file}.${process.pid}`, JSON.stringify({ key, ...features }));
-    renameSync(`${file}.${process.pid}`, file);
-  } catch {
-    // It is asked again the next time.
-  }
-};
+/** Settings of the kernel that keep programs from user namespaces, and the value that does. */
+export const NAMESPACE_SETTINGS = {
+  restricted: ['proc/sys/kernel/apparmor_restrict_unprivileged_userns', '1'],
+  none: ['proc/sys/user/max_user_namespaces', '0'],
+  rootOnly: ['proc/sys/kernel/unprivileged_userns_clone', '0'],
+} as const;

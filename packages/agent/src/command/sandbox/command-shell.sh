@@ -2,7 +2,7 @@
 #
 #   command-shell.sh parked FILE           waits for a line of shell text on stdin, then runs the command in
 #                                          FILE. Both of its outputs are one stream.
-#   command-shell.sh open FILE             the same without a fence: the shell becomes the command.
+#   command-shell.sh open                  the same, but the line itself makes the shell the command.
 #   command-shell.sh run PROGRAM WORDS...  runs a program. Its output is stdout, our report goes to stderr.
 #
 # All processes of a fence end with its first one, so nobody outside can see what the command left running.
@@ -33,7 +33,7 @@ case $1 in
   open)
     IFS= read -r go || kill -9 $$
     exec </dev/null
-    . "$2" ;;
+    eval "${go#go}" ;;
   run)
     shift
     exec 3>&2 2>/dev/null

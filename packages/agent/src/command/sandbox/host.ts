@@ -119,7 +119,10 @@ const hostFolder = (folder: string): Mount | null => {
   const status = entryStatus(folder);
   if (status === null) return null;
   if (status.isSymbolicLink())
-    return { path: folder, words: ['--symlink', readlinkSync(folder), folder] };
+    return {
+      ...readable(folder),
+      words: ['--symlink', readlinkSync(folder), folder],
+    };
   return status.isDirectory() && mayRead(folder) ? readable(folder) : null;
 };
 
@@ -134,7 +137,7 @@ export type HostView = {
 };
 
 /** The system folders of this machine. */
-export const hostMounts = (): readonly Mount[] => {
+const hostMounts = (): readonly Mount[] => {
   const mounts: Mount[] = [];
   for (const folder of [...FOLDERS, ...INNER_FOLDERS]) {
     const mount = isWanted(folder) ? hostFolder(folder) : null;
@@ -303,7 +306,7 @@ const searchPathInside = (searchPath: string, choose: (folder: string) => string
     .join(path.delimiter);
 
 /** Without places that lie in another one. */
-const withoutInner = (places: readonly string[]): readonly string[] => {
+export const withoutInner = (places: readonly string[]): readonly string[] => {
   const all = [...new Set(places)];
   return all.filter((inner) => !all.some((outer) => outer !== inner && isWithin(inner, outer)));
 };
@@ -506,41 +509,47 @@ export const readGitFiles = async (
 export type Mount = {
   /** Absolute. Deeper paths are mounted later, on top of the folders that contain them. */
   readonly path: string;
+  /** What is seen there: `path` itself, or another file or folder. */
+  readonly from: string;
+  readonly right: 'read' | 'write' | 'none';
   readonly words: readonly string[];
 };
 
 /** Read-only. */
 export const readable = (place: string, from = place): Mount => ({
-  path: place,
+  ...{ path: place, from, right: 'read' },
   words: ['--ro-bind', from, place],
 });
 
 /** Read-only; skipped if it no longer exists. */
 export const readableIfThere = (place: string): Mount => ({
-  path: place,
+  ...readable(place),
   words: ['--ro-bind-try', place, place],
+});
+
+export const writable = (place: string, from = place): Mount => ({
+  ...{ path: place, from, right: 'write' },
+  words: ['--bind', from, place],
 });
 
 /** Writable; skipped if it no longer exists. */
 export const writableIfThere = (place: string): Mount => ({
-  path: place,
+  ...writable(place),
   words: ['--bind-try', place, place],
 });
 
-export const writable = (place: string, from = place): Mount => ({
-  path: place,
-  words: ['--bind', from, place],
-});
-
 /** An empty folder for further mounts. `sealed` makes it read-only afterwards. */
-export const emptyFolder = (place: string): Mount => ({ path: place, words: ['--tmpfs', place] });
+export const emptyFolder = (place: string): Mount => ({
+  ...{ path: place, from: place, right: 'none' },
+  words: ['--tmpfs', place],
+});
 
 /**
  * A folder that nobody may open; it masks secrets. It is cheaper than a bind mount, for which
  * bubblewrap reads the list of mounts.
  */
 export const closedFolder = (place: string): Mount => ({
-  path: place,
+  ...emptyFolder(place),
   words: ['--perms', '0000', '--tmpfs', place],
 });
 

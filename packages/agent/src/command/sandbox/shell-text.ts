@@ -15,6 +15,12 @@ export const shellWords = (words: readonly string[]): string => words.map(shellW
 const shellWordInLine = (text: string): string =>
   text.split('\n').map(shellWord).join('"$newline"');
 
+/** The arguments of the program that makes a fence, with this command line inside. */
+export const wrapCommand = (
+  { words, seals }: { readonly words: readonly string[]; readonly seals: readonly string[] },
+  command: readonly string[],
+): readonly string[] => [...words, ...seals, '--', ...command];
+
 /** Names that a shell treats specially, so they can't be exported, and those of our scripts. */
 const RESERVED =
   /^(?:_|go|newline|PPID|SHELLOPTS|BASHOPTS|BASH_.*|E?UID|IFS|OPTIND|LINENO|GROUPS|DIRSTACK|FUNCNAME)$/;
@@ -48,8 +54,8 @@ const commandShell = (mode: ShellMode, words: readonly string[]): readonly strin
 /** Program and arguments of the parked shell inside the fence. */
 export const parkedShell = (): readonly string[] => commandShell('parked', [COMMAND_INSIDE]);
 
-/** The same without a fence. `file`: the file with the command. */
-export const openParkedShell = (file: string): readonly string[] => commandShell('open', [file]);
+/** The same for a command whose line says everything, since it may see no file of ours. */
+export const openParkedShell = (): readonly string[] => commandShell('open', []);
 
 /** Runs a program in a fence, and reports processes that it leaves. */
 export const reportingLeftovers = (
@@ -117,21 +123,20 @@ export const fencedCommand = (command: CommandLine, check = ''): ShellText => {
 };
 
 /**
- * The same for a command without a fence, in this folder. No variable is written to a disk, since
- * nobody has chosen which ones an open command gets.
+ * The same for a shell that becomes the command, in this folder: all in the line. So no variable is
+ * written to a disk, and a fence of macOS, in which files have their usual paths, shows none.
  */
 export const openCommand = (
   { program, words, environment }: CommandLine,
   folder: string,
 ): ShellText => {
-  const file = [
-    `cd -- ${shellWord(folder)} || exit 126`,
+  const steps = [
+    exportLine(Object.entries(environment)),
+    `cd -- ${shellWordInLine(folder)} || exit 126`,
     'unset OLDPWD',
-    RUN_LINE,
-    `exec ${shellWords([program, ...words])} 2>&1`,
-    '',
+    `exec ${[program, ...words].map(shellWordInLine).join(' ')} 2>&1`,
   ];
-  return { file: file.join('\n'), line: exportLine(Object.entries(environment)) };
+  return { file: '', line: steps.filter((step) => step !== '').join(';') };
 };
 
 /** Ends the output of a command with leftover processes; command-shell.sh writes it. */

@@ -24,11 +24,11 @@ import {
   type SearchPlace,
   searchPrograms,
 } from '../../platform/find-program.js';
+import { readProcess } from '../../platform/processes.js';
 import {
   atExit,
   guardedStart,
   guardPipe,
-  readProcessStat,
   SYSTEM_SHELL,
   startProgram,
   systemBash,
@@ -109,7 +109,7 @@ export class StdioTransport implements Transport {
       this.#root = {
         pid: child.pid,
         marker,
-        startedAt: Number(readProcessStat(child.pid).started),
+        startedAt: Number(readProcess(child.pid).started),
       };
     // `forget` takes it back.
     const forget = atExit(() => this.#killAll());

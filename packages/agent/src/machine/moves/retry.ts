@@ -2,7 +2,8 @@
  * The only retry of the agent. The user sees it, can cancel it and can skip the wait.
  *
  * From top to bottom: the delay; a conversation that has outgrown the window; whether a failure is
- * tried again, and the words about it; empty replies; and the cut of a long text.
+ * tried again, and the words about it; the model that takes over after the last retry; empty
+ * replies; and the cut of a long text.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
  * `go(state, ...actions)`. `In<N>` is the state N, `On<T>` the event T.
@@ -12,7 +13,7 @@ import type { Action } from '../action.js';
 import { messagesOf, openParts, takeBackInput } from '../conversation.js';
 import type { ModelErrorKind, On } from '../event.js';
 import type { Message, UserMessage } from '../message.js';
-import type { RetrySchedule, Settings } from '../settings.js';
+import type { FallbackModel, ModelSettings, Prices, RetrySchedule, Settings } from '../settings.js';
 import {
   changeSession,
   go,
@@ -22,7 +23,7 @@ import {
   nextId,
   type SessionData,
 } from '../state.js';
-import { countFailure, countUsage, schedule, timerFrom } from './budget.js';
+import { countFailure, countUsage, hasMoneyLimit, schedule, timerFrom } from './budget.js';
 import { mayCompact, newCompacting } from './compaction.js';
 import { newCallingLlm, retractPartial } from './request.js';
 import { durationText, modelErrorText, resetText, restore } from './stop.js';
@@ -256,8 +257,112 @@ export const waitToRetry = (state: Calling, event: Failure): MoveTo<'Error'> => 
 export const giveUp = (state: Calling, event: Failure): MoveTo<'Failed'> => {
   const session = countFailure(state.session, event);
   const message = failureText(state.session.settings, state.attempt, event);
-  return go({ name: 'Failed', session, error: event.error.kind, message }, ...retractText(state));
+  const skipped = isOutage(event) ? searchFallback(session).skipped : [];
+  return go(
+    { name: 'Failed', session, error: event.error.kind, message },
+    ...retractText(state),
+    ...(skipped.length === 0 ? [] : [fallbackWarning(skipped.join('; '))]),
+  );
 };
+
+// ---- Another model takes over for the rest of the turn (rules.md#fallback) ----
+
+/** Failures of a provider, where another one may well answer the same request. */
+const outages: ReadonlySet<ModelErrorKind> = new Set([
+  'rateLimited',
+  'overloaded',
+  'unreachable',
+  'timeout',
+]);
+
+/** What no retry helps with, such as a certificate that is not trusted, is to be repaired. */
+const isOutage = ({ error }: Failure): boolean =>
+  error.kind === 'quotaExhausted' || (error.retryable && outages.has(error.kind));
+
+/** Why the model can't take the request; null if it can. */
+const fallbackFault = (session: SessionData, model: FallbackModel): string | null => {
+  const { prices, unpriced, tools, windowTokens } = model;
+  const { contextTokens, settings } = session;
+  if (tools === 'no') return 'it calls no tools';
+  if (prices === null && unpriced === undefined && hasMoneyLimit(session))
+    return 'its price is unknown, and there is a limit in dollars';
+  return contextTokens > windowTokens * settings.compactMidRatio
+    ? `its window of ${windowTokens} tokens is too small for the conversation of ${contextTokens}`
+    : null;
+};
+
+/** The models that have not been asked in this turn, each once. */
+const laterModels = ({ settings }: SessionData): readonly FallbackModel[] => {
+  const { model, primary, fallback = [] } = settings;
+  const ids = fallback.map((one) => one.model);
+  const asked = primary === undefined ? -1 : ids.indexOf(model);
+  return fallback.filter(
+    (one, index) =>
+      index > asked &&
+      ids.indexOf(one.model) === index &&
+      one.model !== model &&
+      one.model !== primary?.model,
+  );
+};
+
+/** The next model that can take the request, and why those before it can't. */
+const searchFallback = (
+  session: SessionData,
+): { readonly next: FallbackModel | null; readonly skipped: readonly string[] } => {
+  const skipped: string[] = [];
+  for (const next of laterModels(session)) {
+    const fault = fallbackFault(session, next);
+    if (fault === null) return { next, skipped };
+    skipped.push(`${next.model} is passed over: ${fault}`);
+  }
+  return { next: null, skipped };
+};
+
+export const mayFallBack = ({ session }: Calling, event: Failure): boolean =>
+  isOutage(event) && searchFallback(session).next !== null;
+
+const fallbackWarning = (text: string): Action => ({
+  type: 'DisplayWarning',
+  kind: 'fallback',
+  text,
+});
+
+const priceText = (prices: Prices | null): string =>
+  prices === null
+    ? 'at an unknown price'
+    : `at $${prices.input} in, $${prices.output} out per million tokens`;
+
+/** The same request for the next model, which stays until the next turn begins. */
+export const fallBack = (state: Calling, event: Failure): MoveTo<'CallingLlm'> => {
+  const counted = countFailure(state.session, event);
+  const { settings } = counted;
+  const { next, skipped } = searchFallback(counted);
+  // The guard saw that there is one; the default only satisfies the type.
+  const { model, windowTokens, cancelMode, prices = null } = next ?? { ...settings, prices: null };
+  const { primary = modelSettings(settings) } = settings;
+  const session = changeSession(counted, {
+    settings: {
+      ...settings,
+      model,
+      windowTokens,
+      cancelMode: cancelMode ?? primary.cancelMode ?? settings.cancelMode,
+      primary,
+    },
+  });
+  const reason = failureText(settings, state.attempt, event);
+  const takesOver = `${model} takes over until the next turn, ${priceText(prices)}`;
+  return go(
+    newCallingLlm(session, state.purpose, 1),
+    ...retractText(state),
+    fallbackWarning([reason, ...skipped, takesOver].join('; ')),
+  );
+};
+
+const modelSettings = ({ model, windowTokens, cancelMode }: Settings): ModelSettings => ({
+  model,
+  windowTokens,
+  cancelMode,
+});
 
 /**
  * Retries an empty reply, as often as `emptyRetries` allows, counted apart from attempts

@@ -317,7 +317,10 @@ export const changeSettings = <S extends State>(
   const before = state.session;
   const { patch, grants = before.grants } = event;
   const limits = patch.limits === undefined ? before.settings.limits : readLimits(patch.limits);
-  const settings = { ...before.settings, ...patch, limits };
+  const { primary, ...changedSettings } = { ...before.settings, ...patch, limits };
+  // A model that the user chooses stays.
+  const fallsBack = primary !== undefined && patch.model === undefined;
+  const settings = fallsBack ? { ...changedSettings, primary } : changedSettings;
   if (JSON.stringify([settings, grants]) === JSON.stringify([before.settings, before.grants]))
     return ignore(state, 'the settings are as they were');
   const slices =

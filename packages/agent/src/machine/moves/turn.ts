@@ -154,6 +154,20 @@ export const holdForBudget = (state: Waiting, event: Event): MoveTo<'WaitingForU
   );
 };
 
+export const fellBack = (state: Waiting): boolean =>
+  state.session.settings.primary !== undefined && released(state);
+
+/** The turn that begins goes to the user's model again (rules.md#fallback). */
+export const returnToPrimary = (state: Waiting): MoveTo<'WaitingForUserInput'> => {
+  const { primary, ...others } = state.session.settings;
+  const settings = { ...others, ...primary };
+  return go(withSession(state, changeSession(state.session, { settings })), {
+    type: 'DisplayNotice',
+    kind: 'fallback',
+    text: `${settings.model} is asked again`,
+  });
+};
+
 /** Whether the conversation is to be summarised before the turn begins. */
 export const windowIsFilling = (state: Waiting): boolean =>
   released(state) && needsCompaction(state.session, state.session.settings.compactAtRatio);

@@ -64,12 +64,14 @@ export const makePlace = (context: TestContext): Place => {
       platform: 'linux',
       userId: 1000,
       workspace: work,
+      systemRoot: path.join(folder, 'root'),
       now: Date.UTC(2027, 0, 1),
       isTerminal: true,
       online: false,
       model: null,
     },
   };
+  write(path.join(folder, 'root/etc/os-release'), 'NAME=Debian\nID=debian\n');
   symlinkSync(findProgram('bash'), path.join(bin, 'bash'));
   fakeProgram(place, 'git', 'echo git version 2.40.1');
   symlinkSync(findProgram('bwrap'), path.join(bin, 'bwrap'));

@@ -1,0 +1,176 @@
+import '../../../../test/own-process.js';
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { DefaultChatTransport, readUIMessageStream, type UIMessage, type UIMessageChunk } from 'ai';
+import { openHere } from '../../../../test/kit/api/stage.js';
+import {
+  callTools,
+  command,
+  completed,
+  hang,
+  ok,
+  pieces,
+  rawCall,
+  say,
+  testModel,
+  tool,
+} from '../../../../test/kit/runtime/stage.js';
+import { until } from '../../../../test/until.js';
+import { uiMessageResponse } from '../../src/ui-stream.js';
+
+type Answer = (text: string, id: string, signal: AbortSignal) => Response;
+
+/** A chat of the AI SDK with a server that answers so. */
+const chatWith = async (context: TestContext, answer: Answer) => {
+  const server = createServer((request, response) => {
+    void (async () => {
+      const leaving = new AbortController();
+      response.once('close', () => leaving.abort());
+      const { messages } = (await json(request)) as { readonly messages: readonly UIMessage[] };
+      const last = messages.at(-1);
+      const text = last?.parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+      const { headers, body } = answer(text ?? '', last?.id ?? '', leaving.signal);
+      response.writeHead(200, Object.fromEntries(headers));
+      for await (const chunk of body ?? []) response.write(chunk);
+      response.end();
+    })();
+  });
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  context.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const transport = new DefaultChatTransport({ api: `http://127.0.0.1:${port}/` });
+  const send = (text: string, id: string, abortSignal?: AbortSignal) =>
+    transport.sendMessages({
+      chatId: 'chat',
+      trigger: 'submit-message',
+      messageId: undefined,
+      messages: [{ id, role: 'user', parts: [{ type: 'text', text }] }],
+      abortSignal,
+    });
+  return send;
+};
+
+type Shown = { readonly message: UIMessage | undefined; readonly errors: readonly string[] };
+
+/** The message that a chat shows in the end. */
+const show = async (stream: ReadableStream<UIMessageChunk>): Promise<Shown> => {
+  const errors: string[] = [];
+  let message: UIMessage | undefined;
+  const onError = (error: unknown): void => void errors.push((error as Error).message);
+  for await (const next of readUIMessageStream({ stream, onError })) message = next;
+  return { message, errors };
+};
+
+/** Each part in a line. */
+const linesOf = ({ message, errors }: Shown): readonly string[] => [
+  ...(message?.parts ?? []).map((part) => {
+    if (part.type === 'text' || part.type === 'reasoning') return `${part.type}: ${part.text}`;
+    if (part.type !== 'dynamic-tool') return part.type;
+    const { toolName, input, state, output, errorText } = part;
+    return `${toolName} ${JSON.stringify(input)} ${state}: ${output ?? errorText ?? ''}`;
+  }),
+  ...errors.map((error) => `error: ${error}`),
+];
+
+test('a chat of the AI SDK shows text, reasoning, calls, their results and the end of a turn', async (context) => {
+  const look = tool('look', ({ at }) =>
+    at === 'b' ? { status: 'failed', text: 'no b' } : ok(`saw ${at}`),
+  );
+  const change = tool('change', () => ok('changed'), command);
+  const model = testModel(
+    pieces(
+      { type: 'reasoning', text: 'I could ' },
+      { type: 'reasoning', text: 'look.' },
+      { type: 'text', text: 'I ' },
+      { type: 'text', text: 'look.' },
+      completed(
+        [
+          { type: 'reasoning', text: 'I could look.' },
+          { type: 'text', text: 'I look.' },
+          rawCall('1', 'look', { at: 'a' }),
+          rawCall('2', 'look', { at: 'b' }),
+          rawCall('3', 'change', { to: 'c' }),
+        ],
+        'toolUse',
+      ),
+    ),
+    callTools(rawCall('1', 'look', { at: 'd' })), // an id that was there before
+    say('Done.'),
+  );
+  const { session } = await openHere(context, model, {
+    tools: [look, change],
+    preset: 'careful',
+    settings: { onAsk: 'deny' },
+  });
+  const send = await chatWith(context, (text, requestId) =>
+    uiMessageResponse(session, text, { requestId }),
+  );
+  const shown = linesOf(await show(await send('look around', 'm1')));
+  assert.deepEqual(shown, [
+    'step-start',
+    'reasoning: I could look.',
+    'text: I look.',
+    'look {"at":"a"} output-available: saw a',
+    'look {"at":"b"} output-error: failed: no b',
+    'change {"to":"c"} output-denied: ',
+    'step-start',
+    'look {"at":"d"} output-available: saw d',
+    'step-start',
+    'text: Done.',
+  ]);
+  // sent again, as a browser does that lost its connection
+  assert.deepEqual(linesOf(await show(await send('look around', 'm1'))), ['text: Done.']);
+  assert.equal(model.requests.length, 3);
+});
+
+test('why a turn has no answer is an error or an abort of the chat; the session goes on', async (context) => {
+  const error = { kind: 'auth', message: 'no such key', retryable: false, retryAfterMs: null };
+  const model = testModel(
+    pieces({ type: 'failed', error: { ...error, kind: 'auth' }, usage: null }),
+    hang({ type: 'text', text: 'I th' }),
+    say('three'),
+  );
+  const { session } = await openHere(context, model);
+  const send = await chatWith(context, (text, requestId, signal) =>
+    uiMessageResponse(session, text, { requestId, signal }),
+  );
+  assert.match(linesOf(await show(await send('one', 'm1'))).join('\n'), /error: .*no such key/);
+  // whoever leaves cancels the turn, since the server handed the signal on
+  const leaving = new AbortController();
+  const left = await send('two', 'm2', leaving.signal);
+  await until('the request', () => model.requests.length === 2);
+  leaving.abort();
+  await assert.rejects(async () => {
+    for await (const _ of left);
+  });
+  await session.idle();
+  assert.deepEqual(linesOf(await show(await send('three', 'm3'))), ['step-start', 'text: three']);
+  // the same id with another text
+  assert.match(linesOf(await show(await send('four', 'm3'))).join('\n'), /error: .*another one/);
+});
+
+test('a turn without its reader goes on, and is read again by its id', async (context) => {
+  let answer = (): void => undefined;
+  const waiting = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const slow = tool('slow', async () => {
+    await waiting;
+    return ok('at last');
+  });
+  const model = testModel(callTools(rawCall('1', 'slow')), say('Done.'));
+  const { session } = await openHere(context, model, { tools: [slow] });
+  const send = await chatWith(context, (text, requestId) =>
+    uiMessageResponse(session, text, { requestId }),
+  );
+  const leaving = new AbortController();
+  await send('wait', 'm1', leaving.signal);
+  leaving.abort();
+  const again = send('wait', 'm1');
+  answer();
+  assert.match(linesOf(await show(await again)).join('\n'), /text: Done\.$/);
+  assert.equal(model.requests.length, 2);
+});
