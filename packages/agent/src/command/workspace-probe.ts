@@ -27,10 +27,9 @@ import { type ProgramPath, type ProgramSearch, searchPrograms } from '../platfor
 import { bootId, pidNamespace } from '../platform/processes.js';
 import { SYSTEM_PROGRAMS, systemBash } from '../platform/start-program.js';
 import { listWords } from '../policy/paths.js';
-
 import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
 import { type Features, NAMESPACE_SETTINGS, type SandboxProbe } from './sandbox/bubblewrap.js';
-import { findHome, isOnHost, SECRET_FOLDERS } from './sandbox/host.js';
+import { findHome, isOnHost, secretPlaces } from './sandbox/host.js';
 import type { ProbedMachine } from './surroundings.js';
 
 export type FencedPlace = {
@@ -38,22 +37,6 @@ export type FencedPlace = {
   readonly environment: ProcessEnvironment;
   /** The user's places, of which no command may see some. */
   readonly userPlaces: FoundPlaces;
-};
-
-/** Variables that name a folder in which many programs keep secrets. */
-const SECRET_VARIABLES = ['XDG_CONFIG_HOME', 'XDG_STATE_HOME'];
-
-/** Paths with secrets. */
-export const secretPlaces = ({
-  environment,
-  userPlaces,
-}: Omit<FencedPlace, 'workspace'>): readonly string[] => {
-  const home = findHome(environment.HOME ?? homedir());
-  const named = SECRET_VARIABLES.flatMap((name) => environment[name] ?? []).filter(
-    (value) => path.isAbsolute(value) && value !== '/',
-  );
-  const inHome = home === null ? [] : SECRET_FOLDERS.map((folder) => path.join(home, folder));
-  return [...new Set([...userPlaces.hidden, ...userPlaces.credentials, ...named, ...inHome])];
 };
 
 /** No workspace as a whole. The second line has those of macOS. */
