@@ -130,7 +130,7 @@ export const probeWorkspace = async (options: WorkspaceProbeOptions): Promise<Sa
       writeCache(cacheFolder, key, probed.features);
     return probed;
   } catch (error) {
-    return (await loadTexts()).explainFailure(machine, String(error));
+    return (await loadTexts()).notTried(machine, error);
   }
 };
 
