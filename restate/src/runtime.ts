@@ -197,10 +197,11 @@ class EngineSessions implements RestateRuntime {
     );
   }
 
-  async *list(): ReturnType<Runtime['list']> {
+  async *list(sessionIds?: readonly string[]): ReturnType<Runtime['list']> {
     const shards = await Promise.all(allShards.map((shard) => this.#store.list(shard)));
     const infos: SessionInfo[] = shards.flat();
-    yield* infos.sort((left, right) => right.changedAt - left.changedAt);
+    for (const info of infos.sort((left, right) => right.changedAt - left.changedAt))
+      if (sessionIds?.includes(info.sessionId) ?? true) yield info;
   }
 
   async close(sessionId: string): Promise<void> {
@@ -552,12 +553,15 @@ export class SendQueue {
     });
   }
 
-  /** At least one. */
+  /** At least one. An input that its sender may send again goes alone, with a key of its own. */
   #countTogether(): number {
     let length = 0;
     const tooMany = this.#waiting.findIndex(({ input }, index) => {
       length += textLength(input);
-      return index > 0 && (index >= TOGETHER_MAX || length > TOGETHER_LENGTH_MAX);
+      const isAlone =
+        input.clientRequestId !== undefined ||
+        this.#waiting[index - 1]?.input.clientRequestId !== undefined;
+      return index > 0 && (isAlone || index >= TOGETHER_MAX || length > TOGETHER_LENGTH_MAX);
     });
     return tooMany === -1 ? this.#waiting.length : tooMany;
   }

@@ -97,10 +97,14 @@ export class SessionStore {
     this.#ingress = clients.connect({ url: ingressUrl });
   }
 
-  /** Repeats the call until the engine answers. Its key makes sure that it has its effect once. */
-  async call<T>(call: Call, once = false): Promise<T> {
+  /**
+   * Repeats the call until the engine answers. Its key makes sure that it has its effect once; a
+   * key of the caller does so for later calls too, as long as the engine keeps it.
+   */
+  async call<T>(call: Call, once: boolean | string = false): Promise<T> {
     const { service, handler, key, parameter, timeoutMs = TIMEOUT_MS } = call;
-    const idempotencyKey = once ? { idempotencyKey: randomUUID() } : {};
+    const own = once === true ? randomUUID() : once;
+    const idempotencyKey = own === false ? {} : { idempotencyKey: own };
     for (let attempt = 0; ; attempt++) {
       try {
         return await this.#ingress.call<unknown, T>({
@@ -220,7 +224,9 @@ export class SessionStore {
 
   input(sessionId: string, inputs: readonly Input[]): Promise<readonly AppliedEvent[]> {
     const parameter = { inputs, at: Date.now(), machineVersion: agentMachine.version };
-    return this.call({ service: 'Session', handler: 'input', key: sessionId, parameter }, true);
+    const [{ clientRequestId } = {}] = inputs; // an input that has one comes alone
+    const call = { service: 'Session', handler: 'input', key: sessionId, parameter };
+    return this.call(call, clientRequestId ?? true);
   }
 
   post(sessionId: string, posted: readonly Posted[]): Promise<readonly AppliedEvent[]> {

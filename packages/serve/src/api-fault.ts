@@ -19,6 +19,7 @@ const statuses = {
   tooManySessions: 429,
   tooManyStreams: 429,
   internal: 500,
+  unreadable: 500,
   draining: 503,
   unavailable: 503,
 } as const;
@@ -47,7 +48,10 @@ export const toApiFault = (error: unknown): ApiFault | null => {
   if (error instanceof ApiFault) return error;
   if (!(error instanceof Error)) return null;
   const code = journalFaults[journalKind(error)];
-  return code === undefined ? engineFault(error) : createFault(code, error.message);
+  if (code === undefined) return engineFault(error);
+  // the reason alone: the message names files of the node
+  const isUnreadable = code === 'unreadable' && 'why' in error;
+  return createFault(code, isUnreadable ? String(error.why) : error.message);
 };
 
 /**
@@ -61,6 +65,9 @@ const journalFaults: Readonly<Record<string, ApiFaultCode>> = {
   locked: 'conflict',
   takenOver: 'conflict',
   foreignChange: 'conflict',
+  damaged: 'unreadable',
+  newerVersion: 'unreadable',
+  cannotRead: 'unreadable',
 };
 
 const journalKind = (error: Error): string =>
@@ -86,6 +93,7 @@ const createFault = (code: ApiFaultCode, message: string): ApiFault => {
       code,
       'The input is larger than the engine of this node takes. Put the text into a file.',
     );
+  if (code === 'unreadable') return new ApiFault(code, `${message} Tell the operator of the node.`);
   return new ApiFault(code, message);
 };
 

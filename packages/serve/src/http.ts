@@ -9,15 +9,22 @@ import {
   createServer,
   type IncomingHttpHeaders,
   type IncomingMessage,
-  type Server,
   type ServerResponse,
 } from 'node:http';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
+import { listenOn, readBytes } from '@pawl/agent/platform/http';
 import { parseBounded } from '@pawl/agent/platform/untrusted-input';
 import { ApiFault, toApiFault } from './api-fault.js';
 import { findKey, type KeyUse, type ServeKey } from './keys.js';
-import { endsTurns, readFork, readInput, readNewSession } from './request-shapes.js';
+import {
+  endsTurns,
+  readFork,
+  readInput,
+  readNewSession,
+  readPage,
+  readRequestId,
+} from './request-shapes.js';
 import type { ServedSessions } from './served-sessions.js';
 
 type HttpOptions = {
@@ -60,8 +67,11 @@ export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> 
   server.on('checkContinue', handle);
   server.maxConnections = CONNECTIONS_MAX;
   server.on('error', options.report);
-  answers.port = await listen(server, options);
-  const { host } = options;
+  const { host, port, socketPath } = options;
+  answers.port = await listenOn(
+    server,
+    socketPath === undefined ? { host, port } : { path: socketPath },
+  );
   return {
     address: `http://${inAddress(host)}:${answers.port}`,
     active: () => answers.active,
@@ -76,19 +86,6 @@ export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> 
       }),
   };
 };
-
-type Listening = Pick<HttpOptions, 'host' | 'port' | 'socketPath'>;
-
-/** Resolves with the port; 0 for a socket. */
-const listen = (server: Server, { host, port, socketPath }: Listening): Promise<number> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(socketPath === undefined ? { host, port } : { path: socketPath }, () => {
-      server.off('error', reject);
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : 0);
-    });
-  });
 
 const HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 /** A client that still sends when it is refused gets this long to read why. */
@@ -165,7 +162,7 @@ class Answers {
   ): Promise<void> {
     const { host, names, keys, use, routes } = this.#options;
     checkHostAndOrigin(incoming.headers, { host, port: this.port, names });
-    const [path = ''] = (incoming.url ?? '').split('?', 1);
+    const [path = '', search = ''] = (incoming.url ?? '').split('?', 2);
     if (path === '/health') {
       setRoute(path);
       return this.#health(outgoing);
@@ -173,7 +170,10 @@ class Answers {
     const key = admitKey(incoming.headers, keys, use);
     const { route, path: template, sessionId } = findRoute(method, path);
     setRoute(template);
-    const answer = await route(routes, { key, sessionId, incoming, outgoing });
+    const query = readQuery(search, route.query ?? []);
+    const requestId = method === 'POST' ? readRequestId(incoming.headers['idempotency-key']) : null;
+    const exchange = { key, sessionId, query, requestId, incoming, outgoing };
+    const answer = await route.answer(routes, exchange);
     if (answer !== null) sendJson(outgoing, answer.status, answer.body);
   }
 
@@ -185,7 +185,8 @@ class Answers {
   /** Answers with the fault; reports it if it is the node's own. */
   #refuse(incoming: IncomingMessage, outgoing: ServerResponse, error: Error): void {
     const fault = toApiFault(error);
-    const isNodesFault = fault === null || fault.code === 'unavailable';
+    const isNodesFault =
+      fault === null || fault.code === 'unavailable' || fault.code === 'unreadable';
     if (isNodesFault && !outgoing.destroyed && !incoming.destroyed) this.#options.report(error);
     if (outgoing.headersSent) {
       outgoing.destroy();
@@ -202,6 +203,10 @@ class Answers {
 export type ApiExchange = {
   readonly key: ServeKey;
   readonly sessionId: string;
+  /** The parameters of the address, which are among those that the route knows. */
+  readonly query: Readonly<Record<string, string>>;
+  /** The header `Idempotency-Key` of a POST: it counts once, however often it is sent. */
+  readonly requestId: string | null;
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
 };
@@ -217,56 +222,94 @@ type RouteParts = {
   metrics(): string;
 };
 
-/** null: the answer was sent. */
-type Route = (parts: RouteParts, exchange: ApiExchange) => Promise<JsonAnswer | null>;
+type Route = {
+  /** The parameters that its address may have. */
+  readonly query?: readonly string[];
+  /** null: the answer was sent. */
+  answer(parts: RouteParts, exchange: ApiExchange): Promise<JsonAnswer | null>;
+};
 
 /** By method and path; `ID` stands for the id of a session. */
-const routes: Readonly<Record<string, Route>> = {
-  'POST /v1/sessions': async ({ sessions, refuseWhileDraining }, exchange) => {
-    refuseWhileDraining();
-    const request = readNewSession(await readBody(exchange));
-    return { status: 201, body: await sessions.create(exchange.key, request) };
+export const routes: Readonly<Record<string, Route>> = {
+  'POST /v1/sessions': {
+    async answer({ sessions, refuseWhileDraining }, exchange) {
+      refuseWhileDraining();
+      const request = readNewSession(await readBody(exchange));
+      const { key, requestId } = exchange;
+      return { status: 201, body: await sessions.create(key, request, requestId) };
+    },
   },
-  'GET /v1/sessions': async ({ sessions }, { key }) => ({
-    status: 200,
-    body: { sessions: await sessions.list(key) },
-  }),
-  'GET /v1/sessions/ID': async ({ sessions }, { key, sessionId }) => ({
-    status: 200,
-    body: await sessions.describe(key, sessionId),
-  }),
-  'POST /v1/sessions/ID/inputs': async ({ sessions, refuseWhileDraining }, exchange) => {
-    const { input, code } = readInput(await readBody(exchange), exchange.key);
-    if (!endsTurns(input)) refuseWhileDraining();
-    const { key, sessionId } = exchange;
-    return { status: 202, body: await sessions.send(key, sessionId, input, code) };
+  'GET /v1/sessions': {
+    query: ['limit', 'before'],
+    answer: async ({ sessions }, { key, query }) => ({
+      status: 200,
+      body: await sessions.list(key, readPage(query)),
+    }),
   },
-  'GET /v1/sessions/ID/events': async ({ stream }, exchange) => {
-    await stream(exchange);
-    return null;
+  'GET /v1/sessions/ID': {
+    answer: async ({ sessions }, { key, sessionId }) => ({
+      status: 200,
+      body: await sessions.describe(key, sessionId),
+    }),
   },
-  'POST /v1/sessions/ID/fork': async ({ sessions, refuseWhileDraining }, exchange) => {
-    refuseWhileDraining();
-    const { seq } = readFork(await readBody(exchange));
-    return { status: 201, body: await sessions.fork(exchange.key, exchange.sessionId, seq) };
+  'POST /v1/sessions/ID/inputs': {
+    async answer({ sessions, refuseWhileDraining }, exchange) {
+      const { input, code } = readInput(await readBody(exchange), exchange.key);
+      if (!endsTurns(input)) refuseWhileDraining();
+      const { key, sessionId, requestId } = exchange;
+      const once = requestId === null ? input : { ...input, clientRequestId: requestId };
+      return { status: 202, body: await sessions.send(key, sessionId, once, code) };
+    },
   },
-  'POST /v1/sessions/ID/close': async ({ sessions }, { key, sessionId }) => ({
-    status: 200,
-    body: await sessions.close(key, sessionId),
-  }),
-  'POST /v1/sessions/ID/move': async ({ sessions, refuseWhileDraining }, { key, sessionId }) => {
-    refuseWhileDraining();
-    return { status: 200, body: await sessions.move(key, sessionId) };
+  'GET /v1/sessions/ID/events': {
+    query: ['after'],
+    async answer({ stream }, exchange) {
+      await stream(exchange);
+      return null;
+    },
   },
-  'POST /v1/sessions/ID/own': async ({ sessions }, exchange) => ({
-    status: 200,
-    body: await sessions.own(exchange.key, exchange.sessionId, await readBody(exchange)),
-  }),
-  'GET /metrics': async ({ metrics }, { outgoing }) => {
-    const type = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
-    outgoing.writeHead(200, { 'content-type': type }).end(metrics());
-    return null;
+  'POST /v1/sessions/ID/fork': {
+    async answer({ sessions, refuseWhileDraining }, exchange) {
+      refuseWhileDraining();
+      const { seq } = readFork(await readBody(exchange));
+      const { key, sessionId, requestId } = exchange;
+      return { status: 201, body: await sessions.fork(key, sessionId, seq, requestId) };
+    },
   },
+  'POST /v1/sessions/ID/close': {
+    answer: async ({ sessions }, { key, sessionId }) => ({
+      status: 200,
+      body: await sessions.close(key, sessionId),
+    }),
+  },
+  'POST /v1/sessions/ID/move': {
+    async answer({ sessions, refuseWhileDraining }, { key, sessionId }) {
+      refuseWhileDraining();
+      return { status: 200, body: await sessions.move(key, sessionId) };
+    },
+  },
+  'POST /v1/sessions/ID/own': {
+    answer: async ({ sessions }, exchange) => ({
+      status: 200,
+      body: await sessions.own(exchange.key, exchange.sessionId, await readBody(exchange)),
+    }),
+  },
+  'GET /metrics': {
+    async answer({ metrics }, { outgoing }) {
+      const type = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
+      outgoing.writeHead(200, { 'content-type': type }).end(metrics());
+      return null;
+    },
+  },
+};
+
+/** The parameters of an address. Throws an ApiFault for one that the route does not know. */
+const readQuery = (search: string, known: readonly string[]): Readonly<Record<string, string>> => {
+  const query = new URLSearchParams(search);
+  const unknown = [...query.keys()].find((name) => !known.includes(name));
+  if (unknown === undefined) return Object.fromEntries(query);
+  const takes = known.length === 0 ? 'no parameters' : known.join(' and ');
+  throw new ApiFault('badRequest', `This address takes ${takes}, not ${unknown.slice(0, 50)}.`);
 };
 
 const SESSION_PATH = /^\/v1\/sessions\/([\w-]{1,100})(\/[a-z]+)?$/;
@@ -302,18 +345,6 @@ const tooLarge = (bytesMax: number): ApiFault => {
   );
 };
 
-const readBytes = async (incoming: IncomingMessage, bytesMax: number): Promise<Buffer> => {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  // Not destroyed when a body is refused in the middle: the client must be able to read why.
-  for await (const piece of incoming.iterator({ destroyOnReturn: false })) {
-    pieces.push(piece as Buffer); // a stream without an encoding
-    bytes += (piece as Buffer).length; // the same
-    if (bytes > bytesMax) throw tooLarge(bytesMax);
-  }
-  return Buffer.concat(pieces);
-};
-
 /**
  * The body as JSON, within the limit of the key; an empty body is an empty object. A client that
  * waits for the word to go on (`Expect`) gets it first.
@@ -323,7 +354,9 @@ const readBody = async ({ incoming, outgoing, key }: ApiExchange): Promise<unkno
   const bytesMax = key.limits.inputBytes;
   if (Number(headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
   if (headers.expect?.toLowerCase() === '100-continue') outgoing.writeContinue();
-  const text = (await readBytes(incoming, bytesMax)).toString('utf8');
+  const bytes = await readBytes(incoming, bytesMax);
+  if (bytes === null) throw tooLarge(bytesMax);
+  const text = bytes.toString('utf8');
   if (text.trim() === '') return {};
   if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? ''))
     throw new ApiFault(

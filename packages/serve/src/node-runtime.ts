@@ -47,6 +47,11 @@ export type NodeRuntime = Omit<Runtime, 'create'> & {
    * Its sessions run in this process and are closed with the node. Otherwise they go on elsewhere.
    */
   readonly endsWithNode: boolean;
+  /**
+   * Whether a session that rests, and that nobody reads, may be closed until its next input:
+   * nothing of it runs in the background. Absent: it stays open.
+   */
+  mayRest?(sessionId: string): boolean;
   /** Absent: all workspaces are on this node. */
   readonly places?: SessionPlaces;
   /**
@@ -81,7 +86,9 @@ const sessionPlaces = (runtime: SharedRuntime, node: string): SessionPlaces => (
 
 const sharedRecords = (runtime: SharedRuntime): RecordStore => ({
   get: async (sessionId) => checkRecord(await runtime.metadata(sessionId)) ?? undefined,
-  all: async () => (await runtime.allMetadata()).flatMap((stored) => checkRecord(stored) ?? []),
+  ...recordQueries(async () =>
+    (await runtime.allMetadata()).flatMap((stored) => checkRecord(stored) ?? []),
+  ),
   put: (record) => runtime.setMetadata(record.sessionId, record),
 });
 
@@ -101,7 +108,7 @@ export const lastingSessions = (runtime: LastingRuntime, prepare: Prepare): Node
   watch: (sessionId, watcher) => runtime.watch(sessionId, watcher),
   state: (sessionId) => runtime.state(sessionId),
   fork: (sessionId, seq) => runtime.fork(sessionId, seq),
-  list: () => runtime.list(),
+  list: (sessionIds) => runtime.list(sessionIds),
   close: (sessionId) => runtime.close(sessionId),
 });
 
@@ -142,16 +149,44 @@ const recordSchema = v.object({
   isOpen: v.boolean(),
   /** Told to the model before the next input; empty if there is nothing to tell. */
   notice: v.string(),
+  /** The `Idempotency-Key` of the request that created it. */
+  requestId: v.optional(v.string()),
 });
 
 export type NodeWorkspace = v.InferOutput<typeof workspaceSchema>;
 export type NodeSessionRecord = v.InferOutput<typeof recordSchema>;
 
+/** Questions about the records. None needs longer for all the sessions that it does not name. */
+type RecordQueries = {
+  /** At most `limit` of a key, the newest first, older than the session `before`. */
+  ofKey(key: string, before: string | null, limit: number): Promise<readonly NodeSessionRecord[]>;
+  countOpen(key: string): Promise<number>;
+  /** Those that work in a folder, open or not. */
+  inFolder(folder: string): Promise<readonly NodeSessionRecord[]>;
+  /** The one that this request of the key created. */
+  createdBy(key: string, requestId: string): Promise<NodeSessionRecord | undefined>;
+};
+
 /** Each change is durable when its promise resolves. */
-export type RecordStore = {
+export type RecordStore = RecordQueries & {
   get(sessionId: string): Promise<NodeSessionRecord | undefined>;
-  all(): Promise<readonly NodeSessionRecord[]>;
   put(record: NodeSessionRecord): Promise<void>;
+};
+
+/** Answers from all records, where no index is kept. */
+export const recordQueries = (all: () => Promise<readonly NodeSessionRecord[]>): RecordQueries => {
+  const ofKey = async (key: string) => (await all()).filter((record) => record.key === key);
+  return {
+    ofKey: async (key, before, limit) =>
+      (await ofKey(key))
+        .filter(({ sessionId }) => before === null || sessionId < before)
+        .sort((left, right) => (left.sessionId < right.sessionId ? 1 : -1))
+        .slice(0, limit),
+    countOpen: async (key) => (await ofKey(key)).filter(({ isOpen }) => isOpen).length,
+    inFolder: async (folder) => (await all()).filter(({ workspace }) => workspace.path === folder),
+    createdBy: async (key, requestId) =>
+      (await ofKey(key)).find((record) => record.requestId === requestId),
+  };
 };
 
 const BYTES_MAX = 1024 * 1024;
@@ -170,10 +205,19 @@ const parseRecord = (text: string): NodeSessionRecord | null => {
   }
 };
 
-/** The records of a folder. One process at a time writes there. */
+type KeyIndex = {
+  /** In the order in which they were created. */
+  readonly ids: string[];
+  readonly open: Set<string>;
+  readonly byRequest: Map<string, string>;
+};
+
+/** The records of a folder. One process at a time writes there, and holds them in memory. */
 export class SessionRecords implements RecordStore {
   readonly #folder: string;
   readonly #all = new Map<string, NodeSessionRecord>();
+  readonly #byKey = new Map<string, KeyIndex>();
+  readonly #byFolder = new Map<string, Set<string>>();
 
   private constructor(folder: string) {
     this.#folder = folder;
@@ -186,11 +230,10 @@ export class SessionRecords implements RecordStore {
   static async open(folder: string, report: (fault: Error) => void): Promise<SessionRecords> {
     const records = new SessionRecords(folder);
     const names = await readdir(folder).catch(() => []); // none yet
-    for (const name of names.filter((one) => one.endsWith('.json'))) {
+    for (const name of names.filter((one) => one.endsWith('.json')).sort()) {
       const file = path.join(folder, name);
       const record = parseRecord(await readTextOrEmpty(file, BYTES_MAX));
-      if (record !== null && name === `${record.sessionId}.json`)
-        records.#all.set(record.sessionId, record);
+      if (record !== null && name === `${record.sessionId}.json`) records.#index(record);
       else
         report(
           new Error(
@@ -205,19 +248,72 @@ export class SessionRecords implements RecordStore {
     return this.#all.get(sessionId);
   }
 
-  async all(): Promise<readonly NodeSessionRecord[]> {
-    return [...this.#all.values()];
+  async ofKey(
+    key: string,
+    before: string | null,
+    limit: number,
+  ): Promise<readonly NodeSessionRecord[]> {
+    const { ids } = this.#ofKey(key);
+    const end = before === null ? ids.length : placeIn(ids, before);
+    return this.#records(ids.slice(Math.max(0, end - limit), end).reverse());
+  }
+
+  async countOpen(key: string): Promise<number> {
+    return this.#ofKey(key).open.size;
+  }
+
+  async inFolder(folder: string): Promise<readonly NodeSessionRecord[]> {
+    return this.#records([...(this.#byFolder.get(folder) ?? [])]);
+  }
+
+  async createdBy(key: string, requestId: string): Promise<NodeSessionRecord | undefined> {
+    return this.#all.get(this.#ofKey(key).byRequest.get(requestId) ?? '');
   }
 
   async put(record: NodeSessionRecord): Promise<void> {
     await writePrivate(this.#getPath(record.sessionId), `${JSON.stringify(record)}\n`);
-    this.#all.set(record.sessionId, record);
+    this.#index(record);
+  }
+
+  #records(ids: readonly string[]): readonly NodeSessionRecord[] {
+    return ids.flatMap((id) => this.#all.get(id) ?? []);
+  }
+
+  #ofKey(key: string): KeyIndex {
+    const index = this.#byKey.get(key) ?? { ids: [], open: new Set(), byRequest: new Map() };
+    this.#byKey.set(key, index);
+    return index;
+  }
+
+  #index(record: NodeSessionRecord): void {
+    const { sessionId, key, workspace, isOpen, requestId } = record;
+    const before = this.#all.get(sessionId);
+    this.#all.set(sessionId, record);
+    const { ids, open, byRequest } = this.#ofKey(key);
+    if (before === undefined) ids.splice(placeIn(ids, sessionId), 0, sessionId);
+    if (isOpen) open.add(sessionId);
+    else open.delete(sessionId);
+    if (requestId !== undefined) byRequest.set(requestId, sessionId);
+    if (before !== undefined) this.#byFolder.get(before.workspace.path)?.delete(sessionId);
+    const there = this.#byFolder.get(workspace.path) ?? new Set();
+    this.#byFolder.set(workspace.path, there.add(sessionId));
   }
 
   #getPath(sessionId: string): string {
     return path.join(this.#folder, `${sessionId}.json`);
   }
 }
+
+/** Where an id stands, or would stand, in a sorted list. A new id is greater than all others. */
+const placeIn = (ids: readonly string[], id: string): number => {
+  let [from, to] = [0, ids.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if ((ids[middle] ?? '') < id) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+};
 
 // ---- Options of a node on an engine ----
 

@@ -62,9 +62,8 @@ const SWEEP_MS = 30_000;
 const LAST_ANSWERS_MS = 2_000;
 
 /** The last entry that the reader of a stream has. */
-const readLastSeq = ({ incoming }: ApiExchange): number => {
-  const query = new URLSearchParams((incoming.url ?? '').split('?')[1]);
-  const value = incoming.headers['last-event-id'] ?? query.get('after') ?? '0';
+const readLastSeq = ({ incoming, query }: ApiExchange): number => {
+  const value = incoming.headers['last-event-id'] ?? query.after ?? '0';
   const seq = /^\d{1,15}$/.test(String(value)) ? Number(value) : Number.NaN;
   if (Number.isSafeInteger(seq)) return seq;
   throw new ApiFault(

@@ -30,6 +30,8 @@ export class OpenSessions {
   readonly #feeds = new Map<string, SessionFeed>();
   /** Those that were quiet at the last sweep, and were not used since. */
   readonly #quiet = new Set<string>();
+  /** Sessions that are being closed since they rest. */
+  readonly #leaving = new Map<string, Promise<unknown>>();
   /** Feeds that are being created. */
   readonly #creating = new Map<string, Promise<SessionFeed>>();
   /** The last work on each session that changes whether it is open. */
@@ -109,6 +111,7 @@ export class OpenSessions {
 
   /** Opens a stored session and follows it. Call it inside `inOrder`. */
   async open(sessionId: string): Promise<SessionFeed> {
+    await this.#leaving.get(sessionId);
     const known = this.#use(sessionId);
     if (known !== null) return known;
     await this.#runtime.open(sessionId);
@@ -116,19 +119,25 @@ export class OpenSessions {
   }
 
   /**
-   * Drops the feeds of sessions that rest and that nobody reads, if the sessions go on without this
-   * node: a feed costs memory here, and requests to the engine. Called from time to time; a session
-   * that is quiet at two calls is left.
+   * Lets go of sessions that rest and that nobody reads: each costs memory and processes here, or
+   * requests to the engine. Those of this process are closed until their next input; of others,
+   * that go on without this node, the feed is dropped. Called from time to time; a session that is
+   * quiet at two calls is let go of.
    */
   sweep(): void {
-    if (this.#runtime.endsWithNode) return;
     for (const [sessionId, feed] of this.#feeds) {
       if (!feed.isQuiet) this.#quiet.delete(sessionId);
       else if (!this.#quiet.has(sessionId)) this.#quiet.add(sessionId);
-      else {
+      else if (!this.#runtime.endsWithNode) {
         this.#quiet.delete(sessionId);
         this.#feeds.delete(sessionId);
         feed.leave();
+      } else if (this.#runtime.mayRest?.(sessionId) === true) {
+        this.#quiet.delete(sessionId);
+        // A fault is reported when its feed ends.
+        const left = attempt(() => this.close(sessionId));
+        this.#leaving.set(sessionId, left);
+        void left.then(() => this.#leaving.delete(sessionId));
       }
     }
   }

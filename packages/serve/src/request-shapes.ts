@@ -45,6 +45,21 @@ const forkSchema = v.strictObject({
   seq: v.pipe(v.number(), v.integer('must be a whole number'), v.minValue(1, 'must be at least 1')),
 });
 
+const pageSchema = v.strictObject({
+  limit: v.optional(
+    v.pipe(
+      v.string(),
+      v.regex(/^[1-9]\d{0,2}$|^1000$/, 'must be a number from 1 to 1000'),
+      v.transform(Number),
+    ),
+    '100',
+  ),
+  before: v.optional(v.nullable(words), null),
+});
+
+/** Which sessions of a list: at most `limit`, older than `before`; null: the newest. */
+export type ListedPage = { readonly limit: number; readonly before: string | null };
+
 const MINUTE_MS = 60_000;
 
 export type NewSessionRequest = {
@@ -82,6 +97,9 @@ export const readNewSession = (body: unknown): NewSessionRequest => {
     },
   };
 };
+
+export const readPage = (query: Readonly<Record<string, string>>): ListedPage =>
+  readWith(pageSchema, query);
 
 export const readFork = (body: unknown): { readonly seq: number } => readWith(forkSchema, body);
 
@@ -163,6 +181,18 @@ const refuseMalformed = (event: unknown): Input => {
     if (error instanceof TypeError) throw new ApiFault('badRequest', error.message);
     throw error;
   }
+};
+
+const REQUEST_ID = /^[\x21-\x7e]{1,200}$/;
+
+/** The header `Idempotency-Key`; null without it. */
+export const readRequestId = (header: string | readonly string[] | undefined): string | null => {
+  if (header === undefined) return null;
+  if (typeof header === 'string' && REQUEST_ID.test(header)) return header;
+  throw new ApiFault(
+    'badRequest',
+    'Idempotency-Key must have 1 to 200 characters of ASCII, without spaces.',
+  );
 };
 
 /**

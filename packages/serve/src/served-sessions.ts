@@ -9,7 +9,9 @@
  * entries of an open session to its readers.
  */
 
+import { turnRuns } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
+import type { SessionInfo } from '@pawl/agent/ports/journal';
 import type { Input } from '@pawl/agent/ports/session';
 import { findWhole } from '@pawl/agent/session/rewind';
 import { reasonText } from '@pawl/agent/session/session';
@@ -17,7 +19,7 @@ import { ApiFault, toApiFault } from './api-fault.js';
 import type { KeyUse, ServeKey } from './keys.js';
 import type { NodeRuntime, NodeSessionRecord, NodeWorkspace, RecordStore } from './node-runtime.js';
 import { approvalsIn, isBusyIn, type OpenSessions, type StreamSource } from './open-sessions.js';
-import type { NewSessionRequest } from './request-shapes.js';
+import type { ListedPage, NewSessionRequest } from './request-shapes.js';
 import {
   collectPastWork,
   lostCommands,
@@ -34,6 +36,8 @@ type ServedParts = {
   readonly open: OpenSessions;
   readonly use: KeyUse;
 };
+
+const INTERRUPTED = 'The node ended while a turn ran. The next input goes on with it.';
 
 const isRemovedWorktree = (workspace: NodeWorkspace): boolean =>
   workspace.kind === 'worktree' && workspace.state === 'removed';
@@ -54,9 +58,37 @@ export class ServedSessions {
     this.#use = use;
   }
 
+  /**
+   * The session that an earlier request of the key with this id has created; otherwise a new one,
+   * by `create`. Requests with one id come one after the other.
+   */
+  async #createOnce(
+    key: ServeKey,
+    requestId: string | null,
+    create: () => Promise<object>,
+  ): Promise<object> {
+    if (requestId === null) return create();
+    return this.#open.inOrder(`${key.name} ${requestId}`, async () => {
+      const earlier = await this.#records.createdBy(key.name, requestId);
+      return earlier === undefined ? create() : this.describe(key, earlier.sessionId);
+    });
+  }
+
   /** A new session in its workspace. On a fault it is closed, and the workspace released. */
-  async create(key: ServeKey, request: NewSessionRequest): Promise<object> {
-    return this.#use.withinSessionLimit(key, await this.#countOpen(key), async () => {
+  async create(
+    key: ServeKey,
+    request: NewSessionRequest,
+    requestId: string | null,
+  ): Promise<object> {
+    return this.#createOnce(key, requestId, () => this.#create(key, request, requestId));
+  }
+
+  async #create(
+    key: ServeKey,
+    request: NewSessionRequest,
+    requestId: string | null,
+  ): Promise<object> {
+    return this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), async () => {
       const workspace = await this.#workspaces.prepare(request.workspace);
       let sessionId = '';
       const created = await attempt(async () => {
@@ -69,6 +101,7 @@ export class ServedSessions {
           workspace,
           isOpen: true,
           notice: '',
+          ...(requestId === null ? {} : { requestId }),
         });
         await this.#open.attend(sessionId);
         return this.describe(key, sessionId);
@@ -81,29 +114,27 @@ export class ServedSessions {
     });
   }
 
-  /** The sessions of the key, the most recently changed first. */
-  async list(key: ServeKey): Promise<readonly object[]> {
-    const records = new Map(
-      (await this.#getRecords(key)).map((record) => [record.sessionId, record]),
-    );
-    const sessions: object[] = [];
-    for await (const info of this.#runtime.list()) {
-      const record = records.get(info.sessionId);
-      if (record === undefined) continue;
-      const { sessionId, createdAt, changedAt, parent, model, title } = info;
-      sessions.push({
-        sessionId,
-        createdAt,
-        changedAt,
-        parent,
-        model,
-        title,
-        isOpen: record.isOpen,
-        state: this.#open.feed(sessionId)?.status.state ?? null,
-        workspace: record.workspace,
-      });
-    }
-    return sessions;
+  /**
+   * A page of the sessions of the key, the newest first. `next`: `before` of the next page; null
+   * where there is none.
+   */
+  async list(
+    key: ServeKey,
+    { before, limit }: ListedPage,
+  ): Promise<{ readonly sessions: readonly object[]; readonly next: string | null }> {
+    const records = await this.#records.ofKey(key.name, before, limit + 1);
+    const page = records.slice(0, limit);
+    const ids = page.map(({ sessionId }) => sessionId);
+    const infos = new Map<string, SessionInfo>();
+    for await (const info of this.#runtime.list(ids)) infos.set(info.sessionId, info);
+    const sessions = page.flatMap(({ sessionId, isOpen, workspace }) => {
+      const info = infos.get(sessionId);
+      if (info === undefined) return []; // its journal was deleted
+      const { createdAt, changedAt, parent, model, title } = info;
+      const state = this.#open.feed(sessionId)?.status.state ?? null;
+      return [{ sessionId, createdAt, changedAt, parent, model, title, isOpen, state, workspace }];
+    });
+    return { sessions, next: records.length > limit ? (ids.at(-1) ?? null) : null };
   }
 
   async describe(key: ServeKey, sessionId: string): Promise<object> {
@@ -116,6 +147,7 @@ export class ServedSessions {
     const runsElsewhere = !this.#runtime.endsWithNode && isBusyIn(state, approvals);
     // Why it waits for the user; null in any other state.
     const reason = state.name === 'WaitingForUserInput' ? state.reason : null;
+    const wasKilled = this.#runtime.endsWithNode && feed === null && turnRuns(state);
     const { places } = this.#runtime;
     const node = places === undefined ? {} : { node: await places.nodeOf(sessionId) };
     return {
@@ -124,8 +156,9 @@ export class ServedSessions {
       seq,
       state: state.name,
       reason,
-      message: reason === null ? '' : reasonText(reason),
+      message: wasKilled ? INTERRUPTED : reason === null ? '' : reasonText(reason),
       busy: feed?.isBusy ?? runsElsewhere,
+      interrupted: wasKilled,
       approvals,
       workspace: { ...record.workspace, ...node, isPresent: await this.#hasWorkspace(record) },
       notice: record.notice,
@@ -198,7 +231,7 @@ export class ServedSessions {
           await this.#update(sessionId, { isOpen: true });
       });
     if (isOpen) await open();
-    else await this.#use.withinSessionLimit(key, await this.#countOpen(key), open);
+    else await this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), open);
   }
 
   /**
@@ -215,9 +248,23 @@ export class ServedSessions {
   }
 
   /** A new session from the entries up to `seq`. It is closed until its first input. */
-  async fork(key: ServeKey, sessionId: string, seq: number): Promise<object> {
+  async fork(
+    key: ServeKey,
+    sessionId: string,
+    seq: number,
+    requestId: string | null,
+  ): Promise<object> {
+    return this.#createOnce(key, requestId, () => this.#fork(key, sessionId, seq, requestId));
+  }
+
+  async #fork(
+    key: ServeKey,
+    sessionId: string,
+    seq: number,
+    requestId: string | null,
+  ): Promise<object> {
     const { workspace, notice } = await this.#record(key, sessionId);
-    return this.#use.withinSessionLimit(key, await this.#countOpen(key), async () => {
+    return this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), async () => {
       const { header, seq: last } = await this.#runtime.state(sessionId);
       const entries = () => this.#runtime.read(sessionId, 1);
       // of an open session entries are read for ever; without such an entry the fork is refused
@@ -230,6 +277,7 @@ export class ServedSessions {
         workspace,
         isOpen: false,
         notice,
+        ...(requestId === null ? {} : { requestId }),
       });
       return this.describe(key, fork);
     });
@@ -255,7 +303,7 @@ export class ServedSessions {
    */
   async #release(sessionId: string, workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
     const keep = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
-    const isShared = (await this.#recordsIn(workspace.path)).some(({ isOpen }) => isOpen);
+    const isShared = (await this.#records.inFolder(workspace.path)).some(({ isOpen }) => isOpen);
     if (isShared) return keep('another open session works in it');
     const otherNode = await this.#otherNode(sessionId);
     if (otherNode !== null) return keep(`it is on the node ${otherNode}`);
@@ -288,12 +336,12 @@ export class ServedSessions {
       const { workspace: fresh, setAside } = await this.#workspaces.renew(gone, past.commits);
       // Not before: a session that can't get a workspace here stays where it is.
       if (otherNode !== null)
-        for (const one of await this.#recordsIn(fresh.path))
+        for (const one of await this.#records.inFolder(fresh.path))
           await this.#runtime.places?.moveHere(one.sessionId);
       const lost = await lostFiles(past, fresh.path);
       const commands = lostCommands(past, fresh.commit);
       const notice = moveNotice({ commit: fresh.commit, files: lost, commands });
-      for (const one of await this.#recordsIn(fresh.path))
+      for (const one of await this.#records.inFolder(fresh.path))
         await this.#update(one.sessionId, { workspace: fresh, notice });
       return { sessionId, workspace: fresh, lost, commands, setAside, notice };
     });
@@ -311,13 +359,17 @@ export class ServedSessions {
   /** Where a stream gets its entries from. `after`: the last entry that the reader has. */
   async source(key: ServeKey, sessionId: string, after: number): Promise<StreamSource> {
     const { isOpen } = await this.#record(key, sessionId);
-    const { seq: lastSeq } = await this.#runtime.state(sessionId);
+    const { seq: lastSeq, state } = await this.#runtime.state(sessionId);
     if (after > lastSeq)
       throw new ApiFault(
         'badRequest',
         `Last-Event-ID ${after} is after the last entry, ${lastSeq}. Begin with 0, or with ` +
           'an entry that you have.',
       );
+    // One that was closed since it rested opens for its reader.
+    const rests = this.#runtime.mayRest !== undefined && state.name === 'ShuttingDown';
+    // Without its workspace it stays closed, and what there is can be read all the same.
+    if (isOpen && rests) await attempt(() => this.#makeReady(key, sessionId));
     const feed = isOpen ? await this.#open.follow(sessionId) : this.#open.feed(sessionId);
     return { feed, lastSeq, read: (from) => this.#runtime.read(sessionId, from) };
   }
@@ -327,19 +379,6 @@ export class ServedSessions {
     const record = await this.#records.get(sessionId);
     if (record?.key === key.name) return record;
     throw new ApiFault('notFound', 'There is no such session. GET /v1/sessions lists yours.');
-  }
-
-  async #getRecords(key: ServeKey): Promise<readonly NodeSessionRecord[]> {
-    return (await this.#records.all()).filter((record) => record.key === key.name);
-  }
-
-  async #countOpen(key: ServeKey): Promise<number> {
-    return (await this.#getRecords(key)).filter(({ isOpen }) => isOpen).length;
-  }
-
-  /** The sessions that work in a folder, open or not. */
-  async #recordsIn(folder: string): Promise<readonly NodeSessionRecord[]> {
-    return (await this.#records.all()).filter(({ workspace }) => workspace.path === folder);
   }
 
   async #update(
@@ -355,7 +394,7 @@ export class ServedSessions {
 
   /** For all sessions that work there. */
   async #updateWorkspace(workspace: NodeWorkspace): Promise<void> {
-    for (const { sessionId } of await this.#recordsIn(workspace.path))
+    for (const { sessionId } of await this.#records.inFolder(workspace.path))
       await this.#update(sessionId, { workspace });
   }
 

@@ -161,6 +161,7 @@ const inputs: readonly HttpCheck[] = [
           403,
           /does not offer/,
         ],
+        [`${inputsPath}?mode=steer`, { text: 'x' }, 400, /takes no parameters, not mode/],
         [`/v1/sessions/${id}/fork`, { seq: 'x' }, 400, /seq/],
         [`/v1/sessions/${id}/fork`, { seq: 1_000 }, 400, /no entry 1000/],
       ];
@@ -173,6 +174,22 @@ const inputs: readonly HttpCheck[] = [
         'content-type': 'text/plain',
       });
       assert.deepEqual(codeOf(asText), [415, 'wrongType']);
+      for (const [query, message] of [
+        ['limit=0', /limit: must be a number from 1 to 1000/],
+        ['limit=5000', /limit/],
+        ['page=2', /takes limit and before, not page/],
+      ] as const) {
+        const listed = await client.ask('GET', `/v1/sessions?${query}`);
+        assert.deepEqual(codeOf(listed), [400, 'badRequest']);
+        assert.match(listed.body.error?.message ?? '', message);
+      }
+      const oddKey = await client.ask(
+        'POST',
+        inputsPath,
+        { text: 'x' },
+        { 'idempotency-key': ' ' },
+      );
+      assert.deepEqual(codeOf(oddKey), [400, 'badRequest']);
       const streamed = await client.ask('GET', `/v1/sessions/${id}/events?after=7`);
       assert.deepEqual(codeOf(streamed), [400, 'badRequest']);
       assert.equal((await client.describe(id)).seq, 0);
@@ -254,6 +271,66 @@ const inputs: readonly HttpCheck[] = [
 ];
 
 const lives: readonly HttpCheck[] = [
+  {
+    name: 'a request that is sent again with its Idempotency-Key counts once, also to a restarted node',
+    async run(context, make) {
+      const started = await startTestNode(context, make);
+      const { workspace } = started;
+      const [first, other] = [{ 'idempotency-key': 'first' }, { 'idempotency-key': 'other' }];
+      const body = { workspace: { folder: workspace } };
+      const create = (headers: Record<string, string>, client = started.client) =>
+        client.ask('POST', '/v1/sessions', body, headers);
+      const [made, again, another] = await Promise.all([
+        create(first),
+        create(first),
+        create(other),
+      ]);
+      assert.deepEqual([made.status, again.status, another.status], [201, 201, 201]);
+      assert.equal(made.body.sessionId, again.body.sessionId);
+      assert.notEqual(made.body.sessionId, another.body.sessionId);
+      // another key has requests of its own
+      const foreign = await create(first, started.clientOf('two'));
+      assert.notEqual(foreign.body.sessionId, made.body.sessionId);
+
+      const path = `/v1/sessions/${made.body.sessionId}`;
+      const say = (headers: Record<string, string>, client = started.client) =>
+        client.ask('POST', `${path}/inputs`, { text: 'echo one' }, headers);
+      const said = await Promise.all([say(first), say(first), say(other)]);
+      const seqs = said.map((answer) => answer.body.seq);
+      assert.equal(seqs[0], seqs[1]);
+      assert.notEqual(seqs[0], seqs[2]);
+      const fork = (client = started.client) =>
+        client.ask('POST', `${path}/fork`, { seq: seqs[0] }, { 'idempotency-key': 'fork' });
+      const forks = [await fork(), await fork()];
+      assert.equal(forks[0]?.body.sessionId, forks[1]?.body.sessionId);
+
+      const { client } = await started.again();
+      assert.equal((await say(first, client)).body.seq, seqs[0]);
+      assert.equal((await create(first, client)).body.sessionId, made.body.sessionId);
+      assert.equal((await fork(client)).body.sessionId, forks[0]?.body.sessionId);
+    },
+  },
+  {
+    name: 'a key lists its sessions in pages, the newest first',
+    async run(context, make) {
+      const { client, clientOf, workspace } = await startTestNode(context, make);
+      const ids: string[] = [];
+      for (let count = 0; count < 5; count += 1) ids.push(await client.create(workspace));
+      await clientOf('two').create(workspace);
+      const listed: string[] = [];
+      let query = '?limit=2';
+      for (let pages = 1; ; pages += 1) {
+        const { sessions = [], next } = (await client.ask('GET', `/v1/sessions${query}`)).body;
+        listed.push(...sessions.map(({ sessionId }) => sessionId));
+        if (next === null) break;
+        assert.ok(pages < 3, 'more pages than sessions');
+        query = `?limit=2&before=${next}`;
+      }
+      assert.deepEqual(listed, ids.toSorted().toReversed());
+      const whole = (await client.ask('GET', '/v1/sessions')).body;
+      assert.deepEqual([whole.sessions?.length, whole.next], [5, null]);
+    },
+  },
   {
     name: 'a session is created, goes on, is forked, listed, closed, and opened again by an input',
     async run(context, make) {

@@ -70,6 +70,41 @@ test('a session that rests and that nobody reads is left, and followed again whe
   for (const id of [resting, running, read]) await runtime.close(id);
 });
 
+test('a session of this process that rests is closed until it is used; one with a job, and one that is read, is not', async (context) => {
+  const folder = temporaryFolder(context, 'rests');
+  const workspace = path.join(folder, 'work');
+  mkdirSync(workspace);
+  const model = scriptedModel(
+    { replies: [], rules: [{ when: '', text: 'Fine.' }] },
+    { id: MODEL_ID },
+  );
+  const made = await makeLocalNode(
+    { model, tools: [], hooks: null, settingsFor: storySettings },
+    folder,
+  );
+  const working = new Set<string>();
+  const runtime = { ...made.runtime, mayRest: (id: string) => !working.has(id) };
+  const open = new OpenSessions(runtime, new NodeMetrics(), (fault) => assert.fail(fault));
+  const [resting, read, busy] = await Promise.all(
+    Array.from({ length: 3 }, () => runtime.create({ workspace, preset: null, limits: {} })),
+  );
+  assert.ok(resting !== undefined && read !== undefined && busy !== undefined);
+  working.add(busy);
+  const feeds = [];
+  for (const id of [resting, read, busy]) feeds.push(await open.attend(id));
+  open.feed(read)?.join({ offer: () => undefined, end: () => undefined });
+  open.sweep();
+  open.sweep();
+  // an input that comes at this moment waits for the end, and opens it again
+  await open.open(resting);
+  assert.equal(await feeds[0]?.ended, null);
+  await runtime.send(resting, input('hi'));
+  await open.feed(resting)?.rest();
+  assert.equal(open.feed(resting)?.status.state, 'WaitingForUserInput');
+  for (const id of [resting, read, busy]) assert.ok(open.ids().includes(id));
+  for (const id of [resting, read, busy]) await runtime.close(id);
+});
+
 test('a piece of a reply comes after the entry that it follows, however long that takes to be read', async (context) => {
   const folder = temporaryFolder(context, 'held');
   const workspace = path.join(folder, 'work');

@@ -23,6 +23,8 @@ export type AnswerBody = {
     readonly isOpen: boolean;
     readonly title: string;
   }[];
+  /** Of a list: where the next page begins. */
+  readonly next?: string | null;
   readonly workspace?: Readonly<Record<string, string | boolean>>;
   readonly parent?: { readonly sessionId: string; readonly seq: number } | null;
   readonly lost?: readonly string[];

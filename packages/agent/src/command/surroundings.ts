@@ -48,9 +48,10 @@ const hasVariable = ({ environment }: ProbedMachine, ...names: readonly string[]
 // ---- The places ----
 
 /**
- * `foreign`: not Linux. `container`: a fence itself. `subsystem`: WSL without a kernel of Linux.
+ * `foreign`: neither Linux nor macOS. `container`: a fence itself. `subsystem`: WSL without a
+ * kernel of Linux.
  */
-type PlaceKind = 'foreign' | 'container' | 'subsystem' | 'usual';
+type PlaceKind = 'foreign' | 'mac' | 'container' | 'subsystem' | 'usual';
 
 type Place = {
   readonly kind: PlaceKind;
@@ -67,7 +68,7 @@ const isJob = (machine: ProbedMachine): boolean => hasVariable(machine, 'CI', 'G
 
 /** The first match counts, so a container comes before the machine that it runs on. */
 const PLACES: readonly Place[] = [
-  { kind: 'foreign', name: 'macOS', isHere: ({ platform }) => platform === 'darwin' },
+  { kind: 'mac', name: 'macOS', isHere: ({ platform }) => platform === 'darwin' },
   { kind: 'foreign', name: 'Windows', isHere: ({ platform }) => platform === 'win32' },
   { kind: 'foreign', name: 'not Linux', isHere: ({ platform }) => platform !== 'linux' },
   {
@@ -163,6 +164,9 @@ const decideOff = (machine: ProbedMachine): string =>
     ? 'set the variable PAWL_SANDBOX=off for this job'
     : `write sandbox = "off" into ${path.join(configFolder(machine.environment), 'config.toml')}`;
 
+const withoutOne = (machine: ProbedMachine): string =>
+  `To run commands without one, ${decideOff(machine)}.`;
+
 const containerRepair = (machine: ProbedMachine): string =>
   'The container itself keeps commands from the machine, except from what is mounted in it. If ' +
   `that is enough for you, decide it once: ${decideOff(machine)}.`;
@@ -184,20 +188,28 @@ const installation = (machine: ProbedMachine): string => {
     : `Install it: ${command}.`;
 };
 
-/** No sandbox exists for this system; null where one does. */
-export const otherSystem = (machine: ProbedMachine): MissingSandbox | null => {
+/**
+ * No sandbox exists for this system; null where one does. `isForCommands`: what bash runs. Other
+ * programs, such as interpreters, have one on Linux alone.
+ */
+export const otherSystem = (
+  machine: ProbedMachine,
+  isForCommands = true,
+): MissingSandbox | null => {
   const { kind, name } = findPlace(machine);
-  if (kind !== 'foreign') return null;
+  if (kind !== 'foreign' && (kind !== 'mac' || isForCommands)) return null;
+  const reason = `This is ${name}, where Pawl has no sandbox${kind === 'mac' ? ' for this' : ''}.`;
   const repair =
     name === 'Windows'
       ? 'Use Pawl in WSL 2, where it has one: wsl --install.'
-      : `To run commands without one, ${decideOff(machine)}.`;
-  return { kind: 'missing', reason: `This is ${name}, where Pawl has no sandbox.`, repair };
+      : withoutOne(machine);
+  return { kind: 'missing', reason, repair };
 };
 
 /** `refusal`: why the program of that name is not used; null if there is none. */
 export const notInstalled = (machine: ProbedMachine, refusal: string | null): MissingSandbox => {
   const { kind } = findPlace(machine);
+  if (kind === 'mac') return missing(machine, 'sandbox-exec is not there.', withoutOne(machine));
   const reason =
     refusal === null
       ? 'bubblewrap (bwrap) is not installed.'
@@ -285,9 +297,11 @@ export const notTried = (machine: ProbedMachine, error: unknown): MissingSandbox
       );
 };
 
-/** Why bubblewrap does not work. `stderr`: its own words. */
+/** Why no fence can be built. `stderr`: the words of bubblewrap, or of sandbox-exec. */
 export const explainFailure = (machine: ProbedMachine, stderr: string): MissingSandbox => {
   const line = stderr.trim().split('\n').at(-1) || 'it said nothing';
+  if (findPlace(machine).kind === 'mac')
+    return missing(machine, `sandbox-exec does not work: ${line}.`, withoutOne(machine));
   const cause = CAUSES.find(({ sign }) => sign.test(line));
   return missing(
     machine,
@@ -312,6 +326,8 @@ export const doesNotHold = (
   return missing(
     machine,
     `The sandbox was tried and is not used: a command in it ${acts.join(', and ')}.`,
-    `Install ${program} again from the packages of your system, then look again: pawl doctor.`,
+    findPlace(machine).kind === 'mac'
+      ? withoutOne(machine)
+      : `Install ${program} again from the packages of your system, then look again: pawl doctor.`,
   );
 };

@@ -1,7 +1,7 @@
 /**
  * Whether the commands of a workspace can run in the sandbox, without access to secrets: not if the
- * workspace holds secrets itself, or if bubblewrap does not work. It is loaded at the start of a
- * session; the sandbox is loaded with the first command.
+ * workspace holds secrets itself, or if what fences commands does not work. It is loaded at the
+ * start of a session; the sandbox is loaded with the first command.
  *
  * At the first start on a machine the sandbox is tried (fence-acts.ts). That it holds is kept on
  * disk together with what it depends on, so a later start starts no program. That it does not is
@@ -9,6 +9,7 @@
  */
 
 import {
+  existsSync,
   mkdirSync,
   readFileSync,
   readlinkSync,
@@ -21,8 +22,10 @@ import { homedir, release } from 'node:os';
 import path from 'node:path';
 import { type ProcessEnvironment, VERSION } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
-import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
-import { systemBash } from '../platform/start-program.js';
+import { type ProgramPath, type ProgramSearch, searchPrograms } from '../platform/find-program.js';
+import { bootId, pidNamespace } from '../platform/processes.js';
+import { SYSTEM_PROGRAMS, systemBash } from '../platform/start-program.js';
+import { listWords } from '../policy/paths.js';
 import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
 import { type Features, NAMESPACE_SETTINGS, type SandboxProbe } from './sandbox/bubblewrap.js';
 import { findHome, isOnHost, SECRET_FOLDERS } from './sandbox/host.js';
@@ -51,6 +54,12 @@ export const secretPlaces = ({
   return [...new Set([...userPlaces.hidden, ...userPlaces.credentials, ...named, ...inHome])];
 };
 
+/** No workspace as a whole. The second line has those of macOS. */
+const SYSTEM_FOLDERS = listWords(`
+  /tmp /usr /etc /var /home /run
+  /private /private/tmp /private/etc /private/var /Users /Library /System /Applications /Volumes
+`);
+
 /** Null if the workspace can be fenced, otherwise the reason as a sentence. */
 const unfitWorkspace = (place: FencedPlace): string | null => {
   const { workspace, environment } = place;
@@ -61,7 +70,7 @@ const unfitWorkspace = (place: FencedPlace): string | null => {
     return 'The workspace holds the whole home folder, with its secrets.';
   if (['/proc', '/sys', '/dev', '/run/pawl'].some((folder) => isWithin(workspace, folder)))
     return `The workspace ${workspace} belongs to the system.`;
-  if (['/tmp', '/usr', '/etc', '/var', '/home', '/run'].includes(workspace))
+  if (SYSTEM_FOLDERS.includes(workspace))
     return `The workspace ${workspace} belongs to the system.`;
   const secret = secretPlaces(place).find((one) => isWithin(workspace, one));
   return secret === undefined ? null : `The workspace lies in ${secret}, where secrets are kept.`;
@@ -70,7 +79,8 @@ const unfitWorkspace = (place: FencedPlace): string | null => {
 const ELSEWHERE = 'Start Pawl in a folder of the project, or use --sandbox off.';
 
 type Programs = {
-  readonly bwrap: ProgramPath;
+  /** What makes the fence: bubblewrap, or sandbox-exec. */
+  readonly program: ProgramPath;
   readonly bash: ProgramPath;
   /** Where the acts find further programs. */
   readonly searchPath: string;
@@ -116,22 +126,29 @@ export const probeWorkspace = async (options: WorkspaceProbeOptions): Promise<Sa
   const unfit = unfitWorkspace({ workspace, environment, userPlaces });
   if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
   const programs = searchPrograms({ environment, workspace });
-  const bwrap = programs.find('bwrap');
-  if (bwrap === null) return (await loadTexts()).notInstalled(machine, programs.whyNot('bwrap'));
+  const program = findFenceProgram(machine, programs);
+  if (program === null) return (await loadTexts()).notInstalled(machine, programs.whyNot('bwrap'));
   try {
-    const key = cacheKey(machine, bwrap);
+    const key = cacheKey(machine, program);
     const cached = cacheFolder === null ? null : readCache(cacheFolder, key);
     if (cached !== null) return { kind: 'works', features: cached };
     const bash = systemBash() ?? programs.find('bash');
     if (bash === null) return NO_BASH;
     const searchPath = [...programs.folders, '/usr/bin', '/bin'].join(path.delimiter);
-    const probed = await tryFences(machine, { bwrap, bash, searchPath }, loadActs);
+    const probed = await tryFences(machine, { program, bash, searchPath }, loadActs);
     if (probed.kind === 'works' && cacheFolder !== null)
       writeCache(cacheFolder, key, probed.features);
     return probed;
   } catch (error) {
     return (await loadTexts()).notTried(machine, error);
   }
+};
+
+/** Null if it is not there. */
+const findFenceProgram = (machine: ProbedMachine, programs: ProgramSearch): ProgramPath | null => {
+  if (machine.platform !== 'darwin') return programs.find('bwrap');
+  const { sandboxExec } = SYSTEM_PROGRAMS;
+  return existsSync(sandboxExec) ? sandboxExec : null;
 };
 
 const NO_BASH: SandboxProbe = {
@@ -148,6 +165,9 @@ const FEATURES: readonly Features[] = [
   { locksMounts: false, disablesNamespaces: false },
 ];
 
+/** The rules of Seatbelt have no such choice. */
+const MAC_FEATURES: readonly Features[] = [{ locksMounts: false, disablesNamespaces: false }];
+
 /**
  * Tries fences until one holds. One in which a command could do what it must not ends the search:
  * a machine on which a fence only seems to stand gets no weaker one.
@@ -162,23 +182,24 @@ const tryFences = async (
     import('./sandbox/seccomp.js'),
     loadTexts(),
   ]);
-  const isFiltered = commandFilter(process.arch, { local: true }) !== null;
-  const { bwrap } = programs;
+  const isMac = machine.platform === 'darwin';
+  const isFiltered = isMac || commandFilter(process.arch, { local: true }) !== null;
+  const { program } = programs;
   return withActs(programs, async (tryFeatures) => {
     let answer: SandboxProbe | null = null;
-    for (const features of FEATURES) {
+    for (const features of isMac ? MAC_FEATURES : FEATURES) {
       const { disablesNamespaces, locksMounts } = features;
       // Without the filter bubblewrap itself must forbid namespaces, and nothing refuses sockets.
       if (!isFiltered && !(disablesNamespaces && locksMounts)) continue;
       // The inner layer starts bubblewrap from inside the fence, which shows only the system.
-      if (locksMounts && !isOnHost(realpathSync(bwrap))) continue;
+      if (locksMounts && !isOnHost(realpathSync(program))) continue;
       const result = await tryFeatures(features);
       if (result.kind === 'holds') return { kind: 'works', features };
       // The last attempt asks for the least, so its failure is the one to repair.
       answer =
         result.kind === 'unable'
           ? explainFailure(machine, result.errors)
-          : doesNotHold(machine, bwrap, result);
+          : doesNotHold(machine, program, result);
       if (result.kind === 'fails' && result.could.length > 0) break;
     }
     return answer ?? explainFailure(machine, '');
@@ -208,16 +229,17 @@ const readNamespace = (name: string): string => {
  * started with its settings, and what confines this process. So neither a home that machines or
  * containers share nor a profile that is loaded later makes an old answer count.
  */
-const cacheKey = (machine: ProbedMachine, bwrap: ProgramPath): string => {
-  const { dev, ino, ctimeMs, mtimeMs, size, mode } = statSync(bwrap);
+const cacheKey = (machine: ProbedMachine, program: ProgramPath): string => {
+  const { dev, ino, ctimeMs, mtimeMs, size, mode } = statSync(program);
   return JSON.stringify([
     VERSION,
     process.arch,
     process.geteuid?.(),
-    [bwrap, dev, ino, ctimeMs, mtimeMs, size, mode],
-    [release(), readSetting('/proc/sys/kernel/random/boot_id')],
+    [program, dev, ino, ctimeMs, mtimeMs, size, mode],
+    [release(), bootId()],
     Object.values(NAMESPACE_SETTINGS).map(([file]) => readSetting(path.join(machine.root, file))),
-    ['user', 'mnt', 'pid'].map(readNamespace),
+    ['user', 'mnt'].map(readNamespace),
+    pidNamespace(),
     readSetting('/proc/self/attr/current'),
     readSetting('/proc/self/status').match(/^(?:Seccomp|CapBnd|NoNewPrivs):.*$/gm),
   ]);

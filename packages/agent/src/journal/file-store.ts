@@ -143,15 +143,21 @@ export const machineFileJournals = <M extends MachineTypes>(
   { folder, checkEvery = CHECK_EVERY, snapshots: plan = defaultSnapshotPlan }: FileJournalOptions,
 ): InspectableStore<M> => {
   const place = { folder, checkEvery, plan, machine };
+  /** Once in a process: looking for what others left reads the names of all sessions. */
+  let cleaning: Promise<void> | null = null;
   return {
     blobs: fileBlobs(folder),
-    create: (header) => create(place, header),
+    create: async (header) => {
+      cleaning ??= removeLeftovers(folder);
+      await cleaning;
+      return create(place, header);
+    },
     open: (sessionId, options) => openSession(place, sessionId, options),
     peek: (sessionId) => peek(place, sessionId),
     fork: (sessionId, seq, newSessionId, createdAt) =>
       fork(folder, sessionId, seq, newSessionId, createdAt),
     read: (sessionId, from) => read(place, sessionId, from),
-    list: () => listSessions(folder),
+    list: (sessionIds) => listSessions(folder, sessionIds),
     inspect: async (sessionId) =>
       inspectFile<M>(machine.kind, await findJournal(folder, sessionId)),
     delete: async (sessionId) => {
@@ -282,7 +288,6 @@ const create = async <M extends MachineTypes>(
   draft: Header<M>,
 ): Promise<Journal<M>> => {
   const header = ownHeader(draft, machine);
-  await removeLeftovers(folder);
   const { path, lock } = await lockNewSession(folder, header.sessionId);
   return withLock(path, lock, async () => {
     const { bytes, crc } = encodeHeader(header);

@@ -28,8 +28,18 @@ const TITLE_LENGTH_MAX = 80;
 /** Entries searched for the first input; if there is none among them, the session has no title. */
 const TITLE_ENTRIES_MAX = 100;
 
-/** All sessions under a state folder, newest first; reads only header and title of each. */
-export async function* listSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
+/**
+ * The sessions of these ids under a state folder, by default all, newest first; reads only header
+ * and title of each.
+ */
+export async function* listSessions(
+  stateFolder: string,
+  sessionIds?: readonly string[],
+): AsyncGenerator<SessionInfo, undefined> {
+  if (sessionIds !== undefined) {
+    yield* readSessions(stateFolder, sessionIds);
+    return;
+  }
   const deleted = await deletedIn(sessionsFolder(stateFolder));
   for await (const info of readSessions(stateFolder)) {
     if (!deleted.has(info.startedBy?.sessionId ?? '')) yield info; // a task starts no tasks
@@ -40,8 +50,11 @@ export async function* listSessions(stateFolder: string): AsyncGenerator<Session
  * All sessions under a state folder, newest first, also tasks (sessions that a call started) of
  * sessions whose deletion is not finished.
  */
-export async function* readSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
-  for (const file of await findAll(sessionsFolder(stateFolder))) {
+export async function* readSessions(
+  stateFolder: string,
+  sessionIds?: readonly string[],
+): AsyncGenerator<SessionInfo, undefined> {
+  for (const file of await findAll(sessionsFolder(stateFolder), sessionIds)) {
     const info = await readInfo(file).catch((error: unknown) =>
       errorCode(error) === 'ENOENT' ? null : unreadable(file, error),
     );
@@ -169,11 +182,13 @@ const findOne = async (folder: string, fileName: string): Promise<JournalFile | 
   }
 };
 
-const findAll = async (folder: string): Promise<readonly JournalFile[]> => {
+const findAll = async (
+  folder: string,
+  sessionIds?: readonly string[],
+): Promise<readonly JournalFile[]> => {
   try {
-    const files = await Promise.all(
-      (await readdir(folder)).map((fileName) => findOne(folder, fileName)),
-    );
+    const names = sessionIds?.map((id) => `${id}.jsonl`) ?? (await readdir(folder));
+    const files = await Promise.all(names.map((fileName) => findOne(folder, fileName)));
     return files
       .filter((one) => one !== undefined)
       .sort(

@@ -89,8 +89,9 @@ export const machineMemoryJournals = <M extends MachineTypes>(
     async *read(sessionId, from = 1) {
       yield* entriesFrom(sessions.find(sessionId).records, from);
     },
-    async *list() {
-      yield* sessions.newestFirst();
+    async *list(sessionIds) {
+      for (const info of sessions.newestFirst())
+        if (sessionIds?.includes(info.sessionId) ?? true) yield info;
     },
     inspect: async (sessionId) => {
       const { header, records } = sessions.find(sessionId);

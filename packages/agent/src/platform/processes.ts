@@ -145,7 +145,7 @@ const linuxTable: ProcessTable = {
 export const ALL_PROCESSES = 'all';
 
 const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec';
-const STARTED = /^\w{3} +(\w{3}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})$/;
+const STARTED = /^\S+ +(\w{3}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})$/;
 
 /**
  * A start time as `ps` prints it in the C locale, as the number YYYYMMDDhhmmss; empty for any other
@@ -163,7 +163,7 @@ export const parseStartTime = (text: string): string => {
 const columns = (...names: readonly string[]): readonly string[] =>
   names.flatMap((name) => ['-o', `${name}=`]);
 
-const LISTED = /^ *(\d+) +(\d+) +(\d+) +(\S+) +(\w{3} +\w{3} +\d+ [\d:]+ \d{4}) +(.*)$/;
+const LISTED = /^ *(\d+) +(\d+) +(\d+) +(\S+) +(\S+ +\w{3} +\d+ [\d:]+ \d{4}) +(.*)$/;
 
 const parseListed = (line: string): readonly ProcessStatus[] => {
   const [, pid, parent, group, state = 'Z', text = '', name = ''] = LISTED.exec(line) ?? [];

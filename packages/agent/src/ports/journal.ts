@@ -168,8 +168,10 @@ export type JournalStore<M extends MachineTypes = AgentTypes> = {
    */
   fork(sessionId: string, seq: number, newSessionId: string, createdAt: number): Promise<void>;
   read(sessionId: string, from?: number): AsyncIterable<Entry<M>>;
-  /** All sessions, newest first, including those of other machines. */
-  list(): AsyncIterable<SessionInfo>;
+  /**
+   * The sessions of these ids, newest first; by default all, including those of other machines.
+   */
+  list(sessionIds?: readonly string[]): AsyncIterable<SessionInfo>;
 };
 
 /**

@@ -45,8 +45,8 @@ export type Runtime = {
   ): Promise<{ readonly header: Header; readonly seq: number; readonly state: State }>;
   /** Creates a session with the conversation up to `seq`. Resolves with its id. */
   fork(sessionId: string, seq: number): Promise<string>;
-  /** All sessions, the most recently changed first. */
-  list(): AsyncIterable<SessionInfo>;
+  /** The sessions of these ids, by default all, the most recently changed first. */
+  list(sessionIds?: readonly string[]): AsyncIterable<SessionInfo>;
   /** Shuts the session down; resolves when all its work has stopped. Its journal stays. */
   close(sessionId: string): Promise<void>;
 };

@@ -263,8 +263,8 @@ export class LocalRuntime implements Runtime {
     return newSessionId;
   }
 
-  list(): ReturnType<Runtime['list']> {
-    return this.#dependencies.journals.list();
+  list(sessionIds?: readonly string[]): ReturnType<Runtime['list']> {
+    return this.#dependencies.journals.list(sessionIds);
   }
 
   async close(sessionId: string): Promise<void> {

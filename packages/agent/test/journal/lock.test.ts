@@ -162,8 +162,7 @@ test('a lock whose file could not be removed is free for the same process', asyn
 test('a new session removes what killed processes left of theirs, and nothing else', async (context) => {
   const folder = await makeFolder(context);
   const sessions = join(folder, 'sessions');
-  const store = fileJournals({ folder });
-  await (await store.create(headerOf('whole'))).close();
+  await (await fileJournals({ folder }).create(headerOf('whole'))).close();
   const own = await describeSelf();
   const dead = JSON.stringify({ ...own, pid: NEVER, socket: 'killed.lock.1' });
   for (const [name, text] of [
@@ -181,7 +180,7 @@ test('a new session removes what killed processes left of theirs, and nothing el
     await writeFile(join(sessions, name), text);
   const alive = await acquireLock(join(sessions, 'alive.lock'));
   await writeFile(join(sessions, 'alive.jsonl.new'), '{');
-  await (await store.create(headerOf('new'))).close();
+  await (await fileJournals({ folder }).create(headerOf('new'))).close();
   await alive.release();
   const kept = [
     'alive.jsonl.new',
@@ -201,8 +200,7 @@ test('a new session removes what killed processes left of theirs, and nothing el
 test('what a killed import and killed takers of locks leave is removed once their processes are proved dead', async (context) => {
   const folder = await makeFolder(context);
   const sessions = join(folder, 'sessions');
-  const store = fileJournals({ folder });
-  await (await store.create(headerOf('whole'))).close();
+  await (await fileJournals({ folder }).create(headerOf('whole'))).close();
   const own = await describeSelf();
   /** The lock and the socket of a process that was killed. */
   const kill = async (id: string): Promise<string> => {
@@ -241,7 +239,7 @@ test('what a killed import and killed takers of locks leave is removed once thei
     'a claim of an unknown process, a socket that may be its own, and a new socket',
   );
   const living = before.filter((name) => name.startsWith('alive.lock'));
-  await (await store.create(headerOf('new'))).close();
+  await (await fileJournals({ folder }).create(headerOf('new'))).close();
   const expected = [
     ...unsure,
     ...living,

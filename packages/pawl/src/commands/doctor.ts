@@ -41,6 +41,7 @@ import {
 } from '@pawl/agent/models/provider-table';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { homeFolder, stateFolder } from '@pawl/agent/platform/environment';
+import { realPath } from '@pawl/agent/platform/files';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
 import { createFetch, PROXY_VARIABLES } from '@pawl/agent/platform/http';
 import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
@@ -58,6 +59,7 @@ import {
   refusedByProject,
   userFile,
 } from '../settings/configuration.js';
+import { packageFolders } from '../settings/connect-model.js';
 import { runKeyCommand } from '../settings/own-providers.js';
 import { settings, showValue } from '../settings/setting-table.js';
 import { userExtensions } from '../settings/user-extensions.js';
@@ -536,7 +538,7 @@ const modelFault = (name: string, ...kinds: readonly string[]): Check =>
 
 const modelChecks: readonly Check[] = [
   modelFault('noKey', 'noKey'),
-  modelFault('modelNotFound', 'unknownProvider', 'noName', 'badScript', 'noModel'),
+  modelFault('modelNotFound', 'unknownProvider', 'noName', 'badScript', 'noModel', 'noPackage'),
   modelFault('addressFaulty', 'badUrl', 'noUrl'),
   modelFault('localServerSilent', 'noServer'),
   note(
@@ -870,12 +872,6 @@ const isFolder = (place: string): boolean => {
   return status.kind === 'done' && status.value.isDirectory();
 };
 
-/** Null for a missing folder, which another check reports. */
-const realPath = (folder: string): string | null => {
-  const real = attemptNow(() => realpathSync(folder));
-  return real.kind === 'done' ? real.value : null;
-};
-
 const temporaryFolder = ({ environment }: DoctorWorld): string => environment.TMPDIR || tmpdir();
 
 /** A lock of git that is older than its commands take. */
@@ -1003,7 +999,7 @@ const modelProblem = async (
     ? custom?.keySource.kind === 'command'
     : provider !== undefined && !isCatalogued(model);
   if (needsOnline && !world.online) return null;
-  const options = { folder: world.workspace, ownProviders };
+  const options = { folder: world.workspace, ownProviders, packageFolders: packageFolders() };
   const chosen = await chooseModel(model, environment.value, options);
   return chosen.kind !== 'ok' && kinds.includes(chosen.kind) ? chosen.message : null;
 };

@@ -16,10 +16,8 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
-import { JournalError } from '@pawl/agent/journal/journal-error';
-import { socketAddress } from '@pawl/agent/journal/lock';
+import { socketAddress, whenFree } from '@pawl/agent/journal/lock';
 import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -30,7 +28,12 @@ import { createEventBuffer } from '@pawl/agent/session/session';
 import { ApiFault } from '@pawl/serve/api-fault';
 import { keyOfToken, type ServeKey } from '@pawl/serve/keys';
 import { type ServingNode, startNode } from '@pawl/serve/node';
-import type { NodeRuntime, NodeSessionRecord, RecordStore } from '@pawl/serve/node-runtime';
+import {
+  type NodeRuntime,
+  type NodeSessionRecord,
+  type RecordStore,
+  recordQueries,
+} from '@pawl/serve/node-runtime';
 import { harmless, warningText } from '@pawl/terminal/paint';
 import { safe } from '@pawl/terminal/safe-text';
 import { writeError } from '@pawl/terminal/write';
@@ -180,7 +183,7 @@ const singleRecordStore = (sessionId: string, workspace: string): RecordStore =>
   };
   return {
     get: async (id) => (id === sessionId ? record : undefined),
-    all: async () => [record],
+    ...recordQueries(async () => [record]),
     put: async (changed) => {
       record = changed;
     },
@@ -258,7 +261,7 @@ const ownRuntime = (
     watch: (sessionId, watcher) => runtime.watch(sessionId, watcher),
     state: (sessionId) => runtime.state(sessionId),
     fork: (sessionId, seq) => runtime.fork(sessionId, seq),
-    list: () => runtime.list(),
+    list: (sessionIds) => runtime.list(sessionIds),
     own: (_sessionId, body) => own(body),
     close: (sessionId) => runtime.close(sessionId),
   };
@@ -494,19 +497,7 @@ const follow = async (
 };
 
 /** The journal's lock is free only a moment after the end of the process that held it. */
-const LOCK_RETRY_MS = 50;
-const LOCK_TRIES_MAX = 200;
-
-/** Opens the session of a launcher that has ended. */
-const openWhenFree = async <T>(open: () => Promise<T>): Promise<T> => {
-  for (let tries = 1; ; tries += 1) {
-    const opened = await attempt(open);
-    if (opened.kind === 'done') return opened.value;
-    const isHeld = opened.fault instanceof JournalError && opened.fault.kind === 'locked';
-    if (!isHeld || tries === LOCK_TRIES_MAX) throw opened.fault;
-    await pause(LOCK_RETRY_MS);
-  }
-};
+const LOCK_WAIT_MS = 10_000;
 
 /** Waits for the end of the launcher. From then on the session is found in the list. */
 const awaitLauncher = async (request: WorkRequest, sessionId: string): Promise<LiveRecord> => {
@@ -534,7 +525,7 @@ const openRequested = async (
   const flags = typed as RunFlags;
   const more = { watcher: steps.push, warn, ...(resume === null ? {} : { resume }) };
   const open = (): Promise<Opened> => openFromFlags(flags, 'detached', more);
-  return begins === 'now' ? open() : openWhenFree(open);
+  return begins === 'now' ? open() : whenFree(open, LOCK_WAIT_MS);
 };
 
 /** Runs the session that stdin asks for. Returns the exit code, which nobody reads. */

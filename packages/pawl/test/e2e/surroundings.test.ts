@@ -259,7 +259,7 @@ const unfenced: readonly Row[] = [
     title: 'macOS',
     platform: 'darwin',
     bwrap: null,
-    message: ['This is macOS, where Pawl has no sandbox.', `To run commands without one, ${WRITE}`],
+    message: ['This is macOS. sandbox-exec is not there.', `To run commands without one, ${WRITE}`],
     deed: writeSetting,
   },
   {
