@@ -299,7 +299,7 @@ const play = async (context: TestContext, row: Omit<Row, 'message' | 'deed' | 't
   const served = await makeServed(context, [...turn, ...turn]);
   const bin = path.join(served.folder, 'bin');
   mkdirSync(bin);
-  for (const name of ['bash', 'sh', 'git', 'dd', 'test', 'setsid'])
+  for (const name of ['bash', 'sh', 'dd', 'test', 'setsid'])
     symlinkSync(`/usr/bin/${name}`, path.join(bin, name));
   const { platform: system = 'linux', files = {}, bwrap, environment = {} } = row;
   const place: Played = { ...served, bin, system: { platform: system, files: { ...files } } };
