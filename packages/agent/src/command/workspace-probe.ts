@@ -22,13 +22,22 @@ import { homedir, release } from 'node:os';
 import path from 'node:path';
 import { type ProcessEnvironment, VERSION } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
-
 import { type ProgramPath, type ProgramSearch, searchPrograms } from '../platform/find-program.js';
 import { bootId, pidNamespace } from '../platform/processes.js';
-import { SYSTEM_PROGRAMS, systemBash } from '../platform/start-program.js';
+import {
+  askProgram,
+  SYSTEM_PROGRAMS,
+  SYSTEM_SHELL,
+  systemBash,
+} from '../platform/start-program.js';
 import { listWords } from '../policy/paths.js';
 import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
-import { type Features, NAMESPACE_SETTINGS, type SandboxProbe } from './sandbox/bubblewrap.js';
+import {
+  type Features,
+  fenceLayers,
+  NAMESPACE_SETTINGS,
+  type SandboxProbe,
+} from './sandbox/bubblewrap.js';
 import { findHome, isOnHost, secretPlaces } from './sandbox/host.js';
 import type { ProbedMachine } from './surroundings.js';
 
@@ -125,7 +134,7 @@ export const probeWorkspace = async (options: WorkspaceProbeOptions): Promise<Sa
       writeCache(cacheFolder, key, probed.features);
     return probed;
   } catch (error) {
-    return (await loadTexts()).explainFailure(machine, String(error));
+    return (await loadTexts()).notTried(machine, error);
   }
 };
 
@@ -153,6 +162,27 @@ const FEATURES: readonly Features[] = [
 /** The rules of Seatbelt have no such choice. */
 const MAC_FEATURES: readonly Features[] = [{ locksMounts: false, disablesNamespaces: false }];
 
+const DEADLINE_MS = 10_000;
+
+/**
+ * The words of bubblewrap where it can't make the namespaces that each fence has; null if it can.
+ * Asked first, since it is asked at each start where it can't.
+ */
+const namespaceFault = async (bwrap: ProgramPath): Promise<string | null> => {
+  const least = { locksMounts: false, disablesNamespaces: false };
+  const { outer } = fenceLayers(bwrap, least, { network: false, filtered: false });
+  const mounts = ['--dev-bind', '/', '/', '--proc', '/proc'];
+  const answer = await askProgram(bwrap, [...outer, ...mounts, '--', SYSTEM_SHELL, '-c', ':'], {
+    environment: { LC_ALL: 'C' },
+    searchPath: ['/usr/bin', '/bin'],
+    folder: '/',
+    timeoutMs: DEADLINE_MS,
+    title: 'bwrap',
+  });
+  if (answer?.code === 0) return null;
+  return answer?.errors || (answer?.fault ?? "it can't be started");
+};
+
 /**
  * Tries fences until one holds. One in which a command could do what it must not ends the search:
  * a machine on which a fence only seems to stand gets no weaker one.
@@ -162,12 +192,14 @@ const tryFences = async (
   programs: Programs,
   loadActs: WorkspaceProbeOptions['loadActs'],
 ): Promise<SandboxProbe> => {
+  const isMac = machine.platform === 'darwin';
+  const fault = isMac ? null : await namespaceFault(programs.program);
+  if (fault !== null) return (await loadTexts()).explainFailure(machine, fault);
   const [withActs, { commandFilter }, { doesNotHold, explainFailure }] = await Promise.all([
     loadActs(),
     import('./sandbox/seccomp.js'),
     loadTexts(),
   ]);
-  const isMac = machine.platform === 'darwin';
   const isFiltered = isMac || commandFilter(process.arch, { local: true }) !== null;
   const { program } = programs;
   return withActs(programs, async (tryFeatures) => {
