@@ -9,16 +9,23 @@ import {
   createServer,
   type IncomingHttpHeaders,
   type IncomingMessage,
-  type Server,
   type ServerResponse,
 } from 'node:http';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
+import { listenOn, readBytes } from '@pawl/agent/platform/http';
 import { parseBounded } from '@pawl/agent/platform/untrusted-input';
+import * as v from 'valibot';
 import { ApiFault, toApiFault } from './api-fault.js';
 import { findKey, type KeyUse, type ServeKey } from './keys.js';
+import type { DescribedRoute } from './open-api.js';
 import {
+  afterSchema,
   endsTurns,
+  forkSchema,
+  inputSchema,
+  newSessionSchema,
+  pageSchema,
   readFork,
   readInput,
   readNewSession,
@@ -67,8 +74,11 @@ export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> 
   server.on('checkContinue', handle);
   server.maxConnections = CONNECTIONS_MAX;
   server.on('error', options.report);
-  answers.port = await listen(server, options);
-  const { host } = options;
+  const { host, port, socketPath } = options;
+  answers.port = await listenOn(
+    server,
+    socketPath === undefined ? { host, port } : { path: socketPath },
+  );
   return {
     address: `http://${inAddress(host)}:${answers.port}`,
     active: () => answers.active,
@@ -83,19 +93,6 @@ export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> 
       }),
   };
 };
-
-type Listening = Pick<HttpOptions, 'host' | 'port' | 'socketPath'>;
-
-/** Resolves with the port; 0 for a socket. */
-const listen = (server: Server, { host, port, socketPath }: Listening): Promise<number> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(socketPath === undefined ? { host, port } : { path: socketPath }, () => {
-      server.off('error', reject);
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : 0);
-    });
-  });
 
 const HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 /** A client that still sends when it is refused gets this long to read why. */
@@ -180,7 +177,7 @@ class Answers {
     const key = admitKey(incoming.headers, keys, use);
     const { route, path: template, sessionId } = findRoute(method, path);
     setRoute(template);
-    const query = readQuery(search, route.query ?? []);
+    const query = readQuery(search, Object.keys(route.query?.entries ?? {}));
     const requestId = method === 'POST' ? readRequestId(incoming.headers['idempotency-key']) : null;
     const exchange = { key, sessionId, query, requestId, incoming, outgoing };
     const answer = await route.answer(routes, exchange);
@@ -232,16 +229,17 @@ type RouteParts = {
   metrics(): string;
 };
 
-type Route = {
-  /** The parameters that its address may have. */
-  readonly query?: readonly string[];
+type Route = DescribedRoute & {
   /** null: the answer was sent. */
   answer(parts: RouteParts, exchange: ApiExchange): Promise<JsonAnswer | null>;
 };
 
 /** By method and path; `ID` stands for the id of a session. */
-const routes: Readonly<Record<string, Route>> = {
+export const routes: Readonly<Record<string, Route>> = {
   'POST /v1/sessions': {
+    about: 'Creates a session in a workspace.',
+    status: 201,
+    body: newSessionSchema,
     async answer({ sessions, refuseWhileDraining }, exchange) {
       refuseWhileDraining();
       const request = readNewSession(await readBody(exchange));
@@ -250,19 +248,26 @@ const routes: Readonly<Record<string, Route>> = {
     },
   },
   'GET /v1/sessions': {
-    query: ['limit', 'before'],
+    about: 'Lists the sessions of the key in pages, the newest first.',
+    status: 200,
+    query: pageSchema,
     answer: async ({ sessions }, { key, query }) => ({
       status: 200,
       body: await sessions.list(key, readPage(query)),
     }),
   },
   'GET /v1/sessions/ID': {
+    about: 'Tells where a session stands, what it cost, and what it waits for.',
+    status: 200,
     answer: async ({ sessions }, { key, sessionId }) => ({
       status: 200,
       body: await sessions.describe(key, sessionId),
     }),
   },
   'POST /v1/sessions/ID/inputs': {
+    about: 'Sends an input. When it is answered, the input is durable and applied.',
+    status: 202,
+    body: inputSchema,
     async answer({ sessions, refuseWhileDraining }, exchange) {
       const { input, code } = readInput(await readBody(exchange), exchange.key);
       if (!endsTurns(input)) refuseWhileDraining();
@@ -272,13 +277,19 @@ const routes: Readonly<Record<string, Route>> = {
     },
   },
   'GET /v1/sessions/ID/events': {
-    query: ['after'],
+    about: 'Streams all that happens, from an entry on.',
+    status: 200,
+    answerType: 'text/event-stream',
+    query: afterSchema,
     async answer({ stream }, exchange) {
       await stream(exchange);
       return null;
     },
   },
   'POST /v1/sessions/ID/fork': {
+    about: 'Creates a session with the conversation up to an entry.',
+    status: 201,
+    body: forkSchema,
     async answer({ sessions, refuseWhileDraining }, exchange) {
       refuseWhileDraining();
       const { seq } = readFork(await readBody(exchange));
@@ -287,24 +298,42 @@ const routes: Readonly<Record<string, Route>> = {
     },
   },
   'POST /v1/sessions/ID/close': {
+    about: 'Closes a session, and removes its worktree if nothing is lost by it.',
+    status: 200,
     answer: async ({ sessions }, { key, sessionId }) => ({
       status: 200,
       body: await sessions.close(key, sessionId),
     }),
   },
   'POST /v1/sessions/ID/move': {
+    about: 'Gives a session whose worktree is gone a fresh one.',
+    status: 200,
     async answer({ sessions, refuseWhileDraining }, { key, sessionId }) {
       refuseWhileDraining();
       return { status: 200, body: await sessions.move(key, sessionId) };
     },
   },
   'POST /v1/sessions/ID/own': {
+    about: 'Answers what only the owner of a detached session asks.',
+    status: 200,
+    body: v.unknown(),
     answer: async ({ sessions }, exchange) => ({
       status: 200,
       body: await sessions.own(exchange.key, exchange.sessionId, await readBody(exchange)),
     }),
   },
+  'GET /v1/openapi.json': {
+    about: 'This description.',
+    status: 200,
+    answer: async () => {
+      const { openApi } = await import('./open-api.js');
+      return { status: 200, body: openApi(routes) };
+    },
+  },
   'GET /metrics': {
+    about: 'Figures of the node.',
+    status: 200,
+    answerType: 'application/openmetrics-text',
     async answer({ metrics }, { outgoing }) {
       const type = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
       outgoing.writeHead(200, { 'content-type': type }).end(metrics());
@@ -355,18 +384,6 @@ const tooLarge = (bytesMax: number): ApiFault => {
   );
 };
 
-const readBytes = async (incoming: IncomingMessage, bytesMax: number): Promise<Buffer> => {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  // Not destroyed when a body is refused in the middle: the client must be able to read why.
-  for await (const piece of incoming.iterator({ destroyOnReturn: false })) {
-    pieces.push(piece as Buffer); // a stream without an encoding
-    bytes += (piece as Buffer).length; // the same
-    if (bytes > bytesMax) throw tooLarge(bytesMax);
-  }
-  return Buffer.concat(pieces);
-};
-
 /**
  * The body as JSON, within the limit of the key; an empty body is an empty object. A client that
  * waits for the word to go on (`Expect`) gets it first.
@@ -376,7 +393,9 @@ const readBody = async ({ incoming, outgoing, key }: ApiExchange): Promise<unkno
   const bytesMax = key.limits.inputBytes;
   if (Number(headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
   if (headers.expect?.toLowerCase() === '100-continue') outgoing.writeContinue();
-  const text = (await readBytes(incoming, bytesMax)).toString('utf8');
+  const bytes = await readBytes(incoming, bytesMax);
+  if (bytes === null) throw tooLarge(bytesMax);
+  const text = bytes.toString('utf8');
   if (text.trim() === '') return {};
   if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? ''))
     throw new ApiFault(

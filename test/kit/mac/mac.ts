@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +6,7 @@ import { type TestScope, temporaryFolder } from '../../temporary-folder.js';
 
 /**
  * A machine that tells of its processes as a Mac does: without /proc, setsid(1) and bubblewrap, and with `ps` and
- * `sysctl` of macOS. Programs run in a mount namespace, with the process numbers of this machine. It is no Mac: what
+ * `sysctl` of macOS. Its `sandbox-exec` fences nothing. Programs run in a mount namespace, with the process numbers of this machine. It is no Mac: what
  * the kernel of macOS does, it can't show.
  */
 export type Mac = {
@@ -18,28 +18,36 @@ export type Mac = {
 
 const at = (name: string): string => fileURLToPath(new URL(`./${name}`, import.meta.url));
 
-/** Programs that macOS lacks: an empty file that nobody can run stands there. */
-const MISSING = ['setsid', 'bwrap', 'nsenter', 'unshare'].map((name) => `/usr/bin/${name}`);
+/** Programs that macOS lacks: a file that nobody can run stands in their place. */
+const MISSING = ['setsid', 'bwrap', 'nsenter', 'unshare'];
+
+/** Programs of macOS, by the folders in which they stand in place of those of this machine. */
+const PROGRAMS = {
+  '/usr/bin': { ps: 'ps.pl', 'sandbox-exec': 'sandbox-exec.sh' },
+  '/bin': { ps: 'ps.pl' },
+  '/usr/sbin': { sysctl: 'sysctl.sh' },
+};
 
 export const makeMac = (scope: TestScope): Mac => {
   const folder = temporaryFolder(scope, 'mac');
   const [proc, values] = [path.join(folder, 'proc'), path.join(folder, 'values')];
   mkdirSync(proc);
   writeFileSync(values, `${proc}\n${Math.floor(Date.now() / 1000 - uptime())}\nTHIS-BOOT\n`);
-  const program = (name: string): string => {
-    const file = path.join(folder, name);
-    writeFileSync(file, readFileSync(at(name), 'utf8').replaceAll('@VALUES@', values));
-    chmodSync(file, 0o755);
-    return file;
-  };
-  const mounts = [
-    `--bind ${program('ps.pl')} ${realpathSync('/bin/ps')}`,
-    `--bind ${program('sysctl.sh')} ${realpathSync('/usr/sbin/sysctl')}`,
-    ...MISSING.map((file) => `--bind /dev/null ${realpathSync(file)}`),
-    `--bind /proc ${proc}`,
-    '-t tmpfs none /proc',
-  ];
-  const script = `${mounts.map((mount) => `mount ${mount}`).join(' && ')} && exec "$@"`;
+  const mounts = Object.entries(PROGRAMS)
+    .filter(([place]) => realpathSync(place) === place) // /bin may be a link
+    .map(([place, programs]) => {
+      const over = path.join(folder, place.replaceAll('/', '-'));
+      mkdirSync(over);
+      for (const name of place === '/usr/bin' ? MISSING : [])
+        writeFileSync(path.join(over, name), '');
+      for (const [name, source] of Object.entries(programs)) {
+        const text = readFileSync(at(source), 'utf8').replaceAll('@VALUES@', values);
+        writeFileSync(path.join(over, name), text, { mode: 0o755 });
+      }
+      return `-t overlay none -o lowerdir=${over}:${place} ${place}`;
+    });
+  const all = [...mounts, `--bind /proc ${proc}`, '-t tmpfs none /proc'];
+  const script = `${all.map((mount) => `mount ${mount}`).join(' && ')} && exec "$@"`;
   const enter = process.getuid?.() === 0 ? '-m' : '-rm';
   return {
     wrap: (line) => ['unshare', enter, 'sh', '-c', script, 'mac', ...line],

@@ -56,7 +56,6 @@ import type {
 } from './launcher.js';
 import type { OutputReceiver } from './output.js';
 import { fenceLayers, mountArguments, type SandboxProbe } from './sandbox/bubblewrap.js';
-import { wrapCommand } from './sandbox/fence.js';
 import { GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
 import {
   EXCHANGED,
@@ -71,11 +70,11 @@ import {
   NO_SOCKETS,
   readGitFiles,
   type Sockets,
+  secretPlaces,
   viewHome,
   viewHost as viewHostNow,
 } from './sandbox/host.js';
 import { guardRecordIn, ProtectedFiles } from './sandbox/protected-files.js';
-import { seatbeltWords } from './sandbox/seatbelt.js';
 import { commandFilter } from './sandbox/seccomp.js';
 import {
   carryOver,
@@ -90,9 +89,8 @@ import {
   sessionFile,
   unlinkDownloads,
 } from './sandbox/session-folders.js';
-import { canBeParked } from './sandbox/shell-text.js';
+import { canBeParked, wrapCommand } from './sandbox/shell-text.js';
 import { type WorkspaceAccess, WorkspaceGuard } from './sandbox/workspace-mounts.js';
-import { secretPlaces } from './workspace-probe.js';
 
 export type CommandSandboxOptions = {
   /** Real path of the folder that commands work in. */
@@ -578,6 +576,8 @@ class Sandbox implements CommandSandbox {
   async #planSeatbelt(spec: CommandSpec): Promise<Plan<OpenStart>> {
     const { environment, workspace } = this.#options;
     const { program, view } = await this.#inspectMachine();
+    const { seatbeltWords } = await import('./sandbox/seatbelt.js');
+    this.#refuseIfClosed();
     const { places, folders, contents, ...planned } = this.#planPlaces(spec, view, NO_SOCKETS);
     const home = findHome(environment.HOME ?? homedir());
     const fenceWith = (mounts: readonly Mount[], inner: SessionFolders): OpenStart => ({

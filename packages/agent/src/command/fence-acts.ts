@@ -248,7 +248,7 @@ const tryFence = async (trial: Trial): Promise<TrialResult> => {
 };
 
 /** Makes what the acts need, and removes it when `use` has ended. */
-export const withActs: WithActs = async ({ bwrap, bash, searchPath }, use) => {
+export const withActs: WithActs = async ({ program, bash, searchPath }, use) => {
   const top = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-probe-')));
   const server = createServer((socket) => socket.destroy());
   let signals = 0;
@@ -262,7 +262,7 @@ export const withActs: WithActs = async ({ bwrap, bash, searchPath }, use) => {
     const place = { ...makePlace(top), masked, port: await listen(server) };
     // A folder with bubblewrap alone: with git the session would read the settings of the user.
     mkdirSync(path.join(top, 'bin'));
-    symlinkSync(bwrap, path.join(top, 'bin', path.basename(bwrap)));
+    symlinkSync(program, path.join(top, 'bin', path.basename(program)));
     const environment = {
       PATH: path.join(top, 'bin'),
       HOME: place.home,

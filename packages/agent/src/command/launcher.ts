@@ -35,7 +35,7 @@ import {
   Spool,
 } from './launched-command.js';
 import type { OutputReceiver } from './output.js';
-import { type FenceProgram, wrapCommand } from './sandbox/fence.js';
+import type { FenceProgram } from './sandbox/fence.js';
 import { type Mount, mountWords } from './sandbox/host.js';
 import {
   COMMAND_INSIDE,
@@ -47,6 +47,7 @@ import {
   shellWord,
   shellWords,
   withoutComments,
+  wrapCommand,
 } from './sandbox/shell-text.js';
 
 /**

@@ -12,7 +12,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { configFolder, type ProcessEnvironment } from '../platform/environment.js';
-import type { SandboxProbe } from './sandbox/bubblewrap.js';
+import { NAMESPACE_SETTINGS, type SandboxProbe } from './sandbox/bubblewrap.js';
 
 type MissingSandbox = Extract<SandboxProbe, { kind: 'missing' }>;
 
@@ -48,9 +48,10 @@ const hasVariable = ({ environment }: ProbedMachine, ...names: readonly string[]
 // ---- The places ----
 
 /**
- * `foreign`: not Linux. `container`: a fence itself. `subsystem`: WSL without a kernel of Linux.
+ * `foreign`: neither Linux nor macOS. `container`: a fence itself. `subsystem`: WSL without a
+ * kernel of Linux.
  */
-type PlaceKind = 'foreign' | 'container' | 'subsystem' | 'usual';
+type PlaceKind = 'foreign' | 'mac' | 'container' | 'subsystem' | 'usual';
 
 type Place = {
   readonly kind: PlaceKind;
@@ -67,7 +68,7 @@ const isJob = (machine: ProbedMachine): boolean => hasVariable(machine, 'CI', 'G
 
 /** The first match counts, so a container comes before the machine that it runs on. */
 const PLACES: readonly Place[] = [
-  { kind: 'foreign', name: 'macOS', isHere: ({ platform }) => platform === 'darwin' },
+  { kind: 'mac', name: 'macOS', isHere: ({ platform }) => platform === 'darwin' },
   { kind: 'foreign', name: 'Windows', isHere: ({ platform }) => platform === 'win32' },
   { kind: 'foreign', name: 'not Linux', isHere: ({ platform }) => platform !== 'linux' },
   {
@@ -98,8 +99,9 @@ const PLACES: readonly Place[] = [
   {
     kind: 'container',
     name: 'a container',
+    // systemd counts WSL as one
     isHere: (machine) =>
-      hasFile(machine, 'run/systemd/container') ||
+      !['', 'wsl'].includes(readSystemFile(machine, 'run/systemd/container')) ||
       /containerd|lxc|garden/.test(readSystemFile(machine, 'proc/1/cgroup')),
   },
   {
@@ -119,6 +121,9 @@ const PLACES: readonly Place[] = [
 
 const NOWHERE = { kind: 'usual', name: null } as const;
 
+/** Sockets by which a container reaches its machine, and the sign of one that shares the home. */
+const OPENINGS = ['var/run/docker.sock', 'run/podman/podman.sock', 'run/.toolboxenv'];
+
 /** The bit of the capability with which a container can do what its machine can. */
 const ADMINISTERS = 1n << 21n;
 
@@ -127,7 +132,7 @@ const isOpen = (machine: ProbedMachine): boolean => {
   const bounds = /^CapBnd:\s*([0-9a-f]+)$/m.exec(readSystemFile(machine, 'proc/self/status'))?.[1];
   return (
     (BigInt(`0x${bounds ?? '0'}`) & ADMINISTERS) !== 0n ||
-    ['var/run/docker.sock', 'run/podman/podman.sock'].some((file) => hasFile(machine, file))
+    OPENINGS.some((file) => hasFile(machine, file))
   );
 };
 
@@ -159,6 +164,9 @@ const decideOff = (machine: ProbedMachine): string =>
     ? 'set the variable PAWL_SANDBOX=off for this job'
     : `write sandbox = "off" into ${path.join(configFolder(machine.environment), 'config.toml')}`;
 
+const withoutOne = (machine: ProbedMachine): string =>
+  `To run commands without one, ${decideOff(machine)}.`;
+
 const containerRepair = (machine: ProbedMachine): string =>
   'The container itself keeps commands from the machine, except from what is mounted in it. If ' +
   `that is enough for you, decide it once: ${decideOff(machine)}.`;
@@ -180,20 +188,28 @@ const installation = (machine: ProbedMachine): string => {
     : `Install it: ${command}.`;
 };
 
-/** No sandbox exists for this system; null where one does. */
-export const otherSystem = (machine: ProbedMachine): MissingSandbox | null => {
+/**
+ * No sandbox exists for this system; null where one does. `isForCommands`: what bash runs. Other
+ * programs, such as interpreters, have one on Linux alone.
+ */
+export const otherSystem = (
+  machine: ProbedMachine,
+  isForCommands = true,
+): MissingSandbox | null => {
   const { kind, name } = findPlace(machine);
-  if (kind !== 'foreign') return null;
+  if (kind !== 'foreign' && (kind !== 'mac' || isForCommands)) return null;
+  const reason = `This is ${name}, where Pawl has no sandbox${kind === 'mac' ? ' for this' : ''}.`;
   const repair =
     name === 'Windows'
       ? 'Use Pawl in WSL 2, where it has one: wsl --install.'
-      : `To run commands without one, ${decideOff(machine)}.`;
-  return { kind: 'missing', reason: `This is ${name}, where Pawl has no sandbox.`, repair };
+      : withoutOne(machine);
+  return { kind: 'missing', reason, repair };
 };
 
 /** `refusal`: why the program of that name is not used; null if there is none. */
 export const notInstalled = (machine: ProbedMachine, refusal: string | null): MissingSandbox => {
   const { kind } = findPlace(machine);
+  if (kind === 'mac') return missing(machine, 'sandbox-exec is not there.', withoutOne(machine));
   const reason =
     refusal === null
       ? 'bubblewrap (bwrap) is not installed.'
@@ -213,13 +229,6 @@ const LOAD_PROFILE =
   'Load the profile of AppArmor for bwrap: sudo apt-get install apparmor-profiles && sudo cp ' +
   '/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && sudo ' +
   'apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict.';
-
-/** Settings of the kernel that keep programs from user namespaces, and the value that does. */
-export const NAMESPACE_SETTINGS = {
-  restricted: ['proc/sys/kernel/apparmor_restrict_unprivileged_userns', '1'],
-  none: ['proc/sys/user/max_user_namespaces', '0'],
-  rootOnly: ['proc/sys/kernel/unprivileged_userns_clone', '0'],
-} as const;
 
 const isSet = (machine: ProbedMachine, name: keyof typeof NAMESPACE_SETTINGS): boolean => {
   const [file, value] = NAMESPACE_SETTINGS[name];
@@ -249,12 +258,14 @@ type Cause = {
   readonly repair: (machine: ProbedMachine) => string;
 };
 
+const TOO_MANY_FILES: Cause = {
+  sign: /too many open files|EMFILE|ENFILE/i,
+  reason: 'Too many files are open to try the sandbox',
+  repair: () => 'Raise the limit (ulimit -n), then start Pawl again.',
+};
+
 const CAUSES: readonly Cause[] = [
-  {
-    sign: /too many open files|EMFILE|ENFILE/i,
-    reason: 'Too many files are open to try bubblewrap',
-    repair: () => 'Raise the limit (ulimit -n), then start Pawl again.',
-  },
+  TOO_MANY_FILES,
   {
     sign: /unknown option/i,
     reason: 'bubblewrap is too old',
@@ -273,9 +284,24 @@ const CAUSES: readonly Cause[] = [
   },
 ];
 
-/** Why bubblewrap does not work. `stderr`: its own words. */
+/** The sandbox could not be tried, for a reason that lies outside of it. */
+export const notTried = (machine: ProbedMachine, error: unknown): MissingSandbox => {
+  const text = String(error).replace(/^\w*(?:Error|Failure|Refusal): /, '');
+  const { sign, reason, repair } = TOO_MANY_FILES;
+  return sign.test(text)
+    ? missing(machine, `${reason}: ${text}.`, repair(machine))
+    : missing(
+        machine,
+        `The sandbox could not be tried: ${text}.`,
+        'Repair that (TMPDIR names the folder for temporary files), then look again: pawl doctor.',
+      );
+};
+
+/** Why no fence can be built. `stderr`: the words of bubblewrap, or of sandbox-exec. */
 export const explainFailure = (machine: ProbedMachine, stderr: string): MissingSandbox => {
   const line = stderr.trim().split('\n').at(-1) || 'it said nothing';
+  if (findPlace(machine).kind === 'mac')
+    return missing(machine, `sandbox-exec does not work: ${line}.`, withoutOne(machine));
   const cause = CAUSES.find(({ sign }) => sign.test(line));
   return missing(
     machine,
@@ -300,6 +326,8 @@ export const doesNotHold = (
   return missing(
     machine,
     `The sandbox was tried and is not used: a command in it ${acts.join(', and ')}.`,
-    `Install ${program} again from the packages of your system, then look again: pawl doctor.`,
+    findPlace(machine).kind === 'mac'
+      ? withoutOne(machine)
+      : `Install ${program} again from the packages of your system, then look again: pawl doctor.`,
   );
 };

@@ -1,7 +1,7 @@
 /**
  * Whether the commands of a workspace can run in the sandbox, without access to secrets: not if the
- * workspace holds secrets itself, or if bubblewrap does not work. It is loaded at the start of a
- * session; the sandbox is loaded with the first command.
+ * workspace holds secrets itself, or if what fences commands does not work. It is loaded at the
+ * start of a session; the sandbox is loaded with the first command.
  *
  * At the first start on a machine the sandbox is tried (fence-acts.ts). That it holds is kept on
  * disk together with what it depends on, so a later start starts no program. That it does not is
@@ -9,6 +9,7 @@
  */
 
 import {
+  existsSync,
   mkdirSync,
   readFileSync,
   readlinkSync,
@@ -21,20 +22,24 @@ import { homedir, release } from 'node:os';
 import path from 'node:path';
 import { type ProcessEnvironment, VERSION } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
-import { findProgram, type ProgramPath, searchPrograms } from '../platform/find-program.js';
-import { systemBash } from '../platform/start-program.js';
-import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
-import type { Features, SandboxProbe } from './sandbox/bubblewrap.js';
-import { findHome, isOnHost, SECRET_FOLDERS } from './sandbox/host.js';
+import { type ProgramPath, type ProgramSearch, searchPrograms } from '../platform/find-program.js';
+import { bootId, pidNamespace } from '../platform/processes.js';
 import {
-  doesNotHold,
-  explainFailure,
+  askProgram,
+  SYSTEM_PROGRAMS,
+  SYSTEM_SHELL,
+  systemBash,
+} from '../platform/start-program.js';
+import { listWords } from '../policy/paths.js';
+import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
+import {
+  type Features,
+  fenceLayers,
   NAMESPACE_SETTINGS,
-  notInstalled,
-  otherSystem,
-  type ProbedMachine,
-  thisMachine,
-} from './surroundings.js';
+  type SandboxProbe,
+} from './sandbox/bubblewrap.js';
+import { findHome, isOnHost, secretPlaces } from './sandbox/host.js';
+import type { ProbedMachine } from './surroundings.js';
 
 export type FencedPlace = {
   readonly workspace: string;
@@ -43,21 +48,11 @@ export type FencedPlace = {
   readonly userPlaces: FoundPlaces;
 };
 
-/** Variables that name a folder in which many programs keep secrets. */
-const SECRET_VARIABLES = ['XDG_CONFIG_HOME', 'XDG_STATE_HOME'];
-
-/** Paths with secrets. */
-export const secretPlaces = ({
-  environment,
-  userPlaces,
-}: Omit<FencedPlace, 'workspace'>): readonly string[] => {
-  const home = findHome(environment.HOME ?? homedir());
-  const named = SECRET_VARIABLES.flatMap((name) => environment[name] ?? []).filter(
-    (value) => path.isAbsolute(value) && value !== '/',
-  );
-  const inHome = home === null ? [] : SECRET_FOLDERS.map((folder) => path.join(home, folder));
-  return [...new Set([...userPlaces.hidden, ...userPlaces.credentials, ...named, ...inHome])];
-};
+/** No workspace as a whole. The second line has those of macOS. */
+const SYSTEM_FOLDERS = listWords(`
+  /tmp /usr /etc /var /home /run
+  /private /private/tmp /private/etc /private/var /Users /Library /System /Applications /Volumes
+`);
 
 /** Null if the workspace can be fenced, otherwise the reason as a sentence. */
 const unfitWorkspace = (place: FencedPlace): string | null => {
@@ -69,7 +64,7 @@ const unfitWorkspace = (place: FencedPlace): string | null => {
     return 'The workspace holds the whole home folder, with its secrets.';
   if (['/proc', '/sys', '/dev', '/run/pawl'].some((folder) => isWithin(workspace, folder)))
     return `The workspace ${workspace} belongs to the system.`;
-  if (['/tmp', '/usr', '/etc', '/var', '/home', '/run'].includes(workspace))
+  if (SYSTEM_FOLDERS.includes(workspace))
     return `The workspace ${workspace} belongs to the system.`;
   const secret = secretPlaces(place).find((one) => isWithin(workspace, one));
   return secret === undefined ? null : `The workspace lies in ${secret}, where secrets are kept.`;
@@ -78,7 +73,8 @@ const unfitWorkspace = (place: FencedPlace): string | null => {
 const ELSEWHERE = 'Start Pawl in a folder of the project, or use --sandbox off.';
 
 type Programs = {
-  readonly bwrap: ProgramPath;
+  /** What makes the fence: bubblewrap, or sandbox-exec. */
+  readonly program: ProgramPath;
   readonly bash: ProgramPath;
   /** Where the acts find further programs. */
   readonly searchPath: string;
@@ -111,32 +107,42 @@ export type WorkspaceProbeOptions = Omit<FencedPlace, 'userPlaces'> & {
   readonly machine?: ProbedMachine | undefined;
 };
 
+/** The texts for a missing sandbox: loaded only where it is missing. */
+const loadTexts = () => import('./surroundings.js');
+
 /** Asks everything that must hold, the cheapest first. Never rejects. */
 export const probeWorkspace = async (options: WorkspaceProbeOptions): Promise<SandboxProbe> => {
   const { environment, workspace, cacheFolder, userPlaces = readUserPlaces(environment) } = options;
-  const { machine = thisMachine(environment), loadActs } = options;
-  const other = otherSystem(machine);
+  const { platform } = process;
+  const { machine = { environment, platform, root: '/' }, loadActs } = options;
+  const other = machine.platform === 'linux' ? null : (await loadTexts()).otherSystem(machine);
   if (other !== null) return other;
   const unfit = unfitWorkspace({ workspace, environment, userPlaces });
   if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
-  const bwrap = findProgram('bwrap', { environment, workspace });
-  if (bwrap === null)
-    return notInstalled(machine, searchPrograms({ environment, workspace }).whyNot('bwrap'));
+  const programs = searchPrograms({ environment, workspace });
+  const program = findFenceProgram(machine, programs);
+  if (program === null) return (await loadTexts()).notInstalled(machine, programs.whyNot('bwrap'));
   try {
-    const key = cacheKey(machine, bwrap);
+    const key = cacheKey(machine, program);
     const cached = cacheFolder === null ? null : readCache(cacheFolder, key);
     if (cached !== null) return { kind: 'works', features: cached };
-    const programs = searchPrograms({ environment, workspace });
     const bash = systemBash() ?? programs.find('bash');
     if (bash === null) return NO_BASH;
     const searchPath = [...programs.folders, '/usr/bin', '/bin'].join(path.delimiter);
-    const probed = await tryFences(machine, { bwrap, bash, searchPath }, loadActs);
+    const probed = await tryFences(machine, { program, bash, searchPath }, loadActs);
     if (probed.kind === 'works' && cacheFolder !== null)
       writeCache(cacheFolder, key, probed.features);
     return probed;
   } catch (error) {
-    return explainFailure(machine, String(error));
+    return (await loadTexts()).notTried(machine, error);
   }
+};
+
+/** Null if it is not there. */
+const findFenceProgram = (machine: ProbedMachine, programs: ProgramSearch): ProgramPath | null => {
+  if (machine.platform !== 'darwin') return programs.find('bwrap');
+  const { sandboxExec } = SYSTEM_PROGRAMS;
+  return existsSync(sandboxExec) ? sandboxExec : null;
 };
 
 const NO_BASH: SandboxProbe = {
@@ -153,6 +159,30 @@ const FEATURES: readonly Features[] = [
   { locksMounts: false, disablesNamespaces: false },
 ];
 
+/** The rules of Seatbelt have no such choice. */
+const MAC_FEATURES: readonly Features[] = [{ locksMounts: false, disablesNamespaces: false }];
+
+const DEADLINE_MS = 10_000;
+
+/**
+ * The words of bubblewrap where it can't make the namespaces that each fence has; null if it can.
+ * Asked first, since it is asked at each start where it can't.
+ */
+const namespaceFault = async (bwrap: ProgramPath): Promise<string | null> => {
+  const least = { locksMounts: false, disablesNamespaces: false };
+  const { outer } = fenceLayers(bwrap, least, { network: false, filtered: false });
+  const mounts = ['--dev-bind', '/', '/', '--proc', '/proc'];
+  const answer = await askProgram(bwrap, [...outer, ...mounts, '--', SYSTEM_SHELL, '-c', ':'], {
+    environment: { LC_ALL: 'C' },
+    searchPath: ['/usr/bin', '/bin'],
+    folder: '/',
+    timeoutMs: DEADLINE_MS,
+    title: 'bwrap',
+  });
+  if (answer?.code === 0) return null;
+  return answer?.errors || (answer?.fault ?? "it can't be started");
+};
+
 /**
  * Tries fences until one holds. One in which a command could do what it must not ends the search:
  * a machine on which a fence only seems to stand gets no weaker one.
@@ -162,27 +192,31 @@ const tryFences = async (
   programs: Programs,
   loadActs: WorkspaceProbeOptions['loadActs'],
 ): Promise<SandboxProbe> => {
-  const [withActs, { commandFilter }] = await Promise.all([
+  const isMac = machine.platform === 'darwin';
+  const fault = isMac ? null : await namespaceFault(programs.program);
+  if (fault !== null) return (await loadTexts()).explainFailure(machine, fault);
+  const [withActs, { commandFilter }, { doesNotHold, explainFailure }] = await Promise.all([
     loadActs(),
     import('./sandbox/seccomp.js'),
+    loadTexts(),
   ]);
-  const isFiltered = commandFilter(process.arch, { local: true }) !== null;
-  const { bwrap } = programs;
+  const isFiltered = isMac || commandFilter(process.arch, { local: true }) !== null;
+  const { program } = programs;
   return withActs(programs, async (tryFeatures) => {
     let answer: SandboxProbe | null = null;
-    for (const features of FEATURES) {
+    for (const features of isMac ? MAC_FEATURES : FEATURES) {
       const { disablesNamespaces, locksMounts } = features;
       // Without the filter bubblewrap itself must forbid namespaces, and nothing refuses sockets.
       if (!isFiltered && !(disablesNamespaces && locksMounts)) continue;
       // The inner layer starts bubblewrap from inside the fence, which shows only the system.
-      if (locksMounts && !isOnHost(realpathSync(bwrap))) continue;
+      if (locksMounts && !isOnHost(realpathSync(program))) continue;
       const result = await tryFeatures(features);
       if (result.kind === 'holds') return { kind: 'works', features };
       // The last attempt asks for the least, so its failure is the one to repair.
       answer =
         result.kind === 'unable'
           ? explainFailure(machine, result.errors)
-          : doesNotHold(machine, bwrap, result);
+          : doesNotHold(machine, program, result);
       if (result.kind === 'fails' && result.could.length > 0) break;
     }
     return answer ?? explainFailure(machine, '');
@@ -212,16 +246,17 @@ const readNamespace = (name: string): string => {
  * started with its settings, and what confines this process. So neither a home that machines or
  * containers share nor a profile that is loaded later makes an old answer count.
  */
-const cacheKey = (machine: ProbedMachine, bwrap: ProgramPath): string => {
-  const { dev, ino, ctimeMs, mtimeMs, size, mode } = statSync(bwrap);
+const cacheKey = (machine: ProbedMachine, program: ProgramPath): string => {
+  const { dev, ino, ctimeMs, mtimeMs, size, mode } = statSync(program);
   return JSON.stringify([
     VERSION,
     process.arch,
     process.geteuid?.(),
-    [bwrap, dev, ino, ctimeMs, mtimeMs, size, mode],
-    [release(), readSetting('/proc/sys/kernel/random/boot_id')],
+    [program, dev, ino, ctimeMs, mtimeMs, size, mode],
+    [release(), bootId()],
     Object.values(NAMESPACE_SETTINGS).map(([file]) => readSetting(path.join(machine.root, file))),
-    ['user', 'mnt', 'pid'].map(readNamespace),
+    ['user', 'mnt'].map(readNamespace),
+    pidNamespace(),
     readSetting('/proc/self/attr/current'),
     readSetting('/proc/self/status').match(/^(?:Seccomp|CapBnd|NoNewPrivs):.*$/gm),
   ]);

@@ -14,6 +14,8 @@ import { link, readFile, realpath, rename, rm, writeFile } from 'node:fs/promise
 import { createConnection, createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { attempt } from '../platform/attempt.js';
 import {
   descriptorPath,
   errorCode,
@@ -85,6 +87,23 @@ export const acquireLock = async (
   } catch (error) {
     held.delete(path);
     throw cannotWrite(path, error);
+  }
+};
+
+/** Whether another holder of a lock is why something failed. */
+export const isHeldElsewhere = (fault: unknown): boolean =>
+  fault instanceof JournalError && fault.kind === 'locked';
+
+const RETRY_MS = 25;
+
+/** Does what takes a lock once its holder lets go; rejects with `locked` after `waitMs`. */
+export const whenFree = async <T>(work: () => Promise<T>, waitMs: number): Promise<T> => {
+  const endsAt = performance.now() + waitMs;
+  for (;;) {
+    const done = await attempt(work);
+    if (done.kind === 'done') return done.value;
+    if (!isHeldElsewhere(done.fault) || performance.now() > endsAt) throw done.fault;
+    await pause(RETRY_MS);
   }
 };
 

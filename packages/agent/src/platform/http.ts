@@ -10,12 +10,12 @@
  *
  * "Lean": like the platform's type of that name, with only the parts that Pawl uses. From top to
  * bottom: the response and its body; `createFetch`; the proxies of the environment; tunnels through
- * them; decompression; and server-sent events.
+ * them; decompression; what our servers share; and server-sent events.
  */
 
 import type http from 'node:http';
 import https from 'node:https';
-import type { Socket } from 'node:net';
+import type { ListenOptions, Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import tls from 'node:tls';
 import zlib from 'node:zlib';
@@ -261,13 +261,17 @@ const LOOPBACK =
 export const isLoopback = (address: string | URL): boolean =>
   LOOPBACK.test(new URL(address).hostname);
 
+/** The variables that name a proxy. `ALL_PROXY` counts where the first one is not set. */
+export const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'] as const;
+
 /**
- * The proxy for a URL, or null: HTTPS_PROXY, HTTP_PROXY and NO_PROXY as curl reads them, lower case
+ * The proxy for a URL, or null: its variable and NO_PROXY as curl reads them, lower case
  * first. What this computer serves is never asked through a proxy. Throws if the variable names no
  * HTTP proxy.
  */
 export const proxyFor = (url: URL, environment: ProcessEnvironment): URL | null => {
-  const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
+  const scheme = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
+  const name = readVariable(environment, scheme) === '' ? 'ALL_PROXY' : scheme;
   const address = readVariable(environment, name);
   if (address === '' || isLoopback(url) || isExempt(url, readVariable(environment, 'NO_PROXY')))
     return null;
@@ -363,6 +367,46 @@ export const createDecoder = (coding: string): Decoder | null => {
       return null;
   }
 };
+
+// ---- Servers of ours ----
+
+/** Resolves with the port; 0 for a socket. Rejects if the address can't be used. */
+export const listenOn = (server: http.Server, address: ListenOptions): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address, () => {
+      server.off('error', reject);
+      const bound = server.address();
+      resolve(typeof bound === 'object' && bound !== null ? bound.port : 0);
+    });
+  });
+
+/** The body of a request; null if it has more bytes. The client can still read an answer. */
+export const readBytes = async (
+  incoming: http.IncomingMessage,
+  bytesMax: number,
+): Promise<Buffer | null> => {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of incoming.iterator({ destroyOnReturn: false })) {
+    pieces.push(piece as Buffer); // a stream without an encoding
+    bytes += (piece as Buffer).length; // the same
+    if (bytes > bytesMax) return null;
+  }
+  return Buffer.concat(pieces);
+};
+
+/** Resolves when more may be written, or nobody reads any more. */
+export const waitForDrain = (outgoing: http.ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    // The event of a closed connection fires only once.
+    if (outgoing.closed || outgoing.destroyed) return resolve();
+    const end = (): void => {
+      outgoing.off('drain', end).off('close', end);
+      resolve();
+    };
+    outgoing.on('drain', end).on('close', end);
+  });
 
 // ---- Server-sent events ----
 

@@ -263,7 +263,7 @@ export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: s
  * what to do.
  */
 export const probeProgramSandbox = async (options: SandboxedProgram): Promise<string | null> => {
-  const other = otherSystem(thisMachine(process.env));
+  const other = otherSystem(thisMachine(process.env), false);
   if (other !== null) return `${other.reason} ${REPAIR}`;
   const started = startSandboxed(options);
   started.channel.resume(); // unread, it would delay `ended`

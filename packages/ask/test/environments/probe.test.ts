@@ -87,7 +87,7 @@ describe('the probe of the sandbox', () => {
     Object.defineProperty(process, 'platform', { value: 'darwin' });
     assert.equal(
       await probeProgramSandbox(await nodeOrder('')),
-      'This is macOS, where Pawl has no sandbox. pawl doctor says what to do; ' +
+      'This is macOS, where Pawl has no sandbox for this. pawl doctor says what to do; ' +
         '--environment quickjs needs no sandbox of the system',
     );
   });

@@ -6,10 +6,10 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { isSessionId } from '@pawl/agent/journal/state-folder';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
-import { eventText } from '@pawl/agent/platform/http';
+import { eventText, listenOn, readBytes, waitForDrain } from '@pawl/agent/platform/http';
 import { isSameSecret } from '@pawl/agent/platform/untrusted-input';
 import type { LiveSessions } from '../page-data-types.js';
 import { InspectedSessions, type InspectorPlace } from './inspected-sessions.js';
@@ -50,7 +50,7 @@ export const startInspector = async (options: InspectorOptions): Promise<Inspect
       }
     });
   });
-  port = await listen(server);
+  port = await listenOn(server, { host: '127.0.0.1', port: 0 });
   server.unref();
   const address = `http://127.0.0.1:${port}/${token}/`;
   return {
@@ -64,15 +64,6 @@ export const startInspector = async (options: InspectorOptions): Promise<Inspect
       }),
   };
 };
-
-const listen = (server: Server): Promise<number> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host: '127.0.0.1', port: 0 }, () => {
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : 0);
-    });
-  });
 
 // ---- The pages and the data ----
 
@@ -119,21 +110,6 @@ const readSeq = ({ url = '', headers }: IncomingMessage): number => {
   const seq = Number(value ?? 0);
   return Number.isSafeInteger(seq) && seq > 0 ? seq : 0;
 };
-
-/** Resolves when more may be written, or nobody reads any more. */
-const waitForDrain = (response: ServerResponse): Promise<void> =>
-  new Promise((resolve) => {
-    // The event of a closed connection fires only once.
-    if (response.closed || response.destroyed) {
-      resolve();
-      return;
-    }
-    const end = (): void => {
-      response.off('drain', end).off('close', end);
-      resolve();
-    };
-    response.on('drain', end).on('close', end);
-  });
 
 /** Answers the requests that were admitted. */
 class InspectorPages {
@@ -209,15 +185,12 @@ class InspectorPages {
   }
 }
 
-const BODY_CHARACTERS_MAX = 10_000;
+const BODY_BYTES_MAX = 10_000;
 
 const readJson = async (request: IncomingMessage): Promise<unknown> => {
-  let text = '';
-  for await (const piece of request.setEncoding('utf8')) {
-    text += piece;
-    if (text.length > BODY_CHARACTERS_MAX) throw new Error('The answer is too long.');
-  }
-  return JSON.parse(text);
+  const bytes = await readBytes(request, BODY_BYTES_MAX);
+  if (bytes === null) throw new Error('The answer is too long.');
+  return JSON.parse(bytes.toString('utf8'));
 };
 
 // ---- Who is admitted ----

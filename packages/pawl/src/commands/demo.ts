@@ -15,19 +15,13 @@ import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { ownPrograms } from '@pawl/agent/platform/find-program';
 import { askProgramSync, NODE_PROGRAM } from '@pawl/agent/platform/start-program';
 import type { Stepped } from '@pawl/agent/ports/session';
-import {
-  detectLook,
-  formatCost,
-  type Look,
-  paint,
-  warningText,
-  wrapWords,
-} from '@pawl/terminal/paint';
+import { detectLook, formatCost, type Look, paint, wrapWords } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
-import { exitCodes, listenToSignals, Stop, turnEnding } from '../process/exit-codes.js';
+import type { EndedTurn } from '../headless/headless.js';
+import { exitCodes, Stop } from '../process/exit-codes.js';
 import { packageFolder } from '../process/package-folder.js';
-import { type Opened, openFromFlags } from '../sessions/open-session.js';
+import type { Opened } from '../sessions/open-session.js';
 import { changesState, countStates, createLogPrinter, pathLine } from '../sessions/session-text.js';
 import { consult } from '../settings/configuration.js';
 import type { RunFlags } from '../settings/flags.js';
@@ -64,36 +58,6 @@ const summarise = (
     [safe`journal`, makeSafe(opened.journal)],
     [safe`replay`, makeSafe(`${ownCommand()} replay ${opened.session.id}`)],
   ]);
-};
-
-/** Runs the turn. Returns its steps, the last state and the ending. */
-const runTurn = async (opened: Opened, tell: (stepped: Stepped) => void) => {
-  const { session } = opened;
-  const steps: Stepped[] = [];
-  let state = await session.state();
-  const unwatch = session.watch((stepped) => {
-    state = stepped.state;
-    steps.push(stepped);
-    tell(stepped);
-  });
-  // `idle` rejects with the same fault
-  const end = (): void => void session.close().catch(() => undefined);
-  const stopListening = listenToSignals({
-    interrupt: () => void session.cancel(),
-    interruptAgain: end,
-    terminate: end,
-  });
-  try {
-    // the mode says what happens to input during a turn, and none runs yet
-    await session.send({ type: 'UserInput', text: PROMPT, mode: 'steer' });
-    await session.idle();
-    const ending = turnEnding(state);
-    if (state.name !== 'ShuttingDown') await session.close();
-    return { state, steps, ending };
-  } finally {
-    stopListening();
-    unwatch();
-  }
 };
 
 type Demo = {
@@ -133,28 +97,37 @@ const openInTerminal = async ({ look, folder, flags, why }: Demo): Promise<numbe
 };
 
 const printLog = async ({ look, folder, flags, why }: Demo): Promise<number> => {
-  const opened = await openFromFlags(flags, 'headless', {
-    warn: (text) => writeError(safe`${warningText(text)}\n`),
-    configured: false, // without the user's configuration files
-  });
-  printLine(
-    paint(look, 'dim', safe`Each dim line is a transition: line of the journal, event, states.`),
-  );
-  printLine(paint(look, 'dim', makeSafe(why)));
-  printLine(safe``);
+  const { runPrinted } = await import('../headless/headless.js');
   const printer = createLogPrinter(look, folder);
-  const { state, steps, ending } = await runTurn(opened, (stepped) => {
+  const steps: Stepped[] = [];
+  const see = (stepped: Stepped): void => {
+    steps.push(stepped);
     printer.see(stepped);
     if (changesState(stepped))
       printer.writeLines(paint(look, 'dim', makeSafe(`${pathLine(stepped)}\n`)));
+  };
+  const prompt = { text: PROMPT, typed: PROMPT };
+  const demands = { schema: null, failOn: [] };
+  const createOutlet = (opened: Opened) => ({
+    begin() {
+      const about = safe`Each dim line is a transition: line of the journal, event, states.`;
+      for (const line of [about, makeSafe(why)]) printLine(paint(look, 'dim', line));
+      printLine(safe``);
+      opened.session.watch(see);
+    },
+    see: () => undefined, // the log has the end of the session too
+    end({ ending, state }: EndedTurn) {
+      const { reason, message } = ending;
+      if (ending.exit !== exitCodes.done || state === null)
+        printLine(makeSafe(`\nThe demo did not finish: ${reason} ${message}`.trimEnd()));
+      else summarise(look, opened, state, steps, folder);
+    },
   });
-  if (ending.exit !== exitCodes.done) {
-    printLine(makeSafe(`\nThe demo did not finish: ${ending.reason} ${ending.message}`.trimEnd()));
-    return ending.exit;
-  }
-  summarise(look, opened, state, steps, folder);
-  const fault = findFault(folder);
-  if (fault === null) return exitCodes.done;
+  // without the user's configuration files
+  const more = { configured: false } as const;
+  const ending = await runPrinted(flags, prompt, demands, createOutlet, more);
+  const fault = ending.exit === exitCodes.done ? findFault(folder) : null;
+  if (fault === null) return ending.exit;
   writeError(safe`pawl: ${makeSafe(fault)}.\n`);
   return exitCodes.taskFailed;
 };

@@ -41,8 +41,9 @@ import {
 } from '@pawl/agent/models/provider-table';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { homeFolder, stateFolder } from '@pawl/agent/platform/environment';
+import { realPath } from '@pawl/agent/platform/files';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
-import { createFetch } from '@pawl/agent/platform/http';
+import { createFetch, PROXY_VARIABLES } from '@pawl/agent/platform/http';
 import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
 import { askProgram } from '@pawl/agent/platform/start-program';
 import { nearestWord } from '@pawl/agent/platform/text';
@@ -453,7 +454,7 @@ const settingChecks: readonly Check[] = [
   ),
   fault(
     'proxyFaulty',
-    ({ environment }) => ['HTTPS_PROXY', 'HTTP_PROXY'].find((name) => !isProxy(environment, name)),
+    ({ environment }) => PROXY_VARIABLES.find((name) => !isProxy(environment, name)),
     (name) => `${name} is no URL of an HTTP proxy`,
     (name) => `Write it as http://HOST:PORT, or unset it: unset ${name} ${name.toLowerCase()}`,
   ),
@@ -869,12 +870,6 @@ const accessFault = (place: string, mode: number): string | null => {
 const isFolder = (place: string): boolean => {
   const status = attemptNow(() => statSync(place));
   return status.kind === 'done' && status.value.isDirectory();
-};
-
-/** Null for a missing folder, which another check reports. */
-const realPath = (folder: string): string | null => {
-  const real = attemptNow(() => realpathSync(folder));
-  return real.kind === 'done' ? real.value : null;
 };
 
 const temporaryFolder = ({ environment }: DoctorWorld): string => environment.TMPDIR || tmpdir();

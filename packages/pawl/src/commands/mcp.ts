@@ -48,6 +48,9 @@ const START_MS = 120_000;
 /** Time limit for the lists of prompts and resources. */
 const OFFERS_MS = 20_000;
 
+const NO_SERVERS =
+  'No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME --url URL';
+
 const say = (text: string): void => writeOut(safe`${oneLine(text, LINE_CHARACTERS_MAX)}\n`);
 const complain = (text: string): void => writeError(safe`${oneLine(text, LINE_CHARACTERS_MAX)}\n`);
 
@@ -96,11 +99,7 @@ const list = async ({ servers, stateFolder, workspace }: McpContext): Promise<nu
         : plural(selectTools(server, known).length, 'tool'); // those that its settings choose
     say(`${server.name}  ${shownStart(server)}  ${server.enabled ? tools : 'not enabled'}`);
   }
-  if (servers.length === 0)
-    complain(
-      'No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME ' +
-        '--url URL',
-    );
+  if (servers.length === 0) complain(NO_SERVERS);
   await tellFileFaults(workspace);
   return exitCodes.done;
 };
@@ -161,11 +160,7 @@ const test = async (context: McpContext, name: string | undefined): Promise<numb
     name === undefined ? server.enabled : server.name === name,
   );
   if (name !== undefined && chosen.length === 0) throw unknownServer(name, servers);
-  if (chosen.length === 0)
-    complain(
-      'No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME ' +
-        '--url URL',
-    );
+  if (chosen.length === 0) complain(NO_SERVERS);
   let worked = true;
   for (const server of chosen) worked = (await testServer(server, context)) && worked;
   return worked ? exitCodes.done : exitCodes.unavailable;

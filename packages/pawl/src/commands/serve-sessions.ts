@@ -15,7 +15,7 @@ import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { storedJournals } from '../sessions/stored-sessions.js';
 import { withConfig } from '../settings/configuration.js';
 import { sessionWorkspace, type Warn } from '../settings/connect-model.js';
-import type { RunFlags } from '../settings/flags.js';
+import { LIMITS, type RunFlags, withoutFlags } from '../settings/flags.js';
 
 /**
  * The sessions of a node without an engine: in this process, with their journals on disk. Each is
@@ -134,27 +134,12 @@ export const clientSessionFlags = async (
  * The operator's flags for a session that is opened again in this process. It keeps its model,
  * effort and profile, and what it was created with where that is stricter.
  */
-const flagsToReopen = (flags: RunFlags): RunFlags => {
-  const { model, effort, profile, ...rest } = flags;
-  return rest;
-};
+const flagsToReopen = (flags: RunFlags): RunFlags =>
+  withoutFlags(flags, ['model', 'effort', 'profile']);
 
 /** The operator's flags for an engine's session that goes on: its journal has its settings. */
-export const flagsToEquip = (flags: RunFlags): RunFlags => {
-  const {
-    model,
-    effort,
-    preset,
-    sandbox,
-    profile,
-    maxUsd,
-    maxTokens,
-    maxRounds,
-    maxMinutes,
-    ...rest
-  } = flags;
-  return rest;
-};
+export const flagsToEquip = (flags: RunFlags): RunFlags =>
+  withoutFlags(flags, ['model', 'effort', 'preset', 'sandbox', 'profile'], LIMITS);
 
 /**
  * Reports errors that a client's wishes cause as its faults: a limit in dollars for a model without

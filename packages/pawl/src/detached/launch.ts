@@ -13,10 +13,8 @@ import { once } from 'node:events';
 import { closeSync, existsSync, mkdirSync, openSync, realpathSync, rmSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { setTimeout as pause } from 'node:timers/promises';
 import { shellWord } from '@pawl/agent/command/sandbox/shell-text';
-import { JournalError } from '@pawl/agent/journal/journal-error';
-import { acquireLock } from '@pawl/agent/journal/lock';
+import { acquireLock, whenFree } from '@pawl/agent/journal/lock';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { dataFolder } from '@pawl/agent/platform/environment';
 import { isWithin, readTextOrEmptySync } from '@pawl/agent/platform/files';
@@ -278,26 +276,17 @@ const chooseFolder = async (flags: RunFlags): Promise<Chosen> => {
   return { flags };
 };
 
-const LOCK_RETRY_MS = 100;
 /** Longer than a start may take. */
-const LOCK_TRIES_MAX = 1.2 * (REPORT_LIMIT_MS / LOCK_RETRY_MS);
+const LOCK_WAIT_MS = 1.2 * REPORT_LIMIT_MS;
 
 /** One start at a time: two that begin together see each other. */
 const oneAtATime = async <T>(work: () => Promise<T>): Promise<T> => {
   const path = join(openLiveFolder(), 'launch.lock');
-  for (let tries = 1; ; tries += 1) {
-    const lock = await attempt(() => acquireLock(path));
-    if (lock.kind === 'fault') {
-      const isHeld = lock.fault instanceof JournalError && lock.fault.kind === 'locked';
-      if (!isHeld || tries === LOCK_TRIES_MAX) throw lock.fault;
-      await pause(LOCK_RETRY_MS);
-      continue;
-    }
-    try {
-      return await work();
-    } finally {
-      await lock.value.release();
-    }
+  const lock = await whenFree(() => acquireLock(path), LOCK_WAIT_MS);
+  try {
+    return await work();
+  } finally {
+    await lock.release();
   }
 };
 
@@ -320,11 +309,11 @@ export const launchPrompt = (
 
 /** A session that was detached before, from where it was. */
 export const relaunch = (record: LiveRecord): Promise<Launched> => {
-  const { sessionId, flags, cwd, workspace, title, worktree } = record;
+  const { sessionId, cwd, workspace, title, worktree } = record;
   const more = worktree === undefined ? {} : { worktree };
-  const { continue: _, resume: __, ...others } = flags;
+  const { continue: _, resume: __, ...flags } = record.flags;
   const folder = [cwd, workspace].find((one) => existsSync(one)) ?? '/';
-  const request = { flags: others, prompt: null, resume: sessionId, title, begins: 'now' } as const;
+  const request = { flags, prompt: null, resume: sessionId, title, begins: 'now' } as const;
   return launch({ ...request, ...more }, folder);
 };
 

@@ -16,10 +16,8 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
-import { JournalError } from '@pawl/agent/journal/journal-error';
-import { socketAddress } from '@pawl/agent/journal/lock';
+import { socketAddress, whenFree } from '@pawl/agent/journal/lock';
 import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -499,19 +497,7 @@ const follow = async (
 };
 
 /** The journal's lock is free only a moment after the end of the process that held it. */
-const LOCK_RETRY_MS = 50;
-const LOCK_TRIES_MAX = 200;
-
-/** Opens the session of a launcher that has ended. */
-const openWhenFree = async <T>(open: () => Promise<T>): Promise<T> => {
-  for (let tries = 1; ; tries += 1) {
-    const opened = await attempt(open);
-    if (opened.kind === 'done') return opened.value;
-    const isHeld = opened.fault instanceof JournalError && opened.fault.kind === 'locked';
-    if (!isHeld || tries === LOCK_TRIES_MAX) throw opened.fault;
-    await pause(LOCK_RETRY_MS);
-  }
-};
+const LOCK_WAIT_MS = 10_000;
 
 /** Waits for the end of the launcher. From then on the session is found in the list. */
 const awaitLauncher = async (request: WorkRequest, sessionId: string): Promise<LiveRecord> => {
@@ -539,7 +525,7 @@ const openRequested = async (
   const flags = typed as RunFlags;
   const more = { watcher: steps.push, warn, ...(resume === null ? {} : { resume }) };
   const open = (): Promise<Opened> => openFromFlags(flags, 'detached', more);
-  return begins === 'now' ? open() : openWhenFree(open);
+  return begins === 'now' ? open() : whenFree(open, LOCK_WAIT_MS);
 };
 
 /** Runs the session that stdin asks for. Returns the exit code, which nobody reads. */

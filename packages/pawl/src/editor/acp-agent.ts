@@ -32,7 +32,7 @@ import {
 import { attempt } from '@pawl/agent/platform/attempt';
 import { pathErrorText } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
-import { workspaceRefusal } from '@pawl/agent/session/create-agent';
+import { type Session, workspaceRefusal } from '@pawl/agent/session/create-agent';
 import { CannotRewind } from '@pawl/agent/session/rewind';
 import type { AcpHost } from './acp-host.js';
 import { AcpSession, BadOption, TurnFailed } from './acp-session.js';
@@ -207,19 +207,23 @@ const addSessionRequests = (app: AgentApp, { host, sessions }: ConnectionState):
     .onNotification('session/cancel', ({ params }) => sessions.cancel(params.sessionId));
 
 /** An extension of the protocol: what was done is taken back, and comes again. */
-const addRewindRequests = (app: AgentApp, { host, sessions }: ConnectionState): AgentApp =>
-  app
+const addRewindRequests = (app: AgentApp, { host, sessions }: ConnectionState): AgentApp => {
+  const during = <A>(work: (session: Session) => Promise<A>) =>
+    handler(host, ({ params }: Request<{ readonly sessionId: string }>) =>
+      sessions.get(params.sessionId).during(work),
+    );
+  return app
     .onRequest(
       rewindMethods.timeline,
       readSessionId,
-      handler(host, async ({ params }) =>
-        timelineAnswer(await sessions.get(params.sessionId).timeline()),
-      ),
+      during(async (session) => timelineAnswer(await session.timeline())),
     )
     .onRequest(
       rewindMethods.plan,
       readRewindParameters,
-      handler(host, ({ params }) => sessions.get(params.sessionId).planRewind(params.request)),
+      handler(host, ({ params }) =>
+        sessions.get(params.sessionId).during((session) => session.planRewind(params.request)),
+      ),
     )
     .onRequest(
       rewindMethods.rewind,
@@ -229,13 +233,14 @@ const addRewindRequests = (app: AgentApp, { host, sessions }: ConnectionState): 
     .onRequest(
       rewindMethods.redo,
       readSessionId,
-      handler(host, ({ params }) => sessions.get(params.sessionId).redo()),
+      during((session) => session.redo()),
     )
     .onRequest(
       rewindMethods.undoCompaction,
       readSessionId,
-      handler(host, ({ params }) => sessions.get(params.sessionId).undoCompaction()),
+      during((session) => session.undoCompaction()),
     );
+};
 
 type AcpStreams = {
   readonly output: WritableStream<Uint8Array>;

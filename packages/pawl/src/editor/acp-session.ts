@@ -33,7 +33,7 @@ import {
   createApprovals,
 } from '@pawl/agent/session/approvals';
 import type { Session } from '@pawl/agent/session/create-agent';
-import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
+import type { RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
 import { usageBetween } from '@pawl/agent/session/session';
 import {
   aboutPresets,
@@ -305,33 +305,20 @@ export class AcpSession {
     if (note !== null) this.tell(note);
   }
 
-  async timeline(): Promise<readonly RewindPoint[]> {
-    return (await this.#session.current()).timeline();
-  }
-
-  async planRewind(request: RewindRequest): Promise<RewindReport> {
-    return (await this.#session.current()).planRewind(request);
+  /** Works with the session. Resolves when the client has what the session showed. */
+  async during<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    const done = await work(await this.#session.current());
+    await this.#outbox.flushed();
+    return done;
   }
 
   /** `prompt`: the text of the turn that was taken back, to be edited; null for others. */
-  async rewind(request: RewindRequest): Promise<RewindReport & { readonly prompt: string | null }> {
-    const session = await this.#session.current();
-    const points = request.conversation === false ? [] : await session.timeline();
-    const report = await session.rewind(request);
-    await this.#outbox.flushed();
-    return { ...report, prompt: points.find(({ seq }) => seq === request.at)?.text ?? null };
-  }
-
-  async redo(): Promise<RewindReport> {
-    const report = await (await this.#session.current()).redo();
-    await this.#outbox.flushed();
-    return report;
-  }
-
-  async undoCompaction(): Promise<RewindReport> {
-    const report = await (await this.#session.current()).undoCompaction();
-    await this.#outbox.flushed();
-    return report;
+  rewind(request: RewindRequest): Promise<RewindReport & { readonly prompt: string | null }> {
+    return this.during(async (session) => {
+      const points = request.conversation === false ? [] : await session.timeline();
+      const report = await session.rewind(request);
+      return { ...report, prompt: points.find(({ seq }) => seq === request.at)?.text ?? null };
+    });
   }
 
   async close(): Promise<void> {

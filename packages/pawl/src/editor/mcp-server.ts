@@ -8,7 +8,6 @@
 
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -24,6 +23,7 @@ import type { Message } from '@pawl/agent/machine/message';
 import type { State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
+import { listenOn, readBytes, waitForDrain } from '@pawl/agent/platform/http';
 import { isSameSecret } from '@pawl/agent/platform/untrusted-input';
 import type { Preset } from '@pawl/agent/policy/presets';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
@@ -369,18 +369,6 @@ const findRefusal = (
   return url === MCP_PATH ? null : { status: 404, why: `there is only ${MCP_PATH}` };
 };
 
-/** The body; null if it is too large. */
-const readBody = async (incoming: IncomingMessage): Promise<Buffer | null> => {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of incoming) {
-    pieces.push(piece as Buffer); // a stream without an encoding
-    bytes += (piece as Buffer).length; // the same
-    if (bytes > BODY_BYTES_MAX) return null;
-  }
-  return Buffer.concat(pieces);
-};
-
 const refuse = (outgoing: ServerResponse, { status, why }: Refusal): void => {
   outgoing.writeHead(status, {
     'content-type': 'application/json',
@@ -394,10 +382,7 @@ const send = async (response: Response, outgoing: ServerResponse): Promise<void>
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   for await (const piece of response.body ?? []) {
     if (outgoing.destroyed) return;
-    if (!outgoing.write(piece))
-      await new Promise<void>((resolve) => {
-        outgoing.once('drain', resolve).once('close', resolve);
-      });
+    if (!outgoing.write(piece)) await waitForDrain(outgoing);
   }
   outgoing.end();
 };
@@ -412,7 +397,7 @@ export const openLoopbackServer = async ({
     // `boundPort` is known once the server listens (below), before any request.
     const refusal = findRefusal(incoming, boundPort, token);
     if (refusal !== null) return refuse(outgoing, refusal);
-    const body = await readBody(incoming);
+    const body = await readBytes(incoming, BODY_BYTES_MAX);
     if (body === null) return refuse(outgoing, { status: 413, why: 'the request is too large' });
     const gone = new AbortController();
     outgoing.once('close', () => gone.abort());
@@ -437,11 +422,7 @@ export const openLoopbackServer = async ({
     });
   });
   server.maxConnections = CONNECTIONS_MAX;
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
-  });
-  const { port: boundPort } = server.address() as AddressInfo; // it listens on a port
+  const boundPort = await listenOn(server, { host: '127.0.0.1', port });
   return {
     url: `http://127.0.0.1:${boundPort}${MCP_PATH}`,
     async close() {

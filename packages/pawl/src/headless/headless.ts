@@ -62,7 +62,7 @@ type Outlet = {
 };
 
 /** The end of a turn. `state` is null if no session was opened. */
-type EndedTurn = {
+export type EndedTurn = {
   readonly ending: ExitEnding;
   readonly state: State | null;
   /** Calls that were denied in this run. */
@@ -437,7 +437,11 @@ const runOpened = async (
  * Opens the session. A signal that comes meanwhile ends it once it is open, before anything is
  * sent.
  */
-const openForTurn = async (flags: RunFlags, steps: Steps): Promise<OpenedForTurn> => {
+const openForTurn = async (
+  flags: RunFlags,
+  steps: Steps,
+  more: { readonly configured?: false },
+): Promise<OpenedForTurn> => {
   const endings: ExitEnding[] = [];
   const stopListening = listenToSignals({
     interrupt: () => void endings.push(INTERRUPTED),
@@ -446,11 +450,24 @@ const openForTurn = async (flags: RunFlags, steps: Steps): Promise<OpenedForTurn
   });
   try {
     const warn = (text: string): void => printLine(warningText(text));
-    const opened = await openFromFlags(flags, 'headless', { watcher: steps.push, warn });
+    const opened = await openFromFlags(flags, 'headless', { watcher: steps.push, warn, ...more });
     return { opened, early: endings[0] ?? null };
   } finally {
     stopListening();
   }
+};
+
+/** Opens a session, and runs and prints a turn. `configured`: see `openFromFlags`. */
+export const runPrinted = async (
+  flags: RunFlags,
+  prompt: Prompt,
+  demands: TurnDemands,
+  createOutlet: (opened: Opened) => Outlet,
+  more: { readonly configured?: false } = {},
+): Promise<ExitEnding> => {
+  const steps = createEventBuffer<Stepped>();
+  const turnSession = await openForTurn(flags, steps, more);
+  return runOpened(turnSession, prompt, demands, createOutlet(turnSession.opened), steps);
 };
 
 /** Reads the flags that ask something of the turn. Throws before anything is opened. */
@@ -474,11 +491,9 @@ export const runHeadless = async (
   try {
     refuseEmpty(prompt);
     const demands = read ?? (await readDemands(flags));
-    const steps = createEventBuffer<Stepped>();
-    const turnSession = await openForTurn(flags, steps);
-    const { workspace } = turnSession.opened.settings;
-    const outlet = flags.json ? jsonOutlet : textOutlet(workspace, flags);
-    const ending = await runOpened(turnSession, prompt, demands, outlet, steps);
+    const ending = await runPrinted(flags, prompt, demands, ({ settings }) =>
+      flags.json ? jsonOutlet : textOutlet(settings.workspace, flags),
+    );
     return ending.exit;
   } catch (fault) {
     const ending = errorEnding(fault);

@@ -12,7 +12,7 @@ import { conversationLength, messagesOf } from '@pawl/agent/machine/conversation
 import type { State } from '@pawl/agent/machine/state';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { startSuccessor } from '../detached/launch.js';
-import type { RunFlags } from '../settings/flags.js';
+import { LIMITS, type RunFlags, SESSION_CHOICE, withoutFlags } from '../settings/flags.js';
 import { NotNow, type SlashCommandContext } from './slash-command.js';
 import type { UserWork } from './terminal-session.js';
 
@@ -47,8 +47,8 @@ const canHandOver = (state: State): boolean => {
  * since they were typed. The preset `full` is named: no journal gives it.
  */
 const successorFlags = (flags: RunFlags, { session }: State): RunFlags => {
-  const { model, effort, preset, profile, workspace, resume, continue: last, ...rest } = flags;
-  const { takeOver, maxUsd, maxRounds, maxTokens, maxMinutes, ...others } = rest;
+  const journaled = ['model', 'effort', 'preset', 'profile', 'workspace'] as const;
+  const others = withoutFlags(flags, journaled, SESSION_CHOICE, LIMITS);
   return session.settings.preset === 'full' ? { ...others, preset: 'full' } : others;
 };
 

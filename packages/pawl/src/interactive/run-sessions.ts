@@ -60,7 +60,7 @@ import {
 import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
 import { hasProjectFile, mcpJsonFiles } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
-import { type RunFlags, usageStop } from '../settings/flags.js';
+import { type RunFlags, SESSION_CHOICE, usageStop, withoutFlags } from '../settings/flags.js';
 import { hearEarlyKeys } from './early-keys.js';
 import type { NextSession, SlashCommandContext } from './slash-command.js';
 import { openTerminalSession, type TerminalSession, UserWork } from './terminal-session.js';
@@ -81,10 +81,9 @@ export const refuseWithoutTerminal = (): void => {
  * which session to open; a resumed one also keeps its own model, preset and profile.
  */
 const flagsForNext = (flags: RunFlags, next: NextSession): RunFlags => {
-  const { resume, continue: last, takeOver, ...rest } = flags;
+  const rest = withoutFlags(flags, SESSION_CHOICE);
   if (next.resume === null) return next.model === undefined ? rest : { ...rest, model: next.model };
-  const { model, preset, profile, ...others } = rest;
-  return others;
+  return withoutFlags(rest, ['model', 'preset', 'profile']);
 };
 
 /**

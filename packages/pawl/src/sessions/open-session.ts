@@ -14,7 +14,7 @@ import type { CommandHook } from '@pawl/agent/extensions/hooks/session-hooks';
 import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
 import { fileJournals } from '@pawl/agent/journal/file-store';
-import { JournalError } from '@pawl/agent/journal/journal-error';
+import { isHeldElsewhere } from '@pawl/agent/journal/lock';
 import { journalPath, reservePath } from '@pawl/agent/journal/state-folder';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Settings } from '@pawl/agent/machine/settings';
@@ -432,14 +432,13 @@ type HoldOptions = {
 
 /** Of a session that runs detached the user can do more than take it over. */
 const explainHeld = async (sessionId: string, fault: unknown): Promise<never> => {
-  const isHeld = fault instanceof JournalError && fault.kind === 'locked';
-  if (isHeld) {
+  if (isHeldElsewhere(fault)) {
     const { findLive } = await import('./live-records.js');
     const live = await findLive(sessionId);
     if (live?.status === 'runs')
       throw new Stop(
         exitCodes.tryAgain,
-        fault.kind,
+        'locked',
         `${sessionId} runs detached, in process ${live.record.process.pid}. To look on and type: ` +
           `pawl attach ${sessionId} · to answer it: pawl answer ${sessionId} · to end it, and go ` +
           `on here: pawl stop ${sessionId}`,

@@ -31,7 +31,7 @@ import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input'
 import type { WrittenRule } from '@pawl/agent/policy/presets';
 import { describeRule } from '@pawl/agent/policy/rules';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { type ReadProviders, readOwnProviders, type UserProvider } from './own-providers.js';
+import { readOwnProviders, type UserProvider } from './own-providers.js';
 import { type ReadRule, readRules } from './permission-rules.js';
 import {
   checkValue,
@@ -250,8 +250,7 @@ export const withConfig = async <F extends Flags>(
 ): Promise<F & Configured> => {
   const typedFlags = { ...flags };
   const consulted = await consult(workspace, process.env, typedFlags);
-  const { resolved, faults, rules, refused, mcpServers, mcpRefused } = consulted;
-  const { userHooks, projectHooks, foldersRefused } = consulted;
+  const { resolved, faults, rules, refused, mcpServers, userHooks, projectHooks } = consulted;
   if (faults.length > 0)
     throw new Stop(
       exitCodes.configuration,
@@ -268,12 +267,7 @@ export const withConfig = async <F extends Flags>(
   }
   for (const rule of refused)
     options.warn(`${describeRule(rule)} is ignored: a project may only ask and deny.`);
-  for (const file of mcpRefused)
-    options.warn(`${file}: [mcp.servers] is ignored: a project names its servers in .mcp.json.`);
-  for (const file of consulted.providersRefused)
-    options.warn(`${file}: [providers] is ignored: a project names no provider.`);
-  for (const file of foldersRefused)
-    options.warn(`${file}: [folder] is ignored: only your own config.toml has rules for a folder.`);
+  for (const text of consulted.refusedTables) options.warn(text);
   // settings that no flag has set
   const missing = resolved.filter(
     (one) => appliesTo(options, one) && typedFlags[flagAttribute(one.setting)] === undefined,
@@ -457,14 +451,10 @@ type Loaded = {
   readonly refused: readonly WrittenRule[];
   /** MCP servers of the user's file. */
   readonly mcpServers: readonly McpServer[];
-  /** Project files that name MCP servers, which only `.mcp.json` may do. */
-  readonly mcpRefused: readonly string[];
-  /** Project files with rules for folders, which only the user's file may have. */
-  readonly foldersRefused: readonly string[];
+  /** A sentence for each table of a project's file that only the user's file may have. */
+  readonly refusedTables: readonly string[];
   /** Providers of the user's file. */
   readonly ownProviders: readonly UserProvider[];
-  /** Project files that name providers. */
-  readonly providersRefused: readonly string[];
   /** Hooks of the user's file. */
   readonly userHooks: readonly HookDeclaration[];
   /** Hooks of the project's files. Of equal names the nearest file has the one that counts. */
@@ -521,30 +511,15 @@ const readContent = async (file: string): Promise<FileContent> => {
   }
 };
 
-type ConfigFile = {
+type ConfigFile = Omit<ConfigTables, 'rules' | 'folders'> & {
   readonly values: readonly SourceValue[];
   /** If it is the user's file, also those of `[folder."PATH"]` for the workspace. */
   readonly rules: readonly WrittenRule[];
-  /** Whether it has rules for folders. */
-  readonly hasFolders: boolean;
-  readonly mcpServers: readonly McpServer[];
-  readonly ownProviders: readonly UserProvider[];
-  readonly hooks: readonly HookDeclaration[];
+  readonly refusedTables: readonly string[];
   readonly faults: readonly PlacedFault[];
   /** Whether the file exists. */
   readonly there: boolean;
 };
-
-const NO_FILE = {
-  values: [],
-  rules: [],
-  hasFolders: false,
-  mcpServers: [],
-  ownProviders: [],
-  hooks: [],
-  faults: [],
-  there: false,
-} satisfies ConfigFile;
 
 /**
  * A project's file must be in the project, as `.mcp.json` must: what a link leads to elsewhere is
@@ -568,16 +543,18 @@ const readFile = async (
   const content: FileContent = isOutside
     ? { kind: 'unusable', why: 'it leads out of the project' }
     : read;
-  if (content.kind === 'absent') return NO_FILE;
+  const nothing = { ...NONE, values: [], rules: [], refusedTables: [], faults: [] };
+  if (content.kind === 'absent') return { ...nothing, there: false };
   if (content.kind === 'unusable')
     return {
-      ...NO_FILE,
+      ...nothing,
       faults: [{ where: file, text: `it can't be used: ${content.why}.` }],
       there: true,
     };
   const { parse } = await import('smol-toml');
-  const { values, rules, folders, mcpServers, ownProviders, hooks, faults }: ParsedConfig =
-    parseConfig(content.text, (text) => parse(text));
+  const { values, rules, folders, faults, written, ...others } = parseConfig(content.text, (text) =>
+    parse(text),
+  );
   const sourceValues = values.map(({ setting, value, line }) => ({
     setting,
     value,
@@ -591,15 +568,15 @@ const readFile = async (
   const placed = rules.map((rule) => write(rule, isOfProject ? 'project' : undefined));
   const folderRules = folders.filter(({ folder }) => folder === workspace && !isOfProject);
   return {
+    ...others,
     values: sourceValues,
     rules: [
       ...placed,
       ...folderRules.flatMap((one) => one.rules.map((rule) => write(rule, 'folder'))),
     ],
-    hasFolders: folders.length > 0,
-    mcpServers,
-    ownProviders,
-    hooks,
+    refusedTables: isOfProject
+      ? written.flatMap(({ refused }) => (refused === null ? [] : [`${file}: ${refused}.`]))
+      : [],
     faults: faults.map(place),
     there: true,
   };
@@ -670,10 +647,8 @@ export const loadConfig = async (
     files: present,
     rules: stricterRules(user.rules, projectRules).map((rule) => inHome(rule, environment)),
     mcpServers: user.mcpServers,
-    foldersRefused: projects.filter((_, index) => project[index]?.hasFolders === true),
     ownProviders: user.ownProviders,
-    providersRefused: projects.filter((_, index) => (project[index]?.ownProviders.length ?? 0) > 0),
-    mcpRefused: projects.filter((_, index) => (project[index]?.mcpServers.length ?? 0) > 0),
+    refusedTables: project.flatMap(({ refusedTables }) => refusedTables),
     userHooks: user.hooks,
     projectHooks: nearestHooks(
       projects.flatMap((file, index) =>
@@ -692,28 +667,35 @@ export const loadConfig = async (
 
 type LineFault = { readonly line: number; readonly text: string };
 
-type ParsedConfig = {
-  readonly values: readonly {
-    readonly setting: Setting;
-    readonly value: Value;
-    readonly line: number;
-  }[];
+/** What the tables of a file hold that are no settings. */
+type ConfigTables = {
   readonly rules: readonly ReadRule[];
   /** The rules of the tables `folder."PATH".rules`. */
   readonly folders: readonly FolderRules[];
   readonly mcpServers: readonly McpServer[];
   readonly ownProviders: readonly UserProvider[];
   readonly hooks: readonly HookDeclaration[];
+};
+
+const NONE: ConfigTables = { rules: [], folders: [], mcpServers: [], ownProviders: [], hooks: [] };
+
+type ParsedConfig = ConfigTables & {
+  readonly values: readonly {
+    readonly setting: Setting;
+    readonly value: Value;
+    readonly line: number;
+  }[];
+  /** The tables that hold something. */
+  readonly written: readonly ConfigTable[];
   readonly faults: readonly LineFault[];
 };
+
+type LineOf = (keys: readonly string[]) => number;
 
 type FolderRules = { readonly folder: string; readonly rules: readonly ReadRule[] };
 
 /** Reads the table `folder`. */
-const readFolders = (
-  table: unknown,
-  lineOf: (keys: readonly string[]) => number,
-): Pick<ParsedConfig, 'folders' | 'faults'> => {
+const readFolders = (table: unknown, lineOf: LineOf): Pick<ParsedConfig, 'folders' | 'faults'> => {
   const folders: FolderRules[] = [];
   const faults: LineFault[] = [];
   const refuse = (keys: readonly string[], text: string): void =>
@@ -830,42 +812,68 @@ const isOwnProvider = ([table, name, ...below]: readonly string[]): boolean =>
   below.length === 0 &&
   !tables.has(`providers.${name}`);
 
+type TableFault = LineFault | { readonly keys: readonly string[]; readonly text: string };
+
+type ConfigTable = {
+  readonly name: string;
+  /** Why it is ignored in a project's file; null: it counts there. */
+  readonly refused: string | null;
+  read(
+    table: unknown,
+    lineOf: LineOf,
+  ): Partial<ConfigTables> & { readonly faults: readonly TableFault[] };
+};
+
+/** The tables that are no settings. */
+const configTables: readonly ConfigTable[] = [
+  { name: 'rules', refused: null, read: readRules },
+  {
+    name: 'mcp',
+    refused: '[mcp.servers] is ignored: a project names its servers in .mcp.json',
+    read(table) {
+      const { servers, faults } = readMcpTable(table);
+      return { mcpServers: servers, faults };
+    },
+  },
+  {
+    name: 'providers',
+    refused: '[providers] is ignored: a project names no provider',
+    // anything but a table is told as a setting
+    read: (table) => (isTable(table) ? readOwnProviders(table) : { faults: [] }),
+  },
+  {
+    name: 'folder',
+    refused: '[folder] is ignored: only your own config.toml has rules for a folder',
+    read: readFolders,
+  },
+  { name: 'hook', refused: null, read: readHookTable },
+];
+
 /** Reads the whole file, so that all faults are found. */
 export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
   let table: ParsedTable;
   try {
     table = parse(text);
   } catch (error) {
-    const nothing = {
-      values: [],
-      rules: [],
-      folders: [],
-      mcpServers: [],
-      ownProviders: [],
-      hooks: [],
-    };
-    return { ...nothing, faults: [syntaxFault(error)] };
+    return { ...NONE, values: [], written: [], faults: [syntaxFault(error)] };
   }
   const values: ParsedConfig['values'][number][] = [];
   const wrong: PendingFault[] = [];
   const lineOf = findLines(text, parse);
-  const { rules: written, folder, mcp, hook, ...others } = table;
-  const readRuleList =
-    written === undefined ? { rules: [], faults: [] } : readRules(written, lineOf);
-  for (const { line, text: why } of readRuleList.faults) wrong.push({ line, tell: () => why });
-  const placed = folder === undefined ? { folders: [], faults: [] } : readFolders(folder, lineOf);
-  for (const { line, text: why } of placed.faults) wrong.push({ line, tell: () => why });
-  const connected = mcp === undefined ? { servers: [], faults: [] } : readMcpTable(mcp);
-  for (const { keys, text: why } of connected.faults)
-    wrong.push({ line: lineOf(keys), tell: () => why });
-  const named: ReadProviders = isTable(others.providers)
-    ? readOwnProviders(others.providers)
-    : { ownProviders: [], faults: [] };
-  for (const { keys, text: why } of named.faults)
-    wrong.push({ line: lineOf(keys), tell: () => why });
-  const hooked = hook === undefined ? { hooks: [], faults: [] } : readHookTable(hook);
-  for (const { keys, text: why } of hooked.faults)
-    wrong.push({ line: lineOf(keys), tell: () => why });
+  const { rules, folder, mcp, hook, ...others } = table;
+  let items = NONE;
+  const written: ConfigTable[] = [];
+  for (const one of configTables) {
+    if (table[one.name] === undefined) continue;
+    const { faults, ...read } = one.read(table[one.name], lineOf);
+    items = { ...items, ...read };
+    if (Object.values(read).some(({ length }) => length > 0)) written.push(one);
+    for (const fault of faults)
+      wrong.push({
+        line: 'line' in fault ? fault.line : lineOf(fault.keys),
+        tell: () => fault.text,
+      });
+  }
   for (const { key, keys, raw } of flatten(others)) {
     if (isOwnProvider(keys)) continue; // read above
     const line = lineOf(keys);
@@ -885,13 +893,5 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
         tell: () => `${key} ${checked.why}.${isTable(raw) ? tableAdvice(key) : ''}`,
       });
   }
-  return {
-    values,
-    rules: readRuleList.rules,
-    folders: placed.folders,
-    mcpServers: connected.servers,
-    ownProviders: named.ownProviders,
-    hooks: hooked.hooks,
-    faults: firstFaults(wrong),
-  };
+  return { ...items, values, written, faults: firstFaults(wrong) };
 };

@@ -9,10 +9,8 @@
 import { existsSync } from 'node:fs';
 import { mkdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { JournalError } from '@pawl/agent/journal/journal-error';
-import { acquireLock, type Lock } from '@pawl/agent/journal/lock';
+import { acquireLock, isHeldElsewhere, type Lock, whenFree } from '@pawl/agent/journal/lock';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemFault } from '@pawl/agent/platform/files';
 import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
@@ -80,20 +78,15 @@ const loadFormat = async (): Promise<TomlFormat> => {
 
 /** A change takes milliseconds: whoever holds the lock for longer hangs. */
 const LOCK_MS = 10_000;
-const LOCK_RETRY_MS = 20;
 
 /** Waits for the turn of this process; a text says why it does not come. */
 const takeTurn = async (file: string): Promise<Lock | string> => {
-  for (let retries = LOCK_MS / LOCK_RETRY_MS; ; retries--) {
-    const taken = await attempt(() => acquireLock(`${file}.lock`));
-    if (taken.kind === 'done') return taken.value;
-    const { fault } = taken;
-    const isHeld = fault instanceof JournalError && fault.kind === 'locked';
-    // the advice of its own text is about journals
-    if (!isHeld) return `${systemFault(fault.cause ?? fault, file)}.`;
-    if (retries <= 0) return 'another Pawl has been changing it for ten seconds.';
-    await pause(LOCK_RETRY_MS);
-  }
+  const taken = await attempt(() => whenFree(() => acquireLock(`${file}.lock`), LOCK_MS));
+  if (taken.kind === 'done') return taken.value;
+  const { fault } = taken;
+  if (isHeldElsewhere(fault)) return 'another Pawl has been changing it for ten seconds.';
+  // the advice of its text is about journals
+  return `${systemFault(fault.cause ?? fault, file)}.`;
 };
 
 const changeReal = async (

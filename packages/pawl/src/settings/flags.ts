@@ -306,47 +306,46 @@ export const configFlags: readonly (readonly [string, string])[] = [
     .map(({ key }) => settingFlag(key)),
 ];
 
+type FlagNames = readonly (keyof RunFlags)[];
+
+/** Which session is opened. */
+export const SESSION_CHOICE: FlagNames = ['continue', 'resume', 'takeOver'];
+export const LIMITS: FlagNames = ['maxUsd', 'maxTokens', 'maxRounds', 'maxMinutes'];
+
 /**
  * Flags that make no sense where a client decides about folder, prompt and session, and where there
  * is no screen.
  */
-const NOT_FOR_CLIENTS =
-  /^(-\w, )?--(print|json|json-schema|fail-on|workspace|continue|resume|take-over|detach|same-folder|plain|verbose)( |$)/;
+const NOT_FOR_CLIENTS: FlagNames = [
+  ...(['print', 'json', 'jsonSchema', 'failOn', 'detach', 'sameFolder'] as const),
+  ...(['workspace', 'plain', 'verbose'] as const),
+  ...SESSION_CHOICE,
+];
+
+/** The flags without those of the groups. */
+export const withoutFlags = (flags: RunFlags, ...groups: readonly FlagNames[]): RunFlags => {
+  const names: readonly string[] = groups.flat();
+  return Object.fromEntries(Object.entries(flags).filter(([name]) => !names.includes(name)));
+};
+
+/** `--fail-on <kinds>` is `failOn` of the flags. */
+const toAttribute = (flag: string): string =>
+  (/--([a-z-]+)/.exec(flag)?.[1] ?? '').replace(/-(\w)/g, (_, letter) => letter.toUpperCase());
 
 /** The flags of `pawl serve` that are settings of its sessions. */
-export const nodeFlags = runFlags.filter(([flag]) => !NOT_FOR_CLIENTS.test(flag));
+export const nodeFlags = runFlags.filter(
+  ([flag]) => !NOT_FOR_CLIENTS.some((name) => name === toAttribute(flag)),
+);
 
 /** The flags of `pawl acp`, whose sessions always ask in the editor. */
 export const acpFlags = nodeFlags.filter(([flag]) => !flag.startsWith('--on-ask '));
 
-/**
- * The flags that count for the sessions of `pawl serve`. Others, which stand before `serve`, are
- * dropped: those that are named here.
- */
-export const nodeSessionFlags = (allFlags: RunFlags): RunFlags => {
-  const {
-    print,
-    json,
-    jsonSchema,
-    failOn,
-    workspace,
-    continue: last,
-    resume,
-    takeOver,
-    detach,
-    sameFolder,
-    plain,
-    verbose,
-    ...flags
-  } = allFlags;
-  return flags;
-};
+/** The flags that count for the sessions of `pawl serve`. Others may stand before `serve`. */
+export const nodeSessionFlags = (flags: RunFlags): RunFlags => withoutFlags(flags, NOT_FOR_CLIENTS);
 
 /** The flags that count for a new session of an editor. */
-export const newSessionFlags = (allFlags: RunFlags): RunFlags => {
-  const { onAsk, ...flags } = nodeSessionFlags(allFlags);
-  return flags;
-};
+export const newSessionFlags = (flags: RunFlags): RunFlags =>
+  withoutFlags(flags, NOT_FOR_CLIENTS, ['onAsk']);
 
 const modelProvider = (model: string): string => model.slice(0, model.indexOf('/'));
 
@@ -355,7 +354,9 @@ const modelProvider = (model: string): string => model.slice(0, model.indexOf('/
  * address holds only for its own provider.
  */
 export const storedSessionFlags = (allFlags: RunFlags, recordedModel: string): RunFlags => {
-  const { model, effort, profile, baseUrl, ...flags } = newSessionFlags(allFlags);
+  const { model, baseUrl } = allFlags;
+  const stored: FlagNames = ['model', 'effort', 'profile', 'baseUrl'];
+  const flags = withoutFlags(newSessionFlags(allFlags), stored);
   // the address is for the model that the flags name
   const isElsewhere = model !== undefined && modelProvider(model) !== modelProvider(recordedModel);
   return baseUrl === undefined || isElsewhere ? flags : { ...flags, baseUrl };

@@ -161,11 +161,13 @@ test('a folder has its own rules alone; a project can neither write nor widen th
   const mine = add('', rule('rm', ['allow'], one));
   for (const folder of [one, other]) writeFileSync(path.join(folder, '.pawl/config.toml'), mine);
   const read = async (workspace: string) => loadConfig(workspace, { HOME: home });
-  const { rules, foldersRefused, faults } = await read(one);
+  const { rules, refusedTables, faults } = await read(one);
   assert.deepEqual(rules, [
     { kind: 'command', words: ['one'], decision: 'allow', origin: `${file}:2`, from: 'folder' },
   ]);
-  assert.deepEqual(foldersRefused, [path.join(one, '.pawl/config.toml')]);
+  assert.deepEqual(refusedTables, [
+    `${path.join(one, '.pawl/config.toml')}: [folder] is ignored: only your own config.toml has rules for a folder.`,
+  ]);
   assert.deepEqual(faults, []);
   assert.deepEqual(
     (await read(path.join(one, '.pawl'))).rules,

@@ -138,3 +138,21 @@ testDeep('without /proc the demo of a crash finds the real result', async (conte
   assert.equal(readFileSync(join(folder, 'starts.txt'), 'utf8'), 'started\n');
   await until('nothing runs', () => processesOf(place).length === 0);
 });
+
+test('a sandbox-exec that fences nothing is tried and not used, and what a command could do is said', async (context) => {
+  const place = await makeServed(context, [
+    message(call('c1', 'bash', { command: 'echo it ran' })),
+    done,
+  ]);
+  const ended = await startPawl(place, ['-p', 'work']).ended;
+  expectCode(ended, 77);
+  const [first = ''] = ended.stderr.split('\n');
+  assert.match(
+    first,
+    /This is macOS\. The sandbox was tried and is not used: a command in it could/,
+  );
+  assert.match(first, /write a file beside the workspace.* change settings that an editor obeys/);
+  assert.match(first, /To run commands without one, write sandbox = "off"/);
+  assert.doesNotMatch(ended.stderr, /could not|bubblewrap|bwrap/);
+  assert.match(resultIn(place), /denied|not run/);
+});

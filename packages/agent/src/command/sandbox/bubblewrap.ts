@@ -44,9 +44,12 @@ const NAMESPACES = [
  * limits of namespaces, which the inner layer sets: they are those of a user namespace, and closed
  * to a command without capabilities.
  */
-const KERNEL_SETTINGS = ['sys', 'fs', 'acpi', 'scsi', 'asound', 'driver', 'dynamic_debug', 'mtrr']
-  .flatMap((name) => ['--ro-bind-try', `/proc/${name}`, `/proc/${name}`])
-  .concat('--bind', '/proc/sys/user', '/proc/sys/user');
+const kernelSettings = (): readonly string[] => [
+  ...['sys', 'fs', 'acpi', 'scsi', 'asound', 'driver', 'dynamic_debug', 'mtrr'].flatMap((name) => [
+    ...['--ro-bind-try', `/proc/${name}`, `/proc/${name}`],
+  ]),
+  ...['--bind', '/proc/sys/user', '/proc/sys/user'],
+];
 
 const ownsKernelSettings = (): boolean => entryStatus('/proc/sys')?.uid === process.geteuid?.();
 
@@ -69,7 +72,7 @@ const SYSTEM = ['--dev', '/dev'].concat([
 
 const systemWords = (): readonly string[] => [
   ...['--proc', '/proc'],
-  ...(ownsKernelSettings() ? KERNEL_SETTINGS : []),
+  ...(ownsKernelSettings() ? kernelSettings() : []),
   ...SYSTEM,
 ];
 
@@ -196,3 +199,10 @@ export type Features = {
   /** Whether the fence can have an inner layer. Otherwise commands get no local sockets. */
   readonly locksMounts: boolean;
 };
+
+/** Settings of the kernel that keep programs from user namespaces, and the value that does. */
+export const NAMESPACE_SETTINGS = {
+  restricted: ['proc/sys/kernel/apparmor_restrict_unprivileged_userns', '1'],
+  none: ['proc/sys/user/max_user_namespaces', '0'],
+  rootOnly: ['proc/sys/kernel/unprivileged_userns_clone', '0'],
+} as const;

@@ -30,9 +30,3 @@ export type FenceProgram = {
   /** Arguments after the last mount: the launcher adds one of its own before them. */
   readonly seals: readonly string[];
 };
-
-/** The arguments of the program that run this command line in the fence. */
-export const wrapCommand = (
-  { words, seals }: Omit<FenceProgram, 'program'>,
-  command: readonly string[],
-): readonly string[] => [...words, ...seals, '--', ...command];

@@ -38,7 +38,15 @@ import {
 } from 'node:fs';
 import { type UserInfo, userInfo } from 'node:os';
 import path from 'node:path';
-import { entryStatus, inFolder, namesIn, readSmall } from '../../platform/files.js';
+import {
+  descriptorPath,
+  entriesIn,
+  entryStatus,
+  hasDescriptorPaths,
+  inFolder,
+  namesIn,
+  readSmall,
+} from '../../platform/files.js';
 import { bootId, pidNamespace } from '../../platform/processes.js';
 import type { GitFiles, HomeView } from './host.js';
 
@@ -236,9 +244,9 @@ const isLinkTo = (place: string, targets: ReadonlySet<string>): boolean => {
  */
 const moveEntries = (from: number, to: number, linkTargets: ReadonlySet<string>): number => {
   let failures = 0;
-  for (const entry of readdirSync(`/proc/self/fd/${from}`, { withFileTypes: true })) {
-    const source = `/proc/self/fd/${from}/${entry.name}`;
-    const target = `/proc/self/fd/${to}/${entry.name}`;
+  for (const entry of readdirSync(descriptorPath(from), { withFileTypes: true })) {
+    const source = `${descriptorPath(from)}/${entry.name}`;
+    const target = `${descriptorPath(to)}/${entry.name}`;
     if (entry.isSymbolicLink() && isLinkTo(source, linkTargets)) continue;
     const sourceFolder = entry.isDirectory() ? openEntry(source) : null;
     const targetFolder = sourceFolder === null ? null : openEntry(target);
@@ -247,7 +255,7 @@ const moveEntries = (from: number, to: number, linkTargets: ReadonlySet<string>)
         failures += moveEntries(sourceFolder, targetFolder, linkTargets);
       else {
         const isEmpty =
-          sourceFolder !== null && readdirSync(`/proc/self/fd/${sourceFolder}`).length === 0;
+          sourceFolder !== null && readdirSync(descriptorPath(sourceFolder)).length === 0;
         // a folder for downloads that got none
         if (isEmpty && entryStatus(target) !== null) continue;
         // A file or link there, which a folder can't replace by itself.
@@ -264,11 +272,23 @@ const moveEntries = (from: number, to: number, linkTargets: ReadonlySet<string>)
   return failures;
 };
 
+/** Number of files in a folder, and of links to other places than `linkTargets`. */
+const countFiles = (folder: string, linkTargets: ReadonlySet<string>): number => {
+  let count = 0;
+  for (const entry of entriesIn(folder)) {
+    const place = path.join(folder, entry.name);
+    if (entry.isDirectory()) count += countFiles(place, linkTargets);
+    else if (!isLinkTo(place, linkTargets)) count += 1;
+  }
+  return count;
+};
+
 /**
  * Moves the files of a command from its fresh home and /tmp to those of the session, where later
  * commands look. Commands may exchange folders there meanwhile, so both sides are reached through
- * open folders. Links to the user's tools and git settings stay behind. Returns the number of
- * entries that could not be moved.
+ * open folders. Where these are no paths, nothing is moved: a command could lead us elsewhere.
+ * Links to the user's tools and git settings stay behind. Returns the number of entries that could
+ * not be moved.
  */
 export const carryOver = (
   fresh: SessionFolders,
@@ -283,6 +303,10 @@ export const carryOver = (
     [fresh.home, session.home],
     [fresh.temporary, session.temporary],
   ] as const) {
+    if (!hasDescriptorPaths()) {
+      failures += countFiles(from, linkTargets);
+      continue;
+    }
     const [source, target] = [openEntry(from), openEntry(to)];
     try {
       if (source !== null && target !== null) failures += moveEntries(source, target, linkTargets);

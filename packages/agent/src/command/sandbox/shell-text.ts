@@ -15,6 +15,12 @@ export const shellWords = (words: readonly string[]): string => words.map(shellW
 const shellWordInLine = (text: string): string =>
   text.split('\n').map(shellWord).join('"$newline"');
 
+/** The arguments of the program that makes a fence, with this command line inside. */
+export const wrapCommand = (
+  { words, seals }: { readonly words: readonly string[]; readonly seals: readonly string[] },
+  command: readonly string[],
+): readonly string[] => [...words, ...seals, '--', ...command];
+
 /** Names that a shell treats specially, so they can't be exported, and those of our scripts. */
 const RESERVED =
   /^(?:_|go|newline|PPID|SHELLOPTS|BASHOPTS|BASH_.*|E?UID|IFS|OPTIND|LINENO|GROUPS|DIRSTACK|FUNCNAME)$/;

@@ -7,14 +7,12 @@
 import { createHash } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import type {
   OAuthDiscoveryState,
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client';
-import { JournalError } from '../../journal/journal-error.js';
-import { acquireLock, type Lock } from '../../journal/lock.js';
+import { acquireLock, type Lock, whenFree } from '../../journal/lock.js';
 import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { readRegularSync, writePrivate } from '../../platform/files.js';
@@ -232,7 +230,7 @@ export const readLogin = (stateFolder: string, server: HttpServer): StoredLogin 
 };
 
 /** How long another process may take to change the login, and the pauses between looks, in ms. */
-const [LOCK_WAIT_MS, LOCK_PAUSE_MS] = [40_000, 25];
+const LOCK_WAIT_MS = 40_000;
 
 /** Works while no other process changes the login. */
 const underLock = async <T>(file: string, work: () => Promise<T>): Promise<T> => {
@@ -246,16 +244,10 @@ const underLock = async <T>(file: string, work: () => Promise<T>): Promise<T> =>
 
 const lockLogin = async (file: string): Promise<Lock> => {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  const until = performance.now() + LOCK_WAIT_MS;
-  for (;;) {
-    const locked = await attempt(() => acquireLock(`${file}.lock`));
-    if (locked.kind === 'done') return locked.value;
-    const { fault } = locked;
-    const isHeld = fault instanceof JournalError && fault.kind === 'locked';
-    if (!isHeld || performance.now() > until)
-      throw new Error(`its login can't be changed: ${fault.message}`, { cause: fault });
-    await pause(LOCK_PAUSE_MS);
-  }
+  const locked = await attempt(() => whenFree(() => acquireLock(`${file}.lock`), LOCK_WAIT_MS));
+  if (locked.kind === 'done') return locked.value;
+  const { fault } = locked;
+  throw new Error(`its login can't be changed: ${fault.message}`, { cause: fault });
 };
 
 /**

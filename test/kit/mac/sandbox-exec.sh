@@ -1,0 +1,7 @@
+#!/bin/sh
+# sandbox-exec(1) as macOS has it, but for the fence: it reads its words, and starts the command.
+[ "$1" = -p ] || { echo 'sandbox-exec: no profile' >&2; exit 64; }
+shift 2
+while case $1 in -D?*=*) ;; *) false ;; esac; do shift; done
+[ "$1" = -- ] && shift
+exec "$@"
