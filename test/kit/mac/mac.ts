@@ -12,6 +12,8 @@ import { type TestScope, temporaryFolder } from '../../temporary-folder.js';
 export type Mac = {
   /** Program and words that run this command line there, in the process that is started. */
   readonly wrap: (line: readonly string[]) => readonly [program: string, ...words: string[]];
+  /** From now on `ps` fails. */
+  silencePs(): void;
   /** For programs of Node. */
   readonly environment: { readonly NODE_OPTIONS: string };
 };
@@ -51,6 +53,9 @@ export const makeMac = (scope: TestScope): Mac => {
   const enter = process.getuid?.() === 0 ? '-m' : '-rm';
   return {
     wrap: (line) => ['unshare', enter, 'sh', '-c', script, 'mac', ...line],
+    silencePs() {
+      writeFileSync(`${values}.silent`, '');
+    },
     environment: { NODE_OPTIONS: `--require=${at('darwin.cjs')}` },
   };
 };
