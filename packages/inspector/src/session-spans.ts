@@ -210,8 +210,10 @@ export class SessionSpans {
   #chatHasEnded({ state, path, event }: Stepped, { id }: OpenChat): boolean {
     if (state.name === 'Compacting') return state.compactionId !== id;
     if (event.type === 'Resumed') return false; // the request, or the wait, goes on
+    // Another model that takes over has a span with its name.
     const hasMovedOn = path.some(
-      ({ kind, to }) => kind === 'go' && to !== 'CallingLlm' && to !== 'Error',
+      ({ kind, to, as }) =>
+        as === 'fallback' || (kind === 'go' && to !== 'CallingLlm' && to !== 'Error'),
     );
     return hasMovedOn || (state.name !== 'CallingLlm' && state.name !== 'Error');
   }

@@ -12,6 +12,8 @@ import { eventsOf, STORY } from '../../../test/kit/inspector/stored-session.js';
 import { ChartTrace } from '../src/model/chart.js';
 import { crashStories } from '../src/model/crash-story.js';
 import { explainArrow, explainState } from '../src/model/explain-state-and-arrow.js';
+import { countRounds } from '../src/model/highlights.js';
+import { traceRounds } from '../src/model/rounds.js';
 import { requestAt, sharedPrefix } from '../src/model/sent-request.js';
 import {
   findEntries,
@@ -233,5 +235,28 @@ describe('what the inspector computes', () => {
       [[16, 'expected 19.99']],
     );
     assert.equal(findEntries(story.steps, '').length, story.seq);
+  });
+});
+
+describe('rounds', () => {
+  it('a request of another model that takes over is in the round of the first', () => {
+    const history =
+      historyOf(`! {"maxRetries":0,"fallback":[{"model":"other/second","windowTokens":9000,"prices":null}]}
+> @0 Start
+> @1000 UserInput "go"
+> @2000 LlmFailed req-1 overloaded "busy"
+> @3000 LlmCompleted req-2 says "Yes." cost=1
+> @4000 UserInput "again"
+> @5000 LlmCompleted req-3 says "Yes." cost=2
+`);
+    const rounds = traceRounds(history).filter(({ kind }) => kind === 'round');
+    assert.deepEqual(
+      rounds.map(({ usd, failed }) => [usd, failed]),
+      [
+        [1, 1],
+        [2, 0],
+      ],
+    );
+    assert.equal(countRounds(history.figures.requests), 2);
   });
 });

@@ -466,7 +466,7 @@ const outages: ReadonlySet<string> = new Set([
 
 /**
  * The model changes by the user's choice, by an outage after the last retry, or back before a turn.
- * Each change but the user's is told, and a turn begins with the user's model.
+ * Each change but the user's is announced, and a turn begins with the user's model.
  */
 const modelFaults = (
   before: State,

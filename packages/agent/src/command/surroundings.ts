@@ -12,7 +12,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { configFolder, type ProcessEnvironment } from '../platform/environment.js';
-import type { SandboxProbe } from './sandbox/bubblewrap.js';
+import { NAMESPACE_SETTINGS, type SandboxProbe } from './sandbox/bubblewrap.js';
 
 type MissingSandbox = Extract<SandboxProbe, { kind: 'missing' }>;
 
@@ -99,8 +99,9 @@ const PLACES: readonly Place[] = [
   {
     kind: 'container',
     name: 'a container',
+    // systemd counts WSL as one
     isHere: (machine) =>
-      hasFile(machine, 'run/systemd/container') ||
+      !['', 'wsl'].includes(readSystemFile(machine, 'run/systemd/container')) ||
       /containerd|lxc|garden/.test(readSystemFile(machine, 'proc/1/cgroup')),
   },
   {
@@ -120,6 +121,9 @@ const PLACES: readonly Place[] = [
 
 const NOWHERE = { kind: 'usual', name: null } as const;
 
+/** Sockets by which a container reaches its machine, and the sign of one that shares the home. */
+const OPENINGS = ['var/run/docker.sock', 'run/podman/podman.sock', 'run/.toolboxenv'];
+
 /** The bit of the capability with which a container can do what its machine can. */
 const ADMINISTERS = 1n << 21n;
 
@@ -128,7 +132,7 @@ const isOpen = (machine: ProbedMachine): boolean => {
   const bounds = /^CapBnd:\s*([0-9a-f]+)$/m.exec(readSystemFile(machine, 'proc/self/status'))?.[1];
   return (
     (BigInt(`0x${bounds ?? '0'}`) & ADMINISTERS) !== 0n ||
-    ['var/run/docker.sock', 'run/podman/podman.sock'].some((file) => hasFile(machine, file))
+    OPENINGS.some((file) => hasFile(machine, file))
   );
 };
 
@@ -226,13 +230,6 @@ const LOAD_PROFILE =
   '/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && sudo ' +
   'apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict.';
 
-/** Settings of the kernel that keep programs from user namespaces, and the value that does. */
-export const NAMESPACE_SETTINGS = {
-  restricted: ['proc/sys/kernel/apparmor_restrict_unprivileged_userns', '1'],
-  none: ['proc/sys/user/max_user_namespaces', '0'],
-  rootOnly: ['proc/sys/kernel/unprivileged_userns_clone', '0'],
-} as const;
-
 const isSet = (machine: ProbedMachine, name: keyof typeof NAMESPACE_SETTINGS): boolean => {
   const [file, value] = NAMESPACE_SETTINGS[name];
   return readSystemFile(machine, file) === value;
@@ -261,12 +258,14 @@ type Cause = {
   readonly repair: (machine: ProbedMachine) => string;
 };
 
+const TOO_MANY_FILES: Cause = {
+  sign: /too many open files|EMFILE|ENFILE/i,
+  reason: 'Too many files are open to try the sandbox',
+  repair: () => 'Raise the limit (ulimit -n), then start Pawl again.',
+};
+
 const CAUSES: readonly Cause[] = [
-  {
-    sign: /too many open files|EMFILE|ENFILE/i,
-    reason: 'Too many files are open to try bubblewrap',
-    repair: () => 'Raise the limit (ulimit -n), then start Pawl again.',
-  },
+  TOO_MANY_FILES,
   {
     sign: /unknown option/i,
     reason: 'bubblewrap is too old',
@@ -284,6 +283,19 @@ const CAUSES: readonly Cause[] = [
     repair: namespaceRepair,
   },
 ];
+
+/** The sandbox could not be tried, for a reason that lies outside of it. */
+export const notTried = (machine: ProbedMachine, error: unknown): MissingSandbox => {
+  const text = String(error).replace(/^\w*(?:Error|Failure|Refusal): /, '');
+  const { sign, reason, repair } = TOO_MANY_FILES;
+  return sign.test(text)
+    ? missing(machine, `${reason}: ${text}.`, repair(machine))
+    : missing(
+        machine,
+        `The sandbox could not be tried: ${text}.`,
+        'Repair that (TMPDIR names the folder for temporary files), then look again: pawl doctor.',
+      );
+};
 
 /** Why no fence can be built. `stderr`: the words of bubblewrap, or of sandbox-exec. */
 export const explainFailure = (machine: ProbedMachine, stderr: string): MissingSandbox => {

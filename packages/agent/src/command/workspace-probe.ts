@@ -22,27 +22,24 @@ import { homedir, release } from 'node:os';
 import path from 'node:path';
 import { type ProcessEnvironment, VERSION } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
-import {
-  findProgram,
-  type ProgramPath,
-  type SearchPlace,
-  searchPrograms,
-} from '../platform/find-program.js';
+import { type ProgramPath, type ProgramSearch, searchPrograms } from '../platform/find-program.js';
 import { bootId, pidNamespace } from '../platform/processes.js';
-import { SYSTEM_PROGRAMS, systemBash } from '../platform/start-program.js';
+import {
+  askProgram,
+  SYSTEM_PROGRAMS,
+  SYSTEM_SHELL,
+  systemBash,
+} from '../platform/start-program.js';
 import { listWords } from '../policy/paths.js';
 import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
-import type { Features, SandboxProbe } from './sandbox/bubblewrap.js';
-import { findHome, isOnHost, secretPlaces } from './sandbox/host.js';
 import {
-  doesNotHold,
-  explainFailure,
+  type Features,
+  fenceLayers,
   NAMESPACE_SETTINGS,
-  notInstalled,
-  otherSystem,
-  type ProbedMachine,
-  thisMachine,
-} from './surroundings.js';
+  type SandboxProbe,
+} from './sandbox/bubblewrap.js';
+import { findHome, isOnHost, secretPlaces } from './sandbox/host.js';
+import type { ProbedMachine } from './surroundings.js';
 
 export type FencedPlace = {
   readonly workspace: string;
@@ -110,22 +107,25 @@ export type WorkspaceProbeOptions = Omit<FencedPlace, 'userPlaces'> & {
   readonly machine?: ProbedMachine | undefined;
 };
 
+/** The texts for a missing sandbox: loaded only where it is missing. */
+const loadTexts = () => import('./surroundings.js');
+
 /** Asks everything that must hold, the cheapest first. Never rejects. */
 export const probeWorkspace = async (options: WorkspaceProbeOptions): Promise<SandboxProbe> => {
   const { environment, workspace, cacheFolder, userPlaces = readUserPlaces(environment) } = options;
-  const { machine = thisMachine(environment), loadActs } = options;
-  const other = otherSystem(machine);
+  const { platform } = process;
+  const { machine = { environment, platform, root: '/' }, loadActs } = options;
+  const other = machine.platform === 'linux' ? null : (await loadTexts()).otherSystem(machine);
   if (other !== null) return other;
   const unfit = unfitWorkspace({ workspace, environment, userPlaces });
   if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
-  const program = findFenceProgram(machine, { environment, workspace });
-  if (program === null)
-    return notInstalled(machine, searchPrograms({ environment, workspace }).whyNot('bwrap'));
+  const programs = searchPrograms({ environment, workspace });
+  const program = findFenceProgram(machine, programs);
+  if (program === null) return (await loadTexts()).notInstalled(machine, programs.whyNot('bwrap'));
   try {
     const key = cacheKey(machine, program);
     const cached = cacheFolder === null ? null : readCache(cacheFolder, key);
     if (cached !== null) return { kind: 'works', features: cached };
-    const programs = searchPrograms({ environment, workspace });
     const bash = systemBash() ?? programs.find('bash');
     if (bash === null) return NO_BASH;
     const searchPath = [...programs.folders, '/usr/bin', '/bin'].join(path.delimiter);
@@ -134,13 +134,13 @@ export const probeWorkspace = async (options: WorkspaceProbeOptions): Promise<Sa
       writeCache(cacheFolder, key, probed.features);
     return probed;
   } catch (error) {
-    return explainFailure(machine, String(error));
+    return (await loadTexts()).notTried(machine, error);
   }
 };
 
 /** Null if it is not there. */
-const findFenceProgram = (machine: ProbedMachine, place: SearchPlace): ProgramPath | null => {
-  if (machine.platform !== 'darwin') return findProgram('bwrap', place);
+const findFenceProgram = (machine: ProbedMachine, programs: ProgramSearch): ProgramPath | null => {
+  if (machine.platform !== 'darwin') return programs.find('bwrap');
   const { sandboxExec } = SYSTEM_PROGRAMS;
   return existsSync(sandboxExec) ? sandboxExec : null;
 };
@@ -162,6 +162,27 @@ const FEATURES: readonly Features[] = [
 /** The rules of Seatbelt have no such choice. */
 const MAC_FEATURES: readonly Features[] = [{ locksMounts: false, disablesNamespaces: false }];
 
+const DEADLINE_MS = 10_000;
+
+/**
+ * The words of bubblewrap where it can't make the namespaces that each fence has; null if it can.
+ * Asked first, since it is asked at each start where it can't.
+ */
+const namespaceFault = async (bwrap: ProgramPath): Promise<string | null> => {
+  const least = { locksMounts: false, disablesNamespaces: false };
+  const { outer } = fenceLayers(bwrap, least, { network: false, filtered: false });
+  const mounts = ['--dev-bind', '/', '/', '--proc', '/proc'];
+  const answer = await askProgram(bwrap, [...outer, ...mounts, '--', SYSTEM_SHELL, '-c', ':'], {
+    environment: { LC_ALL: 'C' },
+    searchPath: ['/usr/bin', '/bin'],
+    folder: '/',
+    timeoutMs: DEADLINE_MS,
+    title: 'bwrap',
+  });
+  if (answer?.code === 0) return null;
+  return answer?.errors || (answer?.fault ?? "it can't be started");
+};
+
 /**
  * Tries fences until one holds. One in which a command could do what it must not ends the search:
  * a machine on which a fence only seems to stand gets no weaker one.
@@ -171,11 +192,14 @@ const tryFences = async (
   programs: Programs,
   loadActs: WorkspaceProbeOptions['loadActs'],
 ): Promise<SandboxProbe> => {
-  const [withActs, { commandFilter }] = await Promise.all([
+  const isMac = machine.platform === 'darwin';
+  const fault = isMac ? null : await namespaceFault(programs.program);
+  if (fault !== null) return (await loadTexts()).explainFailure(machine, fault);
+  const [withActs, { commandFilter }, { doesNotHold, explainFailure }] = await Promise.all([
     loadActs(),
     import('./sandbox/seccomp.js'),
+    loadTexts(),
   ]);
-  const isMac = machine.platform === 'darwin';
   const isFiltered = isMac || commandFilter(process.arch, { local: true }) !== null;
   const { program } = programs;
   return withActs(programs, async (tryFeatures) => {

@@ -50,11 +50,13 @@ export type AiSdkLanguageModel = {
 /**
  * Makes an agent's model from an AI SDK model. Pawl calls its `doStream`, so that only the machine
  * retries. Facts that are not given come from the catalogue; for a model that is not in it they are
- * safe assumptions without a price. Throws for a package of another generation.
+ * safe assumptions without a price. `name`: the id of the model; default that of the package.
+ * Throws for a package of another generation.
  */
 export const aiSdkModel = (
   languageModel: AiSdkLanguageModel,
   facts: Partial<ModelFacts> = {},
+  name?: string,
 ): Model => {
   const { specificationVersion, provider, modelId } = languageModel;
   if (specificationVersion !== 'v3' && specificationVersion !== 'v4') {
@@ -65,7 +67,7 @@ export const aiSdkModel = (
     );
   }
   const [family = provider] = provider.split('.');
-  const id = `${family}/${modelId}`;
+  const id = name ?? `${family}/${modelId}`;
   const allFacts = { ...catalogueFacts(id), ...facts };
   const model: unknown = languageModel;
   // The package takes the place of one of Pawl's own adapters, each of which has a `Wire`.

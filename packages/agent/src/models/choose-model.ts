@@ -35,6 +35,7 @@ import {
   keyNames,
   type OwnProvider,
   type Provider,
+  packageProviders,
   providers,
   usualModel,
   type WireName,
@@ -52,7 +53,8 @@ export type ModelProblem = {
     | 'noUrl'
     | 'noName'
     | 'noServer'
-    | 'noModel';
+    | 'noModel'
+    | 'noPackage';
   readonly message: string;
 };
 
@@ -70,6 +72,8 @@ export type ChooseOptions = {
    * `auto`: an hour at the provider's usual address, since other servers may refuse it.
    */
   readonly cacheTtl?: CacheTtl | 'auto';
+  /** Folders in which the user may have installed packages of the AI SDK. Default: none. */
+  readonly packageFolders?: readonly string[];
   /** Providers that the user names, beside those of the table. */
   readonly ownProviders?: readonly OwnProvider[];
 };
@@ -89,7 +93,13 @@ export const chooseModel = async (
   const name = slash === -1 ? '' : modelId.slice(slash + 1);
   const custom = options.ownProviders?.find((one) => one.name === providerName);
   const provider = findProvider(providerName) ?? custom;
-  if (provider === undefined && providerName !== 'scripted')
+  const packaged = packageProviders.find((one) => one.name === providerName);
+  if (provider === undefined && packaged !== undefined && name !== '') {
+    const { packageFolders: folders = [], baseUrl } = options;
+    const { packageModel } = await import('./package-models.js');
+    return packageModel(packaged, name, { folders, environment, baseUrl });
+  }
+  if (provider === undefined && packaged === undefined && providerName !== 'scripted')
     return unknownProvider(modelId, providerName, options.ownProviders);
   if (name === '') {
     const example = custom === undefined ? exampleModel(providerName) : exampleId(custom);
@@ -239,7 +249,7 @@ const unknownProvider = (
   const like =
     meant === undefined ? modelsLike(modelId).slice(0, SUGGESTIONS_MAX) : [`${meant}/${modelId}`];
   const question = like.length === 0 ? '' : ` Did you mean ${like.join(', ')}?`;
-  const names = [...custom, ...providers].map(({ name }) => name).join(', ');
+  const names = [...custom, ...providers, ...packageProviders].map(({ name }) => name).join(', ');
   const message = `There is no provider "${provider}". There are ${names} and scripted/FILE.${question}`;
   return { kind: 'unknownProvider', message };
 };

@@ -4,7 +4,8 @@
  *
  * A new provider is a row here and its models in `packages/agent/src/models/catalogue.ts`. Only if
  * it speaks another wire, it also needs an adapter and its line in
- * `packages/agent/src/models/choose-model.ts`.
+ * `packages/agent/src/models/choose-model.ts`. A provider that is reached through a package of the
+ * AI SDK is a row of `packageProviders`.
  */
 
 import type { ProcessEnvironment } from '../platform/environment.js';
@@ -453,6 +454,44 @@ export const keyNames = ({
   ...sharedVariables,
 ];
 
+/** A provider that is reached through a package of the AI SDK, which the user installs. */
+export type PackageProvider = {
+  readonly name: string;
+  readonly title: string;
+  /** The package at npm. */
+  readonly npm: string;
+  /** Where its models are created: an export of the package, and the function that makes them. */
+  entry(model: string): readonly [subpath: string, create: string];
+  /** Variables: of each list one must be set. */
+  readonly variables: readonly (readonly [string, ...string[]])[];
+  readonly documentation: string;
+};
+
+export const packageProviders: readonly PackageProvider[] = [
+  {
+    name: 'bedrock',
+    title: 'Amazon Bedrock',
+    npm: '@ai-sdk/amazon-bedrock',
+    entry: () => ['.', 'createAmazonBedrock'],
+    variables: [['AWS_REGION'], ['AWS_BEARER_TOKEN_BEDROCK', 'AWS_ACCESS_KEY_ID']],
+    documentation: 'https://ai-sdk.dev/providers/ai-sdk-providers/amazon-bedrock',
+  },
+  {
+    name: 'vertex',
+    title: 'Google Vertex AI',
+    npm: '@ai-sdk/google-vertex',
+    entry: (model) =>
+      model.startsWith('claude-')
+        ? ['./anthropic', 'createVertexAnthropic']
+        : ['.', 'createVertex'],
+    variables: [
+      ['GOOGLE_VERTEX_PROJECT', 'GOOGLE_VERTEX_API_KEY'],
+      ['GOOGLE_VERTEX_LOCATION', 'GOOGLE_VERTEX_API_KEY'],
+    ],
+    documentation: 'https://ai-sdk.dev/providers/ai-sdk-providers/google-vertex',
+  },
+];
+
 /** A model id for examples in messages about a provider. */
 export const exampleModel = (providerName: string): string => {
   const provider = findProvider(providerName);
@@ -461,7 +500,7 @@ export const exampleModel = (providerName: string): string => {
 
 /** How models are named, for messages and completion; scripts are no provider. */
 export const modelForms: readonly string[] = [
-  ...providers.map(({ name }) => `${name}/NAME`),
+  ...[...providers, ...packageProviders].map(({ name }) => `${name}/NAME`),
   'scripted/FILE',
 ];
 

@@ -261,13 +261,17 @@ const LOOPBACK =
 export const isLoopback = (address: string | URL): boolean =>
   LOOPBACK.test(new URL(address).hostname);
 
+/** The variables that name a proxy. `ALL_PROXY` counts where the first one is not set. */
+export const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'] as const;
+
 /**
- * The proxy for a URL, or null: HTTPS_PROXY, HTTP_PROXY and NO_PROXY as curl reads them, lower case
+ * The proxy for a URL, or null: its variable and NO_PROXY as curl reads them, lower case
  * first. What this computer serves is never asked through a proxy. Throws if the variable names no
  * HTTP proxy.
  */
 export const proxyFor = (url: URL, environment: ProcessEnvironment): URL | null => {
-  const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
+  const scheme = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
+  const name = readVariable(environment, scheme) === '' ? 'ALL_PROXY' : scheme;
   const address = readVariable(environment, name);
   if (address === '' || isLoopback(url) || isExempt(url, readVariable(environment, 'NO_PROXY')))
     return null;

@@ -45,7 +45,6 @@ import { checkModel, checkTool } from './outside-values.js';
 import { LocalRuntime } from './runtime.js';
 import type { AgentSession, Session } from './session.js';
 import {
-  differences,
   fallbackSettings,
   missingSandboxText,
   namedDifferences,
@@ -53,7 +52,7 @@ import {
   type ProbeResult,
   probeUnlessOff,
   refuseUnpriced,
-  resumedModels,
+  resumedChanges,
   resumedSettings,
   type SettingsPatch,
   type Unpriced,
@@ -187,9 +186,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     clock,
     machine: agentMachine.fingerprint, // new journals name it
     // `startedBy`: the call of the tool `task` that starts the session; null for one of the user
-    equip: async (settings, sessionId, startedBy) => {
-      await connectModels(agent, settings);
-      const { workspace } = settings;
+    equip: async ({ workspace }, sessionId, startedBy) => {
       // `parts` holds the runtime, so it is set below; no session starts before.
       const taskTools =
         tasks && startedBy === null ? [await createSessionTaskTool(parts, sessionId)] : [];
@@ -274,8 +271,8 @@ const createParts = ({
 type AgentParts = ReturnType<typeof createParts>;
 
 /**
- * Connects the models that a session names, if the agent was not made with them. One that may only
- * take over is missed when its time comes: its request fails, and says so.
+ * Connects the models that an engine's session names, if the agent does not have them. One that
+ * may only take over is missed when its time comes: its request fails, and says so.
  */
 const connectModels = async (
   { model: first, fallback, models, report }: AgentParts,
@@ -341,17 +338,11 @@ const resumeSession = async (
     // `before`: the settings in the journal. `origin`: whether the session was created in this
     // state folder or brought here, for example by an import.
     patch: (before, origin) => {
-      const settings = {
-        ...resumedSettings(model, workspace, session, { settings: before, origin }, probe),
-        ...resumedModels(model, before, origin, fallback),
-      };
+      const recorded = { settings: before, origin };
+      const settings = resumedSettings(model, workspace, session, recorded, probe);
       reportMissingSandbox({ ...before, ...settings }, probe, report);
       refuseUnpriced(model, settings.limits, unpriced);
-      const changes = differences(before, settings);
-      // Naming the model ends a turn's fallback.
-      const { primary } = before;
-      const endsFallback = primary !== undefined && origin === 'foreign';
-      return endsFallback ? { ...changes, model: model.id } : changes;
+      return resumedChanges(recorded, { ...before, ...settings, model: model.id }, fallback);
     },
     takeOver,
     grants,

@@ -240,7 +240,7 @@ export const liveRights = ({ session: { settings, grants } }: State): SessionRig
 };
 
 /** The settings of `changes` that differ from `before`, compared as JSON. */
-export const differences = (before: Settings, changes: Partial<Settings>): Partial<Settings> =>
+const differences = (before: Settings, changes: Partial<Settings>): Partial<Settings> =>
   Object.fromEntries(
     Object.entries(changes).filter(
       // safe: its key
@@ -281,20 +281,31 @@ export const fallbackSettings = (
   });
 
 /**
- * What a resumed session changes of its models: a turn in which another model has taken over goes
- * on with that one. Of a foreign session no model counts.
+ * What changes in a session that is resumed with these settings. A turn in which another model has
+ * taken over goes on with that one, if it still may; else with the model of the settings.
  */
-export const resumedModels = (
-  model: Model,
-  { model: current, windowTokens, cancelMode, primary, fallback: listed = [] }: Settings,
-  origin: SessionOrigin,
+export const resumedChanges = (
+  { settings: before, origin }: { readonly settings: Settings; readonly origin: SessionOrigin },
+  settings: Partial<Settings> & Pick<Settings, 'model' | 'limits'>,
   fallback: readonly FallbackModel[],
-): Partial<Settings> => ({
-  ...(origin === 'own' && primary?.model === model.id
-    ? { model: current, windowTokens, cancelMode }
-    : {}),
-  ...(listed.length + fallback.length === 0 ? {} : { fallback }),
-});
+): Partial<Settings> => {
+  const { model, primary, fallback: listed = [] } = before;
+  const all = listed.length + fallback.length === 0 ? settings : { ...settings, fallback };
+  const changes = differences(before, all);
+  if (primary === undefined) return changes;
+  const current = fallback.find((one) => one.model === model);
+  const isPriced =
+    current !== undefined && (current.prices !== null || current.unpriced !== undefined);
+  const stays =
+    origin === 'own' &&
+    current !== undefined &&
+    primary.model === settings.model &&
+    (isPriced || !isLimited(settings.limits.usd));
+  // Naming a model ends the fallback.
+  if (!stays) return { ...changes, model: settings.model };
+  const { model: _, windowTokens, cancelMode, ...others } = changes;
+  return others;
+};
 
 /** Chooses the sandbox level of a session's commands, and whether formatters run. */
 

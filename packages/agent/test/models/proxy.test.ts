@@ -74,6 +74,13 @@ const proxies: readonly (readonly [
     { HTTP_PROXY: 'http://p:1', http_proxy: 'http://q:2' },
     'http://q:2/',
   ],
+  ['one variable for all', 'https://a.example/', { ALL_PROXY: 'http://p:1' }, 'http://p:1/'],
+  [
+    'the own variable comes before that for all',
+    'http://a.example/',
+    { all_proxy: 'socks5://p:1', HTTP_PROXY: 'http://q:2' },
+    'http://q:2/',
+  ],
   ['a proxy may lack its scheme', 'https://a.example/', { HTTPS_PROXY: 'p:1' }, 'http://p:1/'],
   ['a star exempts all', 'https://a.example/', { HTTPS_PROXY: 'p:1', NO_PROXY: '*' }, null],
   [
@@ -116,13 +123,17 @@ for (const host of ['localhost', 'a.localhost', '127.0.0.1', '[::1]'])
   });
 
 test('a proxy of another kind is refused at once, and the variable named', async () => {
-  for (const scheme of ['socks5', 'socks5h', 'ftp']) {
-    const fetch = createFetch({ HTTPS_PROXY: `${scheme}://me:secret@p:1080` });
+  for (const [name, scheme] of [
+    ['HTTPS_PROXY', 'socks5'],
+    ['HTTPS_PROXY', 'ftp'],
+    ['ALL_PROXY', 'socks5h'],
+  ] as const) {
+    const fetch = createFetch({ [name]: `${scheme}://me:secret@p:1080` });
     const error: unknown = await fetch('https://a.example/').catch((fault: unknown) => fault);
     const { message, retryable, kind } = classify(error, provider, 0);
     assert.equal(
       message,
-      `HTTPS_PROXY names a proxy of the kind ${scheme}, not an HTTP proxy. Write it as http://HOST:PORT, or unset it`,
+      `${name} names a proxy of the kind ${scheme}, not an HTTP proxy. Write it as http://HOST:PORT, or unset it`,
     );
     assert.deepEqual([retryable, kind], [false, 'badRequest']);
   }

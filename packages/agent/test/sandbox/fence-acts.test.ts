@@ -110,13 +110,16 @@ test('a fence that holds is remembered with what it depends on, one that does no
     await place.probe('kept');
     return place.starts() - before;
   };
-  assert.equal(await count(), 2); // with and without a network
+  assert.equal(await count(), 3); // namespaces alone, then fences with and without a network
   assert.equal(await count(), 0);
   chmodSync(place.program, 0o700);
-  assert.equal(await count(), 2);
+  assert.equal(await count(), 3);
   const faulty = makePlace(context, 's{--new-session }{}');
   for (const _ of [1, 2]) assert.equal((await faulty.probe('kept')).kind, 'missing');
-  assert.ok(faulty.starts() >= 4);
+  assert.ok(faulty.starts() >= 6);
+  const refused = makePlace(context, 'exit 1');
+  for (const _ of [1, 2]) assert.equal((await refused.probe('kept')).kind, 'missing');
+  assert.equal(refused.starts(), 2); // one each, since each start of Pawl asks
 });
 
 test('the acts leave nothing behind', async (context) => {

@@ -285,7 +285,7 @@ describe('python behind bubblewrap', () => {
     process.env.PATH = '/nowhere';
     assert.match(
       (await python.probe()) ?? 'it works',
-      /not installed\. Install it: apt-get install bubblewrap/,
+      /not installed\. pawl doctor says what to do/,
     );
     await assert.rejects(python.start({ contexts: [], names: [], ...OPTIONS }), /not installed/);
   });

@@ -18,6 +18,7 @@ import {
 } from '../figures/session-figures.js';
 import { crashStories } from './crash-story.js';
 import { oneLine, plural, type SentencePart } from './figure-text.js';
+import { beginsRound } from './rounds.js';
 import type { SessionHistory } from './session-history.js';
 import { callName } from './session-index.js';
 import { approvalStretches } from './time-axis.js';
@@ -90,7 +91,10 @@ const outcome = (history: SessionHistory): Highlight => {
 
 /** A round is a request with its retries; a summary is none. */
 export const countRounds = (requests: readonly RequestFigures[]): number =>
-  requests.filter(({ attempt, purpose }) => attempt === 1 && purpose !== 'compaction').length;
+  requests.filter(
+    (request, place) =>
+      beginsRound(request, requests[place - 1]) && request.purpose !== 'compaction',
+  ).length;
 
 /** How the session ended, or where it stands. `good`: the last turn ended with an answer. */
 export const sessionOutcome = (

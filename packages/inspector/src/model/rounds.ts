@@ -3,7 +3,7 @@
  * asked for, their approvals, and what ran after them.
  */
 
-import type { ProcessGap, TimeSpan } from '../figures/session-figures.js';
+import type { ProcessGap, RequestFigures, TimeSpan } from '../figures/session-figures.js';
 import type { SessionHistory } from './session-history.js';
 
 export type TraceRound = {
@@ -24,6 +24,15 @@ export type TraceRound = {
   readonly failed: number;
 };
 
+/**
+ * Whether a request is no retry: neither of the same model, nor by one that takes over, nor without
+ * what was refused.
+ */
+export const beginsRound = (
+  { attempt, seq }: RequestFigures,
+  before: RequestFigures | undefined,
+): boolean => attempt === 1 && !(before?.ending === 'failed' && before.endSeq === seq);
+
 /** All rounds, summaries and pauses, by their beginning. */
 export const traceRounds = (history: SessionHistory): readonly TraceRound[] => {
   const { figures, index } = history;
@@ -32,9 +41,10 @@ export const traceRounds = (history: SessionHistory): readonly TraceRound[] => {
   let number = 0;
 
   // A request begins a round or a summary; a retry belongs to the round before it.
-  for (const { attempt, purpose, seq, startMs, usage, ending } of figures.requests) {
+  for (const [place, request] of figures.requests.entries()) {
+    const { purpose, seq, startMs, usage, ending } = request;
     let round = drafts.at(-1);
-    if (attempt === 1 || round?.kind !== 'round') {
+    if (beginsRound(request, figures.requests[place - 1]) || round?.kind !== 'round') {
       const kind = purpose === 'compaction' ? 'summary' : 'round';
       if (kind === 'round') number += 1;
       const empty = { endMs: startMs, workMs: 0, spans: [], usd: 0, failed: 0 };

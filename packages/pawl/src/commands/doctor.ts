@@ -43,7 +43,7 @@ import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { homeFolder, stateFolder } from '@pawl/agent/platform/environment';
 import { realPath } from '@pawl/agent/platform/files';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
-import { createFetch } from '@pawl/agent/platform/http';
+import { createFetch, PROXY_VARIABLES } from '@pawl/agent/platform/http';
 import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
 import { askProgram } from '@pawl/agent/platform/start-program';
 import { nearestWord } from '@pawl/agent/platform/text';
@@ -59,6 +59,7 @@ import {
   refusedByProject,
   userFile,
 } from '../settings/configuration.js';
+import { packageFolders } from '../settings/connect-model.js';
 import { runKeyCommand } from '../settings/own-providers.js';
 import { settings, showValue } from '../settings/setting-table.js';
 import { userExtensions } from '../settings/user-extensions.js';
@@ -453,7 +454,7 @@ const settingChecks: readonly Check[] = [
   ),
   fault(
     'proxyFaulty',
-    ({ environment }) => ['HTTPS_PROXY', 'HTTP_PROXY'].find((name) => !isProxy(environment, name)),
+    ({ environment }) => PROXY_VARIABLES.find((name) => !isProxy(environment, name)),
     (name) => `${name} is no URL of an HTTP proxy`,
     (name) => `Write it as http://HOST:PORT, or unset it: unset ${name} ${name.toLowerCase()}`,
   ),
@@ -537,7 +538,7 @@ const modelFault = (name: string, ...kinds: readonly string[]): Check =>
 
 const modelChecks: readonly Check[] = [
   modelFault('noKey', 'noKey'),
-  modelFault('modelNotFound', 'unknownProvider', 'noName', 'badScript', 'noModel'),
+  modelFault('modelNotFound', 'unknownProvider', 'noName', 'badScript', 'noModel', 'noPackage'),
   modelFault('addressFaulty', 'badUrl', 'noUrl'),
   modelFault('localServerSilent', 'noServer'),
   note(
@@ -998,7 +999,7 @@ const modelProblem = async (
     ? custom?.keySource.kind === 'command'
     : provider !== undefined && !isCatalogued(model);
   if (needsOnline && !world.online) return null;
-  const options = { folder: world.workspace, ownProviders };
+  const options = { folder: world.workspace, ownProviders, packageFolders: packageFolders() };
   const chosen = await chooseModel(model, environment.value, options);
   return chosen.kind !== 'ok' && kinds.includes(chosen.kind) ? chosen.message : null;
 };

@@ -7,6 +7,7 @@ import {
   keyIn,
   keyNames,
   type Provider,
+  packageProviders,
   providers,
 } from '@pawl/agent/models/provider-table';
 import type { ProcessEnvironment } from '@pawl/agent/platform/environment';
@@ -78,6 +79,11 @@ const printProviders = (
         safe`${oneLine(`${name.padEnd(width)}${title === name ? '' : `${title}: `}${key}`, LINE_MAX)}\n`,
       );
   }
+  for (const { name, title, npm } of packageProviders) {
+    const key = `through the package ${npm}`;
+    if (json) writeJson({ name, title, key });
+    else writeOut(safe`${oneLine(`${name.padEnd(width)}${title}: ${key}`, LINE_MAX)}\n`);
+  }
   if (!json) writeError(safe`pawl models NAME lists the models of one.\n`);
 };
 
@@ -94,6 +100,9 @@ export const runModels = async (name: string | undefined, flags: ModelsFlags): P
   }
   const custom = ownProviders.find((one) => one.name === name);
   const provider = custom ?? findProvider(name);
+  const packaged = packageProviders.find((one) => one.name === name);
+  if (provider === undefined && packaged !== undefined)
+    throw usageStop(`The models of ${packaged.title} stand in its console: -m ${name}/NAME.`);
   if (provider === undefined)
     throw usageStop(`There is no provider '${name}'. pawl models lists them.`);
   const key = custom === undefined ? {} : await runKeyCommand(custom, process.env);

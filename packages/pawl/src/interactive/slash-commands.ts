@@ -135,11 +135,16 @@ const retry: SlashCommand = async ({ session, view }) =>
 
 const model: SlashCommand = async (context, words) => {
   const { view, session } = context;
-  const before = view.state.session.settings.model;
+  const { model: before, primary } = view.state.session.settings;
   const chosen = await findModel(context, words);
+  const place =
+    primary === undefined ? '' : `, in place of ${primary.model} until the next turn begins`;
   if (chosen === null)
-    return view.print(safe`  The model is ${makeSafe(before)}. To change it: /model PROVIDER/NAME`);
-  if (chosen === before) return view.print(safe`  The model is already ${makeSafe(before)}.`);
+    return view.print(
+      safe`  The model is ${makeSafe(before + place)}. To change it: /model PROVIDER/NAME`,
+    );
+  if (chosen === before && primary === undefined)
+    return view.print(safe`  The model is already ${makeSafe(before)}.`);
   const now = await session.useModel(chosen);
   view.print(
     safe`  The next call goes to ${makeSafe(now.id)}\n  ${makeSafe(aboutFacts(now.facts))}`,

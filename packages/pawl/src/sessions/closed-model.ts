@@ -62,13 +62,13 @@ const openWithClosedModel = async (
   if (folder === undefined) refuseForeign(foreignUntil, settings.workspace);
   if (state.name === 'Rewinding' && !Number.isFinite(foreignUntil))
     writeError(makeSafe(`! ${CUT_FOREIGN_REWIND}\n`));
-  const model = closedModel(settings.model, settings.windowTokens);
+  const { model: id, windowTokens } = settings.primary ?? settings;
+  const model = closedModel(id, windowTokens);
   // what the session may do stays as it was
   const { preset, sandbox, ...rest } = liveRights(state).settings;
   const workspace = storedWorkspace(sessionId, folder ?? settings.workspace);
   const agent = createAgent({
     model,
-    connect: async (id) => closedModel(id, settings.windowTokens),
     journals: storedJournals(),
     tasks: true, // a session that has the tool `task` keeps it
     report: (fault) => writeError(safe`! ${makeSafe(fault.message)}\n`),

@@ -4,16 +4,19 @@
  */
 
 import { realpathSync, statSync } from 'node:fs';
+import path from 'node:path';
 import { type Effort, retrySettings, type Settings } from '@pawl/agent/machine/settings';
 import { type CacheTtl, nearestEffort } from '@pawl/agent/models/catalogue';
 import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model';
 import type { LocalModel } from '@pawl/agent/models/local-servers';
 import { DEFAULT_MODEL, keyIn, providerOfModel } from '@pawl/agent/models/provider-table';
 import { attempt } from '@pawl/agent/platform/attempt';
+import { configFolder } from '@pawl/agent/platform/environment';
 import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
 import type { Model } from '@pawl/agent/ports/model';
 import { workspaceFault } from '@pawl/agent/session/create-agent';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
+import { packageFolder } from '../process/package-folder.js';
 import type { Configured } from './configuration.js';
 import {
   chooseWord,
@@ -31,6 +34,7 @@ const problemExits: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   badUrl: exitCodes.configuration,
   noUrl: exitCodes.configuration,
   noModel: exitCodes.configuration,
+  noPackage: exitCodes.configuration,
   noServer: exitCodes.unavailable,
   badScript: exitCodes.badInput,
 };
@@ -83,6 +87,16 @@ const withPictures = (model: Model, pictures: PicturesChoice): Model =>
   pictures === 'auto' ? model : { ...model, facts: { ...model.facts, images: pictures } };
 
 /**
+ * Where the user may have installed packages for models: in the folder of the configuration, and
+ * beside Pawl itself, for example both with `npm install -g`. Never in a project.
+ */
+export const packageFolders = (): readonly string[] => {
+  const modules = path.dirname(packageFolder());
+  const beside = path.basename(modules) === 'node_modules' ? [path.dirname(modules)] : [];
+  return [configFolder(process.env), ...beside];
+};
+
+/**
  * Connects the named model, or the default one. The path of a scripted model is relative to
  * `folder`.
  */
@@ -96,6 +110,7 @@ export const connectModel = async (
     ...(flags.baseUrl === undefined ? {} : { baseUrl: flags.baseUrl }),
     ...(flags.reasoningSummaries === 'off' ? { summaries: 'off' as const } : {}),
     cacheTtl: readCacheTtl(flags),
+    packageFolders: packageFolders(),
     ...(flags.ownProviders === undefined ? {} : { ownProviders: flags.ownProviders }),
   };
   const environment = { ...process.env, ...flags.variables };
@@ -133,8 +148,8 @@ export const connectOthers =
   };
 
 /**
- * Connects the models that may take over. One whose key or server is missing is left out, and that
- * is said: it may be there tomorrow. Throws a `Stop` for a name that can't be right.
+ * Connects the models that may take over. One whose key or server is missing is skipped with a
+ * warning: it may be there tomorrow. Throws a `Stop` for a name that can't be right.
  */
 export const connectFallback = async (
   first: Model,

@@ -1,14 +1,22 @@
 /** Providers that a user names, the model that a key chooses, and `pawl models`. */
 
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parse } from 'smol-toml';
 import { startChatServer } from '../../../../test/servers/chat.js';
 import { parseConfig } from '../../src/settings/configuration.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, makePlace, type Place, sessionOf } from './pawl.js';
+import { expectCode, makePlace, type Place, runPawl, sessionOf } from './pawl.js';
 import { openWindow } from './window.js';
 
 const KEY = 'a-key-of-nobody-else-7f3a9c';
@@ -108,6 +116,36 @@ test('a key that a file holds must be the user’s alone; a command that gives n
   assert.match(missing.stderr, /No API key found for one\/m\.\n.*export NOT_THERE_KEY=/);
   expectCode(await run(''), 0); // it wants no key
   assert.equal(one.requests.at(-1)?.headers.authorization, undefined);
+});
+
+test('a package for models is loaded from the user’s folder, and never from the project', async (context) => {
+  const place = makePlace(context, { AWS_REGION: 'eu-1', AWS_BEARER_TOKEN_BEDROCK: KEY });
+  const install = (folder: string, text: string): void => {
+    const package_ = path.join(folder, 'node_modules', '@ai-sdk', 'amazon-bedrock');
+    write(
+      path.join(package_, 'package.json'),
+      '{ "type": "module", "exports": { ".": "./a.js" } }',
+    );
+    write(path.join(package_, 'a.js'), text);
+  };
+  const marker = path.join(place.workspace, 'loaded');
+  const loads = `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(marker)}, '');\n`;
+  for (const folder of [place.workspace, path.join(place.workspace, '.pawl')])
+    install(folder, loads);
+  const without = await runPawl(place, ['-p', 'x', '-m', 'bedrock/m']);
+  expectCode(without, 78);
+  assert.match(without.stderr, /npm install --prefix \S+\.config\/pawl @ai-sdk\/amazon-bedrock/);
+  const environment = { ...place.environment, PAWL_MODEL: 'bedrock/m' };
+  const checked = await runInProcess({ ...place, environment }, ['doctor']);
+  assert.match(checked.stdout, /bedrock\/m is reached through @ai-sdk\/amazon-bedrock/);
+  assert.ok(!existsSync(marker), 'a file of the project was loaded');
+  // control: in the user's folder the same is loaded, also by the bundled program
+  install(path.join(place.home, '.config', 'pawl'), loads);
+  const faulty = await runPawl(place, ['-p', 'x', '-m', 'bedrock/m']);
+  expectCode(faulty, 78);
+  assert.match(faulty.stderr, /can't be used: it has no createAmazonBedrock/);
+  assert.ok(existsSync(marker));
+  assert.ok(!faulty.stderr.includes('Warning'), faulty.stderr);
 });
 
 test('a project can name no provider', async (context) => {

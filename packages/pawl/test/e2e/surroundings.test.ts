@@ -22,6 +22,7 @@ const SYSTEM_FILES = [
   '/run/systemd/container',
   '/var/run/docker.sock',
   '/run/podman/podman.sock',
+  '/run/.toolboxenv',
   '/proc/1/cgroup',
   '/proc/self/status',
   '/proc/sys/kernel/osrelease',
@@ -248,9 +249,9 @@ const unfenced: readonly Row[] = [
     deed: changeSubsystem,
   },
   {
-    title: 'WSL 2 without bubblewrap',
+    title: 'WSL 2 without bubblewrap, with systemd',
     bwrap: null,
-    files: { ...UBUNTU, '/proc/sys/kernel/osrelease': WSL_2 },
+    files: { ...UBUNTU, '/proc/sys/kernel/osrelease': WSL_2, '/run/systemd/container': 'wsl\n' },
     message: [`This is WSL. ${MISSING}`, INSTALL],
     deed: runCommands,
   },
@@ -282,13 +283,23 @@ const unfenced: readonly Row[] = [
   },
 ];
 
+test('the first message, and what it advises done: no folder for temporary files', async (context) => {
+  const { place, run } = await play(context, { environment: { TMPDIR: '/nowhere' } });
+  const [first = ''] = (await run('-p', 'hi')).stderr.split('\n');
+  assert.match(first, /^! The sandbox could not be tried: ENOENT: .*, mkdtemp '\/nowhere\//);
+  assert.match(first, /TMPDIR names the folder for temporary files/);
+  assert.match((await run('doctor')).text, /\(temporaryUnwritable\)/);
+  place.environment.TMPDIR = place.folder;
+  assert.deepEqual((await run('-p', 'hi')).stderr, '');
+});
+
 /** A place of its own with the files of the row; the model runs one command. */
 const play = async (context: TestContext, row: Omit<Row, 'message' | 'deed' | 'title'>) => {
   const turn = [message(call('a', 'bash', { command: 'echo it ran' })), done];
   const served = await makeServed(context, [...turn, ...turn]);
   const bin = path.join(served.folder, 'bin');
   mkdirSync(bin);
-  for (const name of ['bash', 'sh', 'git', 'dd', 'test', 'setsid'])
+  for (const name of ['bash', 'sh', 'dd', 'test', 'setsid'])
     symlinkSync(`/usr/bin/${name}`, path.join(bin, name));
   const { platform: system = 'linux', files = {}, bwrap, environment = {} } = row;
   const place: Played = { ...served, bin, system: { platform: system, files: { ...files } } };
@@ -359,4 +370,17 @@ test('the first message, and what it advises done: no home', async (context) => 
   );
   setVariable(place, text);
   assert.doesNotMatch((await run('doctor')).text, /homeMissing/);
+});
+
+test('the first message: a proxy that can not work ends at once, and its variable is named', async (context) => {
+  for (const name of ['HTTPS_PROXY', 'all_proxy']) {
+    const environment = { ANTHROPIC_BASE_URL: 'https://a.example', [name]: 'socks5://p:1080' };
+    const { code, stderr } = await (await play(context, { environment })).run('-p', 'hi');
+    assert.equal(code, 78);
+    assert.equal(
+      stderr.split('\n')[0],
+      `! the provider refused the request: ${name.toUpperCase()} names a proxy of the kind socks5, ` +
+        'not an HTTP proxy. Write it as http://HOST:PORT, or unset it',
+    );
+  }
 });

@@ -14,6 +14,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { BUILDS } from '../../../../scripts/test-runner/check.js';
+import { startAnthropicServer } from '../../../../test/servers/anthropic.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 
 /**
@@ -201,6 +202,40 @@ describe('the packed tarball, installed into an empty folder', () => {
     ]);
     assertOk(output);
     assert.match(output.stdout + output.stderr, /Waiting|Done|commit/i);
+  });
+
+  it('answers a prompt, with a key and the address of a server', async (context) => {
+    const reply = { type: 'message', parts: [{ type: 'text', text: 'Hello.' }] } as const;
+    const server = await startAnthropicServer({ replies: [reply] });
+    context.after(() => server.close());
+    const words = ['ANTHROPIC_API_KEY=key', `ANTHROPIC_BASE_URL=${server.url}`];
+    const pawl = path.join(globally, 'bin', 'pawl');
+    const output = await runIn(folder, home, '/usr/bin/env', [...words, pawl, '-p', 'hi']);
+    assertOk(output);
+    assert.equal(output.stdout, 'Hello.\n');
+  });
+
+  it('runs the example of the library', async () => {
+    // without types it is a program for any Node
+    const example = readFileSync(path.join(root, 'examples/02-hello.ts'), 'utf8');
+    writeFileSync(path.join(folder, 'hello.mjs'), example);
+    const output = await runIn(folder, home, process.execPath, ['hello.mjs']);
+    assertOk(output);
+    assert.match(output.stdout, /^Hello! What shall we build\?\nanswered/);
+  });
+
+  it('is installed into an image by the feature for devcontainers', async () => {
+    const prefix = path.join(scratch, 'image');
+    const script = path.join(root, 'integrations/devcontainer/src/pawl/install.sh');
+    const words = [
+      `npm_config_prefix=${prefix}`,
+      `PATH=${prefix}/bin:${process.env.PATH}`,
+      `VERSION=file:${tarball}`,
+      ...Object.entries(network()).map(([name, value]) => `${name}=${value}`),
+    ];
+    const output = await runIn(folder, home, '/usr/bin/env', [...words, '/bin/sh', script]);
+    assertOk(output);
+    assert.match(output.stdout, new RegExp(`^${version}$`, 'm'));
   });
 
   it('can be imported under its three names', async () => {

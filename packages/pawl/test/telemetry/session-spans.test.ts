@@ -70,6 +70,23 @@ const SESSION = `! careful {"hooks":"never"}
 > @18000 CancelTurn
 `;
 
+const TAKEN_OVER = `! {"maxRetries":0,"fallback":[{"model":"other/second","windowTokens":9000,"prices":null}]}
+> @1000 Start
+> @2000 UserInput "hi"
+> @5000 LlmFailed req-1 overloaded "busy"
+> @9000 LlmCompleted req-2 says "Yes." tokens=100+10 cost=1
+`;
+
+test('a model that takes over has a span with its name', () => {
+  const spans = spansOf(TAKEN_OVER);
+  assert.deepEqual(drawn(spans), [
+    'chat model 2000-5000 overloaded',
+    'chat second 5000-9000',
+    'invoke_agent pawl 2000-9000',
+  ]);
+  assert.equal(spans[1]?.attributes['gen_ai.provider.name'], 'other');
+});
+
 test('a turn, its calls of the model with their retries, and its tools are spans with the names of GenAI', () => {
   const spans = spansOf(SESSION);
   assert.deepEqual(drawn(spans), [

@@ -140,7 +140,7 @@ const noteStateSituations = (world: World, state: State): void => {
     world.noteSituation('limit reached by another model');
 };
 
-/** What is told of other models. */
+/** Notices and warnings about other models. */
 const noteFallback = (world: World, actions: readonly Action[]): void => {
   for (const action of actions) {
     if (!('kind' in action) || action.kind !== 'fallback') continue;

@@ -199,3 +199,10 @@ export type Features = {
   /** Whether the fence can have an inner layer. Otherwise commands get no local sockets. */
   readonly locksMounts: boolean;
 };
+
+/** Settings of the kernel that keep programs from user namespaces, and the value that does. */
+export const NAMESPACE_SETTINGS = {
+  restricted: ['proc/sys/kernel/apparmor_restrict_unprivileged_userns', '1'],
+  none: ['proc/sys/user/max_user_namespaces', '0'],
+  rootOnly: ['proc/sys/kernel/unprivileged_userns_clone', '0'],
+} as const;

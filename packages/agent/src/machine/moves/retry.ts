@@ -337,7 +337,7 @@ export const fallBack = (state: Calling, event: Failure): MoveTo<'CallingLlm'> =
   const counted = countFailure(state.session, event);
   const { settings } = counted;
   const { next, skipped } = searchFallback(counted);
-  // A guard has found the model; the default only satisfies the type.
+  // The guard saw that there is one; the default only satisfies the type.
   const { model, windowTokens, cancelMode, prices = null } = next ?? { ...settings, prices: null };
   const { primary = modelSettings(settings) } = settings;
   const session = changeSession(counted, {
