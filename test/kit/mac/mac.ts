@@ -14,6 +14,8 @@ export type Mac = {
   readonly wrap: (line: readonly string[]) => readonly [program: string, ...words: string[]];
   /** From now on `ps` fails. */
   silencePs(): void;
+  /** The paths that rules of fences have named so far. */
+  placesOfRules(): readonly string[];
   /** For programs of Node. */
   readonly environment: { readonly NODE_OPTIONS: string };
 };
@@ -56,6 +58,7 @@ export const makeMac = (scope: TestScope): Mac => {
     silencePs() {
       writeFileSync(`${values}.silent`, '');
     },
+    placesOfRules: () => readFileSync(`${values}.places`, 'utf8').split('\n'),
     environment: { NODE_OPTIONS: `--require=${at('darwin.cjs')}` },
   };
 };
