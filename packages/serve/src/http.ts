@@ -15,10 +15,17 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
 import { listenOn, readBytes } from '@pawl/agent/platform/http';
 import { parseBounded } from '@pawl/agent/platform/untrusted-input';
+import * as v from 'valibot';
 import { ApiFault, toApiFault } from './api-fault.js';
 import { findKey, type KeyUse, type ServeKey } from './keys.js';
+import type { DescribedRoute } from './open-api.js';
 import {
+  afterSchema,
   endsTurns,
+  forkSchema,
+  inputSchema,
+  newSessionSchema,
+  pageSchema,
   readFork,
   readInput,
   readNewSession,
@@ -170,7 +177,7 @@ class Answers {
     const key = admitKey(incoming.headers, keys, use);
     const { route, path: template, sessionId } = findRoute(method, path);
     setRoute(template);
-    const query = readQuery(search, route.query ?? []);
+    const query = readQuery(search, Object.keys(route.query?.entries ?? {}));
     const requestId = method === 'POST' ? readRequestId(incoming.headers['idempotency-key']) : null;
     const exchange = { key, sessionId, query, requestId, incoming, outgoing };
     const answer = await route.answer(routes, exchange);
@@ -222,9 +229,7 @@ type RouteParts = {
   metrics(): string;
 };
 
-type Route = {
-  /** The parameters that its address may have. */
-  readonly query?: readonly string[];
+type Route = DescribedRoute & {
   /** null: the answer was sent. */
   answer(parts: RouteParts, exchange: ApiExchange): Promise<JsonAnswer | null>;
 };
@@ -232,6 +237,9 @@ type Route = {
 /** By method and path; `ID` stands for the id of a session. */
 export const routes: Readonly<Record<string, Route>> = {
   'POST /v1/sessions': {
+    about: 'Creates a session in a workspace.',
+    status: 201,
+    body: newSessionSchema,
     async answer({ sessions, refuseWhileDraining }, exchange) {
       refuseWhileDraining();
       const request = readNewSession(await readBody(exchange));
@@ -240,19 +248,26 @@ export const routes: Readonly<Record<string, Route>> = {
     },
   },
   'GET /v1/sessions': {
-    query: ['limit', 'before'],
+    about: 'Lists the sessions of the key in pages, the newest first.',
+    status: 200,
+    query: pageSchema,
     answer: async ({ sessions }, { key, query }) => ({
       status: 200,
       body: await sessions.list(key, readPage(query)),
     }),
   },
   'GET /v1/sessions/ID': {
+    about: 'Tells where a session stands, what it cost, and what it waits for.',
+    status: 200,
     answer: async ({ sessions }, { key, sessionId }) => ({
       status: 200,
       body: await sessions.describe(key, sessionId),
     }),
   },
   'POST /v1/sessions/ID/inputs': {
+    about: 'Sends an input. When it is answered, the input is durable and applied.',
+    status: 202,
+    body: inputSchema,
     async answer({ sessions, refuseWhileDraining }, exchange) {
       const { input, code } = readInput(await readBody(exchange), exchange.key);
       if (!endsTurns(input)) refuseWhileDraining();
@@ -262,13 +277,19 @@ export const routes: Readonly<Record<string, Route>> = {
     },
   },
   'GET /v1/sessions/ID/events': {
-    query: ['after'],
+    about: 'Streams all that happens, from an entry on.',
+    status: 200,
+    answerType: 'text/event-stream',
+    query: afterSchema,
     async answer({ stream }, exchange) {
       await stream(exchange);
       return null;
     },
   },
   'POST /v1/sessions/ID/fork': {
+    about: 'Creates a session with the conversation up to an entry.',
+    status: 201,
+    body: forkSchema,
     async answer({ sessions, refuseWhileDraining }, exchange) {
       refuseWhileDraining();
       const { seq } = readFork(await readBody(exchange));
@@ -277,24 +298,42 @@ export const routes: Readonly<Record<string, Route>> = {
     },
   },
   'POST /v1/sessions/ID/close': {
+    about: 'Closes a session, and removes its worktree if nothing is lost by it.',
+    status: 200,
     answer: async ({ sessions }, { key, sessionId }) => ({
       status: 200,
       body: await sessions.close(key, sessionId),
     }),
   },
   'POST /v1/sessions/ID/move': {
+    about: 'Gives a session whose worktree is gone a fresh one.',
+    status: 200,
     async answer({ sessions, refuseWhileDraining }, { key, sessionId }) {
       refuseWhileDraining();
       return { status: 200, body: await sessions.move(key, sessionId) };
     },
   },
   'POST /v1/sessions/ID/own': {
+    about: 'Answers what only the owner of a detached session asks.',
+    status: 200,
+    body: v.unknown(),
     answer: async ({ sessions }, exchange) => ({
       status: 200,
       body: await sessions.own(exchange.key, exchange.sessionId, await readBody(exchange)),
     }),
   },
+  'GET /v1/openapi.json': {
+    about: 'This description.',
+    status: 200,
+    answer: async () => {
+      const { openApi } = await import('./open-api.js');
+      return { status: 200, body: openApi(routes) };
+    },
+  },
   'GET /metrics': {
+    about: 'Figures of the node.',
+    status: 200,
+    answerType: 'application/openmetrics-text',
     async answer({ metrics }, { outgoing }) {
       const type = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
       outgoing.writeHead(200, { 'content-type': type }).end(metrics());

@@ -20,7 +20,7 @@ const words = v.pipe(
   v.maxLength(TEXT_MAX, 'is too long'),
 );
 
-const newSessionSchema = v.strictObject({
+export const newSessionSchema = v.strictObject({
   workspace: v.union(
     [v.strictObject({ folder: words }), v.strictObject({ repository: words, commit: words })],
     'must be { "folder": PATH } or { "repository": NAME, "commit": HASH }',
@@ -41,11 +41,12 @@ const newSessionSchema = v.strictObject({
   ),
 });
 
-const forkSchema = v.strictObject({
+export const forkSchema = v.strictObject({
   seq: v.pipe(v.number(), v.integer('must be a whole number'), v.minValue(1, 'must be at least 1')),
 });
 
-const pageSchema = v.strictObject({
+/** Parameters of the list. */
+export const pageSchema = v.strictObject({
   limit: v.optional(
     v.pipe(
       v.string(),
@@ -121,6 +122,16 @@ const inputRules: Readonly<Record<UserEvent['type'], null | string>> = {
   InputFailed: 'It is for programs that read a keyboard.',
 };
 
+const clientEvents = Object.entries(inputRules).flatMap(([name, rule]) =>
+  rule === null ? [name] : [],
+);
+
+/** `{ "text" }`, or an event of a client. Its other fields are checked as those of an event. */
+export const inputSchema = v.union([
+  v.strictObject({ text: v.string() }),
+  v.looseObject({ type: v.picklist(clientEvents) }),
+]);
+
 const inputType = (body: unknown): string =>
   typeof body === 'object' && body !== null && 'type' in body && typeof body.type === 'string'
     ? body.type
@@ -153,12 +164,9 @@ const readEvent = (body: unknown, { isOwner }: Pick<ServeKey, 'isOwner'>): Input
   const event = isShort ? { type: 'UserInput', mode: 'steer', ...body } : body;
   const type = inputType(event);
   if (!Object.hasOwn(inputRules, type)) {
-    const known = Object.entries(inputRules).flatMap(([name, rule]) =>
-      rule === null ? [name] : [],
-    );
     throw new ApiFault(
       'badRequest',
-      `type: must be one of ${known.join(', ')}, or send { "text": "…" }.`,
+      `type: must be one of ${clientEvents.join(', ')}, or send { "text": "…" }.`,
     );
   }
   const rule = inputRules[type as UserEvent['type']]; // it is one of the names
@@ -182,6 +190,9 @@ const refuseMalformed = (event: unknown): Input => {
     throw error;
   }
 };
+
+/** Where a stream begins. */
+export const afterSchema = v.strictObject({ after: v.optional(v.string()) });
 
 const REQUEST_ID = /^[\x21-\x7e]{1,200}$/;
 

@@ -70,6 +70,7 @@ import {
   NO_SOCKETS,
   readGitFiles,
   type Sockets,
+  secretPlaces,
   viewHome,
   viewHost as viewHostNow,
 } from './sandbox/host.js';
@@ -90,7 +91,6 @@ import {
 } from './sandbox/session-folders.js';
 import { canBeParked, wrapCommand } from './sandbox/shell-text.js';
 import { type WorkspaceAccess, WorkspaceGuard } from './sandbox/workspace-mounts.js';
-import { secretPlaces } from './workspace-probe.js';
 
 export type CommandSandboxOptions = {
   /** Real path of the folder that commands work in. */

@@ -87,7 +87,8 @@ const createOptions = (
     viewHost,
     sessionFolder: path.join(state, 'sandbox', name),
     userPlaces,
-    probe: () =>
+    probe: async () =>
+      (environment === process.env ? believed.get(workspace) : undefined) ??
       probeFence({ workspace, environment, userPlaces, cacheFolder: cacheFolder(environment) }),
     sessionId,
     outlives: sessionId !== undefined,
@@ -201,6 +202,9 @@ export const createSessionSandbox = (options: SessionSandboxOptions): SessionSan
  */
 const probes = new Map<string, Promise<SandboxProbe>>();
 
+/** What held when this process asked for a session: its commands ask no second time. */
+const believed = new Map<string, SandboxProbe>();
+
 /** Probes with the code that is needed for it. */
 export const probeFence = async (
   options: Omit<WorkspaceProbeOptions, 'loadActs'>,
@@ -232,5 +236,9 @@ export const probeSandbox = (
   if (running !== undefined) return running;
   const started = probe().finally(() => probes.delete(workspace));
   probes.set(workspace, started);
+  void started.then((found) => {
+    if (found.kind === 'works') believed.set(workspace, found);
+    else believed.delete(workspace);
+  });
   return started;
 };

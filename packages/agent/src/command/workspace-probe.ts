@@ -38,7 +38,7 @@ import {
   NAMESPACE_SETTINGS,
   type SandboxProbe,
 } from './sandbox/bubblewrap.js';
-import { findHome, isOnHost, SECRET_FOLDERS } from './sandbox/host.js';
+import { findHome, isOnHost, secretPlaces } from './sandbox/host.js';
 import type { ProbedMachine } from './surroundings.js';
 
 export type FencedPlace = {
@@ -46,22 +46,6 @@ export type FencedPlace = {
   readonly environment: ProcessEnvironment;
   /** The user's places, of which no command may see some. */
   readonly userPlaces: FoundPlaces;
-};
-
-/** Variables that name a folder in which many programs keep secrets. */
-const SECRET_VARIABLES = ['XDG_CONFIG_HOME', 'XDG_STATE_HOME'];
-
-/** Paths with secrets. */
-export const secretPlaces = ({
-  environment,
-  userPlaces,
-}: Omit<FencedPlace, 'workspace'>): readonly string[] => {
-  const home = findHome(environment.HOME ?? homedir());
-  const named = SECRET_VARIABLES.flatMap((name) => environment[name] ?? []).filter(
-    (value) => path.isAbsolute(value) && value !== '/',
-  );
-  const inHome = home === null ? [] : SECRET_FOLDERS.map((folder) => path.join(home, folder));
-  return [...new Set([...userPlaces.hidden, ...userPlaces.credentials, ...named, ...inHome])];
 };
 
 /** No workspace as a whole. The second line has those of macOS. */

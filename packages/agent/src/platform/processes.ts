@@ -45,15 +45,16 @@ export type ProcessTable = {
   findByVariable(pids: readonly number[], name: string, word: string): ReadonlySet<number>;
 };
 
-const orEmpty = (read: () => string): string => {
+// ---- Linux ----
+
+/** Empty if it is not there: every use of it then counts the process as alive. */
+const readProc = (name: string): string => {
   try {
-    return read().trim();
+    return readFileSync(`/proc/${name}`, 'latin1').trim();
   } catch {
-    return ''; // unknown: every use of it then counts the process as alive
+    return '';
   }
 };
-
-// ---- Linux ----
 
 /** Indexes of the fields after the name in /proc/PID/stat. */
 const FLAGS = 6;
@@ -112,11 +113,17 @@ const namesInProc = (): readonly string[] => {
 };
 
 const linuxTable: ProcessTable = {
-  bootId: () => orEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')),
-  pidNamespace: () => orEmpty(() => readlinkSync('/proc/self/ns/pid')),
+  bootId: () => readProc('sys/kernel/random/boot_id'),
+  pidNamespace() {
+    try {
+      return readlinkSync('/proc/self/ns/pid');
+    } catch {
+      return ''; // no /proc here
+    }
+  },
   /** The start time is in ticks since the start of the machine. */
   readProcess(pid) {
-    const fields = statFields(orEmpty(() => readFileSync(`/proc/${pid}/stat`, 'latin1')));
+    const fields = statFields(readProc(`${pid}/stat`));
     return { state: fields[0] ?? '', started: fields[START_TIME] ?? '' };
   },
   listProcesses: () =>
@@ -127,7 +134,7 @@ const linuxTable: ProcessTable = {
   findByVariable: (pids, name, word) =>
     new Set(
       pids.filter((pid) => {
-        const entries = orEmpty(() => readFileSync(`/proc/${pid}/environ`, 'latin1')).split('\0');
+        const entries = readProc(`${pid}/environ`).split('\0');
         const value = entries.find((entry) => entry.startsWith(`${name}=`));
         return (
           value

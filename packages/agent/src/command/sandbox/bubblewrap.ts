@@ -44,9 +44,12 @@ const NAMESPACES = [
  * limits of namespaces, which the inner layer sets: they are those of a user namespace, and closed
  * to a command without capabilities.
  */
-const KERNEL_SETTINGS = ['sys', 'fs', 'acpi', 'scsi', 'asound', 'driver', 'dynamic_debug', 'mtrr']
-  .flatMap((name) => ['--ro-bind-try', `/proc/${name}`, `/proc/${name}`])
-  .concat('--bind', '/proc/sys/user', '/proc/sys/user');
+const kernelSettings = (): readonly string[] => [
+  ...['sys', 'fs', 'acpi', 'scsi', 'asound', 'driver', 'dynamic_debug', 'mtrr'].flatMap((name) => [
+    ...['--ro-bind-try', `/proc/${name}`, `/proc/${name}`],
+  ]),
+  ...['--bind', '/proc/sys/user', '/proc/sys/user'],
+];
 
 const ownsKernelSettings = (): boolean => entryStatus('/proc/sys')?.uid === process.geteuid?.();
 
@@ -69,7 +72,7 @@ const SYSTEM = ['--dev', '/dev'].concat([
 
 const systemWords = (): readonly string[] => [
   ...['--proc', '/proc'],
-  ...(ownsKernelSettings() ? KERNEL_SETTINGS : []),
+  ...(ownsKernelSettings() ? kernelSettings() : []),
   ...SYSTEM,
 ];
 

@@ -20,6 +20,7 @@ import {
   readlinkSync,
   statSync,
 } from 'node:fs';
+import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import {
@@ -33,6 +34,7 @@ import {
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram } from '../../platform/start-program.js';
 import { CREDENTIALS, listWords } from '../../policy/paths.js';
+import type { FoundPlaces } from '../../secrets/user-places.js';
 import { GIT_PATTERN_FILES, gitPatternFile, withVariables } from '../environment.js';
 import { shellWords } from './shell-text.js';
 
@@ -216,7 +218,7 @@ const PATH_VARIABLES = listWords(`
 const BESIDE_PROGRAMS = ['lib', 'lib64', 'libexec', 'include', 'share'];
 
 /** Credentials and personal data in the home. A folder that contains one of them is never shown. */
-export const SECRET_FOLDERS: readonly string[] = ['.config', '.local/state', ...CREDENTIALS];
+const SECRET_FOLDERS: readonly string[] = ['.config', '.local/state', ...CREDENTIALS];
 
 /** Credentials inside shown folders, which are masked. */
 const SECRETS_OF_TOOLS = listWords(`
@@ -360,6 +362,25 @@ export const viewHome = (place: Place): HomeView => {
 export const findHome = (named: string | undefined): string | null => {
   const real = named === undefined || !path.isAbsolute(named) ? null : realPath(named);
   return real === null || real === '/' || !statSync(real).isDirectory() ? null : real;
+};
+
+/** Variables that name a folder in which many programs keep secrets. */
+const SECRET_VARIABLES = ['XDG_CONFIG_HOME', 'XDG_STATE_HOME'];
+
+/** Paths with secrets. */
+export const secretPlaces = ({
+  environment,
+  userPlaces,
+}: {
+  readonly environment: ProcessEnvironment;
+  readonly userPlaces: FoundPlaces;
+}): readonly string[] => {
+  const home = findHome(environment.HOME ?? homedir());
+  const named = SECRET_VARIABLES.flatMap((name) => environment[name] ?? []).filter(
+    (value) => path.isAbsolute(value) && value !== '/',
+  );
+  const inHome = home === null ? [] : SECRET_FOLDERS.map((folder) => path.join(home, folder));
+  return [...new Set([...userPlaces.hidden, ...userPlaces.credentials, ...named, ...inHome])];
 };
 
 // ---- Sockets of the machine, behind which are unfenced programs ----
