@@ -274,12 +274,6 @@ const filterFor = ({ filters }: SessionView, refusesLocal: boolean): string | nu
 const gitVariables = ({ isWritable, repository }: WorkspaceAccess): ProcessEnvironment =>
   isWritable && repository !== 'read' ? {} : { GIT_OPTIONAL_LOCKS: '0' };
 
-/** What only reads needs no server, and gets no local sockets. */
-const getReach = ({ level }: CommandSpec) => ({
-  network: level.endsWith('+net'),
-  isReading: level === 'reads',
-});
-
 /** Where commands are fenced by Seatbelt. */
 const onMac = process.platform === 'darwin';
 
@@ -413,7 +407,10 @@ class Sandbox implements CommandSandbox {
   }
 
   async takeParked(spec: CommandSpec): Promise<ParkedCommand | null> {
-    const plan = await this.#plan(spec);
+    const isOpen = spec.level === 'off';
+    const plan = isOpen
+      ? this.#planOpen(spec)
+      : await (onMac ? this.#planSeatbelt(spec) : this.#planFenced(spec));
     if (plan === null) return null;
     const { program, words, due = null, record = null } = spec;
     const { workspace, passEnvironment = [] } = this.#options;
@@ -434,11 +431,6 @@ class Sandbox implements CommandSandbox {
       },
       finish: plan.finish,
     };
-  }
-
-  #plan(spec: CommandSpec): Promise<Plan<Enclosure> | null> {
-    if (spec.level === 'off') return Promise.resolve(this.#planOpen(spec));
-    return onMac ? this.#planSeatbelt(spec) : this.#planFenced(spec);
   }
 
   /** Null if nobody will look for the command, or it can't be started by the launcher. */
@@ -522,7 +514,8 @@ class Sandbox implements CommandSandbox {
   async #planFenced(spec: CommandSpec): Promise<Plan<CommandFence>> {
     const { workspace } = this.#options;
     const { program: bwrap, features, view } = await this.#inspectMachine();
-    const { network, isReading } = getReach(spec);
+    const network = spec.level.endsWith('+net');
+    const isReading = spec.level === 'reads'; // it needs no server, and gets no local sockets
     const isShared = spec.sharesNetwork === true && !network && !isReading;
     const entry: NetworkEntry = isShared ? await this.#enterNetwork(view) : [];
     this.#refuseIfClosed();
@@ -596,7 +589,8 @@ class Sandbox implements CommandSandbox {
   /** What a command gets of the workspace. From here on it counts as running, until `finish`. */
   #planPlaces(spec: CommandSpec, view: SessionView, sockets: Sockets) {
     const { workspace, environment, passEnvironment = [] } = this.#options;
-    const { network, isReading } = getReach(spec);
+    const network = spec.level.endsWith('+net');
+    const isReading = spec.level === 'reads';
     const { repository = 'approved', purpose = NO_PURPOSE, fresh: isFresh = false } = spec;
     const folders = this.#foldersFor(view, network, isFresh);
     const isWritable = spec.level.startsWith('workspace');

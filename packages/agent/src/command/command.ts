@@ -116,7 +116,10 @@ type CommandSource = {
   readonly isFound: boolean;
   /** It runs in another pid namespace, where we can't signal it: its launcher's guard ends it. */
   readonly isForeign: boolean;
-  /** See `isContained`. */
+  /**
+   * Whether all processes of a command end with the first one. A fence of macOS does not hold them
+   * together: there they are ended as those of a command without one.
+   */
   readonly isFenced: boolean;
   readonly marker: string;
   /** The shell, for people. */
@@ -307,19 +310,13 @@ const startFault = (output: CommandOutput, how: ProcessEnd, isFenced: boolean): 
   return isFault ? { kind: 'notStarted', why: `the sandbox: ${text.trim()}` } : how;
 };
 
-/**
- * Whether all processes of a command end with the first one. A fence of macOS does not hold them
- * together: there they are ended as those of a command without one.
- */
-const isContained = (level: CommandLevel): boolean => level !== 'off' && hasProc;
-
 /** Starts the command when its sandbox is ready. */
 export const startCommand = (request: CommandRequest): Command => {
   const startedAt = sinceBoot();
   return new Command({
     isFound: false,
     isForeign: false,
-    isFenced: isContained(request.level),
+    isFenced: request.level !== 'off' && hasProc,
     marker: request.record.marker,
     program: request.program,
     startedAt,
@@ -367,7 +364,7 @@ export const prepareCommand = async (
   try {
     const sandbox = await request.sandbox();
     const due = deadlineMs === null ? null : startedAt + deadlineMs;
-    const isFenced = isContained(level);
+    const isFenced = level !== 'off' && hasProc;
     const record = { ...request.record, startedAt, isFenced, workspace: identifyFolder(workspace) };
     const spec = { ...git, level, fresh, environment, record, due, sharesNetwork: true };
     if (mode === 'quick') {

@@ -22,7 +22,7 @@ import { homedir, release } from 'node:os';
 import path from 'node:path';
 import { type ProcessEnvironment, VERSION } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
-import { type ProgramPath, type ProgramSearch, searchPrograms } from '../platform/find-program.js';
+import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
 import { bootId, pidNamespace } from '../platform/processes.js';
 import {
   askProgram,
@@ -120,7 +120,10 @@ export const probeWorkspace = async (options: WorkspaceProbeOptions): Promise<Sa
   const unfit = unfitWorkspace({ workspace, environment, userPlaces });
   if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
   const programs = searchPrograms({ environment, workspace });
-  const program = findFenceProgram(machine, programs);
+  const isMac = machine.platform === 'darwin';
+  const { sandboxExec } = SYSTEM_PROGRAMS;
+  const onMac = existsSync(sandboxExec) ? sandboxExec : null;
+  const program = isMac ? onMac : programs.find('bwrap');
   if (program === null) return (await loadTexts()).notInstalled(machine, programs.whyNot('bwrap'));
   try {
     const key = cacheKey(machine, program);
@@ -136,13 +139,6 @@ export const probeWorkspace = async (options: WorkspaceProbeOptions): Promise<Sa
   } catch (error) {
     return (await loadTexts()).notTried(machine, error);
   }
-};
-
-/** Null if it is not there. */
-const findFenceProgram = (machine: ProbedMachine, programs: ProgramSearch): ProgramPath | null => {
-  if (machine.platform !== 'darwin') return programs.find('bwrap');
-  const { sandboxExec } = SYSTEM_PROGRAMS;
-  return existsSync(sandboxExec) ? sandboxExec : null;
 };
 
 const NO_BASH: SandboxProbe = {

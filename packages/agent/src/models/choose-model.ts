@@ -73,7 +73,7 @@ export type ChooseOptions = {
    */
   readonly cacheTtl?: CacheTtl | 'auto';
   /** Folders in which the user may have installed packages of the AI SDK. Default: none. */
-  readonly packageFolders?: readonly string[];
+  readonly packageFolders?: () => readonly string[];
   /** Providers that the user names, beside those of the table. */
   readonly ownProviders?: readonly OwnProvider[];
 };
@@ -93,9 +93,11 @@ export const chooseModel = async (
   const name = slash === -1 ? '' : modelId.slice(slash + 1);
   const custom = options.ownProviders?.find((one) => one.name === providerName);
   const provider = findProvider(providerName) ?? custom;
-  const packaged = packageProviders.find((one) => one.name === providerName);
-  if (provider === undefined && packaged !== undefined && name !== '') {
-    const { packageFolders: folders = [], baseUrl } = options;
+  const packaged =
+    provider === undefined ? packageProviders.find((one) => one.name === providerName) : undefined;
+  if (packaged !== undefined && name !== '') {
+    const { packageFolders: findFolders = () => [], baseUrl } = options;
+    const folders = findFolders();
     const { packageModel } = await import('./package-models.js');
     return packageModel(packaged, name, { folders, environment, baseUrl });
   }

@@ -25,7 +25,9 @@ import { UserHookRuns } from './user-hooks.js';
 
 export type Performers = {
   readonly models: ModelCalls;
-  readonly compactions: Compactions;
+  /** null: none was started yet. */
+  compactions: Compactions | null;
+  readonly createCompactions: () => Compactions;
   readonly tools: ToolRuns;
   readonly previews: Previews;
   readonly hooks: HookRuns;
@@ -76,10 +78,11 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.tools.cancel(action.batchId, action.callIds, action.force);
       break;
     case 'StartCompaction':
+      performers.compactions ??= performers.createCompactions();
       performers.compactions.start(action, state);
       break;
     case 'AbortCompaction':
-      performers.compactions.abort(action.compactionId);
+      performers.compactions?.abort(action.compactionId);
       break;
     case 'RestoreFiles':
       void performers.checkpoints.restore(
@@ -144,7 +147,8 @@ export const createPerformers = (
   const remember = (): Promise<void> => tools.remember();
   return {
     models: new ModelCalls(equipment, session),
-    compactions: new Compactions(equipment, session),
+    compactions: null,
+    createCompactions: () => new Compactions(equipment, session),
     tools,
     previews: new Previews(equipment, session, remember),
     hooks: new HookRuns(equipment, session, remember),

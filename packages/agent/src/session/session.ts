@@ -200,7 +200,7 @@ type Interruption = {
 
 /** `text`: empty for events that have none. */
 type ClientInput = {
-  readonly type: Input['type'];
+  readonly type: Event['type'];
   readonly text: string;
   readonly sent: Promise<Sent>;
 };
@@ -361,21 +361,24 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   readonly send = async (value: Input): Promise<{ readonly seq: number }> => {
     const input = checkInput(value);
     if (input.type === 'ShutdownRequested') return this.#shutDown();
-    const sent = await this.#sendOnce(input);
+    const complete = input.type === 'SettingsChanged' ? this.#complete(input) : input;
+    const { clientRequestId } = input;
+    const sent = await (clientRequestId === undefined
+      ? this.submit(complete)
+      : this.#sendOnce(clientRequestId, complete));
     if (!Number.isFinite(this.#foreignUntil) && input.type === 'UserInput') await this.#adopt();
     return sent;
   };
 
   /** An input whose sender has sent it before is not sent again. */
-  async #sendOnce(input: Input): Promise<Sent> {
-    const { clientRequestId: id, type } = input;
-    if (id === undefined) return this.submit(this.#complete(input));
+  async #sendOnce(id: string, input: Posted): Promise<Sent> {
+    const { type } = input;
     const text = 'text' in input ? input.text : '';
     this.#clientInputs ??= this.#readClientInputs();
     const inputs = await this.#clientInputs;
     const earlier = inputs.get(id);
     if (earlier === undefined) {
-      const sent = this.submit(this.#complete(input));
+      const sent = this.submit(input);
       inputs.set(id, { type, text, sent });
       return sent;
     }
@@ -387,8 +390,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   }
 
   /** Only the runtime may set what it knows of a change. */
-  #complete(input: Input): Posted {
-    if (input.type !== 'SettingsChanged') return input;
+  #complete(input: Extract<Input, { readonly type: 'SettingsChanged' }>): Posted {
     const { stoppedAt: _, ...change } = input;
     const { tools: __, fallback: ___, primary: ____, ...patch } = input.patch;
     return { ...change, ...this.#changeSettings(patch) };
@@ -564,17 +566,19 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   }
 
   readonly close = async (): Promise<void> => {
-    await this.#leave(this);
+    this.#holders.delete(this);
+    if (this.#holders.size === 0) await this.shutDown();
   };
 
-  /** The session for another who has opened it. */
+  /** The session for another who has opened it. The last one who closes it ends it. */
   join(watcher: Watcher | undefined): Session {
     const unwatch = watcher === undefined ? null : this.watch(watcher);
     const joined: Session = {
       ...this,
       close: async () => {
         unwatch?.();
-        await this.#leave(joined);
+        this.#holders.delete(joined);
+        if (this.#holders.size === 0) await this.shutDown();
       },
     };
     this.#holders.add(joined);
@@ -584,12 +588,6 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   /** Whether it has ended, or ends since nobody holds it. */
   get isLeft(): boolean {
     return this.isOver || this.#holders.size === 0;
-  }
-
-  /** The last holder who leaves ends the session. */
-  async #leave(holder: Session): Promise<void> {
-    this.#holders.delete(holder);
-    if (this.#holders.size === 0) await this.shutDown();
   }
 
   /** Ends the session for all who hold it. */

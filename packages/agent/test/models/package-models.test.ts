@@ -59,7 +59,7 @@ const folders = (context: TestContext) => {
     '.': moduleText('createVertex', 'v3'),
     './anthropic': moduleText('createVertexAnthropic'),
   });
-  return { first, packageFolders: [first, second] };
+  return { first, packageFolders: () => [first, second] };
 };
 
 for (const [id, environment, said] of [
@@ -84,7 +84,7 @@ test('what is missing, or can’t be used, is named with what helps', async (con
   const problem = async (
     environment: NodeJS.ProcessEnv,
     id = 'bedrock/x',
-    more = packageFolders,
+    more: () => string[] = packageFolders,
   ) => {
     const chosen = await chooseModel(id, environment, { packageFolders: more });
     return chosen.kind === 'ok' ? 'ok' : `${chosen.kind}: ${chosen.message}`;
@@ -97,10 +97,10 @@ test('what is missing, or can’t be used, is named with what helps', async (con
   );
   assert.match(await problem(AWS, 'bedrock'), /^noName: /);
   assert.equal(
-    await problem(AWS, 'bedrock/x', [first]),
+    await problem(AWS, 'bedrock/x', () => [first]),
     `noPackage: bedrock/x is reached through @ai-sdk/amazon-bedrock.\nInstall it: npm install --prefix ${first} @ai-sdk/amazon-bedrock`,
   );
-  assert.match(await problem(AWS, 'bedrock/x', []), /\nGive its model to aiSdkModel\.$/);
+  assert.match(await problem(AWS, 'bedrock/x', () => []), /\nGive its model to aiSdkModel\.$/);
   for (const [text, why] of [
     [moduleText('somethingElse'), 'it has no createAmazonBedrock'],
     [moduleText('createAmazonBedrock', 'v2'), 'specification v2'],
@@ -108,7 +108,7 @@ test('what is missing, or can’t be used, is named with what helps', async (con
   ] as const) {
     const folder = temporaryFolder(context, 'packages');
     install(folder, '@ai-sdk/amazon-bedrock', { '.': text });
-    const said = await problem(AWS, 'bedrock/x', [folder]);
+    const said = await problem(AWS, 'bedrock/x', () => [folder]);
     assert.match(said, /^noPackage: @ai-sdk\/amazon-bedrock in .* can't be used: /);
     assert.ok(said.includes(why), said);
   }

@@ -57,12 +57,12 @@ import {
   consult,
   providerVariables,
   refusedByProject,
+  userExtensions,
   userFile,
 } from '../settings/configuration.js';
 import { packageFolders } from '../settings/connect-model.js';
 import { runKeyCommand } from '../settings/own-providers.js';
 import { settings, showValue } from '../settings/setting-table.js';
-import { userExtensions } from '../settings/user-extensions.js';
 
 export type DoctorFlags = {
   readonly online?: true;
@@ -999,7 +999,7 @@ const modelProblem = async (
     ? custom?.keySource.kind === 'command'
     : provider !== undefined && !isCatalogued(model);
   if (needsOnline && !world.online) return null;
-  const options = { folder: world.workspace, ownProviders, packageFolders: packageFolders() };
+  const options = { folder: world.workspace, ownProviders, packageFolders };
   const chosen = await chooseModel(model, environment.value, options);
   return chosen.kind !== 'ok' && kinds.includes(chosen.kind) ? chosen.message : null;
 };

@@ -35,10 +35,14 @@ import type { LocalRuntime } from '@pawl/agent/session/runtime';
 import type { SessionOrigin, SessionRights } from '@pawl/agent/session/session-settings';
 import { oneLine } from '@pawl/terminal/paint';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { type Configured, keysIn, mcpJsonFiles } from '../settings/configuration.js';
+import {
+  type Configured,
+  keysIn,
+  mcpJsonFiles,
+  userExtensions,
+} from '../settings/configuration.js';
 import { connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
 import { type RunFlags, refuseTakeOver, usageStop } from '../settings/flags.js';
-import { userExtensions } from '../settings/user-extensions.js';
 import type { ExportOptions } from './export-spans.js';
 import type { AllowedServers } from './project-trust.js';
 import {

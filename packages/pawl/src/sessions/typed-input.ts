@@ -30,8 +30,8 @@ import type { Session } from '@pawl/agent/session/create-agent';
 import { imagesFault } from '@pawl/agent/session/model-call';
 import { loadFile } from '@pawl/agent/tools/files';
 import type { Choice } from '@pawl/terminal/choices';
-import type { Configured } from '../settings/configuration.js';
-import { type ExtensionCommand, userExtensions } from '../settings/user-extensions.js';
+import { type Configured, userExtensions } from '../settings/configuration.js';
+import type { ExtensionCommand } from '../settings/user-extensions.js';
 
 /** Meaning of a submitted line: a message, a slash command, or a shell command. */
 export type TypedInput =
@@ -530,7 +530,6 @@ const withExtensionCommands = (
   for (const { name } of all)
     if (builtInNames.includes(name))
       warn(`The command ${name} of an extension is not used: Pawl has one of that name.`);
-  if (commands.length === 0) return prompts;
   const choices = commands.map(({ name, description }) => ({ text: name, about: description }));
   return {
     ...prompts,
@@ -557,6 +556,7 @@ export const openAllPrompts = async (
   servers: SessionServers | null,
 ): Promise<SessionPrompts> => {
   const { commands } = await userExtensions(process.env);
-  const prompts = withExtensionCommands(await openSessionPrompts(options), commands, options.warn);
+  const own = await openSessionPrompts(options);
+  const prompts = commands.length === 0 ? own : withExtensionCommands(own, commands, options.warn);
   return withServerPrompts(prompts, servers?.offers ?? null);
 };

@@ -44,6 +44,7 @@ import {
   type Value,
 } from './setting-table.js';
 import { findLines } from './toml-keys.js';
+import type { LoadedExtensions } from './user-extensions.js';
 
 /**
  * What configuration adds to the flags: settings without a flag, as texts under the names that
@@ -465,6 +466,24 @@ export const CONFIG_BYTES_MAX = 16 * 1024;
 
 export const userFile = (environment: ProcessEnvironment): string =>
   path.join(configFolder(environment), 'config.toml');
+
+const NO_EXTENSIONS: LoadedExtensions = {
+  files: [],
+  tools: [],
+  commands: [],
+  providers: [],
+  faults: [],
+};
+
+/** The user's extensions. Most users have none: then nothing is loaded for them. */
+export const userExtensions = async (
+  environment: ProcessEnvironment,
+): Promise<LoadedExtensions> => {
+  const folder = path.join(configFolder(environment), 'extensions');
+  if (!existsSync(folder)) return NO_EXTENSIONS;
+  const { loadExtensions } = await import('./user-extensions.js');
+  return loadExtensions(folder);
+};
 
 /**
  * Configuration files from the repository's root down to the workspace, without files of other

@@ -17,7 +17,7 @@ import type { Model } from '@pawl/agent/ports/model';
 import { workspaceFault } from '@pawl/agent/session/create-agent';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import { packageFolder } from '../process/package-folder.js';
-import type { Configured } from './configuration.js';
+import { type Configured, userExtensions } from './configuration.js';
 import {
   chooseWord,
   type PicturesChoice,
@@ -110,20 +110,20 @@ export const connectModel = async (
     ...(flags.baseUrl === undefined ? {} : { baseUrl: flags.baseUrl }),
     ...(flags.reasoningSummaries === 'off' ? { summaries: 'off' as const } : {}),
     cacheTtl: readCacheTtl(flags),
-    packageFolders: packageFolders(),
+    packageFolders,
     ...(flags.ownProviders === undefined ? {} : { ownProviders: flags.ownProviders }),
   };
   const environment = { ...process.env, ...flags.variables };
   const custom = flags.ownProviders?.find(({ name }) => modelId?.startsWith(`${name}/`) === true);
   const key = custom === undefined ? {} : await runKeyCommand(custom, process.env);
-  if (modelId !== undefined && custom === undefined && providerOfModel(modelId) === undefined) {
-    const { extensionModel } = await import('./user-extensions.js');
-    const model = await attempt(() => extensionModel(modelId, process.env));
-    if (model.kind === 'fault') {
-      const words = `The model ${modelId} can't be used: ${model.fault.message}.`;
-      throw new Stop(exitCodes.configuration, 'configuration', words);
-    }
-    if (model.value !== null) return withPictures(model.value, readPictures(flags));
+  const { providers } = await userExtensions(process.env);
+  const extension = providers.find(({ name }) => modelId?.startsWith(`${name}/`) === true);
+  if (modelId !== undefined && extension !== undefined) {
+    const model = await attempt(() => extension.connect(modelId.slice(extension.name.length + 1)));
+    if (model.kind === 'done')
+      return withPictures({ ...model.value, id: modelId }, readPictures(flags));
+    const words = `The model ${modelId} can't be used: ${model.fault.message}.`;
+    throw new Stop(exitCodes.configuration, 'configuration', words);
   }
   const chosen = await chooseModel(modelId, { ...environment, ...key }, options);
   if (chosen.kind !== 'ok')

@@ -14,7 +14,6 @@ import { pathToFileURL } from 'node:url';
 import type { defineTool } from '@pawl/agent';
 import type { aiSdkModel } from '@pawl/agent/models/ai-sdk-model';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
-import { configFolder } from '@pawl/agent/platform/environment';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Tool } from '@pawl/agent/ports/tool';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -66,17 +65,10 @@ const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 const PARTS: readonly string[] = ['tools', 'commands', 'providers'];
 const LOAD_MAX_MS = 10_000;
 
-const extensionsFolder = (environment: NodeJS.ProcessEnv): string =>
-  path.join(configFolder(environment), 'extensions');
-
 const listFiles = (folder: string): readonly string[] => {
-  try {
-    return readdirSync(folder)
-      .filter((name) => FILE.test(name))
-      .sort();
-  } catch {
-    return []; // most users have no such folder
-  }
+  const listed = attemptNow(() => readdirSync(folder));
+  if (listed.kind === 'fault') return []; // it is no folder, or a closed one
+  return listed.value.filter((name) => FILE.test(name)).sort();
 };
 
 /** Why a file or folder is not trusted; null if only the user and root can change it. */
@@ -178,11 +170,8 @@ const checkName = (name: string, isTaken: boolean): void => {
   if (!NAME.test(name)) throw new Error('a name has small letters, digits and -');
 };
 
-const NOTHING: LoadedExtensions = { files: [], tools: [], commands: [], providers: [], faults: [] };
-
 const load = async (folder: string): Promise<LoadedExtensions> => {
   const names = listFiles(folder);
-  if (names.length === 0) return NOTHING;
   const [api, { builtinTools }, { checkTool }, { findProvider }] = await Promise.all([
     openApi(),
     import('@pawl/agent/tools/builtin-tools'),
@@ -235,21 +224,9 @@ const load = async (folder: string): Promise<LoadedExtensions> => {
 
 const loads = new Map<string, Promise<LoadedExtensions>>();
 
-/** The user's extensions. They are loaded once in a process. */
-export const userExtensions = (environment: NodeJS.ProcessEnv): Promise<LoadedExtensions> => {
-  const folder = extensionsFolder(environment);
+/** The extensions of a folder. They are loaded once in a process. */
+export const loadExtensions = (folder: string): Promise<LoadedExtensions> => {
   const loading = loads.get(folder) ?? load(folder);
   loads.set(folder, loading);
   return loading;
-};
-
-/** The model of an extension; null if no extension has a provider of that name. */
-export const extensionModel = async (
-  modelId: string,
-  environment: NodeJS.ProcessEnv,
-): Promise<Model | null> => {
-  const [, name = '', model = ''] = /^([^/]+)\/(.+)$/s.exec(modelId) ?? [];
-  const { providers } = await userExtensions(environment);
-  const provider = providers.find((one) => one.name === name);
-  return provider === undefined ? null : { ...(await provider.connect(model)), id: modelId };
 };
