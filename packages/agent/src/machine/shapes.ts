@@ -293,34 +293,49 @@ const stoppedCallShape = object<StoppedCall>({
   callId: text,
   outcome: outcomeShape,
 });
-/** The fields of every event of a user. */
-const sent = { at: finite, clientRequestId: optional(text) };
 export const userEventCases = {
-  Start: { ...sent },
-  UserInput: { ...sent, text, mode: inputModeShape, images: optional(list(imageShape)) },
-  RetryLast: { ...sent },
-  RetryNow: { ...sent },
-  CancelTurn: { ...sent },
-  CancelTool: { ...sent, batchId: text, callId: text },
-  EditQueue: { ...sent, items: list(queuedInputShape) },
-  CompactRequested: { ...sent, instructions: optional(text) },
-  ApproveBudget: { ...sent, dimension: dimensionShape, limit: limitShape },
+  Start: { at: finite, clientRequestId: optional(text) },
+  UserInput: {
+    at: finite,
+    text,
+    mode: inputModeShape,
+    images: optional(list(imageShape)),
+    clientRequestId: optional(text),
+  },
+  RetryLast: { at: finite, clientRequestId: optional(text) },
+  RetryNow: { at: finite, clientRequestId: optional(text) },
+  CancelTurn: { at: finite, clientRequestId: optional(text) },
+  CancelTool: { at: finite, batchId: text, callId: text, clientRequestId: optional(text) },
+  EditQueue: { at: finite, items: list(queuedInputShape), clientRequestId: optional(text) },
+  CompactRequested: { at: finite, instructions: optional(text), clientRequestId: optional(text) },
+  ApproveBudget: {
+    at: finite,
+    dimension: dimensionShape,
+    limit: limitShape,
+    clientRequestId: optional(text),
+  },
   ApprovalAnswered: {
-    ...sent,
+    at: finite,
     batchId: text,
     callId: text,
     answer: approvalAnswerShape,
     scope: approvalScopeShape,
+    clientRequestId: optional(text),
   },
   SettingsChanged: {
-    ...sent,
+    at: finite,
     patch: object<Partial<Settings>>(partly(settingsShape.fields)),
     prices: optional(nullable(pricesShape)),
     grants: optional(list(grantShape)),
     stoppedAt: optional(count),
+    clientRequestId: optional(text),
   },
-  ShutdownRequested: { ...sent, outcomes: optional(list(stoppedCallShape)) },
-  InputFailed: { ...sent, message: text },
+  ShutdownRequested: {
+    at: finite,
+    outcomes: optional(list(stoppedCallShape)),
+    clientRequestId: optional(text),
+  },
+  InputFailed: { at: finite, message: text, clientRequestId: optional(text) },
 };
 export const jsonShape = jsonObject<JsonObject>();
 const providerMetadataShape = jsonShape;

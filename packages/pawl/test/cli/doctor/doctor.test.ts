@@ -21,6 +21,14 @@ import { checks, diagnose } from '../../../src/commands/doctor.js';
 import { configured, saying, serving, set, without, withState } from './harms.js';
 import { fakeProgram, type Harm, makePlace, namesIn, realGit, write } from './world.js';
 
+/** Beside the user's config.toml there is a file. */
+const holding =
+  (file: string, text: string, mode?: number): Harm =>
+  ({ folder, world }) => {
+    write(path.join(folder, 'home/.config/pawl', file), text, mode);
+    return world;
+  };
+
 /** One row a fault: what is done to the world, and what its repair says. */
 const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   nodeTooOld: [({ world }) => ({ ...world, nodeVersion: '20.18.3' }), /nvm install/],
@@ -69,13 +77,12 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   stateUnwritable: [set({ XDG_STATE_HOME: '/proc/nowhere' }), /XDG_STATE_HOME/],
   stateReadByOthers: [withState((state) => chmodSync(state, 0o755)), /chmod 700 /],
   temporaryUnwritable: [set({ TMPDIR: '/nowhere/at/all' }), /TMPDIR/],
-  configWrittenByOthers: [
-    ({ folder, world }) => {
-      write(path.join(folder, 'home/.config/pawl/config.toml'), '', 0o666);
-      return world;
-    },
-    /chmod go-w /,
+  configWrittenByOthers: [holding('config.toml', '', 0o666), /chmod go-w /],
+  extensionsRun: [
+    holding('extensions/mine.mjs', 'export default () => ({});'),
+    /remove a file that you do not know/,
   ],
+  extensionUnused: [holding('extensions/mine.mjs', 'export {};'), /Repair what the line names/],
   workspaceMissing: [({ world }) => ({ ...world, workspace: '/nowhere' }), /--workspace/],
   workspaceUnwritable: [({ world }) => ({ ...world, workspace: '/proc/self' }), /--preset plan/],
   workspaceTooWide: [
