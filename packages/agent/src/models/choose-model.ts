@@ -72,8 +72,8 @@ export type ChooseOptions = {
    * `auto`: an hour at the provider's usual address, since other servers may refuse it.
    */
   readonly cacheTtl?: CacheTtl | 'auto';
-  /** Folders in which the user may have installed packages of the AI SDK. Default: none. */
-  readonly packageFolders?: readonly string[];
+  /** The folders in which the user may have installed packages of the AI SDK. Default: none. */
+  readonly packageFolders?: () => readonly string[];
   /** Providers that the user names, beside those of the table. */
   readonly ownProviders?: readonly OwnProvider[];
 };
@@ -95,7 +95,8 @@ export const chooseModel = async (
   const provider = findProvider(providerName) ?? custom;
   const packaged = packageProviders.find((one) => one.name === providerName);
   if (provider === undefined && packaged !== undefined && name !== '') {
-    const { packageFolders: folders = [], baseUrl } = options;
+    const { packageFolders, baseUrl } = options;
+    const folders = packageFolders?.() ?? [];
     const { packageModel } = await import('./package-models.js');
     return packageModel(packaged, name, { folders, environment, baseUrl });
   }

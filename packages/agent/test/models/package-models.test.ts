@@ -69,7 +69,10 @@ for (const [id, environment, said] of [
 ] as const)
   test(`${id} answers through its package`, async (context) => {
     const { packageFolders } = folders(context);
-    const chosen = await chooseModel(id, environment, { packageFolders, baseUrl: 'http://here' });
+    const chosen = await chooseModel(id, environment, {
+      packageFolders: () => packageFolders,
+      baseUrl: 'http://here',
+    });
     assert.ok(chosen.kind === 'ok', JSON.stringify(chosen));
     assert.equal(chosen.model.id, id);
     const pieces = await collect(
@@ -86,7 +89,7 @@ test('what is missing, or can’t be used, is named with what helps', async (con
     id = 'bedrock/x',
     more = packageFolders,
   ) => {
-    const chosen = await chooseModel(id, environment, { packageFolders: more });
+    const chosen = await chooseModel(id, environment, { packageFolders: () => more });
     return chosen.kind === 'ok' ? 'ok' : `${chosen.kind}: ${chosen.message}`;
   };
   assert.match(await problem({}), /^noKey: bedrock\/x needs AWS_REGION: export AWS_REGION=…/);

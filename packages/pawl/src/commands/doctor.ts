@@ -999,7 +999,7 @@ const modelProblem = async (
     ? custom?.keySource.kind === 'command'
     : provider !== undefined && !isCatalogued(model);
   if (needsOnline && !world.online) return null;
-  const options = { folder: world.workspace, ownProviders, packageFolders: packageFolders() };
+  const options = { folder: world.workspace, ownProviders, packageFolders };
   const chosen = await chooseModel(model, environment.value, options);
   return chosen.kind !== 'ok' && kinds.includes(chosen.kind) ? chosen.message : null;
 };

@@ -110,7 +110,7 @@ export const connectModel = async (
     ...(flags.baseUrl === undefined ? {} : { baseUrl: flags.baseUrl }),
     ...(flags.reasoningSummaries === 'off' ? { summaries: 'off' as const } : {}),
     cacheTtl: readCacheTtl(flags),
-    packageFolders: packageFolders(),
+    packageFolders,
     ...(flags.ownProviders === undefined ? {} : { ownProviders: flags.ownProviders }),
   };
   const environment = { ...process.env, ...flags.variables };
