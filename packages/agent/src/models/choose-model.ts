@@ -93,20 +93,22 @@ export const chooseModel = async (
   const name = slash === -1 ? '' : modelId.slice(slash + 1);
   const custom = options.ownProviders?.find((one) => one.name === providerName);
   const provider = findProvider(providerName) ?? custom;
-  const packaged = packageProviders.find((one) => one.name === providerName);
-  if (provider === undefined && packaged !== undefined && name !== '') {
+  const packaged =
+    provider === undefined && packageProviders.find((one) => one.name === providerName);
+  if (packaged && name !== '') {
     const { packageFolders, baseUrl } = options;
     const folders = packageFolders?.() ?? [];
     const { packageModel } = await import('./package-models.js');
     return packageModel(packaged, name, { folders, environment, baseUrl });
   }
-  if (provider === undefined && packaged === undefined && providerName !== 'scripted')
+  if (provider === undefined && !packaged && providerName !== 'scripted')
     return unknownProvider(modelId, providerName, options.ownProviders);
   if (name === '') {
     const example = custom === undefined ? exampleModel(providerName) : exampleId(custom);
+    const such = packaged ? packaged.documentation : `e.g. ${example}`;
     return {
       kind: 'noName',
-      message: `"${modelId}" names no model: write it as ${providerName}/NAME, e.g. ${example}`,
+      message: `"${modelId}" names no model: write it as ${providerName}/NAME, ${such}`,
     };
   }
   if (provider === undefined) return loadScript(name, options.folder ?? '');

@@ -98,7 +98,7 @@ test('what is missing, or can’t be used, is named with what helps', async (con
     await problem({ AWS_REGION }),
     /needs AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID/,
   );
-  assert.match(await problem(AWS, 'bedrock'), /^noName: /);
+  assert.match(await problem(AWS, 'bedrock'), /^noName: .*write it as bedrock\/NAME, https:/);
   assert.equal(
     await problem(AWS, 'bedrock/x', [first]),
     `noPackage: bedrock/x is reached through @ai-sdk/amazon-bedrock.\nInstall it: npm install --prefix ${first} @ai-sdk/amazon-bedrock`,
