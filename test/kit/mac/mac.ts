@@ -12,6 +12,10 @@ import { type TestScope, temporaryFolder } from '../../temporary-folder.js';
 export type Mac = {
   /** Program and words that run this command line there, in the process that is started. */
   readonly wrap: (line: readonly string[]) => readonly [program: string, ...words: string[]];
+  /** From now on `ps` fails. */
+  silencePs(): void;
+  /** The paths that rules of fences have named so far. */
+  placesOfRules(): readonly string[];
   /** For programs of Node. */
   readonly environment: { readonly NODE_OPTIONS: string };
 };
@@ -51,6 +55,10 @@ export const makeMac = (scope: TestScope): Mac => {
   const enter = process.getuid?.() === 0 ? '-m' : '-rm';
   return {
     wrap: (line) => ['unshare', enter, 'sh', '-c', script, 'mac', ...line],
+    silencePs() {
+      writeFileSync(`${values}.silent`, '');
+    },
+    placesOfRules: () => readFileSync(`${values}.places`, 'utf8').split('\n'),
     environment: { NODE_OPTIONS: `--require=${at('darwin.cjs')}` },
   };
 };

@@ -4,6 +4,7 @@
 use strict;
 use POSIX 'strftime';
 
+exit 1 if -e '@VALUES@.silent';
 open(my $values, '<', '@VALUES@') or die;
 chomp(my ($proc, $boot) = <$values>);
 die "ps: the locale or time zone of the user\n" if $ENV{LC_ALL} ne 'C' or $ENV{TZ} ne 'UTC0';

@@ -20,7 +20,7 @@
  */
 
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { entryStatus, isWithin } from '../platform/files.js';
@@ -580,8 +580,9 @@ class Sandbox implements CommandSandbox {
     this.#refuseIfClosed();
     const { places, folders, contents, ...planned } = this.#planPlaces(spec, view, NO_SOCKETS);
     const home = findHome(environment.HOME ?? homedir());
+    const hidden = [...(home === null ? [] : [home]), tmpdir(), ...view.secrets];
     const fenceWith = (mounts: readonly Mount[], inner: SessionFolders): OpenStart => ({
-      detach: [program, ...seatbeltWords({ ...contents, mounts, folders: inner }, home)],
+      detach: [program, ...seatbeltWords({ ...contents, mounts, folders: inner }, hidden)],
     });
     const fence = fenceWith(places.mounts, folders);
     const isShared = planned.isUsual && !planned.isFresh;

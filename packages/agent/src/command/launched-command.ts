@@ -32,7 +32,7 @@ import {
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
-import { readProcess } from '../platform/processes.js';
+import { processExists, readProcess } from '../platform/processes.js';
 import { type OutputReceiver, SpoolReader } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
 
@@ -298,10 +298,14 @@ export class Spool {
   }
 }
 
-/** Whether exactly this process runs. A zombie does not. */
+/**
+ * Whether exactly this process runs. A zombie does not. Where the system does not tell when a
+ * process with this number began, it may be this one.
+ */
 const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
   const { state, started } = readProcess(pid);
-  return started !== '' && Number(started) === startedAt && !/[ZX]/.test(state);
+  if (started === '') return processExists(pid);
+  return Number(started) === startedAt && !/[ZX]/.test(state);
 };
 
 /**

@@ -25,6 +25,7 @@ import {
   readLockText,
   replaceFile,
 } from '../../src/journal/lock.js';
+import { ALL_PROCESSES } from '../../src/platform/processes.js';
 import { startChild } from './start-child.js';
 
 const NEVER = 2 ** 30;
@@ -355,7 +356,27 @@ const rows: readonly Row[] = [
     'unknown',
   ],
 ];
-for (const [title, holder, self, known] of rows) {
+/** As macOS has it: no machine id, no namespaces, no socket. */
+const mac: Partial<Holder> = { host: 'here', system: '', bootId: 'b1', pids: ALL_PROCESSES };
+const earlierMac: Partial<Holder> = { ...mac, bootId: 'b0' };
+const macRows: readonly Row[] = [
+  ['is alive on a Mac', { ...mac, pid: process.ppid, started: '' }, mac, 'unknown'],
+  ['is dead on a Mac', { ...mac, pid: NEVER }, mac, 'gone'],
+  ['had our own pid on a Mac', mac, mac, 'gone'],
+  ['had the pid of a later process on a Mac', { ...mac, started: '1' }, mac, 'gone'],
+  ['ran on a Mac before its last start', { ...earlierMac, since: 1 }, mac, 'restarted'],
+  [
+    'ran in another boot since, on a Mac of that name',
+    { ...earlierMac, pid: NEVER },
+    mac,
+    'unknown',
+  ],
+  ['ran on another Mac', { ...earlierMac, host: 'there', since: 1 }, mac, 'unknown'],
+  ['ran with an earlier version on a Mac', { ...other, pid: NEVER }, mac, 'gone'],
+  ['is alive with an earlier version on a Mac', { ...other, pid: process.ppid }, mac, 'unknown'],
+  ['ran on Linux', { ...linux, pid: NEVER }, mac, 'unknown'],
+];
+for (const [title, holder, self, known] of [...rows, ...macRows]) {
   test(`a holder that ${title}: ${known}`, async () => {
     const own = await describeSelf();
     const check = checkHolder('/nowhere/a.lock', { ...own, ...holder }, { ...own, ...self });

@@ -1,7 +1,8 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, realpathSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -21,7 +22,13 @@ test('commands run by sandbox-exec, with a home of the session, and end with all
   const file = fileURLToPath(new URL('mac-commands.ts', import.meta.url));
   const program = await bundleProgram(context, { file });
   const [start, ...words] = mac.wrap([process.execPath, program, workspace, home]);
-  const env = { ...process.env, ...mac.environment };
+  // Outside of the home, so nothing but a rule of its own hides them.
+  const secrets = {
+    NETRC: path.join(folder, 'secret'),
+    XDG_CONFIG_HOME: path.join(folder, 'settings'),
+  };
+  for (const secret of Object.values(secrets)) mkdirSync(secret);
+  const env = { ...process.env, ...mac.environment, ...secrets };
   const { stdout } = await promisify(execFile)(start, words, { env });
   const ran = stdout
     .trim()
@@ -44,6 +51,9 @@ test('commands run by sandbox-exec, with a home of the session, and end with all
   assert.equal(ran[4].how.code, 137);
   assert.equal(ran.length, 6);
   for (const name of ran[5]) assert.match(name, /^\d+$|^alive-/, 'by the launcher');
+  const named = new Set(mac.placesOfRules());
+  for (const place of [...Object.values(secrets), home, workspace, tmpdir()])
+    assert.ok(named.has(realpathSync(place)), place);
   assert.deepEqual(processesWith(folder), []);
   assert.deepEqual(readdirSync(home), []);
 });

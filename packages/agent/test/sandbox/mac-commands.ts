@@ -7,7 +7,8 @@ import { readUserPlaces } from '../../src/secrets/user-places.js';
 /** Runs commands in the fence of macOS, and prints what came of each. Arguments: the workspace, and a folder for the session. */
 
 const [workspace = '', folder = ''] = process.argv.slice(2);
-const environment = { PATH: process.env.PATH, HOME: folder };
+const { PATH, NETRC, XDG_CONFIG_HOME } = process.env;
+const environment = { PATH, NETRC, XDG_CONFIG_HOME, HOME: folder };
 const sessionFolder = path.join(folder, `${process.pid}-a`);
 const sandbox = createCommandSandbox({
   ...{ workspace, environment, sessionFolder },

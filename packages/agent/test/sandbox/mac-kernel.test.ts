@@ -82,7 +82,7 @@ for (const name of process.platform === 'darwin' ? NAMES : [])
         masked: [at(name, 'secret')],
         ...{ allowed: [], network: false, isHomeWritable: true, workspace: at(name) },
       },
-      process.env.HOME ?? null,
+      [process.env.HOME ?? '/nowhere'],
     );
     const env = {
       ...{ PATH: '/usr/bin:/bin', HOME: at('home'), TMPDIR: at('tmp') },

@@ -384,7 +384,7 @@ test('places are named as they lie on the disk, whatever links lead to them', (c
       masked: [at('secret')],
       ...{ allowed: [], network: false, isHomeWritable: true, workspace: at('work') },
     },
-    at('.'),
+    [at('.')],
   );
   assert.deepEqual(words[0], '-p');
   assert.equal(words.at(-1), '--');

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { makeMac } from '../../../../test/kit/mac/mac.js';
-import type { LivingProcess } from '../../../../test/kit/tools/processes.js';
+import { killProcessesWith, type LivingProcess } from '../../../../test/kit/tools/processes.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { chooseRows, testDeep } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
@@ -13,6 +13,7 @@ import {
   killed,
   onceIn,
   resultIn,
+  resultOf,
   touch,
   untilItRuns,
   WAITING,
@@ -126,6 +127,38 @@ for (const { title, script, result, ends, timeoutMs } of chooseRows(
     assert.match(resultIn(place), /Pawl was interrupted/);
     onceIn(place);
     await expectEnd(place, ended);
+  });
+
+for (const [when, result, jobs] of [
+  ['after the kill', /^first\nsecond\n\[exit code 0/, /^job-1: running: sleep 1000/],
+  ['all the time', /interrupted while this command started or ran/, /^/],
+] as const)
+  test(`where ps tells nothing ${when}, no running command counts as ended`, async (context) => {
+    const quiet = makeMac(context);
+    const startQuietly = (place: Place, words: readonly string[]): Running => {
+      const [program, ...line] = quiet.wrap([process.execPath, bin, ...words, ...OFF]);
+      const environment = { ...place.environment, ...quiet.environment };
+      return start({ ...place, environment }, program, line);
+    };
+    const job = call('j1', 'bash', { command: 'sleep 1000', background: true });
+    const place = await makeServed(context, [
+      message(job, call('c1', 'bash', { command: WAITING })),
+      message(call('l', 'bash', { jobAction: 'list' })),
+      done,
+    ]);
+    if (when === 'all the time') quiet.silencePs();
+    const running = startQuietly(place, ['-p', 'work']);
+    await untilItRuns(place, running);
+    await killed(running);
+    if (when === 'after the kill') quiet.silencePs();
+    const resumed = startQuietly(place, ['--continue', '-p', 'and now?']);
+    touch(place, 'go');
+    const ended = await resumed.ended;
+    assert.match(resultIn(place), result);
+    assert.match(resultOf(place, 2, 'l'), jobs);
+    onceIn(place);
+    expectCode(ended, 0);
+    killProcessesWith(place.folder);
   });
 
 testDeep('without /proc the demo of a crash finds the real result', async (context) => {

@@ -198,8 +198,8 @@ const onDisk = (place: string): string => {
   }
 };
 
-/** What a fence shows, for a profile. `home`: the user's home, which it hides. */
-const viewPlaces = (contents: FenceContents, home: string | null): SeatbeltPlaces => {
+/** What a fence shows, for a profile. */
+const viewPlaces = (contents: FenceContents, hidden: readonly string[]): SeatbeltPlaces => {
   const { folders, mounts, masked, network, isHomeWritable, workspace, allowed } = contents;
   const shown = mounts.flatMap(({ from, right }) =>
     right === 'read' || right === 'write' ? [{ path: onDisk(from), right }] : [],
@@ -213,7 +213,7 @@ const viewPlaces = (contents: FenceContents, home: string | null): SeatbeltPlace
       { path: onDisk(folders.home), right: isHomeWritable ? 'write' : 'read' },
       { path: temporary, right: 'write' },
     ],
-    hidden: home === null ? [] : [onDisk(home)],
+    hidden: hidden.map(onDisk),
     masked: masked.map(onDisk),
     writableWorkspace: isWritable ? top : null,
     allowed: allowed.map(onDisk),
@@ -222,8 +222,15 @@ const viewPlaces = (contents: FenceContents, home: string | null): SeatbeltPlace
   };
 };
 
-/** The words of sandbox-exec up to the command line. */
-export const seatbeltWords = (contents: FenceContents, home: string | null): readonly string[] => {
-  const { text, parameters } = seatbeltProfile(viewPlaces(contents, home));
+/**
+ * The words of sandbox-exec up to the command line. `hidden`: folders of which the command sees
+ * only the places that `contents` names. The system is not among the places, but can be read: so
+ * what must not be seen of it has to be hidden.
+ */
+export const seatbeltWords = (
+  contents: FenceContents,
+  hidden: readonly string[],
+): readonly string[] => {
+  const { text, parameters } = seatbeltProfile(viewPlaces(contents, hidden));
   return ['-p', text, ...parameters.map((value, index) => `-DP${index}=${value}`), '--'];
 };
