@@ -101,13 +101,14 @@ export const chooseModel = async (
     const { packageModel } = await import('./package-models.js');
     return packageModel(packaged, name, { folders, environment, baseUrl });
   }
-  if (provider === undefined && packaged === undefined && providerName !== 'scripted')
+  if (provider === undefined && !packaged && providerName !== 'scripted')
     return unknownProvider(modelId, providerName, options.ownProviders);
   if (name === '') {
     const example = custom === undefined ? exampleModel(providerName) : exampleId(custom);
+    const such = packaged ? packaged.documentation : `e.g. ${example}`;
     return {
       kind: 'noName',
-      message: `"${modelId}" names no model: write it as ${providerName}/NAME, e.g. ${example}`,
+      message: `"${modelId}" names no model: write it as ${providerName}/NAME, ${such}`,
     };
   }
   if (provider === undefined) return loadScript(name, options.folder ?? '');

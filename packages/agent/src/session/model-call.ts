@@ -841,7 +841,8 @@ export const createModels = (
   fallback: readonly Model[] = [],
   connect?: (modelId: string) => Promise<Model>,
 ): Models => {
-  const connected = new Map([...fallback, first].map((model) => [model.id, model]));
+  const others = fallback.map((model) => [model.id, model] as const);
+  const connected = new Map([...others, [first.id, first]]);
   const open = async (modelId: string): Promise<Model> => {
     if (connect !== undefined) return connect(modelId);
     throw new Error(

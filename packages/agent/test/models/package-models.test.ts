@@ -69,7 +69,10 @@ for (const [id, environment, said] of [
 ] as const)
   test(`${id} answers through its package`, async (context) => {
     const { packageFolders } = folders(context);
-    const chosen = await chooseModel(id, environment, { packageFolders, baseUrl: 'http://here' });
+    const chosen = await chooseModel(id, environment, {
+      packageFolders: () => packageFolders,
+      baseUrl: 'http://here',
+    });
     assert.ok(chosen.kind === 'ok', JSON.stringify(chosen));
     assert.equal(chosen.model.id, id);
     const pieces = await collect(
@@ -86,7 +89,7 @@ test('what is missing, or can’t be used, is named with what helps', async (con
     id = 'bedrock/x',
     more: () => string[] = packageFolders,
   ) => {
-    const chosen = await chooseModel(id, environment, { packageFolders: more });
+    const chosen = await chooseModel(id, environment, { packageFolders: () => more });
     return chosen.kind === 'ok' ? 'ok' : `${chosen.kind}: ${chosen.message}`;
   };
   assert.match(await problem({}), /^noKey: bedrock\/x needs AWS_REGION: export AWS_REGION=…/);
@@ -95,7 +98,7 @@ test('what is missing, or can’t be used, is named with what helps', async (con
     await problem({ AWS_REGION }),
     /needs AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID/,
   );
-  assert.match(await problem(AWS, 'bedrock'), /^noName: /);
+  assert.match(await problem(AWS, 'bedrock'), /^noName: .*write it as bedrock\/NAME, https:/);
   assert.equal(
     await problem(AWS, 'bedrock/x', () => [first]),
     `noPackage: bedrock/x is reached through @ai-sdk/amazon-bedrock.\nInstall it: npm install --prefix ${first} @ai-sdk/amazon-bedrock`,
