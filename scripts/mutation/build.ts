@@ -17,6 +17,7 @@ const ROOMS = [
   'packages/agent/test/policy',
   'packages/agent/test/shell',
   'packages/verify/test/exploration',
+  'packages/verify/test/invariants',
   'packages/verify/test/projections',
 ];
 /** Tests of the whole repository that are about several machines. */

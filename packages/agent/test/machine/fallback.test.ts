@@ -80,6 +80,23 @@ test('what takes over brings its window and whether it can be aborted, and takes
   assert.deepEqual(shown(), first);
 });
 
+test('a conversation of nine tenths of a window fits, and no larger one', () => {
+  for (const [windowTokens, name] of [
+    [1_000, 'CallingLlm'],
+    [999, 'WaitingForUserInput'],
+  ] as const) {
+    const walker = asked([model('b/second', { windowTokens })]);
+    walker.send(g.wants(g.grep('1')), g.started('1'));
+    const { session } = walker.state();
+    // four characters count as a token
+    const characters = 4 * (900 - session.contextTokens);
+    walker.send(g.ended('1', 'ok', 'x'.repeat(characters)));
+    assert.equal(walker.state().session.contextTokens, 900);
+    walker.send(passing);
+    assert.equal(walker.state().name, name);
+  }
+});
+
 test('a turn that was cancelled, or that the stopping policy ends, falls back to nothing', () => {
   const drained = asked([model('b/second')], { cancelMode: 'drain' });
   drained.send(g.cancel, passing);

