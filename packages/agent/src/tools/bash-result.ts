@@ -475,6 +475,15 @@ const hints: readonly Hint[] = [
     sign: /ptrace\b[^\n]*(?:Operation not permitted|EPERM)|perf_event_open|bpf\b[^\n]*Operation not permitted/,
     text: `tracing of other processes and the kernel is off in the sandbox: ${OUTSIDE}`,
   },
+  {
+    // the one answer of Seatbelt, whatever it refuses
+    sign: /Operation not permitted|\bEPERM\b/,
+    when: () => process.platform === 'darwin',
+    text:
+      'the sandbox may be why: what it does not show can not be read, only the workspace, TMPDIR ' +
+      'and a private home folder can be written, and there not what is run later without a ' +
+      `question (git's configuration and hooks, CI, editor tasks): ${OUTSIDE}`,
+  },
 ];
 
 /** Git could not write its settings, and went on. */

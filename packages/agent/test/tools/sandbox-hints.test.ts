@@ -327,6 +327,17 @@ const ordinary: readonly string[] = [
   'error: Your local changes to the following files would be overwritten by merge:\n\ta.txt',
 ];
 
+test('on macOS one answer of the system stands for all that the sandbox refuses', (context) => {
+  const refusals = ['touch: /etc/x: Operation not permitted', 'Error: EPERM: rename'];
+  for (const output of refusals) assert.equal(hintFor(output), null, 'control');
+  const { platform } = process;
+  context.after(() => Object.defineProperty(process, 'platform', { value: platform }));
+  Object.defineProperty(process, 'platform', { value: 'darwin' });
+  for (const output of refusals)
+    assert.match(hintFor(output) ?? '', /^the sandbox may be why: .* needs: "outside"$/);
+  assert.equal(hintFor('rm: x: Permission denied'), null);
+});
+
 test('ordinary failures get no hint', () => {
   for (const level of ['workspace', 'workspace+net', 'read-only'] as const)
     for (const output of ordinary) assert.equal(hintFor(output, level), null, output);
