@@ -70,7 +70,7 @@ for (const [id, environment, said] of [
   test(`${id} answers through its package`, async (context) => {
     const { packageFolders } = folders(context);
     const chosen = await chooseModel(id, environment, {
-      packageFolders: () => packageFolders,
+      packageFolders,
       baseUrl: 'http://here',
     });
     assert.ok(chosen.kind === 'ok', JSON.stringify(chosen));
@@ -89,7 +89,7 @@ test('what is missing, or can’t be used, is named with what helps', async (con
     id = 'bedrock/x',
     more: () => string[] = packageFolders,
   ) => {
-    const chosen = await chooseModel(id, environment, { packageFolders: () => more });
+    const chosen = await chooseModel(id, environment, { packageFolders: more });
     return chosen.kind === 'ok' ? 'ok' : `${chosen.kind}: ${chosen.message}`;
   };
   assert.match(await problem({}), /^noKey: bedrock\/x needs AWS_REGION: export AWS_REGION=…/);
