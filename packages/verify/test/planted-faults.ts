@@ -314,7 +314,7 @@ const foundBySimulator: readonly Fault[] = [
     ],
   ),
   simulator('the lock of a killed process never becomes free', 'journal/lock.ts', [
-    "return (await isGoneHere(path, holder, self)) ? 'gone' : 'unknown';",
+    "return (await isHolderGone(path, holder, self)) ? 'gone' : 'unknown';",
     "return 'unknown';",
   ]),
   simulator(

@@ -1,6 +1,7 @@
 import type { CallOutcome } from '../../../packages/agent/src/machine/call.js';
 import type { Event, EventType, On } from '../../../packages/agent/src/machine/event.js';
 import { defaultSettings, type Usage } from '../../../packages/agent/src/machine/settings.js';
+import { userEventCases } from '../../../packages/agent/src/machine/shapes.js';
 import type { HookVerdicts, JudgedCall } from '../../../packages/agent/src/policy/judged-call.js';
 import { presetRules } from '../../../packages/agent/src/policy/presets.js';
 
@@ -265,7 +266,8 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
   },
 };
 
-/** By type. */
-export const samples: readonly Event[] = Object.entries(bodies).map(([type, body]) =>
-  sample(type as EventType, body as never),
-);
+/** By type. Those of a user have the id by which they can be sent again. */
+export const samples: readonly Event[] = Object.entries(bodies).map(([type, body]) => {
+  const event = sample(type as EventType, body as never);
+  return Object.hasOwn(userEventCases, type) ? { ...event, clientRequestId: 'request' } : event;
+});
