@@ -226,17 +226,17 @@ export const probeSandbox = (
   answer: 'kept' | 'fresh',
   machine?: ProbedMachine,
 ): Promise<SandboxProbe> => {
-  const probe = (): Promise<SandboxProbe> =>
-    probeFence({
-      ...{ environment, workspace, machine },
-      cacheFolder: answer === 'kept' ? cacheFolder(environment) : null,
-    });
-  if (answer === 'fresh' || environment !== process.env) return probe();
-  const running = probes.get(workspace);
+  const isShared = answer === 'kept' && environment === process.env;
+  const running = isShared ? probes.get(workspace) : undefined;
   if (running !== undefined) return running;
-  const started = probe().finally(() => probes.delete(workspace));
+  const started = probeFence({
+    ...{ environment, workspace, machine },
+    cacheFolder: answer === 'kept' ? cacheFolder(environment) : null,
+  });
+  if (!isShared) return started;
   probes.set(workspace, started);
   void started.then((found) => {
+    probes.delete(workspace);
     if (found.kind === 'works') believed.set(workspace, found);
     else believed.delete(workspace);
   });

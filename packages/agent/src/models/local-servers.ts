@@ -12,8 +12,8 @@ import { findEndpoint, type Provider, providers } from './provider-table.js';
 
 export type LocalModel = { readonly id: string; readonly url: string; readonly title: string };
 
-/** A server on this machine answers at once, or is not there. */
-const ANSWER_MS = 1_000;
+/** Where nobody listens the answer comes at once; a busy machine may need longer. */
+const ANSWER_MS = 3_000;
 /** Models that answer no questions. */
 const NO_CHAT = /embed|rerank|whisper|tts|ocr|guard/i;
 

@@ -328,14 +328,13 @@ export const withoutFlags = (flags: RunFlags, ...groups: readonly FlagNames[]): 
   return Object.fromEntries(Object.entries(flags).filter(([name]) => !names.includes(name)));
 };
 
-/** `--fail-on <kinds>` is `failOn` of the flags. */
-const toAttribute = (flag: string): string =>
-  (/--([a-z-]+)/.exec(flag)?.[1] ?? '').replace(/-(\w)/g, (_, letter) => letter.toUpperCase());
+const notForClients = NOT_FOR_CLIENTS.join(' ').toLowerCase().split(' ');
 
-/** The flags of `pawl serve` that are settings of its sessions. */
-export const nodeFlags = runFlags.filter(
-  ([flag]) => !NOT_FOR_CLIENTS.some((name) => name === toAttribute(flag)),
-);
+/** The flags of `pawl serve` that are settings of its sessions: `--fail-on <kinds>` is `failOn`. */
+export const nodeFlags = runFlags.filter(([flag]) => {
+  const [, name = ''] = /--([a-z-]+)/.exec(flag) ?? [];
+  return !notForClients.includes(name.replaceAll('-', ''));
+});
 
 /** The flags of `pawl acp`, whose sessions always ask in the editor. */
 export const acpFlags = nodeFlags.filter(([flag]) => !flag.startsWith('--on-ask '));

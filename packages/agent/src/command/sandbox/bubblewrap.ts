@@ -13,6 +13,7 @@ import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import { entryStatus, isWithin } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
+import { listWords } from '../../policy/paths.js';
 import type { FenceContents } from './fence.js';
 import {
   closedFolder,
@@ -44,14 +45,13 @@ const NAMESPACES = [
  * limits of namespaces, which the inner layer sets: they are those of a user namespace, and closed
  * to a command without capabilities.
  */
-const kernelSettings = (): readonly string[] => [
-  ...['sys', 'fs', 'acpi', 'scsi', 'asound', 'driver', 'dynamic_debug', 'mtrr'].flatMap((name) => [
-    ...['--ro-bind-try', `/proc/${name}`, `/proc/${name}`],
-  ]),
-  ...['--bind', '/proc/sys/user', '/proc/sys/user'],
-];
-
-const ownsKernelSettings = (): boolean => entryStatus('/proc/sys')?.uid === process.geteuid?.();
+const KERNEL_SETTINGS = listWords(`
+  --ro-bind-try /proc/sys /proc/sys --ro-bind-try /proc/fs /proc/fs
+  --ro-bind-try /proc/acpi /proc/acpi --ro-bind-try /proc/scsi /proc/scsi
+  --ro-bind-try /proc/asound /proc/asound --ro-bind-try /proc/driver /proc/driver
+  --ro-bind-try /proc/dynamic_debug /proc/dynamic_debug --ro-bind-try /proc/mtrr /proc/mtrr
+  --bind /proc/sys/user /proc/sys/user
+`);
 
 /** Folders and links that every Linux has and no command needs to write to. */
 const SYSTEM = ['--dev', '/dev'].concat([
@@ -70,11 +70,10 @@ const SYSTEM = ['--dev', '/dev'].concat([
   '/var/lock',
 ]);
 
-const systemWords = (): readonly string[] => [
-  ...['--proc', '/proc'],
-  ...(ownsKernelSettings() ? kernelSettings() : []),
-  ...SYSTEM,
-];
+const systemWords = (): readonly string[] => {
+  const ownsSettings = entryStatus('/proc/sys')?.uid === process.geteuid?.();
+  return ['--proc', '/proc', ...(ownsSettings ? KERNEL_SETTINGS : []), ...SYSTEM];
+};
 
 type Isolation = { readonly network: boolean; readonly filtered: boolean };
 
