@@ -258,8 +258,7 @@ export const checkSessions = (inspected: () => Inspected): void => {
       );
       const tokens =
         usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
-      const short =
-        tokens < 1_000 ? String(tokens) : `${(tokens / 1_000).toFixed(tokens < 10_000 ? 1 : 0)}k`;
+      const short = tokens < 1_000 ? String(tokens) : `${(tokens / 1_000).toFixed(1)}k`;
       assert.ok(
         shown[index].facts.endsWith(` · ${short} tokens`),
         `${shown[index].facts} at ${seq}: ${tokens}`,

@@ -126,11 +126,14 @@ test('a node serves the examples of its page, ends on SIGTERM with nothing lost,
   const second = await serve(place, repository);
   atEnd(t, () => void second.running.child.kill('SIGKILL'));
   const again = await second.client.events(id);
-  await again.over();
+  // its client has not closed it, so it opens for its reader, and waits
+  const { content } = await again.until('that it has caught up', ({ event }) => event === 'state');
+  assert.equal(content.state, 'WaitingForUserInput');
   assert.equal(
     again.entries.some((entry) => entry.seq === seq && entry.event.type === 'UserInput'),
     true,
   );
+  again.close();
   const next = await second.client.send(id, { text: 'go on' });
   const live = await second.client.events(id, next);
   const answer = await live.until('the answer', isEntry('LlmCompleted'));
