@@ -12,6 +12,7 @@ import {
   waitUntil,
 } from '../../../test/kit/inspector/browser.js';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
+import { until } from '../../../test/until.js';
 import { InspectedSessions } from '../src/server/inspected-sessions.js';
 import { pageWith } from '../src/server/page-html.js';
 import { storeDay } from './day-session.js';
@@ -236,9 +237,12 @@ export const checkTrial = (inspected: () => Inspected): void => {
       assert.deepEqual(walked, await page.evaluate(`${reachable}.map(${named})`), panel);
     }
     await page.locator('body').press('1');
-    await page.locator('.story button').first().focus();
-    await page.keyboard.press('Enter');
-    await at(watched, 27);
+    await waitUntil(page, `document.querySelector('#tab-overview')?.ariaSelected === 'true'`);
+    // a panel that is drawn again at this moment takes the focus away
+    await until('entry 27', async () => {
+      await page.locator('.story button').first().press('Enter');
+      return page.evaluate<boolean>(`document.body.dataset.seq === '27'`);
+    });
     await page.keyboard.press('3');
     await page.locator('.trace .rows').waitFor();
     await page.locator('.trace .rows').focus();
