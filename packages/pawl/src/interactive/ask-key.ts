@@ -76,10 +76,10 @@ const askHidden = (question: Safe): Promise<string> =>
         end(() => reject(new Stop(exitCodes.usage, 'cancelled', 'Nothing was chosen.')));
       else if (/[\r\n]/.test(text)) end(() => resolve(text.split(/[\r\n]/)[0]?.trim() ?? ''));
     };
-    writeOut(question);
-    stdin.setRawMode(true);
+    stdin.setRawMode(true); // before the question: what is typed at once is not shown either
     stdin.on('data', take);
     stdin.resume();
+    writeOut(question);
   });
 
 /** The provider whose key it is: by its beginning, or as the user says. */
@@ -148,12 +148,12 @@ const storeKey = async (provider: Provider, key: string): Promise<void> => {
 /** Asks for a key until a provider takes it. */
 const askKey = async (): Promise<void> => {
   for (;;) {
-    const key = await askHidden(safe`Paste the key, then Enter (it is not shown): `);
+    let key = await askHidden(safe`Paste the key, then Enter (it is not shown): `);
     // a key that was typed may hold what Backspace and arrows send
-    if (!/^[\x21-\x7e]+$/.test(key)) {
-      writeOut(safe`That is no key: it must be one word of plain characters. Paste it again.\n`);
-      continue;
-    }
+    while (!/^[\x21-\x7e]+$/.test(key))
+      key = await askHidden(
+        safe`That is no key: it must be one word of plain characters. Paste it again: `,
+      );
     const provider = await askProvider(key);
     const listed = await listModels(provider, { ...process.env, [provider.keyVariables[0]]: key });
     if (listed.kind === 'failed') {
