@@ -477,7 +477,13 @@ const modelFaults = (
   const beginsTurn = before.session.turn.turnId !== state.session.turn.turnId;
   if (beginsTurn && to.primary !== undefined)
     return [brokenRule('fallback', `a turn begins with ${to.model}`)];
-  if (from.model === to.model) return [];
+  if (from.model === to.model) {
+    const isAgain =
+      event.type === 'LlmFailed' &&
+      state.name === 'CallingLlm' &&
+      actions.some((action) => 'kind' in action && action.kind === 'fallback');
+    return isAgain ? [brokenRule('fallback', `${to.model} takes over from itself`)] : [];
+  }
   const isChosen = event.type === 'SettingsChanged' && event.patch.model === to.model;
   if (isChosen && to.primary === undefined) return [];
   const isTold = actions.some(

@@ -90,6 +90,12 @@ checkSteps('fallback', [
   },
   {
     ...row,
+    title: 'to the one that was asked last',
+    before: calling({ model: 'b/a', primary }),
+    says: says('b/a takes over from itself'),
+  },
+  {
+    ...row,
     title: 'which forgets the first model',
     after: after({ model: 'b/a' }),
     says: says('b/a takes over, and the first model is lost'),
