@@ -532,7 +532,7 @@ class WorkRun {
     const { models, compactions, hooks, tools } = this.#performers;
     const all = Promise.all([
       models.stopAll(),
-      compactions.stopAll(),
+      compactions?.stopAll(),
       hooks.stopAll(),
       tools.stopAll(),
     ]);
