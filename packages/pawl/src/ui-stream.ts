@@ -171,12 +171,13 @@ export const uiMessageResponse = (
       push({ type: 'start' });
       const unwatch = session.watch((step) => chunks.see(step));
       try {
-        chunks.end(await session.prompt(text, options));
+        const turn = await session.prompt(text, options);
+        if (close) await session.close();
+        chunks.end(turn);
       } catch (error) {
         push({ type: 'error', errorText: error instanceof Error ? error.message : String(error) });
       }
       unwatch();
-      if (close) await session.close().catch(() => undefined); // its fault has ended the turn
       if (!isRead) return;
       controller.enqueue(encodeEvent('[DONE]'));
       controller.close();

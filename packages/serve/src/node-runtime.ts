@@ -149,6 +149,8 @@ const recordSchema = v.object({
   isOpen: v.boolean(),
   /** Told to the model before the next input; empty if there is nothing to tell. */
   notice: v.string(),
+  /** The last notice that went with an input that its client can send again. */
+  noticed: v.optional(v.object({ requestId: v.string(), notice: v.string() })),
   /** The `Idempotency-Key` of the request that created it. */
   requestId: v.optional(v.string()),
 });
@@ -156,7 +158,7 @@ const recordSchema = v.object({
 export type NodeWorkspace = v.InferOutput<typeof workspaceSchema>;
 export type NodeSessionRecord = v.InferOutput<typeof recordSchema>;
 
-/** Questions about the records. None needs longer for all the sessions that it does not name. */
+/** Questions about the records. `SessionRecords` answers them from an index. */
 type RecordQueries = {
   /** At most `limit` of a key, the newest first, older than the session `before`. */
   ofKey(key: string, before: string | null, limit: number): Promise<readonly NodeSessionRecord[]>;

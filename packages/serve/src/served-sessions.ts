@@ -183,13 +183,19 @@ export class ServedSessions {
   ): Promise<{ readonly seq: number }> {
     await this.#makeReady(key, sessionId);
     if (code !== null) this.#refuseOther(sessionId, input, code);
-    const { notice } = await this.#record(key, sessionId);
+    const record = await this.#record(key, sessionId);
+    const { clientRequestId: requestId } = input;
+    // an input that is sent again has the notice that it had
+    const noticed = record.noticed?.requestId === requestId ? record.noticed : undefined;
+    const { notice } = noticed ?? record;
     const withNotice =
       notice !== '' && input.type === 'UserInput'
         ? { ...input, text: `${notice}\n\n${input.text}` }
         : null;
     const sent = await attempt(() => this.#runtime.send(sessionId, withNotice ?? input));
     if (sent.kind === 'fault') {
+      // The input was checked: what the session refuses is another input with an id that it knows.
+      if (sent.fault instanceof TypeError) throw new ApiFault('conflict', sent.fault.message);
       // An open session, or a known fault: the error itself says enough.
       if (this.#open.feed(sessionId) !== null || toApiFault(sent.fault) !== null) throw sent.fault;
       throw new ApiFault(
@@ -197,7 +203,11 @@ export class ServedSessions {
         'The session was closed meanwhile. Send the input again to open it.',
       );
     }
-    if (withNotice !== null) await this.#update(sessionId, { notice: '' });
+    if (withNotice !== null && noticed === undefined)
+      await this.#update(sessionId, {
+        notice: '',
+        ...(requestId === undefined ? {} : { noticed: { requestId, notice } }),
+      });
     return sent.value;
   }
 

@@ -228,7 +228,12 @@ test('a lost worktree stops the session with words, and a move lists what is los
   assert.deepEqual(moved.body.lost, ['a.txt']);
   assert.deepEqual([moved.body.workspace?.path, linked().length], [place, 1]);
   assert.equal(readFileSync(path.join(place, 'a.txt'), 'utf8'), 'one\n');
-  const seq = await client.send(id, { text: 'go on' });
+  const goOn = (text = 'go on') =>
+    client.ask('POST', `/v1/sessions/${id}/inputs`, { text }, { 'idempotency-key': 'go-on' });
+  const seq = (await goOn()).body.seq ?? 0;
+  assert.equal((await goOn()).body.seq, seq, 'sent again, without the notice that went with it');
+  const other = await goOn('stop');
+  assert.deepEqual([other.status, other.body.error?.code], [409, 'conflict']);
   const after = await client.events(id, Number(told.id));
   await after.until('the answer of the model, which was told', isEntry('LlmCompleted'));
   const input = after.entries.find((entry) => entry.seq === seq);

@@ -118,7 +118,7 @@ export const connectModel = async (
   const key = custom === undefined ? {} : await runKeyCommand(custom, process.env);
   const { providers } = await userExtensions(process.env);
   const extension = providers.find(({ name }) => modelId?.startsWith(`${name}/`) === true);
-  if (modelId !== undefined && extension !== undefined) {
+  if (modelId !== undefined && custom === undefined && extension !== undefined) {
     const model = await attempt(() => extension.connect(modelId.slice(extension.name.length + 1)));
     if (model.kind === 'done')
       return withPictures({ ...model.value, id: modelId }, readPictures(flags));

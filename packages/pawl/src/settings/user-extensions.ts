@@ -63,6 +63,8 @@ const FILE = /^[^.].*(?<!\.d)\.(?:[cm]?js|m?ts)$/;
 const TYPESCRIPT = /\.m?ts$/;
 const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 const PARTS: readonly string[] = ['tools', 'commands', 'providers'];
+/** Tools that only some sessions have. */
+const OTHER_TOOLS = /^(?:task|skill|explore|ask_user|propose_plan|mcp__.*)$/;
 const LOAD_MAX_MS = 10_000;
 
 const listFiles = (folder: string): readonly string[] => {
@@ -84,7 +86,7 @@ const canReadTypeScript = (): boolean =>
 
 const importFile = async (file: string, api: ExtensionApi): Promise<Extension> => {
   const real = realpathSync(file);
-  const why = mistrust(path.dirname(real)) ?? mistrust(real);
+  const why = mistrust(path.dirname(file)) ?? mistrust(path.dirname(real)) ?? mistrust(real);
   if (why !== null) throw new Error(why);
   if (TYPESCRIPT.test(file) && !canReadTypeScript())
     throw new Error('TypeScript needs Node 22.18 or newer; JavaScript works everywhere');
@@ -172,12 +174,13 @@ const checkName = (name: string, isTaken: boolean): void => {
 
 const load = async (folder: string): Promise<LoadedExtensions> => {
   const names = listFiles(folder);
-  const [api, { builtinTools }, { checkTool }, { findProvider }] = await Promise.all([
-    openApi(),
-    import('@pawl/agent/tools/builtin-tools'),
-    import('@pawl/agent/session/outside-values'),
-    import('@pawl/agent/models/provider-table'),
-  ]);
+  const [api, { builtinTools }, { checkTool }, { findProvider, packageProviders }] =
+    await Promise.all([
+      openApi(),
+      import('@pawl/agent/tools/builtin-tools'),
+      import('@pawl/agent/session/outside-values'),
+      import('@pawl/agent/models/provider-table'),
+    ]);
   const faults: string[] = [];
   const loaded: (readonly [file: string, extension: Extension])[] = [];
   for (const name of names) {
@@ -196,7 +199,8 @@ const load = async (folder: string): Promise<LoadedExtensions> => {
       listParts(({ tools }) => tools),
       (tool) => {
         checkTool(tool);
-        if (builtIn.has(tool.name)) throw new Error('Pawl has one of that name');
+        if (builtIn.has(tool.name) || OTHER_TOOLS.test(tool.name))
+          throw new Error('Pawl has one of that name');
       },
       faults,
     ),
@@ -213,7 +217,8 @@ const load = async (folder: string): Promise<LoadedExtensions> => {
       'provider',
       listParts(({ providers }) => providers),
       ({ name, connect }) => {
-        checkName(name, name === 'scripted' || findProvider(name) !== undefined);
+        const isPackaged = packageProviders.some((one) => one.name === name);
+        checkName(name, name === 'scripted' || isPackaged || findProvider(name) !== undefined);
         if (typeof connect !== 'function') throw new Error('it has no function connect');
       },
       faults,

@@ -128,6 +128,16 @@ const FAULTS: readonly (readonly [file: string, text: string, fault: RegExp])[] 
     /The command help of an extension is not used: Pawl has one/,
   ],
   [
+    'asks.mjs',
+    WEATHER.replace("'weather'", "'ask_user'").replace("'umbrella'", "'ask-user'"),
+    /The tool ask_user of .*asks\.mjs is not used: Pawl has one of that name/,
+  ],
+  [
+    'bedrock.mjs',
+    'export default () => ({ providers: [{ name: "bedrock", connect() {} }] });',
+    /The provider bedrock of .* is not used: Pawl has one of that name/,
+  ],
+  [
     'anthropic.mjs',
     'export default () => ({ providers: [{ name: "anthropic", connect() {} }] });',
     /The provider anthropic of .* is not used: Pawl has one of that name/,
@@ -169,8 +179,17 @@ export default () => ({});`;
   assert.match(turn.stderr, /linked\.mjs is not used: others can change .*elsewhere/);
   assert.doesNotMatch(turn.stderr, /project\.mjs/);
   assert.ok(!existsSync(mark), 'code of others ran');
-  // the control
+  // others can put a link there, to a file that is root's
   chmodSync(path.join(folderOf(place), 'shared.mjs'), 0o600);
+  const rooted = path.join(place.home, 'rooted');
+  extend(place, 'own.mjs', text, rooted);
+  symlinkSync(path.join(rooted, 'own.mjs'), path.join(folderOf(place), 'own.mjs'));
+  chmodSync(folderOf(place), 0o777);
+  const open = await runPawl(place, ['-p', 'x', ...model]);
+  assert.match(open.stderr, /own\.mjs is not used: others can change .*extensions: chmod go-w/);
+  assert.ok(!existsSync(mark), 'code that others chose ran');
+  // the control
+  chmodSync(folderOf(place), 0o755);
   await runPawl(place, ['-p', 'x', ...model]);
   assert.ok(existsSync(mark));
 });
