@@ -35,7 +35,7 @@ const GROUPS: readonly (readonly [title: string, rows: Rows])[] = [
     'A session',
     [
       ['sessions', 'list the sessions, or delete one'],
-      ['show [id]', 'print the conversation; with --time what it cost'],
+      ['show [id]', 'print the conversation; with --time: time and cost'],
       ['inspect [id]', 'show a session in a browser, while it runs or later'],
       ['fork <id> --at <seq>', 'start a new session from a line of an old one'],
     ],
@@ -43,7 +43,7 @@ const GROUPS: readonly (readonly [title: string, rows: Rows])[] = [
   [
     'Take back',
     [
-      ['rewind [id]', 'take back what a session did, in words and in files'],
+      ['rewind [id]', 'take back files and words of a session; --at says how far'],
       ['redo [id]', 'go forward again from the last rewind'],
     ],
   ],
@@ -98,9 +98,9 @@ export const firstHelp = (): string =>
     ...GROUPS.flatMap(([title, rows]) => ['', `${title}:`, ...twoColumns(rows)]),
     '',
     ...wrap(
-      `First: set ${keyVariables().join(' or ')} (pawl models lists more); ${keylessProvider.name}/NAME needs no key. In a ` +
+      `First: set ${keyVariables().join(' or ')} (pawl models: all providers); ${keylessProvider.name}/NAME needs no key. In a ` +
         'session: /help lists its commands, /model the models, /cost the cost; Escape stops, ' +
-        'Ctrl-D ends. P as an answer allows such commands in this folder for ever.',
+        'Ctrl-D ends. Answer P when a command asks: it is allowed in this folder for ever.',
       COLUMNS,
     ),
     'More: pawl help all, or pawl help TOPIC, such as rewind or max-usd.',
