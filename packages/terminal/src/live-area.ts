@@ -10,6 +10,7 @@
  */
 
 import type { HookPhase } from '@pawl/agent/machine/action';
+import type { FailureKind } from '@pawl/agent/machine/event';
 import { type Dimension, totalTokens } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';
@@ -590,6 +591,9 @@ const toolsText = (state: Extract<State, { name: 'ExecutingTools' }>): Safe => {
   return makeSafe(`running ${running.map((call) => call.judged.tool).join(', ')}`).trim();
 };
 
+/** Failures that come again where only the same is sent again. */
+const FAILS_AGAIN: readonly FailureKind[] = ['auth', 'badRequest', 'refused'];
+
 /** What ended the last turn. */
 const waitingText = (state: State): Safe => {
   if (state.name !== 'WaitingForUserInput') return safe`ready`;
@@ -599,7 +603,9 @@ const waitingText = (state: State): Safe => {
     case 'budget':
       return safe`limit reached: ${limitTexts(state, state.reason.dimension).limit}`;
     case 'error':
-      return safe`failed: /retry tries again`;
+      return FAILS_AGAIN.includes(state.reason.error)
+        ? safe`failed`
+        : safe`failed: /retry tries again`;
     default:
       return safe`ready`;
   }

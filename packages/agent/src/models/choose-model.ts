@@ -18,6 +18,7 @@ import {
   catalogueFacts,
   listedFacts,
   modelsLike,
+  nearestModel,
   thinksByItself,
   UNKNOWN,
 } from './catalogue.js';
@@ -248,12 +249,18 @@ const unknownProvider = (
   provider: string,
   custom: readonly OwnProvider[] = [],
 ): ModelProblem => {
-  const meant = providers.find(({ modelNames }) => modelNames?.test(modelId))?.name;
+  const maker = providers.find(({ modelNames }) => modelNames?.test(modelId))?.name;
+  const whole = `${maker}/${modelId}`;
   const like =
-    meant === undefined ? modelsLike(modelId).slice(0, SUGGESTIONS_MAX) : [`${meant}/${modelId}`];
+    maker === undefined
+      ? modelsLike(modelId).slice(0, SUGGESTIONS_MAX)
+      : [nearestModel(whole) ?? whole];
   const question = like.length === 0 ? '' : ` Did you mean ${like.join(', ')}?`;
   const names = [...custom, ...providers, ...packageProviders].map(({ name }) => name).join(', ');
-  const message = `There is no provider "${provider}". There are ${names} and scripted/FILE.${question}`;
+  const fault = modelId.includes('/')
+    ? `There is no provider "${provider}".`
+    : `"${modelId}" names no provider: write PROVIDER/MODEL.`;
+  const message = `${fault}${question} There are ${names} and scripted/FILE.`;
   return { kind: 'unknownProvider', message };
 };
 

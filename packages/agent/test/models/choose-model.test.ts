@@ -45,7 +45,7 @@ const problems: readonly (readonly [
     'noKey',
     /OPENAI_API_KEY.*platform\.openai\.com.*\n.*There is one for anthropic: pawl -m anthropic\/\S+ .*\n.*pawl demo$/,
   ],
-  ['google/gemini-3.8-flash', key, 'noKey', /GOOGLE_GENERATIVE_AI_API_KEY.*\n.*\n.*pawl demo$/],
+  ['google/gemini-3.8-flash', key, 'noKey', /GEMINI_API_KEY.*\n.*\n.*pawl demo$/],
   [
     'acme/large',
     key,
@@ -54,7 +54,13 @@ const problems: readonly (readonly [
   ],
   ['gpt-6.2-sol', key, 'unknownProvider', /Did you mean openai\/gpt-6\.2-sol\?/],
   ['gemini-3.8-flash', key, 'unknownProvider', /Did you mean google\/gemini-3\.8-flash\?/],
-  ['sonnet', key, 'unknownProvider', /Did you mean anthropic\/claude-sonnet-5-5, .*\?$/],
+  ['gemini-3.8-flahs', key, 'unknownProvider', /Did you mean google\/gemini-3\.8-flash\?/],
+  [
+    'sonnet',
+    key,
+    'unknownProvider',
+    /^"sonnet" names no provider.* Did you mean anthropic\/claude-sonnet-5-5, .*\?/,
+  ],
   ['toString/x', key, 'unknownProvider', /There is no provider/],
   [
     'openai-compatible/qwen3',
@@ -174,7 +180,7 @@ test('openai, google and their base URLs come from the environment, with or with
   const environment = {
     OPENAI_API_KEY: 'sk-one',
     OPENAI_BASE_URL: `${openai.url}/v1/`,
-    GEMINI_API_KEY: 'g-one',
+    GOOGLE_GENERATIVE_AI_API_KEY: 'g-one',
     GOOGLE_GEMINI_BASE_URL: google.url,
   };
   assert.match(await hear('openai/gpt-6.2-sol', environment), /ok/);
@@ -182,7 +188,7 @@ test('openai, google and their base URLs come from the environment, with or with
   assert.match(
     await hear(
       'google/gemini-3.8-flash',
-      { ...environment, GOOGLE_GENERATIVE_AI_API_KEY: 'g-two' },
+      { ...environment, GEMINI_API_KEY: 'g-two' },
       `${google.url}/v1beta`,
     ),
     /ok/,

@@ -70,7 +70,7 @@ const keyVariables = (): readonly string[] =>
     ...providers.filter(({ key, name }) => key === 'required' && name !== defaultProvider.name),
   ]
     .slice(0, PROVIDERS_SHOWN)
-    .map((provider) => provider.keyVariables.at(-1) ?? ''); // of several names the shortest comes last
+    .map((provider) => provider.keyVariables[0]);
 
 /** Breaks a text between words into lines of at most `width` characters. */
 const wrap = (text: string, width: number): readonly string[] =>

@@ -140,6 +140,7 @@ const textOutlet = (workspace: string, { verbose, plain, jsonSchema }: RunFlags)
     },
     end({ ending, state, denied, json }, sessionId) {
       if (NOT_IN_STEPS.includes(ending.reason)) printLine(harmless(`pawl: ${ending.message}`));
+      else if (ending.advice !== undefined) printLine(harmless(`pawl: ${ending.advice}`));
       const answer = state === null || jsonSchema !== undefined ? '' : resultText(state);
       const text = json?.text ?? answer;
       if (text !== '') writeResult(text.endsWith('\n') ? text : `${text}\n`);

@@ -6,13 +6,13 @@
 import { realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type Effort, retrySettings, type Settings } from '@pawl/agent/machine/settings';
-import { type CacheTtl, knownModels, nearestEffort } from '@pawl/agent/models/catalogue';
+import { type CacheTtl, nearestEffort, nearestModel } from '@pawl/agent/models/catalogue';
 import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model';
 import type { LocalModel } from '@pawl/agent/models/local-servers';
 import { DEFAULT_MODEL, keyIn, providerOfModel } from '@pawl/agent/models/provider-table';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { configFolder } from '@pawl/agent/platform/environment';
-import { groupDigits, nearestWord, pathErrorText } from '@pawl/agent/platform/text';
+import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
 import type { Model } from '@pawl/agent/ports/model';
 import { workspaceFault } from '@pawl/agent/session/create-agent';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
@@ -275,11 +275,7 @@ export const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {
   if (advice !== null)
     warn(`${provider?.title} does not say how much context it gives ${id}: ${assumed} ${advice}`);
   else {
-    const prefix = `${providerIn(id)}/`;
-    const meant = nearestWord(
-      id,
-      knownModels().filter((known) => known.startsWith(prefix)),
-    );
+    const meant = nearestModel(id);
     const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
     const list = ` pawl models ${providerIn(id)} lists the models of your key.`;
     warn(`${id} is not in the catalogue: ${assumed}${hint}${list}`);
