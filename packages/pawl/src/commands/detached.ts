@@ -72,7 +72,7 @@ export const runDetached = async (flags: RunFlags, prompt: Prompt): Promise<numb
   writeError(
     makeSafe(
       `It runs in ${workspace}${preset === undefined ? '' : `, preset ${preset}: ${aboutPresets[preset]}`}.\n` +
-        `To look on: pawl attach ${sessionId} · all of them: pawl sessions --live\n`,
+        `To look on: pawl attach ${sessionId}\nAll of them: pawl sessions --live\n`,
     ),
   );
   return exitCodes.done;

@@ -142,7 +142,7 @@ const listPoints = async (sessionId: string, json: boolean): Promise<number> => 
   writeOut(safe`${pointLines(points)}\n`);
   writeError(
     makeSafe(
-      `\nTo take back a line and all after it: pawl rewind ${sessionId} --at ${newestPlace(points)}\n` +
+      `\nTo take back a line and all after it:\n  pawl rewind ${sessionId} --at ${newestPlace(points)}\n` +
         'To see first what it would do, add --dry-run. pawl redo goes forward again.\n',
     ),
   );

@@ -188,5 +188,6 @@ export const askForKey = async (flags: RunFlags): Promise<RunFlags | 'demo'> => 
     }
     if (answer === '2') return 'demo';
     if (answer === '') throw new Stop(exitCodes.configuration, 'noKey', 'Nothing was chosen.');
+    writeOut(safe`Type 1 or 2. Enter alone leaves.\n`);
   }
 };
