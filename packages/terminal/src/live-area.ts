@@ -794,7 +794,8 @@ const MODEL_COLUMNS_MIN = 8;
  * The name of a model without its provider. A scripted model, as tests use it, is named by a path:
  * its folder is left out.
  */
-export const modelName = (id: string): string => id.slice(id.lastIndexOf('/') + 1);
+export const modelName = (id: string): string =>
+  id.slice((id.startsWith('scripted/') ? id.lastIndexOf('/') : id.indexOf('/')) + 1);
 
 const limitText = ({ session }: State): Safe => {
   const { usd } = session.settings.limits;

@@ -179,16 +179,17 @@ const DEMO = 'To see Pawl work without a key: pawl demo';
 /** How many models a message suggests. */
 const SUGGESTIONS_MAX = 3;
 
-/** How to use another model at once: one that there is a key for, else one on this machine. */
+/** How to use another model: one that there is a key for, else of another provider, or without. */
 const otherModels = (environment: ProcessEnvironment): string => {
   const ready = providers.find(
     ({ key, keyVariables }) => key === 'required' && keyIn(environment, keyVariables) !== null,
   );
   if (ready === undefined)
-    return `Or use a model that needs no key: -m ${keylessProvider.name}/NAME`;
-  const [first = '', ...others] = modelsLike(`${ready.name}/`).slice(0, SUGGESTIONS_MAX);
+    return `Or use another provider (pawl models), or a model without a key: -m ${keylessProvider.name}/NAME`;
+  const { name } = ready;
+  const [first = exampleId(ready), ...others] = modelsLike(`${name}/`).slice(0, SUGGESTIONS_MAX);
   const more = others.length === 0 ? '' : ` (or ${others.join(', ')})`;
-  return `There is one for ${ready.name}: pawl -m ${first}${more}`;
+  return `There is one for ${name}: pawl -m ${first}${more}. pawl models ${name} lists its models.`;
 };
 
 const noKey = (

@@ -36,7 +36,7 @@ const problems: readonly (readonly [
     undefined,
     {},
     'noKey',
-    /^No API key found for .*\n.*ANTHROPIC_API_KEY=…\n.*needs no key: -m ollama\/NAME\n.*pawl demo$/,
+    /^No API key found for .*\n.*ANTHROPIC_API_KEY=…\n.*pawl models.*without a key: -m ollama\/NAME\n.*pawl demo$/,
   ],
   ['anthropic/claude-opus-5-5', { ANTHROPIC_API_KEY: ' ' }, 'noKey', /claude-opus-5-5/],
   [
@@ -44,6 +44,12 @@ const problems: readonly (readonly [
     key,
     'noKey',
     /OPENAI_API_KEY.*platform\.openai\.com.*\n.*There is one for anthropic: pawl -m anthropic\/\S+ .*\n.*pawl demo$/,
+  ],
+  [
+    'qwen/qwen3-coder',
+    { OPENROUTER_API_KEY: 'k' },
+    'noKey',
+    /There is one for openrouter: pawl -m openrouter\/openrouter\/auto\. pawl models openrouter /,
   ],
   ['google/gemini-3.8-flash', key, 'noKey', /GEMINI_API_KEY.*\n.*\n.*pawl demo$/],
   [

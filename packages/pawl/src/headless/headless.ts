@@ -128,7 +128,8 @@ const textOutlet = (workspace: string, { verbose, plain, jsonSchema }: RunFlags)
   const watched = process.stderr.isTTY || verbose === true;
   return {
     begin({ session: { tornTail }, settings: { preset } }) {
-      if (preset === 'full') printLine(harmless(`preset full: ${aboutPresets.full}`));
+      if (preset !== undefined && (watched || preset === 'full'))
+        printLine(harmless(`preset ${preset}: ${aboutPresets[preset]}`));
       if (tornTail !== null) printLine(tornText(tornTail));
     },
     see(stepped) {
