@@ -791,11 +791,14 @@ const EFFORT_RANK = 5;
 const MODEL_COLUMNS_MIN = 8;
 
 /**
- * The name of a model without its provider. A scripted model, as tests use it, is named by a path:
- * its folder is left out.
+ * The name of a model without its provider; the whole id where the name has a `/` and so looks like
+ * one. A scripted model, as tests use it, is named by a path: its folder is left out.
  */
-export const modelName = (id: string): string =>
-  id.slice((id.startsWith('scripted/') ? id.lastIndexOf('/') : id.indexOf('/')) + 1);
+export const modelName = (id: string): string => {
+  if (id.startsWith('scripted/')) return id.slice(id.lastIndexOf('/') + 1);
+  const name = id.slice(id.indexOf('/') + 1);
+  return name.includes('/') ? id : name;
+};
 
 const limitText = ({ session }: State): Safe => {
   const { usd } = session.settings.limits;

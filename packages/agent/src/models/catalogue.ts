@@ -279,12 +279,19 @@ export const knownModels = (): readonly string[] => [
   ...Object.keys(listedRows),
 ];
 
-/** The known model of the same provider that was probably meant; undefined if none is similar. */
+const readDigits = (name: string): string => name.replace(/\D/g, '');
+
+/**
+ * The known model of the same provider that was probably meant; undefined if none is similar. A
+ * name with other digits is another version, perhaps a newer one.
+ */
 export const nearestModel = (modelId: string): string | undefined => {
   const provider = modelId.slice(0, modelId.indexOf('/') + 1);
   return nearestWord(
     modelId,
-    knownModels().filter((known) => known.startsWith(provider)),
+    knownModels().filter(
+      (known) => known.startsWith(provider) && readDigits(known) === readDigits(modelId),
+    ),
   );
 };
 

@@ -65,7 +65,16 @@ const problems: readonly (readonly [
     'sonnet',
     key,
     'unknownProvider',
-    /^"sonnet" names no provider.* Did you mean anthropic\/claude-sonnet-5-5, .*\?/,
+    /^"sonnet" names no provider: .* Did you mean anthropic\/claude-sonnet-5-5, .*\?/,
+  ],
+  ['deepseek-v4-prp', key, 'unknownProvider', /Did you mean deepseek\/deepseek-v4-pro, /],
+  ['anthropc/claude-opus-5-5', key, 'unknownProvider', /Did you mean anthropic\/claude-opus-5-5\?/],
+  ['gpt-9', key, 'unknownProvider', /Did you mean openai\/gpt-9\?/],
+  [
+    'gpt-oss-120b',
+    { GROQ_API_KEY: 'k' },
+    'unknownProvider',
+    /Did you mean groq\/openai\/gpt-oss-120b\?/,
   ],
   ['toString/x', key, 'unknownProvider', /There is no provider/],
   [

@@ -142,7 +142,9 @@ const listQuestions = async ({ record, status }: LiveSession): Promise<readonly 
 export const listDetached = async (json: boolean): Promise<number> => {
   const nowMs = systemClock.now();
   const columns = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY;
-  for (const live of await listLive()) {
+  const all = await listLive();
+  if (all.length === 0) writeError(safe`There is no detached session.\n`);
+  for (const live of all) {
     const { sessionId, workspace, title, startedAtMs, activity, process: owner } = live.record;
     const { status } = live;
     const isAlive = status === 'runs' || status === 'starting';

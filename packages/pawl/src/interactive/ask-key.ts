@@ -90,6 +90,7 @@ const askProvider = async (key: string): Promise<Provider> => {
   const names = withKey.map(({ name }) => name);
   for (;;) {
     const name = (await askLine(safe`Whose key is it? ${makeSafe(names.join(', '))}: `)).trim();
+    if (name === '') throw new Stop(exitCodes.configuration, 'noKey', 'Nothing was chosen.');
     const chosen = withKey.find((provider) => provider.name === name.toLowerCase());
     if (chosen !== undefined) return chosen;
     const close = nearestWord(name, names);
