@@ -51,6 +51,7 @@ import {
   shortened,
 } from '@pawl/terminal/paint';
 import {
+  answerForLetter,
   answerLetter,
   questionRows,
   serverQuestionRows,
@@ -617,16 +618,16 @@ const printedQuestion = (description: TerminalQuestion, look: Look, place: Safe)
     safe`\n`,
   );
 
-/** A plain terminal has no line that one could edit. */
+/** A plain terminal has no line in which a plan could be edited. */
 const canBeTyped = ({ answer }: TerminalQuestion['choices'][number]): boolean => answer !== 'edit';
 
-/** The answers that can be typed. */
+/** The answers that can be typed. The no stands last, with its reason. */
 const lineChoices = (questions: Questions): string => {
   const letters = (questions.description?.choices ?? [])
-    .filter(canBeTyped)
+    .filter((choice) => canBeTyped(choice) && choice.answer !== 'no')
     .map(({ answer }) => (answer === 'reply' ? 't and your answer' : answerLetter(answer)));
   const several = questions.takesAll ? `, all for yes to all ${questions.all.length}` : '';
-  return `Answer with ${letters.slice(0, -1).join(', ')}, or n and a reason${several}, then Enter.`;
+  return `Answer with ${letters.join(', ')}, or n and a reason${several}, then Enter.`;
 };
 
 type PlainQuestions = {
@@ -686,38 +687,28 @@ const createPlainQuestions = (
 /** An answer, and for how long it counts. */
 export type ScopedAnswer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
 
-/**
- * `once`: this call; `always`: this exact call in this session; `prefix`: commands that begin so;
- * `session`: the tool; `1` to `4`: a choice that the model offers.
- */
-const ANSWER_WORDS: Readonly<Record<string, TerminalAnswer>> = {
-  y: 'once',
-  yes: 'once',
-  a: 'always',
-  always: 'always',
-  p: 'prefix',
-  prefix: 'prefix',
-  s: 'session',
-  session: 'session',
-  ...({ 1: '1', 2: '2', 3: '3', 4: '4' } as const),
-};
+/** Words that mean the same as a letter, in capitals too. */
+const ANSWER_WORDS = new Map<string, TerminalAnswer>([
+  ['yes', 'once'],
+  ['always', 'always'],
+  ['prefix', 'prefix'],
+  ['session', 'session'],
+]);
 
 type TypedAnswer = { readonly answer: TerminalAnswer; readonly reason: string };
 
-/**
- * Reads `y`, `a`, `p`, `s`, `P` (a rule for this folder), `1` to `4`, or `n` and a reason, `t` and
- * an answer; null for anything else.
- */
+/** Reads a letter or a word, or `n` and a reason, or `t` and an answer; null for anything else. */
 export const readAnswer = (typed: string): TypedAnswer | null => {
   const text = typed.trim();
-  if (text === 'P') return { answer: 'folder', reason: '' };
-  const answer = ANSWER_WORDS[text.toLowerCase()];
-  if (answer !== undefined && Object.hasOwn(ANSWER_WORDS, text.toLowerCase()))
-    return { answer, reason: '' };
   const words = /^t\s+(.+)$/s.exec(text)?.[1];
   if (words !== undefined) return { answer: 'reply', reason: words };
   const refused = /^no?(?:[\s,:]+(.*))?$/is.exec(text);
-  return refused === null ? null : { answer: 'no', reason: refused[1]?.trim() ?? '' };
+  if (refused !== null) return { answer: 'no', reason: refused[1]?.trim() ?? '' };
+  const answer = answerForLetter(text) ?? ANSWER_WORDS.get(text.toLowerCase());
+  // these need words behind the letter
+  return answer === undefined || answer === 'reply' || answer === 'edit'
+    ? null
+    : { answer, reason: '' };
 };
 
 const answerText = (answer: ApprovalAnswer): string => {
