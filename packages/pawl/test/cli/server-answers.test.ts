@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
+import type { Stepped } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
+import { Refused } from '../../src/detached/live-client.js';
 import { createOwnRequests, WaitingServerQuestion } from '../../src/detached/own-requests.js';
+import { createOwnInputs } from '../../src/detached/remote-session.js';
 
 /** An answer to an MCP server counts for the question that was shown, and for no other one. */
 
@@ -64,4 +67,15 @@ test('a command of the user whose files could not be stored is not ended in plac
   await own({ what: 'userEnds' });
   assert.equal(running, 0);
   await assert.rejects(own({ what: 'killJob', jobId: 'job-7' }), /has no job-7/);
+});
+
+test('an input that was refused does not hide the same input of another window', async () => {
+  const input = { type: 'UserInput', text: 'go', mode: 'steer' } as const;
+  const stepped = { event: { ...input, at: 1 }, diagnostics: [] } as unknown as Stepped; // no more is read
+  const replies = [() => Promise.reject(new Refused('conflict', 'no')), async () => ({ seq: 1 })];
+  const inputs = createOwnInputs({ send: () => replies.shift()?.() ?? assert.fail() });
+  await assert.rejects(inputs.send(input));
+  assert.equal(inputs.isFromElsewhere(stepped), true);
+  await inputs.send(input);
+  assert.equal(inputs.isFromElsewhere(stepped), false, 'control: its own input is known');
 });
