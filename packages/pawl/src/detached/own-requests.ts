@@ -1,5 +1,5 @@
 /**
- * Own requests: what the user's own terminals ask the process of a detached session, and what the
+ * Own requests: what the user's terminals ask the process of a detached session, and what the
  * HTTP of `pawl serve` has no route for. `POST /v1/sessions/ID/own` with `{ "what": METHOD, … }`;
  * only the key of the session's owner may send it.
  *

@@ -27,7 +27,7 @@ import { listenOn, readBytes, waitForDrain } from '@pawl/agent/platform/http';
 import { isSameSecret } from '@pawl/agent/platform/untrusted-input';
 import type { Preset } from '@pawl/agent/policy/presets';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
-import type { Stepped, Watcher } from '@pawl/agent/ports/session';
+import { isIgnored, type Stepped, type Watcher } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { reserveStdout, writeError } from '@pawl/terminal/write';
@@ -223,7 +223,9 @@ const progressWatcher = (context: ServerContext): Watcher => {
     // A caller that is gone misses nothing.
     request.notify({ method: 'notifications/progress', params }).catch(() => undefined);
   };
-  return ({ event }: Stepped) => {
+  return (stepped: Stepped) => {
+    const { event } = stepped;
+    if (isIgnored(stepped)) return;
     if (event.type === 'LlmCompleted') tell('the model has replied');
     if (event.type === 'ToolCompleted') tell(`a tool has ended: ${event.outcome.status}`);
   };

@@ -25,7 +25,7 @@ import {
 } from '@pawl/agent/policy/approval-question';
 import type { RuleSubject } from '@pawl/agent/policy/presets';
 import type { ApprovalScope, Grant } from '@pawl/agent/policy/rules';
-import type { Stepped } from '@pawl/agent/ports/session';
+import { isIgnored, type Stepped } from '@pawl/agent/ports/session';
 import { type Choice, openPicker, type Picker, pick, pickerFrame } from '@pawl/terminal/choices';
 import type { Composer, ComposerResult } from '@pawl/terminal/composer';
 import type { Key, Pressed } from '@pawl/terminal/keys';
@@ -290,7 +290,7 @@ export class InteractiveView {
     if (text !== '') this.print(text);
   }
 
-  /** Prints a message or an answer that was given elsewhere. */
+  /** Shows an input of another window: a message once it is sent, an answer at once. */
   showTyped(event: Event): void {
     if (event.type === 'UserInput')
       this.#prompts.typed(event.text, paintTyped(this.#look, shortened(event.text)));
@@ -892,27 +892,20 @@ const reasoningIn = ({ event }: JournalStep): string =>
         .join('\n')
     : '';
 
-/** Inserts the reasoning of each reply before its first text. */
-const withReasoning = (steps: readonly JournalStep[]): readonly JournalStep[] => {
+/** Takes the reasoning of each reply once: before its first text. Empty for other steps. */
+const reasoningTaker = (steps: readonly JournalStep[]): ((stepped: JournalStep) => string) => {
   const texts = new Map<string, string>();
-  for (const stepped of steps) {
-    const text = reasoningIn(stepped);
-    if (text !== '' && stepped.event.type === 'LlmCompleted')
-      texts.set(stepped.event.requestId, text);
-  }
-  return steps.flatMap((stepped): readonly JournalStep[] => {
-    const { event, before } = stepped;
-    if (event.type !== 'TextDelta' && event.type !== 'LlmCompleted') return [stepped];
-    const { requestId, at } = event;
-    const text = texts.get(requestId);
-    texts.delete(requestId);
-    if (text === undefined) return [stepped];
-    const delta = { type: 'ReasoningDelta', at, requestId, text } as const;
-    return [
-      { ...stepped, event: delta, state: before, actions: [], path: [], diagnostics: [] },
-      stepped,
-    ];
-  });
+  for (const stepped of steps)
+    if (stepped.event.type === 'LlmCompleted')
+      texts.set(stepped.event.requestId, reasoningIn(stepped));
+  return (stepped) => {
+    const { event } = stepped;
+    if ((event.type !== 'TextDelta' && event.type !== 'LlmCompleted') || isIgnored(stepped))
+      return '';
+    const text = texts.get(event.requestId) ?? '';
+    texts.delete(event.requestId);
+    return text;
+  };
 };
 
 /** The lines as they were printed originally. `transcript` is then ready for the live steps. */
@@ -923,7 +916,9 @@ const renderRecentTurns = (
 ): Safe => {
   transcript.startFrom(before, turnStart);
   const prompts = createSentPrompts(look);
-  const lines = withReasoning(steps).flatMap((stepped) => {
+  const takeReasoning = reasoningTaker(steps);
+  const lines = steps.flatMap((stepped) => {
+    transcript.addReasoning(takeReasoning(stepped));
     const { event } = stepped;
     if (event.type === 'UserInput')
       prompts.typed(event.text, paintTyped(look, shortened(event.text)));
