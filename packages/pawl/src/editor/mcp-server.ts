@@ -29,6 +29,7 @@ import type { Preset } from '@pawl/agent/policy/presets';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import { isIgnored, type Stepped, type Watcher } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
+import { reasonText } from '@pawl/agent/session/session';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { reserveStdout, writeError } from '@pawl/terminal/write';
 import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
@@ -261,7 +262,7 @@ const runPrompt = async (
     };
     const shown = ok
       ? words
-      : `The turn ended without an answer: ${reason.kind}. Session ${session.id}.`;
+      : `The turn of session ${session.id} ended without an answer: ${reasonText(reason)}`;
     return { ...say(shown, !ok), structuredContent: about };
   } finally {
     await session.close();
