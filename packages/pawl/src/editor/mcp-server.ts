@@ -21,7 +21,7 @@ import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/s
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
 import type { State } from '@pawl/agent/machine/state';
-import { attempt } from '@pawl/agent/platform/attempt';
+import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
 import { listenOn, readBytes, waitForDrain } from '@pawl/agent/platform/http';
 import { isSameSecret } from '@pawl/agent/platform/untrusted-input';
@@ -79,7 +79,10 @@ const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): Sessions
 
 const closeAll = async (running: ReadonlySet<Session>): Promise<void> => {
   const closing = [...running].map((session) => session.close());
-  await Promise.race([Promise.allSettled(closing), pause(HARD_END_MS)]);
+  const closed = new AbortController();
+  const limit = pause(HARD_END_MS, undefined, { signal: closed.signal });
+  await Promise.race([Promise.allSettled(closing), limit]);
+  closed.abort(); // the timer would hold the process
 };
 
 /** `pawl mcp serve`: over stdin and stdout, until the other agent has gone. */
@@ -139,7 +142,7 @@ export const serveMcpOverHttp = async (flags: RunFlags, value: string | true): P
     throw new Stop(
       exitCodes.unavailable,
       'unavailable',
-      `Pawl can't listen on port ${port}: ${opened.fault.message}`,
+      `Pawl can't listen on ${port === 0 ? 'any port' : `port ${port}`}: ${opened.fault.message}`,
     );
   const { value: server } = opened;
   writeError(
@@ -408,20 +411,26 @@ export const openLoopbackServer = async ({
     const headers = Object.entries(incoming.headers).map(
       ([name, value]) => [name, String(value)] as const,
     );
-    const request = new Request(`http://127.0.0.1:${boundPort}${MCP_PATH}`, {
-      method,
-      headers: Object.fromEntries(headers),
-      signal: gone.signal,
-      ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
-    });
-    await send(await handler.fetch(request), outgoing);
+    // throws for what no request may be, such as a GET with a body
+    const request = attemptNow(
+      () =>
+        new Request(`http://127.0.0.1:${boundPort}${MCP_PATH}`, {
+          method,
+          headers: Object.fromEntries(headers),
+          signal: gone.signal,
+          ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
+        }),
+    );
+    if (request.kind === 'fault')
+      return refuse(outgoing, { status: 400, why: 'the request can not be read' });
+    await send(await handler.fetch(request.value), outgoing);
   };
   const server = createServer((incoming, outgoing) => {
     attempt(() => respond(incoming, outgoing)).then(({ kind }) => {
       if (kind === 'done') return;
-      // The caller is gone, or its request can't be read: only it loses something.
+      // The caller is gone, or its answer failed: only it loses something.
       if (outgoing.headersSent) outgoing.destroy();
-      else refuse(outgoing, { status: 400, why: 'the request can not be read' });
+      else refuse(outgoing, { status: 500, why: 'the request failed' });
     });
   });
   server.maxConnections = CONNECTIONS_MAX;
