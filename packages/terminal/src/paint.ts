@@ -523,13 +523,13 @@ const cutRows = (line: string, columns: number): readonly string[] => {
   return [...rows, row];
 };
 
-/** The rows of one line: what is on at the end of a row is ended there, and begun in the next. */
+/** The rows of one line: what is on at the end of a row is closed there, and opened in the next. */
 const continueStyles = (rows: readonly string[]): readonly string[] => {
   let on: readonly string[] = [];
   return rows.map((row, index) => {
-    const begun = on.map(beginStyle).join('') + row;
+    const opened = on.map(beginStyle).join('') + row;
     for (const sequence of row.match(ESCAPES) ?? []) on = stylesAfter(on, sequence);
-    return on.length === 0 || index === rows.length - 1 ? begun : begun + CLOSE_STYLES;
+    return on.length === 0 || index === rows.length - 1 ? opened : opened + CLOSE_STYLES;
   });
 };
 

@@ -710,7 +710,7 @@ type TurnStart = {
 
 const createTurnSummaries = (): TurnSummaries => {
   let start: TurnStart | null = null;
-  /** When the last step left only an answer of the user missing; null if more was. */
+  /** The time of the last step if only an answer of the user was missing then; null otherwise. */
   let askedAt: number | null = null;
   /** How long in this turn only an answer was missing. */
   let waitedMs = 0;

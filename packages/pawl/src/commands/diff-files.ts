@@ -108,7 +108,7 @@ const createTextDiff = async (store: Contents, change: PathChange): Promise<File
     { context: 3, maxEditLength: DIFF_EDITS_MAX },
   );
   if (patch === undefined) return withoutDiff('too many changes to be shown');
-  // the package `diff` puts a line of its own before the head of a unified diff
+  // the package `diff` puts `===` before the head of a unified diff, and sometimes `Index: …`
   return { path, note, diff: patch.replace(/^(Index: .*\n)?=+\n/, '') };
 };
 

@@ -46,7 +46,7 @@ const HARD_END_MS = 2_000;
  * flags for them don't count.
  */
 const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): SessionsHost => {
-  const { resume: _, continue: last, workspace: folder, preset: own, ...flags } = allFlags;
+  const { resume: _, continue: last, workspace: folder, preset: flagged, ...flags } = allFlags;
   return {
     version: packageVersion(),
     list: userSessions,
@@ -237,10 +237,10 @@ const progressWatcher = (context: ServerContext): Watcher => {
 
 const runPrompt = async (
   host: SessionsHost,
-  { prompt, preset, ...given }: PromptInput,
+  { prompt, preset, ...place }: PromptInput,
   context: ServerContext,
 ): Promise<CallToolResult> => {
-  const [workspace, sessionId] = [given.workspace ?? null, given.sessionId ?? null];
+  const [workspace, sessionId] = [place.workspace ?? null, place.sessionId ?? null];
   if ((workspace === null) === (sessionId === null))
     return say('Give either workspace, for a new session, or sessionId, to continue one.', true);
   const session = await host.open({

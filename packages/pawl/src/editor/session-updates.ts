@@ -286,7 +286,7 @@ export class SessionUpdates {
       this.#push({ ...update, content: outputContent(text) });
       return;
     }
-    // The files as the call left them, with their hashes: the diff fits a file that is still so.
+    // The files right after the call, with their hashes: the diff fits a file that is still so.
     const seen = event.type === 'ToolCompleted' ? (event.outcome.seen ?? []) : [];
     const sha256 = seen.find((file) => file.path === path)?.sha256 ?? null;
     const shownContent = async (): Promise<ToolCallContent[]> => [

@@ -2,7 +2,7 @@
  * The view of one session: what the screen shows, and which part receives each key.
  *
  * From top to bottom: the view, and the requests that it makes to the session; questions in a plain
- * terminal (`--plain`); how a typed answer is read and told; questions of MCP servers; and the last
+ * terminal (`--plain`); how a typed answer is read; questions of MCP servers; and the last
  * turns of a resumed session.
  */
 
@@ -682,7 +682,7 @@ const createPlainQuestions = (
   };
 };
 
-// How a typed answer is read, and how an answer is told.
+// How a typed answer is read, and the words for an answer.
 
 /** An answer, and for how long it counts. */
 export type ScopedAnswer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
