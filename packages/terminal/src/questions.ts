@@ -200,11 +200,9 @@ export class Questions {
     return this.#reason === null ? '' : wholeText(this.#reason);
   }
 
-  /** Drops the typed text, and waits for an answer again. Returns whether one was being typed. */
-  stopTyping(): boolean {
-    const typed = this.#reason !== null;
+  /** Drops the typed text, and waits for an answer again. */
+  stopTyping(): void {
     this.#reason = null;
-    return typed;
   }
 
   /** Call for every key. */

@@ -224,8 +224,9 @@ export class InteractiveView {
   }
 
   /**
-   * Runs `work`, which opens lists one after the other. Keys before a list wait for it. Letters
-   * that no list has taken go to the line; an Enter that was meant for a list sends nothing.
+   * Runs `work`, which opens lists one after the other. Keys before a list wait for it, but for
+   * those that mean the same everywhere (`#takeEverywhere`). Letters that no list has taken go to
+   * the line; an Enter that was meant for a list sends nothing.
    */
   async withLists(work: () => Promise<void>): Promise<void> {
     this.#early = [];
@@ -347,7 +348,7 @@ export class InteractiveView {
     else if (this.#handlers.stopUserCommand())
       this.print(paint(this.#look, 'dim', safe`  stopped`));
     // A reason or an answer that was being typed is dropped; the question stays.
-    else if (this.#questions.stopTyping()) return;
+    else if (this.#questions.reason !== null) this.#questions.stopTyping();
     // A question of the model in words: it can be refused without ending the turn.
     else if (this.#questions.isForWords) this.#questions.answer('no');
     else if (isBusy(this.#state)) this.#handlers.cancel();
@@ -400,7 +401,7 @@ export class InteractiveView {
     // `steer` joins the running turn, `followUp` begins a turn after it.
     const mode = composed.mode === 'now' ? 'steer' : 'followUp';
     const input = readTypedInput(composed.text, mode, this.#composer.commandNames);
-    // what is typed now is meant for the shell, or for whoever comes back
+    // The session leaves this window: a text would not be sent here any more, so it comes back.
     if (this.#isLeaving && input.kind !== 'command') {
       this.takeBack([composed.text]);
       return;
@@ -412,7 +413,7 @@ export class InteractiveView {
 
   /**
    * Sends the prompt of the command line. It may come from a script, whose words must not run a
-   * command: one waits in the input line for the user's Enter.
+   * command: the user must enter one.
    */
   sendFirst(text: string): void {
     const input = readTypedInput(text, 'steer', this.#composer.commandNames);
@@ -420,7 +421,8 @@ export class InteractiveView {
       this.#enter(input, text);
       return;
     }
-    this.#warn('A command is not run from the command line. Press Enter to run it.');
+    const how = this.#look.plain === 'yes' ? 'Type it here' : 'Press Enter';
+    this.#warn(`A command is not run from the command line. ${how} to run it.`);
     this.takeBack([text]);
     this.redraw();
   }
