@@ -461,10 +461,11 @@ export const createScreen = (plain: boolean): Screen => {
     } catch {
       // the terminal is gone: there is no mode to set
     }
-    // ENABLE_TITLE_AND_FOCUS saves the window's title and turns focus reports on; RESTORE_TITLE_AND_FOCUS undoes both.
-    const calls = take ? safe`${ENABLE_TITLE_AND_FOCUS}${titleText()}` : RESTORE_TITLE_AND_FOCUS;
+    const titleAndFocus = take
+      ? safe`${ENABLE_TITLE_AND_FOCUS}${titleText()}`
+      : RESTORE_TITLE_AND_FOCUS;
     writeWindow(
-      safe`${title === null ? safe`` : calls}${take ? ENABLE_INPUT_MODES : RESTORE_TERMINAL}`,
+      safe`${title === null ? safe`` : titleAndFocus}${take ? ENABLE_INPUT_MODES : RESTORE_TERMINAL}`,
     );
   };
   // Runs after an uncaught error too.
