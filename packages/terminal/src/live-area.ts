@@ -24,8 +24,8 @@ import {
   countColumns,
   cutLine,
   deleteRows,
-  ENABLE_CALLS,
   ENABLE_INPUT_MODES,
+  ENABLE_TITLE_AND_FOCUS,
   END_UPDATE,
   ERASE_BELOW,
   ERASE_ROW,
@@ -43,8 +43,8 @@ import {
   notification,
   oneLine,
   paint,
-  RESTORE_CALLS,
   RESTORE_TERMINAL,
+  RESTORE_TITLE_AND_FOCUS,
   ROW_START,
   SHOW_CURSOR,
   type Style,
@@ -462,10 +462,11 @@ export const createScreen = (plain: boolean): Screen => {
     } catch {
       // the terminal is gone: there is no mode to set
     }
-    // ENABLE_CALLS saves the window's title and turns focus reports on; RESTORE_CALLS undoes both.
-    const calls = take ? safe`${ENABLE_CALLS}${titleText()}` : RESTORE_CALLS;
+    const titleAndFocus = take
+      ? safe`${ENABLE_TITLE_AND_FOCUS}${titleText()}`
+      : RESTORE_TITLE_AND_FOCUS;
     writeWindow(
-      safe`${title === null ? safe`` : calls}${take ? ENABLE_INPUT_MODES : RESTORE_TERMINAL}`,
+      safe`${title === null ? safe`` : titleAndFocus}${take ? ENABLE_INPUT_MODES : RESTORE_TERMINAL}`,
     );
   };
   // Runs after an uncaught error too.
@@ -499,7 +500,7 @@ export const createScreen = (plain: boolean): Screen => {
       }, STOPPING_MS);
     },
     setTitle(next) {
-      const begin = title === null ? ENABLE_CALLS : safe``;
+      const begin = title === null ? ENABLE_TITLE_AND_FOCUS : safe``;
       title = next;
       if (isTaken) writeWindow(safe`${begin}${titleText()}`);
     },

@@ -37,7 +37,7 @@ import {
   formatWhen,
   harmless,
   indentWords,
-  isBare,
+  isPlain,
   type Look,
   oneLine,
   paint,
@@ -150,7 +150,7 @@ export const runTerminal = async (
 ): Promise<number> => {
   refuseWithoutTerminal();
   const chosen = await chooseSession(flags); // for `--resume` without an id, asks which one
-  const plain = flags.plain === true || isBare(process.env);
+  const plain = flags.plain === true || isPlain(process.env);
   // Raw mode from the start: without it an Enter that is pressed early would arrive as a line feed.
   if (!plain) process.stdin.setRawMode(true);
   const screen = createScreen(plain);

@@ -14,7 +14,7 @@ import type { SandboxLevel } from '@pawl/agent/policy/decide';
 import { allowHosts, type Preset, presetRules } from '@pawl/agent/policy/presets';
 import type { Model } from '@pawl/agent/ports/model';
 import { narrower, narrowerLimits } from '@pawl/agent/session/session-settings';
-import { isBare } from '@pawl/terminal/paint';
+import { isPlain } from '@pawl/terminal/paint';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type Configured, withConfig } from '../settings/configuration.js';
 import {
@@ -234,11 +234,11 @@ const chooseOnAsk = (
 
 /**
  * What becomes of queued input when a turn is cancelled. It goes back into the input line of a
- * terminal. Elsewhere, and in one that shows plain lines (`isBare`), there is no such line, so it
+ * terminal. Elsewhere, and in one that shows plain lines (`isPlain`), there is no such line, so it
  * is held.
  */
 const chooseQueueOnCancel = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] =>
-  place === 'terminal' && !isBare(process.env) && plain !== true ? 'restore' : 'hold';
+  place === 'terminal' && !isPlain(process.env) && plain !== true ? 'restore' : 'hold';
 
 /** For a caller that opens the new session itself: flags, model and settings. Throws a `Stop`. */
 export const chooseNewSession = async (

@@ -499,7 +499,7 @@ class DeclaredTools {
 
 // ---- The queue of questions to the user ----
 
-/** Resolves with null if the question can't be asked here. */
+/** Resolves with null if the question can't be asked here. The signal is not aborted yet. */
 export type AskUserOrNot = (
   question: ServerQuestion,
   signal: AbortSignal,
