@@ -25,6 +25,7 @@ import {
   realpathSync,
   renameSync,
   rmdirSync,
+  rmSync,
   type Stats,
   statSync,
   symlinkSync,
@@ -561,6 +562,21 @@ export const writePrivate = async (file: string, text: string): Promise<void> =>
     await rename(temporary, file);
   } catch (error) {
     await rm(temporary, { force: true });
+    throw error;
+  }
+};
+
+/**
+ * Like `writePrivate`, for callers that can't wait, and files that only one process writes. A crash
+ * of Pawl leaves the old text or the new one; a crash of the machine may leave neither.
+ */
+export const writePrivateSync = (file: string, text: string): void => {
+  const temporary = `${file}.new`;
+  try {
+    writeFileSync(temporary, text, { mode: 0o600 });
+    renameSync(temporary, file);
+  } catch (error) {
+    rmSync(temporary, { force: true });
     throw error;
   }
 };
