@@ -653,8 +653,8 @@ export class ProtectedFiles {
   }
 
   /**
-   * `namedBy`: see ProtectedPath. `rest`: the part of a configuration that may stay; `keepsRest`: it
-   * is written in its place. If only the form of the configuration was changed, nothing is told.
+   * `namedBy`: see ProtectedPath. `rest`: the part of a configuration that may stay; `keepsRest`:
+   * it is written in its place. If only the form of the configuration was changed, nothing is told.
    */
   #putAway(
     place: string,
