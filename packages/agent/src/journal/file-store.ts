@@ -25,8 +25,8 @@ import {
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { PastFiles } from '../machine/carried-session.js';
 import type { MachineUpgrade } from '../machine/event.js';
+import type { PastFiles } from '../machine/seen-files.js';
 import { attempt } from '../platform/attempt.js';
 import { errorCode, openRegular, withRegular } from '../platform/files.js';
 import type {
