@@ -586,7 +586,8 @@ const isWhole = ({ type, text }: Draft): boolean => {
 /**
  * Fields that come in pieces, such as OpenRouter's `reasoning_details`: a model's thoughts, signed
  * or encrypted by its provider. They must go back whole and in order, or the provider forgets the
- * thoughts, or refuses the conversation.
+ * thoughts, or refuses the conversation. `streamed`: the fields whose texts are joined; without it
+ * all are.
  */
 const joinFields = (known: Loose, added: Loose, streamed?: ReadonlySet<string>): JsonObject => {
   const joined: { [key: string]: unknown } = { ...known };
@@ -618,7 +619,10 @@ const joinLists = (known: readonly unknown[], pieces: readonly unknown[]): reado
   return joined;
 };
 
-/** Whether a piece continues a block; without an index it does if the block has no signature. */
+/**
+ * Whether a piece continues a block; without an index a piece of thinking does, if the block has no
+ * signature.
+ */
 const isSameBlock = (last: unknown, piece: unknown): boolean => {
   if (!isObject(last) || !isObject(piece) || last.type !== piece.type) return false;
   const isUnnumbered = (piece.index ?? null) === null;
@@ -704,9 +708,9 @@ const failedAnswer = async (response: LeanResponse): Promise<Error> => {
 };
 
 /** Characters of an unexpected body that are read. */
-const ODD_BYTES_MAX = 65_536;
+const ODD_CHARACTERS_MAX = 65_536;
 
-/** Feeds the body to the parser, as soon as its beginning shows that it is a stream of events. */
+/** Feeds the body to the parser, until its beginning shows that it is no stream of events. */
 const readBody = async (body: LeanBody, sink: EventSink): Promise<void> => {
   const parser = new EventParser({
     event: (text) => (text === '[DONE]' ? 'more' : sink.event(parseEvent(text))),
@@ -724,23 +728,25 @@ const readBody = async (body: LeanBody, sink: EventSink): Promise<void> => {
     if (start === 'unknown') start = classifyStart(text);
     if (start !== 'odd') {
       if (parser.add(bytes) === 'end') return;
-    } else if (text.length > ODD_BYTES_MAX) break;
+    } else if (text.length > ODD_CHARACTERS_MAX) break;
   }
   if (start === 'odd') throw oddAnswer(text.trimStart());
   parser.end();
 };
 
 const EVENT_START = /^(?:(?:data|event|id|retry|error)?:|(?:data|event|id|retry)\r?\n)/;
-/** Length of the longest beginning of an event. */
-const START_MAX = 8;
+const EVENT_STARTS = ['data', 'event', 'id', 'retry', 'error'].flatMap((field) => [
+  `${field}:`,
+  `${field}\r\n`,
+]);
 
-/** What a body begins with; `odd` is no stream of events. */
+/** What a body begins with; `unknown` may become an event, `odd` is no stream of events. */
 type Start = 'unknown' | 'events' | 'odd';
 
 const classifyStart = (text: string): Start => {
   const trimmed = text.trimStart();
   if (EVENT_START.test(trimmed)) return 'events';
-  return trimmed.length < START_MAX && !/^[<{[]/.test(trimmed) ? 'unknown' : 'odd';
+  return EVENT_STARTS.some((start) => start.startsWith(trimmed)) ? 'unknown' : 'odd';
 };
 
 /** The error of an answer that is no stream of events; errors.ts reads its `type`. */
