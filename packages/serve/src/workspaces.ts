@@ -8,7 +8,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { lstat, mkdir, realpath, rename, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { collectPastFiles, type PastFiles } from '@pawl/agent/machine/carried-session';
+import { collectPastFiles, type PastFiles } from '@pawl/agent/machine/seen-files';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { ProcessEnvironment } from '@pawl/agent/platform/environment';
 import { isWithin, openRegular } from '@pawl/agent/platform/files';
