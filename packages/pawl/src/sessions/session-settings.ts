@@ -216,6 +216,13 @@ const chooseSandboxLevel = (
     return typed;
   }
   const chosen = readSandbox(all);
+  if (chosen === 'off' && all.forKey?.isConfined === 'yes')
+    throw new Stop(
+      exitCodes.configuration,
+      'configuration',
+      'The key has places that others must not see, and without a sandbox commands see all of ' +
+        'them: start the node without --sandbox off.',
+    );
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
   return preset === 'plan' && widens ? readSandbox(typedFlags) : chosen;
 };

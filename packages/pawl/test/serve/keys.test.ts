@@ -5,9 +5,15 @@ import { test } from 'node:test';
 import { findKey, readKeys } from '@pawl/serve/keys';
 import { NodeMetrics } from '@pawl/serve/metrics';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { nodeKeys } from '../../src/commands/serve-node.js';
+import { nodeKeys as readNodeKeys } from '../../src/commands/serve-keys.js';
 
 /** The keys of a node, and the form of its metrics. */
+
+const nodeKeys = (file: string | undefined, variables: NodeJS.ProcessEnv) =>
+  readNodeKeys(file, variables, {
+    places: { folders: [], repositories: new Map() },
+    warn: (text) => assert.fail(text),
+  });
 
 const TOKEN = 'a-secret-token-of-a-key';
 const keysWith = (...keys: readonly object[]): string => JSON.stringify({ keys });
@@ -66,7 +72,9 @@ test('keys come from a file of the user alone, or from a variable, or one is mad
   const file = path.join(temporaryFolder(context, 'keys'), 'keys.json');
   writeFileSync(file, keysWith({ name: 'ci', token: TOKEN }), { mode: 0o600 });
   assert.deepEqual(
-    nodeKeys(file, {}).keys.map(({ name }) => name),
+    nodeKeys(file, {})
+      .source.now()
+      .map(({ name }) => name),
     ['ci'],
   );
   assert.throws(() => nodeKeys(file, { PAWL_SERVE_TOKEN: TOKEN }), /Give one of them/);
@@ -76,12 +84,12 @@ test('keys come from a file of the user alone, or from a variable, or one is mad
   assert.throws(() => nodeKeys(path.dirname(file), {}), /not a regular file/);
   const given = nodeKeys(undefined, { PAWL_SERVE_TOKEN: TOKEN });
   assert.deepEqual(
-    [given.newToken, findKey(given.keys, `Bearer ${TOKEN}`)?.name],
+    [given.newToken, findKey(given.source.now(), `Bearer ${TOKEN}`)?.name],
     [null, 'default'],
   );
   assert.throws(() => nodeKeys(undefined, { PAWL_SERVE_TOKEN: 'short' }), /at least 16 characters/);
   const made = nodeKeys(undefined, {});
-  assert.equal(findKey(made.keys, `Bearer ${made.newToken}`)?.name, 'default');
+  assert.equal(findKey(made.source.now(), `Bearer ${made.newToken}`)?.name, 'default');
 });
 
 test('metrics are OpenMetrics text: types before samples, escaped labels, growing buckets, an end', () => {
