@@ -95,13 +95,15 @@ const fileKeys = (file: string, places: KeyPlaces, warn: Warn): KeySource => {
     warn(`The keys were read again: ${keys.map(({ name }) => name).join(', ')}.`);
     for (const listener of listeners) listener();
   };
-  setInterval(look, LOOK_MS).unref();
   return {
     now: () => {
       look();
       return keys;
     },
-    onChange: (listener) => void listeners.push(listener),
+    onChange: (listener) => {
+      if (listeners.length === 0) setInterval(look, LOOK_MS).unref();
+      listeners.push(listener);
+    },
   };
 };
 
