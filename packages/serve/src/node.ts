@@ -113,6 +113,7 @@ class Node {
 
   async start(): Promise<ServingNode> {
     const { host, port, socketPath, attended, names, auditFile = null, report } = this.#options;
+    const audit = new AuditLog(auditFile, report);
     if (attended !== undefined) await this.#open.attend(attended);
     const server = await openNodeServer({
       host,
@@ -120,7 +121,7 @@ class Node {
       ...(socketPath === undefined ? {} : { socketPath }),
       names,
       keys: () => this.#keys.now(),
-      audit: new AuditLog(auditFile, report),
+      audit,
       report,
       use: this.#use,
       isDraining: () => this.#isDraining,
@@ -142,7 +143,11 @@ class Node {
           }),
       },
     });
-    this.#keys.onChange(() => this.#endRevoked());
+    this.#keys.onChange(() => {
+      this.#endRevoked();
+      const keys = this.#keys.now().map(({ name }) => name);
+      audit.append({ action: 'keys', keys }).catch(report);
+    });
     const sweeping = setInterval(() => this.#open.sweep(), SWEEP_MS).unref();
     return {
       address: server.address,

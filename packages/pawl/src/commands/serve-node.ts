@@ -12,7 +12,7 @@ import type { WorkspaceOptions } from '@pawl/serve/workspaces';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError } from '@pawl/terminal/write';
 import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
-import { refuseBadFlags } from '../sessions/session-settings.js';
+import { refuseBadFlags, refuseUnfenced } from '../sessions/session-settings.js';
 import { openStateFolder } from '../sessions/stored-sessions.js';
 import { withConfig } from '../settings/configuration.js';
 import {
@@ -87,10 +87,11 @@ const readWorkspaces = (
 const warn = (text: string): void => writeError(safe`pawl: ${makeSafe(text)}\n`);
 
 /** Finds a missing key or a faulty configuration now rather than with the first session. */
-const checkSurroundings = async (flags: RunFlags): Promise<void> => {
+const checkSurroundings = async (flags: RunFlags, { source }: NodeKeys): Promise<void> => {
   refuseBadFlags(flags); // throws for a value that can't be read
   const folder = realWorkspace(process.cwd());
   const configured = await withConfig(flags, folder, { command: 'run', resumed: false, warn });
+  if (source.now().some(({ places }) => places !== undefined)) refuseUnfenced(configured);
   await connectModel(
     configured.model ?? (await chooseUsual(configured, () => undefined)),
     configured,
@@ -114,7 +115,7 @@ const openSessions = async (
   const { engine } = flags;
   const sessions = nodeSessionFlags(flags);
   if (engine === undefined) refuseEngineFlags(flags);
-  await checkSurroundings(sessions);
+  await checkSurroundings(sessions, keys);
   const keyedBy = (store: SpendingStore) => keyedFlags(keys.source, places, store);
   if (engine !== undefined) {
     const { engineSessions } = await import('./serve-engine.js');

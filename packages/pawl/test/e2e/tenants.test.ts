@@ -18,7 +18,8 @@ import { mayWrite } from '@pawl/agent/platform/files';
 import { type Answered, NodeClient } from '../../../../test/kit/serve/node-client.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
-import { makeServed, type Place, startPawl } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makeServed, type Place, startPawl } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /** Two tenants of a node attack each other; what is theirs works. With the real program, git and sandbox. */
@@ -275,6 +276,17 @@ test("two tenants can do nothing with what is the other one's, and everything wi
   assert.equal(open.messages.at(-1)?.content.reason, 'revoked');
   assert.equal((await attacker.ask('GET', '/v1/sessions')).status, 401);
   assert.equal((await victim.describe(id)).isOpen, true);
+  await until('the log tells of the keys', () => /"action":"keys"/.test(readFileSync(log, 'utf8')));
+  // nothing is done that the log can't tell
+  rmSync(log);
+  mkdirSync(log);
+  const silent = await victim.ask('POST', `/v1/sessions/${id}/inputs`, { text: 'more' });
+  assert.deepEqual([silent.status, silent.body.error?.code], [503, 'unavailable']);
+  assert.deepEqual((await victim.describe(id)).seq, before.seq);
   running.child.kill('SIGTERM');
   assert.equal((await running.ended).code, 0, running.stderr());
+  const words = ['serve', '--keys', join(place.folder, 'keys.json'), '--sandbox', 'off'];
+  const unfenced = await runInProcess(place, words);
+  expectCode(unfenced, 78);
+  assert.match(unfenced.stderr, /without a sandbox commands see all of them/);
 });
