@@ -107,18 +107,20 @@ const pickIds = (body: object): object =>
 
 /** Fields of an answer to a question that say what was allowed. */
 const NAMED = ['type', 'batchId', 'callId', 'scope'];
+/** What a client writes can't flood the log. */
+const LENGTH_MAX = 100;
 const SETTINGS = ['SettingsChanged', 'ApproveBudget'];
 
 /** What an input does, without its text. */
 export const auditedInput = (body: unknown): AuditedAction => {
   const fields = typeof body === 'object' && body !== null ? Object.entries(body) : [];
-  const named = Object.fromEntries(
-    fields.filter(([name, value]) => NAMED.includes(name) && typeof value === 'string'),
-  );
+  const named: Record<string, string> = {};
+  for (const [name, value] of fields)
+    if (NAMED.includes(name) && typeof value === 'string') named[name] = value.slice(0, LENGTH_MAX);
   const { answer } = Object.fromEntries(fields);
   const kind = typeof answer === 'object' && answer !== null && 'kind' in answer ? answer.kind : '';
   const { type = 'UserInput' } = named;
   if (SETTINGS.includes(type)) return { action: 'settings', type };
   if (type !== 'ApprovalAnswered') return { action: 'input', type };
-  return { action: 'approval', ...named, answer: String(kind) };
+  return { action: 'approval', ...named, answer: String(kind).slice(0, LENGTH_MAX) };
 };

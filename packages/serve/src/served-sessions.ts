@@ -44,6 +44,9 @@ type ServedParts = {
   readonly use: KeyUse;
 };
 
+/** Records that are looked at together for their labels. */
+const FILTERED_AT_ONCE = 1_000;
+
 const INTERRUPTED = 'The node ended while a turn ran. The next input goes on with it.';
 
 const isRemovedWorktree = (workspace: NodeWorkspace): boolean =>
@@ -133,11 +136,12 @@ export class ServedSessions {
     key: ServeKey,
     { before, limit, label = {} }: ListedPage,
   ): Promise<{ readonly sessions: readonly object[]; readonly next: string | null }> {
+    const count = Object.keys(label).length === 0 ? limit + 1 : FILTERED_AT_ONCE;
     const records: NodeSessionRecord[] = [];
     for (let from = before, more = true; more && records.length <= limit; ) {
-      const read = await this.#records.ofKey(key.name, from, limit + 1);
+      const read = await this.#records.ofKey(key.name, from, count);
       records.push(...read.filter((record) => carries(record, label)));
-      more = read.length > limit;
+      more = read.length === count;
       from = read.at(-1)?.sessionId ?? null;
     }
     const page = records.slice(0, limit);

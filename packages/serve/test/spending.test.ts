@@ -81,6 +81,21 @@ test('what a request has cost is what counts, and without a word of it all that 
   }
 });
 
+test('what was set aside stays spent when the process is killed', async (context) => {
+  const folder = path.join(temporaryFolder(context, 'spending'), 'spent');
+  const key = limited({ usd: 0.012 });
+  const meter = { store: fileSpending(folder), key: async () => key, now: () => DAY_MS };
+  const stalling = { ...answers, rules: [{ when: '', text: 'Fine.', stall: true }] };
+  const model = meteredModel(scriptedModel(stalling, { id: 'script/one' }), meter);
+  const aborting = new AbortController();
+  const pieces = model.stream(asking, aborting.signal)[Symbol.asyncIterator]();
+  await pieces.next(); // the request is under way, and nobody reads on
+  assert.match(await openModel(folder, key, answers)(), /set aside for requests/);
+  aborting.abort();
+  await pieces.next();
+  assert.match(await openModel(folder, key, answers)(), /^quotaExhausted/);
+});
+
 test('a request is refused for the limit of tokens, the model, the price, and a key that is gone', async (context) => {
   const folder = path.join(temporaryFolder(context, 'spending'), 'spent');
   const byTokens = openModel(folder, limited({ tokens: 1_500 }), answers);
