@@ -234,7 +234,8 @@ export const sharedObjects = (repository: string): string | null => {
   const objects = path.join(git, 'objects');
   if (entryStatus(git)?.isDirectory() !== true || entryStatus(objects)?.isDirectory() !== true)
     return `${git} is no git folder with objects. Name a clone with a working tree`;
-  const places = [objects, path.join(objects, 'info'), path.join(objects, 'pack')];
+  const below = entriesIn(objects).filter((entry) => entry.isDirectory());
+  const places = [objects, ...below.map(({ name }) => path.join(objects, name))];
   for (const folder of places) {
     const link = entriesIn(folder).find((entry) => entry.isSymbolicLink());
     if (link !== undefined)
