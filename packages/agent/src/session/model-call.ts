@@ -846,7 +846,8 @@ export const createModels = (
   const open = async (modelId: string): Promise<Model> => {
     if (connect !== undefined) return connect(modelId);
     throw new Error(
-      `${modelId} can't be found by its name here: this agent was made without connect`,
+      `${modelId} can't be found by its name here: this agent was made without connect. ` +
+        'Give the model itself, or make the agent with connect',
     );
   };
   return {

@@ -90,6 +90,7 @@ const askProvider = async (key: string): Promise<Provider> => {
   const names = withKey.map(({ name }) => name);
   for (;;) {
     const name = (await askLine(safe`Whose key is it? ${makeSafe(names.join(', '))}: `)).trim();
+    if (name === '') throw new Stop(exitCodes.configuration, 'noKey', 'Nothing was chosen.');
     const chosen = withKey.find((provider) => provider.name === name.toLowerCase());
     if (chosen !== undefined) return chosen;
     const close = nearestWord(name, names);
@@ -188,5 +189,6 @@ export const askForKey = async (flags: RunFlags): Promise<RunFlags | 'demo'> => 
     }
     if (answer === '2') return 'demo';
     if (answer === '') throw new Stop(exitCodes.configuration, 'noKey', 'Nothing was chosen.');
+    writeOut(safe`Type 1 or 2. Enter alone leaves.\n`);
   }
 };
