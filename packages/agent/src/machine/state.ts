@@ -6,13 +6,14 @@
  * and copies with some parts changed.
  */
 
-import type { MoveResult } from '@pawl/machine/kernel/table';
+import type { Diagnostic, Edge, MoveResult } from '@pawl/machine/kernel/table';
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Grant } from '../policy/rules.js';
 import type { Action, HookPhase, RequestPurpose } from './action.js';
 import type { Call } from './call.js';
 import type { Conversation } from './conversation.js';
 import type {
+  Event,
   FailureKind,
   FailureOrigin,
   HookEffect,
@@ -379,6 +380,21 @@ export const ignore = <S extends State>(state: S, late: string): Stay<S> => ({
   actions: [],
   late,
 });
+
+/**
+ * Whether a step ignored its event (rules.md#stale-events): it answers something that is over, so
+ * no face shows it. A text of the user is never ignored: one that comes last waits in the queue.
+ */
+export const isIgnored = ({
+  event,
+  path,
+  diagnostics,
+}: {
+  readonly event: Event;
+  readonly path: readonly Edge[];
+  readonly diagnostics: readonly Diagnostic[];
+}): boolean =>
+  event.type !== 'UserInput' && diagnostics.length > 0 && path.every(({ kind }) => kind === 'stay');
 
 /** The same state with another session. */
 export const withSession = <S extends State>(state: S, session: SessionData): S =>
