@@ -414,7 +414,7 @@ const hints: Readonly<Record<FailureKind, string>> = {
   unreachable: 'Check the network and the base URL, then /retry.',
   timeout: 'It took too long: /retry tries again.',
   contextOverflow: 'The conversation is too large for the model: /compact, then /retry.',
-  auth: 'Keys are set in the shell: leave with Ctrl-D, set the key, then pawl --continue.',
+  auth: 'Leave with Ctrl-D, set the key, then pawl --continue.',
   badRequest: '/model changes the model.',
   quotaExhausted: 'The account has no credit left: add some or choose another /model, then /retry.',
   refused: 'Try other words.',

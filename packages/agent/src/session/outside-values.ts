@@ -38,7 +38,7 @@ import {
   settingsPatchShape,
   textPartFields,
   tokenFields,
-} from '../machine/entry-shapes.js';
+} from '../machine/incoming-shapes.js';
 import type { Settings } from '../machine/settings.js';
 import {
   factsShape,

@@ -208,7 +208,7 @@ const farewell = ({ session, remote }: OpenedForUi, { columns }: Look): Safe => 
 
 const detachedText = (sessionId: string): Safe => {
   const id = makeSafe(sessionId);
-  return safe`The session stays open. To come back: pawl attach ${id} · to end it: pawl stop ${id}`;
+  return safe`The session stays open. To come back: pawl attach ${id}\nTo end it: pawl stop ${id}`;
 };
 
 // One session in the terminal, from its first paint until the user leaves: `runSession`, the last

@@ -9,6 +9,7 @@ import {
   type Limits,
   type Settings,
 } from '@pawl/agent/machine/settings';
+import { nearestModel } from '@pawl/agent/models/catalogue';
 import type { SandboxLevel } from '@pawl/agent/policy/decide';
 import { allowHosts, type Preset, presetRules } from '@pawl/agent/policy/presets';
 import type { Model } from '@pawl/agent/ports/model';
@@ -216,8 +217,20 @@ const chooseSandboxLevel = (
     return typed;
   }
   const chosen = readSandbox(all);
+  if (all.forKey?.isConfined === 'yes') refuseUnfenced(all);
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
   return preset === 'plan' && widens ? readSandbox(typedFlags) : chosen;
+};
+
+/** Throws a `Stop` if the sandbox is off: for keys of a node with places that others must not see. */
+export const refuseUnfenced = (flags: RunFlags): void => {
+  if (readSandbox(flags) !== 'off') return;
+  throw new Stop(
+    exitCodes.configuration,
+    'configuration',
+    'Keys have places that others must not see, and without a sandbox commands see all of them: ' +
+      'start the node without --sandbox off.',
+  );
 };
 
 /** Whether a user can be asked; `chosen` counts where nobody watches. */
@@ -258,8 +271,10 @@ export const chooseNewSession = async (
 
 const refuseUnpriced = (model: Model, limits: Limits, flags: RunFlags): void => {
   if (!isLimited(limits.usd) || model.facts.prices !== null || flags.allowUnknownPrice) return;
+  const meant = nearestModel(model.id);
   const message = [
-    `The price of ${model.id} is unknown, so --max-usd has no effect.`,
+    `The price of ${model.id} is unknown, so --max-usd can't hold.`,
+    ...(meant === undefined ? [] : [`Did you mean ${meant}?`]),
     'Limit the session with --max-tokens, --max-rounds or --max-minutes,',
     'or start it with --allow-unknown-price: calls of unknown price then count as free.',
   ].join('\n');
@@ -282,7 +297,7 @@ const readProfileLimits = (
   if (model.facts.prices !== null || flags.allowUnknownPrice) return limits;
   warn(
     `the profile ${flags.profile} stops at $${limits.usd}, but the price of ${model.id} is ` +
-      'unknown: the limit has no effect. Limit the session with --max-tokens, --max-rounds or ' +
+      'unknown: that limit is left out. Limit the session with --max-tokens, --max-rounds or ' +
       '--max-minutes.',
   );
   return { ...limits, usd: 'unlimited' };
