@@ -18,7 +18,7 @@ import { installPawl } from './installed-pawl.js';
 const scope = { after: (hook: () => void) => after(hook) };
 const TOKEN = 'the-token-of-this-test';
 const { engine } = await startTestEngine(scope);
-const program = await installPawl(temporaryFolder(scope, 'installed'));
+const program = installPawl(temporaryFolder(scope, 'installed'));
 
 const git = (folder: string, ...words: readonly string[]): void => {
   const own = [
