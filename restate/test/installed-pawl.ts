@@ -18,7 +18,7 @@ const installRestate = (packages: string): void => {
   const folder = path.join(packages, '@pawl', 'restate');
   for (const name of ['dist', 'package.json'])
     cpSync(path.join(restateFolder, name), path.join(folder, name), { recursive: true });
-  for (const name of ['@restatedev', '@aws-sdk'])
+  for (const name of ['@restatedev', 'aws4fetch'])
     symlinkSync(path.join(restateFolder, 'node_modules', name), path.join(packages, name));
 };
 

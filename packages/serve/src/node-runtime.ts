@@ -367,8 +367,10 @@ export type S3Place = {
   readonly prefix: string;
   /** null: that of the environment (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL), or Amazon's. */
   readonly endpoint: string | null;
-  /** null: that of the environment (AWS_REGION) or of the shared configuration files. */
+  /** null: that of the environment (AWS_REGION, AWS_DEFAULT_REGION), else `us-east-1`. */
   readonly region: string | null;
+  /** Where requests name the bucket. null: in the host of Amazon's store, in the path of others. */
+  readonly addressing: 'path' | 'virtual' | null;
 };
 
 /** A folder that all nodes reach, or a bucket of an S3-compatible store. */
@@ -393,13 +395,17 @@ export const readS3Place = (text: string): ReadS3Place => {
       prefix: prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`,
       endpoint: url.searchParams.get('endpoint')?.replace(/\/$/, '') ?? null,
       region: url.searchParams.get('region'),
+      addressing:
+        ADDRESSINGS.find((one) => one === url.searchParams.get('addressing_style')) ?? null,
     },
   };
 };
 
 const S3_FORM =
-  's3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=REGION, of which all after BUCKET may ' +
-  'be left out';
+  's3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=REGION&addressing_style=path|virtual, of ' +
+  'which all after BUCKET may be left out';
+const S3_PARAMETERS = ['endpoint', 'region', 'addressing_style'];
+const ADDRESSINGS = ['path', 'virtual'] as const;
 
 const isEndpoint = (text: string): boolean => {
   const url = URL.canParse(text) ? new URL(text) : null;
@@ -414,10 +420,11 @@ const s3Fault = (url: URL): string | null => {
   if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(url.host)) return 'it names no bucket';
   if (!/^(\/[\w.-]+)*\/?$/.test(url.pathname))
     return 'its prefix may have letters, digits, "-", "_", "." and "/" only';
-  const wrong = [...url.searchParams.keys()].find(
-    (name) => name !== 'endpoint' && name !== 'region',
-  );
+  const wrong = [...url.searchParams.keys()].find((name) => !S3_PARAMETERS.includes(name));
   if (wrong !== undefined) return `it has the unknown parameter ${wrong}`;
+  const addressing = url.searchParams.get('addressing_style');
+  if (addressing !== null && !ADDRESSINGS.some((one) => one === addressing))
+    return 'its addressing_style is neither path nor virtual';
   const endpoint = url.searchParams.get('endpoint');
   if (endpoint === null || isEndpoint(endpoint)) {
     const { username = '', password = '' } = endpoint === null ? {} : new URL(endpoint);
