@@ -22,7 +22,7 @@ import { sessionObject } from './session-object.js';
 import { SessionStates } from './session-states.js';
 import { SessionStore } from './session-store.js';
 import { type EquippedSession, Workers, type WorkerWorld } from './session-worker.js';
-import { entriesObject, indexObject, metadataObject } from './stored-objects.js';
+import { entriesObject, indexObject, keyObject, metadataObject } from './stored-objects.js';
 import { createToolsService, modelService } from './work-services.js';
 
 export type EngineNode = {
@@ -240,6 +240,7 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
       sessionObject({ states, live, prices }),
       indexObject,
       metadataObject,
+      keyObject,
       entriesObject,
       modelService(parts),
     ],

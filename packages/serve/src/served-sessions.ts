@@ -235,7 +235,7 @@ export class ServedSessions {
     // In order, and with the record of that time: earlier work may have changed it.
     const open = (): Promise<void> =>
       this.#inOrder(sessionId, workspace, async () => {
-        await this.#restoreWorkspace(sessionId, (await this.#record(key, sessionId)).workspace);
+        await this.#restoreWorkspace(await this.#record(key, sessionId));
         await this.#open.open(sessionId);
         if (!(await this.#record(key, sessionId)).isOpen)
           await this.#update(sessionId, { isOpen: true });
@@ -248,13 +248,13 @@ export class ServedSessions {
    * Makes a worktree again that was removed with nothing lost: on this node, wherever it was.
    * Throws if a workspace of this node is gone. Does not touch one that is on another node.
    */
-  async #restoreWorkspace(sessionId: string, workspace: NodeWorkspace): Promise<void> {
+  async #restoreWorkspace({ sessionId, key, workspace }: NodeSessionRecord): Promise<void> {
     const otherNode = await this.#otherNode(sessionId);
     if (otherNode !== null && !isRemovedWorktree(workspace)) return;
     // The same object, if nothing had to be made.
     const present = await this.#workspaces.ensure(workspace);
     if (otherNode !== null) await this.#runtime.places?.moveHere(sessionId);
-    if (present !== workspace) await this.#updateWorkspace(present);
+    if (present !== workspace) await this.#updateWorkspace(key, present);
   }
 
   /** A new session from the entries up to `seq`. It is closed until its first input. */
@@ -303,23 +303,25 @@ export class ServedSessions {
     const record = await this.#record(key, sessionId);
     return this.#inOrder(sessionId, record.workspace, async () => {
       if ((await this.#record(key, sessionId)).isOpen) await this.#open.close(sessionId);
-      const { workspace } = await this.#update(sessionId, { isOpen: false });
-      return { workspace: await this.#release(sessionId, workspace) };
+      return {
+        workspace: await this.#release(await this.#update(sessionId, { isOpen: false })),
+      };
     });
   }
 
   /**
    * Removes the session's worktree, unless something would be lost, or somebody else works there.
    */
-  async #release(sessionId: string, workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
+  async #release({ sessionId, key, workspace }: NodeSessionRecord): Promise<ReleasedWorkspace> {
     const keep = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
-    const isShared = (await this.#records.inFolder(workspace.path)).some(({ isOpen }) => isOpen);
-    if (isShared) return keep('another open session works in it');
+    if (workspace.kind === 'folder') return { kind: 'untouched' };
+    const sharing = await this.#records.inWorktree(key, workspace.path);
+    if (sharing.some(({ isOpen }) => isOpen)) return keep('another open session works in it');
     const otherNode = await this.#otherNode(sessionId);
     if (otherNode !== null) return keep(`it is on the node ${otherNode}`);
     const released = await this.#workspaces.release(workspace);
-    if (released.kind === 'removed' && workspace.kind === 'worktree')
-      await this.#updateWorkspace({ ...workspace, state: 'removed' });
+    if (released.kind === 'removed')
+      await this.#updateWorkspace(key, { ...workspace, state: 'removed' });
     return released;
   }
 
@@ -346,12 +348,12 @@ export class ServedSessions {
       const { workspace: fresh, setAside } = await this.#workspaces.renew(gone, past.commits);
       // Not before: a session that can't get a workspace here stays where it is.
       if (otherNode !== null)
-        for (const one of await this.#records.inFolder(fresh.path))
+        for (const one of await this.#records.inWorktree(key.name, fresh.path))
           await this.#runtime.places?.moveHere(one.sessionId);
       const lost = await lostFiles(past, fresh.path);
       const commands = lostCommands(past, fresh.commit);
       const notice = moveNotice({ commit: fresh.commit, files: lost, commands });
-      for (const one of await this.#records.inFolder(fresh.path))
+      for (const one of await this.#records.inWorktree(key.name, fresh.path))
         await this.#update(one.sessionId, { workspace: fresh, notice });
       return { sessionId, workspace: fresh, lost, commands, setAside, notice };
     });
@@ -403,8 +405,8 @@ export class ServedSessions {
   }
 
   /** For all sessions that work there. */
-  async #updateWorkspace(workspace: NodeWorkspace): Promise<void> {
-    for (const { sessionId } of await this.#records.inFolder(workspace.path))
+  async #updateWorkspace(key: string, workspace: NodeWorkspace): Promise<void> {
+    for (const { sessionId } of await this.#records.inWorktree(key, workspace.path))
       await this.#update(sessionId, { workspace });
   }
 
