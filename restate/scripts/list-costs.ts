@@ -1,5 +1,5 @@
 /**
- * What create, list and close cost where many sessions are stored: CPU of the node and of the
+ * What create, list, close and an event cost where many sessions are stored: CPU of the node and of the
  * engine, over journals on disk and over the engine. The stored sessions are copies of a real one:
  * on disk all of their files; on the engine its record and its line of the list, written past the
  * services, as an engine of an earlier version has them.
@@ -142,10 +142,12 @@ const measure = async (served: Served): Promise<readonly number[]> => {
   const { client, place, running, engine } = served;
   const pids = [running.child.pid ?? 0, ...(engine === null ? [] : [engine.pid])];
   const ids: string[] = [];
+  const resting = await client.create(place.workspace);
   const acts = [
     async () => void ids.push(await client.create(place.workspace)),
     async () => void (await client.ask('GET', '/v1/sessions')),
     async () => void (await client.ask('POST', `/v1/sessions/${ids.pop()}/close`)),
+    async () => void (await client.send(resting, { type: 'CancelTurn' })),
   ];
   const round = async (times: number): Promise<readonly number[]> => {
     const costs: number[] = [];
@@ -159,7 +161,12 @@ const measure = async (served: Served): Promise<readonly number[]> => {
     return costs;
   };
   await round(TIMES); // programs become fast with use
-  return round(TIMES);
+  const costs = await round(TIMES);
+  const memory = pids.map(
+    (pid) => /VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1],
+  );
+  console.log(`resident, node${engine === null ? '' : ' and engine'}: ${memory.join(' and ')} kB`);
+  return costs;
 };
 
 /** `where`: `files` or `engine` alone; otherwise both. */
@@ -184,7 +191,7 @@ export const measureLists = async (
       for (const hook of hooks.reverse()) await hook();
     }
     const [few = [], many = []] = rows;
-    for (const [index, name] of ['create', 'list', 'close'].entries()) {
+    for (const [index, name] of ['create', 'list', 'close', 'an event'].entries()) {
       const [one = 0, other = 0] = [few[index], many[index]];
       console.log(
         `  ${name}: ${one.toFixed(1)} ms of CPU, then ${other.toFixed(1)}: ${(other / one).toFixed(2)} times`,

@@ -37,7 +37,7 @@ export type EngineNode = {
 /** Nodes and those who use them must have the same machine. */
 export const machineFingerprint = agentMachine.fingerprint;
 
-const LOOPBACK = ['127.0.0.1', 'localhost', '::1'];
+const LOOPBACK = /^(localhost|::1|127(\.\d{1,3}){3})$/;
 
 const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
@@ -93,7 +93,7 @@ export const startEngineNode = async (options: EngineNodeOptions): Promise<Engin
     options;
   await checkEngine(ingressUrl, adminUrl);
   const blobs = await openBlobs(options);
-  const host = LOOPBACK.includes(address) ? address : '0.0.0.0';
+  const host = LOOPBACK.test(address) ? address : '0.0.0.0';
   const live = await listening(firstPort, () => openLive(options, host));
   const opened: { node: PawlNode | null; runtime: RestateRuntime | null } = {
     node: null,
