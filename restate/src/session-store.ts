@@ -225,6 +225,13 @@ export class SessionStore {
   }
 }
 
+/** The engine knows this version of what all nodes can do when no node of an earlier one works. */
+const notYet = (): EngineError =>
+  new EngineError(
+    503,
+    'the engine finds sessions by key when all nodes have this version of Pawl. Update the others.',
+  );
+
 /** The nodes' records of their sessions, as the engine has them by session and by key. */
 export class StoredRecords implements RecordStore {
   readonly #store: SessionStore;
@@ -272,7 +279,11 @@ export class StoredRecords implements RecordStore {
   /** Once for this process: an engine of an earlier version has its records by session only. */
   #sort(): Promise<unknown> {
     const call = { service: 'SessionMetadata', handler: 'sortOnce', key: EVERY_SHARD };
-    this.#sorted ??= this.#store.call({ ...call, parameter: null, timeoutMs: SORTING_MS }, true);
+    this.#sorted ??= this.#store
+      .call({ ...call, parameter: null, timeoutMs: SORTING_MS }, true)
+      .catch((error: unknown) => {
+        throw error instanceof EngineError && error.status === 404 ? notYet() : error;
+      });
     this.#sorted.catch(() => {
       this.#sorted = null; // the next question tries again
     });
