@@ -8,6 +8,7 @@ import { createServer, type Http2Server, type ServerHttp2Session } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import * as restate from '@restatedev/restate-sdk';
 import {
+  type AppliedChange,
   agentMachine,
   attempt,
   type Blobs,
@@ -22,7 +23,13 @@ import { sessionObject } from './session-object.js';
 import { SessionStates } from './session-states.js';
 import { SessionStore } from './session-store.js';
 import { type EquippedSession, Workers, type WorkerWorld } from './session-worker.js';
-import { entriesObject, indexObject, keyObject, metadataObject } from './stored-objects.js';
+import {
+  entriesObject,
+  indexObject,
+  keyObject,
+  metadataObject,
+  spendingObject,
+} from './stored-objects.js';
 import { createToolsService, modelService } from './work-services.js';
 
 export type EngineNode = {
@@ -116,6 +123,7 @@ export const startEngineNode = async (options: EngineNodeOptions): Promise<Engin
         live,
         identityKeys,
         equip: (session) => options.equip(session),
+        applied: (...change) => options.applied(...change),
         report,
       }),
     );
@@ -162,6 +170,8 @@ export type NodeOptions = {
    */
   readonly identityKeys?: readonly string[];
   readonly report?: (fault: Error) => void;
+  /** Called once for the events that this node has applied to a session. */
+  readonly applied?: (sessionId: string, change: AppliedChange) => void;
 };
 
 export type PawlNode = {
@@ -237,10 +247,11 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
   };
   const shared = await listen(
     [
-      sessionObject({ states, live, prices }),
+      sessionObject({ states, live, prices, applied: options.applied }),
       indexObject,
       metadataObject,
       keyObject,
+      spendingObject,
       entriesObject,
       modelService(parts),
     ],

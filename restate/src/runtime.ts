@@ -8,6 +8,8 @@ import {
   AsyncQueue,
   agentMachine,
   checkSettings,
+  type DayCharge,
+  type DayCharged,
   type Entry,
   type Event,
   type Header,
@@ -56,6 +58,8 @@ export type RestateRuntime = Runtime & {
   answers(node: string): Promise<boolean>;
   /** The nodes' records of their sessions. */
   readonly records: RecordStore;
+  /** Sets money of a key aside, or says what it spent, for all nodes. */
+  charge(key: string, asked: DayCharge): Promise<DayCharged>;
   /** The node with the session's workspace, and whether the session is closed. */
   place(sessionId: string): Promise<{ readonly node: string; readonly isClosed: boolean }>;
   /** Lets go of all connections. The sessions go on. */
@@ -254,6 +258,10 @@ class EngineSessions implements RestateRuntime {
     const answer = this.#store.answers(node);
     this.#answers.set(node, { askedAt: Date.now(), answer });
     return answer;
+  }
+
+  async charge(key: string, asked: DayCharge): Promise<DayCharged> {
+    return this.#store.charge(key, asked);
   }
 
   async place(sessionId: string): ReturnType<RestateRuntime['place']> {

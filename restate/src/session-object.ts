@@ -6,6 +6,7 @@
 import * as restate from '@restatedev/restate-sdk';
 import {
   type Action,
+  type AppliedChange,
   agentMachine,
   attempt,
   attemptNow,
@@ -328,7 +329,12 @@ export const sessionObject = (parts: SessionObjectParts) =>
 // for costs a millisecond or more, so it waits for as few as it can: for the head (its caller), and
 // for one proof that the entries are stored.
 
-type ArrivalParts = { readonly states: SessionStates; readonly live: LiveChannel };
+type ArrivalParts = {
+  readonly states: SessionStates;
+  readonly live: LiveChannel;
+  /** Told once of what was applied here, for figures. */
+  readonly applied?: ((sessionId: string, change: AppliedChange) => void) | undefined;
+};
 
 /** Whether a reply may have shown text that the journal lacks. */
 const repliesWith = (state: State): string | null =>
@@ -462,7 +468,8 @@ export const arrive = async (
   if (listed !== null) await listed;
   else if (entries.length > 0 && !hasAnswered) await ctx.run('stored', () => null);
   if (state.name === 'ShuttingDown' && end === null) await stopAllWork(ctx, next);
-  states.advance(ctx.key, entries, state);
+  if (states.advance(ctx.key, entries, state))
+    parts.applied?.(ctx.key, { before, events: entries.map(({ event }) => event), state });
   live.publish(ctx.key, { kind: 'entries', entries });
   return { head: next, results: results.slice(first.length) };
 };

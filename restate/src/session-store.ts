@@ -4,6 +4,8 @@ import { randomUUID } from 'node:crypto';
 import * as clients from '@restatedev/restate-sdk-clients';
 import {
   agentMachine,
+  type DayCharge,
+  type DayCharged,
   type Entry,
   type Header,
   type Input,
@@ -142,6 +144,10 @@ export class SessionStore {
     } catch {
       return false; // it is gone, was never there, or is as good as gone
     }
+  }
+
+  charge(key: string, asked: DayCharge): Promise<DayCharged> {
+    return this.call({ service: 'KeySpending', handler: 'charge', key, parameter: asked }, true);
   }
 
   async session(sessionId: string): Promise<StoredSession> {

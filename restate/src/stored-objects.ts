@@ -6,10 +6,13 @@
 
 import * as restate from '@restatedev/restate-sdk';
 import {
+  type DayCharge,
+  type DayCharged,
   type Entry,
   type Header,
   type NodeSessionRecord,
   type SessionInfo,
+  spendAfter,
   summarise,
   titleFrom,
 } from 'pawl/engine';
@@ -188,7 +191,10 @@ const sortOnce = async (ctx: restate.ObjectContext): Promise<void> => {
       jsonCall<readonly unknown[]>(RECORDS, 'all', null, shard),
     )) {
       const record = asRecord(value);
-      if (record !== null) byKey.set(record.key, [...(byKey.get(record.key) ?? []), record]);
+      if (record === null) continue;
+      const ofKey = byKey.get(record.key) ?? [];
+      ofKey.push(record);
+      byKey.set(record.key, ofKey);
     }
   for (const [key, all] of byKey) {
     const records = all.sort((left, right) => (left.sessionId < right.sessionId ? -1 : 1));
@@ -325,4 +331,19 @@ export const keyObject = restate.object({
     inWorktree: restate.handlers.object.shared(findInWorktree),
     createdBy: restate.handlers.object.shared(findCreatedBy),
   },
+});
+
+const SPENT = 'day';
+
+const chargeKey = async (ctx: restate.ObjectContext, asked: DayCharge): Promise<DayCharged> => {
+  const charged = spendAfter(await ctx.get<unknown>(SPENT), asked);
+  ctx.set(SPENT, charged.spending);
+  return charged;
+};
+
+/** What each key of the nodes has spent today: one call at a time a key, from all nodes. */
+export const spendingObject = restate.object({
+  name: 'KeySpending',
+  options: { ...RETRYING, journalRetention: 0 },
+  handlers: { charge: chargeKey },
 });

@@ -216,8 +216,20 @@ const chooseSandboxLevel = (
     return typed;
   }
   const chosen = readSandbox(all);
+  if (all.forKey?.isConfined === 'yes') refuseUnfenced(all);
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
   return preset === 'plan' && widens ? readSandbox(typedFlags) : chosen;
+};
+
+/** Throws a `Stop` if the sandbox is off: for keys of a node with places that others must not see. */
+export const refuseUnfenced = (flags: RunFlags): void => {
+  if (readSandbox(flags) !== 'off') return;
+  throw new Stop(
+    exitCodes.configuration,
+    'configuration',
+    'Keys have places that others must not see, and without a sandbox commands see all of them: ' +
+      'start the node without --sandbox off.',
+  );
 };
 
 /** Whether a user can be asked; `chosen` counts where nobody watches. */

@@ -39,7 +39,7 @@ const problemExits: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   badScript: exitCodes.badInput,
 };
 
-type ModelFlags = Pick<RunFlags, 'baseUrl' | 'pictures'> &
+type ModelFlags = Pick<RunFlags, 'baseUrl' | 'pictures' | 'forKey'> &
   Pick<
     Configured,
     'variables' | 'usual' | 'ownProviders' | 'reasoningSummaries' | 'cacheTtl' | 'makesPauses'
@@ -105,6 +105,15 @@ export const connectModel = async (
   flags: ModelFlags,
   folder: string,
 ): Promise<Model> => {
+  const model = await connectPlain(modelId, flags, folder);
+  return flags.forKey?.meter(model) ?? model;
+};
+
+const connectPlain = async (
+  modelId: string | undefined,
+  flags: ModelFlags,
+  folder: string,
+): Promise<Model> => {
   const options = {
     folder,
     ...(flags.baseUrl === undefined ? {} : { baseUrl: flags.baseUrl }),
@@ -158,7 +167,8 @@ export const connectFallback = async (
 ): Promise<readonly Model[]> => {
   const connect = connectOthers(first, flags, process.cwd(), warn);
   const connected: Model[] = [];
-  for (const id of readFallback(flags).filter((one) => one !== first.id))
+  const mayUse = (id: string): boolean => flags.forKey?.models?.includes(id) ?? true;
+  for (const id of readFallback(flags).filter((one) => one !== first.id && mayUse(one)))
     try {
       connected.push(await connect(id));
     } catch (error) {
