@@ -8,7 +8,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { lstat, mkdir, realpath, rename, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { collectPastFiles, type PastFiles } from '@pawl/agent/machine/carried-session';
+import { collectPastFiles, type PastFiles } from '@pawl/agent/machine/seen-files';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { ProcessEnvironment } from '@pawl/agent/platform/environment';
 import { entriesIn, entryStatus, isWithin, openRegular } from '@pawl/agent/platform/files';
@@ -234,7 +234,8 @@ export const sharedObjects = (repository: string): string | null => {
   const objects = path.join(git, 'objects');
   if (entryStatus(git)?.isDirectory() !== true || entryStatus(objects)?.isDirectory() !== true)
     return `${git} is no git folder with objects. Name a clone with a working tree`;
-  const places = [objects, path.join(objects, 'info'), path.join(objects, 'pack')];
+  const below = entriesIn(objects).filter((entry) => entry.isDirectory());
+  const places = [objects, ...below.map(({ name }) => path.join(objects, name))];
   for (const folder of places) {
     const link = entriesIn(folder).find((entry) => entry.isSymbolicLink());
     if (link !== undefined)

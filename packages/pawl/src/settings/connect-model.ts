@@ -6,10 +6,15 @@
 import { realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type Effort, retrySettings, type Settings } from '@pawl/agent/machine/settings';
-import { type CacheTtl, nearestEffort } from '@pawl/agent/models/catalogue';
+import { type CacheTtl, nearestEffort, nearestModel } from '@pawl/agent/models/catalogue';
 import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model';
 import type { LocalModel } from '@pawl/agent/models/local-servers';
-import { DEFAULT_MODEL, keyIn, providerOfModel } from '@pawl/agent/models/provider-table';
+import {
+  DEFAULT_MODEL,
+  exampleId,
+  keyIn,
+  providerOfModel,
+} from '@pawl/agent/models/provider-table';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { configFolder } from '@pawl/agent/platform/environment';
 import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
@@ -284,5 +289,11 @@ export const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {
   const advice = provider?.ownServer?.contextAdvice ?? null;
   if (advice !== null)
     warn(`${provider?.title} does not say how much context it gives ${id}: ${assumed} ${advice}`);
-  else warn(`${id} is not in the catalogue: ${assumed}`);
+  else {
+    const meant = nearestModel(id);
+    const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
+    const isUsual = provider !== undefined && id === exampleId(provider);
+    const list = isUsual ? '' : ` pawl models ${providerIn(id)} lists the models of your key.`;
+    warn(`${id} is not in the catalogue: ${assumed}${hint}${list}`);
+  }
 };

@@ -11,7 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { DEFAULT_MODEL } from '@pawl/agent/models/provider-table';
 import { mayWrite } from '@pawl/agent/platform/files';
@@ -97,6 +97,18 @@ const at =
   (method: string, part: string, body: object = {}): Attack =>
   (attacker, { id }) =>
     attacker.ask(method, `/v1/sessions/${id}${part}`, body);
+/** A link in the attacker's repository, as a command of it can make one, to a part of the other. */
+const linking =
+  (find: (first: Tenant) => string): Attack =>
+  async (attacker, { first, second }) => {
+    const link = join(second.repository, find(first));
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(first.repository, find(first)), link);
+    const workspace = { repository: 'api', commit: first.commit };
+    const answer = await attacker.ask('POST', '/v1/sessions', { workspace });
+    rmSync(link);
+    return answer;
+  };
 const answerTo = { type: 'ApprovalAnswered', batchId: 'batch-1', callId: 'c1', scope: 'session' };
 
 const attacks: Readonly<Record<string, readonly [number, Attack]>> = {
@@ -138,14 +150,11 @@ const attacks: Readonly<Record<string, readonly [number, Attack]>> = {
   ],
   'takes its commit by a linked folder of objects': [
     403,
-    async (attacker, { first, second }) => {
-      const part = `.git/objects/${first.commit.slice(0, 2)}`;
-      symlinkSync(join(first.repository, part), join(second.repository, part));
-      const workspace = { repository: 'api', commit: first.commit };
-      const answer = await attacker.ask('POST', '/v1/sessions', { workspace });
-      rmSync(join(second.repository, part));
-      return answer;
-    },
+    linking(({ commit }) => `.git/objects/${commit.slice(0, 2)}`),
+  ],
+  'takes its commit by a linked object': [
+    403,
+    linking(({ commit }) => `.git/objects/${commit.slice(0, 2)}/${commit.slice(2)}`),
   ],
   'uses another model': [403, wishing({ model: 'anthropic/claude-opus-4-8' })],
   'widens its preset': [400, wishing({ preset: 'full' })],
