@@ -395,21 +395,6 @@ export const ignore = <S extends State>(state: S, late: string): Stay<S> => ({
   late,
 });
 
-/**
- * Whether a step ignored its event (rules.md#stale-events): it answers something that is over, so
- * no face shows it. A text of the user is never ignored: one that comes last waits in the queue.
- */
-export const isIgnored = ({
-  event,
-  path,
-  diagnostics,
-}: {
-  readonly event: Event;
-  readonly path: readonly Edge[];
-  readonly diagnostics: readonly Diagnostic[];
-}): boolean =>
-  event.type !== 'UserInput' && diagnostics.length > 0 && path.every(({ kind }) => kind === 'stay');
-
 /** The same state with another session. */
 export const withSession = <S extends State>(state: S, session: SessionData): S =>
   // A spread keeps all fields of S and replaces `session` by a value of its own type.
