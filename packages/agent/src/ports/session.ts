@@ -51,8 +51,6 @@ export type Runtime = {
   close(sessionId: string): Promise<void>;
 };
 
-export { isIgnored } from '../machine/state.js';
-
 type Without<E, K extends PropertyKey> = E extends unknown ? Omit<E, K> : never;
 /** A user's event without its time, which the runtime stamps. */
 export type Input = Without<UserEvent, 'at'>;
