@@ -5,7 +5,13 @@
 
 import { listWords, programName } from '../paths.js';
 import { operandsIn } from './network.js';
-import { matchesOption, type NetworkPlace, type Rows, type Words } from './program.js';
+import {
+  matchesOption,
+  type NetworkPlace,
+  type Rows,
+  type Words,
+  wholeOptions,
+} from './program.js';
 
 // ---- Package managers ----
 
@@ -166,9 +172,9 @@ const BUILDS: Rows = {
     network: 'fetch add install update publish search',
   },
   go: {
-    risky: `
+    risky: wholeOptions(`
       -exec -toolexec -overlay -modfile -o -C -vettool -ldflags -gcflags -asmflags -compiler
-      -pkgdir`,
+      -pkgdir`),
     harmless: `
       -v -u -t -x -n -race -short -count -run -bench -benchmem -timeout -cover -json -failfast
       -parallel -tags -mod -d`,
@@ -231,7 +237,7 @@ const CHECKS: Rows = {
       -p -c -o --rootdir --confcutdir --override-ini --basetemp --junitxml --junit-xml`,
     harmless: `
       -q -v -vv -x -s -k -m -l --quiet --verbose --exitfirst --lf --ff --tb --maxfail --durations
-      --no-header --collect-only --co`,
+      --no-header --collect-only`,
   },
   'jest vitest': { risky: JEST_RISKY },
   mocha: { risky: '-r --require --config --opts --ui --reporter -R -u --import --loader' },

@@ -302,7 +302,10 @@ const READING: Rows = {
   ag: { risky: '--pager -z' },
   ack: { risky: '--pager --ackrc' },
   file: { reads: 'always', risky: '-C -m --compile --magic-file' },
-  date: { reads: 'always', risky: '-s -f --set --file' },
+  date: {
+    reads: 'always',
+    risky: (word) => !word.startsWith('-I') && matchesOption(word, '-s -f --set --file'),
+  },
   diff: { reads: 'always', risky: '-l --paginate' },
   jq: { reads: 'always', risky: '-f -L --from-file --library-path' },
   xxd: {
@@ -361,8 +364,9 @@ const csplitLosses: ReadLosses = (words) => {
 
 const PACKING: Rows = {
   'tar bsdtar': {
-    risky: (word) =>
-      /^[a-zA-Z]*[IF]/.test(word) ||
+    // the first word may have its letters without a hyphen: `tar xPf FILE`
+    risky: (word, _words, index) =>
+      (index === 1 && /^[a-zA-Z]*[IFPC]/.test(word)) ||
       matchesOption(
         word,
         `
