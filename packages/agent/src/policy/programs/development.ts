@@ -172,9 +172,13 @@ const BUILDS: Rows = {
     network: 'fetch add install update publish search',
   },
   go: {
-    risky: wholeOptions(`
-      -exec -toolexec -overlay -modfile -o -C -vettool -ldflags -gcflags -asmflags -compiler
-      -pkgdir`),
+    risky: (word) =>
+      isWholeOption(
+        word,
+        `
+        -exec -toolexec -overlay -modfile -o -C -vettool -ldflags -gcflags -asmflags -compiler
+        -pkgdir`,
+      ),
     harmless: `
       -v -u -t -x -n -race -short -count -run -bench -benchmem -timeout -cover -json -failfast
       -parallel -tags -mod -d`,

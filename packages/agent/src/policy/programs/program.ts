@@ -124,10 +124,8 @@ export const matchesOption = (word: string, list: string): boolean => {
 };
 
 /** For programs whose options are whole words after one hyphen or two, as those of `go`. */
-export const wholeOptions = (list: string): IsRisky => {
-  const options = wordSet(list);
-  return (word) => options.has(word.replace(/^--/, '-').replace(/=.*/s, ''));
-};
+export const isWholeOption = (word: string, list: string): boolean =>
+  wordSet(list).has(word.replace(/^--/, '-').replace(/=.*/s, ''));
 
 /** Whether an option is one of the harmless ones; `-x` also within a cluster of such letters. */
 export const isHarmlessOption = (word: string, harmless: string): boolean => {
