@@ -6,11 +6,11 @@
 import { listWords, programName } from '../paths.js';
 import { operandsIn } from './network.js';
 import {
+  isWholeOption,
   matchesOption,
   type NetworkPlace,
   type Rows,
   type Words,
-  wholeOptions,
 } from './program.js';
 
 // ---- Package managers ----
