@@ -36,7 +36,8 @@ const edited = (file: string, edits: readonly Edit[]): string =>
       readFileSync(file, 'utf8'),
     );
 
-const plant = (edits: readonly Edit[]): Plugin => ({
+/** Puts the edits into what is compiled. */
+export const plant = (edits: readonly Edit[]): Plugin => ({
   name: 'plant',
   setup({ onLoad }) {
     onLoad({ filter: /[\\/]packages[\\/].*\.ts$/ }, ({ path: file }) => {
