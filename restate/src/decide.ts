@@ -227,7 +227,7 @@ const decideInputs = async (parts: DecideParts, request: DecideRequest): Promise
   for (const posted of arrival.posted) all.push(await checked(parts, sessionId, posted));
   const posted = all.flatMap((one) => ('input' in one ? [one.input] : []));
   const decided =
-    posted.length === 0
+    all.length > 0 && posted.length === 0
       ? { decision: nothing(request), state: null }
       : await decideEvents(parts, { ...request, arrival: { ...arrival, posted } });
   const results = [...decided.decision.results];
@@ -243,10 +243,19 @@ export const decide = async (parts: DecideParts, request: DecideRequest): Promis
   return decideEvents(parts, request);
 };
 
-/** Whether it is for this node to decide. */
-export const decidesHere = ({ live }: DecideParts, { head, arrival }: DecideRequest): boolean => {
+/**
+ * Who decides: this node, that of the session, or that of the session if it comes back in time.
+ */
+export type Decider = 'here' | 'there' | 'away';
+
+/** Who decides, as far as this node knows now. */
+export const findDecider = ({ live }: DecideParts, { head, arrival }: DecideRequest): Decider => {
   const { version } = agentMachine;
-  const { node, decidedBy, inTurn } = head;
-  if (inTurn === true) return decidedBy === version && (arrival.machineVersion ?? 1) <= version;
-  return live.nodes().some((one) => one.name === node && one.machineVersion === version);
+  const known = live.nodes().find(({ name }) => name === head.node);
+  const isOwn =
+    head.inTurn === true
+      ? head.decidedBy === version && (arrival.machineVersion ?? 1) <= version
+      : known?.machineVersion === version;
+  if (isOwn) return 'here';
+  return known === undefined ? 'away' : 'there';
 };

@@ -102,7 +102,7 @@ const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.
 export const startEngineNode = async (options: EngineNodeOptions): Promise<EngineNode> => {
   const { name, ingressUrl, adminUrl, address, firstPort, sharedUrl, identityKeys, report } =
     options;
-  await checkEngine(ingressUrl, adminUrl);
+  await checkEngine(options);
   const blobs = await openBlobs(options);
   const host = LOOPBACK.includes(address) ? address : '0.0.0.0';
   const live = await listening(firstPort, () => openLive(options, host));
@@ -325,16 +325,28 @@ export class NodeStartError extends Error {
 /** Older servers lack signals to running work, by which it is stopped. */
 const VERSION_MIN = [1, 7] as const;
 const TESTED = '1.7.12';
-const ANSWER_MS = 5_000;
+/** An engine that starts together with its nodes, or is busy, takes a while. */
+const ANSWER_MS = 60_000;
+const ASK_AGAIN_MS = 500;
 
-const askEngine = async (url: string, how: string): Promise<string> => {
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) });
-    return response.ok ? await response.text() : '';
-  } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new NodeStartError('unreachable', `The engine does not answer at ${url}: ${why}. ${how}`);
+const askEngine = async (
+  url: string,
+  how: string,
+  report: EngineNodeOptions['report'],
+): Promise<string> => {
+  const patience = AbortSignal.timeout(ANSWER_MS);
+  for (let tries = 1; ; tries++) {
+    const asked = await attempt(async () => {
+      const response = await fetch(url, { signal: patience });
+      return response.ok ? await response.text() : '';
+    });
+    if (asked.kind === 'done') return asked.value;
+    const { cause, message } = asked.fault;
+    const why = cause instanceof Error ? cause.message : message;
+    const said = `The engine does not answer at ${url}: ${why}.`;
+    if (patience.aborted) throw new NodeStartError('unreachable', `${said} ${how}`);
+    if (tries === 1) report(new Error(`${said} The node waits for it, at most a minute. ${how}`));
+    await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
   }
 };
 
@@ -359,7 +371,7 @@ const isOldOrUnknown = (version: string): boolean => {
  *
  * Throws a NodeStartError.
  */
-const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> => {
+const checkEngine = async ({ ingressUrl, adminUrl, report }: EngineNodeOptions): Promise<void> => {
   const health = `${ingressUrl}/restate/health`;
   const noRestate = (url: string, which: string): NodeStartError =>
     new NodeStartError(
@@ -369,12 +381,14 @@ const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> 
   const services = await askEngine(
     health,
     'Start its server, or name the port where it takes calls (8080 by default).',
+    report,
   );
   if (!services.includes('services')) throw noRestate(health, 'the port for calls');
   const version = versionIn(
     await askEngine(
       `${adminUrl}/version`,
       'Name the address of its admin port (9070 by default) with --engine-admin.',
+      report,
     ),
   );
   if (version === null) throw noRestate(adminUrl, 'the admin port');
@@ -519,17 +533,18 @@ class OtherNodes {
     { host, sharedPort }: KnownNode,
   ): void {
     const authority = `${inUrl(host ?? '127.0.0.1')}:${sharedPort}`;
-    const onward = this.#connect(`http://${authority}`).request({
-      ...headers,
-      ':authority': authority,
-    });
+    const connection = this.#connect(`http://${authority}`);
+    const onward = connection.request({ ...headers, ':authority': authority });
     onward.on('response', (answer) => incoming.respond(answer));
     incoming.on('error', () => onward.close(constants.NGHTTP2_CANCEL));
     incoming.on('close', () => onward.close(constants.NGHTTP2_CANCEL));
-    // the engine asks again
     onward.on('error', () => incoming.close(constants.NGHTTP2_INTERNAL_ERROR));
-    onward.on('close', () => incoming.close());
-    incoming.pipe(onward).pipe(incoming);
+    onward.on('close', () => {
+      const isWhole = onward.rstCode === 0 && incoming.headersSent && !connection.closed;
+      if (isWhole) incoming.end();
+      else incoming.close(constants.NGHTTP2_INTERNAL_ERROR); // the engine asks again
+    });
+    incoming.pipe(onward).pipe(incoming, { end: false });
   }
 
   #connect(origin: string): ClientHttp2Session {

@@ -19,9 +19,10 @@ import {
   type Decided,
   type DecideParts,
   type DecideRequest,
+  type Decider,
   type Decision,
   decide,
-  decidesHere,
+  findDecider,
   type Order,
 } from './decide.js';
 import {
@@ -41,7 +42,7 @@ import {
   type Work,
   withEntries,
 } from './session-records.js';
-import { NewerMachineError } from './session-states.js';
+import { OtherMachineError } from './session-states.js';
 import { chunkCall, indexCall, pageCall, RETRYING, titleIn } from './stored-objects.js';
 
 type CreateRequest = BegunSession & {
@@ -256,8 +257,8 @@ export const sessionObject = (parts: DecideParts) =>
       move: (ctx: Context, request: MoveRequest) => move(ctx, parts, request),
       session: restate.handlers.object.shared(
         async (ctx: SharedContext): Promise<StoredSession> => {
-          const { seq, over, node, ending = false } = await readHead(ctx);
-          return { header: await readHeader(ctx), seq, over, node, ending };
+          const { seq, over, node, ending = false, inTurn = false } = await readHead(ctx);
+          return { header: await readHeader(ctx), seq, over, node, ending, inTurn };
         },
       ),
       entries: restate.handlers.object.shared(entriesPage),
@@ -268,7 +269,7 @@ export const sessionObject = (parts: DecideParts) =>
 // for costs a millisecond or more, so it waits for as few as it can: for the head (its caller), for
 // the decision to be recorded, and for the ids of work.
 
-/** How long the node of a session is waited for: it may be replaced right now. */
+/** How long a node that is away is waited for: it may be replaced right now. */
 const DECIDE_MS = 10_000;
 
 /**
@@ -278,19 +279,23 @@ const DECIDE_MS = 10_000;
 const deciding = async (parts: DecideParts, request: DecideRequest): Promise<Decided> => {
   const decided = await attempt(() => decide(parts, request));
   if (decided.kind === 'done') return decided.value;
-  if (decided.fault instanceof NewerMachineError && request.kind === 'input')
+  if (decided.fault instanceof OtherMachineError && request.kind === 'input')
     return refuse(409, decided.fault.message);
   throw decided.fault;
 };
 
-/** The decision of the session's node; null: the node does not answer. */
-const askNode = async (ctx: Context, request: DecideRequest): Promise<Decision | null> => {
+/** The decision of the session's node; null: it was away, and did not come back. */
+const askNode = async (
+  ctx: Context,
+  request: DecideRequest,
+  decider: Decider,
+): Promise<Decision | null> => {
   const { node } = request.head;
   const asking = ctx.genericCall<unknown, Decision>(
     jsonCall(toolsService(node), 'decide', request),
   );
   try {
-    return await asking.orTimeout(DECIDE_MS);
+    return await (decider === 'away' ? asking.orTimeout(DECIDE_MS) : asking);
   } catch (error) {
     if (error instanceof restate.TimeoutError) return null;
     throw error;
@@ -369,8 +374,12 @@ export const arrive = async (
     state = decided.state;
     return decided.decision;
   };
-  const here = await ctx.run('decide', async () => (decidesHere(parts, request) ? record() : null));
-  const there = here === null ? await askNode(ctx, request) : null;
+  const first = await ctx.run('decide', async () => {
+    const decider = findDecider(parts, request);
+    return decider === 'here' ? record() : decider;
+  });
+  const there = typeof first === 'string' ? await askNode(ctx, request, first) : null;
+  const here = typeof first === 'string' ? null : first;
   const decision = here ?? there ?? (await ctx.run('decide alone', record));
   const { entries, results, over } = decision;
   const next = keepEntries(ctx, nextHead(head, decision), entries);

@@ -130,6 +130,7 @@ export type StoredSession = {
   readonly over: boolean;
   readonly node: string;
   readonly ending: boolean;
+  readonly inTurn: boolean;
 };
 
 /** A call by name, of an object if it has a `key`, with JSON both ways. */

@@ -19,6 +19,8 @@ export type Cluster = {
   readonly engine: Engine;
   readonly runtime: RestateRuntime;
   readonly nodes: readonly ClusterNode[];
+  /** The program of its nodes. */
+  readonly program: string;
   /** The program of a node with these edits in its sources. */
   plant(edits: readonly Edit[]): Promise<string>;
   /** Invocations that the engine still has. */
@@ -98,8 +100,9 @@ class NodeProcess implements ClusterNode {
     });
     this.#process = started;
     const died = once(started, 'exit').then(([code]) => {
-      if (this.#process === started && code !== null && code !== 0)
-        throw new Error(`node ${this.name} ended: ${code}`);
+      if (this.#process !== started) return;
+      this.#process = null;
+      if (code !== null && code !== 0) throw new Error(`node ${this.name} ended: ${code}`);
     });
     await Promise.race([once(started, 'message'), died]);
   }
@@ -218,6 +221,7 @@ export const startCluster = async (
     engine,
     runtime,
     nodes,
+    program,
     async plant(edits) {
       const planted = await bundleNode(edits);
       programs.push(planted);

@@ -23,7 +23,19 @@ export const NEXT_VERSION: readonly Edit[] = [
   },
 ];
 
+/** The next version, which can't read sessions of this one. */
+export const BROKEN_VERSION: readonly Edit[] = [
+  ...NEXT_VERSION,
+  {
+    file: 'agent/src/journal/journaled-agent-machine.ts',
+    from: '    const carrier = carrySession(model);\n',
+    to: "    if (model !== '') throw new Error('planted');\n    const carrier = carrySession(model);\n",
+  },
+];
+
 export type DeployOptions = {
+  /** The number of the first session: their texts differ from those of earlier runs. */
+  readonly first?: number;
   readonly sessions: number;
   readonly turns: number;
   /** What happens while the sessions work. `share`: waits until so much of all turns has ended. */
@@ -70,7 +82,7 @@ const faultsIn = (id: string, turns: number, entries: readonly Entry[]): readonl
 
 export const runDeploy = async (
   cluster: Cluster,
-  { sessions, turns, deploy }: DeployOptions,
+  { first = 1, sessions, turns, deploy }: DeployOptions,
 ): Promise<DeployFigures> => {
   const { nodes, folder } = cluster;
   const settings = storySettings(folder, {
@@ -99,7 +111,7 @@ export const runDeploy = async (
     while (ended < part * sessions * turns) await pause(20);
   };
   const [played] = await Promise.all([
-    Promise.all(Array.from({ length: sessions }, (_, index) => play(index + 1))),
+    Promise.all(Array.from({ length: sessions }, (_, index) => play(first + index))),
     deploy(share),
   ]);
   const faults = played.flatMap(({ id, entries }) => faultsIn(id, turns, entries));
