@@ -11,6 +11,7 @@
 
 import {
   type Action,
+  type AppliedChange,
   agentMachine,
   attempt,
   attemptNow,
@@ -40,6 +41,8 @@ export type DecideParts = {
   readonly live: LiveChannel;
   /** The price of the model, for SettingsChanged. Throws if there is no such model. */
   prices(sessionId: string, modelId: string): Promise<Header['prices']>;
+  /** Told once of what was applied here, for figures. */
+  readonly applied?: ((sessionId: string, change: AppliedChange) => void) | undefined;
 };
 
 export type DecideRequest = {
@@ -166,8 +169,8 @@ const checked = async (
     : { refused: asked.fault.message };
 };
 
-/** `state`: after the entries; null: nothing was decided here. */
-export type Decided = { readonly decision: Decision; readonly state: State | null };
+/** `change`: what this machine has applied; null: nothing. */
+export type Decided = { readonly decision: Decision; readonly change: AppliedChange | null };
 
 const decideEvents = async (
   { states, live }: DecideParts,
@@ -205,7 +208,7 @@ const decideEvents = async (
     inTurn: turnRuns(state),
     goesOn,
   };
-  return { decision, state };
+  return { decision, change: { before, events: entries.map(({ event }) => event), state } };
 };
 
 const nothing = ({ head }: DecideRequest): Decision => ({
@@ -228,7 +231,7 @@ const decideInputs = async (parts: DecideParts, request: DecideRequest): Promise
   const posted = all.flatMap((one) => ('input' in one ? [one.input] : []));
   const decided =
     all.length > 0 && posted.length === 0
-      ? { decision: nothing(request), state: null }
+      ? { decision: nothing(request), change: null }
       : await decideEvents(parts, { ...request, arrival: { ...arrival, posted } });
   const results = [...decided.decision.results];
   const inOrder = all.flatMap((one) => ('refused' in one ? [one] : results.splice(0, 1)));

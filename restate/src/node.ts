@@ -19,6 +19,7 @@ import {
 import type { AddressInfo, Socket } from 'node:net';
 import * as restate from '@restatedev/restate-sdk';
 import {
+  type AppliedChange,
   agentMachine,
   attempt,
   type Blobs,
@@ -33,7 +34,7 @@ import { sessionObject } from './session-object.js';
 import { SessionStates } from './session-states.js';
 import { SessionStore } from './session-store.js';
 import { type EquippedSession, Workers, type WorkerWorld } from './session-worker.js';
-import { entriesObject, indexObject, metadataObject } from './stored-objects.js';
+import { entriesObject, indexObject, metadataObject, spendingObject } from './stored-objects.js';
 import { createToolsService, modelService } from './work-services.js';
 
 export type EngineNode = {
@@ -127,6 +128,7 @@ export const startEngineNode = async (options: EngineNodeOptions): Promise<Engin
         live,
         identityKeys,
         equip: (session) => options.equip(session),
+        applied: (...change) => options.applied(...change),
         report,
       }),
     );
@@ -176,6 +178,8 @@ export type NodeOptions = {
    */
   readonly identityKeys?: readonly string[];
   readonly report?: (fault: Error) => void;
+  /** Called once for the events that this node has applied to a session. */
+  readonly applied?: (sessionId: string, change: AppliedChange) => void;
 };
 
 export type PawlNode = {
@@ -271,10 +275,17 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
     const { equipment } = await workers.of(sessionId, seq, node);
     return equipment.model(modelId).facts.prices;
   };
-  const decider = { states, live, prices };
+  const decider = { states, live, prices, applied: options.applied };
   const others = new OtherNodes(live);
   const shared = await listen(
-    [sessionObject(decider), indexObject, metadataObject, entriesObject, modelService(parts)],
+    [
+      sessionObject(decider),
+      indexObject,
+      metadataObject,
+      spendingObject,
+      entriesObject,
+      modelService(parts),
+    ],
     options,
     sharedPort,
     (serve) => others.route(serve),

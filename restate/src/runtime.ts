@@ -8,6 +8,8 @@ import {
   AsyncQueue,
   agentMachine,
   checkSettings,
+  type DayCharge,
+  type DayCharged,
   type Entry,
   type Event,
   type Header,
@@ -58,6 +60,8 @@ export type RestateRuntime = Runtime & {
   setMetadata(sessionId: string, value: unknown): Promise<void>;
   /** The data of all sessions. */
   allMetadata(): Promise<readonly unknown[]>;
+  /** Sets money of a key aside, or says what it spent, for all nodes. */
+  charge(key: string, asked: DayCharge): Promise<DayCharged>;
   /** The node with the session's workspace, and whether the session is closed. */
   place(sessionId: string): Promise<{ readonly node: string; readonly isClosed: boolean }>;
   /** Lets go of all connections. The sessions go on. */
@@ -270,6 +274,10 @@ class EngineSessions implements RestateRuntime {
 
   async allMetadata(): Promise<readonly unknown[]> {
     return (await Promise.all(allShards.map((shard) => this.#store.allMetadata(shard)))).flat();
+  }
+
+  async charge(key: string, asked: DayCharge): Promise<DayCharged> {
+    return this.#store.charge(key, asked);
   }
 
   async place(sessionId: string): ReturnType<RestateRuntime['place']> {

@@ -10,7 +10,6 @@ import {
   forkHeader,
   type Header,
   type Input,
-  type State,
   type StoppedCall,
   versionIn,
 } from 'pawl/engine';
@@ -354,6 +353,17 @@ const tellList = (
   return ctx.genericCall<unknown, unknown>(call);
 };
 
+/** Tells this process what it has applied; null: nothing. */
+const tellApplied = (
+  { states, applied }: DecideParts,
+  sessionId: string,
+  entries: Decision['entries'],
+  change: Decided['change'],
+): void => {
+  if (change !== null && states.advance(sessionId, entries, change.state))
+    applied?.(sessionId, change);
+};
+
 type Arrived = { readonly head: Head; readonly results: readonly AppliedEvent[] };
 
 /**
@@ -368,10 +378,10 @@ export const arrive = async (
   kind: DecideRequest['kind'] = 'event',
 ): Promise<Arrived> => {
   const request: DecideRequest = { sessionId: ctx.key, head, arrival, kind };
-  let state: State | null = null;
+  let change: Decided['change'] = null;
   const record = async (): Promise<Decision> => {
     const decided = await deciding(parts, request);
-    state = decided.state;
+    change = decided.change;
     return decided.decision;
   };
   const first = await ctx.run('decide', async () => {
@@ -389,7 +399,7 @@ export const arrive = async (
   await carryOut(ctx, next, decision, there !== null);
   await listed;
   if (over && kind !== 'end') await stopAllWork(ctx, next);
-  if (state !== null) parts.states.advance(ctx.key, entries, state);
+  tellApplied(parts, ctx.key, entries, change);
   parts.live.publish(ctx.key, { kind: 'entries', entries });
   return { head: next, results };
 };

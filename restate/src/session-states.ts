@@ -122,11 +122,11 @@ export class SessionStates {
     return { header: fold.header, seq: fold.seq, state: fold.state, past: fold.past.past() };
   }
 
-  /** Takes over entries that were applied here. */
-  advance(sessionId: string, entries: readonly Entry[], state: State): void {
+  /** Takes over entries that were applied here. False: it has them, from an earlier attempt. */
+  advance(sessionId: string, entries: readonly Entry[], state: State): boolean {
     const fold = this.#folds.get(sessionId);
     const [first] = entries;
-    if (fold === undefined || first === undefined || first.seq !== fold.seq + 1) return;
+    if (fold === undefined || first === undefined || first.seq !== fold.seq + 1) return false;
     fold.before = { seq: fold.seq, state: fold.state, version: fold.version };
     for (const { event } of entries) {
       fold.past.see(event);
@@ -134,6 +134,7 @@ export class SessionStates {
     }
     fold.state = state;
     fold.seq += entries.length;
+    return true;
   }
 
   stop(): void {

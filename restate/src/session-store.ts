@@ -4,6 +4,8 @@ import { randomUUID } from 'node:crypto';
 import * as clients from '@restatedev/restate-sdk-clients';
 import {
   agentMachine,
+  type DayCharge,
+  type DayCharged,
   type Entry,
   type Header,
   type Input,
@@ -159,6 +161,10 @@ export class SessionStore {
   /** Of one shard. */
   allMetadata(shard: string): Promise<readonly unknown[]> {
     return this.call({ service: 'SessionMetadata', handler: 'all', key: shard, parameter: null });
+  }
+
+  charge(key: string, asked: DayCharge): Promise<DayCharged> {
+    return this.call({ service: 'KeySpending', handler: 'charge', key, parameter: asked }, true);
   }
 
   async session(sessionId: string): Promise<StoredSession> {

@@ -4,7 +4,16 @@
  */
 
 import * as restate from '@restatedev/restate-sdk';
-import { type Entry, type Header, type SessionInfo, summarise, titleFrom } from 'pawl/engine';
+import {
+  type DayCharge,
+  type DayCharged,
+  type Entry,
+  type Header,
+  type SessionInfo,
+  spendAfter,
+  summarise,
+  titleFrom,
+} from 'pawl/engine';
 import {
   chunkName,
   chunkStart,
@@ -149,4 +158,19 @@ export const metadataObject = restate.object({
     get: restate.handlers.object.shared({ enableLazyState: true }, getValue),
     all: restate.handlers.object.shared({ enableLazyState: false }, allValues),
   },
+});
+
+const SPENT = 'day';
+
+const chargeKey = async (ctx: restate.ObjectContext, asked: DayCharge): Promise<DayCharged> => {
+  const charged = spendAfter(await ctx.get<unknown>(SPENT), asked);
+  ctx.set(SPENT, charged.spending);
+  return charged;
+};
+
+/** What each key of the nodes has spent today: one call at a time a key, from all nodes. */
+export const spendingObject = restate.object({
+  name: 'KeySpending',
+  options: { ...RETRYING, journalRetention: 0 },
+  handlers: { charge: chargeKey },
 });

@@ -282,8 +282,11 @@ export const createToolsService = (parts: ServiceParts & { readonly decider: Dec
         ctx.run('judge', () => answer(() => judge(parts, request))),
       ping: async () => true,
       /** For nodes of another version. */
-      decide: async (_ctx: restate.Context, request: DecideRequest) =>
-        (await decide(parts.decider, request)).decision,
+      decide: async (_ctx: restate.Context, request: DecideRequest) => {
+        const { decision, change } = await decide(parts.decider, request);
+        if (change !== null) parts.decider.applied?.(request.sessionId, change);
+        return decision;
+      },
       stop: (ctx: restate.Context, { sessionId }: { readonly sessionId: string }) =>
         ctx.run(
           'stop',

@@ -40,7 +40,7 @@ test('a reader that leaves while it waits for the next entry ends at once', {
     settingsFor: storySettings,
   };
   const { runtime, stop } = await engine.makeNode(world, folder);
-  const id = await runtime.create({ workspace, preset: null, limits: {} });
+  const id = await runtime.create({ workspace, key: 'one', preset: null, model: null, limits: {} });
   await runtime.send(id, { type: 'UserInput', text: 'hi', mode: 'steer' });
   const reader = runtime.read(id)[Symbol.asyncIterator]();
   assert.equal((await reader.next()).value.seq, 1);

@@ -27,6 +27,7 @@ test('watchers are told of entries when the engine has proved that it has them, 
     exact: async () => ({ header, seq: 0, state, upgrade: null }),
     advance: () => {
       advanced += 1;
+      return true;
     },
   } as Partial<SessionStates> as SessionStates; // what is asked here
   const asked: string[] = [];

@@ -7,7 +7,7 @@ import { type FileJournalOptions, machineFileJournals } from '@pawl/agent/journa
 import { sha256 } from '@pawl/agent/journal/journaled-agent-machine';
 import type { InspectableStore } from '@pawl/agent/journal/reader';
 import { edgesFingerprint, type JournaledMachine } from '@pawl/agent/journal/replay';
-import type { PastFiles } from '@pawl/agent/machine/carried-session';
+import type { PastFiles } from '@pawl/agent/machine/seen-files';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { AskTypes } from './ports.js';
 import { codeMode } from './run/table.js';

@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import path from 'node:path';
 import { it } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { createRedactor } from '@pawl/agent/secrets/redactor';
 import { openParts, PANELS, type Watched, waitUntil } from '../../../test/kit/inspector/browser.js';
 import { STORY_SEQ } from '../../../test/kit/inspector/stored-session.js';
+import { temporaryFolder } from '../../../test/temporary-folder.js';
+import { InspectedSessions } from '../src/server/inspected-sessions.js';
+import { pageWith } from '../src/server/page-html.js';
 import { at, type Inspected, inState, textOf } from './inspected-page.js';
 
 /** One session in the page: its panels, keys, charts, and what axe says. */
@@ -68,6 +74,30 @@ export const checkStory = (inspected: () => Inspected): void => {
     await press('ArrowRight', 'ArrowRight');
     await waitUntil(page, `document.querySelector('#tab-steps')?.ariaSelected === 'true'`);
     assert.deepEqual(watched.faults, []);
+  });
+
+  it('goes to the last entry for an address behind it, and says all that is wrong with a file', async (context) => {
+    const sessions = new InspectedSessions({
+      folder: inspected().folder,
+      version: '1',
+      redactor: createRedactor([]),
+    });
+    const exported = await sessions.exported('story');
+    const file = path.join(temporaryFolder(context, 'exported'), 'story.html');
+    const foreign = { ...exported, foreignMachine: true, damage: 'The last line is cut off.' };
+    writeFileSync(file, pageWith(inspected().built, foreign));
+    const watched = await inspected().visit(`${pathToFileURL(file).href}#99999`);
+    const { page } = watched;
+    await at(watched, STORY_SEQ);
+    await waitUntil(page, `location.hash === ''`);
+    assert.match(
+      await textOf(watched, '.trouble'),
+      /^Another version.*\nThe last line is cut off\.$/,
+    );
+    await page.keyboard.press('ArrowLeft');
+    await waitUntil(page, `location.hash === '#${STORY_SEQ - 1}'`);
+    await page.evaluate(`location.hash = '#7'`);
+    await at(watched, 7);
   });
 
   it('shows the chart with the arrows that were taken, for each projection', async () => {

@@ -5,7 +5,7 @@
 
 import type { PromptOptions, Session, Turn } from '@pawl/agent';
 import type { Call } from '@pawl/agent/machine/call';
-import type { Stepped } from '@pawl/agent/ports/session';
+import { isIgnored, type Stepped } from '@pawl/agent/ports/session';
 import { reasonText } from '@pawl/agent/session/session';
 
 /** One part of the stream; each is sent as JSON in an event of its own. */
@@ -61,8 +61,10 @@ class TurnChunks {
     this.#push = push;
   }
 
-  see({ event, actions, path, state }: Stepped): void {
-    if (event.type === 'ReasoningDelta' && path.length > 0) this.#add('reasoning', event.text);
+  see(stepped: Stepped): void {
+    if (isIgnored(stepped)) return;
+    const { event, actions, state } = stepped;
+    if (event.type === 'ReasoningDelta') this.#add('reasoning', event.text);
     for (const action of actions) {
       if (action.type === 'SendLlmRequest') this.#startStep();
       if (action.type === 'DisplayText') this.#add('text', action.text);

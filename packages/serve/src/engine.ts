@@ -57,6 +57,7 @@ export {
 export { recoverCalls } from '@pawl/agent/session/tool-run';
 export type { SessionBegin, UserHookRuns } from '@pawl/agent/session/user-hooks';
 export { keyOfToken, readKeys, type ServeKey } from './keys.js';
+export type { AppliedChange } from './metrics.js';
 export { type NodeOptions, type ServingNode, startNode as serveSessions } from './node.js';
 export {
   type BlobPlace,
@@ -70,3 +71,4 @@ export {
   type SharedRuntime,
   sharedSessions,
 } from './node-runtime.js';
+export { type DayCharge, type DayCharged, spendAfter } from './spending.js';

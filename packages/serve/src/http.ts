@@ -17,6 +17,7 @@ import { listenOn, readBytes } from '@pawl/agent/platform/http';
 import { parseBounded } from '@pawl/agent/platform/untrusted-input';
 import * as v from 'valibot';
 import { ApiFault, toApiFault } from './api-fault.js';
+import { type AuditedRequest, type AuditLog, auditedInput } from './audit-log.js';
 import { findKey, type KeyUse, type ServeKey } from './keys.js';
 import type { DescribedRoute } from './open-api.js';
 import {
@@ -42,7 +43,9 @@ type HttpOptions = {
   readonly socketPath?: string;
   /** Further values of the header Host. */
   readonly names: readonly string[];
-  readonly keys: readonly ServeKey[];
+  /** The keys as they are now. */
+  keys(): readonly ServeKey[];
+  readonly audit: AuditLog;
   /** Counts the requests of each key. */
   readonly use: KeyUse;
   readonly routes: RouteParts;
@@ -167,20 +170,25 @@ class Answers {
     method: string,
     setRoute: (route: string) => void,
   ): Promise<void> {
-    const { host, names, keys, use, routes } = this.#options;
+    const { host, names, keys, audit, use, routes } = this.#options;
     checkHostAndOrigin(incoming.headers, { host, port: this.port, names });
     const [path = '', search = ''] = (incoming.url ?? '').split('?', 2);
     if (path === '/health') {
       setRoute(path);
       return this.#health(outgoing);
     }
-    const key = admitKey(incoming.headers, keys, use);
+    const key = admitKey(incoming.headers, keys(), use);
     const { route, path: template, sessionId } = findRoute(method, path);
     setRoute(template);
     const query = readQuery(search, Object.keys(route.query?.entries ?? {}));
     const requestId = method === 'POST' ? readRequestId(incoming.headers['idempotency-key']) : null;
-    const exchange = { key, sessionId, query, requestId, incoming, outgoing };
-    const answer = await route.answer(routes, exchange);
+    const body = route.body === undefined ? null : await readBody(incoming, outgoing, key);
+    const exchange = { key, sessionId, query, requestId, body, incoming, outgoing };
+    const answering = () => route.answer(routes, exchange);
+    const answer =
+      method === 'POST'
+        ? await audit.around(auditedRequest(template, exchange), answering)
+        : await answering();
     if (answer !== null) sendJson(outgoing, answer.status, answer.body);
   }
 
@@ -214,9 +222,24 @@ export type ApiExchange = {
   readonly query: Readonly<Record<string, string>>;
   /** The header `Idempotency-Key` of a POST: it counts once, however often it is sent. */
   readonly requestId: string | null;
+  /** null: the route takes none. */
+  readonly body: unknown;
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
 };
+
+/** A request that changes something, for the audit log: what is done, without its texts. */
+const auditedRequest = (
+  template: string,
+  { key, sessionId, requestId, body }: Omit<ApiExchange, 'incoming' | 'outgoing'>,
+): AuditedRequest => ({
+  key: key.name,
+  ...(template.endsWith('/inputs')
+    ? auditedInput(body)
+    : { action: template === '/v1/sessions' ? 'create' : (template.split('/').at(-1) ?? '') }),
+  ...(sessionId === '' ? {} : { sessionId }),
+  ...(requestId === null ? {} : { idempotencyKey: requestId }),
+});
 
 type JsonAnswer = { readonly status: number; readonly body: object };
 
@@ -242,7 +265,7 @@ export const routes: Readonly<Record<string, Route>> = {
     body: newSessionSchema,
     async answer({ sessions, refuseWhileDraining }, exchange) {
       refuseWhileDraining();
-      const request = readNewSession(await readBody(exchange));
+      const request = readNewSession(exchange.body);
       const { key, requestId } = exchange;
       return { status: 201, body: await sessions.create(key, request, requestId) };
     },
@@ -269,7 +292,7 @@ export const routes: Readonly<Record<string, Route>> = {
     status: 202,
     body: inputSchema,
     async answer({ sessions, refuseWhileDraining }, exchange) {
-      const { input, code } = readInput(await readBody(exchange), exchange.key);
+      const { input, code } = readInput(exchange.body, exchange.key);
       if (!endsTurns(input)) refuseWhileDraining();
       const { key, sessionId, requestId } = exchange;
       const once = requestId === null ? input : { ...input, clientRequestId: requestId };
@@ -292,7 +315,7 @@ export const routes: Readonly<Record<string, Route>> = {
     body: forkSchema,
     async answer({ sessions, refuseWhileDraining }, exchange) {
       refuseWhileDraining();
-      const { seq } = readFork(await readBody(exchange));
+      const { seq } = readFork(exchange.body);
       const { key, sessionId, requestId } = exchange;
       return { status: 201, body: await sessions.fork(key, sessionId, seq, requestId) };
     },
@@ -317,9 +340,9 @@ export const routes: Readonly<Record<string, Route>> = {
     about: 'Answers what only the owner of a detached session asks.',
     status: 200,
     body: v.unknown(),
-    answer: async ({ sessions }, exchange) => ({
+    answer: async ({ sessions }, { key, sessionId, body }) => ({
       status: 200,
-      body: await sessions.own(exchange.key, exchange.sessionId, await readBody(exchange)),
+      body: await sessions.own(key, sessionId, body),
     }),
   },
   'GET /v1/openapi.json': {
@@ -331,10 +354,16 @@ export const routes: Readonly<Record<string, Route>> = {
     },
   },
   'GET /metrics': {
-    about: 'Figures of the node.',
+    about: 'Figures of the node and of its keys, for the key of an operator.',
     status: 200,
     answerType: 'application/openmetrics-text',
-    async answer({ metrics }, { outgoing }) {
+    async answer({ metrics }, { key, outgoing }) {
+      if (key.isOperator !== 'yes')
+        throw new ApiFault(
+          'notAllowed',
+          `The figures are for an operator: write "operator": true to the key ${key.name} in ` +
+            'the file of keys.',
+        );
       const type = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
       outgoing.writeHead(200, { 'content-type': type }).end(metrics());
       return null;
@@ -347,8 +376,8 @@ const readQuery = (search: string, known: readonly string[]): Readonly<Record<st
   const query = new URLSearchParams(search);
   const unknown = [...query.keys()].find((name) => !known.includes(name));
   if (unknown === undefined) return Object.fromEntries(query);
-  const takes = known.length === 0 ? 'no parameters' : known.join(' and ');
-  throw new ApiFault('badRequest', `This address takes ${takes}, not ${unknown.slice(0, 50)}.`);
+  const takes = known.length === 0 ? 'no parameters' : known.join(', ');
+  throw new ApiFault('badRequest', `This address takes ${takes}; not ${unknown.slice(0, 50)}.`);
 };
 
 const SESSION_PATH = /^\/v1\/sessions\/([\w-]{1,100})(\/[a-z]+)?$/;
@@ -388,9 +417,12 @@ const tooLarge = (bytesMax: number): ApiFault => {
  * The body as JSON, within the limit of the key; an empty body is an empty object. A client that
  * waits for the word to go on (`Expect`) gets it first.
  */
-const readBody = async ({ incoming, outgoing, key }: ApiExchange): Promise<unknown> => {
+const readBody = async (
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  { limits: { inputBytes: bytesMax } }: ServeKey,
+): Promise<unknown> => {
   const { headers } = incoming;
-  const bytesMax = key.limits.inputBytes;
   if (Number(headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
   if (headers.expect?.toLowerCase() === '100-continue') outgoing.writeContinue();
   const bytes = await readBytes(incoming, bytesMax);

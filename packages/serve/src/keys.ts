@@ -1,9 +1,10 @@
 /**
- * The keys of a node: who may use it, and how much. Each has a name, a token that the client sends,
- * and limits.
+ * The keys of a node: who may use it, where, and how much. Each has a name, a token that the client
+ * sends, and limits. A key with folders or repositories that no other key has is a tenant.
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Preset } from '@pawl/agent/policy/presets';
 import * as v from 'valibot';
 import { ApiFault } from './api-fault.js';
 
@@ -29,16 +30,50 @@ const INPUT_BYTES_MAX = 48 * 1024 * 1024;
 /** A shorter token could be guessed. */
 const TOKEN_LENGTH_MIN = 16;
 
+/** Where sessions may work. */
+export type KeyPlaces = {
+  /** Paths of the folders in which, and below which, sessions may work. */
+  readonly folders: readonly string[];
+  /** Paths of the offered repositories by name. */
+  readonly repositories: ReadonlyMap<string, string>;
+};
+
+/** Names and values that a session carries, by which a list can be filtered. */
+export type Labels = Readonly<Record<string, string>>;
+
+/** What may be spent; absent: no limit. */
+export type SpendingLimits = { readonly usd?: number; readonly tokens?: number };
+
 export type ServeKey = {
   readonly name: string;
   /** sha256 of the token: the text itself is not stored. */
   readonly digest: Buffer;
   readonly limits: KeyLimits;
+  /** Of this key alone: it is a tenant. Absent: it uses the places of the node. */
+  readonly places?: KeyPlaces;
+  /** The first is that of a session that names none. Absent: only the model of the node. */
+  readonly models?: readonly string[];
+  /** Absent: that of the node. */
+  readonly preset?: Preset;
+  readonly perSession?: SpendingLimits;
+  /** Of a day in UTC, over all its sessions. */
+  readonly perDay?: SpendingLimits;
+  /** Each of its sessions carries them. */
+  readonly labels?: Labels;
+  /** `yes`: it may read the figures of the node, of all keys. */
+  readonly isOperator?: 'yes';
   /**
    * `yes`: its holder is the user whose sessions these are, and may change settings and limits, as
    * for a detached session. Absent: a client, for whom the operator of the node has chosen them.
    */
   readonly isOwner?: 'yes';
+};
+
+/** Keys that change while a node runs. */
+export type KeySource = {
+  now(): readonly ServeKey[];
+  /** Calls `listener` after each change. */
+  onChange(listener: () => void): void;
 };
 
 const wholeNumber = (most: number) =>
@@ -55,6 +90,33 @@ const token = v.pipe(
   v.minLength(TOKEN_LENGTH_MIN, `must have at least ${TOKEN_LENGTH_MIN} characters`),
 );
 
+const amount = v.pipe(v.number(), v.finite('must be a number'), v.gtValue(0, 'must be above 0'));
+const count = wholeNumber(Number.MAX_SAFE_INTEGER);
+const absolutePath = v.pipe(v.string(), v.regex(/^\//, 'must be an absolute path'));
+const LABELS_MAX = 20;
+/** A client names a repository by it, and worktrees begin with it. */
+export const REPOSITORY_NAME = /^[\w][\w.-]{0,62}$/;
+const PRESETS = ['plan', 'careful', 'ci', 'auto', 'full'] as const satisfies readonly Preset[];
+/** Of a tenant: no answer of a user lets their sessions leave the sandbox or the workspace. */
+const FIRM_PRESETS: readonly Preset[] = ['ci', 'plan'];
+
+export const labelsSchema = v.pipe(
+  v.record(
+    v.pipe(
+      v.string(),
+      v.regex(
+        /^[a-z0-9][a-z0-9._-]{0,62}$/i,
+        'a name must have 1 to 63 letters, digits, dots, underscores or hyphens',
+      ),
+    ),
+    v.pipe(
+      v.string(),
+      v.regex(/^[^,=\p{Cc}]{1,100}$/u, 'must have 1 to 100 characters, no , or ='),
+    ),
+  ),
+  v.check((labels) => Object.keys(labels).length <= LABELS_MAX, `takes ${LABELS_MAX} at most`),
+);
+
 const keySchema = v.strictObject({
   name: v.pipe(
     v.string(),
@@ -68,7 +130,23 @@ const keySchema = v.strictObject({
   inputBytes: v.optional(wholeNumber(INPUT_BYTES_MAX), defaultKeyLimits.inputBytes),
   requestsPerMinute: v.optional(wholeNumber(1_000_000), defaultKeyLimits.requestsPerMinute),
   streams: v.optional(wholeNumber(100_000), defaultKeyLimits.streams),
+  folders: v.optional(v.array(absolutePath)),
+  repositories: v.optional(
+    v.record(
+      v.pipe(v.string(), v.regex(REPOSITORY_NAME, 'is no name of a repository')),
+      absolutePath,
+    ),
+  ),
+  models: v.optional(v.pipe(v.array(v.string()), v.minLength(1, 'must name a model'))),
+  preset: v.optional(v.picklist(PRESETS, `must be one of ${PRESETS.join(', ')}`)),
+  usdPerSession: v.optional(amount),
+  tokensPerSession: v.optional(count),
+  usdPerDay: v.optional(amount),
+  tokensPerDay: v.optional(count),
+  labels: v.optional(labelsSchema),
+  operator: v.optional(v.boolean()),
 });
+type WrittenKey = v.InferOutput<typeof keySchema>;
 const fileSchema = v.strictObject({
   keys: v.pipe(v.array(keySchema), v.minLength(1, 'must have at least one key')),
 });
@@ -86,9 +164,62 @@ const firstIssue = (issues: readonly v.BaseIssue<unknown>[]): string => {
   const [issue] = issues;
   const path = issue?.path?.map(({ key }) => String(key)).join('.') ?? '';
   // The default texts repeat what was received, which may be a token.
-  const message = issue?.message.replace(/ but received .*$/s, '') ?? 'it is invalid';
+  const message = (issue?.message ?? 'it is invalid')
+    .replace(/ but received .*$/s, '')
+    .replace('Invalid key: Expected never', 'is no field here: remove it, or correct its name')
+    .replace(/^Invalid (key|type): Expected /, 'must be ');
   return `${path === '' ? 'the file' : path}: ${message}`;
 };
+
+/** A name that stands twice in an object of the text, which is JSON; undefined without one. */
+const findRepeated = (text: string): string | undefined => {
+  const names: Set<string>[] = [];
+  for (const [token, name] of text.matchAll(/("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}]/g)) {
+    if (token === '{') names.push(new Set());
+    else if (token === '}') names.pop();
+    else if (name !== undefined) {
+      const parsed: string = JSON.parse(name);
+      if (names.at(-1)?.has(parsed)) return parsed;
+      names.at(-1)?.add(parsed);
+    }
+  }
+  return undefined;
+};
+
+const spendingLimits = (
+  usd: number | undefined,
+  tokens: number | undefined,
+): SpendingLimits | undefined =>
+  usd === undefined && tokens === undefined
+    ? undefined
+    : { ...(usd === undefined ? {} : { usd }), ...(tokens === undefined ? {} : { tokens }) };
+
+/** The rights of a key, without the fields that its file leaves out. */
+const rightsIn = (written: WrittenKey): Partial<ServeKey> => {
+  const { folders, repositories, models, labels, operator } = written;
+  const isTenant = folders !== undefined || repositories !== undefined;
+  const places = {
+    folders: folders ?? [],
+    repositories: new Map(Object.entries(repositories ?? {})),
+  };
+  const rights = {
+    places: isTenant ? places : undefined,
+    models,
+    preset: written.preset ?? (isTenant ? 'ci' : undefined),
+    perSession: spendingLimits(written.usdPerSession, written.tokensPerSession),
+    perDay: spendingLimits(written.usdPerDay, written.tokensPerDay),
+    labels,
+    isOperator: operator === true ? 'yes' : undefined,
+  };
+  return Object.fromEntries(Object.entries(rights).filter(([, value]) => value !== undefined));
+};
+
+/** Why a tenant can't have this preset; null if it can. */
+const presetFault = ({ name, places, preset }: ServeKey): string | null =>
+  places === undefined || preset === undefined || FIRM_PRESETS.includes(preset)
+    ? null
+    : `the key ${name} has places that other keys must not see, and with the preset ${preset} ` +
+      'its holder may allow commands to leave the sandbox: choose ci or plan';
 
 /** Reads the text of a file of keys. */
 export const readKeys = (text: string): ReadKeys => {
@@ -98,13 +229,18 @@ export const readKeys = (text: string): ReadKeys => {
   } catch {
     return invalid('it is not JSON'); // the parser's message would show a part of the file
   }
+  const repeated = findRepeated(text);
+  if (repeated !== undefined)
+    return invalid(`the field ${repeated.slice(0, 50)} stands twice in one object: remove one`);
   const parsed = v.safeParse(fileSchema, json);
   if (!parsed.success) return invalid(firstIssue(parsed.issues));
-  const keys = parsed.output.keys.map(({ name, token: text, ...limits }) => ({
-    name,
-    digest: tokenDigest(text),
-    limits,
-  }));
+  const keys = parsed.output.keys.map((written): ServeKey => {
+    const { name, token: text, sessions, inputBytes, requestsPerMinute, streams } = written;
+    const limits = { sessions, inputBytes, requestsPerMinute, streams };
+    return { name, digest: tokenDigest(text), limits, ...rightsIn(written) };
+  });
+  const fault = keys.map(presetFault).find((one) => one !== null);
+  if (fault !== undefined && fault !== null) return invalid(fault);
   const twice = keys.find(
     ({ name }, index) => keys.findIndex((other) => other.name === name) !== index,
   );
@@ -125,7 +261,9 @@ export const keyOfToken = (text: string): ReadKeys => {
     return invalid(`the token ${firstIssue(parsed.issues).replace(/^the file: /, '')}`);
   return {
     kind: 'ok',
-    keys: [{ name: 'default', digest: tokenDigest(text), limits: defaultKeyLimits }],
+    keys: [
+      { name: 'default', digest: tokenDigest(text), limits: defaultKeyLimits, isOperator: 'yes' },
+    ],
   };
 };
 

@@ -4,8 +4,8 @@
  * writes them.
  */
 
-import { turnRuns } from '@pawl/agent/machine/state';
-import type { Stepped } from '@pawl/agent/ports/session';
+import type { Event } from '@pawl/agent/machine/event';
+import { type State, turnRuns } from '@pawl/agent/machine/state';
 
 /** Figures that are looked up when they are asked for. */
 type NodeGauges = {
@@ -15,6 +15,13 @@ type NodeGauges = {
   readonly bufferedBytes: number;
   readonly requests: number;
   readonly residentBytes: number;
+};
+
+/** Events of a session, and its state before and after them. */
+export type AppliedChange = {
+  readonly before: State;
+  readonly events: readonly Event[];
+  readonly state: State;
 };
 
 export class NodeMetrics {
@@ -64,24 +71,27 @@ export class NodeMetrics {
     this.#streamsEnded.add({ reason });
   }
 
-  /** Counts a step of a session. `wasRunning`: a turn ran before it. */
-  stepped({ event, state }: Stepped, wasRunning: boolean): void {
-    const { model } = state.session.settings;
-    if (event.type === 'LlmCompleted') {
-      for (const [field, kind] of tokenKinds)
-        this.#tokens.add(
-          { gen_ai_token_type: kind, gen_ai_request_model: model },
-          event.usage[field],
-        );
-      if (event.usage.costUsd !== null)
-        this.#cost.add({ gen_ai_request_model: model }, event.usage.costUsd);
-    }
-    if (event.type === 'LlmFailed') this.#failures.add({ error_type: event.error.kind });
-    if (event.type === 'ToolCompleted') this.#tools.add({ status: event.outcome.status });
-    if (wasRunning && !turnRuns(state))
+  /** Counts what happened in a session of this key. */
+  applied(key: string, { before, events, state }: AppliedChange): void {
+    for (const event of events) this.#count({ pawl_key: key }, event, state);
+    if (turnRuns(before) && !turnRuns(state))
       this.#turns.add({
+        pawl_key: key,
         end: state.name === 'WaitingForUserInput' ? state.reason.kind : 'shutdown',
       });
+  }
+
+  #count(labels: Labels, event: Event, { session }: State): void {
+    if (event.type === 'LlmCompleted') {
+      const model = event.message?.model ?? session.settings.model;
+      const ofModel = { ...labels, gen_ai_request_model: model };
+      for (const [field, kind] of tokenKinds)
+        this.#tokens.add({ ...ofModel, gen_ai_token_type: kind }, event.usage[field]);
+      if (event.usage.costUsd !== null) this.#cost.add(ofModel, event.usage.costUsd);
+    }
+    if (event.type === 'LlmFailed') this.#failures.add({ ...labels, error_type: event.error.kind });
+    if (event.type === 'ToolCompleted')
+      this.#tools.add({ ...labels, status: event.outcome.status });
   }
 
   text({ sessions, streams, bufferedBytes, requests, residentBytes }: NodeGauges): string {

@@ -16,13 +16,19 @@ import type { StartedBy } from '@pawl/agent/ports/journal';
 import type { NewSession, Runtime } from '@pawl/agent/ports/session';
 import type { SessionDependencies } from '@pawl/agent/session/equipment';
 import * as v from 'valibot';
+import type { AppliedChange } from './metrics.js';
+import type { DayCharge, DayCharged } from './spending.js';
 
 /** A client's choices for its new session. Everything else is the operator's choice. */
 export type NodeSessionWish = {
   /** Real absolute path of the folder to work in. */
   readonly workspace: string;
-  /** null: the node's own. */
+  /** The name of the key that wants it. */
+  readonly key: string;
+  /** null: that of the node. */
   readonly preset: Preset | null;
+  /** null: that of the node. */
+  readonly model: string | null;
   readonly limits: Partial<Limits>;
 };
 
@@ -41,8 +47,11 @@ type SessionPlaces = {
 /** What a node needs of a runtime: creates, opens and runs sessions. */
 export type NodeRuntime = Omit<Runtime, 'create'> & {
   create(wish: NodeSessionWish): Promise<string>;
-  /** Opens a stored session, so that it takes inputs; does nothing if it is open. */
-  open(sessionId: string): Promise<void>;
+  /**
+   * Opens a stored session, so that it takes inputs; does nothing if it is open. `key`: the name of
+   * the key whose session it is.
+   */
+  open(sessionId: string, key: string): Promise<void>;
   /**
    * Its sessions run in this process and are closed with the node. Otherwise they go on elsewhere.
    */
@@ -59,6 +68,8 @@ export type NodeRuntime = Omit<Runtime, 'create'> & {
    * one. Absent: there is no such request.
    */
   own?(sessionId: string, body: unknown): Promise<object>;
+  /** Its program counts what happens in sessions, where it happens: the node does not. */
+  readonly isCounted?: 'yes';
   /** Absent: this node keeps the records of its sessions. */
   readonly records?: RecordStore;
 };
@@ -75,6 +86,8 @@ export type SharedRuntime = LastingRuntime & {
   metadata(sessionId: string): Promise<unknown>;
   setMetadata(sessionId: string, value: unknown): Promise<void>;
   allMetadata(): Promise<readonly unknown[]>;
+  /** Sets money of a key aside, or says what it spent, for all nodes. */
+  charge(key: string, asked: DayCharge): Promise<DayCharged>;
 };
 
 const sessionPlaces = (runtime: SharedRuntime, node: string): SessionPlaces => ({
@@ -153,6 +166,10 @@ const recordSchema = v.object({
   noticed: v.optional(v.object({ requestId: v.string(), notice: v.string() })),
   /** The `Idempotency-Key` of the request that created it. */
   requestId: v.optional(v.string()),
+  /** Of its key, and of the request that created it. */
+  labels: v.optional(v.record(v.string(), v.string())),
+  /** It was created by a tenant, so no answer lets it leave its sandbox. */
+  isConfined: v.optional(v.literal('yes')),
 });
 
 export type NodeWorkspace = v.InferOutput<typeof workspaceSchema>;
@@ -198,6 +215,9 @@ const checkRecord = (stored: unknown): NodeSessionRecord | null => {
   const parsed = v.safeParse(recordSchema, stored);
   return parsed.success ? parsed.output : null;
 };
+
+/** The name of the key in a stored record; undefined if it is none. */
+export const keyInRecord = (stored: unknown): string | undefined => checkRecord(stored)?.key;
 
 const parseRecord = (text: string): NodeSessionRecord | null => {
   try {
@@ -355,6 +375,8 @@ export type EngineNodeOptions = {
   /** The same for all nodes. */
   readonly blobs: BlobPlace;
   equip(session: SessionToEquip): Promise<SessionDependencies>;
+  /** Called once for the events that this node has applied to a session. */
+  applied(sessionId: string, change: AppliedChange): void;
   report(fault: Error): void;
 };
 

@@ -10,8 +10,9 @@
 
 import { attempt } from '@pawl/agent/platform/attempt';
 import { ApiFault } from './api-fault.js';
+import { AuditLog } from './audit-log.js';
 import { type ApiExchange, openNodeServer } from './http.js';
-import { KeyUse, type ServeKey } from './keys.js';
+import { type KeySource, KeyUse, type ServeKey } from './keys.js';
 import { NodeMetrics } from './metrics.js';
 import { type NodeRuntime, type RecordStore, SessionRecords } from './node-runtime.js';
 import {
@@ -25,7 +26,12 @@ import { NodeWorkspaces, type WorkspaceOptions } from './workspaces.js';
 
 export type NodeOptions = {
   readonly runtime: NodeRuntime;
-  readonly keys: readonly ServeKey[];
+  /** Those that never change, or a source whose keys change while the node runs. */
+  readonly keys: readonly ServeKey[] | KeySource;
+  /** Absent: nothing is written about who did what. */
+  readonly auditFile?: string;
+  /** Absent: the node counts for itself. */
+  readonly metrics?: NodeMetrics;
   readonly host: string;
   /** 0 takes a free port. */
   readonly port: number;
@@ -74,11 +80,13 @@ const readLastSeq = ({ incoming, query }: ApiExchange): number => {
 
 class Node {
   readonly #options: NodeOptions;
-  readonly #metrics = new NodeMetrics();
+  readonly #metrics: NodeMetrics;
+  readonly #keys: KeySource;
   readonly #use: KeyUse;
   readonly #open: OpenSessions;
   readonly #sessions: ServedSessions;
-  readonly #streams = new Set<EventStream>();
+  /** Each with the key that reads it. */
+  readonly #streams = new Map<EventStream, ServeKey>();
   /** The node shuts down, and takes no new work. */
   #isDraining = false;
   /** All sessions are closed, and every stream ends. */
@@ -87,8 +95,12 @@ class Node {
   constructor(options: NodeOptions, records: RecordStore) {
     const { runtime, report, now = () => performance.now() } = options;
     this.#options = options;
+    const { keys, metrics = new NodeMetrics() } = options;
+    this.#metrics = metrics;
+    this.#keys = 'now' in keys ? keys : { now: () => keys, onChange: () => undefined };
     this.#use = new KeyUse(now);
-    this.#open = new OpenSessions(runtime, this.#metrics, report);
+    const findKeyName = async (sessionId: string) => (await records.get(sessionId))?.key ?? '';
+    this.#open = new OpenSessions({ runtime, metrics, findKeyName, report });
     const workspaces = new NodeWorkspaces(options.workspaces);
     this.#sessions = new ServedSessions({
       runtime,
@@ -100,14 +112,16 @@ class Node {
   }
 
   async start(): Promise<ServingNode> {
-    const { host, port, socketPath, attended, names, keys, report } = this.#options;
+    const { host, port, socketPath, attended, names, auditFile = null, report } = this.#options;
+    const audit = new AuditLog(auditFile, report);
     if (attended !== undefined) await this.#open.attend(attended);
     const server = await openNodeServer({
       host,
       port,
       ...(socketPath === undefined ? {} : { socketPath }),
       names,
-      keys,
+      keys: () => this.#keys.now(),
+      audit,
       report,
       use: this.#use,
       isDraining: () => this.#isDraining,
@@ -121,13 +135,18 @@ class Node {
             sessions: this.#open.count,
             streams: this.#streams.size,
             requests: server.active(),
-            bufferedBytes: [...this.#streams].reduce(
+            bufferedBytes: [...this.#streams.keys()].reduce(
               (sum, stream) => sum + stream.bufferedBytes,
               0,
             ),
             residentBytes: process.memoryUsage.rss(),
           }),
       },
+    });
+    this.#keys.onChange(() => {
+      this.#endRevoked();
+      const keys = this.#keys.now().map(({ name }) => name);
+      audit.append({ action: 'keys', keys }).catch(report);
     });
     const sweeping = setInterval(() => this.#open.sweep(), SWEEP_MS).unref();
     return {
@@ -159,10 +178,11 @@ class Node {
     const leave = this.#use.openStream(key);
     const limits = { ...defaultStreamLimits, ...this.#options.streams };
     const stream = new EventStream(outgoing, source, after, limits);
-    this.#streams.add(stream);
+    this.#streams.set(stream, key);
     try {
       if (this.#isDraining) stream.expectDrain();
       if (this.#streamsEnd) stream.end('draining');
+      this.#endRevoked(); // the key may have been removed since the request was admitted
       this.#metrics.streamEnded(await stream.run());
     } finally {
       this.#streams.delete(stream);
@@ -170,13 +190,20 @@ class Node {
     }
   }
 
+  /** Ends the streams of keys that are there no more. */
+  #endRevoked(): void {
+    const keys = this.#keys.now();
+    for (const [stream, { digest }] of this.#streams)
+      if (!keys.some((key) => key.digest.equals(digest))) stream.end('revoked');
+  }
+
   /** Waits for running turns, closes the sessions, and ends the streams. */
   async #drain(deadlineMs: number, signal: AbortSignal | undefined): Promise<void> {
-    for (const stream of this.#streams) stream.expectDrain();
+    for (const stream of this.#streams.keys()) stream.expectDrain();
     await this.#awaitTurns(deadlineMs, signal);
     await this.#closeSessions();
     this.#streamsEnd = true;
-    for (const stream of this.#streams) stream.end('draining');
+    for (const stream of this.#streams.keys()) stream.end('draining');
   }
 
   async #closeSessions(): Promise<void> {

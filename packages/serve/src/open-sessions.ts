@@ -22,10 +22,19 @@ import type { NodeMetrics } from './metrics.js';
 import type { NodeRuntime } from './node-runtime.js';
 import { questionCode } from './question-code.js';
 
+type OpenSessionsParts = {
+  readonly runtime: NodeRuntime;
+  readonly metrics: NodeMetrics;
+  /** The name of the key whose session it is. */
+  findKeyName(sessionId: string): Promise<string>;
+  report(fault: Error): void;
+};
+
 /** The sessions that are open on this node, each with its feed. */
 export class OpenSessions {
   readonly #runtime: NodeRuntime;
   readonly #metrics: NodeMetrics;
+  readonly #findKeyName: OpenSessionsParts['findKeyName'];
   readonly #report: (fault: Error) => void;
   readonly #feeds = new Map<string, SessionFeed>();
   /** Those that were quiet at the last sweep, and were not used since. */
@@ -37,9 +46,10 @@ export class OpenSessions {
   /** The last work on each session that changes whether it is open. */
   readonly #work = new Map<string, Promise<unknown>>();
 
-  constructor(runtime: NodeRuntime, metrics: NodeMetrics, report: (fault: Error) => void) {
+  constructor({ runtime, metrics, findKeyName, report }: OpenSessionsParts) {
     this.#runtime = runtime;
     this.#metrics = metrics;
+    this.#findKeyName = findKeyName;
     this.#report = report;
   }
 
@@ -93,11 +103,13 @@ export class OpenSessions {
   }
 
   async #createFeed(sessionId: string): Promise<SessionFeed> {
+    const key = await this.#findKeyName(sessionId);
     const { seq, state } = await this.#runtime.state(sessionId);
-    let wasRunning = turnRuns(state);
-    const see = (stepped: Stepped): void => {
-      this.#metrics.stepped(stepped, wasRunning);
-      wasRunning = turnRuns(stepped.state);
+    let before = state;
+    const see = ({ event, state }: Stepped): void => {
+      if (this.#runtime.isCounted !== 'yes')
+        this.#metrics.applied(key, { before, events: [event], state });
+      before = state;
     };
     const feed = new SessionFeed(this.#runtime, sessionId, { seq, state }, see);
     this.#feeds.set(sessionId, feed);
@@ -110,11 +122,11 @@ export class OpenSessions {
   }
 
   /** Opens a stored session and follows it. Call it inside `inOrder`. */
-  async open(sessionId: string): Promise<SessionFeed> {
+  async open(sessionId: string, key: string): Promise<SessionFeed> {
     await this.#leaving.get(sessionId);
     const known = this.#use(sessionId);
     if (known !== null) return known;
-    await this.#runtime.open(sessionId);
+    await this.#runtime.open(sessionId, key);
     return this.attend(sessionId);
   }
 
@@ -426,14 +438,15 @@ export const defaultStreamLimits: StreamLimits = {
 
 /**
  * `closed`: the session is not open any more. `failed`: an error stopped it. `draining`: the node
- * shuts down. `gone`: the client closed the connection.
+ * shuts down. `revoked`: the key is there no more. `gone`: the client closed the connection.
  */
-type StreamEnd = 'closed' | 'failed' | 'draining' | 'tooSlow' | 'gone';
+type StreamEnd = 'closed' | 'failed' | 'draining' | 'tooSlow' | 'revoked' | 'gone';
 
 const endWords: Readonly<Record<Exclude<StreamEnd, 'gone'>, string>> = {
   closed: 'The session is not open. An input opens it again.',
   failed: 'An error stopped the session. An input opens it again.',
   draining: 'The node shuts down. Read on from seq when it is there again: Last-Event-ID.',
+  revoked: 'The operator removed this key, or gave it another token.',
   tooSlow: 'The stream was read too slowly. Read on from seq: Last-Event-ID.',
 };
 
@@ -622,7 +635,8 @@ export class EventStream {
     const outgoing = this.#outgoing;
     if (why === 'gone') return why;
     // A reader that is up to date gets the last entries before the end.
-    if (why !== 'tooSlow' && !this.#isFull) await attempt(() => this.#sendRest());
+    if (why !== 'tooSlow' && why !== 'revoked' && !this.#isFull)
+      await attempt(() => this.#sendRest());
     const seq = this.#sent;
     outgoing.end(otherMessage('end', { reason: why, seq, message: endWords[why] }).text);
     const giveUp = setTimeout(() => outgoing.destroy(), LAST_WORD_MS).unref();

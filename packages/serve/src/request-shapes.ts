@@ -9,7 +9,7 @@ import type { Input } from '@pawl/agent/ports/session';
 import { checkInput } from '@pawl/agent/session/outside-values';
 import * as v from 'valibot';
 import { ApiFault } from './api-fault.js';
-import type { ServeKey } from './keys.js';
+import { type Labels, labelsSchema, type ServeKey } from './keys.js';
 import type { WantedWorkspace } from './workspaces.js';
 
 const TEXT_MAX = 4_096;
@@ -31,6 +31,8 @@ export const newSessionSchema = v.strictObject({
       'can only be "plan", which only reads; everything else is the choice of the operator',
     ),
   ),
+  model: v.optional(words),
+  labels: v.optional(labelsSchema),
   limits: v.optional(
     v.strictObject({
       usd: v.optional(positive),
@@ -56,16 +58,36 @@ export const pageSchema = v.strictObject({
     '100',
   ),
   before: v.optional(v.nullable(words), null),
+  label: v.optional(
+    v.pipe(
+      v.string(),
+      v.regex(/^[^=,]+=[^=,]+(,[^=,]+=[^=,]+)*$/, 'must be NAME=VALUE, or several with commas'),
+      v.transform(
+        (text): Labels => Object.fromEntries(text.split(',').map((one) => one.split('=', 2))),
+      ),
+    ),
+    undefined,
+  ),
 });
 
-/** Which sessions of a list: at most `limit`, older than `before`; null: the newest. */
-export type ListedPage = { readonly limit: number; readonly before: string | null };
+/**
+ * Which sessions of a list: at most `limit`, older than `before`; null: the newest. `label`: only
+ * those that carry all of these.
+ */
+export type ListedPage = {
+  readonly limit: number;
+  readonly before: string | null;
+  readonly label?: Labels | undefined;
+};
 
 const MINUTE_MS = 60_000;
 
 export type NewSessionRequest = {
   readonly workspace: WantedWorkspace;
   readonly preset: 'plan' | null;
+  /** null: that of the key or of the node. */
+  readonly model: string | null;
+  readonly labels: Labels;
   readonly limits: Partial<Limits>;
 };
 
@@ -85,11 +107,11 @@ const readWith = <S extends v.GenericSchema>(schema: S, body: unknown): v.InferO
 };
 
 export const readNewSession = (body: unknown): NewSessionRequest => {
-  const { workspace, preset = null, limits = {} } = readWith(newSessionSchema, body);
+  const parsed = readWith(newSessionSchema, body);
+  const { workspace, preset = null, model = null, labels = {}, limits = {} } = parsed;
   const { usd, tokens, rounds, minutes } = limits;
   return {
-    workspace,
-    preset,
+    ...{ workspace, preset, model, labels },
     limits: {
       ...(usd === undefined ? {} : { usd }),
       ...(tokens === undefined ? {} : { tokens: Math.ceil(tokens) }),

@@ -9,6 +9,7 @@
  * entries of an open session to its readers.
  */
 
+import type { Limit } from '@pawl/agent/machine/settings';
 import { turnRuns } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
@@ -16,8 +17,14 @@ import type { Input } from '@pawl/agent/ports/session';
 import { findWhole } from '@pawl/agent/session/rewind';
 import { reasonText } from '@pawl/agent/session/session';
 import { ApiFault, toApiFault } from './api-fault.js';
-import type { KeyUse, ServeKey } from './keys.js';
-import type { NodeRuntime, NodeSessionRecord, NodeWorkspace, RecordStore } from './node-runtime.js';
+import type { KeyUse, Labels, ServeKey, SpendingLimits } from './keys.js';
+import type {
+  NodeRuntime,
+  NodeSessionRecord,
+  NodeSessionWish,
+  NodeWorkspace,
+  RecordStore,
+} from './node-runtime.js';
 import { approvalsIn, isBusyIn, type OpenSessions, type StreamSource } from './open-sessions.js';
 import type { ListedPage, NewSessionRequest } from './request-shapes.js';
 import {
@@ -36,6 +43,9 @@ type ServedParts = {
   readonly open: OpenSessions;
   readonly use: KeyUse;
 };
+
+/** Records that are looked at together for their labels. */
+const FILTERED_AT_ONCE = 1_000;
 
 const INTERRUPTED = 'The node ended while a turn ran. The next input goes on with it.';
 
@@ -89,11 +99,13 @@ export class ServedSessions {
     requestId: string | null,
   ): Promise<object> {
     return this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), async () => {
-      const workspace = await this.#workspaces.prepare(request.workspace);
+      const choices = chooseForKey(key, request);
+      const labels = joinLabels(key, request);
+      const workspaces = this.#workspaces.forKey(key);
+      const workspace = await workspaces.prepare(request.workspace);
       let sessionId = '';
       const created = await attempt(async () => {
-        const { preset, limits } = request;
-        sessionId = await this.#runtime.create({ workspace: workspace.path, preset, limits });
+        sessionId = await this.#runtime.create({ workspace: workspace.path, ...choices });
         await this.#records.put({
           version: 1,
           sessionId,
@@ -102,6 +114,8 @@ export class ServedSessions {
           isOpen: true,
           notice: '',
           ...(requestId === null ? {} : { requestId }),
+          ...(Object.keys(labels).length === 0 ? {} : { labels }),
+          ...(key.places === undefined ? {} : { isConfined: 'yes' }),
         });
         await this.#open.attend(sessionId);
         return this.describe(key, sessionId);
@@ -109,7 +123,7 @@ export class ServedSessions {
       if (created.kind === 'done') return created.value;
       // Nobody knows the session yet. The first failure is the one to report.
       if (sessionId !== '') await attempt(() => this.#runtime.close(sessionId));
-      await this.#workspaces.release(workspace);
+      await workspaces.release(workspace);
       throw created.fault;
     });
   }
@@ -120,19 +134,27 @@ export class ServedSessions {
    */
   async list(
     key: ServeKey,
-    { before, limit }: ListedPage,
+    { before, limit, label = {} }: ListedPage,
   ): Promise<{ readonly sessions: readonly object[]; readonly next: string | null }> {
-    const records = await this.#records.ofKey(key.name, before, limit + 1);
+    const count = Object.keys(label).length === 0 ? limit + 1 : FILTERED_AT_ONCE;
+    const records: NodeSessionRecord[] = [];
+    for (let from = before, more = true; more && records.length <= limit; ) {
+      const read = await this.#records.ofKey(key.name, from, count);
+      records.push(...read.filter((record) => carries(record, label)));
+      more = read.length === count;
+      from = read.at(-1)?.sessionId ?? null;
+    }
     const page = records.slice(0, limit);
     const ids = page.map(({ sessionId }) => sessionId);
     const infos = new Map<string, SessionInfo>();
     for await (const info of this.#runtime.list(ids)) infos.set(info.sessionId, info);
-    const sessions = page.flatMap(({ sessionId, isOpen, workspace }) => {
+    const sessions = page.flatMap(({ sessionId, isOpen, workspace, labels = {} }) => {
       const info = infos.get(sessionId);
       if (info === undefined) return []; // its journal was deleted
       const { createdAt, changedAt, parent, model, title } = info;
       const state = this.#open.feed(sessionId)?.status.state ?? null;
-      return [{ sessionId, createdAt, changedAt, parent, model, title, isOpen, state, workspace }];
+      const place = { isOpen, state, workspace, labels };
+      return [{ sessionId, createdAt, changedAt, parent, model, title, ...place }];
     });
     return { sessions, next: records.length > limit ? (ids.at(-1) ?? null) : null };
   }
@@ -162,6 +184,7 @@ export class ServedSessions {
       approvals,
       workspace: { ...record.workspace, ...node, isPresent: await this.#hasWorkspace(record) },
       notice: record.notice,
+      labels: record.labels ?? {},
       model: settings.model,
       preset: settings.preset ?? null,
       usage,
@@ -231,12 +254,13 @@ export class ServedSessions {
 
   /** Makes sure that the workspace is there and the session open. */
   async #makeReady(key: ServeKey, sessionId: string): Promise<void> {
-    const { isOpen, workspace } = await this.#record(key, sessionId);
+    const { isOpen, workspace, isConfined } = await this.#record(key, sessionId);
+    if (key.places !== undefined && isConfined === undefined) throw notConfined(key);
     // In order, and with the record of that time: earlier work may have changed it.
     const open = (): Promise<void> =>
       this.#inOrder(sessionId, workspace, async () => {
-        await this.#restoreWorkspace(sessionId, (await this.#record(key, sessionId)).workspace);
-        await this.#open.open(sessionId);
+        await this.#restoreWorkspace(key, await this.#record(key, sessionId));
+        await this.#open.open(sessionId, key.name);
         if (!(await this.#record(key, sessionId)).isOpen)
           await this.#update(sessionId, { isOpen: true });
       });
@@ -248,11 +272,14 @@ export class ServedSessions {
    * Makes a worktree again that was removed with nothing lost: on this node, wherever it was.
    * Throws if a workspace of this node is gone. Does not touch one that is on another node.
    */
-  async #restoreWorkspace(sessionId: string, workspace: NodeWorkspace): Promise<void> {
+  async #restoreWorkspace(
+    key: ServeKey,
+    { sessionId, workspace }: NodeSessionRecord,
+  ): Promise<void> {
     const otherNode = await this.#otherNode(sessionId);
     if (otherNode !== null && !isRemovedWorktree(workspace)) return;
     // The same object, if nothing had to be made.
-    const present = await this.#workspaces.ensure(workspace);
+    const present = await this.#workspaces.forKey(key).ensure(workspace);
     if (otherNode !== null) await this.#runtime.places?.moveHere(sessionId);
     if (present !== workspace) await this.#updateWorkspace(present);
   }
@@ -273,7 +300,8 @@ export class ServedSessions {
     seq: number,
     requestId: string | null,
   ): Promise<object> {
-    const { workspace, notice } = await this.#record(key, sessionId);
+    const parent = await this.#record(key, sessionId);
+    const { requestId: _, noticed: __, ...inherited } = parent;
     return this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), async () => {
       const { header, seq: last } = await this.#runtime.state(sessionId);
       const entries = () => this.#runtime.read(sessionId, 1);
@@ -281,12 +309,9 @@ export class ServedSessions {
       const whole = seq > last ? null : await findWhole({ header, entries }, seq);
       const fork = await this.#runtime.fork(sessionId, whole?.seq ?? seq);
       await this.#records.put({
-        version: 1,
+        ...inherited,
         sessionId: fork,
-        key: key.name,
-        workspace,
         isOpen: false,
-        notice,
         ...(requestId === null ? {} : { requestId }),
       });
       return this.describe(key, fork);
@@ -304,20 +329,24 @@ export class ServedSessions {
     return this.#inOrder(sessionId, record.workspace, async () => {
       if ((await this.#record(key, sessionId)).isOpen) await this.#open.close(sessionId);
       const { workspace } = await this.#update(sessionId, { isOpen: false });
-      return { workspace: await this.#release(sessionId, workspace) };
+      return { workspace: await this.#release(key, sessionId, workspace) };
     });
   }
 
   /**
    * Removes the session's worktree, unless something would be lost, or somebody else works there.
    */
-  async #release(sessionId: string, workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
+  async #release(
+    key: ServeKey,
+    sessionId: string,
+    workspace: NodeWorkspace,
+  ): Promise<ReleasedWorkspace> {
     const keep = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
     const isShared = (await this.#records.inFolder(workspace.path)).some(({ isOpen }) => isOpen);
     if (isShared) return keep('another open session works in it');
     const otherNode = await this.#otherNode(sessionId);
     if (otherNode !== null) return keep(`it is on the node ${otherNode}`);
-    const released = await this.#workspaces.release(workspace);
+    const released = await this.#workspaces.forKey(key).release(workspace);
     if (released.kind === 'removed' && workspace.kind === 'worktree')
       await this.#updateWorkspace({ ...workspace, state: 'removed' });
     return released;
@@ -343,7 +372,9 @@ export class ServedSessions {
       if (otherNode === null && record.isOpen) await this.#open.close(sessionId);
       const { seq } = await this.#runtime.state(sessionId);
       const past = await collectPastWork(this.#runtime.read(sessionId, 1), seq);
-      const { workspace: fresh, setAside } = await this.#workspaces.renew(gone, past.commits);
+      const { workspace: fresh, setAside } = await this.#workspaces
+        .forKey(key)
+        .renew(gone, past.commits);
       // Not before: a session that can't get a workspace here stays where it is.
       if (otherNode !== null)
         for (const one of await this.#records.inFolder(fresh.path))
@@ -427,6 +458,63 @@ export class ServedSessions {
     return isRemovedWorktree(workspace) || this.#workspaces.isPresent(workspace);
   }
 }
+
+const notConfined = ({ name }: ServeKey): ApiFault =>
+  new ApiFault(
+    'notAllowed',
+    `The session was created before the key ${name} had places that others do not see, and an answer could ` +
+      'let it leave its sandbox. It can be read and closed; create a new one.',
+  );
+
+/** Whether the session has all these labels. */
+const carries = ({ labels = {} }: NodeSessionRecord, label: Labels): boolean =>
+  Object.entries(label).every(([name, value]) => labels[name] === value);
+
+/** The labels of the key and of the request, which can't replace those of the key. */
+const joinLabels = (
+  { name: keyName, labels = {} }: ServeKey,
+  { labels: more }: NewSessionRequest,
+): Labels => {
+  const taken = Object.keys(more).find((name) => Object.hasOwn(labels, name));
+  if (taken === undefined) return { ...labels, ...more };
+  throw new ApiFault(
+    'notAllowed',
+    `labels.${taken}: the operator has chosen this label for the key ${keyName}. Leave it out.`,
+  );
+};
+
+/** The lower one of each limit. */
+const lowerLimits = (
+  { usd, tokens }: SpendingLimits,
+  limits: NewSessionRequest['limits'],
+): NewSessionRequest['limits'] => {
+  const lower = (limit: number | undefined, wish: Limit | undefined): Limit | undefined =>
+    limit === undefined || (typeof wish === 'number' && wish < limit) ? wish : limit;
+  const spending = { usd: lower(usd, limits.usd), tokens: lower(tokens, limits.tokens) };
+  const known = Object.entries(spending).filter(([, limit]) => limit !== undefined);
+  return { ...limits, ...Object.fromEntries(known) };
+};
+
+/** What a session of the key gets: a client can only choose what the operator has allowed. */
+const chooseForKey = (
+  { name, models, preset, perSession = {} }: ServeKey,
+  request: NewSessionRequest,
+): Omit<NodeSessionWish, 'workspace'> => {
+  const { model, limits } = request;
+  if (model !== null && models?.includes(model) !== true)
+    throw new ApiFault(
+      'notAllowed',
+      `The key ${name} may not use the model ${model}. It may use ` +
+        `${models === undefined ? 'that of the node: leave out model' : models.join(', ')}.`,
+    );
+  return {
+    key: name,
+    model: model ?? models?.[0] ?? null,
+    // the only one that a client can ask for is the strictest
+    preset: request.preset ?? preset ?? null,
+    limits: lowerLimits(perSession, limits),
+  };
+};
 
 const nothingToMove = (folder: string, otherNode: string | null): ApiFault => {
   const where = otherNode === null ? 'is there' : `is on the node ${otherNode}, which answers`;

@@ -8,10 +8,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { lstat, mkdir, realpath, rename, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { collectPastFiles, type PastFiles } from '@pawl/agent/machine/carried-session';
+import { collectPastFiles, type PastFiles } from '@pawl/agent/machine/seen-files';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { ProcessEnvironment } from '@pawl/agent/platform/environment';
-import { isWithin, openRegular } from '@pawl/agent/platform/files';
+import { entriesIn, entryStatus, isWithin, openRegular } from '@pawl/agent/platform/files';
 import { cut } from '@pawl/agent/platform/text';
 import type { Entry } from '@pawl/agent/ports/journal';
 import {
@@ -24,13 +24,11 @@ import {
   type WorktreePlace,
 } from '@pawl/agent/workspace/session-worktrees';
 import { ApiFault } from './api-fault.js';
+import type { KeyPlaces, ServeKey } from './keys.js';
 import type { NodeWorkspace } from './node-runtime.js';
 
-export type WorkspaceOptions = {
-  /** Real paths of the folders in which, and below which, sessions may work. */
-  readonly folders: readonly string[];
-  /** Real paths of the offered repositories by name. */
-  readonly repositories: ReadonlyMap<string, string>;
+/** The places, as real paths, are for keys that name none. */
+export type WorkspaceOptions = KeyPlaces & {
   /** Holds the worktrees. */
   readonly dataFolder: string;
   readonly environment: ProcessEnvironment;
@@ -57,9 +55,19 @@ const joinNames = (names: Iterable<string>): string => [...names].join(', ') || 
  */
 export class NodeWorkspaces {
   readonly #options: WorkspaceOptions;
+  /** `alone`: the repositories share no objects with others. */
+  readonly #use: 'together' | 'alone';
 
-  constructor(options: WorkspaceOptions) {
+  constructor(options: WorkspaceOptions, use: 'together' | 'alone' = 'together') {
     this.#options = options;
+    this.#use = use;
+  }
+
+  /** Those of a key: in the places that it names, if it names any. */
+  forKey({ places }: Pick<ServeKey, 'places'>): NodeWorkspaces {
+    return places === undefined
+      ? this
+      : new NodeWorkspaces({ ...this.#options, ...places }, 'alone');
   }
 
   /**
@@ -76,10 +84,17 @@ export class NodeWorkspaces {
    */
   async ensure(workspace: NodeWorkspace): Promise<NodeWorkspace> {
     if (workspace.kind === 'worktree' && workspace.state === 'removed') {
-      await addWorktree(this.#worktreePlace(workspace), workspace.commit);
+      await this.#add(this.#worktreePlace(workspace), workspace.commit);
       return { ...workspace, state: 'present' };
     }
-    if (await this.isPresent(workspace)) return workspace;
+    if (await this.isPresent(workspace)) {
+      // the operator may have changed the places since, and somebody the links on the way
+      const { path: folder } =
+        workspace.kind === 'worktree' ? workspace : await this.#folder(workspace.path);
+      if (folder !== workspace.path) throw this.#refused(workspace.path);
+      if (workspace.kind === 'worktree') this.#worktreePlace(workspace);
+      return workspace;
+    }
     const repair =
       workspace.kind === 'worktree'
         ? 'Move the session to a fresh worktree: POST /v1/sessions/ID/move. What was not ' +
@@ -117,8 +132,20 @@ export class NodeWorkspaces {
     // Git may have no record of the old one: then there is nothing to remove.
     await attempt(() => removeWorktree(place));
     const commit = await findNewestCommit(place, workspace.commit, commits);
-    await addWorktree(place, commit);
+    await this.#add(place, commit);
     return { workspace: { ...workspace, commit, state: 'present' }, setAside };
+  }
+
+  /** A worktree of a repository that shares no objects, before and after git has read them. */
+  async #add(place: WorktreePlace, commit: string): Promise<void> {
+    this.#refuseShared(place);
+    await addWorktree(place, commit);
+    this.#refuseShared(place);
+  }
+
+  #refuseShared({ repository }: WorktreePlace): void {
+    const why = this.#use === 'alone' ? sharedObjects(repository) : null;
+    if (why !== null) throw new ApiFault('notAllowed', `The repository can't be used: ${why}.`);
   }
 
   async #setAside(folder: string): Promise<string | null> {
@@ -133,15 +160,18 @@ export class NodeWorkspaces {
     const { folders } = this.#options;
     const isAllowed =
       real?.kind === 'done' && folders.some((allowed) => isWithin(real.value, allowed));
-    if (!isAllowed)
-      throw new ApiFault(
-        'notAllowed',
-        `The operator of this node has not allowed the folder ${folder}. Allowed: ` +
-          `${joinNames(folders)}.`,
-      );
+    if (!isAllowed) throw this.#refused(folder);
     if (!(await stat(real.value)).isDirectory())
       throw new ApiFault('badRequest', `${folder} is not a folder. Name the folder of a project.`);
     return { kind: 'folder', path: real.value };
+  }
+
+  #refused(folder: string): ApiFault {
+    return new ApiFault(
+      'notAllowed',
+      `The operator of this node has not allowed the folder ${folder}. Allowed: ` +
+        `${joinNames(this.#options.folders)}.`,
+    );
   }
 
   async #newWorktree({
@@ -171,6 +201,7 @@ export class NodeWorkspaces {
       state: 'present',
     };
     const place = this.#worktreePlace(worktree);
+    this.#refuseShared(place);
     const hash = await resolveCommit(place, commit);
     if (hash === null)
       throw new ApiFault(
@@ -178,7 +209,7 @@ export class NodeWorkspaces {
         `The repository ${repository} of this node has no commit ${commit}. Fetch it there ` +
           'first, or name another one.',
       );
-    await addWorktree(place, hash);
+    await this.#add(place, hash);
     return { ...worktree, commit: hash };
   }
 
@@ -193,6 +224,30 @@ export class NodeWorkspaces {
     return { repository: source, path: folder, environment, signal };
   }
 }
+
+/**
+ * Why a repository may share objects with another one, whose commits it would show; null if it
+ * does not. A session can write there, so this is looked at before each use.
+ */
+export const sharedObjects = (repository: string): string | null => {
+  const git = path.join(repository, '.git');
+  const objects = path.join(git, 'objects');
+  if (entryStatus(git)?.isDirectory() !== true || entryStatus(objects)?.isDirectory() !== true)
+    return `${git} is no git folder with objects. Name a clone with a working tree`;
+  const below = entriesIn(objects).filter((entry) => entry.isDirectory());
+  const places = [objects, ...below.map(({ name }) => path.join(objects, name))];
+  for (const folder of places) {
+    const link = entriesIn(folder).find((entry) => entry.isSymbolicLink());
+    if (link !== undefined)
+      return `${path.join(folder, link.name)} is a link: put what it leads to in its place`;
+  }
+  const borrowing = ['commondir', 'objects/info/alternates'].map((name) => path.join(git, name));
+  const borrowed = borrowing.find((file) => entryStatus(file) !== null);
+  return borrowed === undefined
+    ? null
+    : `${borrowed} lends it the objects of another one. Clone it with --no-local, without ` +
+        '--shared and --reference';
+};
 
 // ---- Work that a session loses with its worktree, from its journal ----
 

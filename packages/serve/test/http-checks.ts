@@ -161,7 +161,7 @@ const inputs: readonly HttpCheck[] = [
           403,
           /does not offer/,
         ],
-        [`${inputsPath}?mode=steer`, { text: 'x' }, 400, /takes no parameters, not mode/],
+        [`${inputsPath}?mode=steer`, { text: 'x' }, 400, /takes no parameters; not mode/],
         [`/v1/sessions/${id}/fork`, { seq: 'x' }, 400, /seq/],
         [`/v1/sessions/${id}/fork`, { seq: 1_000 }, 400, /no entry 1000/],
       ];
@@ -177,7 +177,7 @@ const inputs: readonly HttpCheck[] = [
       for (const [query, message] of [
         ['limit=0', /limit: must be a number from 1 to 1000/],
         ['limit=5000', /limit/],
-        ['page=2', /takes limit and before, not page/],
+        ['page=2', /takes limit, before, label; not page/],
       ] as const) {
         const listed = await client.ask('GET', `/v1/sessions?${query}`);
         assert.deepEqual(codeOf(listed), [400, 'badRequest']);

@@ -7,10 +7,22 @@ import { scriptedModel } from '@pawl/agent/models/scripted-model';
 import { MODEL_ID, storySettings } from '../../../test/contract/play-story.js';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
 import { NodeMetrics } from '../src/metrics.js';
+import type { NodeRuntime } from '../src/node-runtime.js';
 import { OpenSessions } from '../src/open-sessions.js';
 import { makeLocalNode } from './local-node-runtime.js';
 
 /** A node lets go of sessions that go on without it: a session that rests costs it nothing. */
+
+const wishIn = (workspace: string) =>
+  ({ workspace, key: 'one', preset: null, model: null, limits: {} }) as const;
+
+const followed = (runtime: NodeRuntime): OpenSessions =>
+  new OpenSessions({
+    runtime,
+    metrics: new NodeMetrics(),
+    findKeyName: async () => 'one',
+    report: (fault) => assert.fail(fault),
+  });
 
 const input = (text: string) => ({ type: 'UserInput', text, mode: 'steer' }) as const;
 
@@ -41,9 +53,9 @@ test('a session that rests and that nobody reads is left, and followed again whe
       };
     },
   };
-  const open = new OpenSessions(runtime, new NodeMetrics(), (fault) => assert.fail(fault));
+  const open = followed(runtime);
   const [resting, running, read] = await Promise.all(
-    Array.from({ length: 3 }, () => runtime.create({ workspace, preset: null, limits: {} })),
+    Array.from({ length: 3 }, () => runtime.create(wishIn(workspace))),
   );
   assert.ok(resting !== undefined && running !== undefined && read !== undefined);
   for (const id of [resting, running, read]) await open.attend(id);
@@ -57,13 +69,13 @@ test('a session that rests and that nobody reads is left, and followed again whe
 
   leave?.();
   open.sweep();
-  await open.open(read); // it is used, so it is not left with the next sweep
+  await open.open(read, 'one'); // it is used, so it is not left with the next sweep
   open.sweep();
   assert.ok(open.ids().includes(read));
   open.sweep();
   assert.deepEqual(open.ids(), [running]);
 
-  const again = await open.open(resting);
+  const again = await open.open(resting, 'one');
   await runtime.send(resting, input('hi'));
   await again.rest();
   assert.equal(again.status.state, 'WaitingForUserInput');
@@ -84,9 +96,9 @@ test('a session of this process that rests is closed until it is used; one with 
   );
   const working = new Set<string>();
   const runtime = { ...made.runtime, mayRest: (id: string) => !working.has(id) };
-  const open = new OpenSessions(runtime, new NodeMetrics(), (fault) => assert.fail(fault));
+  const open = followed(runtime);
   const [resting, read, busy] = await Promise.all(
-    Array.from({ length: 3 }, () => runtime.create({ workspace, preset: null, limits: {} })),
+    Array.from({ length: 3 }, () => runtime.create(wishIn(workspace))),
   );
   assert.ok(resting !== undefined && read !== undefined && busy !== undefined);
   working.add(busy);
@@ -96,7 +108,7 @@ test('a session of this process that rests is closed until it is used; one with 
   open.sweep();
   open.sweep();
   // an input that comes at this moment waits for the end, and opens it again
-  await open.open(resting);
+  await open.open(resting, 'one');
   assert.equal(await feeds[0]?.ended, null);
   await runtime.send(resting, input('hi'));
   await open.feed(resting)?.rest();
@@ -139,8 +151,8 @@ test('a piece of a reply comes after the entry that it follows, however long tha
       }
     },
   };
-  const open = new OpenSessions(runtime, new NodeMetrics(), (fault) => assert.fail(fault));
-  const id = await runtime.create({ workspace, preset: null, limits: {} });
+  const open = followed(runtime);
+  const id = await runtime.create(wishIn(workspace));
   await open.attend(id);
   const feed = open.feed(id);
   assert.ok(feed !== null);

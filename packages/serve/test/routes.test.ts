@@ -28,12 +28,18 @@ test('the OpenAPI document has each request with its parameters and the shape of
   const create = document.paths['/v1/sessions'].post;
   const { schema } = create.requestBody.content['application/json'];
   assert.deepEqual(schema.required, ['workspace']);
-  assert.deepEqual(Object.keys(schema.properties), ['workspace', 'preset', 'limits']);
+  assert.deepEqual(Object.keys(schema.properties), [
+    'workspace',
+    'preset',
+    'model',
+    'labels',
+    'limits',
+  ]);
   assert.equal(schema.additionalProperties, false);
   const names = ({ parameters }: { readonly parameters: readonly { readonly name: string }[] }) =>
     parameters.map(({ name }) => name);
   assert.deepEqual(names(create), ['Idempotency-Key']);
-  assert.deepEqual(names(document.paths['/v1/sessions'].get), ['limit', 'before']);
+  assert.deepEqual(names(document.paths['/v1/sessions'].get), ['limit', 'before', 'label']);
   assert.deepEqual(names(document.paths['/v1/sessions/{ID}/events'].get), ['ID', 'after']);
   const ids = Object.values<Record<string, { readonly operationId: string }>>(
     document.paths,

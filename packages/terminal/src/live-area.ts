@@ -10,6 +10,7 @@
  */
 
 import type { HookPhase } from '@pawl/agent/machine/action';
+import type { FailureKind } from '@pawl/agent/machine/event';
 import { type Dimension, totalTokens } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';
@@ -23,8 +24,8 @@ import {
   countColumns,
   cutLine,
   deleteRows,
-  ENABLE_CALLS,
   ENABLE_INPUT_MODES,
+  ENABLE_TITLE_AND_FOCUS,
   END_UPDATE,
   ERASE_BELOW,
   ERASE_ROW,
@@ -42,8 +43,8 @@ import {
   notification,
   oneLine,
   paint,
-  RESTORE_CALLS,
   RESTORE_TERMINAL,
+  RESTORE_TITLE_AND_FOCUS,
   ROW_START,
   SHOW_CURSOR,
   type Style,
@@ -461,10 +462,11 @@ export const createScreen = (plain: boolean): Screen => {
     } catch {
       // the terminal is gone: there is no mode to set
     }
-    // ENABLE_CALLS saves the window's title and turns focus reports on; RESTORE_CALLS undoes both.
-    const calls = take ? safe`${ENABLE_CALLS}${titleText()}` : RESTORE_CALLS;
+    const titleAndFocus = take
+      ? safe`${ENABLE_TITLE_AND_FOCUS}${titleText()}`
+      : RESTORE_TITLE_AND_FOCUS;
     writeWindow(
-      safe`${title === null ? safe`` : calls}${take ? ENABLE_INPUT_MODES : RESTORE_TERMINAL}`,
+      safe`${title === null ? safe`` : titleAndFocus}${take ? ENABLE_INPUT_MODES : RESTORE_TERMINAL}`,
     );
   };
   // Runs after an uncaught error too.
@@ -498,7 +500,7 @@ export const createScreen = (plain: boolean): Screen => {
       }, STOPPING_MS);
     },
     setTitle(next) {
-      const begin = title === null ? ENABLE_CALLS : safe``;
+      const begin = title === null ? ENABLE_TITLE_AND_FOCUS : safe``;
       title = next;
       if (isTaken) writeWindow(safe`${begin}${titleText()}`);
     },
@@ -590,6 +592,9 @@ const toolsText = (state: Extract<State, { name: 'ExecutingTools' }>): Safe => {
   return makeSafe(`running ${running.map((call) => call.judged.tool).join(', ')}`).trim();
 };
 
+/** Failures that come again where only the same is sent again. */
+const FAILS_AGAIN: readonly FailureKind[] = ['auth', 'badRequest', 'refused'];
+
 /** What ended the last turn. */
 const waitingText = (state: State): Safe => {
   if (state.name !== 'WaitingForUserInput') return safe`ready`;
@@ -599,7 +604,9 @@ const waitingText = (state: State): Safe => {
     case 'budget':
       return safe`limit reached: ${limitTexts(state, state.reason.dimension).limit}`;
     case 'error':
-      return safe`failed: /retry tries again`;
+      return FAILS_AGAIN.includes(state.reason.error)
+        ? safe`failed`
+        : safe`failed: /retry tries again`;
     default:
       return safe`ready`;
   }
@@ -785,10 +792,14 @@ const EFFORT_RANK = 5;
 const MODEL_COLUMNS_MIN = 8;
 
 /**
- * The name of a model without its provider. A scripted model, as tests use it, is named by a path:
- * its folder is left out.
+ * The name of a model without its provider; the whole id where the name has a `/` and so looks like
+ * one. A scripted model, as tests use it, is named by a path: its folder is left out.
  */
-export const modelName = (id: string): string => id.slice(id.lastIndexOf('/') + 1);
+export const modelName = (id: string): string => {
+  if (id.startsWith('scripted/')) return id.slice(id.lastIndexOf('/') + 1);
+  const name = id.slice(id.indexOf('/') + 1);
+  return name.includes('/') ? id : name;
+};
 
 const limitText = ({ session }: State): Safe => {
   const { usd } = session.settings.limits;

@@ -48,12 +48,12 @@ export const windowSize = (columns?: number, rows?: number) => ({
  * Whether to print whole lines only, without colours. Read from the environment alone: drawing
  * begins before any settings are read.
  */
-export const isBare = (environment: NodeJS.ProcessEnv): boolean =>
+export const isPlain = (environment: NodeJS.ProcessEnv): boolean =>
   environment.TERM === 'dumb' || isSet(environment.PAWL_PLAIN);
 
 /** Colours are for terminals only. `NO_COLOR` and `TERM=dumb` turn them off, `FORCE_COLOR` on. */
 const wantsColour = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv): boolean => {
-  if (isBare(environment) || environment.FORCE_COLOR === '0') return false;
+  if (isPlain(environment) || environment.FORCE_COLOR === '0') return false;
   if (isSet(environment.FORCE_COLOR)) return true;
   return stream.isTTY && (environment.NO_COLOR ?? '') === '';
 };
@@ -65,7 +65,7 @@ export const detectLook = (stream: NodeJS.WriteStream, environment: NodeJS.Proce
   },
   background: backgroundIn(environment),
   depth: depthIn(environment),
-  plain: isBare(environment) ? 'yes' : 'no',
+  plain: isPlain(environment) ? 'yes' : 'no',
 });
 
 export const paint = (look: Look, style: Style, text: Safe): Safe => {
@@ -394,8 +394,8 @@ export const ENABLE_INPUT_MODES = safe`\u001b[?2004h\u001b[>1u`;
 export const RESTORE_TERMINAL = safe`\u001b[?2004l\u001b[<u\u001b[?7h\u001b[?25h\u001b[0m`;
 
 /** Saves the window's title and turns focus reports on; restores both. */
-export const ENABLE_CALLS = safe`\u001b[22;2t\u001b[?1004h`;
-export const RESTORE_CALLS = safe`\u001b[?1004l\u001b[23;2t`;
+export const ENABLE_TITLE_AND_FOCUS = safe`\u001b[22;2t\u001b[?1004h`;
+export const RESTORE_TITLE_AND_FOCUS = safe`\u001b[?1004l\u001b[23;2t`;
 /** Asks whether the terminal reports its focus. */
 export const ASK_FOCUS = safe`\u001b[?1004$p`;
 export const BELL = safe`\u0007`;
@@ -424,8 +424,8 @@ export const notification = (text: Safe, environment: NodeJS.ProcessEnv): Safe =
 };
 
 /**
- * Puts a text into the clipboard (OSC 52). No terminal says whether it did. It is safe, since it is
- * pasted into other terminals.
+ * Puts a text into the clipboard (OSC 52). No terminal says whether it did. The text is `Safe`,
+ * since users paste it into other terminals.
  */
 export const setClipboard = (text: Safe): Safe =>
   safe`\u001b]52;c;${makeSafe(Buffer.from(text).toString('base64'))}\u0007`;
@@ -450,7 +450,7 @@ export const countColumns = (text: string): number => {
   const bare = text.includes('\u001b') ? text.replace(ESCAPES, '') : text;
   if (ASCII_TEXT.test(bare)) return bare.length;
   let columns = 0;
-  for (const sign of textGraphemes(bare)) columns += graphemeColumns(sign);
+  for (const grapheme of textGraphemes(bare)) columns += graphemeColumns(grapheme);
   return columns;
 };
 
@@ -468,9 +468,10 @@ function* splitPieces(line: string): Generator<Piece> {
       continue;
     }
     const next = line.indexOf('\u001b', at + 1);
-    const plain = line.slice(at, next < 0 ? line.length : next);
-    for (const sign of textGraphemes(plain)) yield { text: sign, columns: graphemeColumns(sign) };
-    at += plain.length;
+    const bare = line.slice(at, next < 0 ? line.length : next);
+    for (const grapheme of textGraphemes(bare))
+      yield { text: grapheme, columns: graphemeColumns(grapheme) };
+    at += bare.length;
   }
 }
 
@@ -523,13 +524,13 @@ const cutRows = (line: string, columns: number): readonly string[] => {
   return [...rows, row];
 };
 
-/** The rows of one line: what is on at the end of a row is ended there, and begun in the next. */
+/** The rows of one line: what is on at the end of a row is closed there, and opened in the next. */
 const continueStyles = (rows: readonly string[]): readonly string[] => {
   let on: readonly string[] = [];
   return rows.map((row, index) => {
-    const begun = on.map(beginStyle).join('') + row;
+    const opened = on.map(beginStyle).join('') + row;
     for (const sequence of row.match(ESCAPES) ?? []) on = stylesAfter(on, sequence);
-    return on.length === 0 || index === rows.length - 1 ? begun : begun + CLOSE_STYLES;
+    return on.length === 0 || index === rows.length - 1 ? opened : opened + CLOSE_STYLES;
   });
 };
 
@@ -542,7 +543,10 @@ export const wrapText = (text: Safe, columns: number): readonly Safe[] =>
       .flatMap((line) => continueStyles(cutRows(line, Math.max(2, columns)))),
   );
 
-/** A private character in place of a blank. `harmless` leaves none in a text of others. */
+/**
+ * A private character in place of a blank. It stands nowhere else: `harmless` replaces it in texts
+ * of models and tools.
+ */
 const UNBROKEN_BLANK = '\ue0f1';
 
 /** Text that is one word to `wrapWords` and `fitWords`, such as a command in a sentence. */
@@ -581,9 +585,12 @@ const wrapLines = (
 export const fitWords = (text: Safe, columns: number): readonly Safe[] =>
   wrapLines(text, columns, (row) => cutRows(row, Math.max(2, columns)));
 
-/** Whether a word is to be copied: an address, a command, a path. Others may be broken anywhere. */
-const isCopied = (word: string): boolean => {
-  const bare = word.replace(ESCAPES, '');
+/**
+ * Whether a row stays whole although it is longer than the window. It is one word then: an address,
+ * a command or a path, which users copy, as any word of ASCII may be. Others are broken anywhere.
+ */
+const staysWhole = (row: string): boolean => {
+  const bare = row.replace(ESCAPES, '');
   return ASCII_TEXT.test(bare) || bare.includes('://') || bare.includes(UNBROKEN_BLANK);
 };
 
@@ -592,7 +599,7 @@ const isCopied = (word: string): boolean => {
  * a row stays whole: the terminal wraps it, so a copy of it has no line end.
  */
 export const wrapWords = (text: Safe, columns: number): readonly Safe[] =>
-  wrapLines(text, columns, (row) => (isCopied(row) ? [row] : cutRows(row, Math.max(2, columns))));
+  wrapLines(text, columns, (row) => (staysWhole(row) ? [row] : cutRows(row, Math.max(2, columns))));
 
 /** Wrapped words, indented, for a window of `columns`. */
 export const indentWords = (text: Safe, columns: number): Safe =>
@@ -646,11 +653,11 @@ export const splitGraphemes = (text: string): readonly string[] =>
 const NO_WIDTH = /^[\p{Mark}\p{Default_Ignorable_Code_Point}\p{Control}]$/u;
 
 /** Columns of a grapheme: 2 for emoji and East Asian letters, 0 for invisible ones, else 1. */
-const graphemeColumns = (sign: string): number => {
-  if (sign >= ' ' && sign <= '~' && sign.length === 1) return 1;
-  if (COMPOSED.test(sign)) return 2;
+const graphemeColumns = (grapheme: string): number => {
+  if (grapheme >= ' ' && grapheme <= '~' && grapheme.length === 1) return 1;
+  if (COMPOSED.test(grapheme)) return 2;
   let columns = 0;
-  for (const character of sign)
+  for (const character of grapheme)
     columns += NO_WIDTH.test(character) ? 0 : eastAsianWidth(character.codePointAt(0) ?? 0);
   return columns;
 };

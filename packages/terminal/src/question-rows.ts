@@ -140,6 +140,16 @@ const WORDS: Readonly<Record<TerminalAnswer, string>> = {
 
 export const answerLetter = (answer: TerminalAnswer): string => LETTERS[answer];
 
+/**
+ * The answer that a typed letter means; undefined if it means none. Only Y and N may be capitals:
+ * `p` and `P` are two answers, `a` is one and `A` answers all questions.
+ */
+export const answerForLetter = (letter: string): TerminalAnswer | undefined => {
+  const typed = /^[YN]$/.test(letter) ? letter.toLowerCase() : letter;
+  const answers = Object.keys(LETTERS) as TerminalAnswer[]; // Safe: the type of its keys
+  return answers.find((answer) => LETTERS[answer] === typed);
+};
+
 /** Words that fit a plan, and a question of the model, better. */
 const WORDS_OF_KIND: Readonly<Record<string, string>> = {
   'plan once': 'yes',

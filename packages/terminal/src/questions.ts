@@ -34,6 +34,7 @@ import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
 import { countColumns, cutLine, fitWords, type Look, oneLine, paint } from './paint.js';
 import {
+  answerForLetter,
   answerLetter,
   answerRows,
   contentRows,
@@ -199,11 +200,9 @@ export class Questions {
     return this.#reason === null ? '' : wholeText(this.#reason);
   }
 
-  /** Drops the typed text, and waits for an answer again. Returns whether one was being typed. */
-  stopTyping(): boolean {
-    const typed = this.#reason !== null;
+  /** Drops the typed text, and waits for an answer again. */
+  stopTyping(): void {
     this.#reason = null;
-    return typed;
   }
 
   /** Call for every key. */
@@ -392,11 +391,8 @@ export class Questions {
       this.#takeAll(window);
       return;
     }
-    // `p` and `P` are two answers, so only Y and N may be capitals.
-    const typed = /^[YN]$/.test(letter) ? letter.toLowerCase() : letter;
-    const { choices } = current.description;
-    const answer = choices.find((one) => answerLetter(one.answer) === typed)?.answer;
-    if (answer === undefined) {
+    const answer = answerForLetter(letter);
+    if (answer === undefined || !this.offers(answer)) {
       if (letter === '') return; // a key without a character
       const isLetterOfAnswer = 'yapsPAet'.includes(letter);
       this.#advice = isLetterOfAnswer

@@ -6,7 +6,7 @@
 
 import type { Action } from '@pawl/agent/machine/action';
 import { callTitle, isReadingCommand, type JudgedCall } from '@pawl/agent/policy/judged-call';
-import type { Stepped } from '@pawl/agent/ports/session';
+import { isIgnored, type Stepped } from '@pawl/agent/ports/session';
 import {
   formatSeconds,
   harmless,
@@ -51,6 +51,7 @@ export const createStepPrinter = (look: Look, workspace: string): StepPrinter =>
   };
 
   return (stepped) => {
+    if (isIgnored(stepped)) return [];
     const { event, actions } = stepped;
     calls.see(stepped); // remembers the calls of a new reply
     if (event.type === 'LlmCompleted') startedAt.clear();

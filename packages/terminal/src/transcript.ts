@@ -16,7 +16,7 @@ import { type State, turnRuns } from '@pawl/agent/machine/state';
 import { providerOfModel } from '@pawl/agent/models/provider-table';
 import { describeGrant } from '@pawl/agent/policy/approval-question';
 import { callTitle } from '@pawl/agent/policy/judged-call';
-import type { Stepped } from '@pawl/agent/ports/session';
+import { isIgnored, type Stepped } from '@pawl/agent/ports/session';
 import { isBusy } from './live-area.js';
 import { clearPart, createBlocks, renderMarkdown } from './markdown.js';
 import {
@@ -35,7 +35,7 @@ import {
   shortened,
   wrapWords,
 } from './paint.js';
-import { createRewoundNotes, type RewoundNotes } from './rewind-words.js';
+import { createRewoundNotes } from './rewind-words.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 import { createJudgedCalls, type JudgedCalls, resumedNote, type ToolResult } from './step-lines.js';
 import { callRows } from './tool-call-rows.js';
@@ -71,8 +71,8 @@ export class Transcript {
   readonly #answer: AnswerStream;
   readonly #reasoning: ReasoningRow;
   readonly #turnEnds: TurnSummaries = createTurnSummaries();
-  /** Words about rewinds (the user takes a part of the session back); null before the first one. */
-  #rewinds: RewoundNotes | null = null;
+  /** Words about rewinds: the user takes a part of the session back. */
+  readonly #rewinds = createRewoundNotes();
   #state: State | null = null;
   /** The kind of the last printed entry; `end`: an empty line follows it in any case. */
   #last: EntryKind | 'end' = 'end';
@@ -105,12 +105,16 @@ export class Transcript {
   startFrom(state: State, turnStart: State | null = null): void {
     this.#state = state;
     this.#turnEnds.startFrom(state, turnStart);
-    this.#rewinds?.startFrom(state);
   }
 
   /** UTF-16 units of the current reply that are not in any usage report yet. */
   get streamed(): number {
     return this.#streamed;
+  }
+
+  /** Adds reasoning of the current reply. Its deltas are not in the journal, but its text is. */
+  addReasoning(text: string): void {
+    this.#reasoning.add(text);
   }
 
   /** Processes a step. Returns the lines to print; empty for none. */
@@ -119,12 +123,13 @@ export class Transcript {
     this.#lines = [];
     const before = this.#state;
     this.#state = stepped.state;
+    if (isIgnored(stepped)) return safe``;
     this.#count(stepped);
     this.#calls.see(stepped);
     this.#running.see(stepped);
     // The caller prints prompts: an empty line separates one from all that follows.
     if (event.type === 'UserInput') this.#last = 'end';
-    if (event.type === 'ReasoningDelta') this.#reasoning.add(event.text);
+    if (event.type === 'ReasoningDelta') this.addReasoning(event.text);
     for (const action of actions) {
       if (action.type === 'RetractPartial') this.#dropAnswer();
       if (action.type === 'DisplayText') this.#stream(action.text);
@@ -144,7 +149,7 @@ export class Transcript {
     if (before !== null) this.#putRewind(before, stepped);
     if (before !== null) this.#putGrants(before, stepped);
     this.#putTurnEnd(stepped);
-    if (before !== null && leavesQueue(before, stepped).length > 0) this.#last = 'end';
+    if (before !== null && textsLeavingQueue(before, stepped).length > 0) this.#last = 'end';
     return joinSafe(this.#lines, safe`\n`);
   }
 
@@ -234,7 +239,7 @@ export class Transcript {
   }
 
   #putAction(action: Action, stepped: Stepped): void {
-    if (action.type === 'DisplayToolResult') this.#fold(action, stepped);
+    if (action.type === 'DisplayToolResult') this.#putResult(action, stepped);
     if (action.type === 'DisplayWarning') this.#putNote('yellow', '!', action.text);
     // The live area shows queued messages; a rewind has its own line.
     if (action.type === 'DisplayNotice' && action.kind !== 'queued' && action.kind !== 'rewound') {
@@ -262,9 +267,7 @@ export class Transcript {
   /** Says what a rewind took back. */
   #putRewind(before: State, stepped: Stepped): void {
     if (stepped.event.type !== 'RewindRequested' && before.name !== 'Rewinding') return;
-    if (this.#rewinds === null) this.#rewinds = createRewoundNotes();
-    // it has not seen the steps since the last rewind
-    this.#rewinds.startFrom(before);
+    this.#rewinds.startFrom(before); // it has not seen the steps since the last rewind
     const rewound = this.#rewinds.see(stepped);
     if (rewound !== '') this.#putNote('dim', '·', rewound);
   }
@@ -281,7 +284,7 @@ export class Transcript {
   }
 
   /** Prints an ended call. Its whole output is for `expand`. */
-  #fold(result: ToolResult, { event }: Stepped): void {
+  #putResult(result: ToolResult, { event }: Stepped): void {
     const { callId, batchId } = result;
     if (this.#batchId !== batchId) this.#folded = [];
     this.#batchId = batchId;
@@ -299,14 +302,14 @@ export class Transcript {
   }
 
   /** Counts the text of the current reply. */
-  #count({ event, actions, state }: Stepped): void {
+  #count(stepped: Stepped): void {
+    const { event } = stepped;
     const isDelta =
       event.type === 'TextDelta' ||
       event.type === 'ReasoningDelta' ||
       event.type === 'ToolCallDelta';
     if (isDelta) this.#streamed += event.text.length;
-    if (state.name !== 'CallingLlm' || actions.some(({ type }) => type === 'SendLlmRequest'))
-      this.#streamed = 0;
+    if (beginsReply(stepped)) this.#streamed = 0;
   }
 
   /** Names the calls that an answer allows from now on: a grant is such a lasting permission. */
@@ -340,7 +343,7 @@ export class Transcript {
 // ---- Prompts ----
 
 /** The queued texts that leave the queue in this step. */
-const leavesQueue = (before: State, { state }: Stepped): readonly QueuedInput[] => {
+const textsLeavingQueue = (before: State, { state }: Stepped): readonly QueuedInput[] => {
   const { queue } = state.session;
   return before.session.queue.filter(
     ({ inputId }) => !queue.some((item) => item.inputId === inputId),
@@ -373,7 +376,7 @@ export const createSentPrompts = (look: Look): SentPrompts => {
       if (last !== undefined && shown !== undefined) waiting.set(last.inputId, shown);
       const isTakenBack =
         event.type === 'EditQueue' || actions.some(({ type }) => type === 'RestoreQueue');
-      const sent = isTakenBack ? [] : leavesQueue(before, stepped);
+      const sent = isTakenBack ? [] : textsLeavingQueue(before, stepped);
       return [
         ...sent.map(
           ({ inputId, text }) => waiting.get(inputId) ?? paintTyped(look, shortened(text)),
@@ -411,7 +414,7 @@ const hints: Readonly<Record<FailureKind, string>> = {
   unreachable: 'Check the network and the base URL, then /retry.',
   timeout: 'It took too long: /retry tries again.',
   contextOverflow: 'The conversation is too large for the model: /compact, then /retry.',
-  auth: 'Keys are set in the shell: leave with Ctrl-D, set the key, then pawl --continue.',
+  auth: 'Leave with Ctrl-D, set the key, then pawl --continue.',
   badRequest: '/model changes the model.',
   quotaExhausted: 'The account has no credit left: add some or choose another /model, then /retry.',
   refused: 'Try other words.',
@@ -425,7 +428,10 @@ const hints: Readonly<Record<FailureKind, string>> = {
 const keyName = ({ session }: State): string =>
   providerOfModel(session.settings.model)?.keyVariables[0] ?? 'the key';
 
-/** Where the conversation was accepted before, something in it that is new is refused each time. */
+/**
+ * Once a reply came, the provider refuses not the settings but something that the conversation got
+ * since, and would again.
+ */
 const REFUSED_AGAIN =
   'The same is sent each time: /rewind takes back what was refused, /compact replaces it by a summary, /model changes the model.';
 
@@ -551,6 +557,10 @@ const createReasoningRow = (look: Look): ReasoningRow => {
   };
 };
 
+/** Whether nothing of the current reply has come yet, or none is streamed. */
+const beginsReply = ({ state, actions }: Stepped): boolean =>
+  state.name !== 'CallingLlm' || actions.some(({ type }) => type === 'SendLlmRequest');
+
 // ---- Running calls ----
 
 /** The running calls, each with its last line of output. */
@@ -574,10 +584,13 @@ const lastLine = (text: string): Safe =>
 const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): RunningCalls => {
   const startedAt = new Map<string, number>();
   const output = new Map<string, string>();
-  /** The call that the model is writing now, with the number of its characters so far. */
+  /**
+   * The tool that the model is writing calls of, with their characters so far. The deltas do not
+   * tell two calls of one tool apart.
+   */
   let written: { readonly tool: string; readonly length: number } | null = null;
 
-  const callRows = (callId: string, columns: number, now: number): readonly Safe[] => {
+  const runningCallRows = (callId: string, columns: number, now: number): readonly Safe[] => {
     const call = calls.get(callId);
     if (call === undefined) return [];
     const startMs = startedAt.get(callId);
@@ -595,12 +608,13 @@ const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): 
   };
 
   return {
-    see({ event, state }) {
+    see(stepped) {
+      const { event } = stepped;
       if (event.type === 'ToolCallDelta') {
         const before = written?.tool === event.tool ? written.length : 0;
         written = { tool: event.tool, length: before + event.text.length };
       }
-      if (state.name !== 'CallingLlm') written = null;
+      if (beginsReply(stepped)) written = null;
       // A new reply: the calls of the last one have ended.
       if (event.type === 'LlmCompleted') {
         startedAt.clear();
@@ -626,7 +640,7 @@ const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): 
       const more = running.length - CALLS_MAX;
       const rows = running
         .slice(0, CALLS_MAX)
-        .flatMap((call) => callRows(call.judged.callId, columns, now));
+        .flatMap((call) => runningCallRows(call.judged.callId, columns, now));
       return more > 0 ? [...rows, paint(look, 'dim', safe`  … ${more} more`)] : rows;
     },
     tookMs(callId, now) {
@@ -652,7 +666,7 @@ const openTodos = (text: string): readonly Safe[] => {
   return lines.slice(1).some((line) => !isDone(line)) ? lines : [];
 };
 
-/** Items in progress and the next ones. Finished items are only counted. */
+/** Open items, from the one in progress on. Finished items are only counted. */
 const todoRows = (
   look: Look,
   [head = safe``, ...items]: readonly Safe[],
@@ -661,7 +675,10 @@ const todoRows = (
   if (items.length === 0) return [];
   const open = items.filter((line) => !isDone(line));
   const more = open.length - TODOS_MAX;
-  const rows = [head, ...open.slice(0, TODOS_MAX), ...(more > 0 ? [safe`… ${more} more`] : [])];
+  const current = open.findIndex((line) => line.startsWith('[>]'));
+  const first = Math.max(0, Math.min(current, more));
+  const shown = open.slice(first, first + TODOS_MAX);
+  const rows = [head, ...shown, ...(more > 0 ? [safe`… ${more} more`] : [])];
   return rows.map((row, index) => {
     const text = cutLine(index === 0 ? row : safe`  ${row}`, Math.min(columns, TODO_COLUMNS_MAX));
     return row.startsWith('[>]') ? text : paint(look, 'dim', text);
@@ -693,8 +710,9 @@ type TurnStart = {
 
 const createTurnSummaries = (): TurnSummaries => {
   let start: TurnStart | null = null;
-  /** Since when only an answer is missing, and the sum of earlier such times of the turn. */
+  /** The time of the last step if only an answer of the user was missing then; null otherwise. */
   let askedAt: number | null = null;
+  /** How long in this turn only an answer was missing. */
   let waitedMs = 0;
   return {
     startFrom(state, turnStart) {

@@ -290,6 +290,19 @@ test('the line of a resumed turn has the sums of the whole turn, or none if its 
   assert.match(lineFrom(null), /^─── [\d.]+s ───$/);
 });
 
+test('the item in progress is in sight, however many open ones stand before it', () => {
+  const call = callOf({ callId: 'a', tool: 'plan', shown: 'list' });
+  const shown = (current: number): readonly string[] => {
+    const stage = asked();
+    const items = Array.from({ length: 9 }, (_, at) => `[${at === current ? '>' : ' '}] ${at}`);
+    runs(stage, call, ['0 of 9 done', ...items].join('\n'));
+    return stage.scroll.rows(60, 0).flatMap((row) => /\] (\d)$/.exec(row)?.[1] ?? []);
+  };
+  assert.equal(shown(-1).join(''), '01234');
+  assert.equal(shown(3).join(''), '34567');
+  assert.equal(shown(8).join(''), '45678');
+});
+
 test('output of a tool can’t write an escape', () => {
   const stage = asked({ look: { colour: 'yes' } });
   const call = callOf({ callId: 'a', tool: 'bash', argv: ['x\u001b[2J'], mutating: true });

@@ -30,6 +30,7 @@ export type AnswerBody = {
   readonly lost?: readonly string[];
   readonly notice?: string;
   readonly status?: string;
+  readonly labels?: Readonly<Record<string, string>>;
 };
 
 export type Answered = {

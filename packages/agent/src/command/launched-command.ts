@@ -32,6 +32,7 @@ import {
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
+import { writePrivateSync } from '../platform/files.js';
 import { processExists, readProcess } from '../platform/processes.js';
 import { type OutputReceiver, SpoolReader } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
@@ -285,7 +286,7 @@ export class Spool {
   /** Tells the launcher of a dead agent that this process follows the command from now on. */
   attach(): void {
     const { started } = readProcess(process.pid);
-    if (started !== '') writeFileSync(this.#at('attached'), `${process.pid} ${started}\n`);
+    if (started !== '') writePrivateSync(this.#at('attached'), `${process.pid} ${started}\n`);
   }
 
   close(): void {

@@ -25,8 +25,8 @@ import {
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { PastFiles } from '../machine/carried-session.js';
 import type { MachineUpgrade } from '../machine/event.js';
+import type { PastFiles } from '../machine/seen-files.js';
 import { attempt } from '../platform/attempt.js';
 import { errorCode, openRegular, withRegular } from '../platform/files.js';
 import type {
@@ -100,6 +100,7 @@ import {
   FILE_MODE,
   fileBlobs,
   importPath,
+  isAllForeign,
   isSessionId,
   journalPath,
   lockPath,
@@ -197,10 +198,7 @@ const findJournal = async (folder: string, sessionId: string): Promise<string> =
   return path;
 };
 
-/**
- * A pipe or a folder in the place of a journal is refused as no journal; it is not a journal that
- * can't be written.
- */
+/** Refuses a pipe or a folder in the place of a journal, before opening it for writing fails. */
 const refuseOddFile = async (path: string): Promise<void> => {
   try {
     await withRegular(path, async () => undefined);
@@ -344,14 +342,14 @@ const openSession = async <M extends MachineTypes>(
         machine,
         visitor: visit,
         entriesToVisit,
-        isForeign: until === Number.POSITIVE_INFINITY,
+        isForeign: isAllForeign(until),
       });
       // The last lines may be those of a killed process, and not durable. The mark that is written
       // next says that they are.
       await handle.datasync();
       return { ...recovered, foreignUntil: until };
     });
-    const isForeign = foreignUntil === Number.POSITIVE_INFINITY;
+    const isForeign = isAllForeign(foreignUntil);
     const { past, header, upgrade } = opened;
     const blobs = fileBlobs(folder);
     // The journal calls it at the user's first prompt in a foreign session.
@@ -407,7 +405,7 @@ const foldFromSnapshot = async <M extends MachineTypes>(
   const mark = await readMark(path); // before the size: the writer may be at work
   return withRegular(path, async (handle, { size }) => {
     // whose snapshots are not believed
-    if ((await foreignUntilIn(folder, handle, path)) === Number.POSITIVE_INFINITY) return null;
+    if (isAllForeign(await foreignUntilIn(folder, handle, path))) return null;
     const request = { handle, path, sessionId, machine, entriesToVisit: visitLast };
     const start = (await loadSnapshot(request))?.start ?? null;
     if (start === null) return null;
@@ -448,8 +446,8 @@ const fork = async (
   await withLock(path, lock, async () => {
     const header = await withRegular(source, (file) => headerIn(file, source));
     const foreignUntil = await readForeignUntil(folder, header);
-    // A fork of a foreign session is foreign.
-    if (Number.isFinite(foreignUntil))
+    // A fork counts as foreign without the file that says otherwise.
+    if (!isAllForeign(foreignUntil))
       await makeOwn(
         folder,
         forkHeader(header, seq, newSessionId, createdAt),
@@ -645,10 +643,8 @@ const cutTail = async (
 
 // ---- Deletion ----
 
-/**
- * Deletes sessions, finishes deletions that a killed process began, and removes what dead processes
- * have left.
- */
+// Deletes sessions, finishes deletions that a killed process began, and removes what dead
+// processes have left.
 
 /** The tasks of a session (sessions that its calls have started), and the tasks of these. */
 const findTasks = async (folder: string, sessionId: string): Promise<readonly string[]> => {
@@ -849,11 +845,12 @@ const removeBeside = async (
   paths: readonly string[],
   self: Holder,
 ): Promise<void> => {
+  const { since: now } = self; // it was described just now
   const sockets: string[] = [];
   let hasClaim = false;
   for (const path of paths) {
     const status = await lstat(path);
-    if (status.isSocket() && self.since - status.mtimeMs > SOCKET_AGE_MIN_MS) sockets.push(path);
+    if (status.isSocket() && now - status.mtimeMs > SOCKET_AGE_MIN_MS) sockets.push(path);
     else if (status.isFile() && !(await removeClaim(lock, path, self))) hasClaim = true;
   }
   if (hasClaim) return; // its socket tells others whether its process lives

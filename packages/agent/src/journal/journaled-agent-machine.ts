@@ -11,11 +11,12 @@
 import { hash } from 'node:crypto';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import { faultIn, trimmed } from '@pawl/machine/kernel/shape';
-import { carrySession, collectPastFiles, stateFrom } from '../machine/carried-session.js';
-import { recordedSettingsShape } from '../machine/entry-shapes.js';
+import { carrySession, stateFrom } from '../machine/carried-session.js';
 import type { On } from '../machine/event.js';
+import { recordedSettingsShape } from '../machine/incoming-shapes.js';
 import { agent, initialState, MACHINE_VERSION } from '../machine/machine.js';
 import type { Message } from '../machine/message.js';
+import { collectPastFiles } from '../machine/seen-files.js';
 import type { Settings } from '../machine/settings.js';
 import { eventShape } from '../machine/shapes.js';
 import type { SessionData, State } from '../machine/state.js';

@@ -10,9 +10,9 @@
 import { createHash } from 'node:crypto';
 import type { AppendList } from '@pawl/machine/kernel/append-list';
 import type { Edge } from '@pawl/machine/kernel/table';
-import type { PastFiles } from '../machine/carried-session.js';
 import type { CarriedSession, MachineUpgrade } from '../machine/event.js';
 import type { Message } from '../machine/message.js';
+import type { PastFiles } from '../machine/seen-files.js';
 import type { AgentTypes, Entry, Header, MachineTypes, OpenJournal } from '../ports/journal.js';
 import type { Recorded } from './codec.js';
 import { JournalError, newerMachine } from './journal-error.js';

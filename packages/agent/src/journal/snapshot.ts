@@ -23,8 +23,8 @@ import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { SeenFile } from '../machine/call.js';
-import type { PastFiles } from '../machine/carried-session.js';
 import type { Message } from '../machine/message.js';
+import type { PastFiles } from '../machine/seen-files.js';
 import { VERSION } from '../platform/environment.js';
 import { readRegular } from '../platform/files.js';
 import type { Header, MachineTypes } from '../ports/journal.js';
@@ -85,7 +85,7 @@ type SnapshotLine = {
 type SnapshotBody = {
   readonly messages: readonly unknown[];
   readonly rest: unknown;
-  /** The files that calls have read or changed: machine/carried-session.ts. */
+  /** The files that calls have read or changed: machine/seen-files.ts. */
   readonly past: {
     readonly hashes: readonly (readonly [
       string,

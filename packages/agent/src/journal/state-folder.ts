@@ -479,6 +479,10 @@ export const readForeignUntil = async <M extends MachineTypes>(
   return isRight ? foreignUntil : Number.POSITIVE_INFINITY;
 };
 
+/** Whether all of a session came from elsewhere. `foreignUntil`: see `readForeignUntil`. */
+export const isAllForeign = (foreignUntil: number): boolean =>
+  foreignUntil === Number.POSITIVE_INFINITY;
+
 /**
  * Whether the session with this header was created in this state folder, or adopted by a prompt.
  * Rejects if that can't be read.
@@ -486,7 +490,7 @@ export const readForeignUntil = async <M extends MachineTypes>(
 export const isOwn = async <M extends MachineTypes>(
   folder: string,
   header: Header<M>,
-): Promise<boolean> => Number.isFinite(await readForeignUntil(folder, header));
+): Promise<boolean> => !isAllForeign(await readForeignUntil(folder, header));
 
 /**
  * Whether the session of this journal was created in the state folder where the journal is. Rejects

@@ -32,7 +32,7 @@ import { type FileHandle, mkdtemp, open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { PastFiles } from '../machine/carried-session.js';
+import type { PastFiles } from '../machine/seen-files.js';
 import { descriptorPath, errorCode, hasDescriptorPaths, withRegular } from '../platform/files.js';
 import type { Blobs, EntryDraft, Header, Journal, MachineTypes } from '../ports/journal.js';
 import { encodeRecord, type JournalEnd, readBlocks } from './codec.js';

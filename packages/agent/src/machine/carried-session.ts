@@ -11,9 +11,8 @@
  * update has changed the table, so that an old journal no longer leads to the same states. The
  * event `Resumed` of the later machine holds it (`upgrade`), and that machine goes on from it.
  *
- * From top to bottom: `SessionFromEvents`, which collects; `carrySession` and `stateFrom`, with
- * which a later machine goes on; and the files that the events tell of, which every resumed session
- * needs.
+ * From top to bottom: `SessionFromEvents`, which collects; and `carrySession` and `stateFrom`, with
+ * which a later machine goes on. seen-files.ts collects the files that the events tell of.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -24,7 +23,7 @@ import {
   verdictsIn,
   withRemarks,
 } from '../policy/judged-call.js';
-import type { Call, CallOutcome, EndedStatus, SeenFile, ShownLines } from './call.js';
+import type { Call, CallOutcome, EndedStatus } from './call.js';
 import {
   addParts,
   addReply,
@@ -115,7 +114,7 @@ const endFromOutcome = (outcome: CallOutcome, at: number): CarriedOutcome => {
   };
 };
 
-/** Whether an outcome counts: the call has none, or was cancelled before a start was known. */
+/** Whether an outcome may still come: the call has none, or was cancelled before it started. */
 const isOpen = ({ startedAt, ended }: CarriedCall): boolean =>
   ended === undefined || (ended.status === 'cancelled' && startedAt === null);
 
@@ -395,7 +394,7 @@ class SessionFromEvents {
     return rests && !this.#isClosed && this.#rewind === null;
   }
 
-  /** A request ends without a reply. While a call runs there is none: the event is a late one. */
+  /** A request ends without a reply. While a call runs no request is open, so the event is late. */
   #interrupt(turn: 'rests' | 'retries'): void {
     if (this.#turn === 'runs' && !this.#hasRunningCalls()) this.#turn = turn;
   }
@@ -435,17 +434,9 @@ class SessionFromEvents {
   }
 
   #reply(event: On<'LlmCompleted'>): void {
-    const { message, calls, stopReason } = event;
+    const { message, calls } = event;
     if (this.#isClosed || this.#isRewound) return; // it belongs to what is over or taken back
-    // A reply after a cancel belongs to the cancelled turn. If the user has typed since, that turn
-    // is over and the text has gone out: the reply answers it.
-    const isAborted = this.#turn === 'stops' && this.#queue.length === 0;
-    if (this.#turn === 'stops' && !isAborted) this.#endTurn();
-    // A reply that nothing here asked for: the earlier machine had sent the queue with the request.
-    if (this.#queue.length > 0 && (this.#turn === 'rests' || this.#batch !== null)) {
-      this.#closeBatch(interruptedText(''), MISSING);
-      this.#sendQueue();
-    }
+    const isAborted = this.#acceptLateReply();
     this.#partial = '';
     if (message === null || saysNothing(message)) {
       // the model is perhaps asked again, as after a failure
@@ -456,6 +447,26 @@ class SessionFromEvents {
       this.#interrupt('rests');
       return;
     }
+    this.#storeReply(event, message, isAborted);
+  }
+
+  /** Settles what a late reply shows to be over. Returns whether it is of a cancelled turn. */
+  #acceptLateReply(): boolean {
+    // A reply after a cancel belongs to the cancelled turn. If the user has typed since, that turn
+    // is over and the text has gone out: the reply answers it.
+    const isAborted = this.#turn === 'stops' && this.#queue.length === 0;
+    if (this.#turn === 'stops' && !isAborted) this.#endTurn();
+    // A reply that nothing here asked for: the earlier machine had sent the queue with a request,
+    // as in UserInput, UserInput, LlmCompleted, LlmCompleted.
+    if (this.#queue.length > 0 && (this.#turn === 'rests' || this.#batch !== null)) {
+      this.#closeBatch(interruptedText(''), MISSING);
+      this.#sendQueue();
+    }
+    return isAborted;
+  }
+
+  #storeReply(event: On<'LlmCompleted'>, message: AssistantMessage, isAborted: boolean): void {
+    const { calls, stopReason } = event;
     this.#closeBatch(interruptedText(''), MISSING);
     if (this.#conversation.open === null) this.#note(CONTINUED);
     const parts = message.parts.map((part) =>
@@ -743,140 +754,4 @@ export const stateFrom = (before: State, carried: CarriedSession): State => {
     default:
       return work satisfies never;
   }
-};
-
-/** The state before an event: an upgrade replaces it by the session that it carries. */
-export const stateBefore = (state: State, event: Event): State =>
-  // Stryker disable next-line ConditionalExpression: asked for the compiler
-  event.type === 'Resumed' &&
-  event.upgrade?.session !== undefined &&
-  event.epoch > state.session.epoch
-    ? stateFrom(state, event.upgrade.session)
-    : state;
-
-// ---- What the events tell of files, for a session that is resumed ----
-
-/** sha256 of a file before and after a call, as `ToolStarted` recorded it. */
-type RecordedHashes = { readonly before: string; readonly after?: string };
-
-/** What calls have read and written, and the time until which the session ran. */
-export type PastFiles = {
-  /** The time until which the session ran, by the last event; null if none was seen. */
-  readonly lastAt: number | null;
-  /** By call; only of the last batch, since only its calls can still be running. */
-  readonly hashes: ReadonlyMap<string, RecordedHashes>;
-  readonly batchId: string | null;
-  /** The files that calls and hooks read or wrote, by real path: what was seen last counts. */
-  readonly seen: ReadonlyMap<string, SeenFile>;
-};
-
-type PastFilesCollector = { see(event: Event): void; past(): PastFiles };
-
-const NO_FILES: PastFiles = { lastAt: null, hashes: new Map(), batchId: null, seen: new Map() };
-
-/**
- * The time until which the session ran, if this is its last event. Changed settings of a resumed
- * session do not count: if it was killed before Resumed, nobody has run since the event before.
- */
-export const ranUntil = (event: Event): number =>
-  event.type === 'SettingsChanged' ? (event.stoppedAt ?? event.at) : event.at;
-
-/** Collects the files from all events in order, or from those that follow `earlier`. */
-export const collectPastFiles = (earlier: PastFiles = NO_FILES): PastFilesCollector => {
-  const hashes = new Map(earlier.hashes);
-  const seen = createSeenFiles(earlier.seen);
-  let { batchId, lastAt } = earlier;
-  const remember = (files: readonly SeenFile[] = [], by?: string): void => {
-    for (const file of files) {
-      // a hook of an earlier version did not say which lines: those that were shown before
-      const lines =
-        file.lines ?? (by === undefined ? (seen.files.get(file.path)?.lines ?? []) : wholeFile(by));
-      seen.set({ ...file, lines });
-    }
-  };
-  return {
-    see(event) {
-      lastAt = ranUntil(event);
-      if (event.type === 'ToolStarted') {
-        if (event.batchId !== batchId) hashes.clear();
-        batchId = event.batchId;
-        const { callId, before, after } = event;
-        seen.hide(callId); // a server may give the id of an earlier call again
-        if (before !== undefined)
-          hashes.set(callId, after === undefined ? { before } : { before, after });
-      } else if (event.type === 'ToolCompleted') remember(event.outcome.seen, event.callId);
-      else if (event.type === 'HookCompleted') remember(event.seen);
-      // Stryker disable next-line ConditionalExpression: asked for the compiler
-      else if (event.type === 'ShutdownRequested')
-        for (const { callId, outcome } of event.outcomes ?? []) remember(outcome.seen, callId);
-    },
-    past: () => ({ lastAt, hashes, batchId, seen: seen.files }),
-  };
-};
-
-// ---- Which lines of files calls have shown ----
-
-// A file may be replaced as a whole only while the results that show it stand in the conversation.
-
-/** All lines of a file, shown by one call. */
-export const wholeFile = (by: string): readonly ShownLines[] => [{ by, first: 1 }];
-
-/** The last line of a range, with a number for the end of the file. */
-const lastLine = ({ last = Number.MAX_SAFE_INTEGER }: ShownLines): number => last;
-
-/** Both, without ranges that another one of the same call holds. */
-export const joinLines = (
-  known: readonly ShownLines[],
-  added: readonly ShownLines[],
-): readonly ShownLines[] => {
-  const holds = (whole: ShownLines, part: ShownLines): boolean =>
-    whole.by === part.by && whole.first <= part.first && lastLine(whole) >= lastLine(part);
-  return [...known.filter((old) => !added.some((lines) => holds(lines, old))), ...added];
-};
-
-/** The ranges of lines, from 1 to `count`, that no range shows. */
-export const missingLines = (
-  shown: readonly ShownLines[],
-  count: number,
-): readonly (readonly [first: number, last: number])[] => {
-  const missing: (readonly [number, number])[] = [];
-  let next = 1;
-  for (const lines of [...shown].sort((one, other) => one.first - other.first)) {
-    if (lines.first > count) break;
-    if (lines.first > next) missing.push([next, lines.first - 1]);
-    next = Math.max(next, lastLine(lines) + 1);
-  }
-  if (next <= count) missing.push([next, count]);
-  return missing;
-};
-
-export type SeenFiles = {
-  /** By real path. */
-  readonly files: ReadonlyMap<string, SeenFile>;
-  /** What was seen of a file last counts. */
-  set(file: SeenFile): void;
-  /** A call has shown nothing: its result was cut, or a later call has its id. */
-  hide(callId: string): void;
-};
-
-export const createSeenFiles = (earlier: ReadonlyMap<string, SeenFile> = new Map()): SeenFiles => {
-  const files = new Map(earlier);
-  const calls = new Set<string>();
-  const note = ({ lines = [] }: SeenFile): void => {
-    for (const { by } of lines) calls.add(by);
-  };
-  for (const file of files.values()) note(file);
-  return {
-    files,
-    set(file) {
-      files.set(file.path, file);
-      note(file);
-    },
-    hide(callId) {
-      if (!calls.delete(callId)) return;
-      for (const [path, file] of files)
-        if (file.lines?.some(({ by }) => by === callId) === true)
-          files.set(path, { ...file, lines: file.lines.filter(({ by }) => by !== callId) });
-    },
-  };
 };

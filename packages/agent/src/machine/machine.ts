@@ -10,7 +10,7 @@ import { type Machine, refuseEvent } from '@pawl/machine/kernel/machine';
 import { faultIn, isRecord, list, nullable } from '@pawl/machine/kernel/shape';
 import type { Step } from '@pawl/machine/kernel/table';
 import type { Action } from './action.js';
-import { stateBefore } from './carried-session.js';
+import { stateFrom } from './carried-session.js';
 import { type Conversation, emptyConversation } from './conversation.js';
 import type { Event } from './event.js';
 import type { Message } from './message.js';
@@ -36,6 +36,15 @@ const isState = (state: State): boolean => {
   const { session } = (state ?? {}) as Partial<State>; // any value is possible
   return session?.conversation?.closed instanceof AppendList;
 };
+
+/** The state before an event: an upgrade replaces it by the session that it carries. */
+export const stateBefore = (state: State, event: Event): State =>
+  // Stryker disable next-line ConditionalExpression: asked for the compiler
+  event.type === 'Resumed' &&
+  event.upgrade?.session !== undefined &&
+  event.epoch > state.session.epoch
+    ? stateFrom(state, event.upgrade.session)
+    : state;
 
 /**
  * The agent's machine: pure and total. `step` never throws for a state of `initialState`, `step` or

@@ -20,8 +20,8 @@ import type { AssistantPart, ProviderMetadata } from '../machine/message.js';
 import type { Model, ModelFacts, ModelRequest, TokenUsage } from '../ports/model.js';
 import { catalogueFacts } from './catalogue.js';
 import { withoutDefinitions } from './tool-schema.js';
+import { brokenOff } from './wire-errors.js';
 import {
-  brokenOff,
   cachedUsers,
   type Dialect,
   isBlank,

@@ -19,17 +19,16 @@ import {
   objectIn,
 } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
+import { eventError, oddEvent, windowFull } from './wire-errors.js';
 import {
   type AdapterOptions,
   addTokens,
   cachedUsers,
   connect,
   errorSource,
-  eventError,
   exchange,
   findStopReason,
   isBlank,
-  oddEvent,
   type ReadEvent,
   readTokens,
   type SentMessage,
@@ -39,7 +38,6 @@ import {
   sentMessages,
   textIn,
   versionedUrl,
-  windowFull,
   wireModel,
 } from './wire-model.js';
 

@@ -7,6 +7,7 @@
  */
 
 import { type EffortLevel, effortLevels, type Prices } from '../machine/settings.js';
+import { nearestWord } from '../platform/text.js';
 import type { ModelFacts } from '../ports/model.js';
 import type { CataloguedProvider } from './provider-table.js';
 
@@ -277,6 +278,22 @@ export const knownModels = (): readonly string[] => [
   ),
   ...Object.keys(listedRows),
 ];
+
+const readDigits = (name: string): string => name.replace(/\D/g, '');
+
+/**
+ * The known model of the same provider that was probably meant; undefined if none is similar. A
+ * name with other digits is another version, perhaps a newer one.
+ */
+export const nearestModel = (modelId: string): string | undefined => {
+  const provider = modelId.slice(0, modelId.indexOf('/') + 1);
+  return nearestWord(
+    modelId,
+    knownModels().filter(
+      (known) => known.startsWith(provider) && readDigits(known) === readDigits(modelId),
+    ),
+  );
+};
 
 /** Known models whose id contains the words. */
 export const modelsLike = (words: string): readonly string[] =>

@@ -10,14 +10,17 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { createFetch, type LeanFetch } from '../platform/http.js';
+import { nearestWord } from '../platform/text.js';
 import { asText, type Loose, listIn, objectIn } from '../platform/untrusted-input.js';
 import type { Model, ModelFacts } from '../ports/model.js';
 import { anthropicModel } from './anthropic.js';
 import {
   type CacheTtl,
   catalogueFacts,
+  knownModels,
   listedFacts,
   modelsLike,
+  nearestModel,
   thinksByItself,
   UNKNOWN,
 } from './catalogue.js';
@@ -26,6 +29,7 @@ import { askServer } from './list-models.js';
 import { compatibleModel } from './openai-compatible.js';
 import { openAiModel } from './openai-responses.js';
 import {
+  DEFAULT_MODEL,
   exampleId,
   exampleModel,
   findEndpoint,
@@ -36,6 +40,7 @@ import {
   type OwnProvider,
   type Provider,
   packageProviders,
+  providerOfModel,
   providers,
   usualModel,
   type WireName,
@@ -102,7 +107,7 @@ export const chooseModel = async (
     return packageModel(packaged, name, { folders, environment, baseUrl });
   }
   if (provider === undefined && !packaged && providerName !== 'scripted')
-    return unknownProvider(modelId, providerName, options.ownProviders);
+    return unknownProvider(modelId, environment, options.ownProviders);
   if (name === '') {
     const example = custom === undefined ? exampleModel(providerName) : exampleId(custom);
     const such = packaged ? packaged.documentation : `e.g. ${example}`;
@@ -178,16 +183,17 @@ const DEMO = 'To see Pawl work without a key: pawl demo';
 /** How many models a message suggests. */
 const SUGGESTIONS_MAX = 3;
 
-/** How to use another model at once: one that there is a key for, else one on this machine. */
+/** How to use another model: one that there is a key for, else of another provider, or without. */
 const otherModels = (environment: ProcessEnvironment): string => {
   const ready = providers.find(
     ({ key, keyVariables }) => key === 'required' && keyIn(environment, keyVariables) !== null,
   );
   if (ready === undefined)
-    return `Or use a model that needs no key: -m ${keylessProvider.name}/NAME`;
-  const [first = '', ...others] = modelsLike(`${ready.name}/`).slice(0, SUGGESTIONS_MAX);
+    return `Or use another provider (pawl models), or a model without a key: -m ${keylessProvider.name}/NAME`;
+  const { name } = ready;
+  const [first = exampleId(ready), ...others] = modelsLike(`${name}/`).slice(0, SUGGESTIONS_MAX);
   const more = others.length === 0 ? '' : ` (or ${others.join(', ')})`;
-  return `There is one for ${ready.name}: pawl -m ${first}${more}`;
+  return `There is one for ${name}: pawl -m ${first}${more}. pawl models ${name} lists its models.`;
 };
 
 const noKey = (
@@ -198,7 +204,7 @@ const noKey = (
   const [variable] = keyVariables;
   const source = keysFrom === null ? 'your key' : `a key from ${keysFrom}`;
   const message = [
-    `No API key found for ${id}.`,
+    `No API key found for ${id}${id === DEFAULT_MODEL ? ', the usual model' : ''}.`,
     `Set ${variable} to ${source}: export ${variable}=…`,
     otherModels(environment),
     DEMO,
@@ -243,17 +249,40 @@ const noModel = (
   return { kind: 'noModel', message: message.join('\n') };
 };
 
+/** Models that a name without a provider may mean, those that there is a key for first. */
+const modelsNamed = (name: string, environment: ProcessEnvironment): readonly string[] => {
+  const maker = providers.find(({ modelNames }) => modelNames?.test(name))?.name;
+  const ofMaker = maker === undefined ? undefined : nearestModel(`${maker}/${name}`);
+  const like = modelsLike(name);
+  const known = ofMaker === undefined || like.includes(ofMaker) ? like : [ofMaker, ...like];
+  const ready = known.filter(
+    (id) => keyIn(environment, providerOfModel(id)?.keyVariables ?? []) !== null,
+  );
+  if (known.length > 0) return ready.length > 0 ? ready : known;
+  if (maker !== undefined) return [`${maker}/${name}`]; // newer than the catalogue
+  return knownModels().filter(
+    (id) => nearestWord(name, [id.slice(id.indexOf('/') + 1)]) !== undefined,
+  );
+};
+
 const unknownProvider = (
   modelId: string,
-  provider: string,
+  environment: ProcessEnvironment,
   custom: readonly OwnProvider[] = [],
 ): ModelProblem => {
-  const meant = providers.find(({ modelNames }) => modelNames?.test(modelId))?.name;
+  const names = [...custom, ...providers, ...packageProviders].map(({ name }) => name);
+  const at = modelId.indexOf('/');
+  const meant = at < 0 ? undefined : nearestWord(modelId.slice(0, at), names);
   const like =
-    meant === undefined ? modelsLike(modelId).slice(0, SUGGESTIONS_MAX) : [`${meant}/${modelId}`];
+    meant === undefined
+      ? modelsNamed(modelId, environment).slice(0, SUGGESTIONS_MAX)
+      : [`${meant}${modelId.slice(at)}`];
   const question = like.length === 0 ? '' : ` Did you mean ${like.join(', ')}?`;
-  const names = [...custom, ...providers, ...packageProviders].map(({ name }) => name).join(', ');
-  const message = `There is no provider "${provider}". There are ${names} and scripted/FILE.${question}`;
+  const fault =
+    at < 0
+      ? `"${modelId}" names no provider: write PROVIDER/MODEL.`
+      : `There is no provider "${modelId.slice(0, at)}".`;
+  const message = `${fault} There are ${names.join(', ')} and scripted/FILE.${question}`;
   return { kind: 'unknownProvider', message };
 };
 

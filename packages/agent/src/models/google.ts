@@ -19,16 +19,15 @@ import {
 } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
 import { withoutDefinitions } from './tool-schema.js';
+import { eventError, malformedReply } from './wire-errors.js';
 import {
   type AdapterOptions,
   addTokens,
   connect,
   errorSource,
-  eventError,
   exchange,
   findStopReason,
   isBlank,
-  malformedReply,
   type ReadEvent,
   readTotals,
   type SentMessage,

@@ -22,17 +22,14 @@ import {
 } from '../platform/untrusted-input.js';
 import type { Model, TokenUsage, ToolDeclaration } from '../ports/model.js';
 import { withoutDefinitions } from './tool-schema.js';
+import { brokenOff, eventError, oddEvent, overloaded, windowFull } from './wire-errors.js';
 import {
   type AdapterOptions,
-  brokenOff,
   connect,
   errorSource,
-  eventError,
   exchange,
   findStopReason,
   isBlank,
-  oddEvent,
-  overloaded,
   type ReadEvent,
   readTotals,
   type SentMessage,
@@ -40,7 +37,6 @@ import {
   type StreamedReply,
   sentChoice,
   sentMessages,
-  windowFull,
   wireModel,
 } from './wire-model.js';
 

@@ -18,14 +18,13 @@ import {
   objectIn,
 } from '../platform/untrusted-input.js';
 import type { Model, TokenUsage, ToolDeclaration } from '../ports/model.js';
+import { eventError, oddEvent } from './wire-errors.js';
 import {
   type AdapterOptions,
   connect,
   errorSource,
-  eventError,
   exchange,
   isBlank,
-  oddEvent,
   readTotals,
   type SentMessage,
   type StreamedReply,

@@ -165,7 +165,7 @@ const rows = {
     defaultModel: 'gemini-3.8-flash',
     modelNames: /^gemini-/,
     key: 'required',
-    keyVariables: ['GOOGLE_GENERATIVE_AI_API_KEY', 'GEMINI_API_KEY'],
+    keyVariables: ['GEMINI_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
     keysFrom: 'https://aistudio.google.com',
     urlVariable: 'GOOGLE_GEMINI_BASE_URL',
     urlForm: 'url',

@@ -1,9 +1,9 @@
 /**
  * What all wires share. A wire is the HTTP API of a model's provider, and its adapter is one file
  * of this folder. From top to bottom: `wireModel`, which makes a model from a wire; small parts
- * that adapters use, among them the errors that every wire tells; `StreamedReply`, the reply as it
- * comes; `readEvents`, one request and the events of its answer; and `sentMessages`, which says
- * what is sent of the conversation, in its own types.
+ * that adapters use; `StreamedReply`, the reply as it comes; `readEvents`, one request and the
+ * events of its answer; and `sentMessages`, which says what is sent of the conversation, in its own
+ * types. wire-errors.ts has the errors of all wires.
  *
  * - One call is one request: nothing here retries. Only where a refusal teaches what the server
  *   takes (lessons.ts), the request is sent once more as it takes it, and Google's wire goes on
@@ -26,13 +26,7 @@ import type {
   UserText,
 } from '../machine/message.js';
 import { VERSION } from '../platform/environment.js';
-import {
-  createFetch,
-  EventParser,
-  type LeanBody,
-  type LeanFetch,
-  type LeanResponse,
-} from '../platform/http.js';
+import { createFetch, EventParser, type LeanBody, type LeanFetch } from '../platform/http.js';
 import { asCount, isObject, type Loose } from '../platform/untrusted-input.js';
 import type {
   Model,
@@ -43,8 +37,9 @@ import type {
   TokenUsage,
 } from '../ports/model.js';
 import { nearestEffort } from './catalogue.js';
-import { classify, type ErrorSource, pageWords, REPORTED, readRefusal, shorten } from './errors.js';
+import { classify, type ErrorSource, readRefusal } from './errors.js';
 import { learn, type Terms } from './lessons.js';
+import { brokenOff, eventError, failedAnswer, oddAnswer, oddEvent } from './wire-errors.js';
 
 /** The differences between wires. */
 export type Wire = {
@@ -256,50 +251,6 @@ export const findStopReason = (
   reasons: Readonly<Record<string, StopReason>>,
   word: string,
 ): StopReason => (Object.hasOwn(reasons, word) ? reasons[word] : undefined) ?? 'other';
-
-/**
- * The error of a stream without the provider's own end, which looks whole to a client and is not.
- */
-export const brokenOff = (): Error =>
-  Object.assign(new Error('the reply broke off before its end'), { type: 'broken_off' });
-
-/**
- * The error of a reply that the provider itself could not read: it is useless, a retry may succeed.
- */
-export const malformedReply = (reason: string): Error =>
-  Object.assign(new Error(`the model wrote what its provider could not read (${reason})`), {
-    type: 'malformed_call',
-  });
-
-/** The error of a reply that its provider broke off for want of machines. */
-export const overloaded = (reason: string): Error =>
-  Object.assign(new Error(`the reply broke off before its end (${reason})`), {
-    type: 'overloaded_error',
-  });
-
-/**
- * The error of a reply that reached the end of the model's window: only a shorter conversation
- * helps.
- */
-export const windowFull = (): Error =>
-  Object.assign(new Error('the reply reached the end of the context window'), {
-    type: 'model_context_window_exceeded',
-  });
-
-/** The error of an event that we know, but not like this. */
-export const oddEvent = (what: string): Error =>
-  new Error(`a part of its reply could not be read: ${what}`);
-
-/**
- * The error that an event of the stream reports, as errors.ts reads it. `statusCode` where it is to
- * count as a status.
- */
-export const eventError = (event: Loose, statusCode?: number): Error =>
-  Object.assign(new Error('an error without a message'), {
-    type: REPORTED,
-    responseBody: JSON.stringify(event),
-    ...(statusCode === undefined ? {} : { statusCode }),
-  });
 
 /** A text of an event; throws if it is none. */
 export const textIn = (event: Loose, name: string): string => {
@@ -586,7 +537,8 @@ const isWhole = ({ type, text }: Draft): boolean => {
 /**
  * Fields that come in pieces, such as OpenRouter's `reasoning_details`: a model's thoughts, signed
  * or encrypted by its provider. They must go back whole and in order, or the provider forgets the
- * thoughts, or refuses the conversation.
+ * thoughts, or refuses the conversation. `streamed`: the fields whose texts are joined; without it
+ * all are.
  */
 const joinFields = (known: Loose, added: Loose, streamed?: ReadonlySet<string>): JsonObject => {
   const joined: { [key: string]: unknown } = { ...known };
@@ -618,7 +570,10 @@ const joinLists = (known: readonly unknown[], pieces: readonly unknown[]): reado
   return joined;
 };
 
-/** Whether a piece continues a block; without an index it does if the block has no signature. */
+/**
+ * Whether a piece continues a block; without an index a piece of thinking does, if the block has no
+ * signature.
+ */
 const isSameBlock = (last: unknown, piece: unknown): boolean => {
   if (!isObject(last) || !isObject(piece) || last.type !== piece.type) return false;
   const isUnnumbered = (piece.index ?? null) === null;
@@ -685,28 +640,10 @@ const LONE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/gi;
 const replaceLoneSurrogates = (json: string): string =>
   json.includes('\\ud') ? json.replace(LONE, '$1\\ufffd') : json;
 
-/** The error of an answer that is no success; errors.ts reads its fields. */
-const failedAnswer = async (response: LeanResponse): Promise<Error> => {
-  const { status, statusText, headers } = response;
-  if (status >= 300 && status < 400) {
-    response.body.discard();
-    const place = headers.get('location') ?? 'another place';
-    const message = `it redirects (${status}) to ${place}. Give that address, if it is right`;
-    return Object.assign(new Error(message), { type: 'redirected' });
-  }
-  // a body that breaks off: its status says what failed
-  const responseBody = await response.text().catch(() => '');
-  return Object.assign(new Error(statusText), {
-    statusCode: status,
-    responseHeaders: Object.fromEntries(headers),
-    responseBody,
-  });
-};
-
 /** Characters of an unexpected body that are read. */
-const ODD_BYTES_MAX = 65_536;
+const ODD_CHARACTERS_MAX = 65_536;
 
-/** Feeds the body to the parser, as soon as its beginning shows that it is a stream of events. */
+/** Feeds the body to the parser, until its beginning shows that it is no stream of events. */
 const readBody = async (body: LeanBody, sink: EventSink): Promise<void> => {
   const parser = new EventParser({
     event: (text) => (text === '[DONE]' ? 'more' : sink.event(parseEvent(text))),
@@ -724,34 +661,25 @@ const readBody = async (body: LeanBody, sink: EventSink): Promise<void> => {
     if (start === 'unknown') start = classifyStart(text);
     if (start !== 'odd') {
       if (parser.add(bytes) === 'end') return;
-    } else if (text.length > ODD_BYTES_MAX) break;
+    } else if (text.length > ODD_CHARACTERS_MAX) break;
   }
   if (start === 'odd') throw oddAnswer(text.trimStart());
   parser.end();
 };
 
 const EVENT_START = /^(?:(?:data|event|id|retry|error)?:|(?:data|event|id|retry)\r?\n)/;
-/** Length of the longest beginning of an event. */
-const START_MAX = 8;
+const EVENT_STARTS = ['data', 'event', 'id', 'retry', 'error'].flatMap((field) => [
+  `${field}:`,
+  `${field}\r\n`,
+]);
 
-/** What a body begins with; `odd` is no stream of events. */
+/** What a body begins with; `unknown` may become an event, `odd` is no stream of events. */
 type Start = 'unknown' | 'events' | 'odd';
 
 const classifyStart = (text: string): Start => {
   const trimmed = text.trimStart();
   if (EVENT_START.test(trimmed)) return 'events';
-  return trimmed.length < START_MAX && !/^[<{[]/.test(trimmed) ? 'unknown' : 'odd';
-};
-
-/** The error of an answer that is no stream of events; errors.ts reads its `type`. */
-const oddAnswer = (text: string): Error => {
-  // JSON with an error is classified like the body of a failed request.
-  if (!text.startsWith('<') && /"error"\s*:/.test(text))
-    return Object.assign(new Error(shorten(text)), { statusCode: 200, responseBody: text });
-  const message = text.startsWith('<')
-    ? `it answered with a page: "${pageWords(text)}". Look at the address, and at the proxy`
-    : `it answered with no stream of events: ${shorten(text)}`;
-  return Object.assign(new Error(message), { type: 'odd_answer' });
+  return EVENT_STARTS.some((start) => start.startsWith(trimmed)) ? 'unknown' : 'odd';
 };
 
 /** Characters of an `error:` line that are read. */

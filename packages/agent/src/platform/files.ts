@@ -25,6 +25,7 @@ import {
   realpathSync,
   renameSync,
   rmdirSync,
+  rmSync,
   type Stats,
   statSync,
   symlinkSync,
@@ -44,16 +45,24 @@ import {
   rm,
   rmdir,
   stat,
+  writeFile,
 } from 'node:fs/promises';
 import path, { dirname } from 'node:path';
 
 // ---- Regular files ----
 
 /*
- * 1. A pipe, device or socket is never opened: opening a pipe may block for ever, opening a device
- *    may have any effect. On Linux the entry is first opened with O_PATH, which has no effect, then
- *    checked, then opened through its descriptor, so that it can't be exchanged in between.
- *    Elsewhere it is checked before and after.
+ * `readRegular`, or `readRegularSync` where nothing can wait, says why it does not read a file.
+ * `readTextOrEmpty` is for small files that may be missing. `withRegular` and `openRegular` are for
+ * several steps. `readBytes` and `readSmall`, at the end of this module, are for files that a
+ * command may exchange: they follow no symlink at the end of a path.
+ *
+ * 1. This section opens no pipe, device or socket: opening a pipe may block for ever, opening a
+ *    device may have any effect. On Linux the entry is first opened with O_PATH, which has no
+ *    effect, then checked, then opened through its descriptor, so that it can't be exchanged in
+ *    between. Elsewhere it is checked before and after: one that is exchanged in between is opened,
+ *    without waiting, and closed unread. A symlink in its place is followed only if `follow` is
+ *    `all`.
  * 2. At most `bytesMax` bytes are read, whatever size a file claims to have.
  */
 
@@ -147,9 +156,10 @@ const mustBeFile = (status: Stats): void => {
 const lookFlags = ({ follow = 'all' }: OpenOptions): number =>
   O_PATH | (follow === 'all' ? 0 : constants.O_NOFOLLOW);
 
-/** Never waits for a pipe, and never takes a terminal. */
-const openFlags = ({ access = 'read' }: OpenOptions): number =>
+/** Never waits for a pipe, and never takes a terminal. The path of a descriptor is a symlink. */
+const openFlags = ({ access = 'read', follow = 'all' }: OpenOptions): number =>
   (access === 'read' ? constants.O_RDONLY : constants.O_RDWR) |
+  (follow === 'all' || hasDescriptorPaths() ? 0 : constants.O_NOFOLLOW) |
   constants.O_NONBLOCK |
   constants.O_NOCTTY;
 
@@ -188,7 +198,7 @@ export const openRegular = async (
   const flags = openFlags(options);
   if (!hasDescriptorPaths()) {
     mustBeFile(await (options.follow === 'folders' ? lstat(place) : stat(place)));
-    return openJudged(place, flags | (options.follow === 'folders' ? constants.O_NOFOLLOW : 0));
+    return openJudged(place, flags);
   }
   const held = await open(place, lookFlags(options));
   try {
@@ -199,16 +209,18 @@ export const openRegular = async (
   }
 };
 
+const COPY_FLAGS = constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL;
+
 /** Copies a regular file, whatever its size, to a place where nothing is. Rejects if that fails. */
 export const copyRegular = async (
   from: string | Buffer,
   to: string | Buffer,
   options: OpenOptions = {},
 ): Promise<void> => {
-  const { file } = await openRegular(from, options);
+  const { file, status } = await openRegular(from, options);
   try {
-    const reach = hasDescriptorPaths() ? descriptorPath(file.fd) : from;
-    await copyFile(reach, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
+    if (hasDescriptorPaths()) await copyFile(descriptorPath(file.fd), to, COPY_FLAGS);
+    else await writeFile(to, file.createReadStream(), { flag: 'wx', mode: status.mode & 0o777 });
   } finally {
     await file.close();
   }
@@ -246,15 +258,15 @@ export const readUpTo = async (
 ): Promise<Buffer> => {
   const blocks: Buffer[] = [];
   let bytes = 0;
-  // Asking for one byte more detects the end of the file.
-  let room = Math.min(bytesMax, status.size + 1);
+  // The first block has the claimed size, and one byte more, which detects the end of the file.
+  let blockBytes = status.size + 1;
   while (bytes < bytesMax) {
-    const block = Buffer.allocUnsafe(Math.min(bytesMax - bytes, Math.max(room, 1)));
+    const block = Buffer.allocUnsafe(Math.min(bytesMax - bytes, blockBytes));
     const { bytesRead } = await file.read(block, 0, block.length, bytes);
     if (bytesRead === 0) break;
     blocks.push(block.subarray(0, bytesRead));
     bytes += bytesRead;
-    room = bytesRead < block.length ? BLOCK_BYTES : Math.max(room - bytesRead, BLOCK_BYTES);
+    blockBytes = Math.max(status.size + 1 - bytes, BLOCK_BYTES);
   }
   return blocks.length === 1 ? (blocks[0] ?? Buffer.alloc(0)) : Buffer.concat(blocks);
 };
@@ -334,6 +346,18 @@ const withRegularSync = <T>(
   }
 };
 
+/** Opens a file for reading, within `withRegularSync`. */
+const openAgain = (reach: string | Buffer, options: OpenOptions): number => {
+  const file = openSync(reach, openFlags(options));
+  try {
+    if (!hasDescriptorPaths()) mustBeFile(fstatSync(file));
+    return file;
+  } catch (error) {
+    closeSync(file);
+    throw error;
+  }
+};
+
 /** Like `readRegular`, for callers that can't wait. */
 export const readRegularSync = (
   place: string | Buffer,
@@ -343,9 +367,8 @@ export const readRegularSync = (
   try {
     return withRegularSync(place, options, (reach, status) => {
       if (status.size > bytesMax) return tooLarge(status, bytesMax);
-      const file = openSync(reach, openFlags({}));
+      const file = openAgain(reach, options);
       try {
-        if (!hasDescriptorPaths()) mustBeFile(fstatSync(file));
         const bytes = readUpToSync(file, bytesMax + 1, status.size);
         if (bytes.length > bytesMax) return tooLarge(status, bytesMax);
         return { kind: 'file', bytes, status };
@@ -364,9 +387,27 @@ export const copyRegularSync = (
   to: string | Buffer,
   options: OpenOptions = {},
 ): void =>
-  withRegularSync(from, options, (reach) =>
-    copyFileSync(reach, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL),
-  );
+  withRegularSync(from, options, (reach, status) => {
+    if (hasDescriptorPaths()) {
+      copyFileSync(reach, to, COPY_FLAGS);
+      return;
+    }
+    const file = openAgain(reach, options);
+    try {
+      const target = openSync(to, 'wx', status.mode & 0o777);
+      try {
+        const block = Buffer.allocUnsafe(BLOCK_BYTES);
+        for (let read = 1; read > 0; ) {
+          read = readSync(file, block);
+          writeFileSync(target, block.subarray(0, read));
+        }
+      } finally {
+        closeSync(target);
+      }
+    } finally {
+      closeSync(file);
+    }
+  });
 
 /** Like `readTextOrEmpty`, for callers that can't wait. */
 export const readTextOrEmptySync = (place: string, bytesMax: number): string => {
@@ -384,7 +425,8 @@ export const readTextOrEmptySync = (place: string, bytesMax: number): string => 
  * 2. Its entries are accessed through `/proc/self/fd/N`, so they stay in this folder wherever its
  *    path leads later.
  * 3. Without such paths (macOS), entries are accessed through the ordinary path, which is checked
- *    before and after. There a process that exchanges folders at the right moment can still win.
+ *    when the folder is opened, and by `isInPlace`. There a process that exchanges folders at the
+ *    right moment can still win.
  */
 export type HeldFolder = {
   /** Its real path when it was opened. */
@@ -483,7 +525,10 @@ export const holdFolderSync = (real: string | Buffer): HeldFolderSync => {
   const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW;
   const descriptor = openSync(place, hasDescriptorPaths() ? flags | O_PATH : flags);
   const reach = hasDescriptorPaths() ? Buffer.from(descriptorPath(descriptor)) : place;
-  if (hasDescriptorPaths() && !readlinkSync(reach, 'buffer').equals(place)) {
+  const opened = hasDescriptorPaths()
+    ? readlinkSync(reach, 'buffer')
+    : realpathSync(place, 'buffer'); // `native` would also change case and normal form
+  if (!opened.equals(place)) {
     closeSync(descriptor);
     throw new Elsewhere();
   }
@@ -561,6 +606,21 @@ export const writePrivate = async (file: string, text: string): Promise<void> =>
     await rename(temporary, file);
   } catch (error) {
     await rm(temporary, { force: true });
+    throw error;
+  }
+};
+
+/**
+ * Like `writePrivate`, for callers that can't wait, and files that only one process writes. A crash
+ * of Pawl leaves the old text or the new one; a crash of the machine may leave neither.
+ */
+export const writePrivateSync = (file: string, text: string): void => {
+  const temporary = `${file}.new`;
+  try {
+    writeFileSync(temporary, text, { mode: 0o600 });
+    renameSync(temporary, file);
+  } catch (error) {
+    rmSync(temporary, { force: true });
     throw error;
   }
 };

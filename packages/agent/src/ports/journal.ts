@@ -1,8 +1,8 @@
 /** Interface between the runtime and the journals with their store. Types only. */
 
 import type { Action } from '../machine/action.js';
-import type { PastFiles } from '../machine/carried-session.js';
 import type { Event, MachineUpgrade } from '../machine/event.js';
+import type { PastFiles } from '../machine/seen-files.js';
 import type { Prices, Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 

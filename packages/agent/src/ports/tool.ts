@@ -22,8 +22,8 @@ export type Judgement =
       /** Overrides the tool's deadline. */
       readonly deadlineMs?: number;
       /**
-       * The call changes nothing: in any case, or if its command runs in a sandbox. Absent: as the
-       * tool's traits say.
+       * The call changes nothing: `always`, or `fenced`: only if its command runs in a sandbox.
+       * Absent: as the tool's traits say.
        */
       readonly reads?: 'always' | 'fenced';
       /**
@@ -120,7 +120,7 @@ export type ToolContext = {
   readonly paths: readonly string[];
   /**
    * Whether a real path holds credentials. A call about a folder above it doesn't show them: the
-   * user was not asked. Absent: nothing is known to.
+   * user was not asked. Absent: no path is known to hold any.
    */
   isSecret?(path: string): boolean;
   /** The hosts that policy approved. Don't follow redirects to other hosts. */
@@ -154,7 +154,7 @@ export type ToolContext = {
   progress(text: string): void;
   /**
    * Call it before a request with an effect leaves this process: a call that had not left is made
-   * after a crash.
+   * again after a crash.
    */
   sending?(): void;
   /** Of a call that was running when the session was interrupted: whether it had left. */

@@ -77,7 +77,8 @@ const replaced = (text: string, matches: readonly FoundText[]): string => {
 /**
  * Index from which the text must be held back, since a secret may begin there whose end has not
  * come yet. A match that reaches beyond this index is replaced as a whole, so only the text behind
- * it can be held.
+ * it can be held: of `key-aa` with the secrets `key-a` and `aab`, `aa` could begin the second one,
+ * but `key-a` ends within it, so only the last `a` is held.
  */
 const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): number => {
   const from = text.length - finder.pendingAt(text);
@@ -124,7 +125,9 @@ export const redactionNote = ({ count, names }: Pick<Redacted, 'count' | 'names'
   return `[${values} replaced: ${names.map((name) => `$${name}`).join(', ')}]`;
 };
 
-/**
+// ---- Search for many texts ----
+
+/*
  * Finds many texts in a longer one in a single pass (Wu-Manber search with blocks of two
  * characters).
  *
@@ -215,7 +218,9 @@ const createFinder = (sought: readonly SearchText[]): Finder => {
   };
 };
 
-/**
+// ---- The forms of a secret ----
+
+/*
  * The forms in which a secret appears in texts: verbatim, escaped and encoded.
  *
  * 1. Values that are too short or too plain are not searched: `true`, `1234`, a word or a path
@@ -299,7 +304,7 @@ const secretForms = (value: string): readonly string[] => {
 
 // ---- Variables that hold secrets ----
 
-/**
+/*
  * Recognizes environment variables that hold secrets.
  *
  * 1. The keys of the providers in packages/agent/src/models/provider-table.ts are included.
@@ -421,7 +426,9 @@ export const findSecrets = (
   ...secretValues(environment),
 ];
 
-/**
+// ---- Secrets in /proc/PID/environ ----
+
+/*
  * Removes secrets from `/proc/PID/environ`.
  *
  * The kernel shows there the environment that a process was started with, whatever the process has

@@ -1,9 +1,12 @@
-/** What a session works with, and the header with which its journal begins. */
+/**
+ * What a session works with: its dependencies, its id, and the header with which its journal
+ * begins. `recordingMemory` records which files a call has read.
+ */
 
 import { randomBytes } from 'node:crypto';
 import type { SeenFile } from '../machine/call.js';
-import { wholeFile } from '../machine/carried-session.js';
 import { messagesOf } from '../machine/conversation.js';
+import { wholeFile } from '../machine/seen-files.js';
 import type { Prices, Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import type { Clock } from '../platform/clock.js';
@@ -63,7 +66,7 @@ export type SessionDependencies = {
    * that are being recovered, each as batch and call.
    */
   takeOver?(waited: readonly string[]): Promise<void>;
-  /** Keep what calls change in files, so that it can be taken back. Absent or null: it can't. */
+  /** Stores what calls change in files, so that it can be taken back. Absent or null: it can't. */
   readonly checkpoints?: Checkpoints | null;
   /** Which calls this process has sent. Absent: after a crash that is unknown. */
   readonly sentCalls?: SentCalls;
@@ -115,7 +118,9 @@ export type RunningSession = Pick<PerformedSession, 'journal' | 'state' | 'post'
   /** `before` is called before a call takes effect: what it may change in files can be restored. */
   readonly checkpoints: {
     before(batchId: string, call: JudgedCall, signal: AbortSignal): Promise<void>;
+    /** See `after` in ports/checkpoints.ts: a line for the model, perhaps empty. */
     after(call: JudgedCall, hasEnded: boolean): Promise<string>;
+    /** Takes the checkpoint of calls of a killed process; null if there are none. */
     settleKilled(): Promise<void> | null;
   };
 };
@@ -276,7 +281,7 @@ export const recordingMemory = (
   },
 });
 
-/** The calls with a result in the conversation, and those of the running batch that wrote. */
+/** The calls with a result in the conversation, and those of the running batch that may write. */
 const presentCalls = ({ session, ...state }: State): ReadonlySet<string> => {
   const results = messagesOf(session.conversation).flatMap(({ parts }) =>
     parts.flatMap((part) => (part.type === 'result' ? [part.callId] : [])),

@@ -90,7 +90,8 @@ const withAnswerRoom = (
   { contextTokens, settings: { windowTokens } }: SessionData,
 ): ModelRequest => {
   const { instructions, tools, messages } = request;
-  // The model's own count is of the whole request; without one only the messages are estimated.
+  // `contextTokens` is the model's count of its last request, tools included. Where it is an
+  // estimate it counts messages only, so all of this request is estimated too.
   const besides = instructions.length + JSON.stringify(tools).length;
   const estimated = estimateTokens(messages) + Math.ceil(besides / CHARACTERS_PER_TOKEN);
   const left = windowTokens * (1 - FREE_SHARE) - Math.max(contextTokens, estimated);
@@ -432,13 +433,13 @@ const storePart = (
 const isEmptyText = (part: Completed['parts'][number]): boolean =>
   part.type === 'text' && part.text === '' && part.metadata === undefined;
 
-/**
- * Reads one model call to its end.
- *
+// ---- One model call, read to its end ----
+
+/*
  * 1. There is exactly one ending, whatever the model does; no piece is shown after it.
  * 2. Usage that arrives after the ending is still reported, since it was paid for.
  * 3. Pieces are validated: an invalid piece ends the call, invalid usage counts as missing.
- * 4. A reply without an end is cut off at REPLY_MAX characters.
+ * 4. A reply of more than REPLY_MAX characters fails as `malformed`.
  * 5. A whole reply has usage: if its server reports none, its tokens are estimated, and its cost is
  *    unknown. With `estimates` a broken reply has it, too, unless it cost nothing.
  */
@@ -544,6 +545,7 @@ const estimateUsage = ({ request }: StreamParts, reply: string, characters: numb
   };
 };
 
+/** `firstPieceAt` is only looked for: it may be any time. */
 const isFree = ({ error }: Pick<EndingPiece<'failed'>, 'error'>, characters: number): boolean =>
   costsNothing(characters === 0 ? { error } : { error, firstPieceAt: 0 });
 
@@ -714,9 +716,11 @@ export const coldUsd = (
     ? null
     : (session.contextTokens * Math.max(prices.input, prices.cacheWrite)) / MILLION;
 
-/**
- * Adds pictures from the blobs to requests, if the model accepts pictures. Otherwise a line says
- * that they are not shown. Of many pictures only the newest are sent, because providers refuse
+// ---- Pictures ----
+
+/*
+ * Pictures from the blobs are added to requests, if the model accepts pictures. Otherwise a line
+ * says that they are not shown. Of many pictures only the newest are sent, because providers refuse
  * requests with too many pictures or bytes.
  */
 
@@ -790,7 +794,7 @@ const withoutRefused = (
 ): readonly Message[] =>
   mapShown(messages, (part) => {
     const taken = part.images.filter(({ sha256 }) => !refused.includes(sha256));
-    return showImages(part, taken, 'the provider refused it');
+    return showImages(part, taken, 'refused by the provider');
   });
 
 /** The messages in a form that the model accepts. Rejects if a blob exists but can't be read. */
@@ -846,7 +850,8 @@ export const createModels = (
   const open = async (modelId: string): Promise<Model> => {
     if (connect !== undefined) return connect(modelId);
     throw new Error(
-      `${modelId} can't be found by its name here: this agent was made without connect`,
+      `${modelId} can't be found by its name here: this agent was made without connect. ` +
+        'Give the model itself, or make the agent with connect',
     );
   };
   return {

@@ -38,7 +38,7 @@ import {
   settingsPatchShape,
   textPartFields,
   tokenFields,
-} from '../machine/entry-shapes.js';
+} from '../machine/incoming-shapes.js';
 import type { Settings } from '../machine/settings.js';
 import {
   factsShape,
@@ -308,8 +308,24 @@ const missingFunction = (raw: object, names: readonly string[]): string | null =
 export const checkSettings = (settings: Partial<Settings>): void =>
   refuse('the settings', faultIn(settingsPatchShape, settings, 'they'));
 
+/** What stands for a model by mistake, and how to make a model of it; null for other values. */
+const modelAdvice = (raw: unknown): string | null => {
+  if (typeof raw === 'string') return 'it is a text. chooseModel finds the model of a name';
+  if (!isRecord(raw)) return null;
+  const { doStream, kind, model, message } = raw;
+  if (typeof doStream === 'function')
+    return 'it is a model of the AI SDK. aiSdkModel makes a model of it';
+  if (kind === 'ok' && isRecord(model))
+    return 'it is what chooseModel returned. Its field model is the model';
+  return typeof kind === 'string' && typeof message === 'string'
+    ? `it is what chooseModel returned: ${message}`
+    : null;
+};
+
 /** Throws a TypeError that describes the fault of a model. */
 export const checkModel = (model: Model): void => {
+  const advice = attemptNow(() => modelAdvice(model));
+  refuse('the model', advice.kind === 'done' ? advice.value : null);
   refuse('the model', objectFault(modelShape, model));
   refuse(`the model ${model.id}`, missingFunction(model, ['stream']));
 };

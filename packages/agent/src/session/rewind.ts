@@ -384,6 +384,9 @@ const countMessages = ({ session }: State): number => messagesOf(session.convers
 const isUnchanged = (present: State, rewound: RewoundConversation | null): boolean =>
   rewound?.kept === countMessages(present) && rewound.messages.length === 0;
 
+/** Up to so many files are named. */
+const NAMED_FILES = 3;
+
 /** In words for the user. */
 export const reportRewind = (
   { to, asked = to }: Pick<PlannedRewind, 'to' | 'asked'>,
@@ -392,6 +395,8 @@ export const reportRewind = (
 ): RewindReport => {
   const { created, changed, deleted, duringCommands = 0 } = files.changes;
   const total = created + changed + deleted;
+  const names =
+    total > NAMED_FILES ? '' : `: ${files.changes.files.map(({ path }) => path).join(', ')}`;
   const group =
     duringCommands === 0
       ? ''
@@ -401,7 +406,7 @@ export const reportRewind = (
     ...(asked === to ? [] : [movedText(asked, to)]),
     ...(messages > 0 ? [`${plural(messages, 'message')} taken back`] : []),
     ...(messages < 0 ? [`${plural(-messages, 'message')} back again`] : []),
-    ...(total > 0 ? [`${plural(total, 'file')} changed back${group}`] : []),
+    ...(total > 0 ? [`${plural(total, 'file')} changed back${names}${group}`] : []),
     ...files.refs.map((moved) => moved.text),
     ...files.left.map(({ path, why }) => `${path} is left as it is: ${why}`),
   ];

@@ -5,10 +5,10 @@
  */
 
 import { JournalError } from '../journal/journal-error.js';
-import { ranUntil } from '../machine/carried-session.js';
 import { messagesOf } from '../machine/conversation.js';
 import type { MachineUpgrade } from '../machine/event.js';
 import { initialState, step } from '../machine/machine.js';
+import { ranUntil } from '../machine/seen-files.js';
 import type { Settings } from '../machine/settings.js';
 import { type State, turnRuns } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';

@@ -10,11 +10,11 @@
 
 import type { Action } from '../machine/action.js';
 import type { CallStatus } from '../machine/call.js';
-import type { PastFiles } from '../machine/carried-session.js';
 import { messagesOf } from '../machine/conversation.js';
 import type { Event, InputMode, MachineUpgrade, On } from '../machine/event.js';
 import { agent } from '../machine/machine.js';
 import type { Image } from '../machine/message.js';
+import type { PastFiles } from '../machine/seen-files.js';
 import {
   type Dimension,
   type Settings,

@@ -20,9 +20,9 @@
  */
 
 import type { Call, CallOutcome, SeenFile } from '../machine/call.js';
-import { collectPastFiles, type PastFiles } from '../machine/carried-session.js';
 import type { StoppedCall } from '../machine/event.js';
 import { getAllowance, spendingId } from '../machine/moves/budget.js';
+import { collectPastFiles, type PastFiles } from '../machine/seen-files.js';
 import type { Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';

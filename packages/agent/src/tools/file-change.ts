@@ -14,7 +14,7 @@ import path from 'node:path';
 import type { createNamedPlaces } from '../command/sandbox/git-folders.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { CallPreview } from '../machine/call.js';
-import { createSeenFiles, joinLines, missingLines, wholeFile } from '../machine/carried-session.js';
+import { createSeenFiles, joinLines, missingLines, wholeFile } from '../machine/seen-files.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
 import { firstCharacters } from '../platform/text.js';

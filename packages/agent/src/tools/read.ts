@@ -10,7 +10,7 @@ import { readdir } from 'node:fs/promises';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
 import type { ShownLines } from '../machine/call.js';
-import { wholeFile } from '../machine/carried-session.js';
+import { wholeFile } from '../machine/seen-files.js';
 import { holdFolder } from '../platform/files.js';
 import { firstCharacters, plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';

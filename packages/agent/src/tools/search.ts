@@ -216,7 +216,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
   const files: (FoundFile & { matches: FoundLine[][]; count: number })[] = [];
   const totals = { lines: 0, files: 0 };
   let bytes = 0;
-  /** Bytes of the first matches of the files. Each file keeps room for its first one. */
+  /** Bytes of the first matches of files, which have a limit of their own: each file needs one. */
   let firstBytes = 0;
   let current: (typeof files)[number] | undefined;
   /** Lines before the next match. */
@@ -224,6 +224,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
   /** The last match; `lines` is null if it is only counted. */
   let last: { readonly number: number; readonly lines: FoundLine[] | null } | null = null;
 
+  /** Whether there is room for the last match of the current file, which is counted already. */
   const isCollected = (): boolean => {
     if (current === undefined) return false;
     const isFirstOfFile = current.count === 1;
@@ -375,11 +376,14 @@ const NEXT: Readonly<Record<Cut, string>> = {
   file: 'for all lines of one file give it as path',
 };
 
-/** `200 of 1,432 lines in 50 files`. `linesOfOne`: in one file or blob, so no files are counted. */
+/** What totals count. `linesOfOne`: lines of one file or blob, so no files are counted. */
+type Kind = 'files' | 'lines' | 'linesOfOne';
+
+/** `200 of 1,432 lines in 50 files`. */
 const describeTotals = (
   { count, files }: Pick<Shown, 'count' | 'files'>,
   { totals, more }: Searched,
-  kind: 'files' | 'lines' | 'linesOfOne',
+  kind: Kind,
 ): string => {
   const total = (number: number, noun: string): string =>
     `${more ? 'at least ' : ''}${groupDigits(number)} ${noun}${number === 1 ? '' : 's'}`;
@@ -390,7 +394,6 @@ const describeTotals = (
   return `${lines} in ${part}${total(totals.files, 'file')}`;
 };
 
-type Kind = Parameters<typeof describeTotals>[2];
 /** A search with what is shown of it. */
 type Result = {
   readonly searched: Searched & { readonly fault?: string };

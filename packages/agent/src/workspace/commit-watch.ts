@@ -1,6 +1,6 @@
 /**
- * What the calls of the agent did to HEAD and to branches. Known from looks at the repository
- * before and after each call, at little more than a few files of git.
+ * What the calls of the agent did to HEAD. Known from looks at the repository before and after each
+ * call, at little more than a few files of git.
  */
 
 import path from 'node:path';
@@ -62,7 +62,7 @@ type UnreportedMove = { readonly by: HeadMover; readonly from: Refs; readonly to
  * The repository is looked at before each mutating call, after each batch and after a cancelled
  * call; with auto-commit after each call. All moves between the look before a call and the next
  * look belong to it. No process is started without a repository, for a batch without calls, or if
- * no ref has changed, but for auto-commit. A failed look is reported, and moves that nobody saw
+ * HEAD has not changed, but for auto-commit. A failed look is reported, and moves that nobody saw
  * count as nobody's.
  */
 export class CommitWatch {
@@ -198,9 +198,9 @@ export class CommitWatch {
       const why = signal.aborted ? `it took longer than ${BEFORE_MS / 1000} s` : message;
       const more =
         this.#failuresInRow === FAILURES_MAX
-          ? ' It is not read before calls any more in this session.'
+          ? '. It is not read before calls any more in this session'
           : '';
-      this.#failures.push(`${why}.${more}`);
+      this.#failures.push(`${why}${more}`);
     }
   }
 
@@ -282,15 +282,13 @@ export class CommitWatch {
 
   /** Warnings of failed looks before calls, without repetitions. */
   #takeWarnings(): string {
-    const news = [...new Set(this.#failures)].filter(
-      (text) => !this.#warned.has(text.replace(/\.$/, '')),
-    );
+    const news = [...new Set(this.#failures)].filter((text) => !this.#warned.has(text));
     this.#failures = [];
-    for (const text of news) this.#warned.add(text.replace(/\.$/, ''));
+    for (const text of news) this.#warned.add(text);
     return news
       .map(
         (text) =>
-          `The repository could not be read before a call: ${text} Who makes commits meanwhile ` +
+          `The repository could not be read before a call: ${text}. Who makes commits meanwhile ` +
           'is not known.',
       )
       .join('\n');

@@ -364,8 +364,8 @@ type FormatterResult =
 
 const WHY_LINES = 5;
 const WHY_CHARACTERS = 500;
-/** Error of the shell that could not start the formatter. */
-const NOT_STARTED = /^sh: \d+: (exec|cd): /;
+/** Exit codes of a shell that could not start a program. Its words differ from shell to shell. */
+const NOT_STARTED = [126, 127];
 
 /** Formats a text. Rejects only if `runtime.signal` is aborted. */
 const formatText = async (
@@ -375,7 +375,7 @@ const formatText = async (
 ): Promise<FormatterResult> => {
   try {
     const { code, output, errors } = await runFormatter(chosen, text, runtime);
-    if (NOT_STARTED.test(errors))
+    if (NOT_STARTED.includes(code))
       return { kind: 'broken', why: `${chosen.program} can't be started` };
     if (code !== 0) {
       const lines = errors.split('\n').filter((line) => line.trim() !== '');
@@ -437,7 +437,7 @@ const prepareRun = async (
 ) => {
   const folder = formatter.runsBesideFile ? path.dirname(target.file) : target.folder;
   // changes the folder first, since the sandbox starts programs in the workspace
-  const script = ['-c', 'cd "$1" && shift && exec "$@"', 'sh', folder, program];
+  const script = ['-c', 'cd "$1" || exit 126; shift; exec "$@"', 'sh', folder, program];
   try {
     const words = [...script, ...formatter.args(target)];
     return await sandbox.prepare({
@@ -771,8 +771,8 @@ const preCommitHook = (id: string): FileSign => ({
   matches: new RegExp(`^[\\s-]*id:\\s*['"]?${id}['"]?\\s*(#.*)?$`, 'm'),
 });
 
-/** Ruff may be used for linting only. */
-const perhaps = (): Claim => 'perhaps';
+/** These signs do not tell whether Ruff formats: it may be used for linting only. */
+const perhapsRuff = (): Claim => 'perhaps';
 
 const formatters: readonly Formatter[] = [
   {
@@ -839,9 +839,9 @@ const formatters: readonly Formatter[] = [
       { files: ['ruff.toml'], matches: /^\s*\[\s*format\s*\]/m },
       { files: ['.ruff.toml'], matches: /^\s*\[\s*format\s*\]/m },
       preCommitHook('ruff-format'),
-      { files: ['pyproject.toml'], matches: /^\s*\[\s*tool\.ruff\b/m, claim: perhaps },
-      { files: ['ruff.toml'], claim: perhaps },
-      { files: ['.ruff.toml'], claim: perhaps },
+      { files: ['pyproject.toml'], matches: /^\s*\[\s*tool\.ruff\b/m, claim: perhapsRuff },
+      { files: ['ruff.toml'], claim: perhapsRuff },
+      { files: ['.ruff.toml'], claim: perhapsRuff },
     ],
     args: ({ file }) => ['format', '--no-cache', '--force-exclude', '--stdin-filename', file, '-'],
   },

@@ -1,4 +1,10 @@
-/** Uncommitted files, as three questions need them. The policy asks the user about the last two. */
+/**
+ * Uncommitted files.
+ *
+ * From top to bottom: `diffSinceHead`, the diff that `/diff` shows; `lossesByGit` and
+ * `lossesBeside`, what the loss of files would cost, and `answerOfGit`; and `discardedByGit`, what
+ * taking paths back would discard. The policy asks the user about losses and discarded changes.
+ */
 
 import { lstatSync } from 'node:fs';
 import path from 'node:path';
@@ -46,26 +52,39 @@ export const diffSinceHead = (place: GitPlace): Promise<DiffSinceHead | null> =>
     const head = await findCommit(repository, 'HEAD');
     const listed = await repository.ask(['ls-files', '--others', '--exclude-standard', '-z']);
     const names = listed.split('\0').filter((name) => name !== '');
-    const diffs: string[] = [];
-    if (head !== null) {
-      const limit = { bytesMax: DIFF_BYTES_MAX, atMax: 'cut' } as const;
-      const { output } = await repository.run([...DIFF, head, '--'], limit);
-      const files = output.toString('utf8').split(/^(?=diff --git )/m);
-      diffs.push(...files.filter((text) => text !== ''));
-    }
+    const { diffs, more: moreChanged, isCut } = await showChanged(repository, head);
     for (const name of names.slice(0, NEW_FILES_MAX))
       diffs.push(await showNewFile(repository.top, name));
-    const more = Math.max(0, names.length - NEW_FILES_MAX);
+    const moreNew = Math.max(0, names.length - NEW_FILES_MAX);
     const since = head === null ? 'what is committed (nothing yet)' : `HEAD (${head.slice(0, 7)})`;
-    const count = diffs.length + more;
+    const count = diffs.length + moreChanged + moreNew;
     const differ = `${plural(count, 'file')} ${count === 1 ? 'differs' : 'differ'} from ${since}`;
-    const notShown = more === 0 ? '' : `; ${plural(more, 'new file')} not shown`;
+    const limits = [
+      ...(isCut ? [`changed files are shown up to ${DIFF_BYTES_MAX / 1024 / 1024} MB`] : []),
+      ...(moreNew > 0 ? [`${plural(moreNew, 'new file')} not shown`] : []),
+    ];
+    const who = `whoever changed ${count === 1 ? 'it' : 'them'}`;
     return {
-      title: `${differ}, whoever changed ${count === 1 ? 'it' : 'them'}${notShown}`,
+      title: [`${differ}, ${who}`, ...limits].join('; '),
       nothing: `Nothing differs from ${since}.`,
       diffs,
     };
   });
+
+/** The diffs of changed files. `more`: how many files follow where the output is cut. */
+const showChanged = async (
+  repository: Repository,
+  head: string | null,
+): Promise<{ readonly diffs: string[]; readonly more: number; readonly isCut: boolean }> => {
+  if (head === null) return { diffs: [], more: 0, isCut: false };
+  const limit = { bytesMax: DIFF_BYTES_MAX, atMax: 'cut' } as const;
+  const { output, cut: isCut } = await repository.run([...DIFF, head, '--'], limit);
+  const files = output.toString('utf8').split(/^(?=diff --git )/m);
+  const diffs = files.filter((text) => text !== '');
+  if (!isCut) return { diffs, more: 0, isCut };
+  const named = await repository.ask([...DIFF, '--name-only', '-z', head, '--']);
+  return { diffs, more: named.split('\0').length - 1 - diffs.length, isCut };
+};
 
 /** A new file as a diff, or only its name if it is binary or too large. */
 const showNewFile = async (top: string, name: string): Promise<string> => {
@@ -74,6 +93,7 @@ const showNewFile = async (top: string, name: string): Promise<string> => {
   const head = `--- /dev/null\n+++ ${oneLine(name)}`;
   if (bytes === null || bytes.length > NEW_FILE_BYTES_MAX || bytes.includes(0))
     return `${head}\n(not shown)`;
+  if (bytes.length === 0) return head;
   const lines = bytes.toString('utf8').replace(/\n$/, '').split('\n');
   return [head, `@@ -0,0 +1,${lines.length} @@`, ...lines.map((line) => `+${line}`)].join('\n');
 };
@@ -200,15 +220,21 @@ const findDiscarded = async (
     return code === 0 && hashBytes(output) === write.before;
   };
   // nothing is lost where the working tree has what git has, or has no file
+  //
+  // | worktree | index     | from index         | from HEAD          |
+  // |----------|-----------|--------------------|--------------------|
+  // | as index | deleted   | nothing            | what stands there  |
+  // | as index | other     | nothing            | the staged change  |
+  // | deleted  | unchanged | what stands there  | what stands there  |
+  // | deleted  | staged    | what stands there  | the staged change  |
+  // | modified | unchanged | unless it is ours  | unless it is ours  |
+  // | otherwise            | the change         | the change         |
   const isLost = async (entry: RestoredEntry, from: PathRestore['from']): Promise<boolean> => {
     const { name, index, worktree } = entry;
     const isStaged = index !== ' ';
-    // the file is as in the index
     if (worktree === ' ' && from === 'index') return false;
-    // the file is gone: only what stands in its place now would be replaced
     if (worktree === 'D' && (from === 'index' || !isStaged)) return !isFree(top, name);
     if (index === 'D' && worktree === ' ') return !isFree(top, name);
-    // an unstaged change is no loss if the session made it alone
     return worktree !== 'M' || isStaged || !(await isOwn(name));
   };
   const lost = new Set<string>();

@@ -17,8 +17,8 @@ import {
 import { play } from '../../../../test/kit/agent/trace-player.js';
 import { headerOf, linesOf, makeFolder, plain, tell } from '../../../../test/kit/journal/story.js';
 import { chooseRows } from '../../../../test/tier.js';
-import { collectPastFiles } from '../../src/machine/carried-session.js';
 import { initialState, step } from '../../src/machine/machine.js';
+import { collectPastFiles } from '../../src/machine/seen-files.js';
 import type { EntryDraft, Header } from '../../src/ports/journal.js';
 import {
   appendAndRest,

@@ -11,13 +11,7 @@ import { settingsFrom } from '../../../../test/kit/agent/trace-player.js';
 import { talkLines } from '../../../../test/kit/agent/trace-shown.js';
 import { faultsOf, walk } from '../../../../test/kit/agent/walker.js';
 import type { Call, CallOutcome } from '../../src/machine/call.js';
-import {
-  carrySession,
-  collectPastFiles,
-  ranUntil,
-  stateBefore,
-  stateFrom,
-} from '../../src/machine/carried-session.js';
+import { carrySession, stateFrom } from '../../src/machine/carried-session.js';
 import { estimateTokens, messagesOf } from '../../src/machine/conversation.js';
 import {
   type CarriedCall,
@@ -26,8 +20,9 @@ import {
   modelReply,
   type On,
 } from '../../src/machine/event.js';
-import { initialState, step } from '../../src/machine/machine.js';
+import { initialState, stateBefore, step } from '../../src/machine/machine.js';
 import type { Message } from '../../src/machine/message.js';
+import { collectPastFiles, ranUntil } from '../../src/machine/seen-files.js';
 import type { State } from '../../src/machine/state.js';
 import type { HookVerdicts, JudgedCall } from '../../src/policy/judged-call.js';
 

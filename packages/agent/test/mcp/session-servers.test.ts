@@ -120,7 +120,7 @@ test('a tool that its server describes differently is asked about once in spite 
 
 const TASKS = `
   const tool = (name, execution) => ({ name, inputSchema: { type: 'object' }, execution });
-  const tools = [tool('now'), tool('both', { taskSupport: 'optional' }), tool('later', { taskSupport: 'required' })];
+  const tools = [tool('now'), tool('both', { taskSupport: 'optional' }), tool('later', { taskSupport: 'required' }), tool('again', { taskSupport: 'required' }), tool('again')];
   const answers = {
     initialize: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'x', version: '1' } },
     'tools/list': { tools },
@@ -139,13 +139,13 @@ test('a tool that its server runs only as a task is not offered, and that is sai
   first.session.connect();
   assert.match(
     await first.warned('only as tasks'),
-    /^the MCP server slow runs later only as tasks, .*not offered$/,
+    /^the MCP server slow runs later, again only as tasks, .*not offered$/,
   );
   await first.session.close();
   const next = await openSession(t, place, servers);
   assert.deepEqual(
     next.session.tools.map(({ name }) => name),
-    ['mcp__slow__both', 'mcp__slow__now'],
+    ['mcp__slow__again', 'mcp__slow__both', 'mcp__slow__now'],
   );
   await next.session.reconnect();
   assert.deepEqual(next.warnings, []);

@@ -36,7 +36,7 @@ const problems: readonly (readonly [
     undefined,
     {},
     'noKey',
-    /^No API key found for .*\n.*ANTHROPIC_API_KEY=…\n.*needs no key: -m ollama\/NAME\n.*pawl demo$/,
+    /^No API key found for .*\n.*ANTHROPIC_API_KEY=…\n.*pawl models.*without a key: -m ollama\/NAME\n.*pawl demo$/,
   ],
   ['anthropic/claude-opus-5-5', { ANTHROPIC_API_KEY: ' ' }, 'noKey', /claude-opus-5-5/],
   [
@@ -45,7 +45,13 @@ const problems: readonly (readonly [
     'noKey',
     /OPENAI_API_KEY.*platform\.openai\.com.*\n.*There is one for anthropic: pawl -m anthropic\/\S+ .*\n.*pawl demo$/,
   ],
-  ['google/gemini-3.8-flash', key, 'noKey', /GOOGLE_GENERATIVE_AI_API_KEY.*\n.*\n.*pawl demo$/],
+  [
+    'qwen/qwen3-coder',
+    { OPENROUTER_API_KEY: 'k' },
+    'noKey',
+    /There is one for openrouter: pawl -m openrouter\/openrouter\/auto\. pawl models openrouter /,
+  ],
+  ['google/gemini-3.8-flash', key, 'noKey', /GEMINI_API_KEY.*\n.*\n.*pawl demo$/],
   [
     'acme/large',
     key,
@@ -54,7 +60,22 @@ const problems: readonly (readonly [
   ],
   ['gpt-6.2-sol', key, 'unknownProvider', /Did you mean openai\/gpt-6\.2-sol\?/],
   ['gemini-3.8-flash', key, 'unknownProvider', /Did you mean google\/gemini-3\.8-flash\?/],
-  ['sonnet', key, 'unknownProvider', /Did you mean anthropic\/claude-sonnet-5-5, .*\?$/],
+  ['gemini-3.8-flahs', key, 'unknownProvider', /Did you mean google\/gemini-3\.8-flash\?/],
+  [
+    'sonnet',
+    key,
+    'unknownProvider',
+    /^"sonnet" names no provider: .* Did you mean anthropic\/claude-sonnet-5-5, .*\?/,
+  ],
+  ['deepseek-v4-prp', key, 'unknownProvider', /Did you mean deepseek\/deepseek-v4-pro, /],
+  ['anthropc/claude-opus-5-5', key, 'unknownProvider', /Did you mean anthropic\/claude-opus-5-5\?/],
+  ['gpt-9', key, 'unknownProvider', /Did you mean openai\/gpt-9\?/],
+  [
+    'gpt-oss-120b',
+    { GROQ_API_KEY: 'k' },
+    'unknownProvider',
+    /Did you mean groq\/openai\/gpt-oss-120b\?/,
+  ],
   ['toString/x', key, 'unknownProvider', /There is no provider/],
   [
     'openai-compatible/qwen3',
@@ -174,7 +195,7 @@ test('openai, google and their base URLs come from the environment, with or with
   const environment = {
     OPENAI_API_KEY: 'sk-one',
     OPENAI_BASE_URL: `${openai.url}/v1/`,
-    GEMINI_API_KEY: 'g-one',
+    GOOGLE_GENERATIVE_AI_API_KEY: 'g-one',
     GOOGLE_GEMINI_BASE_URL: google.url,
   };
   assert.match(await hear('openai/gpt-6.2-sol', environment), /ok/);
@@ -182,7 +203,7 @@ test('openai, google and their base URLs come from the environment, with or with
   assert.match(
     await hear(
       'google/gemini-3.8-flash',
-      { ...environment, GOOGLE_GENERATIVE_AI_API_KEY: 'g-two' },
+      { ...environment, GEMINI_API_KEY: 'g-two' },
       `${google.url}/v1beta`,
     ),
     /ok/,

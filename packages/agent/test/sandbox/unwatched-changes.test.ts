@@ -48,3 +48,23 @@ for (const [what, act] of FIRST)
     assert.equal(git('config', 'user.name'), 'Ada\n', 'control: the rest is still there');
     assert.match(told.join('\n'), /config is protected .*, core\.fsmonitor was taken out\. If you/);
   });
+
+test('what the user makes while no command runs that may write stays', (t) => {
+  const folder = realpathSync(temporaryFolder(t, 'unwatched'));
+  const workspace = path.join(folder, 'work');
+  mkdirSync(workspace);
+  const files = new ProtectedFiles({
+    ...{ workspace, userPlaces: [], hidden: [], notes: [], environment: process.env },
+    folder: path.join(folder, 'aside'),
+    record: guardRecordIn(folder),
+    interrupted: [],
+    tellUser: assert.fail,
+  });
+  files.scanBefore(null);
+  writeFileSync(path.join(workspace, '.envrc'), 'x');
+  files.sweep();
+  assert.ok(existsSync(path.join(workspace, '.envrc')));
+  const writer = { bound: new Set<string>(), closed: [] };
+  files.begin(writer);
+  assert.deepEqual(files.end(writer), [], 'it was accepted');
+});

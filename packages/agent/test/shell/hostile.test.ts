@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { countCases, SEED } from '../../../../test/tier.js';
+import { readCommands } from '../../src/policy/shell/read-statements.js';
 import { naiveAllows, notAllowed } from './hostile/allowed.js';
-import { fuzzed } from './hostile/fuzz.js';
+import { fuzzed, wordTexts } from './hostile/fuzz.js';
 import { allowedOf, falselyAllowed } from './hostile/judge.js';
 import { mutated } from './hostile/mutations.js';
-import { runByBash } from './hostile/oracle.js';
+import { runByBash, wordsByBash } from './hostile/oracle.js';
 import { PROGRAMMED } from './hostile/programmed.js';
 import { seeded } from './hostile/random.js';
 import { HOSTILE } from './hostile/strings.js';
@@ -50,6 +51,29 @@ test(`of ${RANDOM_TEXTS} random texts none is allowed that runs more than the ru
   );
   assert.deepEqual(falselyAllowed(allowed), []);
 });
+
+/** What the judge takes for the words of a text, as `wordsByBash`; null if it knows them only at run time. */
+const readWords = (text: string): string | null => {
+  const reading = readCommands(text);
+  if (reading.kind !== 'read' || reading.commands.length !== 1) return null;
+  const words = reading.commands[0]?.words.slice(1).map(({ text: word }) => word) ?? [];
+  if (words.includes(null)) return null;
+  return Buffer.from([...words, '<end>'].map((word) => `${word}\0`).join('')).toString('latin1');
+};
+
+for (const locale of ['C', 'C.UTF-8'])
+  test(`words that are known before they run are those that bash passes in ${locale} (seed ${seed})`, () => {
+    const split = ['f "$\\\nx"', "f $\\\n'a'", "f $'\\X41'", "f $'a\\U0062cd'"];
+    const texts = [...split, ...wordTexts(countCases(9_000), seeded(seed))];
+    const passed = wordsByBash(texts, locale);
+    assert.equal(passed.length, texts.length);
+    const known = texts.map(readWords);
+    assert.ok(known.filter((words) => words !== null).length > texts.length / 10);
+    const wrong = texts.filter(
+      (_, index) => known[index] !== null && known[index] !== passed[index],
+    );
+    assert.deepEqual(wrong, []);
+  });
 
 test('options that make a program run others, and what is read from elsewhere, is not allowed by its name', async () => {
   assert.deepEqual(await allowedOf(PROGRAMMED), []);

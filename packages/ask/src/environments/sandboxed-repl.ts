@@ -69,8 +69,9 @@ export const startSandboxedRepl = async (
   const started = startSandboxed(program);
   started.channel.write(lineFor(inputs));
   let hasExited = false;
+  /** Why we killed it; null if it runs, or ended without us. */
   let killedFor: string | null = null;
-  let hear: ((message: FromProgram) => void) | null = null;
+  let hear: ((message: ProgramMessage) => void) | null = null;
   let listener: ReplListener | null = null;
   const kill = (why: string): void => {
     killedFor ??= why;
@@ -78,40 +79,43 @@ export const startSandboxedRepl = async (
   };
   const ended = started.ended.then((end) => {
     hasExited = true;
-    killedFor ??= whyEnded(end, memoryMax);
-    listener?.gone(killedFor);
+    listener?.gone(killedFor ?? whyEnded(end, memoryMax));
     return end;
   });
   const hearLine = (line: string): void => {
-    if (killedFor !== null) return;
+    if (killedFor !== null || hasExited) return;
     const message = readLine(line);
     if (message === null || hear === null) kill(CHANNEL_MISUSED);
     else hear(message);
   };
   splitLines(started.channel, hearLine, () => kill(CHANNEL_MISUSED));
-  const timeout = setTimeout(() => kill('it took too long'), READY_MS);
-  const answered = new Promise<FromProgram>((resolve) => {
+  const timeout = setTimeout(() => kill(`it was not ready after ${READY_MS / 1_000} s`), READY_MS);
+  const answered = new Promise<ProgramMessage>((resolve) => {
     hear = resolve;
   });
   const first = await Promise.race([answered, ended]);
   clearTimeout(timeout);
+  const notStarted = (why: string): Error => new Error(`${program.program} did not start: ${why}`);
   // no message: the program has ended
-  if (!('type' in first)) throw new Error(whyNotStarted(first, program.program));
+  if (!('type' in first))
+    throw killedFor === null
+      ? new Error(whyNotStarted(first, program.program))
+      : notStarted(killedFor);
   if (first.type !== 'ready') {
     kill(CHANNEL_MISUSED);
     await ended;
-    throw new Error(first.type === 'refused' ? first.why : CHANNEL_MISUSED);
+    throw first.type === 'refused' ? new Error(first.why) : notStarted(CHANNEL_MISUSED);
   }
   hear = null;
   started.hold(); // pauses the program until the first request
   return {
-    tell: (next) => void started.channel.write(lineFor(next)),
+    tell: (message) => void started.channel.write(lineFor(message)),
     listen(next) {
       listener = next;
       hear = (message) => {
-        const known = fromProgram(message);
-        if (known === null || next === null) kill(CHANNEL_MISUSED);
-        else next.hear(known);
+        const expected = toReplMessage(message);
+        if (expected === null || next === null) kill(CHANNEL_MISUSED);
+        else next.hear(expected);
       };
       if (next === null) started.hold();
       else started.release();
@@ -151,7 +155,7 @@ const Text = v.pipe(v.string(), v.transform(wellFormed));
 const Count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const Variable = v.strictObject({ name: Text, type: Text, size: v.nullable(Count) });
 
-const FromProgram = v.variant('type', [
+const programMessage = v.variant('type', [
   v.strictObject({ type: v.literal('ready') }),
   /** The program can't start; sent instead of `ready`. */
   v.strictObject({ type: v.literal('refused'), why: Text }),
@@ -181,10 +185,10 @@ const FromProgram = v.variant('type', [
   }),
   v.strictObject({ type: v.literal('value'), text: v.nullable(Text) }),
 ]);
-type FromProgram = v.InferOutput<typeof FromProgram>;
+type ProgramMessage = v.InferOutput<typeof programMessage>;
 
-/** The message as those of any program are read; null for one that comes only at the start. */
-const fromProgram = (message: FromProgram): FromRepl | null => {
+/** The message in the form that all environments share; null for those of the start. */
+const toReplMessage = (message: ProgramMessage): FromRepl | null => {
   switch (message.type) {
     case 'subcall': {
       const { type, number, model, ...call } = message;
@@ -192,6 +196,7 @@ const fromProgram = (message: FromProgram): FromRepl | null => {
     }
     case 'finished': {
       const { type, number, ...report } = message;
+      // the program reports only while it keeps its variables and can run another cell
       return { type, number, report: { ...report, variablesLost: 'no' }, unfit: null };
     }
     case 'ready':
@@ -214,22 +219,25 @@ const lineFor = (message: ToProgram): string => {
 /**
  * Decodes a line of the program; null if it is invalid, which means that the model's code wrote it.
  */
-const readLine = (line: string): FromProgram | null => {
+const readLine = (line: string): ProgramMessage | null => {
   let json: unknown;
   try {
     json = JSON.parse(line);
   } catch {
     return null; // the caller kills the program, and the report says so
   }
-  const read = v.safeParse(FromProgram, json);
+  const read = v.safeParse(programMessage, json);
   return read.success ? read.output : null;
 };
 
 // ---- The start: settings of the program, and the inputs as readable files ----
 
 const TEXT_MAX = 10_000_000;
-/** `last_output` may take this fraction (1/n) of the code's memory. */
-const KEPT_PART = 4;
+/**
+ * `last_output` has at most one character for so many bytes of the code's memory: Python stores a
+ * character in one to four bytes.
+ */
+const BYTES_PER_KEPT_CHARACTER = 4;
 
 type ProgramInput = {
   readonly settings: ProgramSettings;
@@ -259,7 +267,7 @@ export const programInput = ({
     inputs: { type: 'inputs', contexts: files.map(({ to }) => to), names },
     settings: {
       outputMax,
-      keptMax: Math.floor(memoryMax / KEPT_PART),
+      keptMax: Math.floor(memoryMax / BYTES_PER_KEPT_CHARACTER),
       textMax: TEXT_MAX,
     },
     readable: files,

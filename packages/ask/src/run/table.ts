@@ -3,10 +3,16 @@
  * does not compile.
  *
  * `when` is a guard, `then` and `stay` are moves, functions of the files in moves/. `always` holds
- * the branches that need no event: they are tried after each step. `late` means that the event is
- * ignored. `as` is the name of an edge in seed 004, a published text about such runs. An edge
- * between two states without `as` is not part of the seed, and ends its trace
- * (seed-projection.ts).
+ * the branches that need no event: they are tried after each step. An `always` branch names its
+ * state with `to`, also if the run stays there; `stay` is for events. `late` means that the event
+ * is ignored.
+ *
+ * Seed 004 is a published description of such runs. Traces can be compared with it, so states and
+ * edges have its names: `as` is that of an edge. An edge between two states without `as` is not
+ * part of the seed, and ends its trace (seed-projection.ts).
+ *
+ * A closing run is one whose next reply is the last: `mustFinish` or the user's policy has asked
+ * the model for its answer. Its limit is reached if the number of iterations was the reason.
  */
 
 import { machine } from '@pawl/machine/kernel/machine';
@@ -125,7 +131,7 @@ const table: CodeTable = {
         PolicyAnswered: [
           { when: call.isStaleVerdict, stay: call.ignoreVerdict },
           { when: call.saysStop, to: 'DONE', then: call.stopForUserPolicy },
-          { stay: call.takeGo },
+          { stay: call.takeGo }, // also `finish`: the one reply of a plain call is its answer
         ],
         TimerFired: [
           { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
@@ -140,6 +146,7 @@ const table: CodeTable = {
       always: [
         { when: reply.hasProgram, to: 'EXECUTING', as: 'CodeBlocksFound', then: reply.execute },
         { when: reply.givesAnswer, to: 'DONE', as: 'FinalAnswerFound', then: reply.endWithFinal },
+        // neither code nor an answer: the seed calls it so all the same; the iteration is wasted
         { when: reply.hasNothing, to: 'EXECUTING', as: 'CodeBlocksFound', then: reply.execute },
         { when: reply.namesVariable, to: 'PROMPTING', then: reply.readVariable },
       ],

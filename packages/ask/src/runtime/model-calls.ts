@@ -1,13 +1,17 @@
 /**
- * The model calls of a tree of runs. Each call ends with exactly one event that reports its usage,
- * also after an abort, so that no money is spent unseen.
+ * The model calls of a tree of runs. Each call ends with exactly one event, also after an abort,
+ * with its usage as far as it is known, so that no money is spent unseen.
+ *
+ * From top to bottom: what runs need besides their journal; `TreeCalls`; and the limit in dollars
+ * of a call.
  */
 
 import { requestMessages } from '@pawl/agent/machine/conversation';
+import type { ModelErrorKind } from '@pawl/agent/machine/event';
 import type { AssistantMessage, AssistantPart, Message } from '@pawl/agent/machine/message';
 import { HIDDEN_TOKENS_MAX, offerWithin } from '@pawl/agent/machine/moves/budget';
 import type { Usage } from '@pawl/agent/machine/settings';
-import { attempt } from '@pawl/agent/platform/attempt';
+import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { type Clock, waitAtMost } from '@pawl/agent/platform/clock';
 import type { Blobs } from '@pawl/agent/ports/journal';
 import type { Model, ModelRequest } from '@pawl/agent/ports/model';
@@ -26,22 +30,42 @@ import type { TreeAction } from '../run/action.js';
 import type { Run } from '../run/state.js';
 import type { StopFacts, StopVerdict } from '../run/stop-policies.js';
 
+/** The user's policy, called before every model call: may the run continue? */
+export type StopPolicy = (facts: StopFacts) => StopVerdict | Promise<StopVerdict>;
+
+/** Dependencies of a tree of runs, besides its journal. */
+export type AskEquipment = {
+  /** The model with this id. Throws if there is none, which becomes a failed call. */
+  model(modelId: string): Model;
+  readonly environment: EnvironmentKind;
+  /** Has the inputs that are no files: texts that came from memory. */
+  readonly blobs: Pick<Blobs, 'get'>;
+  /** System instructions for runs with an environment, fixed when the root began. */
+  readonly instructions: string;
+  /** Part of every request; empty: the model decides. */
+  readonly effort: Pick<ModelRequest, 'effort'>;
+  /** Replaces secrets in requests. The journal keeps the programs' texts unchanged. */
+  readonly redactor: Redactor;
+  /** Null if the user has none. */
+  readonly policy: StopPolicy | null;
+  readonly clock: Clock;
+  /** A number from 0 to 1, for jitter. */
+  random(): number;
+};
+
 type CallAction = Extract<TreeAction, { readonly type: 'CallModel' }>;
 type CompletedReply = Extract<ReplyEnding, { readonly type: 'completed' }>;
 type BrokenEnding = Exclude<ReplyEnding, CompletedReply>;
 
-const ABORTED = {
-  kind: 'unreachable',
-  message: 'the call was ended',
-  retryable: false,
-  retryAfterMs: null,
-} as const;
+const failure = (kind: ModelErrorKind, message: string) =>
+  ({ kind, message, retryable: false, retryAfterMs: null }) as const;
+
+const ABORTED = failure('unreachable', 'the call was ended');
 
 /** The part of a reply to store: no tool calls, since code mode offers no tools. */
 const toMessage = (reply: CompletedReply, model: string): AssistantMessage | null => {
-  const parts = reply.parts.filter(
-    (part): part is AssistantPart & typeof part =>
-      part.type !== 'call' && (part.text !== '' || part.metadata !== undefined),
+  const parts = reply.parts.flatMap((part): readonly AssistantPart[] =>
+    part.type === 'call' || (part.text === '' && part.metadata === undefined) ? [] : [part],
   );
   if (parts.length === 0) return null;
   const cut = reply.stopReason !== 'end' && reply.stopReason !== 'toolUse';
@@ -60,7 +84,8 @@ const withoutSecrets = (message: Message, redactor: Redactor): Message =>
 /**
  * Performs the model calls of a tree: CallModel and AbortModel.
  *
- * Each call posts exactly one ModelReplied or ModelFailed with its usage, also after an abort.
+ * Each call posts exactly one ModelReplied or ModelFailed, also after an abort. The usage of a
+ * failed call is null if nobody knows it.
  */
 export class TreeCalls {
   readonly #equipment: AskEquipment;
@@ -78,16 +103,10 @@ export class TreeCalls {
     const { node, requestId } = action;
     const calling = attempt(() => this.#call(action, run)).then((called) => {
       if (called.kind === 'done') return;
-      const message = `the request could not be made: ${called.fault.message}`;
-      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
-      this.#post({
-        type: 'ModelFailed',
-        node,
-        requestId,
-        error,
-        usage: null,
-        jitter: this.#equipment.random(),
-      });
+      // It may have been sent: what it cost is not known.
+      const error = failure('malformed', `the call failed: ${called.fault.message}`);
+      const jitter = this.#equipment.random();
+      this.#post({ type: 'ModelFailed', node, requestId, error, usage: null, jitter });
     });
     this.#requests.hold(calling); // stopAll waits for it
   }
@@ -101,20 +120,32 @@ export class TreeCalls {
     return this.#requests.stopAll();
   }
 
-  async #call(action: CallAction, run: Run): Promise<void> {
-    const { requestId, length, purpose } = action;
-    const settings = this.#settings;
-    const { clock, effort, instructions, redactor } = this.#equipment;
+  /** The model and the request. Throws if there is no such model. */
+  #prepare({ length, purpose }: CallAction, run: Run): Prepared {
+    const { effort, instructions, redactor } = this.#equipment;
     const model = this.#equipment.model(run.model);
     const messages = requestMessages(run.conversation, length, model.id);
-    const whole: ModelRequest = {
-      instructions: purpose === 'plain' ? settings.subcallInstructions : instructions,
+    const request = {
+      instructions: purpose === 'plain' ? this.#settings.subcallInstructions : instructions,
       tools: [],
       messages: messages.map((message) => withoutSecrets(message, redactor)),
       ...effort,
     };
-    const admission = admit(action, whole, model);
-    if (admission.kind === 'refused') return this.#refuse(action, admission.why);
+    return { model, request };
+  }
+
+  async #call(action: CallAction, run: Run): Promise<void> {
+    const { requestId } = action;
+    const settings = this.#settings;
+    const { clock } = this.#equipment;
+    const prepared = attemptNow(() => this.#prepare(action, run));
+    if (prepared.kind === 'fault') {
+      const why = `the request could not be made: ${prepared.fault.message}`;
+      return this.#refuse(action, 'malformed', why);
+    }
+    const { model } = prepared.value;
+    const admission = admit(action, prepared.value.request, model);
+    if (admission.kind === 'refused') return this.#refuse(action, 'quotaExhausted', admission.why);
     const { request, outputUsd } = admission;
     // usage that is reported after the end of the call
     const late: { usage: Usage | null } = { usage: null };
@@ -128,6 +159,7 @@ export class TreeCalls {
       onPiece: () => {
         firstPiece = { firstPieceAt: firstPiece.firstPieceAt ?? clock.now() };
       },
+      // with a limit in tokens a broken reply counts too, also if the server reports no usage
       estimates: run.purse.left.tokens !== null,
       onLateUsage: (usage) => {
         late.usage = usage;
@@ -143,16 +175,10 @@ export class TreeCalls {
   }
 
   /** Nothing was sent, so nothing was spent. */
-  #refuse({ node, requestId }: CallAction, message: string): void {
-    const error = {
-      kind: 'quotaExhausted',
-      message,
-      retryable: false,
-      retryAfterMs: null,
-    } as const;
-    const sent = { ...error, sent: 'no' } as const;
+  #refuse({ node, requestId }: CallAction, kind: ModelErrorKind, why: string): void {
+    const error = { ...failure(kind, why), sent: 'no' } as const;
     const jitter = this.#equipment.random();
-    this.#post({ type: 'ModelFailed', node, requestId, error: sent, usage: null, jitter });
+    this.#post({ type: 'ModelFailed', node, requestId, error, usage: null, jitter });
   }
 
   /** The usage of a broken call, which is known only when its stream has ended, if at all. */
@@ -177,7 +203,7 @@ export class TreeCalls {
     { node, requestId }: CallAction,
     ending: BrokenEnding,
     usage: Usage | null,
-    cost: FirstPiece & OutputCost,
+    measured: FirstPiece & OutputCost,
   ): void {
     const error = ending.type === 'failed' ? ending.error : ABORTED;
     this.#post({
@@ -186,18 +212,23 @@ export class TreeCalls {
       requestId,
       error,
       usage,
-      ...cost,
+      ...measured,
       jitter: this.#equipment.random(),
     });
   }
 }
 
+type Prepared = { readonly model: Model; readonly request: ModelRequest };
+/** The most that the reply could cost; absent without a cap. */
 type OutputCost = { readonly outputUsd?: number };
 type Admission =
   | { readonly kind: 'sent'; readonly request: ModelRequest; readonly outputUsd: OutputCost }
   | { readonly kind: 'refused'; readonly why: string };
 
-/** The request with the longest reply that its cap pays for. Its input is counted from above. */
+/**
+ * The request with the longest reply that its cap pays for. The tokens of its input are an upper
+ * bound: at most one for each byte.
+ */
 const admit = ({ capUsd }: CallAction, request: ModelRequest, { id, facts }: Model): Admission => {
   if (capUsd === undefined) return { kind: 'sent', request, outputUsd: {} };
   const { prices, outputTokensMax } = facts;
@@ -219,29 +250,6 @@ const admit = ({ capUsd }: CallAction, request: ModelRequest, { id, facts }: Mod
     `cost $${(inputUsd + outputUsd).toFixed(4)}, and the limit in dollars leaves ` +
     `$${capUsd.toFixed(4)}: raise it (--max-usd)`;
   return { kind: 'refused', why };
-};
-
-/** The user's policy, called before every model call: may the run continue? */
-export type StopPolicy = (facts: StopFacts) => StopVerdict | Promise<StopVerdict>;
-
-/** Dependencies of a tree of runs, besides its journal. */
-export type AskEquipment = {
-  /** The model with this id. Throws if there is none, which becomes a failed call. */
-  model(modelId: string): Model;
-  readonly environment: EnvironmentKind;
-  /** The store of texts from memory. */
-  readonly blobs: Pick<Blobs, 'get'>;
-  /** System instructions for runs with an environment, fixed when the root began. */
-  readonly instructions: string;
-  /** Part of every request; empty: the model decides. */
-  readonly effort: Pick<ModelRequest, 'effort'>;
-  /** Replaces secrets in requests. The journal keeps the programs' texts unchanged. */
-  readonly redactor: Redactor;
-  /** Null if the user has none. */
-  readonly policy: StopPolicy | null;
-  readonly clock: Clock;
-  /** A number from 0 to 1, for jitter. */
-  random(): number;
 };
 
 /** Grace period in ms for an aborted call to report its usage. */

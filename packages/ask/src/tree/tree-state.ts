@@ -1,7 +1,7 @@
 /**
  * State of a tree: unfinished runs, their sub-calls and their budgets, and counts of its pieces,
- * the prompts of sub-calls. A slot is the place of one prompt's answer. Plain JSON except for
- * AppendLists.
+ * the prompts of sub-calls. A slot is the place of one prompt's answer. Plain JSON, but for the
+ * AppendLists of runs, which become arrays in JSON.
  */
 
 import { nothingSpent, type UsageTotals } from '@pawl/agent/machine/settings';
@@ -47,7 +47,7 @@ export type Tree = {
   readonly epoch: number;
   /** The root, and its descendants while they run. The root stays after its end. */
   readonly nodes: Readonly<Record<string, CodeState>>;
-  /** By the prefix of the ids of its children: the cell and the sub-call. */
+  /** By the prefix of the ids of its children: `n0.c2.1` for sub-call 1 of cell 2 of the root. */
   readonly batches: Readonly<Record<string, Batch>>;
   /**
    * First in, first out. A batch queues at most as many calls as may be open, so a long batch
@@ -125,8 +125,8 @@ export const outcomeOf = (tree: Tree): Outcome | null => {
 
 // ---- Pieces: prompts of sub-calls, and their results ----
 //
-// A piece is missing if its prompt was never answered, however often it was asked. A later answer
-// to the same prompt fills it.
+// A prompt that is asked again counts as one piece. The last result of it decides: a later answer
+// fills a missing piece, and a piece is missing again if its prompt is asked again in vain.
 
 /** `refused`: a limit stopped the call. `failed`: anything else. */
 export type Missing = { readonly kind: 'refused' | 'failed'; readonly why: string };
@@ -135,7 +135,7 @@ type PieceCounts = {
   /** All prompts; a repeated one counts each time. */
   readonly asked: number;
   readonly answered: number;
-  /** Prompts without an answer, by their hash. */
+  /** Prompts whose last result is no answer, by their hash. */
   readonly missing: Readonly<Record<string, Missing>>;
 };
 

@@ -6,8 +6,10 @@ import { describe, it } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { chooseRows, countCases } from '../../../../test/tier.js';
 import { python } from '../../src/environments/python.js';
+import { startSandboxedRepl } from '../../src/environments/sandboxed-repl.js';
 import type { CellReport } from '../../src/run/cell-types.js';
 import { runCell, withEnvironment } from './conformance.js';
+import { nodeOrder } from './sandboxed.js';
 
 /** Python behind bubblewrap, beside conformance. */
 
@@ -289,4 +291,20 @@ describe('python behind bubblewrap', () => {
     );
     await assert.rejects(python.start({ contexts: [], names: [], ...OPTIONS }), /not installed/);
   });
+});
+
+describe('a program that does not become ready', () => {
+  const inputs = { type: 'inputs', contexts: [], names: [] } as const;
+  for (const [title, code, says] of [
+    [
+      'is killed',
+      "require('fs').writeSync(3, 'x\\n'); for (;;);",
+      /start: its channel was written/,
+    ],
+    ['ends', 'process.exit(9)', /does not start behind bubblewrap: it ended with code 9\. Try/],
+  ] as const)
+    it(`says why it ${title}`, async () => {
+      const program = await nodeOrder(code);
+      await assert.rejects(startSandboxedRepl(program, inputs, { memoryMax: MEGABYTE }), says);
+    });
 });

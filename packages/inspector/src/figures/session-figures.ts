@@ -164,9 +164,13 @@ export type SessionFigures = {
   readonly hookUsage: UsageTotals;
 };
 
-/** The time in which it did something: neither waiting for a prompt nor without a process. */
-export const getWorkMs = ({ elapsedMs, time }: SessionFigures): number =>
+/** The time of turns: neither waiting for a prompt nor without a process. */
+export const getTurnMs = ({ elapsedMs, time }: SessionFigures): number =>
   elapsedMs - time.idle - time.between;
+
+/** The time of turns in which it did not wait for the user's approval alone. */
+export const getWorkMs = (figures: SessionFigures): number =>
+  getTurnMs(figures) - figures.time.approval;
 
 type PromptUsage = Pick<Usage, 'inputTokens' | 'cacheReadTokens' | 'cacheWriteTokens'>;
 
@@ -187,7 +191,7 @@ export type LaterFigures = Pick<
   SessionFigures,
   'usage' | 'requests' | 'spending' | 'turns' | 'state'
 > & {
-  /** Time in which it did something: neither idle nor closed. */
+  /** Time in which it worked, see `getWorkMs`. */
   readonly activeMs: number;
   readonly events: number;
   readonly tools: readonly Pick<ToolFigures, 'tool' | 'calls' | 'totalMs' | 'endings'>[];

@@ -9,7 +9,7 @@
 import { type State, turnRuns } from '@pawl/agent/machine/state';
 import {
   getCacheShare,
-  getWorkMs,
+  getTurnMs,
   promptTokens,
   type RequestFigures,
   type SessionFigures,
@@ -159,15 +159,15 @@ const workTimes = (figures: SessionFigures): readonly Highlight[] => {
     spenders.set(name, known);
   }
   const first = [...spenders].sort(([, left], [, right]) => right.ms - left.ms).slice(0, 3);
-  const workMs = getWorkMs(figures);
-  if (first.length === 0 || workMs <= 0) return [];
+  const turnMs = getTurnMs(figures);
+  if (first.length === 0 || turnMs <= 0) return [];
   const parts = first.flatMap(([name, { ms, count }], at): readonly SentencePart[] => [
     at === 0 ? '' : ', ',
     `${name} `,
     { ms },
     count > 1 ? ` (${count} times)` : '',
   ]);
-  const answer = ['Of ', { ms: workMs }, ' in turns: ', ...parts, '.'];
+  const answer = ['Of ', { ms: turnMs }, ' in turns: ', ...parts, '.'];
   return [{ question: 'time', seq: null, answer }];
 };
 
@@ -193,7 +193,7 @@ const longestWork = (
   const { spans, time } = figures;
   const all = spans.filter((one) => one.kind === kind);
   const span = largest(all, getLengthMs);
-  if (span === null || getLengthMs(span) <= SHARE_MIN * getWorkMs(figures)) return [];
+  if (span === null || getLengthMs(span) <= SHARE_MIN * getTurnMs(figures)) return [];
   const others: readonly SentencePart[] =
     all.length > 1 && time[kind] > getLengthMs(span)
       ? [' of ', { ms: time[kind] }, ' for all']
@@ -394,7 +394,7 @@ export type TurnFigures = {
   readonly prompt: string;
   readonly rounds: number;
   /** Without the time in which it waited for the user or no process had it open. */
-  readonly workMs: number;
+  readonly turnMs: number;
   readonly waitedMs: number;
   readonly usd: number;
   /** How many markers of each kind (an error, a retry, …) are in it. */
@@ -446,7 +446,7 @@ const computeTurns = (history: SessionHistory): readonly TurnFigures[] => {
       at,
       prompt,
       rounds: history.stateAt(endSeq).session.turn.rounds,
-      workMs: Math.max(0, toMs - fromMs - waitedMs - overlap(gaps, fromMs, toMs)),
+      turnMs: Math.max(0, toMs - fromMs - waitedMs - overlap(gaps, fromMs, toMs)),
       waitedMs,
       usd: spentAt(nextSeq - 1) - spentAt(seq - 1),
       marks,

@@ -27,8 +27,8 @@ const RENDER_MS = 80;
  */
 const ADDRESS_MS = 250;
 
-/** Calls `draw` once for all changes of a moment. */
-const scheduled = (draw: () => void): (() => void) => {
+/** Calls `draw` once for all changes of a moment, and less often while new entries come. */
+const scheduled = (draw: () => void, isFollowing: () => boolean): (() => void) => {
   let waiting = false;
   let drawnAt = Number.NEGATIVE_INFINITY;
   const run = (): void => {
@@ -43,7 +43,7 @@ const scheduled = (draw: () => void): (() => void) => {
     waiting = true;
     // A reader who steps through the session sees each step at once.
     const restMs = drawnAt + RENDER_MS - performance.now();
-    if (restMs > 0 && document.body.dataset.following === 'yes') setTimeout(run, restMs);
+    if (restMs > 0 && isFollowing()) setTimeout(run, restMs);
     else run();
   };
 };
@@ -68,33 +68,41 @@ const addressWriter = (): ((pageState: PageState) => void) => {
 
 const openPage = (session: InspectedSession): PageState => {
   let page: SessionPage | null = null;
-  let pendingSeq = seqInAddress(); // selected once that entry has come; then null
+  // The entry in the address. It is selected once it has come, or the last one once all have.
+  let pendingSeq = seqInAddress();
+  const selectPending = (): void => {
+    if (pendingSeq === null) return;
+    const isWhole = ['live', 'file', 'damaged'].includes(pageState.connection);
+    if (pageState.history.seq < pendingSeq && !isWhole) return;
+    const seq = pendingSeq;
+    pendingSeq = null;
+    pageState.go(seq);
+  };
   const writeAddress = addressWriter();
+  const render = (): void => {
+    selectPending();
+    page?.render();
+    if (pageState.connection !== 'loading')
+      document.title = `${sessionTitle(pageState.history)} · Pawl`;
+    if (pendingSeq === null) writeAddress(pageState);
+  };
   const pageState = new PageState(
     session,
-    scheduled(() => {
-      if (pendingSeq !== null && pageState.history.seq >= pendingSeq) {
-        const seq = pendingSeq;
-        pendingSeq = null;
-        pageState.go(seq);
-      }
-      page?.render();
-      if (pageState.connection !== 'loading')
-        document.title = `${sessionTitle(pageState.history)} · Pawl`;
-      if (pendingSeq === null) writeAddress(pageState);
-    }),
+    scheduled(render, () => pageState.following),
   );
   page = new SessionPage(pageState);
+  // an address with an entry is a link to a place in the conversation
   if (pendingSeq !== null) pageState.panel = 'conversation';
   document.title = `${session.header.sessionId} · Pawl`;
   document.body.replaceChildren(page.element);
   if (session.foreignMachine)
-    pageState.trouble =
+    pageState.troubles.add(
       'Another version of the machine wrote this session: the states shown may differ from ' +
-      'those that were.';
+        'those that were.',
+    );
   addEventListener('hashchange', () => {
-    const seq = seqInAddress();
-    if (seq !== null && seq !== pageState.seq) pageState.go(seq);
+    pendingSeq = seqInAddress();
+    pageState.update();
   });
   pageState.update();
   return pageState;
@@ -106,7 +114,7 @@ const compare = async (pageState: PageState, id: string): Promise<void> => {
     await readCompared(pageState, id);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    pageState.trouble = `${id} can't be compared: ${why}`;
+    pageState.troubles.add(`${id} can't be compared: ${why}`);
     pageState.update();
   }
 };

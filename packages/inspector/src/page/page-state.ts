@@ -41,8 +41,11 @@ export class PageState {
   /** The text that the events are searched for. */
   query = '';
   connection: FeedStatus = 'loading';
-  /** Why there are no more entries; empty otherwise. */
-  trouble = '';
+  /**
+   * What the user must know of what is shown, one sentence each: why there are no more entries, or
+   * that the states may differ from those that were.
+   */
+  readonly troubles = new Set<string>();
   readonly #traces = new Map<ChartName, ChartTrace>();
   /** Has the page drawn again. */
   readonly #changed: () => void;
@@ -156,7 +159,7 @@ export const followSession = (pageState: PageState): void => {
     if (piece.kind === 'restart') return pageState.restart();
     if (piece.kind === 'damaged') {
       feed.close();
-      pageState.trouble = piece.why;
+      pageState.troubles.add(piece.why);
       return connect('damaged');
     }
     if (piece.caughtUp) pageState.connection = 'live';
@@ -180,7 +183,7 @@ export const readCompared = async (pageState: PageState, id: string): Promise<vo
   const end = (trouble: string): void => {
     feed.close();
     pageState.other = history;
-    if (trouble !== '') pageState.trouble = `${id}: ${trouble}`;
+    if (trouble !== '') pageState.troubles.add(`${id}: ${trouble}`);
     pageState.update();
   };
   const feed = readFeed(encodeURIComponent(id), (piece) => {
@@ -195,7 +198,7 @@ export const readCompared = async (pageState: PageState, id: string): Promise<vo
 
 export const readExported = (pageState: PageState, { entries, damage }: ExportedSession): void => {
   pageState.connection = damage === null ? 'file' : 'damaged';
-  pageState.trouble = damage ?? '';
+  if (damage !== null) pageState.troubles.add(damage);
   addEntries(pageState, entries);
   document.body.dataset.loaded = 'yes';
 };

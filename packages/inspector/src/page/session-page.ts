@@ -221,14 +221,14 @@ export class SessionPage {
   }
 
   #renderConnection(): void {
-    const { history, connection, trouble } = this.#pageState;
+    const { history, connection, troubles } = this.#pageState;
     const count =
       connection === 'loading' && history.seq > 0 ? ` ${plural(history.seq, 'event')}` : '';
     const isClosed = connection === 'live' && history.stateAt(history.seq).name === 'ShuttingDown';
     this.#connection.textContent = isClosed ? 'closed' : `${CONNECTIONS[connection]}${count}`;
     this.#connection.className = `connection ${connection}`;
-    this.#trouble.textContent = trouble;
-    this.#trouble.hidden = trouble === '';
+    this.#trouble.textContent = [...troubles].join('\n');
+    this.#trouble.hidden = troubles.size === 0;
   }
 
   #renderHeader(): void {
@@ -246,7 +246,7 @@ export class SessionPage {
       this.#titledFor = history.index.turns.length;
       this.#title.replaceChildren(visibleText(sessionTitle(history)));
     }
-    // For the tests of the page, and for what depends on following.
+    // For the tests of the page.
     const { dataset } = document.body;
     dataset.seq = String(seq);
     dataset.last = String(history.seq);

@@ -40,9 +40,12 @@ export type Flag = readonly [form: string, help: string, count?: 'required' | 'r
 export type PawlCommandContext<Flags> = {
   /** The arguments of the command, in order. */
   readonly words: readonly string[];
-  /** The flags of the command, and those of the program that stand before its name. */
+  /**
+   * The flags of the command, and those of the program that stand before its name. For commands
+   * with flags that `pawl` has too, such as `--workspace` and `--model`.
+   */
   readonly flags: Flags;
-  /** The flags of the command alone. */
+  /** The flags of the command alone. For all other commands. */
   readonly ownFlags: Flags;
   /** The parser of the whole program. */
   readonly program: Parser;
@@ -65,19 +68,16 @@ export type PawlCommand<Flags extends object = object> = {
 const workspaceFlag = (help: string): Flag => ['--workspace <folder>', help];
 const PROJECT = workspaceFlag('the folder of the project (default: this one)');
 
-/**
- * The prompt from `-p TEXT`, from words after the flags, or from stdin; undefined if there is none.
- */
-const readPrompt = async (
-  flags: RunFlags,
-  words: readonly string[],
-): Promise<Prompt | undefined> => {
-  const parts = typeof flags.print === 'string' ? [flags.print, ...words] : words;
-  if (parts.length === 0 && flags.print === undefined) return undefined;
+/** The prompt from `-p TEXT` and the words after the flags, or else from stdin. */
+const readPrompt = async ({ print }: RunFlags, words: readonly string[]): Promise<Prompt> => {
+  const parts = typeof print === 'string' ? [print, ...words] : words;
   return (await import('../headless/headless.js')).readPrompt(parts);
 };
 
-/** Whether a new session in a terminal may have no model: nothing that is quick to see names one. */
+/**
+ * Whether to look for a key first: in a terminal, for a new session, if neither a flag nor the
+ * environment names a model. config.toml may still name one.
+ */
 const mayLackKey = ({ model, continue: last, resume }: RunFlags): boolean =>
   process.stdin.isTTY === true &&
   process.stdout.isTTY === true &&
@@ -101,10 +101,9 @@ const HEADLESS_FLAGS = [
 export const runAgent = async (flags: RunFlags, words: readonly string[]): Promise<number> => {
   if (flags.print !== undefined) {
     const prompt = await readPrompt(flags, words);
-    if (prompt !== undefined && flags.detach)
-      return (await import('./detached.js')).runDetached(flags, prompt);
-    if (prompt !== undefined)
-      return (await import('../headless/headless.js')).runHeadless(flags, prompt);
+    return flags.detach
+      ? (await import('./detached.js')).runDetached(flags, prompt)
+      : (await import('../headless/headless.js')).runHeadless(flags, prompt);
   }
   for (const [name, typed] of HEADLESS_FLAGS)
     if (flags[name] !== undefined) throw usageStop(`${typed} needs -p: pawl -p "prompt" ${typed}`);
@@ -175,7 +174,8 @@ const fork: PawlCommand<RunFlags & { readonly at: string; readonly worktree?: st
     ],
   ],
   run: async ({ flags, words: [id = '', ...words] }) => {
-    const prompt = await readPrompt(flags, words);
+    const hasPrompt = words.length > 0 || flags.print !== undefined;
+    const prompt = hasPrompt ? await readPrompt(flags, words) : undefined;
     return (await import('./fork.js')).forkSession(id, flags, prompt);
   },
 };
@@ -278,8 +278,8 @@ const show: PawlCommand<
     ['--json', 'with --time: the figures as JSON'],
     [
       '--view <name>',
-      'the path through the states of an older system\n' +
-        'One of minimal, minimal-head, loom, sketch, tools (docs/seeds).',
+      'the path through the states of a seed system\n' +
+        'A published agent whose states ours fit: one of minimal, minimal-head, loom, sketch, tools (docs/seeds).',
     ],
   ],
   run: async ({ ownFlags, words: [id = ''] }) =>
@@ -300,7 +300,7 @@ const replay: PawlCommand<AtFlags> = {
     (await import('./verify.js')).replaySession(id, ownFlags),
 };
 
-const diff: PawlCommand<{ readonly at?: string; readonly json?: true }> = {
+const diff: PawlCommand<AtFlags> = {
   name: 'diff',
   words: '<a> [b]',
   summary:
@@ -429,11 +429,13 @@ const exportSession: PawlCommand<{
       throw usageStop(
         '--with-files is for an export that can be imported: leave --html and --atif.',
       );
+    const [one, other] = [atif, html, file].filter((name) => name !== undefined);
+    if (other !== undefined) throw usageStop(`Name one file to write: ${one} or ${other}.`);
     if (atif !== undefined)
-      return (await import('./export-trajectory.js')).exportTrajectory(id, atif, html ?? file);
+      return (await import('./export-trajectory.js')).exportTrajectory(id, atif);
     return html === undefined
       ? (await import('./transfer.js')).exportTo(id, file, withFiles)
-      : (await import('./inspect.js')).exportPage(id, html, file);
+      : (await import('./inspect.js')).exportPage(id, html);
   },
 };
 
@@ -465,8 +467,8 @@ const machine: PawlCommand<MachineFlags> = {
     ['--json', 'as JSON edges'],
     [
       '--view <name>',
-      'the states of an older system\n' +
-        'One of minimal, minimal-head, loom, sketch, tools (docs/seeds).',
+      'the states of a seed system\n' +
+        'A published agent whose states ours fit: one of minimal, minimal-head, loom, sketch, tools (docs/seeds).',
     ],
     ['--check', 'explore every path within bounds and check every step'],
     ['--bounds <name=number,...>', 'limits for --check'],

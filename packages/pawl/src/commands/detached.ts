@@ -21,6 +21,7 @@ import { systemClock } from '@pawl/agent/platform/clock';
 import { hasEnded } from '@pawl/agent/platform/processes';
 import { plural } from '@pawl/agent/platform/text';
 import { SessionFollower } from '@pawl/agent/session/follow';
+import { aboutPresets } from '@pawl/agent/session/session-settings';
 import { isQuestionCode } from '@pawl/serve/question-code';
 import {
   countColumns,
@@ -66,12 +67,12 @@ export const runDetached = async (flags: RunFlags, prompt: Prompt): Promise<numb
       );
   refuseEmpty(prompt);
   // starts the process of the session, and waits until it has stored the prompt
-  const { sessionId, workspace } = await launchPrompt(flags, prompt);
+  const { sessionId, workspace, preset } = await launchPrompt(flags, prompt);
   writeOut(safe`${makeSafe(sessionId)}\n`);
   writeError(
     makeSafe(
-      `It works in ${workspace}. To look on and answer: pawl attach ${sessionId} · all of them: ` +
-        'pawl sessions --live\n',
+      `It runs in ${workspace}${preset === undefined ? '' : `, preset ${preset}: ${aboutPresets[preset]}`}.\n` +
+        `To look on: pawl attach ${sessionId}\nAll of them: pawl sessions --live\n`,
     ),
   );
   return exitCodes.done;
@@ -141,7 +142,9 @@ const listQuestions = async ({ record, status }: LiveSession): Promise<readonly 
 export const listDetached = async (json: boolean): Promise<number> => {
   const nowMs = systemClock.now();
   const columns = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY;
-  for (const live of await listLive()) {
+  const all = await listLive();
+  if (all.length === 0) writeError(safe`There is no detached session.\n`);
+  for (const live of all) {
     const { sessionId, workspace, title, startedAtMs, activity, process: owner } = live.record;
     const { status } = live;
     const isAlive = status === 'runs' || status === 'starting';

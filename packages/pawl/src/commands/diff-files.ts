@@ -40,35 +40,35 @@ const readRange = (text: string, { sessionId, seq }: FileHistory): readonly [num
   return [from, to];
 };
 
-type Texts = { readonly before: string; readonly after: string };
+type Contents = Pick<CheckpointStore, 'get'>;
 
-/** The texts of a change; otherwise why there are none. */
-const readTexts = async (
-  store: CheckpointStore,
-  { before, after }: PathChange,
-): Promise<Texts | string> => {
-  const texts: string[] = [];
-  for (const state of [before, after]) {
-    if (state.kind === 'file') {
-      if (state.bytes > DIFF_BYTES_MAX) return 'too large to be compared';
-      const bytes = await store.get(state.sha256);
-      if (bytes === null) return 'its content is no longer stored';
-      if (bytes.includes(0)) return 'binary';
-      texts.push(bytes.toString('utf8'));
-    } else if (state.kind === 'notKept') return state.why;
-    else texts.push(state.kind === 'link' ? `→ ${showName(state.target)}\n` : '');
-  }
-  const [old = '', now = ''] = texts;
-  return { before: old, after: now };
+/** A text, or why there is none. */
+type StateText =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'none'; readonly why: string };
+
+const readState = async (store: Contents, state: FileState): Promise<StateText> => {
+  if (state.kind === 'notKept') return { kind: 'none', why: state.why };
+  if (state.kind === 'link') return { kind: 'text', text: `→ ${showName(state.target)}\n` };
+  if (state.kind !== 'file') return { kind: 'text', text: '' };
+  if (state.bytes > DIFF_BYTES_MAX) return { kind: 'none', why: 'too large to be compared' };
+  const bytes = await store.get(state.sha256);
+  if (bytes === null) return { kind: 'none', why: 'its content is no longer stored' };
+  if (bytes.includes(0)) return { kind: 'none', why: 'binary' };
+  return { kind: 'text', text: bytes.toString('utf8') };
 };
 
-const mode = (state: FileState): string =>
-  state.kind === 'file' || state.kind === 'folder' ? state.mode.toString(8) : state.kind;
+const mode = (state: FileState): string => ('mode' in state ? state.mode.toString(8) : '');
+
+/** The kind in words; empty for a file, and where nothing is known of the content. */
+const kindWords = (state: FileState): string =>
+  state.kind === 'folder' || state.kind === 'link' ? `${state.kind} ` : '';
 
 /** The change in words where the text says nothing; empty for a plain change. */
 const changeNote = ({ before, after }: PathChange): string => {
-  if (before.kind === 'absent') return after.kind === 'file' ? 'created' : `${after.kind} created`;
-  if (after.kind === 'absent') return before.kind === 'file' ? 'deleted' : `${before.kind} deleted`;
+  if (before.kind === 'absent') return `${kindWords(after)}created`;
+  if (after.kind === 'absent') return `${kindWords(before)}deleted`;
+  if (before.kind === 'notKept' || after.kind === 'notKept') return ''; // its reason is shown
   if (before.kind !== after.kind) return `${before.kind} became ${after.kind}`;
   return mode(before) === mode(after) ? '' : `mode ${mode(before)} → ${mode(after)}`;
 };
@@ -82,39 +82,42 @@ export type FileDiff = {
   readonly duringCommands?: 'yes';
 };
 
-export const createFileDiff = async (
-  store: CheckpointStore,
-  change: PathChange,
-): Promise<FileDiff> => {
+export const createFileDiff = async (store: Contents, change: PathChange): Promise<FileDiff> => {
   const diff = await createTextDiff(store, change);
   return isDuringCommands(change) ? { ...diff, duringCommands: 'yes' } : diff;
 };
 
-const createTextDiff = async (store: CheckpointStore, change: PathChange): Promise<FileDiff> => {
+const createTextDiff = async (store: Contents, change: PathChange): Promise<FileDiff> => {
   const path = showName(change.path);
-  const texts = await readTexts(store, change);
   const note = changeNote(change);
-  if (typeof texts === 'string')
-    return { path, note: note === '' ? texts : `${note}; ${texts}`, diff: '' };
-  if (texts.before === texts.after) return { path, note, diff: '' };
+  const withoutDiff = (why: string): FileDiff => ({ path, note: joinNotes([note, why]), diff: '' });
+  const [before, after] = [
+    await readState(store, change.before),
+    await readState(store, change.after),
+  ];
+  if (before.kind === 'none') return withoutDiff(before.why);
+  if (after.kind === 'none') return withoutDiff(after.why);
+  if (before.text === after.text) return { path, note, diff: '' };
   const patch = createTwoFilesPatch(
     change.before.kind === 'absent' ? '/dev/null' : path,
     change.after.kind === 'absent' ? '/dev/null' : path,
-    texts.before,
-    texts.after,
+    before.text,
+    after.text,
     undefined,
     undefined,
     { context: 3, maxEditLength: DIFF_EDITS_MAX },
   );
-  return patch === undefined
-    ? { path, note: note === '' ? 'too many changes to be shown' : note, diff: '' }
-    : { path, note, diff: patch.replace(/^(Index: .*\n)?=+\n/, '') };
+  if (patch === undefined) return withoutDiff('too many changes to be shown');
+  // the package `diff` puts `===` before the head of a unified diff, and sometimes `Index: …`
+  return { path, note, diff: patch.replace(/^(Index: .*\n)?=+\n/, '') };
 };
+
+const joinNotes = (notes: readonly string[]): string => notes.filter(Boolean).join('; ');
 
 export const fileDiffText = (look: Look, { path, note, diff, duringCommands }: FileDiff): Safe => {
   const name = path.replace(/\s+/g, ' ');
-  const notes = [note, duringCommands === undefined ? '' : 'changed while a command ran'];
-  const text = notes.filter((one) => one !== '').join('; ');
+  const during = duringCommands === undefined ? '' : 'changed while a command ran';
+  const text = joinNotes([note, during]);
   const title = paint(look, 'bold', makeSafe(text === '' ? name : `${name} (${text})`));
   return joinSafe([title, ...(diff === '' ? [] : paintDiff(look, diff))], safe`\n`);
 };

@@ -557,7 +557,7 @@ const modelChecks: readonly Check[] = [
       const { model, usd } = await modelSettings(world);
       return usd !== null && isCatalogued(model) && catalogueFacts(model).prices === null && model;
     },
-    (model) => `max_usd has no effect: the price of ${model} is unknown`,
+    (model) => `max_usd can't hold: the price of ${model} is unknown`,
     'Set max_tokens or max_rounds instead, or allow_unknown_price = true',
   ),
   fault(

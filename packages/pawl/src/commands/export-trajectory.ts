@@ -203,12 +203,7 @@ export const cannotExport = (target: string, error: unknown): Stop => {
   );
 };
 
-export const exportTrajectory = async (
-  id: string,
-  atif: string,
-  other: string | undefined,
-): Promise<number> => {
-  if (other !== undefined) throw usageStop(`Name one file: --atif ${atif} or ${other}.`);
+export const exportTrajectory = async (id: string, atif: string): Promise<number> => {
   const info = await findInfo(id);
   const { sessionId, kind, unreadable, title } = info;
   if (unreadable !== undefined)

@@ -22,6 +22,7 @@ import { FigureCollector } from '@pawl/inspector/figures/collect-figures';
 import {
   figuresSince,
   getCacheShare,
+  getWorkMs,
   type LaterFigures,
   type RequestFigures,
   type SessionFigures,
@@ -445,12 +446,12 @@ const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => 
   };
 };
 
-const timeSummary = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFigures): Safe => {
-  const active = elapsedMs - time.idle - time.between;
+const timeSummary = (figures: SessionFigures): Safe => {
+  const { elapsedMs, turns, usage, clockSetBack } = figures;
   const share = getCacheShare(usage);
   const parts = [
     makeSafe(plural(turns, 'turn')),
-    safe`${formatDuration(active)} of work in ${formatDuration(elapsedMs)}`,
+    safe`${formatDuration(getWorkMs(figures))} of work in ${formatDuration(elapsedMs)}`,
     formatTotal(usage),
     formatUsage(usage),
     ...(share === null ? [] : [safe`cache share ${makeSafe(shareText(share))}`]),

@@ -17,7 +17,7 @@ const TERM = 27;
 type Rows = readonly (readonly [term: string, text: string])[];
 
 const OPTIONS: Rows = [
-  ['-p, --print [prompt]', 'run one turn without a terminal and print the result'],
+  ['-p, --print [prompt]', 'run one turn and print the result; stdin is read, too'],
   [
     '-m, --model <name>',
     `the model, for example ${defaultProvider.name}/NAME or ${keylessProvider.name}/NAME`,
@@ -35,7 +35,7 @@ const GROUPS: readonly (readonly [title: string, rows: Rows])[] = [
     'A session',
     [
       ['sessions', 'list the sessions, or delete one'],
-      ['show [id]', 'print the conversation; with --time what it cost'],
+      ['show [id]', 'print the conversation; with --time: time and cost'],
       ['inspect [id]', 'show a session in a browser, while it runs or later'],
       ['fork <id> --at <seq>', 'start a new session from a line of an old one'],
     ],
@@ -43,7 +43,7 @@ const GROUPS: readonly (readonly [title: string, rows: Rows])[] = [
   [
     'Take back',
     [
-      ['rewind [id]', 'take back what a session did, in words and in files'],
+      ['rewind [id]', 'take back files and words of a session; --at says how far'],
       ['redo [id]', 'go forward again from the last rewind'],
     ],
   ],
@@ -70,7 +70,7 @@ const keyVariables = (): readonly string[] =>
     ...providers.filter(({ key, name }) => key === 'required' && name !== defaultProvider.name),
   ]
     .slice(0, PROVIDERS_SHOWN)
-    .map((provider) => provider.keyVariables.at(-1) ?? ''); // of several names the shortest comes last
+    .map((provider) => provider.keyVariables[0]);
 
 /** Breaks a text between words into lines of at most `width` characters. */
 const wrap = (text: string, width: number): readonly string[] =>
@@ -98,9 +98,9 @@ export const firstHelp = (): string =>
     ...GROUPS.flatMap(([title, rows]) => ['', `${title}:`, ...twoColumns(rows)]),
     '',
     ...wrap(
-      `First: set ${keyVariables().join(' or ')} (pawl models lists more); ${keylessProvider.name}/NAME needs no key. In a ` +
+      `First: set ${keyVariables().join(' or ')} (pawl models: all providers); ${keylessProvider.name}/NAME needs no key. In a ` +
         'session: /help lists its commands, /model the models, /cost the cost; Escape stops, ' +
-        'Ctrl-D ends. P as an answer allows such commands in this folder for ever.',
+        'Ctrl-D leaves. Answer P when a command asks: it is allowed in this folder for ever.',
       COLUMNS,
     ),
     'More: pawl help all, or pawl help TOPIC, such as rewind or max-usd.',

@@ -17,7 +17,6 @@ import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
 import { packageVersion } from '../process/package-folder.js';
 import { openInspector, pageRedactor, readPage } from '../sessions/inspector-page.js';
 import { findInfo } from '../sessions/stored-sessions.js';
-import { usageStop } from '../settings/flags.js';
 import { cannotExport } from './export-trajectory.js';
 
 /** The id of the session to show. Throws a `Stop` if there is none, or the page can't show it. */
@@ -67,12 +66,7 @@ export const inspectSessions = async (id: string | undefined): Promise<number> =
  * `pawl export ID --html FILE`: writes the inspector's page with the session inside, and prints its
  * path.
  */
-export const exportPage = async (
-  id: string,
-  html: string,
-  other: string | undefined,
-): Promise<number> => {
-  if (other !== undefined) throw usageStop(`Name one file: --html ${html} or ${other}.`);
+export const exportPage = async (id: string, html: string): Promise<number> => {
   const sessionId = await shownSession(id);
   const target = path.resolve(html);
   const sessions = new InspectedSessions({

@@ -1,5 +1,6 @@
 /**
- * `pawl machine`: the chart of the machine, ours or that of another published agent (`--view`).
+ * `pawl machine`: the chart of the machine, ours or that of a seed system (`--view`): another
+ * published agent, whose machine ours can be seen as.
  */
 
 import { agent } from '@pawl/agent/machine/machine';
@@ -19,7 +20,7 @@ import { askedActions } from './asked-actions.js';
 
 type Flags = { readonly table?: true; readonly json?: true; readonly view?: string };
 
-/** `pawl machine`: prints the statechart of the agent, or with `--view` that of a seed system. */
+/** Prints the statechart of the agent, or with `--view` that of a seed system. */
 export const showMachine = async ({ view, json, table }: Flags): Promise<number> => {
   const projection = view === undefined ? null : readView(view);
   let text: string;

@@ -26,6 +26,7 @@ import { oneLine } from '@pawl/terminal/paint';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
+import type { AllowedServers } from '../sessions/project-trust.js';
 import { openStateFolder } from '../sessions/stored-sessions.js';
 import { mcpJsonFiles, userFile, withConfig } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
@@ -35,11 +36,14 @@ import { type RunFlags, usageStop } from '../settings/flags.js';
 
 export type McpFlags = RunFlags & NewServerFlags & { readonly http?: string | true };
 
-/** What the subcommands work with: the folder, the state folder and the configured servers. */
+/** What the subcommands work with. */
 type McpContext = {
   readonly workspace: string;
   readonly stateFolder: string;
+  /** Those of the user's config.toml, and those of the project that the user has allowed. */
   readonly servers: readonly McpServer[];
+  /** Why a server must not be started now; null if it may. */
+  readonly whyNot: AllowedServers['whyNot'];
 };
 
 const LINE_CHARACTERS_MAX = 300;
@@ -51,45 +55,34 @@ const OFFERS_MS = 20_000;
 const NO_SERVERS =
   'No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME --url URL';
 
+const NONE_ENABLED = 'No MCP server is enabled. To test one all the same: pawl mcp test NAME';
+
 const say = (text: string): void => writeOut(safe`${oneLine(text, LINE_CHARACTERS_MAX)}\n`);
 const complain = (text: string): void => writeError(safe`${oneLine(text, LINE_CHARACTERS_MAX)}\n`);
 
+/** Complains of what is wrong in files of the project, and of servers that are not allowed. */
 const readContext = async (flags: McpFlags): Promise<McpContext> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
-  // no flags: the servers of the user's config.toml
-  const { mcpServers = [] } = await withConfig({}, workspace, {
+  // without flags: those of this command say nothing about servers that are configured
+  const { mcpServers: servers = [] } = await withConfig({}, workspace, {
     command: 'run',
     resumed: false,
     warn,
   });
-  return { workspace, stateFolder: openStateFolder(process.env), servers: mcpServers };
-};
-
-/** With the servers of the project that the user has allowed: a login is for those too. */
-const readProjectContext = async (flags: McpFlags): Promise<McpContext> => {
-  const context = await readContext(flags);
-  if (mcpJsonFiles(context.workspace).length === 0) return context;
+  const stateFolder = openStateFolder(process.env);
+  const context = { workspace, stateFolder, servers, whyNot: async () => null };
+  if (mcpJsonFiles(workspace).length === 0) return context;
   const [{ allowedServers }, { openTrust }] = await Promise.all([
     import('../sessions/project-trust.js'),
     import('@pawl/agent/extensions/trust'),
   ]);
-  const trust = openTrust(context.stateFolder, complain);
-  const { servers } = await allowedServers(context.workspace, context.servers, trust, complain);
-  return { ...context, servers: [...context.servers, ...servers] };
+  const trust = openTrust(stateFolder, complain);
+  const allowed = await allowedServers(workspace, servers, trust, complain);
+  return { ...context, servers: [...servers, ...allowed.servers], whyNot: allowed.whyNot };
 };
 
-/**
- * Names what is wrong in files of the project: otherwise a server would be missing without a
- * reason.
- */
-const tellFileFaults = async (workspace: string): Promise<void> => {
-  if (mcpJsonFiles(workspace).length === 0) return;
-  const { readProjectServers } = await import('../sessions/project-trust.js');
-  for (const fault of (await readProjectServers(workspace)).faults) complain(fault);
-};
-
-const list = async ({ servers, stateFolder, workspace }: McpContext): Promise<number> => {
+const list = async ({ servers, stateFolder }: McpContext): Promise<number> => {
   for (const server of servers) {
     // as they were stored when the server was last connected
     const known = readTools(stateFolder, server);
@@ -100,7 +93,6 @@ const list = async ({ servers, stateFolder, workspace }: McpContext): Promise<nu
     say(`${server.name}  ${shownStart(server)}  ${server.enabled ? tools : 'not enabled'}`);
   }
   if (servers.length === 0) complain(NO_SERVERS);
-  await tellFileFaults(workspace);
   return exitCodes.done;
 };
 
@@ -122,12 +114,13 @@ const testOffers = async (connection: Connection, stateFolder: string): Promise<
 /** Connects to a server, shows its tools and keeps them for the next session. Whether it worked. */
 const testServer = async (
   server: McpServer,
-  { workspace, stateFolder }: McpContext,
+  { workspace, stateFolder, whyNot }: McpContext,
 ): Promise<boolean> => {
   const connection = createConnection(server, {
     environment: process.env,
     workspace,
     stateFolder,
+    whyNot,
     startMs: START_MS,
   });
   try {
@@ -160,7 +153,7 @@ const test = async (context: McpContext, name: string | undefined): Promise<numb
     name === undefined ? server.enabled : server.name === name,
   );
   if (name !== undefined && chosen.length === 0) throw unknownServer(name, servers);
-  if (chosen.length === 0) complain(NO_SERVERS);
+  if (chosen.length === 0) complain(servers.length === 0 ? NO_SERVERS : NONE_ENABLED);
   let worked = true;
   for (const server of chosen) worked = (await testServer(server, context)) && worked;
   return worked ? exitCodes.done : exitCodes.unavailable;
@@ -198,8 +191,7 @@ export const runMcp = async (
   flags: McpFlags,
 ): Promise<number> => {
   if (what === 'add' || what === 'remove') return change(what, name, words, flags);
-  if (what === 'login' && words.length <= 1)
-    return runLogin(name, words[0], await readProjectContext(flags));
+  if (what === 'login') return runLogin(name, words, await readContext(flags));
   if (words.length > 0) throw usageStop(`pawl mcp ${what} takes no more than one name.`);
   switch (what) {
     case 'list':
@@ -210,7 +202,7 @@ export const runMcp = async (
       if (name !== undefined) throw usageStop('pawl mcp serve takes no name.');
       return serve(flags);
     case 'logout':
-      return runLogout(name, await readProjectContext(flags));
+      return runLogout(name, await readContext(flags));
     case 'test':
       return test(await readContext(flags), name);
     default:
@@ -232,7 +224,7 @@ const unknownServer = (name: string, servers: readonly McpServer[]): Stop => {
 
 /** A user has this long to log in. */
 const LOGIN_MS = 10 * 60 * 1_000;
-/** A server has this long to begin or to finish a login when nobody is waited for. */
+/** Time limit for a step of a login in which no user takes part. */
 const ANSWER_MS = 60_000;
 
 const findHttpServer = (name: string, { servers }: McpContext): HttpServer => {
@@ -265,7 +257,7 @@ const runLoginFlow = async (
   const { beginLogin, finishLogin, logIn } = await import('@pawl/agent/extensions/mcp/log-in');
   const environment = process.env;
   const options = { stateFolder, environment };
-  // nobody is waited for
+  // the user acts before or after this command, not during it
   const shortly = { ...options, signal: AbortSignal.timeout(ANSWER_MS) };
   if (address !== undefined) return finishLogin(server, address, shortly);
   if (!process.stdin.isTTY || !process.stderr.isTTY) return beginLogin(server, shortly);
@@ -287,10 +279,11 @@ const runLoginFlow = async (
 
 const runLogin = async (
   name: string | undefined,
-  address: string | undefined,
+  [address, ...more]: readonly string[],
   context: McpContext,
 ): Promise<number> => {
-  if (name === undefined) throw usageStop('It is written as: pawl mcp login NAME.');
+  if (name === undefined || more.length > 0)
+    throw usageStop("It is written as: pawl mcp login NAME, or pawl mcp login NAME 'ADDRESS'.");
   const expanded = expandVariables(findHttpServer(name, context), process.env);
   if (expanded.kind === 'missing')
     throw usageStop(`${expanded.names.join(', ')} is not set in the environment.`);
@@ -367,6 +360,8 @@ const readPairs = (
     }),
   );
 
+const PORT_MAX = 65_535;
+
 /** The setting `oauth`; null without its flags. */
 const oauthTable = ({
   url,
@@ -374,21 +369,25 @@ const oauthTable = ({
   oauthClientSecret,
   oauthRedirectPort,
 }: NewServerFlags): Readonly<Record<string, unknown>> | null => {
-  if ([oauthClientId, oauthClientSecret, oauthRedirectPort].every((flag) => flag === undefined))
-    return null;
-  if (url === undefined) throw usageStop('--oauth-client-id is for a server with --url.');
-  if (oauthClientId === undefined)
-    throw usageStop('--oauth-client-id is missing: a login needs it.');
+  const [flag] = [
+    ...(oauthClientId === undefined ? [] : ['--oauth-client-id']),
+    ...(oauthClientSecret === undefined ? [] : ['--oauth-client-secret']),
+    ...(oauthRedirectPort === undefined ? [] : ['--oauth-redirect-port']),
+  ];
+  if (flag === undefined) return null;
+  if (url === undefined) throw usageStop(`${flag} is for a server with --url.`);
+  if (oauthClientId === undefined) throw usageStop(`${flag} needs --oauth-client-id too.`);
   // The secret itself may stand there, so it is not repeated.
   if (oauthClientSecret !== undefined && !/^\$\{[A-Za-z_]\w*\}$/.test(oauthClientSecret))
     // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
     throw usageStop("A secret is named by its variable: --oauth-client-secret '${MY_SECRET}'.");
-  if (oauthRedirectPort !== undefined && !/^\d{1,5}$/.test(oauthRedirectPort))
-    throw usageStop('--oauth-redirect-port is a number from 1 to 65535.');
+  const port = /^\d{1,5}$/.test(oauthRedirectPort ?? '') ? Number(oauthRedirectPort) : 0;
+  if (oauthRedirectPort !== undefined && (port < 1 || port > PORT_MAX))
+    throw usageStop(`--oauth-redirect-port is a number from 1 to ${PORT_MAX}.`);
   return {
     client_id: oauthClientId,
     ...(oauthClientSecret === undefined ? {} : { client_secret: oauthClientSecret }),
-    ...(oauthRedirectPort === undefined ? {} : { redirect_port: Number(oauthRedirectPort) }),
+    ...(oauthRedirectPort === undefined ? {} : { redirect_port: port }),
   };
 };
 

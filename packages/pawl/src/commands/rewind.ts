@@ -136,13 +136,17 @@ const listPoints = async (sessionId: string, json: boolean): Promise<number> => 
     return exitCodes.done;
   }
   if (points.length === 0) {
-    writeError(makeSafe(`${sessionId} has no turn yet: there is nothing to take back.\n`));
+    writeError(
+      makeSafe(
+        `${sessionId} has no turn to take back. If one was taken back: pawl redo ${sessionId}\n`,
+      ),
+    );
     return exitCodes.done;
   }
   writeOut(safe`${pointLines(points)}\n`);
   writeError(
     makeSafe(
-      `\nTo take back a line and all after it: pawl rewind ${sessionId} --at ${newestPlace(points)}\n` +
+      `\nTo take back a line and all after it:\n  pawl rewind ${sessionId} --at ${newestPlace(points)}\n` +
         'To see first what it would do, add --dry-run. pawl redo goes forward again.\n',
     ),
   );
@@ -187,9 +191,11 @@ const tell = (
     if (countFiles(changes) > 0 && !dryRun)
       writeError(
         makeSafe(
-          `What this replaced or removed is stored: pawl checkpoints ${sessionId} --restore PATH\n`,
+          `What this replaced or removed is stored:\n  pawl checkpoints ${sessionId} --restore PATH\n`,
         ),
       );
+    if (direction === 'back' && !dryRun)
+      writeError(makeSafe(`To go forward again: pawl redo ${sessionId}\n`));
     if ((changes.duringCommands ?? 0) > 0 && dryRun)
       writeError(safe`! --edits-only leaves what changed while commands ran.\n`);
     if (left.length > 0 && direction === 'back')

@@ -21,15 +21,18 @@ import type { NewSession } from '@pawl/agent/ports/session';
 import { agentOnEngine, type EngineAgent } from '@pawl/agent/session/create-agent';
 import type { SessionDependencies } from '@pawl/agent/session/equipment';
 import { isLoopback } from '@pawl/serve/http';
+import type { NodeMetrics } from '@pawl/serve/metrics';
 import {
   type BlobPlace,
   type EngineNodeOptions,
+  keyInRecord,
   type NodeSessionWish,
   readS3Place,
   type SessionToEquip,
   type SharedRuntime,
   sharedSessions,
 } from '@pawl/serve/node-runtime';
+import type { SpendingStore } from '@pawl/serve/spending';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { packageVersion } from '../process/package-folder.js';
 import { type OptionalTools, optionalTools } from '../sessions/open-session.js';
@@ -50,6 +53,7 @@ import {
   blamingClient,
   clientSessionFlags,
   flagsToEquip,
+  type KeyedFlags,
   type NodeSessions,
 } from './serve-sessions.js';
 
@@ -119,7 +123,7 @@ const readBlobPlace = (place: string | undefined, stateFolder: string): BlobPlac
 const readNodeOptions = (
   flags: ServeFlags & { readonly engine: string },
   stateFolder: string,
-): Omit<EngineNodeOptions, 'equip' | 'report'> => {
+): Omit<EngineNodeOptions, 'equip' | 'applied' | 'report'> => {
   const { engine, engineAdmin, engineKey = [], nodes, peer = [], blobs } = flags;
   const { PAWL_NODE_TOKEN: liveToken = '' } = process.env;
   if (peer.length > 0 && liveToken === '')
@@ -162,37 +166,75 @@ const toStop = (fault: Error): Error => {
     : new Stop(exitCodes.configuration, 'configuration', fault.message);
 };
 
+/** What the sessions of a node have to do with its keys. */
+type KeyParts = {
+  keyedBy(store: SpendingStore): KeyedFlags;
+  /** Counts what happens in sessions, where it happens. */
+  readonly metrics: NodeMetrics;
+  readonly warn: Warn;
+};
+
 /** Starts the node on the engine. `sessions`: the flags for its sessions. */
 export const engineSessions = async (
   flags: ServeFlags & { readonly engine: string },
   sessions: RunFlags,
-  warn: Warn,
+  { keyedBy, metrics, warn }: KeyParts,
 ): Promise<NodeSessions> => {
   const stateFolder = openStateFolder(process.env);
   const nodeOptions = readNodeOptions(flags, stateFolder);
   await warnOfTasks(sessions, warn);
   const { startEngineNode } = await loadEnginePackage();
-  const agent = nodeAgent(sessions, warn);
+  const engine = lateRuntime();
+  const keyed = keyedBy({ charge: async (...asked) => (await engine.runtime).charge(...asked) });
+  const findKeyName = rememberKeys(engine.runtime);
+  const agent = nodeAgent(sessions, { keyed, findKeyName, warn });
   const { blobs } = nodeOptions;
   if (blobs.kind === 'folder') mkdirSync(blobs.path, { recursive: true, mode: 0o700 });
   const started = await attempt(() =>
     startEngineNode({
       ...nodeOptions,
       equip: (session) => agent.equip(session),
+      applied: (sessionId, change) =>
+        // the key is unknown while the engine is away: then the figures are nobody's
+        void findKeyName(sessionId).then(
+          (key) => metrics.applied(key ?? '', change),
+          () => metrics.applied('', change),
+        ),
       report: (fault) => warn(fault.message),
     }),
   );
   if (started.kind === 'fault') throw toStop(started.fault);
   const { runtime, stop } = started.value;
+  engine.resolve(runtime);
+  // `blamingClient` reports what a client's wishes cause as its fault, not as the node's
+  const prepare = (wish: NodeSessionWish) => blamingClient(() => agent.prepare(wish));
   return {
-    // `blamingClient` reports what a client's wishes cause as its fault, not as the node's
-    runtime: sharedSessions(
-      runtime,
-      (wish) => blamingClient(() => agent.prepare(wish)),
-      nodeOptions.name,
-    ),
+    runtime: { ...sharedSessions(runtime, prepare, nodeOptions.name), isCounted: 'yes' },
     recordsFolder: join(stateFolder, 'serve', 'sessions'), // not used: the engine keeps the records
     stop,
+  };
+};
+
+/** The runtime of a node that is still being started: the engine may already give it work. */
+const lateRuntime = () => {
+  let resolve = (_runtime: SharedRuntime): void => undefined;
+  const runtime = new Promise<SharedRuntime>((done) => {
+    resolve = done;
+  });
+  return { runtime, resolve: (started: SharedRuntime) => resolve(started) };
+};
+
+const REMEMBERED_MAX = 10_000;
+
+/** The name of the key whose session it is, which never changes; null: a session of nobody. */
+const rememberKeys = (runtime: Promise<SharedRuntime>) => {
+  const known = new Map<string, string>();
+  return async (sessionId: string): Promise<string | null> => {
+    const name =
+      known.get(sessionId) ?? keyInRecord(await (await runtime).metadata(sessionId)) ?? null;
+    if (known.size >= REMEMBERED_MAX) known.clear();
+    if (name !== null) known.set(sessionId, name);
+    return name;
   };
 };
 
@@ -209,12 +251,25 @@ type NodeAgent = {
  * The agent of a node on an engine, from flags and configuration: settings of new sessions, and
  * what they work with here.
  */
-const nodeAgent = (flags: RunFlags, tell: Warn): NodeAgent => {
+const nodeAgent = (
+  flags: RunFlags,
+  { keyed, findKeyName, warn: tell }: SessionKeys & { readonly warn: Warn },
+): NodeAgent => {
   const warn = warnOnce(tell);
   return {
-    prepare: (wish) => prepareSession(flags, wish, warn),
-    equip: (session) => equipSession(flags, session, warn),
+    prepare: (wish) => prepareSession({ ...flags, ...keyed(wish.key) }, wish, warn),
+    equip: async (session) => {
+      // a new session has no record yet, and gets only its header here
+      const key = session.isNew ? null : await findKeyName(session.sessionId);
+      const forKey = key === null ? {} : { forKey: keyed(key).forKey };
+      return equipSession({ ...flags, ...forKey }, session, warn);
+    },
   };
+};
+
+type SessionKeys = {
+  readonly keyed: KeyedFlags;
+  findKeyName(sessionId: string): Promise<string | null>;
 };
 
 /** The operator's flags, completed by configuration. */
@@ -276,7 +331,7 @@ const createEngineAgent = ({
     isBound,
     moreInstructions: prompts.section,
     secrets: { ...keysIn(settled.variables ?? {}), ...tools.secrets },
-    keyFiles: settled.keyFiles ?? [],
+    keyFiles: [...(settled.keyFiles ?? []), ...(settled.forKey?.hidden ?? [])],
     passEnvironment: settled.passEnv?.split(',') ?? [],
     report: (fault) => warn(fault.message),
   });

@@ -1,18 +1,18 @@
 /** `pawl serve`: a node, which is a process that runs sessions for others, until a signal. */
 
-import { randomBytes } from 'node:crypto';
 import { basename, join, resolve } from 'node:path';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { dataFolder } from '@pawl/agent/platform/environment';
-import { readRegularSync } from '@pawl/agent/platform/files';
 import { isLoopback } from '@pawl/serve/http';
-import { keyOfToken, type ReadKeys, readKeys, type ServeKey } from '@pawl/serve/keys';
+import { type KeyPlaces, REPOSITORY_NAME } from '@pawl/serve/keys';
+import { NodeMetrics } from '@pawl/serve/metrics';
 import { type ServingNode, startNode } from '@pawl/serve/node';
+import { fileSpending, type SpendingStore } from '@pawl/serve/spending';
 import type { WorkspaceOptions } from '@pawl/serve/workspaces';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError } from '@pawl/terminal/write';
 import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
-import { refuseBadFlags } from '../sessions/session-settings.js';
+import { refuseBadFlags, refuseUnfenced } from '../sessions/session-settings.js';
 import { openStateFolder } from '../sessions/stored-sessions.js';
 import { withConfig } from '../settings/configuration.js';
 import {
@@ -23,6 +23,7 @@ import {
 } from '../settings/connect-model.js';
 import { nodeSessionFlags, type RunFlags, readAmount, usageStop } from '../settings/flags.js';
 import { DEFAULT_DRAIN_SECONDS, DEFAULT_PORT, engineFlags, type ServeFlags } from './serve.js';
+import { keyedFlags, type NodeKeys, nodeKeys } from './serve-keys.js';
 import { embeddedSessions, type NodeSessions } from './serve-sessions.js';
 
 const PORT_MAX = 65_535;
@@ -52,7 +53,7 @@ const readRepositories = ({ repository = [] }: ServeFlags): ReadonlyMap<string, 
     const [, named, path = entry] = /^([\w.-]+)=(.+)$/s.exec(entry) ?? [];
     const real = sessionWorkspace(resolve(path));
     const name = named ?? basename(real);
-    if (!/^[\w][\w.-]{0,62}$/.test(name))
+    if (!REPOSITORY_NAME.test(name))
       throw usageStop(
         `--repository ${entry} needs a name of letters, digits, dots and hyphens: NAME=PATH.`,
       );
@@ -63,25 +64,34 @@ const readRepositories = ({ repository = [] }: ServeFlags): ReadonlyMap<string, 
   return repositories;
 };
 
-const readWorkspaces = (flags: ServeFlags, signal: AbortSignal): WorkspaceOptions => {
-  const folders = (flags.folder ?? []).map((folder) => sessionWorkspace(resolve(folder)));
-  const repositories = readRepositories(flags);
-  if (folders.length === 0 && repositories.size === 0)
+const readPlaces = (flags: ServeFlags): KeyPlaces => ({
+  folders: (flags.folder ?? []).map((folder) => sessionWorkspace(resolve(folder))),
+  repositories: readRepositories(flags),
+});
+
+const readWorkspaces = (
+  places: KeyPlaces,
+  { source }: NodeKeys,
+  signal: AbortSignal,
+): WorkspaceOptions => {
+  const isEmpty = places.folders.length === 0 && places.repositories.size === 0;
+  if (isEmpty && !source.now().every((key) => key.places !== undefined))
     throw usageStop(
       'A node needs a place for its sessions: --repository PATH (each gets a worktree) or ' +
         '--folder PATH.',
     );
   const worktrees = join(dataFolder(process.env), 'worktrees');
-  return { folders, repositories, dataFolder: worktrees, environment: process.env, signal };
+  return { ...places, dataFolder: worktrees, environment: process.env, signal };
 };
 
 const warn = (text: string): void => writeError(safe`pawl: ${makeSafe(text)}\n`);
 
 /** Finds a missing key or a faulty configuration now rather than with the first session. */
-const checkSurroundings = async (flags: RunFlags): Promise<void> => {
+const checkSurroundings = async (flags: RunFlags, { source }: NodeKeys): Promise<void> => {
   refuseBadFlags(flags); // throws for a value that can't be read
   const folder = realWorkspace(process.cwd());
   const configured = await withConfig(flags, folder, { command: 'run', resumed: false, warn });
+  if (source.now().some(({ places }) => places !== undefined)) refuseUnfenced(configured);
   await connectModel(
     configured.model ?? (await chooseUsual(configured, () => undefined)),
     configured,
@@ -96,15 +106,25 @@ const refuseEngineFlags = (flags: ServeFlags): void => {
   throw usageStop(`--${flag} is for nodes on an engine: give --engine restate://HOST:PORT too.`);
 };
 
-const openSessions = async (flags: ServeFlags, sessions: RunFlags): Promise<NodeSessions> => {
+const openSessions = async (
+  flags: ServeFlags,
+  keys: NodeKeys,
+  places: KeyPlaces,
+  metrics: NodeMetrics,
+): Promise<NodeSessions> => {
   const { engine } = flags;
+  const sessions = nodeSessionFlags(flags);
   if (engine === undefined) refuseEngineFlags(flags);
-  await checkSurroundings(sessions);
-  if (engine !== undefined)
-    return (await import('./serve-engine.js')).engineSessions({ ...flags, engine }, sessions, warn);
+  await checkSurroundings(sessions, keys);
+  const keyedBy = (store: SpendingStore) => keyedFlags(keys.source, places, store);
+  if (engine !== undefined) {
+    const { engineSessions } = await import('./serve-engine.js');
+    return engineSessions({ ...flags, engine }, sessions, { keyedBy, metrics, warn });
+  }
+  const folder = join(openStateFolder(process.env), 'serve');
   return {
-    runtime: embeddedSessions(sessions, warn),
-    recordsFolder: join(openStateFolder(process.env), 'serve', 'sessions'),
+    runtime: embeddedSessions(sessions, keyedBy(fileSpending(join(folder, 'spending'))), warn),
+    recordsFolder: join(folder, 'sessions'),
     stop: async () => undefined, // its sessions were closed
   };
 };
@@ -135,7 +155,8 @@ const untilSignal = async (node: ServingNode, drainMs: number): Promise<void> =>
 };
 
 /** Prints the address of the node, and the header that it wants. */
-const announce = ({ address }: ServingNode, { keys, newToken }: NodeKeys): void => {
+const announce = ({ address }: ServingNode, { source, newToken }: NodeKeys): void => {
+  const keys = source.now();
   writeError(safe`Pawl serves sessions at ${makeSafe(address)}. Every request needs the header\n`);
   if (newToken !== null) writeError(safe`Authorization: Bearer ${makeSafe(newToken)}\n`);
   else {
@@ -150,16 +171,20 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
   const drainMs =
     1_000 *
     readAmount('--drain-seconds', flags.drainSeconds ?? String(DEFAULT_DRAIN_SECONDS), 'any');
-  const keys = nodeKeys(flags.keys, process.env);
+  const places = readPlaces(flags);
+  const keys = nodeKeys(flags.keys, process.env, { places, warn });
   const host = readHost(flags, keys);
   const ending = new AbortController(); // ends work on worktrees that is still under way
-  const workspaces = readWorkspaces(flags, ending.signal);
+  const workspaces = readWorkspaces(places, keys, ending.signal);
+  const metrics = new NodeMetrics();
   // Nothing listens yet: a fault in the flags or the surroundings ends the program before.
-  const { runtime, recordsFolder, stop } = await openSessions(flags, nodeSessionFlags(flags));
+  const { runtime, recordsFolder, stop } = await openSessions(flags, keys, places, metrics);
   const started = await attempt(() =>
     startNode({
       runtime,
-      keys: keys.keys,
+      keys: keys.source,
+      auditFile: join(openStateFolder(process.env), 'serve', 'audit.jsonl'),
+      metrics,
       host,
       port,
       // further values of the header Host that the node accepts
@@ -182,53 +207,4 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
   await stop();
   ending.abort();
   return exitCodes.done;
-};
-
-/** The keys of the clients. */
-type NodeKeys = {
-  readonly keys: readonly ServeKey[];
-  /** A random token, to be shown; null if the operator has keys. */
-  readonly newToken: string | null;
-};
-
-const FILE_BYTES_MAX = 1024 * 1024;
-
-const keysFault = (message: string): Stop =>
-  new Stop(exitCodes.configuration, 'configuration', message);
-
-const keysOrFault = (what: string, read: ReadKeys): readonly ServeKey[] => {
-  if (read.kind === 'ok') return read.keys;
-  throw keysFault(`${what} can't be used: ${read.why}.`);
-};
-
-const readKeyFile = (file: string): string => {
-  const loaded = readRegularSync(file, FILE_BYTES_MAX);
-  if (loaded.kind === 'absent')
-    throw keysFault(`There is no file of keys ${file}. docs/build/serve.md has an example.`);
-  if (loaded.kind !== 'file')
-    throw keysFault(`${file} is not a file of keys: it is not a regular file.`);
-  const { status, bytes } = loaded;
-  if (status.uid !== process.getuid?.())
-    throw keysFault(`${file} belongs to another user. Use a file of your own.`);
-  if ((status.mode & 0o077) !== 0)
-    throw keysFault(`Others may read ${file}. Make it yours alone: chmod 600 ${file}`);
-  return bytes.toString('utf8');
-};
-
-/**
- * The keys of a node: from a file, from PAWL_SERVE_TOKEN, or a new one. Never from the command
- * line.
- */
-export const nodeKeys = (
-  file: string | undefined,
-  { PAWL_SERVE_TOKEN: token = '' }: NodeJS.ProcessEnv,
-): NodeKeys => {
-  if (file !== undefined && token !== '')
-    throw keysFault('There are keys in --keys and a token in PAWL_SERVE_TOKEN. Give one of them.');
-  if (file !== undefined)
-    return { keys: keysOrFault(file, readKeys(readKeyFile(file))), newToken: null };
-  if (token !== '')
-    return { keys: keysOrFault('PAWL_SERVE_TOKEN', keyOfToken(token)), newToken: null };
-  const newToken = randomBytes(24).toString('base64url');
-  return { keys: keysOrFault('the token', keyOfToken(newToken)), newToken };
 };

@@ -15,14 +15,14 @@ import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { storedJournals } from '../sessions/stored-sessions.js';
 import { withConfig } from '../settings/configuration.js';
 import { sessionWorkspace, type Warn } from '../settings/connect-model.js';
-import { LIMITS, type RunFlags, withoutFlags } from '../settings/flags.js';
+import { type KeyedSession, LIMITS, type RunFlags, withoutFlags } from '../settings/flags.js';
 
 /**
  * The sessions of a node without an engine: in this process, with their journals on disk. Each is
  * opened as every command opens one, from flags and configuration, with the same policy and
  * sandbox.
  */
-export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
+export const embeddedSessions = (flags: RunFlags, keyed: KeyedFlags, warn: Warn): NodeRuntime => {
   const runtimes = new Map<string, LocalRuntime>();
   const journals = storedJournals();
   /** Keeps the session until it has ended. Returns its id. */
@@ -38,15 +38,22 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
     if (runtime === undefined) throw new Error(`session ${sessionId} is not open on this node`);
     return runtime;
   };
-  const open = async (sessionId: string): Promise<void> => {
+  const open = async (sessionId: string, key: string): Promise<void> => {
     if (runtimes.has(sessionId)) return;
-    remember(await openFromFlags(flagsToReopen(flags), 'node', { warn, resume: sessionId }));
+    const allFlags = { ...flagsToReopen(flags), ...keyed(key) };
+    remember(await openFromFlags(allFlags, 'node', { warn, resume: sessionId }));
   };
   return {
     endsWithNode: true, // closed with this process
     create: (wish) =>
       blamingClient(async () =>
-        remember(await openFromFlags(await clientSessionFlags(flags, wish), 'node', { warn })),
+        remember(
+          await openFromFlags(
+            await clientSessionFlags({ ...flags, ...keyed(wish.key) }, wish),
+            'node',
+            { warn },
+          ),
+        ),
       ),
     open,
     send: async (sessionId, input) => find(sessionId).send(sessionId, input),
@@ -113,7 +120,7 @@ const limitFlags = (
  */
 export const clientSessionFlags = async (
   flags: RunFlags,
-  { workspace, preset, limits }: NodeSessionWish,
+  { workspace, model, preset, limits }: NodeSessionWish,
 ): Promise<RunFlags> => {
   const ignore = (): void => undefined; // opening the session warns
   const folder = sessionWorkspace(workspace);
@@ -126,9 +133,15 @@ export const clientSessionFlags = async (
     ...flags,
     ...limitFlags(configured, limits),
     workspace,
+    ...(model === null ? {} : { model }),
     ...(preset === null ? {} : { preset }),
   };
 };
+
+/** The flags that the sessions of a key have besides those of the node. */
+export type KeyedFlags = (
+  key: string,
+) => Pick<RunFlags, 'preset'> & { readonly forKey: KeyedSession };
 
 /**
  * The operator's flags for a session that is opened again in this process. It keeps its model,

@@ -52,8 +52,8 @@ export const singleFlags: readonly (readonly [string, string])[] = [
   ],
   [
     '--keys <file>',
-    'a file with the keys of the clients and their limits\n' +
-      'Only you may read it (docs/build/serve.md).',
+    'a file with the keys of the clients, their places and limits\n' +
+      'Only you may read it, and it may change meanwhile (docs/build/serve.md).',
   ],
   [
     '--drain-seconds <number>',

@@ -20,6 +20,7 @@ import { dataFolder } from '@pawl/agent/platform/environment';
 import { isWithin, readTextOrEmptySync } from '@pawl/agent/platform/files';
 import { NODE_PROGRAM, startProgram } from '@pawl/agent/platform/start-program';
 import { firstCharacters } from '@pawl/agent/platform/text';
+import type { Preset } from '@pawl/agent/policy/presets';
 import { oneLine, warningText } from '@pawl/terminal/paint';
 import { safe } from '@pawl/terminal/safe-text';
 import { writeError } from '@pawl/terminal/write';
@@ -40,7 +41,11 @@ import { realWorkspace } from '../settings/connect-model.js';
 import { type RunFlags, WORKER_WORD } from '../settings/flags.js';
 import { type WorkReport, type WorkRequest, workReportSchema } from './worker.js';
 
-type Launched = { readonly sessionId: string; readonly workspace: string };
+type Launched = {
+  readonly sessionId: string;
+  readonly workspace: string;
+  readonly preset?: Preset;
+};
 
 const LOG_BYTES_MAX = 64 * 1024;
 const LAST_WORDS_MAX = 2_000;

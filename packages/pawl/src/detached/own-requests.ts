@@ -1,9 +1,10 @@
 /**
- * Requests of terminals to the process of a detached session, for what its server has no route for:
- * `POST /v1/sessions/ID/own` with `{ "what": … }`. Only the user's own key may send them.
+ * Own requests: what the user's terminals ask the process of a detached session, and what the
+ * HTTP of `pawl serve` has no route for. `POST /v1/sessions/ID/own` with `{ "what": METHOD, … }`;
+ * only the key of the session's owner may send it.
  *
- * From top to bottom: what they need besides the session, which is commands and questions that
- * wait; and the table of methods, of which the client (live-client.ts) has its types.
+ * From top to bottom: the user's commands that run; the question of an MCP server that waits; and
+ * the table of methods, of which the client (live-client.ts) has its types.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -17,28 +18,33 @@ import { ApiFault } from '@pawl/serve/api-fault';
 import { questionCode } from '@pawl/serve/question-code';
 import * as v from 'valibot';
 
-/** The commands that users run with `!` in their terminals: begun, and not ended. */
+/** The commands that users run with `!` in their terminals. */
 class UserCommands {
   readonly #session: Session;
-  #running: { end(): void; readonly settled: Promise<void> }[] = [];
+  /** Ends each running command, in the order in which they began. */
+  readonly #ends: (() => Promise<void>)[] = [];
 
   constructor(session: Session) {
     this.#session = session;
   }
 
-  /** Resolves when the files before the command are stored, so that it can run. */
+  /**
+   * Resolves when the files before the command are stored, so that it can run. Rejects if they
+   * can't be: then no command has begun, and none must end.
+   */
   begin(): Promise<void> {
     return new Promise((resolve, reject) => {
-      let end = (): void => undefined;
       const settled = this.#session.whileUserRuns(
         () =>
-          new Promise<void>((done) => {
-            end = done;
+          new Promise<void>((end) => {
+            this.#ends.push(() => {
+              end();
+              return settled;
+            });
             resolve();
           }),
       );
       settled.catch(reject);
-      this.#running.push({ end: () => end(), settled });
     });
   }
 
@@ -47,18 +53,16 @@ class UserCommands {
    * session stores files after each end, for all commands together, so they differ in nothing.
    */
   async end(): Promise<void> {
-    const command = this.#running.shift();
-    command?.end();
-    await command?.settled;
+    await this.#ends.shift()?.();
   }
 }
 
-/** What MCP servers ask the user now. `number` grows whenever a question comes or ends. */
+/** What an MCP server asks the user now. `number` grows whenever a question comes or ends. */
 export type ServerQuestionNow = {
   readonly number: number;
   /** null: none waits. */
   readonly question: ServerQuestion | null;
-  /** Its `questionCode`, which an answer carries; that of no question if none waits. */
+  /** Its `questionCode`, which an answer carries. Nothing can be answered while none waits. */
   readonly code: string;
   /** How the last one ended, in words. */
   readonly ended: string;
@@ -154,6 +158,7 @@ type OwnSession = {
 
 type MethodParts = OwnSession & { readonly userCommands: UserCommands };
 
+/** A method: the fields of its body, and what it does. The types of both follow from them. */
 const method = <const F extends v.ObjectEntries, A>(
   fields: F,
   run: (parts: MethodParts, body: v.InferOutput<v.ObjectSchema<F, undefined>>) => A,
@@ -198,12 +203,11 @@ const methods = {
       output: output().slice(-OUTPUT_CHARACTERS_MAX),
     })),
   ),
-  killJob: method({ jobId: v.string() }, ({ session }, body) =>
-    session
-      .jobs()
-      .find(({ jobId }) => jobId === body.jobId)
-      ?.kill(),
-  ),
+  killJob: method({ jobId: v.string() }, ({ session }, body) => {
+    const job = session.jobs().find(({ jobId }) => jobId === body.jobId);
+    if (job === undefined) throw new Error(`The session has no ${body.jobId}.`);
+    return job.kill();
+  }),
   servers: method({}, ({ servers }) => servers?.status() ?? null),
   reconnectServers: method({}, ({ servers }) => servers?.reconnect()),
   serverQuestion: method({ after: v.number() }, ({ serverQuestion }, { after }) =>

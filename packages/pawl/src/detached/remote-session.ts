@@ -204,12 +204,19 @@ const inputKey = (event: Event | Input): string | null => {
 };
 
 /** Tells the messages and answers of this window from those of others. */
-const createOwnInputs = () => {
+export const createOwnInputs = (client: Pick<LiveClient, 'send'>) => {
   const sent: string[] = [];
   return {
-    add(input: Input): void {
+    async send(input: Input): Promise<{ readonly seq: number }> {
       const key = inputKey(input);
       if (key !== null) sent.push(key);
+      try {
+        return await client.send(input);
+      } catch (fault) {
+        // It never comes as a step: the same input of another window must not pass for it.
+        if (key !== null && fault instanceof Refused) sent.splice(sent.lastIndexOf(key), 1);
+        throw fault;
+      }
     },
     isFromElsewhere({ event, diagnostics }: Stepped): boolean {
       const key = inputKey(event);
@@ -230,10 +237,7 @@ const createRemoteSession = (parts: RemoteParts): UiSession => {
     tornTail: null, // its process warned of an unfinished last line when it opened the journal
     ended,
     redact,
-    send(input: Input) {
-      ownInputs.add(input);
-      return client.send(input);
-    },
+    send: (input) => ownInputs.send(input),
     state: async () => follower.state,
     useModel: (id) => client.call('useModel', { id }),
     model: () => client.call('model', {}),
@@ -335,7 +339,7 @@ export const openRemote = async (
   });
   ended.catch(() => undefined); // the terminal awaits it when it is drawn
   const redactor = createRedactor(findSecrets(process.env, keysIn(configured.variables ?? {})));
-  const ownInputs = createOwnInputs();
+  const ownInputs = createOwnInputs(client);
   return {
     session: createRemoteSession({
       client,

@@ -25,6 +25,7 @@ import { systemClock } from '@pawl/agent/platform/clock';
 import { identifyProcess } from '@pawl/agent/platform/processes';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
 import { createEventBuffer } from '@pawl/agent/session/session';
+import { presetNames } from '@pawl/agent/session/session-settings';
 import { ApiFault } from '@pawl/serve/api-fault';
 import { keyOfToken, type ServeKey } from '@pawl/serve/keys';
 import { type ServingNode, startNode } from '@pawl/serve/node';
@@ -78,7 +79,12 @@ export type WorkRequest = v.InferOutput<typeof workRequestSchema>;
 
 /** What the launcher is told, as one line of JSON on descriptor 3. */
 export const workReportSchema = v.variant('kind', [
-  v.object({ kind: v.literal('started'), sessionId: v.string(), workspace: v.string() }),
+  v.object({
+    kind: v.literal('started'),
+    sessionId: v.string(),
+    workspace: v.string(),
+    preset: v.exactOptional(v.picklist([...presetNames, 'full'])),
+  }),
   v.object({ kind: v.literal('waits') }),
   v.object({
     kind: v.literal('failed'),
@@ -538,7 +544,7 @@ export const runWorker = async (): Promise<number> => {
     if (request.begins === 'afterLauncher' && request.resume !== null)
       waitRecord = await awaitLauncher(request, request.resume);
     const opened = await openRequested(request, steps);
-    const { workspace } = opened.settings;
+    const { workspace, preset } = opened.settings;
     // Read below: MCP servers may ask before.
     let limitMs: number | null = null;
     const serverQuestion = new WaitingServerQuestion(() => limitMs);
@@ -556,7 +562,8 @@ export const runWorker = async (): Promise<number> => {
       throw serving.fault;
     }
     const { id: sessionId } = opened.session;
-    report({ kind: 'started', sessionId, workspace });
+    const named = preset === undefined ? {} : { preset };
+    report({ kind: 'started', sessionId, workspace, ...named });
     return await follow(opened, { limitMs, serverQuestion }, serving.value, steps);
   } catch (error) {
     const { exit, reason, message } = errorEnding(error);

@@ -21,14 +21,15 @@ import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/s
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
 import type { State } from '@pawl/agent/machine/state';
-import { attempt } from '@pawl/agent/platform/attempt';
+import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
 import { listenOn, readBytes, waitForDrain } from '@pawl/agent/platform/http';
 import { isSameSecret } from '@pawl/agent/platform/untrusted-input';
 import type { Preset } from '@pawl/agent/policy/presets';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
-import type { Stepped, Watcher } from '@pawl/agent/ports/session';
+import { isIgnored, type Stepped, type Watcher } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
+import { reasonText } from '@pawl/agent/session/session';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { reserveStdout, writeError } from '@pawl/terminal/write';
 import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
@@ -45,7 +46,7 @@ const HARD_END_MS = 2_000;
  * flags for them don't count.
  */
 const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): SessionsHost => {
-  const { resume: _, continue: last, workspace: folder, preset: own, ...flags } = allFlags;
+  const { resume: _, continue: last, workspace: folder, preset: flagged, ...flags } = allFlags;
   return {
     version: packageVersion(),
     list: userSessions,
@@ -78,7 +79,10 @@ const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): Sessions
 
 const closeAll = async (running: ReadonlySet<Session>): Promise<void> => {
   const closing = [...running].map((session) => session.close());
-  await Promise.race([Promise.allSettled(closing), pause(HARD_END_MS)]);
+  const closed = new AbortController();
+  const limit = pause(HARD_END_MS, undefined, { signal: closed.signal });
+  await Promise.race([Promise.allSettled(closing), limit]);
+  closed.abort(); // the timer would hold the process
 };
 
 /** `pawl mcp serve`: over stdin and stdout, until the other agent has gone. */
@@ -138,7 +142,7 @@ export const serveMcpOverHttp = async (flags: RunFlags, value: string | true): P
     throw new Stop(
       exitCodes.unavailable,
       'unavailable',
-      `Pawl can't listen on port ${port}: ${opened.fault.message}`,
+      `Pawl can't listen on ${port === 0 ? 'any port' : `port ${port}`}: ${opened.fault.message}`,
     );
   const { value: server } = opened;
   writeError(
@@ -223,7 +227,9 @@ const progressWatcher = (context: ServerContext): Watcher => {
     // A caller that is gone misses nothing.
     request.notify({ method: 'notifications/progress', params }).catch(() => undefined);
   };
-  return ({ event }: Stepped) => {
+  return (stepped: Stepped) => {
+    const { event } = stepped;
+    if (isIgnored(stepped)) return;
     if (event.type === 'LlmCompleted') tell('the model has replied');
     if (event.type === 'ToolCompleted') tell(`a tool has ended: ${event.outcome.status}`);
   };
@@ -231,10 +237,10 @@ const progressWatcher = (context: ServerContext): Watcher => {
 
 const runPrompt = async (
   host: SessionsHost,
-  { prompt, preset, ...given }: PromptInput,
+  { prompt, preset, ...place }: PromptInput,
   context: ServerContext,
 ): Promise<CallToolResult> => {
-  const [workspace, sessionId] = [given.workspace ?? null, given.sessionId ?? null];
+  const [workspace, sessionId] = [place.workspace ?? null, place.sessionId ?? null];
   if ((workspace === null) === (sessionId === null))
     return say('Give either workspace, for a new session, or sessionId, to continue one.', true);
   const session = await host.open({
@@ -259,7 +265,7 @@ const runPrompt = async (
     };
     const shown = ok
       ? words
-      : `The turn ended without an answer: ${reason.kind}. Session ${session.id}.`;
+      : `The turn of session ${session.id} ended without an answer: ${reasonText(reason)}`;
     return { ...say(shown, !ok), structuredContent: about };
   } finally {
     await session.close();
@@ -405,20 +411,26 @@ export const openLoopbackServer = async ({
     const headers = Object.entries(incoming.headers).map(
       ([name, value]) => [name, String(value)] as const,
     );
-    const request = new Request(`http://127.0.0.1:${boundPort}${MCP_PATH}`, {
-      method,
-      headers: Object.fromEntries(headers),
-      signal: gone.signal,
-      ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
-    });
-    await send(await handler.fetch(request), outgoing);
+    // throws for what no request may be, such as a GET with a body
+    const request = attemptNow(
+      () =>
+        new Request(`http://127.0.0.1:${boundPort}${MCP_PATH}`, {
+          method,
+          headers: Object.fromEntries(headers),
+          signal: gone.signal,
+          ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
+        }),
+    );
+    if (request.kind === 'fault')
+      return refuse(outgoing, { status: 400, why: 'the request can not be read' });
+    await send(await handler.fetch(request.value), outgoing);
   };
   const server = createServer((incoming, outgoing) => {
     attempt(() => respond(incoming, outgoing)).then(({ kind }) => {
       if (kind === 'done') return;
-      // The caller is gone, or its request can't be read: only it loses something.
+      // The caller is gone, or its answer failed: only it loses something.
       if (outgoing.headersSent) outgoing.destroy();
-      else refuse(outgoing, { status: 400, why: 'the request can not be read' });
+      else refuse(outgoing, { status: 500, why: 'the request failed' });
     });
   });
   server.maxConnections = CONNECTIONS_MAX;

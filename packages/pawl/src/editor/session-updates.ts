@@ -22,7 +22,7 @@ import type { Image } from '@pawl/agent/machine/message';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { Blobs } from '@pawl/agent/ports/journal';
-import type { Stepped } from '@pawl/agent/ports/session';
+import { isIgnored, type Stepped } from '@pawl/agent/ports/session';
 import { createRewoundNotes } from '@pawl/terminal/rewind-words';
 import {
   createJudgedCalls,
@@ -104,30 +104,29 @@ type UpdateParts = {
 export class SessionUpdates {
   readonly #parts: UpdateParts;
   readonly #calls: JudgedCalls;
-  readonly #progress: ToolProgress;
+  readonly #outputs: RunningOutputs;
   readonly #rewinds = createRewoundNotes();
   #title: UpdateParts['title'];
   /**
-   * The text of a replayed reply, which waits: the journal has its reasoning in the next entry, and
-   * the editor shows reasoning before text.
+   * The step with the text of a replayed reply. It is shown after the next step: that one has the
+   * reasoning of the reply, which editors show before the text.
    */
-  #heldText: Stepped | null = null;
+  #delayedText: Stepped | null = null;
 
   constructor(parts: UpdateParts) {
     this.#parts = parts;
     this.#calls = createJudgedCalls(parts.workspace);
-    this.#progress = new ToolProgress(parts.push);
+    this.#outputs = new RunningOutputs(parts.push);
     this.#title = parts.title;
   }
 
   /** A step of the running session. */
   see(stepped: Stepped): void {
+    if (isIgnored(stepped)) return;
     const { event } = stepped;
-    // An empty path, here and below: the machine has ignored the event.
-    if (event.type === 'ReasoningDelta' && stepped.path.length > 0)
+    if (event.type === 'ReasoningDelta')
       this.#push(textUpdate('agent_thought_chunk', event.text, event.requestId));
-    if (event.type === 'ToolProgress' && stepped.path.length > 0)
-      this.#progress.add(event.callId, event.text);
+    if (event.type === 'ToolProgress') this.#outputs.add(event.callId, event.text);
     const note = resumedNote(stepped); // which work a resumed session repeats
     if (note !== '') this.#tell(note, 'info');
     this.#showStep(stepped);
@@ -135,24 +134,28 @@ export class SessionUpdates {
 
   /** A step from the journal, for a client that loads the session. */
   replay(stepped: Stepped): void {
+    if (isIgnored(stepped)) return;
     const { event } = stepped;
     if (event.type === 'LlmCompleted') this.#showReasoning(event);
-    this.#showHeldText();
+    this.#showDelayedText();
     if (event.type === 'UserInput') this.#showInput(event);
-    if (event.type === 'TextDelta') this.#heldText = stepped;
+    if (event.type === 'TextDelta') this.#delayedText = stepped;
     else this.#showStep(stepped);
   }
 
-  /** Ends the replay. `state`: the state after it, if its reply may be half received. */
+  /**
+   * Ends the replay. `state`: the state after it, which may have a part of a reply that is not in
+   * the journal yet; null if no reply runs.
+   */
   endReplay(state: State | null): void {
-    this.#showHeldText();
+    this.#showDelayedText();
     if (state?.name === 'CallingLlm' && state.partial !== '')
       this.#push(textUpdate('agent_message_chunk', state.partial, state.requestId));
   }
 
   /** Drops output that waits to be shown. */
   stop(): void {
-    this.#progress.endAll();
+    this.#outputs.endAll();
   }
 
   #push(item: OutboxItem): void {
@@ -163,10 +166,10 @@ export class SessionUpdates {
     this.#push(noticeUpdate(text, severity, this.#parts.features));
   }
 
-  #showHeldText(): void {
-    const held = this.#heldText;
-    this.#heldText = null;
-    if (held !== null) this.#showStep(held);
+  #showDelayedText(): void {
+    const delayed = this.#delayedText;
+    this.#delayedText = null;
+    if (delayed !== null) this.#showStep(delayed);
   }
 
   #showReasoning({ message, requestId }: On<'LlmCompleted'>): void {
@@ -188,15 +191,16 @@ export class SessionUpdates {
   }
 
   #showStep(stepped: Stepped): void {
-    const { event, state, actions, path } = stepped;
+    const { event, state, actions } = stepped;
     this.#calls.see(stepped); // remembers the calls of a reply by their ids
     if (event.type === 'UserInput') this.#showTitle(event);
+    // The text of a reply comes before its calls, and their results after them.
     for (const action of actions) {
       if (action.type === 'RetractPartial')
         this.#tell('The text of the reply above does not count.', 'warning');
       if (action.type === 'DisplayText') this.#showText(action.text, event);
     }
-    if (event.type === 'LlmCompleted' && path.length > 0) this.#showCalls(event);
+    if (event.type === 'LlmCompleted') this.#showCalls(event);
     if (event.type === 'ToolStarted' && !isPlan(this.#calls.get(event.callId)))
       this.#push({
         sessionUpdate: 'tool_call_update',
@@ -209,13 +213,13 @@ export class SessionUpdates {
       this.#tell(rewound, 'info');
       this.#push(usageUpdate(state));
     }
-    if (event.type === 'CompactionCompleted' && path.length > 0)
+    if (event.type === 'CompactionCompleted')
       this.#showCompaction(event.compactionId, 'completed', {
         summary: [{ type: 'text', text: event.summary }],
       });
-    if (event.type === 'CompactionFailed' && path.length > 0)
+    if (event.type === 'CompactionFailed')
       this.#showCompaction(event.compactionId, 'failed', { error: event.message });
-    if ((event.type === 'LlmCompleted' || event.type === 'CompactionCompleted') && path.length > 0)
+    if (event.type === 'LlmCompleted' || event.type === 'CompactionCompleted')
       this.#push(usageUpdate(state));
   }
 
@@ -267,7 +271,7 @@ export class SessionUpdates {
 
   #showResult(result: ToolResult, { event }: Stepped): void {
     const { callId, status, text, diff } = result;
-    this.#progress.end(callId);
+    this.#outputs.end(callId);
     const call = this.#calls.get(callId);
     if (showsPlan(call) && status === 'ok')
       this.#push({ sessionUpdate: 'plan', entries: planEntries(text) });
@@ -282,7 +286,7 @@ export class SessionUpdates {
       this.#push({ ...update, content: outputContent(text) });
       return;
     }
-    // The files that the call wrote, with their hashes: the diff fits a file that is still so.
+    // The files right after the call, with their hashes: the diff fits a file that is still so.
     const seen = event.type === 'ToolCompleted' ? (event.outcome.seen ?? []) : [];
     const sha256 = seen.find((file) => file.path === path)?.sha256 ?? null;
     const shownContent = async (): Promise<ToolCallContent[]> => [
@@ -307,7 +311,7 @@ type RunningOutput = { text: string; cut: boolean; timer: NodeJS.Timeout | null 
  * The output of running calls. An update replaces all content of a call, so each carries the output
  * so far, cut to its end; at most four a second.
  */
-class ToolProgress {
+class RunningOutputs {
   readonly #push: (update: SessionUpdate) => void;
   readonly #running = new Map<string, RunningOutput>();
 
@@ -413,9 +417,7 @@ export class Outbox {
 
   #start(): void {
     if (!this.#isOpen || this.#sending !== null || this.#waiting.length === 0) return;
-    this.#sending = this.#sendAll().finally(() => {
-      this.#sending = null;
-    });
+    this.#sending = this.#sendAll();
   }
 
   async #sendAll(): Promise<void> {
@@ -428,6 +430,7 @@ export class Outbox {
         if (update !== null) await this.#send(update);
       });
     }
+    this.#sending = null; // in the moment in which nothing waits: a later item begins again
   }
 }
 

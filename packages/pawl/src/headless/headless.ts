@@ -128,7 +128,8 @@ const textOutlet = (workspace: string, { verbose, plain, jsonSchema }: RunFlags)
   const watched = process.stderr.isTTY || verbose === true;
   return {
     begin({ session: { tornTail }, settings: { preset } }) {
-      if (preset === 'full') printLine(harmless(`preset full: ${aboutPresets.full}`));
+      if (preset !== undefined && (watched || preset === 'full'))
+        printLine(harmless(`preset ${preset}: ${aboutPresets[preset]}`));
       if (tornTail !== null) printLine(tornText(tornTail));
     },
     see(stepped) {
@@ -140,6 +141,7 @@ const textOutlet = (workspace: string, { verbose, plain, jsonSchema }: RunFlags)
     },
     end({ ending, state, denied, json }, sessionId) {
       if (NOT_IN_STEPS.includes(ending.reason)) printLine(harmless(`pawl: ${ending.message}`));
+      else if (ending.advice !== undefined) printLine(harmless(`pawl: ${ending.advice}`));
       const answer = state === null || jsonSchema !== undefined ? '' : resultText(state);
       const text = json?.text ?? answer;
       if (text !== '') writeResult(text.endsWith('\n') ? text : `${text}\n`);

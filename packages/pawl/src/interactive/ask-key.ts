@@ -90,6 +90,7 @@ const askProvider = async (key: string): Promise<Provider> => {
   const names = withKey.map(({ name }) => name);
   for (;;) {
     const name = (await askLine(safe`Whose key is it? ${makeSafe(names.join(', '))}: `)).trim();
+    if (name === '') throw new Stop(exitCodes.configuration, 'noKey', 'Nothing was chosen.');
     const chosen = withKey.find((provider) => provider.name === name.toLowerCase());
     if (chosen !== undefined) return chosen;
     const close = nearestWord(name, names);
@@ -147,8 +148,10 @@ const storeKey = async (provider: Provider, key: string): Promise<void> => {
 
 /** Asks for a key until a provider takes it. */
 const askKey = async (): Promise<void> => {
+  const question = safe`Paste the key, then Enter (it is not shown): `;
+  let refusal = safe``; // printed with the question: a key typed upon it is hidden already
   for (;;) {
-    let key = await askHidden(safe`Paste the key, then Enter (it is not shown): `);
+    let key = await askHidden(safe`${refusal}${question}`);
     // a key that was typed may hold what Backspace and arrows send
     while (!/^[\x21-\x7e]+$/.test(key))
       key = await askHidden(
@@ -157,9 +160,9 @@ const askKey = async (): Promise<void> => {
     const provider = await askProvider(key);
     const listed = await listModels(provider, { ...process.env, [provider.keyVariables[0]]: key });
     if (listed.kind === 'failed') {
-      writeOut(safe`${makeSafe(listed.why)}\n`);
+      refusal = safe`${makeSafe(listed.why)}\n`;
       if (listed.status === 401 || listed.status === 403) continue;
-      writeOut(safe`So the key could not be tried.\n`);
+      writeOut(safe`${refusal}So the key could not be tried.\n`);
     }
     return storeKey(provider, key);
   }
@@ -188,5 +191,6 @@ export const askForKey = async (flags: RunFlags): Promise<RunFlags | 'demo'> => 
     }
     if (answer === '2') return 'demo';
     if (answer === '') throw new Stop(exitCodes.configuration, 'noKey', 'Nothing was chosen.');
+    writeOut(safe`Type 1 or 2. Enter alone leaves.\n`);
   }
 };

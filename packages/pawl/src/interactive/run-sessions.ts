@@ -37,7 +37,7 @@ import {
   formatWhen,
   harmless,
   indentWords,
-  isBare,
+  isPlain,
   type Look,
   oneLine,
   paint,
@@ -150,7 +150,7 @@ export const runTerminal = async (
 ): Promise<number> => {
   refuseWithoutTerminal();
   const chosen = await chooseSession(flags); // for `--resume` without an id, asks which one
-  const plain = flags.plain === true || isBare(process.env);
+  const plain = flags.plain === true || isPlain(process.env);
   // Raw mode from the start: without it an Enter that is pressed early would arrive as a line feed.
   if (!plain) process.stdin.setRawMode(true);
   const screen = createScreen(plain);
@@ -208,7 +208,7 @@ const farewell = ({ session, remote }: OpenedForUi, { columns }: Look): Safe => 
 
 const detachedText = (sessionId: string): Safe => {
   const id = makeSafe(sessionId);
-  return safe`It goes on without this window. To come back: pawl attach ${id} · to end it: pawl stop ${id}`;
+  return safe`The session stays open. To come back: pawl attach ${id}\nTo end it: pawl stop ${id}`;
 };
 
 // One session in the terminal, from its first paint until the user leaves: `runSession`, the last

@@ -236,7 +236,7 @@ const budget: SlashCommand = async ({ view, session, flags }, words) => {
   const { model } = state.session.settings;
   if (limitsDollars && facts.prices === null && !flags.allowUnknownPrice)
     throw new NotNow(
-      `The price of ${model} is unknown, so a limit in dollars has no effect. Limit tokens: ` +
+      `The price of ${model} is unknown, so a limit in dollars can't hold. Limit tokens: ` +
         '/budget 200k tokens',
     );
   await session.send(event);

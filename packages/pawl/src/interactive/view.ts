@@ -2,7 +2,7 @@
  * The view of one session: what the screen shows, and which part receives each key.
  *
  * From top to bottom: the view, and the requests that it makes to the session; questions in a plain
- * terminal (`--plain`); how a typed answer is read and told; questions of MCP servers; and the last
+ * terminal (`--plain`); how a typed answer is read; questions of MCP servers; and the last
  * turns of a resumed session.
  */
 
@@ -25,7 +25,7 @@ import {
 } from '@pawl/agent/policy/approval-question';
 import type { RuleSubject } from '@pawl/agent/policy/presets';
 import type { ApprovalScope, Grant } from '@pawl/agent/policy/rules';
-import type { Stepped } from '@pawl/agent/ports/session';
+import { isIgnored, type Stepped } from '@pawl/agent/ports/session';
 import { type Choice, openPicker, type Picker, pick, pickerFrame } from '@pawl/terminal/choices';
 import type { Composer, ComposerResult } from '@pawl/terminal/composer';
 import type { Key, Pressed } from '@pawl/terminal/keys';
@@ -51,6 +51,7 @@ import {
   shortened,
 } from '@pawl/terminal/paint';
 import {
+  answerForLetter,
   answerLetter,
   questionRows,
   serverQuestionRows,
@@ -223,8 +224,9 @@ export class InteractiveView {
   }
 
   /**
-   * Runs `work`, which opens lists one after the other. Keys before a list wait for it. Letters
-   * that no list has taken go to the line; an Enter that was meant for a list sends nothing.
+   * Runs `work`, which opens lists one after the other. Keys before a list wait for it, but for
+   * those that mean the same everywhere (`#takeEverywhere`). Letters that no list has taken go to
+   * the line; an Enter that was meant for a list sends nothing.
    */
   async withLists(work: () => Promise<void>): Promise<void> {
     this.#early = [];
@@ -289,7 +291,7 @@ export class InteractiveView {
     if (text !== '') this.print(text);
   }
 
-  /** Prints a message or an answer that was given elsewhere. */
+  /** Shows an input of another window: a message once it is sent, an answer at once. */
   showTyped(event: Event): void {
     if (event.type === 'UserInput')
       this.#prompts.typed(event.text, paintTyped(this.#look, shortened(event.text)));
@@ -346,7 +348,7 @@ export class InteractiveView {
     else if (this.#handlers.stopUserCommand())
       this.print(paint(this.#look, 'dim', safe`  stopped`));
     // A reason or an answer that was being typed is dropped; the question stays.
-    else if (this.#questions.stopTyping()) return;
+    else if (this.#questions.reason !== null) this.#questions.stopTyping();
     // A question of the model in words: it can be refused without ending the turn.
     else if (this.#questions.isForWords) this.#questions.answer('no');
     else if (isBusy(this.#state)) this.#handlers.cancel();
@@ -399,7 +401,7 @@ export class InteractiveView {
     // `steer` joins the running turn, `followUp` begins a turn after it.
     const mode = composed.mode === 'now' ? 'steer' : 'followUp';
     const input = readTypedInput(composed.text, mode, this.#composer.commandNames);
-    // what is typed now is meant for the shell, or for whoever comes back
+    // The session leaves this window: a text would not be sent here any more, so it comes back.
     if (this.#isLeaving && input.kind !== 'command') {
       this.takeBack([composed.text]);
       return;
@@ -411,7 +413,7 @@ export class InteractiveView {
 
   /**
    * Sends the prompt of the command line. It may come from a script, whose words must not run a
-   * command: one waits in the input line for the user's Enter.
+   * command: the user must enter one.
    */
   sendFirst(text: string): void {
     const input = readTypedInput(text, 'steer', this.#composer.commandNames);
@@ -419,7 +421,8 @@ export class InteractiveView {
       this.#enter(input, text);
       return;
     }
-    this.#warn('A command is not run from the command line. Press Enter to run it.');
+    const how = this.#look.plain === 'yes' ? 'Type it here' : 'Press Enter';
+    this.#warn(`A command is not run from the command line. ${how} to run it.`);
     this.takeBack([text]);
     this.redraw();
   }
@@ -617,16 +620,16 @@ const printedQuestion = (description: TerminalQuestion, look: Look, place: Safe)
     safe`\n`,
   );
 
-/** A plain terminal has no line that one could edit. */
+/** A plain terminal has no line in which a plan could be edited. */
 const canBeTyped = ({ answer }: TerminalQuestion['choices'][number]): boolean => answer !== 'edit';
 
-/** The answers that can be typed. */
+/** The answers that can be typed. The no stands last, with its reason. */
 const lineChoices = (questions: Questions): string => {
   const letters = (questions.description?.choices ?? [])
-    .filter(canBeTyped)
+    .filter((choice) => canBeTyped(choice) && choice.answer !== 'no')
     .map(({ answer }) => (answer === 'reply' ? 't and your answer' : answerLetter(answer)));
   const several = questions.takesAll ? `, all for yes to all ${questions.all.length}` : '';
-  return `Answer with ${letters.slice(0, -1).join(', ')}, or n and a reason${several}, then Enter.`;
+  return `Answer with ${letters.join(', ')}, or n and a reason${several}, then Enter.`;
 };
 
 type PlainQuestions = {
@@ -681,43 +684,33 @@ const createPlainQuestions = (
   };
 };
 
-// How a typed answer is read, and how an answer is told.
+// How a typed answer is read, and the words for an answer.
 
 /** An answer, and for how long it counts. */
 export type ScopedAnswer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
 
-/**
- * `once`: this call; `always`: this exact call in this session; `prefix`: commands that begin so;
- * `session`: the tool; `1` to `4`: a choice that the model offers.
- */
-const ANSWER_WORDS: Readonly<Record<string, TerminalAnswer>> = {
-  y: 'once',
-  yes: 'once',
-  a: 'always',
-  always: 'always',
-  p: 'prefix',
-  prefix: 'prefix',
-  s: 'session',
-  session: 'session',
-  ...({ 1: '1', 2: '2', 3: '3', 4: '4' } as const),
-};
+/** Words that mean the same as a letter, in capitals too. */
+const ANSWER_WORDS = new Map<string, TerminalAnswer>([
+  ['yes', 'once'],
+  ['always', 'always'],
+  ['prefix', 'prefix'],
+  ['session', 'session'],
+]);
 
 type TypedAnswer = { readonly answer: TerminalAnswer; readonly reason: string };
 
-/**
- * Reads `y`, `a`, `p`, `s`, `P` (a rule for this folder), `1` to `4`, or `n` and a reason, `t` and
- * an answer; null for anything else.
- */
+/** Reads a letter or a word, or `n` and a reason, or `t` and an answer; null for anything else. */
 export const readAnswer = (typed: string): TypedAnswer | null => {
   const text = typed.trim();
-  if (text === 'P') return { answer: 'folder', reason: '' };
-  const answer = ANSWER_WORDS[text.toLowerCase()];
-  if (answer !== undefined && Object.hasOwn(ANSWER_WORDS, text.toLowerCase()))
-    return { answer, reason: '' };
   const words = /^t\s+(.+)$/s.exec(text)?.[1];
   if (words !== undefined) return { answer: 'reply', reason: words };
   const refused = /^no?(?:[\s,:]+(.*))?$/is.exec(text);
-  return refused === null ? null : { answer: 'no', reason: refused[1]?.trim() ?? '' };
+  if (refused !== null) return { answer: 'no', reason: refused[1]?.trim() ?? '' };
+  const answer = answerForLetter(text) ?? ANSWER_WORDS.get(text.toLowerCase());
+  // these need words behind the letter
+  return answer === undefined || answer === 'reply' || answer === 'edit'
+    ? null
+    : { answer, reason: '' };
 };
 
 const answerText = (answer: ApprovalAnswer): string => {
@@ -901,27 +894,20 @@ const reasoningIn = ({ event }: JournalStep): string =>
         .join('\n')
     : '';
 
-/** Inserts the reasoning of each reply before its first text. */
-const withReasoning = (steps: readonly JournalStep[]): readonly JournalStep[] => {
+/** Takes the reasoning of each reply once: before its first text. Empty for other steps. */
+const reasoningTaker = (steps: readonly JournalStep[]): ((stepped: JournalStep) => string) => {
   const texts = new Map<string, string>();
-  for (const stepped of steps) {
-    const text = reasoningIn(stepped);
-    if (text !== '' && stepped.event.type === 'LlmCompleted')
-      texts.set(stepped.event.requestId, text);
-  }
-  return steps.flatMap((stepped): readonly JournalStep[] => {
-    const { event, before } = stepped;
-    if (event.type !== 'TextDelta' && event.type !== 'LlmCompleted') return [stepped];
-    const { requestId, at } = event;
-    const text = texts.get(requestId);
-    texts.delete(requestId);
-    if (text === undefined) return [stepped];
-    const delta = { type: 'ReasoningDelta', at, requestId, text } as const;
-    return [
-      { ...stepped, event: delta, state: before, actions: [], path: [], diagnostics: [] },
-      stepped,
-    ];
-  });
+  for (const stepped of steps)
+    if (stepped.event.type === 'LlmCompleted')
+      texts.set(stepped.event.requestId, reasoningIn(stepped));
+  return (stepped) => {
+    const { event } = stepped;
+    if ((event.type !== 'TextDelta' && event.type !== 'LlmCompleted') || isIgnored(stepped))
+      return '';
+    const text = texts.get(event.requestId) ?? '';
+    texts.delete(event.requestId);
+    return text;
+  };
 };
 
 /** The lines as they were printed originally. `transcript` is then ready for the live steps. */
@@ -932,7 +918,9 @@ const renderRecentTurns = (
 ): Safe => {
   transcript.startFrom(before, turnStart);
   const prompts = createSentPrompts(look);
-  const lines = withReasoning(steps).flatMap((stepped) => {
+  const takeReasoning = reasoningTaker(steps);
+  const lines = steps.flatMap((stepped) => {
+    transcript.addReasoning(takeReasoning(stepped));
     const { event } = stepped;
     if (event.type === 'UserInput')
       prompts.typed(event.text, paintTyped(look, shortened(event.text)));

@@ -55,6 +55,8 @@ export type ExitEnding = {
   readonly exit: ExitCode;
   readonly reason: string;
   readonly message: string;
+  /** The part of the message that says what the user can do; absent where nothing helps. */
+  readonly advice?: string;
 };
 
 export const TERMINATED: ExitEnding = {
@@ -98,42 +100,44 @@ const limitExits: Readonly<Record<Dimension, ExitCode>> = {
 
 /** How to continue after a limit; empty where a higher limit is no help. */
 const LIMIT_ADVICE: Readonly<Partial<Record<Dimension, string>>> = {
-  usd: ' Continue with a higher one: pawl --continue --max-usd N -p "go on".',
-  tokens: ' Continue with a higher one: pawl --continue --max-tokens N -p "go on".',
-  time: ' Continue with a higher one: pawl --continue --max-minutes N -p "go on".',
-  rounds: ' Continue with a higher one: pawl --continue --max-rounds N -p "go on".',
+  usd: 'Continue with a higher one: pawl --continue --max-usd N -p "go on".',
+  tokens: 'Continue with a higher one: pawl --continue --max-tokens N -p "go on".',
+  time: 'Continue with a higher one: pawl --continue --max-minutes N -p "go on".',
+  rounds: 'Continue with a higher one: pawl --continue --max-rounds N -p "go on".',
 };
 
 const GO_ON = 'pawl --continue -p "go on"';
 
 /** What helps after a failure; empty where the failure itself says it, or nothing helps. */
 const failureAdvice: Readonly<Record<FailureKind, string>> = {
-  rateLimited: ` Wait, then continue: ${GO_ON}`,
-  overloaded: ` Wait, then continue: ${GO_ON}`,
-  unreachable: ` Then continue: ${GO_ON}`,
-  timeout: ` Continue: ${GO_ON}`,
+  rateLimited: `Wait, then continue: ${GO_ON}`,
+  overloaded: `Wait, then continue: ${GO_ON}`,
+  unreachable: `Check the network, then continue: ${GO_ON}`,
+  timeout: `Continue: ${GO_ON}`,
   contextOverflow:
-    ' Take a model with a larger window (--model), or take back what is long (pawl rewind).',
+    'Take a model with a larger window (--model), or take back what is long (pawl rewind).',
   auth: '',
-  badRequest: ' Another model may take it: --model MODEL.',
+  badRequest: 'Another model may take it: --model MODEL.',
   quotaExhausted: '',
-  refused: ' Say it in other words.',
-  malformed: ` Try again, or take another model (--model): ${GO_ON}`,
+  refused: 'Say it in other words.',
+  malformed: `Try again, or take another model (--model): ${GO_ON}`,
   input: '',
   tools: '',
-  compaction: ' Take a model with a larger window (--model).',
+  compaction: 'Take a model with a larger window (--model).',
 };
 
 /** Where the conversation was accepted before, something in it that is new is refused each time. */
 const REFUSED_AGAIN =
-  ' The same is sent each time: pawl rewind takes back what was refused, --model MODEL takes ' +
+  'The same is sent each time: pawl rewind takes back what was refused, --model MODEL takes ' +
   'another model, --pictures no leaves pictures out.';
 
-const withAdvice = (message: string, error: FailureKind, session: SessionData): string => {
+const adviceAfter = (error: FailureKind, session: SessionData): string => {
   const wasAccepted = messagesOf(session.conversation).some(({ role }) => role === 'assistant');
-  const advice = error === 'badRequest' && wasAccepted ? REFUSED_AGAIN : failureAdvice[error];
-  return advice === '' ? message : `${message.replace(/\.$/, '')}.${advice}`;
+  return error === 'badRequest' && wasAccepted ? REFUSED_AGAIN : failureAdvice[error];
 };
+
+const withAdvice = (message: string, advice: string): Pick<ExitEnding, 'message' | 'advice'> =>
+  advice === '' ? { message } : { message: `${message.replace(/\.$/, '')}. ${advice}`, advice };
 
 /** By what stopped a turn: the user, a hook (`veto`), a missing approval, or a stopping policy. */
 const causeExits: Readonly<Record<StopCause, ExitCode>> = {
@@ -150,7 +154,7 @@ export const limitEnding = (
 ): ExitEnding => ({
   exit: limitExits[dimension],
   reason: `${dimension}Limit`,
-  message: `${message}${LIMIT_ADVICE[dimension] ?? ''}`,
+  ...withAdvice(message, LIMIT_ADVICE[dimension] ?? ''),
 });
 
 /** `reasonText` says the reason in a sentence, for people. */
@@ -175,7 +179,7 @@ const reasonEnding = (reason: WaitReason, session: SessionData): ExitEnding => {
       return {
         exit: failureExits[reason.error],
         reason: reason.error,
-        message: withAdvice(message, reason.error, session),
+        ...withAdvice(message, adviceAfter(reason.error, session)),
       };
     case 'start':
     case 'compacted':

@@ -144,7 +144,9 @@ export type LiveQuestion = v.InferOutput<typeof questionSchema>;
 /** The flags that a record can hold. */
 export const storableFlags = (flags: RunFlags): LiveRecord['flags'] =>
   Object.fromEntries(
-    Object.entries(flags).filter(([, value]) => typeof value === 'string' || value === true),
+    Object.entries(flags).flatMap(([name, value]) =>
+      typeof value === 'string' || value === true ? [[name, value]] : [],
+    ),
   );
 
 const WORDS_MAX = 100;

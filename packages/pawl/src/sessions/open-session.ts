@@ -206,7 +206,7 @@ const openWithJournal = async (
     secrets: { ...keysIn(flags.variables ?? {}), ...tools.secrets }, // replaced in what is stored
     passEnvironment: flags.passEnv?.split(',') ?? [],
     journals: held?.journals ?? fileJournals({ folder: stateFolder }), // held: open already
-    ...{ workspace, keyFiles: flags.keyFiles ?? [] },
+    ...{ workspace, keyFiles: [...(flags.keyFiles ?? []), ...(flags.forKey?.hidden ?? [])] },
     report: (fault: Error) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
     settings: { ...settings, ...rights?.settings },
     // The user accepted that calls of unknown price count as nothing.

@@ -9,11 +9,12 @@ import {
   type Limits,
   type Settings,
 } from '@pawl/agent/machine/settings';
+import { nearestModel } from '@pawl/agent/models/catalogue';
 import type { SandboxLevel } from '@pawl/agent/policy/decide';
 import { allowHosts, type Preset, presetRules } from '@pawl/agent/policy/presets';
 import type { Model } from '@pawl/agent/ports/model';
 import { narrower, narrowerLimits } from '@pawl/agent/session/session-settings';
-import { isBare } from '@pawl/terminal/paint';
+import { isPlain } from '@pawl/terminal/paint';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type Configured, withConfig } from '../settings/configuration.js';
 import {
@@ -216,8 +217,20 @@ const chooseSandboxLevel = (
     return typed;
   }
   const chosen = readSandbox(all);
+  if (all.forKey?.isConfined === 'yes') refuseUnfenced(all);
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
   return preset === 'plan' && widens ? readSandbox(typedFlags) : chosen;
+};
+
+/** Throws a `Stop` if the sandbox is off: for keys of a node with places that others must not see. */
+export const refuseUnfenced = (flags: RunFlags): void => {
+  if (readSandbox(flags) !== 'off') return;
+  throw new Stop(
+    exitCodes.configuration,
+    'configuration',
+    'Keys have places that others must not see, and without a sandbox commands see all of them: ' +
+      'start the node without --sandbox off.',
+  );
 };
 
 /** Whether a user can be asked; `chosen` counts where nobody watches. */
@@ -233,11 +246,11 @@ const chooseOnAsk = (
 
 /**
  * What becomes of queued input when a turn is cancelled. It goes back into the input line of a
- * terminal. Elsewhere, and in one that shows plain lines (`isBare`), there is no such line, so it
+ * terminal. Elsewhere, and in one that shows plain lines (`isPlain`), there is no such line, so it
  * is held.
  */
 const chooseQueueOnCancel = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] =>
-  place === 'terminal' && !isBare(process.env) && plain !== true ? 'restore' : 'hold';
+  place === 'terminal' && !isPlain(process.env) && plain !== true ? 'restore' : 'hold';
 
 /** For a caller that opens the new session itself: flags, model and settings. Throws a `Stop`. */
 export const chooseNewSession = async (
@@ -258,8 +271,10 @@ export const chooseNewSession = async (
 
 const refuseUnpriced = (model: Model, limits: Limits, flags: RunFlags): void => {
   if (!isLimited(limits.usd) || model.facts.prices !== null || flags.allowUnknownPrice) return;
+  const meant = nearestModel(model.id);
   const message = [
-    `The price of ${model.id} is unknown, so --max-usd has no effect.`,
+    `The price of ${model.id} is unknown, so --max-usd can't hold.`,
+    ...(meant === undefined ? [] : [`Did you mean ${meant}?`]),
     'Limit the session with --max-tokens, --max-rounds or --max-minutes,',
     'or start it with --allow-unknown-price: calls of unknown price then count as free.',
   ].join('\n');
@@ -282,7 +297,7 @@ const readProfileLimits = (
   if (model.facts.prices !== null || flags.allowUnknownPrice) return limits;
   warn(
     `the profile ${flags.profile} stops at $${limits.usd}, but the price of ${model.id} is ` +
-      'unknown: the limit has no effect. Limit the session with --max-tokens, --max-rounds or ' +
+      'unknown: that limit is left out. Limit the session with --max-tokens, --max-rounds or ' +
       '--max-minutes.',
   );
   return { ...limits, usd: 'unlimited' };

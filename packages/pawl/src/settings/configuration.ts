@@ -17,7 +17,7 @@ import { type HookDeclaration, readHookTable } from '@pawl/agent/extensions/hook
 import { type McpServer, readMcpTable } from '@pawl/agent/extensions/mcp/server-config';
 import {
   defaultProvider,
-  keyNames,
+  keyIn,
   keyVariables,
   providers,
   type UsualModel,
@@ -124,17 +124,28 @@ export const consult = async (
 ): Promise<Consulted> => {
   const { layers, ...others } = await loadConfig(workspace, environment);
   const all = withProfile({ ...layers, flags: flagValues(flags) }, flags);
-  const usual = usualModel({ ...environment, ...withKeyFile(layers.user) });
+  const usual = usualModel({ ...environment, ...withKeyFile(layers.user, environment) });
   return { resolved: resolve(all, usual.id), usual, ...others };
 };
 
-/** The variables of the keys for which the user's file names a file, each with that file. */
-const withKeyFile = (user: readonly SourceValue[]): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    user
-      .filter(({ setting }) => setting.key.endsWith('.api_key_file'))
-      .map(({ setting, value }) => [setting.variable, String(value)]),
+/**
+ * The variables of the keys for which the user's file names a file, each with that file. A key in
+ * the environment wins.
+ */
+const withKeyFile = (
+  user: readonly SourceValue[],
+  environment: ProcessEnvironment,
+): Readonly<Record<string, string>> => {
+  const named = new Map(user.map(({ setting, value }) => [setting.key, value]));
+  return Object.fromEntries(
+    providers.flatMap(({ name, keyVariables: names }) => {
+      const file = named.get(`providers.${name}.api_key_file`);
+      return file === undefined || keyIn(environment, names) !== null
+        ? []
+        : [[names[0], String(file)]];
+    }),
   );
+};
 
 const KEY_BYTES_MAX = 64 * 1024;
 
@@ -169,13 +180,13 @@ export const providerVariables = (
 ): Readonly<Record<string, string>> => {
   const variables: Record<string, string> = { ...ownKeys(ownProviders, environment) };
   for (const provider of providers) {
-    const { name, keyVariables, urlVariable } = provider;
+    const { name, keyVariables: names, urlVariable } = provider;
     const written = (key: string): Value | null =>
       resolved.find(({ setting }) => setting.key === `providers.${name}.${key}`)?.value ?? null;
     const [url, file] = [written('base_url'), written('api_key_file')];
     if (url !== null && !environment[urlVariable]) variables[urlVariable] = valueText(url);
-    const isSet = keyNames(provider).some((variable) => environment[variable]);
-    if (file !== null && !isSet) variables[keyVariables[0]] = readKey(valueText(file));
+    if (file !== null && keyIn(environment, names) === null)
+      variables[names[0]] = readKey(valueText(file));
   }
   return variables;
 };

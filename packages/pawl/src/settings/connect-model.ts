@@ -6,10 +6,15 @@
 import { realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type Effort, retrySettings, type Settings } from '@pawl/agent/machine/settings';
-import { type CacheTtl, nearestEffort } from '@pawl/agent/models/catalogue';
+import { type CacheTtl, nearestEffort, nearestModel } from '@pawl/agent/models/catalogue';
 import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model';
 import type { LocalModel } from '@pawl/agent/models/local-servers';
-import { DEFAULT_MODEL, keyIn, providerOfModel } from '@pawl/agent/models/provider-table';
+import {
+  DEFAULT_MODEL,
+  exampleId,
+  keyIn,
+  providerOfModel,
+} from '@pawl/agent/models/provider-table';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { configFolder } from '@pawl/agent/platform/environment';
 import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
@@ -39,7 +44,7 @@ const problemExits: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   badScript: exitCodes.badInput,
 };
 
-type ModelFlags = Pick<RunFlags, 'baseUrl' | 'pictures'> &
+type ModelFlags = Pick<RunFlags, 'baseUrl' | 'pictures' | 'forKey'> &
   Pick<
     Configured,
     'variables' | 'usual' | 'ownProviders' | 'reasoningSummaries' | 'cacheTtl' | 'makesPauses'
@@ -105,6 +110,15 @@ export const connectModel = async (
   flags: ModelFlags,
   folder: string,
 ): Promise<Model> => {
+  const model = await connectPlain(modelId, flags, folder);
+  return flags.forKey?.meter(model) ?? model;
+};
+
+const connectPlain = async (
+  modelId: string | undefined,
+  flags: ModelFlags,
+  folder: string,
+): Promise<Model> => {
   const options = {
     folder,
     ...(flags.baseUrl === undefined ? {} : { baseUrl: flags.baseUrl }),
@@ -158,7 +172,8 @@ export const connectFallback = async (
 ): Promise<readonly Model[]> => {
   const connect = connectOthers(first, flags, process.cwd(), warn);
   const connected: Model[] = [];
-  for (const id of readFallback(flags).filter((one) => one !== first.id))
+  const mayUse = (id: string): boolean => flags.forKey?.models?.includes(id) ?? true;
+  for (const id of readFallback(flags).filter((one) => one !== first.id && mayUse(one)))
     try {
       connected.push(await connect(id));
     } catch (error) {
@@ -274,5 +289,11 @@ export const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {
   const advice = provider?.ownServer?.contextAdvice ?? null;
   if (advice !== null)
     warn(`${provider?.title} does not say how much context it gives ${id}: ${assumed} ${advice}`);
-  else warn(`${id} is not in the catalogue: ${assumed}`);
+  else {
+    const meant = nearestModel(id);
+    const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
+    const isUsual = provider !== undefined && id === exampleId(provider);
+    const list = isUsual ? '' : ` pawl models ${providerIn(id)} lists the models of your key.`;
+    warn(`${id} is not in the catalogue: ${assumed}${hint}${list}`);
+  }
 };

@@ -8,6 +8,7 @@ import { type Effort, efforts, type Limits, type Settings } from '@pawl/agent/ma
 import { providers } from '@pawl/agent/models/provider-table';
 import type { SandboxLevel } from '@pawl/agent/policy/decide';
 import type { Preset } from '@pawl/agent/policy/presets';
+import type { Model } from '@pawl/agent/ports/model';
 import type { ProfileName } from '@pawl/verify/projections/all-projections';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { checkVariable, findSetting, settings } from './setting-table.js';
@@ -102,8 +103,22 @@ export const runFlags: readonly (readonly [string, string])[] = [
   ['--verbose', 'print more details to stderr'],
 ];
 
+/** What the key of a node means for its sessions. */
+export type KeyedSession = {
+  /** The model, within what the key may use and spend. */
+  meter(model: Model): Model;
+  /** Absent: any. */
+  readonly models?: readonly string[];
+  /** Places of other keys, which the session does not see. */
+  readonly hidden: readonly string[];
+  /** `yes`: it needs a sandbox, since its key has places that others must not see. */
+  readonly isConfined?: 'yes';
+};
+
 /** Flags as the parser returns them. Values are still text. */
 export type RunFlags = {
+  /** No flag: `pawl serve` sets it for a session of a key. */
+  readonly forKey?: KeyedSession;
   readonly print?: string | true;
   readonly model?: string;
   readonly fallback?: string;

@@ -419,7 +419,7 @@ const commonSettings: readonly Setting[] = [
     flag: '--profile <name>',
     help:
       'a set of settings: minimal, loom, sketch, tools or full\n' +
-      'minimal, loom and sketch make the agent behave like the older system of that name. tools is ' +
+      'minimal, loom and sketch make the agent behave like the seed system of that name. tools is ' +
       'tools mode: after ten rounds the model must answer. full turns on everything that runs ' +
       'after tools, including auto-commit. Other flags override it.',
   }),

@@ -107,6 +107,10 @@ const MODELS: readonly [unknown, RegExp][] = [
   [{ ...sound, facts: { ...sound.facts, windowTokens: Number.NaN } }, /facts\.windowTokens is NaN/],
   [{ ...sound, facts: { ...sound.facts, prices: { input: -1 } } }, /facts\.prices\.input is -1/],
   [{ ...sound, stream: undefined }, /the model test\/one can't be used: it has no function stream/],
+  ['openai/gpt-5', /it is a text\. chooseModel finds the model of a name/],
+  [{ kind: 'ok', model: sound }, /it is what chooseModel returned\. Its field model is the model/],
+  [{ kind: 'noKey', message: 'No key.' }, /it is what chooseModel returned: No key\./],
+  [{ specificationVersion: 'v3', doStream: () => null }, /aiSdkModel makes a model of it/],
 ];
 
 test('a model or a tool that is none is refused at once, with the field that is wrong', async (context) => {
@@ -116,7 +120,9 @@ test('a model or a tool that is none is refused at once, with the field that is 
     assert.throws(() => createAgent({ model: bad(model), journals }), why);
     assert.throws(() => createAsker({ model: bad(model), journals: bad(journals) }), why);
     await assert.rejects(openSession({ model: bad(model), journals, workspace }), why);
-    await assert.rejects(session.useModel(bad(model)), TypeError);
+    // there a text is the name of a model
+    const refused = typeof model === 'string' ? /Give the model itself/ : TypeError;
+    await assert.rejects(session.useModel(bad(model)), refused);
   }
   const tools: readonly [unknown, RegExp][] = [
     [null, /a tool can't be used: it is null/],

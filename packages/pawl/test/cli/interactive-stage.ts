@@ -34,7 +34,7 @@ const call: JudgedCall = {
   facts: { argv: [], paths: ['/w/x'], hosts: [], shape: '/w/x' },
 };
 
-export const stageView = () => {
+export const stageView = (plain: 'yes' | 'no' = 'no') => {
   const clock = fakeClock();
   const asked: string[] = [];
   const answers: ScopedAnswer[] = [];
@@ -64,7 +64,7 @@ export const stageView = () => {
     end: (how) => void asked.push(`end ${how}`),
   };
   const composer = new Composer({ commands: [], files: async () => [] }, () => undefined);
-  const look = { colour: 'no', columns: 80 } as const;
+  const look = { colour: 'no', columns: 80, plain } as const;
   const view = new InteractiveView({ area, look, clock, composer, rows: () => 24 }, wishes, state);
   const happens = (event: Event): void => {
     const next = step(state, event);

@@ -295,3 +295,14 @@ test('a question keeps preset, model and money in sight', () => {
   at.clock.advance(700);
   assert.match(at.drawn(), /\n {2}sandbox off · x · \$0\.00 · context 0%$/);
 });
+
+test('a command on the command line is not run: a plain terminal shows it, and it can be typed again', () => {
+  const at = stageView('yes');
+  at.view.sendFirst('!touch made');
+  assert.deepEqual(at.asked, []);
+  const printed = at.printed.join('\n');
+  assert.match(
+    printed,
+    /from the command line\. Type it here to run it\.\n.*not sent: !touch made/,
+  );
+});

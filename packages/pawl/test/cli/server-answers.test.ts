@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
-import { WaitingServerQuestion } from '../../src/detached/own-requests.js';
+import type { Stepped } from '@pawl/agent/ports/session';
+import type { Session } from '@pawl/agent/session/create-agent';
+import { Refused } from '../../src/detached/live-client.js';
+import { createOwnRequests, WaitingServerQuestion } from '../../src/detached/own-requests.js';
+import { createOwnInputs } from '../../src/detached/remote-session.js';
 
 /** An answer to an MCP server counts for the question that was shown, and for no other one. */
 
@@ -41,4 +45,37 @@ test('a code of another process of the session answers nothing', () => {
   void now.ask('Publish it?');
   assert.equal(before.waiting.now.number, now.waiting.now.number);
   assert.throws(() => now.waiting.answer(before.waiting.now.code, yes), /answered elsewhere/);
+});
+
+test('a command of the user whose files could not be stored is not ended in place of another', async () => {
+  const faults = ['no space left'];
+  let running = 0;
+  const whileUserRuns: Session['whileUserRuns'] = async (command) => {
+    const fault = faults.shift();
+    if (fault !== undefined) throw new Error(fault);
+    running += 1;
+    return command().finally(() => {
+      running -= 1;
+    });
+  };
+  const session = { whileUserRuns, jobs: () => [] } as Partial<Session> as Session; // no more is used
+  const serverQuestion = new WaitingServerQuestion(() => null);
+  const own = createOwnRequests({ session, servers: null, serverQuestion });
+  await assert.rejects(own({ what: 'userBegins' }), /no space left/);
+  await own({ what: 'userBegins' });
+  assert.equal(running, 1);
+  await own({ what: 'userEnds' });
+  assert.equal(running, 0);
+  await assert.rejects(own({ what: 'killJob', jobId: 'job-7' }), /has no job-7/);
+});
+
+test('an input that was refused does not hide the same input of another window', async () => {
+  const input = { type: 'UserInput', text: 'go', mode: 'steer' } as const;
+  const stepped = { event: { ...input, at: 1 }, diagnostics: [] } as unknown as Stepped; // no more is read
+  const replies = [() => Promise.reject(new Refused('conflict', 'no')), async () => ({ seq: 1 })];
+  const inputs = createOwnInputs({ send: () => replies.shift()?.() ?? assert.fail() });
+  await assert.rejects(inputs.send(input));
+  assert.equal(inputs.isFromElsewhere(stepped), true);
+  await inputs.send(input);
+  assert.equal(inputs.isFromElsewhere(stepped), false, 'control: its own input is known');
 });

@@ -55,6 +55,7 @@ test('where time and money went, from the text alone', () => {
     /12h00m/,
     /\$0\.31/,
     /no process +12h00m/,
+    /10s of work in 12h00m/,
     /waiting for your approval +1\.0s/,
     /CallingLlm +×4 .*\$0\.31/,
     /bash +1 call +1\.0s +longest 1\.0s +asked 2\.0s +1 failed/,

@@ -104,6 +104,25 @@ test('a key in a file of the user’s is used, is printed nowhere, and must be t
   assert.equal(ended.stdout, 'hello\n');
 });
 
+for (const [variable, why] of [
+  ['GOOGLE_GENERATIVE_AI_API_KEY', /since GOOGLE_GENERATIVE_AI_API_KEY is set/],
+  ['GEMINI_API_KEY', /since GEMINI_API_KEY is set/],
+  ['UNRELATED_KEY', /since your config\.toml names its key/],
+] as const)
+  test(`the model is that of a key in a file, or of the variable that wins over it: ${variable}`, async (context) => {
+    const place = makePlace(context, {
+      GOOGLE_GEMINI_BASE_URL: 'http://127.0.0.1:9',
+      PAWL_MAX_RETRIES: '1',
+      PAWL_RETRY_MS: '1',
+      [variable]: 'key',
+    });
+    const key = write(path.join(place.home, 'key'), 'key\n');
+    chmodSync(key, 0o600);
+    mine(place, '[providers.google]\napi_key_file = "~/key"\n');
+    const ended = await runInProcess(place, ['-p', 'hi']);
+    assert.match(ended.stderr, why);
+  });
+
 test('no way of asking prints a key or a password', async (context) => {
   const secret = 'sk-ant-0123456789';
   const place = makePlace(context, {

@@ -272,6 +272,7 @@ test('a limit of time ends the turn in the middle of a command: exit 124', async
   const ended = await runInProcess(place, ['-p', 'wait', '--max-minutes', '0.02']);
   expectCode(ended, 124);
   assert.match(ended.stderr, /stopped/);
+  assert.match(ended.stderr, /^pawl: Continue with a higher one: .* --max-minutes N/m);
 });
 
 test('an answer that --profile tools asks for at the round limit is printed, and the limit gives reason and code', async (context) => {

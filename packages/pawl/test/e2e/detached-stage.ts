@@ -91,6 +91,8 @@ export const detach = async (
 ): Promise<string> => {
   const ended = await runInProcess(place, ['-p', '--detach', ...words]);
   expectCode(ended, 0);
+  // nobody is there to see the status line
+  assert.match(ended.stderr, /It runs in .*, preset (careful|auto|plan|ci): \w/);
   const id = ended.stdout.trim();
   assert.match(id, /^\d{8}-\d{6}-\w+$/);
   atEnd(context, () => killSession(place, id));

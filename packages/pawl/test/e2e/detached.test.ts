@@ -139,7 +139,7 @@ test('a terminal shows a session of another process, answers, types, leaves it r
   }
   first.press('/quit\r');
   assert.equal(await first.ended, 0);
-  await first.sees(/goes on without this window/);
+  await first.sees(/The session stays open/);
   process.kill(second.pid, 'SIGKILL');
   await untilState(place, id, /runs: has answered/);
   expectCode(await runInProcess(place, ['stop', id]), 0);

@@ -108,14 +108,19 @@ test('a dollar limit on a model of unknown price does not start', async (context
   expectCode(await runInProcess(place, [...words, '--allow-unknown-price']), 0);
 });
 
-test('a model that the catalogue does not know is used, and one line says what is assumed', async (context) => {
-  const place = await makeServed(context, [done]);
-  const ended = await runInProcess(place, ['-p', 'x', '--model', 'anthropic/unheard-of']);
-  expectCode(ended, 0);
-  assert.equal(
-    ended.stderr,
-    '! anthropic/unheard-of is not in the catalogue: a window of 128,000 tokens and replies of up to 8,192 are assumed, and its price is unknown.\n',
-  );
+test('a model that the catalogue does not know is used, and one line says what is assumed and what may be meant', async (context) => {
+  for (const [name, meant] of [
+    ['unheard-of', ''],
+    ['claude-sonet-5-5', ' Did you mean anthropic/claude-sonnet-5-5?'],
+  ]) {
+    const place = await makeServed(context, [done]);
+    const ended = await runInProcess(place, ['-p', 'x', '--model', `anthropic/${name}`]);
+    expectCode(ended, 0);
+    assert.equal(
+      ended.stderr,
+      `! anthropic/${name} is not in the catalogue: a window of 128,000 tokens and replies of up to 8,192 are assumed, and its price is unknown.${meant} pawl models anthropic lists the models of your key.\n`,
+    );
+  }
 });
 
 test('an AGENTS.md that cannot be used is one line on stderr', async (context) => {

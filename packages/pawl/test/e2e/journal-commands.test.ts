@@ -380,7 +380,7 @@ test('what has no trajectory is refused in words', async (context) => {
   const id = sessionOf(place);
   const two = await runInProcess(place, ['export', id, 'a.pawl', '--atif', 'b.json']);
   expectCode(two, 2);
-  assert.match(two.stderr, /Name one file: --atif b\.json or a\.pawl/);
+  assert.match(two.stderr, /Name one file to write: b\.json or a\.pawl/);
   const missing = await runInProcess(place, ['export', id, '--atif', 'no/such/run.json']);
   expectCode(missing, 74);
   assert.match(missing.stderr, /no\/such/);

@@ -103,6 +103,8 @@ protocol = "legacy"
   );
   const failed = await runInProcess(place, ['mcp', 'test', 'nobody']);
   assert.deepEqual([failed.code, failed.stdout], [2, '']);
+  const loggedIn = await runInProcess(place, ['mcp', 'login', 'a', 'b', 'c']);
+  assert.match(loggedIn.stderr, /pawl mcp login NAME 'ADDRESS'/);
 
   writeFileSync(
     join(place.workspace, '.mcp.json'),

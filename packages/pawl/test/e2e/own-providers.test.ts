@@ -261,6 +261,8 @@ test('a start in a terminal without a key asks for one, tries it, and keeps it w
   const window = openWindow(context, place);
   await window.sees(/1 {2}paste a key\n +2 {2}watch the demo/);
   await window.sees('1 or 2?');
+  window.press('yes\r');
+  await window.sees('Type 1 or 2. Enter alone leaves.');
   window.press('1\r');
   await window.sees('Paste the key, then Enter');
   window.press('gsk_wrong\r');

@@ -84,7 +84,9 @@ for (const [name, wire] of chooseRows(Object.entries(served))) {
     expectCode(first, 0);
     assert.match(first.stderr, /sent again without the picture, which no later request shows/);
     expectCode(await runInProcess(place, ['--continue', '-p', 'and now?']), 0);
-    const sent = server.requests.map(({ text }) => counts(text, SHOT_64, 'provider refused it'));
+    const sent = server.requests.map(({ text }) =>
+      counts(text, SHOT_64, 'refused by the provider'),
+    );
     assert.deepEqual(sent, [
       [1, 0],
       [0, 1],

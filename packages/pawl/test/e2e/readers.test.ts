@@ -420,7 +420,7 @@ test('a profile’s limit in dollars is left out where the price is unknown, and
   expectCode(ended, 0);
   assert.match(
     ended.stderr,
-    /the profile sketch stops at \$10, but the price of \S+ is unknown: the limit has no effect/,
+    /the profile sketch stops at \$10, but the price of \S+ is unknown: that limit is left out/,
   );
   assert.deepEqual(settingsIn(place).limits, { ...profiles.sketch.limits, usd: 'unlimited' });
   expectCode(await runInProcess(place, [...words, '--profile', 'sketch', '--max-usd', '1']), 78);

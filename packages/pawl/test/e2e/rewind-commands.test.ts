@@ -481,7 +481,10 @@ test('what a rewind replaced or removed comes back at any later time, and the fi
     all.stdout,
     /4 files changed back \(changed while commands ran, so some may be yours\)/,
   );
-  assert.match(all.stderr, /is stored: pawl checkpoints \S+ --restore PATH/);
+  assert.match(
+    all.stderr,
+    /is stored:\n {2}pawl checkpoints \S+ --restore PATH\nTo go forward again: pawl redo \S+\n/,
+  );
   await runTurn(place, 'Go on', bash('echo new > later.txt'), [], ['-c']);
   for (const [name, text] of [
     ['left.txt', 'x\n'],

@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path, { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { ASK_FOCUS, ENABLE_CALLS, RESTORE_CALLS, RESTORE_TERMINAL } from '@pawl/terminal/paint';
+import {
+  ASK_FOCUS,
+  ENABLE_TITLE_AND_FOCUS,
+  RESTORE_TERMINAL,
+  RESTORE_TITLE_AND_FOCUS,
+} from '@pawl/terminal/paint';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
 import type { Replies, ServerReply } from '../../../../test/servers/anthropic.js';
 import { until } from '../../../../test/until.js';
@@ -300,7 +305,7 @@ test('a hostile folder, its files, sessions and commands have no effect on the t
   await terminal.ended;
 
   const watched = watchTerminal(true);
-  const own = [RESTORE_TERMINAL, ASK_FOCUS, ENABLE_CALLS, RESTORE_CALLS];
+  const own = [RESTORE_TERMINAL, ASK_FOCUS, ENABLE_TITLE_AND_FOCUS, RESTORE_TITLE_AND_FOCUS];
   const others = own.reduce<string>((raw, text) => raw.replaceAll(text, ''), terminal.raw());
   // Pawl's own titles: the folder's name is in them, without any control character.
   const title = /\u001b\]2;[^\u0000-\u001f\u007f-\u009f]* · pawl\u0007/g;

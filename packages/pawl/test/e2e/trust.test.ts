@@ -71,15 +71,25 @@ test('without a terminal a server of the project runs only after pawl trust allo
   const second = await runInProcess(place, ['-p', 'hi']);
   expectCode(second, 0);
   assert.equal(readFileSync(started, 'utf8'), 'x', second.stderr);
+  assert.match((await runInProcess(place, ['mcp', 'list'])).stdout, /^mine /m);
+  const tested = await runInProcess(place, ['mcp', 'test', 'mine']);
+  assert.match(tested.stderr, /the MCP server mine .*/, 'it is started, and ends at once');
+  assert.equal(readFileSync(started, 'utf8'), 'xx');
 
   write(['--other']);
-  const third = await runInProcess(place, ['-p', 'hi']);
-  expectCode(third, 0);
-  assert.match(
-    third.stderr,
-    /not run, since it has changed since you allowed it: MCP server mine\. pawl trust/,
-  );
-  assert.equal(readFileSync(started, 'utf8'), 'x');
+  for (const words of [
+    ['-p', 'hi'],
+    ['mcp', 'list'],
+    ['mcp', 'test'],
+  ]) {
+    const changed = await runInProcess(place, words);
+    expectCode(changed, 0);
+    assert.match(
+      changed.stderr,
+      /not run, since it has changed since you allowed it: MCP server mine\. pawl trust/,
+    );
+  }
+  assert.equal(readFileSync(started, 'utf8'), 'xx');
 });
 
 test('in a terminal a hook of the project runs only after a question, also where no server is named', async (context) => {

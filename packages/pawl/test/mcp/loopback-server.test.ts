@@ -85,9 +85,17 @@ for (const protocol of ['legacy', '2026-07-28'])
   });
 
 const ACCEPT = 'application/json, text/event-stream';
-type Sent = { readonly headers?: object; readonly path?: string; readonly body?: string | Buffer };
+type Sent = {
+  readonly method?: string;
+  readonly headers?: object;
+  readonly path?: string;
+  readonly body?: string | Buffer;
+};
 
-const post = (url: string, { headers = {}, path = '/mcp', body = '{}' }: Sent): Promise<number> =>
+const post = (
+  url: string,
+  { method = 'POST', headers = {}, path = '/mcp', body = '{}' }: Sent,
+): Promise<number> =>
   new Promise((resolve, reject) => {
     const all = {
       'content-type': 'application/json',
@@ -95,7 +103,7 @@ const post = (url: string, { headers = {}, path = '/mcp', body = '{}' }: Sent): 
       authorization: `Bearer ${TOKEN}`,
       ...headers,
     };
-    const sent = request(new URL(path, url), { method: 'POST', headers: all }, (answer) => {
+    const sent = request(new URL(path, url), { method, headers: all }, (answer) => {
       answer.resume();
       resolve(answer.statusCode ?? 0);
     });
@@ -141,4 +149,19 @@ test('requests without the token, under another name, of web pages and to other 
     }),
     200,
   );
+});
+
+test('a request that can not be read is told from one whose answer failed', async (t) => {
+  const failing = await openLoopbackServer({
+    port: 0,
+    token: TOKEN,
+    create: () => {
+      throw new Error('no server');
+    },
+  });
+  atEnd(t, () => failing.close());
+  const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} });
+  const headers = { 'mcp-protocol-version': '2025-06-18', 'content-length': '2' };
+  assert.equal(await post(failing.url, { method: 'GET', headers }), 400);
+  assert.equal(await post(failing.url, { body: call }), 500);
 });

@@ -1,13 +1,21 @@
+import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { chmodSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { findKey, readKeys } from '@pawl/serve/keys';
 import { NodeMetrics } from '@pawl/serve/metrics';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { nodeKeys } from '../../src/commands/serve-node.js';
+import { nodeKeys as readNodeKeys } from '../../src/commands/serve-keys.js';
 
 /** The keys of a node, and the form of its metrics. */
+
+const nodeKeys = (file: string | undefined, variables: NodeJS.ProcessEnv) =>
+  readNodeKeys(file, variables, {
+    places: { folders: [], repositories: new Map() },
+    warn: (text) => assert.fail(text),
+  });
 
 const TOKEN = 'a-secret-token-of-a-key';
 const keysWith = (...keys: readonly object[]): string => JSON.stringify({ keys });
@@ -50,8 +58,17 @@ test('a faulty file of keys is refused with the place, and never with a token', 
     ],
     [keysWith({ ...key, token: [TOKEN] }), /keys\.0\.token: /],
     [keysWith({ ...key, name: 'a/b' }), /keys\.0\.name: /],
-    [keysWith({ ...key, sesions: 4 }), /sesions/],
+    [keysWith({ ...key, sesions: 4 }), /keys\.0\.sesions: is no field here: remove it/],
     [keysWith({ ...key, inputBytes: 99_000_000 }), /inputBytes: must be at most/],
+    [keysWith({ ...key, folders: '/srv/a' }), /keys\.0\.folders: must be Array/],
+    [keysWith({ ...key, folders: ['work'] }), /keys\.0\.folders\.0: must be an absolute path/],
+    [keysWith({ ...key, repositories: { 'a/b': '/srv' } }), /is no name of a repository/],
+    [keysWith({ ...key, preset: 'free' }), /keys\.0\.preset: must be one of plan, careful/],
+    [keysWith({ ...key, usdPerDay: 0 }), /keys\.0\.usdPerDay: must be above 0/],
+    [keysWith({ ...key, labels: { team: 'a,b' } }), /keys\.0\.labels\.team: must have 1 to 100/],
+    [keysWith({ ...key, operator: 'yes' }), /keys\.0\.operator: must be boolean/],
+    [keysWith({ ...key, folders: [], preset: 'auto' }), /choose ci or plan/],
+    [`{"keys":[{"name":"ci","name":"web","token":"${TOKEN}"}]}`, /the field name stands twice/],
     [keysWith(key, { ...key, token: `${TOKEN}2` }), /two keys have the name ci/],
     [keysWith(key, { ...key, name: 'web' }), /has the token of another key/],
   ];
@@ -66,7 +83,9 @@ test('keys come from a file of the user alone, or from a variable, or one is mad
   const file = path.join(temporaryFolder(context, 'keys'), 'keys.json');
   writeFileSync(file, keysWith({ name: 'ci', token: TOKEN }), { mode: 0o600 });
   assert.deepEqual(
-    nodeKeys(file, {}).keys.map(({ name }) => name),
+    nodeKeys(file, {})
+      .source.now()
+      .map(({ name }) => name),
     ['ci'],
   );
   assert.throws(() => nodeKeys(file, { PAWL_SERVE_TOKEN: TOKEN }), /Give one of them/);
@@ -76,12 +95,63 @@ test('keys come from a file of the user alone, or from a variable, or one is mad
   assert.throws(() => nodeKeys(path.dirname(file), {}), /not a regular file/);
   const given = nodeKeys(undefined, { PAWL_SERVE_TOKEN: TOKEN });
   assert.deepEqual(
-    [given.newToken, findKey(given.keys, `Bearer ${TOKEN}`)?.name],
+    [given.newToken, findKey(given.source.now(), `Bearer ${TOKEN}`)?.name],
     [null, 'default'],
   );
   assert.throws(() => nodeKeys(undefined, { PAWL_SERVE_TOKEN: 'short' }), /at least 16 characters/);
   const made = nodeKeys(undefined, {});
-  assert.equal(findKey(made.keys, `Bearer ${made.newToken}`)?.name, 'default');
+  assert.equal(findKey(made.source.now(), `Bearer ${made.newToken}`)?.name, 'default');
+});
+
+/** Makes a folder, and a repository in it with a commit. */
+const makeRepository = (folder: string): string => {
+  mkdirSync(folder, { recursive: true });
+  git(folder, 'init', '--quiet', '-b', 'main');
+  git(folder, 'commit', '--quiet', '--allow-empty', '-m', 'first');
+  return folder;
+};
+const git = (folder: string, ...words: readonly string[]): void => {
+  const author = ['-c', 'user.name=Test', '-c', 'user.email=test@example.com'];
+  const { status, stderr } = spawnSync('git', [...author, ...words], { cwd: folder });
+  assert.equal(status, 0, String(stderr));
+};
+
+test('no two keys get places of which one shows what the other has', (context) => {
+  const folder = temporaryFolder(context, 'places');
+  const at = (name: string): string => path.join(folder, name);
+  const api = makeRepository(at('first/api'));
+  makeRepository(at('second/api'));
+  for (const name of ['first/work', 'second/work']) mkdirSync(at(name));
+  git(api, 'worktree', 'add', '--quiet', '--detach', at('worktree'));
+  git(folder, 'clone', '--quiet', '--shared', api, at('shared'));
+  git(folder, 'clone', '--quiet', '--no-local', api, at('cloned'));
+  symlinkSync(at('first/work'), at('link'));
+  makeRepository(at('linked'));
+  rmSync(at('linked/.git/objects'), { recursive: true });
+  symlinkSync(path.join(api, '.git/objects'), at('linked/.git/objects'));
+  const first = { folders: [at('first/work')], repositories: { api } };
+  const rows: readonly (readonly [string, object, RegExp | null])[] = [
+    ['beside it', { folders: [at('second/work')] }, null],
+    ['a clone', { repositories: { api: at('cloned') } }, null],
+    ['the same folder', { folders: [at('first/work')] }, /of the key first lies in/],
+    ['a folder around it', { folders: [at('first')] }, /first\/work of the key first lies in/],
+    ['a link to it', { folders: [at('link')] }, /of the key first lies in/],
+    ['the same repository', { repositories: { mine: api } }, /of the key first lies in/],
+    ['its worktree', { repositories: { api: at('worktree') } }, /no git folder with objects/],
+    ['a shared clone', { repositories: { api: at('shared') } }, /lends it the objects/],
+    ['linked objects', { repositories: { api: at('linked') } }, /no git folder with objects/],
+    ['a folder that is not there', { folders: [at('none')] }, /the key second: .*can't be opened/],
+  ];
+  const file = at('keys.json');
+  for (const [name, second, why] of rows) {
+    const keys = keysWith(
+      { name: 'first', token: TOKEN, ...first },
+      { name: 'second', token: `${TOKEN}2`, ...second },
+    );
+    writeFileSync(file, keys, { mode: 0o600 });
+    if (why === null) assert.equal(nodeKeys(file, {}).source.now().length, 2, name);
+    else assert.throws(() => nodeKeys(file, {}), why, name);
+  }
 });
 
 test('metrics are OpenMetrics text: types before samples, escaped labels, growing buckets, an end', () => {

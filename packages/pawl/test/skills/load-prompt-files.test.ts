@@ -86,12 +86,22 @@ test('the project wins over the user, the nearer folder over the farther one, an
 test('a built-in command wins over a command, and a skill of that name is only for the model', async (t) => {
   const stage = makeStage(t);
   write(path.join(stage.workspace, '.pawl/commands/help.md'), 'x');
+  write(path.join(stage.workspace, '.pawl/commands/review.md'), 'x');
+  write(path.join(stage.home, '.agents/skills/review/SKILL.md'), skill('review'));
+  const hidden = skill('goal').replace('---\n', '---\ndisable-model-invocation: true\n');
+  write(path.join(stage.workspace, '.pawl/skills/goal/SKILL.md'), hidden);
+  write(path.join(stage.home, '.agents/skills/goal/SKILL.md'), skill('goal'));
   write(path.join(stage.workspace, '.pawl/skills/clear/SKILL.md'), skill('clear'));
-  const loaded = await stage.load('yes', ['help', 'clear']);
-  assert.deepEqual(namesOf(loaded), ['clear']);
+  const loaded = await stage.load('yes', ['help', 'clear', 'review', 'goal']);
+  assert.deepEqual(namesOf(loaded), ['clear', 'goal', 'review']);
+  const forModel = 'is a command of Pawl; only the model can load this skill';
   assert.deepEqual(textsOf(loaded, stage.workspace), [
-    '.pawl/skills/clear/SKILL.md: /clear is a command of Pawl; only the model can load this skill',
+    `.pawl/skills/clear/SKILL.md: /clear ${forModel}`,
+    '.pawl/skills/goal/SKILL.md: it is not used: /goal is a command of Pawl',
     '.pawl/commands/help.md: it is not used: /help is a command of Pawl',
+    '.pawl/commands/review.md: it is not used: /review is a command of Pawl',
+    `../../home/.agents/skills/goal/SKILL.md: /goal ${forModel}`,
+    `../../home/.agents/skills/review/SKILL.md: /review ${forModel}`,
   ]);
 });
 
@@ -186,7 +196,7 @@ test('odd names and descriptions are made harmless, and said', async (t) => {
   const texts = textsOf(loaded, folder).join('\n');
   assert.match(texts, /one\/SKILL\.md:2: the name should be my-31mskill-help, and is used so/);
   assert.match(texts, /two\/SKILL\.md:3: the description is cut: it has 3000 characters/);
-  assert.match(texts, /its name has no letters or digits/);
+  assert.match(texts, /its name has no letters a-z, digits or _/);
   assert.doesNotMatch(texts, /\u001b/);
 });
 

@@ -46,6 +46,7 @@ import {
   readRegularSync,
   removeBelow,
   setAside,
+  writePrivateSync,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgramSync } from '../../platform/start-program.js';
@@ -122,7 +123,10 @@ export class GitHistory {
     for (const gitFolder of this.#running.keys()) this.#open(gitFolder).keep();
   }
 
-  /** The session ends: checks what running commands have done. Their later ends change nothing. */
+  /**
+   * The session ends: checks what running commands have done. Their later ends change nothing, and
+   * return the lines about this; a command that does not end any more reports none.
+   */
   close(): void {
     for (const gitFolder of this.#running.keys()) this.#check(gitFolder, NO_PURPOSE);
     this.#running.clear();
@@ -260,8 +264,8 @@ class GitFolder {
     this.#copyFiles(stateFiles(this.#top), this.#files);
     this.#copyFiles(this.#looseObjects(), this.#objects);
     this.#packed = new Set(this.#packedFiles().values());
-    writeFileSync(path.join(this.#store, 'packs'), [...this.#packed].join('\n'), { mode: 0o600 });
-    writeFileSync(path.join(this.#store, 'folder'), this.#top, { mode: 0o600 });
+    writePrivateSync(path.join(this.#store, 'packs'), [...this.#packed].join('\n'));
+    writePrivateSync(path.join(this.#store, 'folder'), this.#top);
   }
 
   #copyFiles(names: readonly string[], copied: CopiedFiles): void {
@@ -288,17 +292,21 @@ class GitFolder {
   /** Returns its stamp. Null if there is no such file. */
   #copyFile(name: string, before: string | undefined): string | null {
     const [from, to] = [this.#at(name), this.#copy(name)];
+    const draft = path.join(this.#store, 'draft'); // a crash leaves the old copy or the new one
     const status = entryStatus(from);
-    if (status?.isFile() && before === folderStamp(status)) return before;
-    if (before !== undefined) rmSync(to, { force: true });
-    if (!status?.isFile()) return null;
+    if (status?.isFile() && before === statusStamp(status)) return before;
+    if (!status?.isFile()) {
+      rmSync(to, { force: true });
+      return null;
+    }
     const isLinked = isLoose(name) && this.#bytes + status.size > COPIES_BYTES_MAX;
     try {
       if (isLinked)
-        inFolder(path.dirname(from), (below) => linkSync(`${below}/${path.basename(from)}`, to));
-      else copyRegularSync(from, to, { follow: 'none' });
+        inFolder(path.dirname(from), (below) => linkSync(`${below}/${path.basename(from)}`, draft));
+      else copyRegularSync(from, draft, { follow: 'none' });
+      renameSync(draft, to);
     } catch (error) {
-      rmSync(to, { force: true });
+      for (const place of [draft, to]) rmSync(place, { force: true });
       // Without copies the command is refused.
       if (error instanceof Error && 'code' in error && FULL.has(error.code)) throw error;
       // gone meanwhile, or closed to us: docs/proof/security.md names this limit
@@ -308,7 +316,7 @@ class GitFolder {
     // A link changes the time of its file. It fails on another file system.
     const copied = isLinked ? entryStatus(to) : status;
     if (!copied?.isFile()) return null;
-    return isLoose(name) ? folderStamp(copied) : settledStamp(copied);
+    return isLoose(name) ? statusStamp(copied) : settledStamp(copied);
   }
 
   /**
@@ -341,14 +349,14 @@ class GitFolder {
     return new Map(
       names.flatMap((name) => {
         const status = PACKED.test(name) ? entryStatus(this.#at(name)) : null;
-        return status === null ? [] : [[name, `${folderStamp(status)} ${name}`]];
+        return status === null ? [] : [[name, `${statusStamp(status)} ${name}`]];
       }),
     );
   }
 
   /**
    * Reads the copies of a process that was killed. Their stamps are unknown, so contents are
-   * compared. If it was killed while it wrote the list of packs, the others count as new.
+   * compared.
    */
   load(): void {
     for (const name of filesBelow(this.#copyTop, '.').map((one) => one.slice(2)))
@@ -361,7 +369,7 @@ class GitFolder {
   #isUnchanged(name: string): boolean {
     const status = entryStatus(this.#at(name));
     const before = this.#files.get(name) ?? this.#objects.get(name);
-    return status?.isFile() === true && folderStamp(status) === before;
+    return status?.isFile() === true && statusStamp(status) === before;
   }
 
   /** Whether a file has the content of its copy. */
@@ -434,8 +442,8 @@ class GitFolder {
   // Packs and objects
 
   /**
-   * A pack whose objects are not what their names say would be preferred to the right ones, and
-   * wrong derived files would hide history.
+   * Verifies packs and derived files that are new, and moves bad ones away: git would prefer a pack
+   * with wrong objects to the right ones, and wrong derived files would hide history.
    */
   #checkPacks(): void {
     const looked = new Set<string>();
@@ -444,14 +452,14 @@ class GitFolder {
       const size = entryStatus(this.#at(name))?.size ?? 0;
       if (this.#packed.has(line) || looked.has(part) || size > VERIFIED_BYTES_MAX) continue;
       looked.add(part);
+      const isPack = name.endsWith('.pack');
       const index = name.replace(/\.pack$/, '.idx');
       const verify = name.endsWith('multi-pack-index') ? 'multi-pack-index' : 'commit-graph';
-      const words =
-        index === name
-          ? ['-c', 'core.commitGraph=true', verify, 'verify']
-          : ['verify-pack', this.#at(index)];
+      const words = isPack
+        ? ['verify-pack', this.#at(index)]
+        : ['-c', 'core.commitGraph=true', verify, 'verify'];
       if (this.#git(words)?.code === 0) continue;
-      this.#moveAway(index);
+      if (isPack) this.#moveAway(index);
       this.#moveAway(part);
     }
   }
@@ -540,17 +548,20 @@ class GitFolder {
     ]);
     const lost = this.#lostAmong(this.#droppedHashes(refs));
     if (lost.size === 0 && (current === '' || refs.has(current))) return;
+    // First the refs with their old names, and the branch of HEAD.
     const before = new Map(packedRefs(this.#textBefore('packed-refs')));
     for (const name of this.#files.keys())
       if (name.startsWith('refs/')) before.set(name, this.#textBefore(name).trim());
     for (const [ref, oid] of before)
       if ((ref === current || lost.has(oid)) && !this.#isMeant(ref) && this.#isFree(ref, refs))
         if (this.#restoreRef(ref, oid)) refs.add(ref);
+    // Then the reflogs with what no restored ref leads to.
     const unnamed = this.#lostAmong(lost);
     for (const name of unnamed.size === 0 ? [] : this.#files.keys()) {
       if (fileKind(name) !== 'log' || !this.#hasOwner(name, refs)) continue;
       if (hashesIn(this.#textBefore(name)).some((oid) => unnamed.has(oid))) this.#restoreLog(name);
     }
+    // The rest is listed in the reflog of LOST.
     this.#listUnnamed(this.#lostAmong(unnamed), before);
   }
 
@@ -849,12 +860,12 @@ const fileKind = (name: string): FileKind => {
   return suffix === 'index' ? 'index' : 'other';
 };
 
-/** A file at one moment. */
-const folderStamp = ({ ino, size, ctimeMs }: Stats): string => `${ino} ${size} ${ctimeMs}`;
+/** The version of a file or folder: it differs after each change. */
+const statusStamp = ({ ino, size, ctimeMs }: Stats): string => `${ino} ${size} ${ctimeMs}`;
 
 /** Empty if the file was changed right now. */
 const settledStamp = (status: Stats): string =>
-  Date.now() - status.ctimeMs > TICK_MS ? folderStamp(status) : '';
+  Date.now() - status.ctimeMs > TICK_MS ? statusStamp(status) : '';
 
 /** Names of refs are UTF-8 in paths, and bytes in texts. */
 const asName = (text: string): string => Buffer.from(text, 'latin1').toString('utf8');

@@ -9,17 +9,7 @@
  * paths, workspace-mounts.ts makes them read-only.
  */
 
-import {
-  closeSync,
-  constants,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { readFileSync, readlinkSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import {
@@ -31,6 +21,7 @@ import {
   replaceFile,
   setAside,
   writeBack,
+  writePrivateSync,
 } from '../../platform/files.js';
 import { findProtection } from '../../policy/paths.js';
 import {
@@ -148,9 +139,9 @@ const isSame = (one: Known, other: ProtectedPath): boolean =>
  * - one that **came with a repository**: it may stay as long as the repository does.
  *
  * A repository that a command makes stays, but is cleaned: of its configuration only harmless keys
- * stay, hooks and all else by which git runs programs are set aside. A repository that is just
- * being made stays whole by that. What it tracks may stay with it if the command created its folder
- * too, as `git clone` does, and only as long as the repository is there.
+ * stay, hooks and all else by which git runs programs are set aside. So a repository that git is
+ * still writing is not torn apart. What it tracks may stay with it if the command created its
+ * folder too, as `git clone` does, and only as long as the repository is there.
  *
  * What the quick scan leaves out is walked through beside other work after each command, at the
  * latest before the session ends. By the times of files, which nobody can set back, it is known
@@ -227,10 +218,13 @@ export class ProtectedFiles {
     return this.#takeNotes();
   }
 
-  /** While commands run, sets new protected paths aside, except what they may be cloning. */
+  /**
+   * While commands run, sets new protected paths aside, except what they may be cloning. If none of
+   * them may write, changes are the user's.
+   */
   sweep(): void {
     this.#releaseInterrupted();
-    const { frontier } = this.#judge(this.#isIdle);
+    const { frontier } = this.#isIdle ? this.acceptAll() : this.#judge(false);
     this.#walk.walkDuring(frontier, this.#isIdle);
   }
 
@@ -262,7 +256,6 @@ export class ProtectedFiles {
     for (const { command } of this.#interrupted) this.#running.add(command);
     this.#writeRecord();
     if (this.#isIdle) this.#record.remove();
-    else this.#record.close();
   }
 
   /**
@@ -307,7 +300,7 @@ export class ProtectedFiles {
     }
   }
 
-  /** No command runs. */
+  /** No command runs that may write. */
   get #isIdle(): boolean {
     return this.#running.size === 0;
   }
@@ -331,7 +324,7 @@ export class ProtectedFiles {
     this.#judgeGone(scan);
     const count = this.#count;
     this.#judgeEach(scan, isOfGit, isEnd);
-    // A file is left alone that only a configuration names which is gone by now.
+    // A file that only a configuration named is left alone once that configuration is gone.
     const present = count === this.#count ? scan : this.#scan.look(this.#repository);
     this.#judgeEach(present, (one) => !isOfGit(one), isEnd);
     for (const top of this.#created) this.#judgeOrphans(top);
@@ -551,7 +544,8 @@ export class ProtectedFiles {
       return [...this.#known.values(), ...this.#gone].some(
         (known) => known.links === one.links && isUntouched(known, one),
       );
-    // A part of a repository: along with it. Otherwise it would be obeyed only at its new place.
+    // A part of a repository counts as moved only together with it: moved alone, git may obey it
+    // only now.
     const [, folder = '', inner = ''] =
       one.kind === 'repository' ? ['', one.path] : (/^(.*\/\.git)(\/.*)$/.exec(one.path) ?? []);
     const now = protectedPathAt(folder);
@@ -564,7 +558,8 @@ export class ProtectedFiles {
 
   /**
    * Whether a path can't be renamed: mount points can't, nor can the folders above them up to the
-   * next mount point.
+   * next mount point. Pinned are `.envrc` and `.git` at the top of the workspace, `config` in that
+   * `.git`, and `.github/workflows`, but not `sub/.envrc`.
    */
   #isPinned(place: string): boolean {
     if (this.#options.userPlaces.includes(place)) return true; // with all folders above
@@ -633,7 +628,7 @@ export class ProtectedFiles {
 
   #writeRecord(): void {
     if (this.#isIdle) {
-      this.#record.empty();
+      this.#record.remove();
       return;
     }
     const running = [...this.#running];
@@ -658,18 +653,18 @@ export class ProtectedFiles {
   }
 
   /**
-   * `namedBy`: see ProtectedPath. `rest`: what may stay of a configuration; `isReplaced`: it stays.
-   * If only the form of the configuration was changed, nothing is told.
+   * `namedBy`: see ProtectedPath. `rest`: the part of a configuration that may stay; `keepsRest`:
+   * it is written in its place. If only the form of the configuration was changed, nothing is told.
    */
   #putAway(
     place: string,
     namedBy: string | null,
     rest: CleanedConfig | null = null,
-    isReplaced = false,
+    keepsRest = false,
   ): void {
     this.#count += 1;
     const folder = path.join(this.#options.folder, String(this.#count));
-    const replaced = isReplaced && rest !== null ? replaceFile(place, rest.text, folder) : null;
+    const replaced = keepsRest && rest !== null ? replaceFile(place, rest.text, folder) : null;
     const moved = replaced ?? setAside(place, folder);
     if (moved === null || rest?.removed.length === 0) return;
     const byName = (): string =>
@@ -761,8 +756,8 @@ export type RecordedPath = ProtectedPath & {
 
 /**
  * The protected paths that there were before the commands that run now, in a file of the session.
- * The file is empty unless fenced commands run that may write. If Pawl was killed, it is not empty,
- * and the next session in the workspace judges what came since.
+ * The file is there while fenced commands run that may write. If Pawl was killed, it stays, and the
+ * next session in the workspace judges what came since.
  */
 export type RecordedGuard = {
   readonly workspace: string;
@@ -783,9 +778,6 @@ export type InterruptedGuard = RecordedGuard & {
 export type GuardRecord = {
   write(guard: RecordedGuard): void;
   /** No command runs. */
-  empty(): void;
-  /** What is written stays for the next session. */
-  close(): void;
   remove(): void;
   /**
    * Keeps lines that nobody has read when the session ends: the next session in the workspace tells
@@ -797,52 +789,30 @@ export type GuardRecord = {
 type LeftNotes = { readonly workspace: string; readonly notes: readonly string[] };
 
 /** The record in the folder of a process. */
-export const guardRecordIn = (sessionFolder: string): GuardRecord => {
-  /** Stays open, since making a file for each command costs a quarter of a millisecond. */
-  let descriptor: number | null = null;
-  const close = (): void => {
-    if (descriptor !== null) closeSync(descriptor);
-    descriptor = null;
-  };
-  return {
-    write(guard) {
-      try {
-        descriptor ??= openSync(
-          protectedRecord(sessionFolder),
-          constants.O_WRONLY | constants.O_CREAT,
-          0o600,
-        );
-        const bytes = Buffer.from(JSON.stringify(guard));
-        let written = 0;
-        while (written < bytes.length)
-          written += writeSync(descriptor, bytes, written, undefined, written);
-        ftruncateSync(descriptor, bytes.length);
-      } catch {
-        // The disk is full, or the session has no folder: the command itself will fail and say so.
-      }
-    },
-    empty() {
-      if (descriptor !== null) ftruncateSync(descriptor, 0);
-    },
-    close,
-    remove() {
-      close();
-      rmSync(protectedRecord(sessionFolder), { force: true });
-    },
-    leaveNotes(workspace, notes) {
-      try {
-        const left: LeftNotes = { workspace, notes };
-        writeFileSync(notesIn(sessionFolder), JSON.stringify(left), { mode: 0o600 });
-      } catch {
-        // The disk is full. The files have been moved all the same.
-      }
-    },
-  };
-};
+export const guardRecordIn = (sessionFolder: string): GuardRecord => ({
+  write(guard) {
+    try {
+      writePrivateSync(protectedRecord(sessionFolder), JSON.stringify(guard));
+    } catch {
+      // The disk is full, or the session has no folder: the command itself will fail and say so.
+    }
+  },
+  remove() {
+    rmSync(protectedRecord(sessionFolder), { force: true });
+  },
+  leaveNotes(workspace, notes) {
+    try {
+      const left: LeftNotes = { workspace, notes };
+      writePrivateSync(notesIn(sessionFolder), JSON.stringify(left));
+    } catch {
+      // The disk is full. The files have been moved all the same.
+    }
+  },
+});
 
 const notesIn = (sessionFolder: string): string => path.join(sessionFolder, 'notes.json');
 
-/** Null if it is not there, or was cut when Pawl was killed. */
+/** Null if it is not there. Earlier versions may have left it empty or cut. */
 const readRecord = <T>(file: string): T | null => {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as T; // only we write to it
@@ -851,9 +821,7 @@ const readRecord = <T>(file: string): T | null => {
   }
 };
 
-/**
- * Null if there is none, or if it was cut when Pawl was killed. Then the commands had not started.
- */
+/** Null if there is none: then no command ran that may write. */
 export const readGuardRecord = (sessionFolder: string): RecordedGuard | null =>
   readRecord<RecordedGuard>(protectedRecord(sessionFolder));
 

@@ -46,6 +46,7 @@ import {
   inFolder,
   namesIn,
   readSmall,
+  writePrivateSync,
 } from '../../platform/files.js';
 import { bootId, pidNamespace } from '../../platform/processes.js';
 import type { GitFiles, HomeView } from './host.js';
@@ -80,7 +81,7 @@ const placesIn = (top: string): SessionFolders => ({
 export const commandsFolder = (top: string): string => path.join(top, 'commands');
 /** Folder of the copies of git's history. */
 export const historyFolder = (top: string): string => path.join(top, 'history');
-/** The record of the protected paths, for a later process. It is empty while no command runs. */
+/** The record of the protected paths, for a later process. It is absent while no command runs. */
 export const protectedRecord = (top: string): string => path.join(top, 'protected.json');
 
 /** The entry of this user in /etc/passwd. */
@@ -350,7 +351,7 @@ export const removePrivateFolders = (top: string): void => {
   for (const folder of [home, temporary, historyFolder(top)]) removeTree(folder);
   for (const place of [closedFolder, closedFile, users]) removeTree(place);
   for (const name of namesIn(top)) {
-    if (name.endsWith('.filter') || FRESH.test(name)) removeTree(path.join(top, name));
+    if (/\.(filter|new)$/.test(name) || FRESH.test(name)) removeTree(path.join(top, name));
   }
 };
 
@@ -358,6 +359,7 @@ export const removePrivateFolders = (top: string): void => {
 export const removeFolders = (top: string): void => {
   removePrivateFolders(top);
   for (const place of [commandsFolder(top), sessionFile(top), sentFile(top)]) removeTree(place);
+  // earlier versions emptied it
   if (entryStatus(protectedRecord(top))?.size === 0) rmSync(protectedRecord(top), { force: true });
   try {
     rmdirSync(top);
@@ -419,7 +421,8 @@ export const recordSession = (folder: string, sessionId: string): void => {
   if (machine === null) return;
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    writeFileSync(sessionFile(folder), `${sessionId}\n${machine}\n${identifyFolder(folder)}\n`);
+    const lines = [sessionId, machine, identifyFolder(folder)];
+    writePrivateSync(sessionFile(folder), `${lines.join('\n')}\n`);
   } catch {
     // The disk is full: the command itself will fail and say so.
   }

@@ -118,6 +118,8 @@ type Offered = {
   readonly needTasks: readonly string[];
 };
 
+const needsTask = ({ execution }: RemoteTool): boolean => execution?.taskSupport === 'required';
+
 /**
  * The tools that a server offers, safe to declare. Of equal names the first counts. A tool that its
  * server runs only as a task is omitted: a call of it can't succeed.
@@ -125,6 +127,7 @@ type Offered = {
 export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
   const notes: string[] = [];
   const leftOut: string[] = [];
+  const needTasks = remote.filter(needsTask).map(({ name }) => name);
   const byName = new Map<string, RemoteTool>();
   const whyNot = (name: string): string | null => {
     if (name.length > OFFERED_NAME_MAX) return `its name has ${name.length} characters`;
@@ -132,17 +135,14 @@ export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
     return byName.size < OFFERED_TOOLS_MAX ? null : `there are more than ${OFFERED_TOOLS_MAX}`;
   };
   for (const tool of remote) {
+    if (needsTask(tool)) continue;
     const why = whyNot(tool.name);
     if (why === null) byName.set(tool.name, tool);
     else leftOut.push(`the tool ${shortName(tool.name)} is left out: ${why}`);
   }
-  const all = [...byName.values()];
-  const needsTask = ({ execution }: RemoteTool): boolean => execution?.taskSupport === 'required';
-  const needTasks = all.filter(needsTask).map(({ name }) => name);
   for (const name of needTasks)
     notes.push(`${name}: left out, since the server runs it only as a task`);
-  const named = all.filter((tool) => !needsTask(tool));
-  const tools = named.map(
+  const tools = [...byName.values()].map(
     ({ name, title, description = title ?? '', inputSchema, annotations }) => {
       // A form that providers accept, if they take definitions in a schema.
       const { schema, note } = safeSchema(inputSchema, 'kept');

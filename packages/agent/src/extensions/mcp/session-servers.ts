@@ -130,7 +130,7 @@ export const openServers = async ({
   );
   phase.isFrozen = true; // what the servers report from now on does not change `tools` below
   const declared = new DeclaredTools(options);
-  const tools = declared.declare(all, null);
+  const tools = declared.declare(all, new Set());
   const lateTools = new JoiningServers(all, options, begin, (joiners, names) =>
     declared.declare(joiners, names),
   );
@@ -178,7 +178,7 @@ const namesInWords = (names: readonly string[]): string =>
     ? `${names.slice(0, NAMES_MAX).join(', ')} and ${names.length - NAMES_MAX} more tools`
     : names.join(', ');
 
-/** How the tools differ, in words; null if the session's declarations are right. */
+/** How the tools differ from those that were seen last, in words; null if they are the same. */
 const describeChange = (
   server: string,
   known: readonly OfferedTool[] | null,
@@ -229,7 +229,21 @@ const createToolsListener = (
   tellLeftOut: (lines: readonly string[]) => void,
 ): ((remote: readonly RemoteTool[]) => Promise<void>) => {
   const reported = new Set<string>();
+  /** A server can change its tools all the time. One report of each kind is enough. */
+  const report = (kind: string, text: string): void => {
+    if (!reported.has(kind)) warn(text);
+    reported.add(kind);
+  };
   let storing: Promise<unknown> = Promise.resolve(); // one after the other: the last list stays
+  /** Returns whether the tools are stored. */
+  const store = async (server: McpServer, tools: readonly OfferedTool[]): Promise<boolean> => {
+    const storingThese = storing.then(() => attempt(() => storeTools(stateFolder, server, tools)));
+    storing = storingThese;
+    const stored = await storingThese;
+    if (stored.kind === 'fault')
+      warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
+    return stored.kind !== 'fault';
+  };
   return async (remote) => {
     // `tools`: safe to declare. `needTasks`: names of those that are left out.
     const { tools, leftOut, needTasks } = offeredTools(remote);
@@ -241,22 +255,14 @@ const createToolsListener = (
     if (change === null) return;
     // Asked before the wait below, since both may change meanwhile. A new server may still join.
     const isForNextSession = phase.isFrozen && !(joining !== undefined && isNew);
-    const storingThese = storing.then(() => attempt(() => storeTools(stateFolder, server, tools)));
-    storing = storingThese;
-    const stored = await storingThese;
-    if (stored.kind === 'fault')
-      warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
-    // A server can change its tools all the time. One report of each kind is enough.
-    else if (isForNextSession && !reported.has(change)) {
-      reported.add(change);
-      warn(change);
-    }
-    if (needTasks.length === 0 || reported.has('tasks')) return;
-    reported.add('tasks');
-    warn(
-      `the MCP server ${server.name} runs ${namesInWords(needTasks)} only as tasks, which ` +
-        'Pawl has not: they are not offered',
-    );
+    if ((await store(server, tools)) && isForNextSession) report(change, change);
+    // Like the change, this is not said again in a session that finds the same tools.
+    if (needTasks.length > 0)
+      report(
+        'tasks',
+        `the MCP server ${server.name} runs ${namesInWords(needTasks)} only as tasks, which ` +
+          'Pawl has not: they are not offered',
+      );
   };
 };
 
@@ -342,6 +348,7 @@ const openServer = (
 
 /** How long the first request waits for servers whose tools are not known, in all. */
 const WAIT_MS = 5_000;
+const WAIT_WORDS = `${WAIT_MS / 1_000} s`;
 /** A shorter wait is not told. */
 const UNTOLD_MS = 1_000;
 
@@ -426,7 +433,9 @@ class JoiningServers implements LateTools {
     this.#waited = waited;
     const cancelHint = clock.after(UNTOLD_MS, () => {
       if (hasWaitedBefore || joining === 'waitQuietly') return;
-      warn(`waiting at most 5 s for ${serverNames(this.waited)}, whose tools are not known yet`);
+      warn(
+        `waiting at most ${WAIT_WORDS} for ${serverNames(this.waited)}, whose tools are not known yet`,
+      );
     });
     await waitAtMost(clock, this.#endsAt - now, Promise.race([ready, untilAborted(signal)]));
     cancelHint();
@@ -436,7 +445,7 @@ class JoiningServers implements LateTools {
     if (signal.aborted || missing.length === 0) return;
     this.#endsAt = now; // a repeated request does not wait again
     warn(
-      `${serverNames(missing)} did not answer within 5 s: the model works without the tools, ` +
+      `${serverNames(missing)} did not answer within ${WAIT_WORDS}: the model works without the tools, ` +
         'and gets them with a later request',
     );
   }
@@ -464,11 +473,11 @@ class DeclaredTools {
 
   /**
    * Declares the tools of these servers. Returns those that the session did not declare before.
-   * `declared`: the names that it declares; null when it opens: then all counts that was declared
-   * here.
+   * `declared`: the names that it declares.
    */
-  declare(servers: readonly OpenServer[], declared: ReadonlySet<string> | null): readonly Tool[] {
-    const before = this.#declared.filter(({ declaredName }) => declared?.has(declaredName) ?? true);
+  declare(servers: readonly OpenServer[], declared: ReadonlySet<string>): readonly Tool[] {
+    // A request that failed or was taken back may have declared more.
+    const before = this.#declared.filter(({ declaredName }) => declared.has(declaredName));
     const toolsByServer = servers.map(({ connection, known }) => ({
       server: connection.server.name,
       tools: selectTools(connection.server, known ?? []), // those that the settings name
@@ -480,7 +489,7 @@ class DeclaredTools {
         this.#faults.add(fault);
         this.#options.warn(fault);
       }
-    const added = tools.filter(({ declaredName }) => declared?.has(declaredName) !== true);
+    const added = tools.filter(({ declaredName }) => !declared.has(declaredName));
     const names = new Set(this.#declared.map(({ declaredName }) => declaredName));
     this.#declared.push(...tools.filter(({ declaredName }) => !names.has(declaredName)));
     // Their tools have joined the session.
@@ -499,7 +508,7 @@ class DeclaredTools {
 
 // ---- The queue of questions to the user ----
 
-/** Resolves with null if the question can't be asked here. */
+/** Resolves with null if the question can't be asked here. The signal is not aborted yet. */
 export type AskUserOrNot = (
   question: ServerQuestion,
   signal: AbortSignal,

@@ -31,7 +31,10 @@ const HINT_MAX = 100;
 /** Files of a project that are read. More would make each start slow. */
 const PROJECT_FILES_MAX = 500;
 
-/** Loads all files of the places. `taken`: names of built-in commands. They win. */
+/**
+ * Loads all files of the places. `taken`: names of built-in commands. They win over what only the
+ * user can call.
+ */
 export const loadPromptFiles = async (
   sources: PromptSources,
   taken: readonly string[] = [],
@@ -55,10 +58,15 @@ export const loadPromptFiles = async (
       faults.push(...loaded.faults);
       if (loaded.file === null) continue;
       seen.add(real);
-      const { name, kind } = loaded.file;
+      const { name, offered } = loaded.file;
       const first = byName.get(name);
+      const isTaken = taken.includes(name);
       const note = (text: string, weight: PromptFault['weight'] = 'note'): void =>
         void faults.push({ file, line: null, text, weight });
+      if (isTaken && offered === 'toUser') {
+        note(`it is not used: /${name} is a command of Pawl`);
+        continue;
+      }
       const isReplaced = place.owner === 'user' && first?.place.owner === 'project';
       if (first !== undefined)
         note(
@@ -66,18 +74,12 @@ export const loadPromptFiles = async (
           isReplaced ? 'replaced' : 'note',
         );
       else byName.set(name, loaded.file);
-      if (first === undefined && taken.includes(name))
-        note(
-          kind === 'skill'
-            ? `/${name} is a command of Pawl; only the model can load this skill`
-            : `it is not used: /${name} is a command of Pawl`,
-        );
+      if (first === undefined && isTaken)
+        note(`/${name} is a command of Pawl; only the model can load this skill`);
     }
   }
-  const files = [...byName.values()].filter(
-    ({ name, kind }) => kind === 'skill' || !taken.includes(name),
-  );
-  return { files: files.sort((one, other) => (one.name < other.name ? -1 : 1)), faults };
+  const files = [...byName.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+  return { files, faults };
 };
 
 type LoadedFile = { readonly file: PromptFile | null; readonly faults: readonly PromptFault[] };
@@ -118,7 +120,7 @@ const readSkill = (file: string, place: PromptPlace, { fields, lineOf }: Fields)
     return skipped(
       file,
       lineOf('name'),
-      'the skill is not used: its name has no letters or digits',
+      'the skill is not used: its name has no letters a-z, digits or _',
     );
   if (name !== written) note('name', `the name should be ${name}, and is used so`);
   else if (name !== folder)
@@ -155,7 +157,7 @@ const readCommand = (file: string, place: PromptPlace, fields: Fields['fields'])
     .split(path.sep)
     .map(usableName);
   if (parts.includes(''))
-    return skipped(file, null, 'the command is not used: its name has no letters or digits');
+    return skipped(file, null, 'the command is not used: its name has no letters a-z, digits or _');
   return {
     file: {
       kind: 'command',

@@ -45,6 +45,9 @@ export type ShellReading =
       readonly within?: QuotedSubstitution;
     };
 
+/** Bash removes escaped line breaks first: `$`, a line break and `(` are a substitution. */
+const SPLIT_OPERATOR = /(\$|[(<>&|;](?=(\\\n)+[(<>&|;]))\\\n/;
+
 /** Reads a whole text as bash does. No text makes it throw. */
 export const readCommands = (text: string): ShellReading => {
   const findings: Findings = {
@@ -65,6 +68,7 @@ export const readCommands = (text: string): ShellReading => {
     readList,
   };
   try {
+    if (SPLIT_OPERATOR.test(text)) throw unclear('an escaped line break stands in an operator');
     readList(cursor, []);
   } catch (error) {
     if (!(error instanceof Unclear)) throw error;

@@ -24,9 +24,9 @@ export type Word = {
 };
 
 /**
- * When a command runs that stands in no compound one. `always`; `and`, `or`: depending on how the
- * one before it in the list ended; `apart`: in a separate process, as a part of a pipeline, in
- * the background or in a substitution, so that it changes no variable of the shell.
+ * When a command of a list runs. `always`; `and`, `or`: depending on how the one before it ended;
+ * `apart`: in a separate process, as a part of a pipeline, in the background or in a substitution,
+ * so that it changes no variable of the shell.
  */
 export type Flow = 'always' | 'and' | 'or' | 'apart';
 
@@ -174,7 +174,10 @@ const BRACES = /\{[\s\S]*(,|\.\.)[\s\S]*\}/;
 /** Unquoted characters that expand to file names. */
 const GLOB = /[*?]|\[[\s\S]*\]/;
 
-/** Reads one word. `shape` is its unquoted text, in which each quoted part is a blank. */
+/**
+ * Reads one word. `shape` is its unquoted text, in which each quoted part is a blank: it shows
+ * which braces, patterns and keywords are syntax. The shape of `a"*"*` is `a *`.
+ */
 export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
   const start = cursor.at;
   let value = '';
@@ -445,19 +448,14 @@ const SIMPLE: Readonly<Record<string, string>> = {
   '?': '?',
 };
 
-/** Escapes with the number of a character. */
-const numbered: readonly (readonly [pattern: RegExp, base: number])[] = [
-  [/^x([\da-f]{1,2})/i, 16],
-  [/^u([\da-f]{1,4})/i, 16],
-  [/^U([\da-f]{1,8})/i, 16],
-  [/^([0-7]{1,3})/, 8],
-];
+/** Escapes with the number of a character. `\x`, `\u` and `\U` end after 2, 4 and 8 digits. */
+const NUMBERED = /^(?:x([\da-fA-F]{1,2})|u([\da-fA-F]{1,4})|U([\da-fA-F]{1,8})|([0-7]{1,3}))/;
 
 const ESCAPE = /\\([\s\S])/g;
 
 /**
- * The value of the text between `$'` and `'`. Refuses NUL, bytes outside of ASCII and unknown
- * escapes.
+ * The value of the text between `$'` and `'`. Refuses unknown escapes, and numbers outside of
+ * ASCII: what bash makes of them depends on the locale.
  */
 const decodeAnsiC = (raw: string): string => {
   let value = '';
@@ -465,16 +463,14 @@ const decodeAnsiC = (raw: string): string => {
   ESCAPE.lastIndex = 0;
   for (let match = ESCAPE.exec(raw); match !== null; match = ESCAPE.exec(raw)) {
     value += raw.slice(at, match.index);
-    const rest = raw.slice(match.index + 1);
-    const [digits, base] = numbered
-      .map(([pattern, its]) => [pattern.exec(rest), its] as const)
-      .find(([match]) => match !== null) ?? [null, 0];
-    if (digits !== null) {
-      const code = Number.parseInt(digits[1] ?? '', base);
-      const isText = code < 0x80 || (/^u/i.test(rest) && code <= 0x10ffff);
-      if (code === 0 || !isText) throw unclear("$'…' produces a byte that is not a character");
-      value += String.fromCodePoint(code);
-      at = match.index + 1 + digits[0].length;
+    const number = NUMBERED.exec(raw.slice(match.index + 1));
+    if (number !== null) {
+      const [all, byte, short, long, octal = ''] = number;
+      const hex = byte ?? short ?? long;
+      const code = hex === undefined ? Number.parseInt(octal, 8) : Number.parseInt(hex, 16);
+      if (code === 0 || code >= 0x80) throw unclear(`$'…' has the escape \\${all}`);
+      value += String.fromCharCode(code);
+      at = match.index + 1 + all.length;
     } else {
       const meant = SIMPLE[match[1] ?? ''];
       if (meant === undefined) throw unclear(`$'…' has the escape \\${match[1]}`);

@@ -238,11 +238,13 @@ const wordPaths = (word: FileWord, glob: Glob): readonly string[] | null => {
   if (word.kind === 'path') return [path.resolve(glob.folder, word.text)];
   const plain = expandBraces(word.text);
   if (plain === null) return null;
-  const matched = plain.map((pattern) =>
-    HAS_PATTERN.test(pattern)
-      ? matchPattern(pattern, glob)
-      : [path.resolve(glob.folder, plainText(pattern))],
-  );
+  const matched = plain
+    .filter((pattern) => pattern !== '') // of `{,a}` bash makes the word `a` alone
+    .map((pattern) =>
+      HAS_PATTERN.test(pattern)
+        ? matchPattern(pattern, glob)
+        : [path.resolve(glob.folder, plainText(pattern))],
+    );
   const known = matched.filter((one) => one !== null);
   return known.length === matched.length ? known.flat() : null;
 };

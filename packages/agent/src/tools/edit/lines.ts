@@ -1,4 +1,6 @@
-/** Lines of a text. */
+/** Lines of a text: where they are, their line breaks, characters and indentation. */
+
+import { plural } from '../../platform/text.js';
 
 export type TextLine = {
   /** The text without its line break. */
@@ -23,10 +25,11 @@ export const splitLines = (text: string): readonly TextLine[] => {
   return lines;
 };
 
+/** The lines as `splitLines` has them: without `\r`, and an empty one behind the last break. */
 export const lineTexts = (text: string): readonly string[] =>
   splitLines(text).map((line) => line.text);
 
-/** The lines of a text; the end of a last line begins no other one. */
+/** The lines as `wc` counts them: nothing follows the last line break. A `\r` stays. */
 export const fileLines = (text: string): string[] => {
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
@@ -36,7 +39,10 @@ export const fileLines = (text: string): string[] => {
 /** With more ranges of lines the rest is only counted. */
 const PLACES_SHOWN = 5;
 
-/** Ranges of lines for people: `lines 3-5, 9`; empty if there are none. */
+/**
+ * Ranges of lines for people: `lines 3-5, 9`; empty if there are none. Line 0, the place before the
+ * first line, is shown as 1.
+ */
 export const describeRanges = (
   ranges: readonly (readonly [first: number, last: number])[],
 ): string => {
@@ -48,7 +54,7 @@ export const describeRanges = (
   const noun = ranges.length === 1 && only !== undefined && only[0] === only[1] ? 'line' : 'lines';
   return shown.length === 0
     ? ''
-    : `${noun} ${shown.join(', ')}${rest === 0 ? '' : ` and ${rest} more places`}`;
+    : `${noun} ${shown.join(', ')}${rest === 0 ? '' : ` and ${plural(rest, 'more place')}`}`;
 };
 
 // ---- Line breaks ----
@@ -130,7 +136,7 @@ export type Comparison = {
   readonly indentation: 'ignored' | 'exact';
 };
 
-/** Lines with the same key are equal apart from trailing spaces. */
+/** Lines with the same key are equal apart from trailing spaces, and what `Comparison` names. */
 export const lineKey = (line: string, { typography, indentation }: Comparison): string => {
   const folded = typography === 'folded' ? foldTypography(line) : line;
   const trimmed = trimEndBlanks(folded);
@@ -169,8 +175,8 @@ export const isConsistent = (pairs: readonly IndentPair[]): boolean => {
 
 /**
  * By how much the file's levels are wider or narrower, as where it has two blanks a level and the
- * text four; null if the lines disagree. Two levels must show it: a text with one line left out has
- * one level of its own, too.
+ * text four; null if the lines disagree. Two levels must show it: at one
+ * level a text that lacks the line above it looks the same.
  */
 export const findFactor = (pairs: readonly IndentPair[]): number | null => {
   const levels = distinctPairs(pairs).filter(({ requested, file }) => requested + file !== '');

@@ -100,3 +100,37 @@ export const fuzzed = (count: number, random: Random): readonly string[] =>
       random,
     )(random),
   );
+
+/** Of quotes, escapes, braces and patterns, but without a mark that runs a command. */
+const WORD_PIECES = [
+  ...["$'", "'", '"', '$', '\\', '\\\\', '\\\n', '\\c', '\\n', '\\E', '\\"', "\\'", ' ', 'é'],
+  ...[
+    '\\x',
+    '\\X',
+    '\\u',
+    '\\U',
+    '\\0',
+    '\\1',
+    '0',
+    '7',
+    '41',
+    '062',
+    'e9',
+    '0041',
+    '1F600',
+    'd800',
+  ],
+  ...['00110000', 'a', '{', '}', ',', '{a,b}', '*', '?', '[', ']', '!', '~', '=', ':', '#'],
+];
+
+const wordText = (random: Random): string => {
+  const quote = pick(['', "$'", '"'], random);
+  const inside = Array.from({ length: 1 + Math.floor(random() * 9) }, () =>
+    pick(WORD_PIECES, random),
+  );
+  return `f ${quote}${inside.join('')}${quote.slice(-1)}`;
+};
+
+/** Commands `f` with a few words that are hard to read. */
+export const wordTexts = (count: number, random: Random): readonly string[] =>
+  Array.from({ length: count }, () => wordText(random));

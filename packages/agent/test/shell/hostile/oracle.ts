@@ -109,3 +109,21 @@ export const runByBash = (texts: readonly string[], exitCode = 0): readonly Ran[
     removeFolderSync(folder);
   }
 };
+
+const PRINT_WORDS = `f() { printf '%s\\0' "$@" '<end>'; }
+while IFS= read -r -d '' text; do eval "$text"; printf '%s\\0' '<text>'; done`;
+
+/**
+ * The words that each text passes to the command `f`, each with a NUL behind it. Runs without a
+ * sandbox: pass only texts that can run nothing else.
+ */
+export const wordsByBash = (texts: readonly string[], locale: string): readonly string[] => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'pawl-words-')); // no pattern matches in it
+  const { stdout } = spawnSync('/bin/bash', ['-c', PRINT_WORDS], {
+    input: texts.map((text) => `${text}\0`).join(''),
+    env: { LC_ALL: locale, PATH: '' },
+    cwd: folder,
+  });
+  removeFolderSync(folder);
+  return stdout.toString('latin1').split('<text>\0').slice(0, -1);
+};

@@ -55,7 +55,7 @@ const startWorker = async (options: EnvironmentOptions): Promise<Repl> => {
   });
   let why = 'its worker ended';
   let hasExited = false;
-  let running = 0;
+  let runningCell = 0;
   let listener: ReplListener | null = null;
   const ended = new Promise<string>((resolve) => {
     worker.on('error', (error) => {
@@ -76,13 +76,15 @@ const startWorker = async (options: EnvironmentOptions): Promise<Repl> => {
   });
   const first = await Promise.race([ready, ended]);
   if (first !== 'ready') throw new Error(`QuickJS did not start: ${first}`);
+  // While a cell waits for a sub-call its thread sleeps in Atomics.wait and hears no messages: texts
+  // go over a port, and the bell wakes it.
   const ring = (): void => {
     Atomics.add(control, BELL, 1);
     Atomics.notify(control, BELL);
   };
   return {
     tell(message) {
-      if (message.type === 'run') running = message.number;
+      if (message.type === 'run') runningCell = message.number;
       if (message.type !== 'texts') return worker.postMessage(message);
       port1.postMessage(message);
       ring();
@@ -91,7 +93,7 @@ const startWorker = async (options: EnvironmentOptions): Promise<Repl> => {
       listener = next;
     },
     interrupt() {
-      Atomics.store(control, STOP, running);
+      Atomics.store(control, STOP, runningCell);
       ring();
     },
     kill(reason) {

@@ -115,8 +115,9 @@ test('a server is added with the client that it is registered as', async (t) => 
   const wrong: readonly (readonly [given: NewServerFlags, says: RegExp])[] = [
     [{ ...flags, oauthClientSecret: 's3cret' }, /named by its variable/],
     [{ ...flags, oauthRedirectPort: '80a' }, /is a number from 1 to 65535/],
-    [{ ...flags, oauthRedirectPort: '70000' }, /oauth is a table/],
-    [{ url: 'https://x', oauthRedirectPort: '1' }, /--oauth-client-id is missing/],
+    [{ ...flags, oauthRedirectPort: '70000' }, /is a number from 1 to 65535/],
+    [{ ...flags, oauthRedirectPort: '0' }, /is a number from 1 to 65535/],
+    [{ url: 'https://x', oauthRedirectPort: '1' }, /^--oauth-redirect-port needs --oauth-client/],
   ];
   for (const [given, says] of wrong) {
     await assert.rejects(addToFile('docs', [], given), (error: Error) => {
@@ -126,8 +127,8 @@ test('a server is added with the client that it is registered as', async (t) => 
     });
   }
   await assert.rejects(
-    addToFile('docs', ['b'], { oauthClientId: 'a' }),
-    /is for a server with --url/,
+    addToFile('docs', ['b'], { oauthRedirectPort: '1' }),
+    /^\S*: --oauth-redirect-port is for a server with --url/,
   );
 });
 

@@ -1,5 +1,5 @@
 /**
- * Shapes of what enters in another form than the machine's: events without a time, parts of
+ * Shapes of incoming values in another form than the machine's: events without a time, parts of
  * settings and of calls. `partly` makes every field optional.
  */
 

@@ -1,0 +1,199 @@
+/**
+ * The keys of `pawl serve`: from a file, whose changes count while the node runs, from a variable,
+ * or a new one; and what a key means for its sessions.
+ *
+ * From top to bottom: the sources; the check that no key sees the places of another one; the flags
+ * that the sessions of a key have.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { type BigIntStats, statSync } from 'node:fs';
+import { attemptNow } from '@pawl/agent/platform/attempt';
+import { systemClock } from '@pawl/agent/platform/clock';
+import { isWithin, readRegularSync } from '@pawl/agent/platform/files';
+import {
+  type KeyPlaces,
+  type KeySource,
+  keyOfToken,
+  type ReadKeys,
+  readKeys,
+  type ServeKey,
+} from '@pawl/serve/keys';
+import { meteredModel, type SpendingStore } from '@pawl/serve/spending';
+import { sharedObjects } from '@pawl/serve/workspaces';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { sessionWorkspace, type Warn } from '../settings/connect-model.js';
+import type { KeyedFlags } from './serve-sessions.js';
+
+/** The keys of the clients. */
+export type NodeKeys = {
+  readonly source: KeySource;
+  /** A random token, to be shown; null if the operator has keys. */
+  readonly newToken: string | null;
+};
+
+const FILE_BYTES_MAX = 1024 * 1024;
+
+const keysFault = (message: string): Stop =>
+  new Stop(exitCodes.configuration, 'configuration', message);
+
+const keysOrFault = (what: string, read: ReadKeys): readonly ServeKey[] => {
+  if (read.kind === 'ok') return read.keys;
+  throw keysFault(`${what} can't be used: ${read.why}.`);
+};
+
+const readKeyFile = (file: string): string => {
+  const loaded = readRegularSync(file, FILE_BYTES_MAX);
+  if (loaded.kind === 'absent')
+    throw keysFault(`There is no file of keys ${file}. docs/build/serve.md has an example.`);
+  if (loaded.kind !== 'file')
+    throw keysFault(`${file} is not a file of keys: it is not a regular file.`);
+  const { status, bytes } = loaded;
+  if (status.uid !== process.getuid?.())
+    throw keysFault(`${file} belongs to another user. Use a file of your own.`);
+  if ((status.mode & 0o077) !== 0)
+    throw keysFault(`Others may read ${file}. Make it yours alone: chmod 600 ${file}`);
+  return bytes.toString('utf8');
+};
+
+const loadKeys = (file: string, nodePlaces: KeyPlaces): readonly ServeKey[] => {
+  const keys = keysOrFault(file, readKeys(readKeyFile(file))).map((key) =>
+    withRealPlaces(file, key),
+  );
+  const fault = placesFault(keys, nodePlaces);
+  if (fault !== null) throw keysFault(`${file} can't be used: ${fault}.`);
+  return keys;
+};
+
+/** How soon a change counts where no request comes: for the streams of a key that was removed. */
+const LOOK_MS = 1_000;
+
+const statFile = (file: string): BigIntStats | undefined =>
+  statSync(file, { bigint: true, throwIfNoEntry: false });
+
+/** Changes whenever the file does. */
+const readStamp = (stats: BigIntStats | undefined): string =>
+  stats === undefined
+    ? ''
+    : [stats.ino, stats.size, stats.mode, stats.mtimeNs, stats.ctimeNs].join(' ');
+
+/** The keys of a file as it is now. After a change that can't be used they stay as they were. */
+const fileKeys = (file: string, places: KeyPlaces, warn: Warn): KeySource => {
+  let stamp = readStamp(statFile(file));
+  let keys = loadKeys(file, places);
+  const listeners: (() => void)[] = [];
+  const look = (): void => {
+    const now = readStamp(statFile(file));
+    if (now === stamp) return;
+    stamp = now;
+    const loaded = attemptNow(() => loadKeys(file, places));
+    if (loaded.kind === 'fault') {
+      warn(`The keys stay as they were: ${loaded.fault.message}`);
+      return;
+    }
+    keys = loaded.value;
+    warn(`The keys were read again: ${keys.map(({ name }) => name).join(', ')}.`);
+    for (const listener of listeners) listener();
+  };
+  return {
+    now: () => {
+      look();
+      return keys;
+    },
+    onChange: (listener) => {
+      if (listeners.length === 0) setInterval(look, LOOK_MS).unref();
+      listeners.push(listener);
+    },
+  };
+};
+
+/**
+ * The keys of a node: from a file, from PAWL_SERVE_TOKEN, or a new one. Never from the command
+ * line. `places`: those of the node, for keys that name none.
+ */
+export const nodeKeys = (
+  file: string | undefined,
+  { PAWL_SERVE_TOKEN: token = '' }: NodeJS.ProcessEnv,
+  { places, warn }: { readonly places: KeyPlaces; readonly warn: Warn },
+): NodeKeys => {
+  if (file !== undefined && token !== '')
+    throw keysFault('There are keys in --keys and a token in PAWL_SERVE_TOKEN. Give one of them.');
+  if (file !== undefined) return { source: fileKeys(file, places, warn), newToken: null };
+  const newToken = token === '' ? randomBytes(24).toString('base64url') : null;
+  const what = newToken === null ? 'PAWL_SERVE_TOKEN' : 'the token';
+  const keys = keysOrFault(what, keyOfToken(newToken ?? token));
+  return { source: { now: () => keys, onChange: () => undefined }, newToken };
+};
+
+// ---- Places that one key has alone ----
+
+const withRealPlaces = (file: string, key: ServeKey): ServeKey => {
+  const { name, places } = key;
+  if (places === undefined) return key;
+  const real = attemptNow(() => ({
+    folders: places.folders.map((folder) => sessionWorkspace(folder)),
+    repositories: new Map(
+      [...places.repositories].map(([label, path]) => [label, sessionWorkspace(path)] as const),
+    ),
+  }));
+  if (real.kind === 'done') return { ...key, places: real.value };
+  throw keysFault(`${file} can't be used: the key ${name}: ${real.fault.message}`);
+};
+
+type OwnedPlace = { readonly owner: string; readonly path: string };
+
+const placesIn = (owner: string, { folders, repositories }: KeyPlaces): readonly OwnedPlace[] =>
+  [...folders, ...repositories.values()].map((path) => ({ owner, path }));
+
+const ownedPlaces = (keys: readonly ServeKey[], nodePlaces: KeyPlaces): readonly OwnedPlace[] => [
+  ...placesIn(NODE, nodePlaces),
+  ...keys.flatMap(({ name, places }) =>
+    places === undefined ? [] : placesIn(`the key ${name}`, places),
+  ),
+];
+const NODE = 'the node (--folder, --repository)';
+
+/** Why one key could see what another one has; null if it can't. */
+const placesFault = (keys: readonly ServeKey[], nodePlaces: KeyPlaces): string | null => {
+  const all = ownedPlaces(keys, nodePlaces);
+  for (const { owner, path } of all) {
+    const around = all.find((other) => other.owner !== owner && isWithin(path, other.path));
+    if (around !== undefined)
+      return (
+        `${path} of ${owner} lies in ${around.path} of ${around.owner}. Give each a folder that ` +
+        'is beside those of the others'
+      );
+  }
+  for (const { name, places } of keys)
+    for (const repository of places?.repositories.values() ?? []) {
+      const shared = sharedObjects(repository);
+      if (shared !== null) return `the key ${name}: ${shared}`;
+    }
+  return null;
+};
+
+// ---- Sessions ----
+
+/** What the keys mean for their sessions. A change of the keys counts with the next request. */
+export const keyedFlags =
+  (source: KeySource, nodePlaces: KeyPlaces, store: SpendingStore): KeyedFlags =>
+  (name) => {
+    const find = (): ServeKey | undefined => source.now().find((key) => key.name === name);
+    const key = find();
+    const owner = key?.places === undefined ? NODE : `the key ${name}`;
+    const hidden = ownedPlaces(source.now(), nodePlaces).filter((place) => place.owner !== owner);
+    return {
+      forKey: {
+        meter: (model) =>
+          meteredModel(model, {
+            store,
+            key: async () => find() ?? null,
+            now: () => systemClock.now(),
+          }),
+        hidden: hidden.map(({ path }) => path),
+        ...(key?.models === undefined ? {} : { models: key.models }),
+        ...(key?.places === undefined ? {} : { isConfined: 'yes' }),
+      },
+      ...(key?.preset === undefined ? {} : { preset: key.preset }),
+    };
+  };

@@ -1,0 +1,126 @@
+/**
+ * The audit log of a node: which key did what, and how it was answered. It is a file of JSON lines
+ * to which the node only appends, and which only its user may read.
+ *
+ * 1. A request that changes something is written before anything is done; if that fails, nothing is
+ *    done. A second line with the same `id` has its answer.
+ * 2. Texts of inputs are not written: they are in the journal of the session.
+ * 3. The file is opened anew for each write, so it may be moved away at any time.
+ */
+
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import path from 'node:path';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { systemClock } from '@pawl/agent/platform/clock';
+import { ApiFault, toApiFault } from './api-fault.js';
+
+type AuditedAction = { readonly action: string; readonly [field: string]: string };
+
+export type AuditedRequest = AuditedAction & { readonly key: string };
+
+const FLAGS = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
+
+/** After a crash the last line may be cut: the next one begins a new line. */
+const endsCut = async (file: FileHandle): Promise<boolean> => {
+  const { size } = await file.stat();
+  if (size === 0) return false;
+  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
+  return buffer.toString() !== '\n';
+};
+
+export class AuditLog {
+  readonly #file: string | null;
+  readonly #report: (fault: Error) => void;
+  #lines: string[] = [];
+  /** The write that takes the lines above; null: it has not been asked for. */
+  #next: Promise<void> | null = null;
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** `file` null: nothing is written, as for the one user of a detached session. */
+  constructor(file: string | null, report: (fault: Error) => void) {
+    this.#file = file;
+    this.#report = report;
+  }
+
+  /** Runs the work of a request, with a line before it and one after it. */
+  async around<T extends { readonly status: number; readonly body: object } | null>(
+    request: AuditedRequest,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    if (this.#file === null) return work();
+    const id = randomUUID();
+    const written = await attempt(() => this.append({ id, ...request }));
+    if (written.kind === 'fault') {
+      this.#report(new Error(`the audit log can't be written: ${written.fault.message}`));
+      throw new ApiFault(
+        'unavailable',
+        "The node can't write its audit log, so it did nothing. Tell the operator.",
+        AUDIT_RETRY_SECONDS,
+      );
+    }
+    const done = await attempt(work);
+    const status =
+      done.kind === 'done' ? (done.value?.status ?? 200) : (toApiFault(done.fault)?.status ?? 500);
+    const answered = done.kind === 'done' ? pickIds(done.value?.body ?? {}) : {};
+    const answerLine = await attempt(() => this.append({ id, status, ...answered }));
+    if (answerLine.kind === 'fault') this.#report(answerLine.fault); // the line before it names the key
+    if (done.kind === 'fault') throw done.fault;
+    return done.value;
+  }
+
+  /** Resolves when the line is on disk. Lines that come together are written together. */
+  append(fields: object): Promise<void> {
+    const at = new Date(systemClock.now()).toISOString();
+    this.#lines.push(`${JSON.stringify({ at, ...fields })}\n`);
+    this.#next ??= this.#last.then(() => this.#write());
+    const written = this.#next;
+    this.#last = written.catch(() => undefined); // whoever wrote the line gets the fault
+    return written;
+  }
+
+  async #write(): Promise<void> {
+    const text = this.#lines.join('');
+    this.#lines = [];
+    this.#next = null;
+    if (this.#file === null) return;
+    await mkdir(path.dirname(this.#file), { recursive: true, mode: 0o700 });
+    const file = await open(this.#file, FLAGS, 0o600);
+    try {
+      await file.chmod(0o600);
+      await file.write((await endsCut(file)) ? `\n${text}` : text);
+      await file.datasync();
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+const AUDIT_RETRY_SECONDS = 5;
+
+/** What an answer names that its request could not. */
+const pickIds = (body: object): object =>
+  Object.fromEntries(
+    Object.entries(body).filter(([name]) => name === 'sessionId' || name === 'seq'),
+  );
+
+/** Fields of an answer to a question that say what was allowed. */
+const NAMED = ['type', 'batchId', 'callId', 'scope'];
+/** What a client writes can't flood the log. */
+const LENGTH_MAX = 100;
+const SETTINGS = ['SettingsChanged', 'ApproveBudget'];
+
+/** What an input does, without its text. */
+export const auditedInput = (body: unknown): AuditedAction => {
+  const fields = typeof body === 'object' && body !== null ? Object.entries(body) : [];
+  const named: Record<string, string> = {};
+  for (const [name, value] of fields)
+    if (NAMED.includes(name) && typeof value === 'string') named[name] = value.slice(0, LENGTH_MAX);
+  const { answer } = Object.fromEntries(fields);
+  const kind = typeof answer === 'object' && answer !== null && 'kind' in answer ? answer.kind : '';
+  const { type = 'UserInput' } = named;
+  if (SETTINGS.includes(type)) return { action: 'settings', type };
+  if (type !== 'ApprovalAnswered') return { action: 'input', type };
+  return { action: 'approval', ...named, answer: String(kind).slice(0, LENGTH_MAX) };
+};
