@@ -1,9 +1,18 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { after, test } from 'node:test';
+import type { Entry } from 'pawl/engine';
 import { atEnd } from '../../test/temporary-folder.js';
 import { until } from '../../test/until.js';
 import { startCluster } from './cluster/cluster.js';
-import { BROKEN_VERSION, NEXT_VERSION, runDeploy } from './cluster/deploy.js';
+import {
+  BROKEN_VERSION,
+  deploySettings,
+  faultsIn,
+  NEXT_VERSION,
+  runDeploy,
+} from './cluster/deploy.js';
 
 /** Nodes are replaced one after the other while sessions work. */
 
@@ -43,6 +52,11 @@ const STOPPED_MS = 2_000;
 test('a rolling deploy of another version cuts no turn, refuses nothing for long and repeats nothing', async () => {
   const next = await cluster.plant(NEXT_VERSION);
   let replacedMs = 0;
+  const settings = deploySettings(cluster.folder);
+  const held = String(await first.ask({ kind: 'create', settings }));
+  const say = (text: string) => first.ask({ kind: 'send', id: held, text, requestId: text });
+  await say('session with a first turn');
+  await first.ask({ kind: 'rest', id: held });
   const figures = await runDeploy(cluster, {
     first: 7,
     sessions: 6,
@@ -56,9 +70,17 @@ test('a rolling deploy of another version cuts no turn, refuses nothing for long
         await node.drain();
         await node.start(next);
         replacedMs = Math.max(replacedMs, performance.now() - begin);
+        if (node !== first) continue;
+        // the calls of the old version meet a new node from now on, and this turn outlives that version
+        cluster.prefer(first);
+        await say('session with a held turn');
       }
     },
   });
+  writeFileSync(path.join(cluster.folder, 'release'), '');
+  await first.ask({ kind: 'rest', id: held });
+  const entries = (await first.ask({ kind: 'entries', id: held })) as readonly Entry[];
+  assert.deepEqual(faultsIn(held, 2, entries), []);
   assert.deepEqual([figures.finished, figures.faults], [6, []], JSON.stringify(figures));
   assert.ok(figures.takenOver > 0, 'some sessions went on with the other version');
   assert.ok(figures.refusedMs <= replacedMs + STOPPED_MS, JSON.stringify({ figures, replacedMs }));

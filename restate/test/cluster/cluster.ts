@@ -23,6 +23,8 @@ export type Cluster = {
   readonly program: string;
   /** The program of a node with these edits in its sources. */
   plant(edits: readonly Edit[]): Promise<string>;
+  /** Lets the shared address lead to this node, as far as it answers. */
+  prefer(node: ClusterNode): void;
   /** Invocations that the engine still has. */
   pending(): Promise<readonly string[]>;
   stop(): Promise<void>;
@@ -227,6 +229,8 @@ export const startCluster = async (
       programs.push(planted);
       return planted;
     },
+    prefer: (node) =>
+      balancer.prefer(ports[nodes.findIndex(({ name }) => name === node.name)] ?? 0),
     pending: () => pendingAt(adminUrl),
     async stop() {
       await runtime.disconnect();

@@ -65,7 +65,12 @@ const askUntil = async (node: ClusterNode, question: Parameters<ClusterNode['ask
   }
 };
 
-const faultsIn = (id: string, turns: number, entries: readonly Entry[]): readonly string[] => {
+/** What went wrong in a session of so many turns with a call each. */
+export const faultsIn = (
+  id: string,
+  turns: number,
+  entries: readonly Entry[],
+): readonly string[] => {
   const all = entries.map(({ event }) => event);
   const count = (type: string): number => all.filter((event) => event.type === type).length;
   const statuses = all.flatMap((event) =>
@@ -80,16 +85,19 @@ const faultsIn = (id: string, turns: number, entries: readonly Entry[]): readonl
   ].map((fault) => `${id}: ${fault}`);
 };
 
+export const deploySettings = (folder: string) =>
+  storySettings(folder, {
+    model: 'scripted/cluster',
+    maxRetries: 50,
+    retrySchedule: { kind: 'list', delaysMs: [100] },
+  });
+
 export const runDeploy = async (
   cluster: Cluster,
   { first = 1, sessions, turns, deploy }: DeployOptions,
 ): Promise<DeployFigures> => {
   const { nodes, folder } = cluster;
-  const settings = storySettings(folder, {
-    model: 'scripted/cluster',
-    maxRetries: 50,
-    retrySchedule: { kind: 'list', delaysMs: [100] },
-  });
+  const settings = deploySettings(folder);
   let [ended, refusedMs] = [0, 0];
   const play = async (number: number) => {
     const node = nodes[number % nodes.length] as ClusterNode; // there is at least one
