@@ -36,7 +36,11 @@ const edited = (file: string, edits: readonly Edit[]): string =>
       readFileSync(file, 'utf8'),
     );
 
-/** Puts the edits into what is compiled. */
+/**
+ * Puts the edits into what is compiled.
+ *
+ * @public for the tests of restate/, which is no workspace.
+ */
 export const plant = (edits: readonly Edit[]): Plugin => ({
   name: 'plant',
   setup({ onLoad }) {
