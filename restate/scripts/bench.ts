@@ -5,8 +5,12 @@ import { event } from '../../test/contract/story.js';
 import { SessionStore } from '../src/session-store.js';
 import { type Cluster, startCluster } from '../test/cluster/cluster.js';
 import { startFloor } from './engine-floor.js';
+import { measureLists } from './list-costs.js';
 
-/** `npm run bench`: latencies and sizes of sessions on the engine, with three nodes on this computer. Prints figures. */
+/**
+ * `npm run bench`: latencies and sizes of sessions on the engine, with three nodes on this computer. `npm run bench -- lists [COUNT [files|engine]]`:
+ * the cost of create, list and close. Prints figures.
+ */
 
 const median = (values: readonly number[]): number =>
   values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN;
@@ -166,13 +170,19 @@ const measureIdle = async (cluster: Cluster, count: number): Promise<void> => {
 };
 
 const IDLE_MS = 5_000;
-const [events = 10_000, sessions = 1_000] = process.argv.slice(2).map(Number);
-const cluster = await startCluster(3, 20, IDLE_MS);
-try {
-  await measureEvents(cluster);
-  await measureInterrupts(cluster);
-  if (events > 0) await measureColdOpen(cluster, events);
-  if (sessions > 0) await measureIdle(cluster, sessions);
-} finally {
-  await cluster.stop();
-}
+
+const measureCluster = async (events = 10_000, sessions = 1_000): Promise<void> => {
+  const cluster = await startCluster(3, 20, IDLE_MS);
+  try {
+    await measureEvents(cluster);
+    await measureInterrupts(cluster);
+    if (events > 0) await measureColdOpen(cluster, events);
+    if (sessions > 0) await measureIdle(cluster, sessions);
+  } finally {
+    await cluster.stop();
+  }
+};
+
+const [first, ...others] = process.argv.slice(2);
+if (first === 'lists') await measureLists([100, Number(others[0] ?? 20_000)], others[1]);
+else await measureCluster(...process.argv.slice(2).map(Number));

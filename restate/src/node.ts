@@ -34,7 +34,13 @@ import { sessionObject } from './session-object.js';
 import { SessionStates } from './session-states.js';
 import { SessionStore } from './session-store.js';
 import { type EquippedSession, Workers, type WorkerWorld } from './session-worker.js';
-import { entriesObject, indexObject, metadataObject, spendingObject } from './stored-objects.js';
+import {
+  entriesObject,
+  indexObject,
+  keyObject,
+  metadataObject,
+  spendingObject,
+} from './stored-objects.js';
 import { createToolsService, modelService } from './work-services.js';
 
 export type EngineNode = {
@@ -49,7 +55,7 @@ export type EngineNode = {
 /** Nodes and those who use them must have the same machine. */
 export const machineFingerprint = agentMachine.fingerprint;
 
-const LOOPBACK = ['127.0.0.1', 'localhost', '::1'];
+const LOOPBACK = /^(localhost|::1|127(\.\d{1,3}){3})$/;
 
 const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
@@ -105,7 +111,7 @@ export const startEngineNode = async (options: EngineNodeOptions): Promise<Engin
     options;
   await checkEngine(options);
   const blobs = await openBlobs(options);
-  const host = LOOPBACK.includes(address) ? address : '0.0.0.0';
+  const host = LOOPBACK.test(address) ? address : '0.0.0.0';
   const live = await listening(firstPort, () => openLive(options, host));
   const opened: { node: PawlNode | null; runtime: RestateRuntime | null } = {
     node: null,
@@ -282,6 +288,7 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
       sessionObject(decider),
       indexObject,
       metadataObject,
+      keyObject,
       spendingObject,
       entriesObject,
       modelService(parts),

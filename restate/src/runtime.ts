@@ -16,6 +16,7 @@ import {
   type Input,
   type NewSession,
   newSessionId,
+  type RecordStore,
   type Runtime,
   SessionFollower,
   type SessionInfo,
@@ -26,9 +27,9 @@ import {
 } from 'pawl/engine';
 import type { AppliedEvent } from './apply-events.js';
 import type { LiveChannel, LiveMessage } from './live.js';
-import { allShards, type BegunSession } from './session-records.js';
+import { allShards, type BegunSession, findShard } from './session-records.js';
 import { OtherMachineError, SessionStates } from './session-states.js';
-import { SessionStore } from './session-store.js';
+import { SessionStore, StoredRecords } from './session-store.js';
 
 export type RestateRuntimeOptions = {
   /** Where the engine takes calls, for example `http://127.0.0.1:8080`. */
@@ -55,11 +56,8 @@ export type RestateRuntime = Runtime & {
   move(sessionId: string, node: string): Promise<void>;
   /** Whether the node works. The answer may be some seconds old. */
   answers(node: string): Promise<boolean>;
-  /** Data of programs about a session: plain JSON. Null: nothing. */
-  metadata(sessionId: string): Promise<unknown>;
-  setMetadata(sessionId: string, value: unknown): Promise<void>;
-  /** The data of all sessions. */
-  allMetadata(): Promise<readonly unknown[]>;
+  /** The nodes' records of their sessions. */
+  readonly records: RecordStore;
   /** Sets money of a key aside, or says what it spent, for all nodes. */
   charge(key: string, asked: DayCharge): Promise<DayCharged>;
   /** The node with the session's workspace, and whether the session is closed. */
@@ -78,6 +76,7 @@ const END_MS = 60_000;
 
 class EngineSessions implements RestateRuntime {
   readonly #options: RestateRuntimeOptions;
+  readonly records: RecordStore;
   readonly #store: SessionStore;
   readonly #states: SessionStates;
   readonly #followers = new Map<string, Follower>();
@@ -92,6 +91,7 @@ class EngineSessions implements RestateRuntime {
   constructor(options: RestateRuntimeOptions) {
     this.#options = options;
     this.#store = new SessionStore(options.ingressUrl);
+    this.records = new StoredRecords(this.#store);
     this.#states = new SessionStates(this.#store, IDLE_MS);
   }
 
@@ -211,10 +211,15 @@ class EngineSessions implements RestateRuntime {
   }
 
   async *list(sessionIds?: readonly string[]): ReturnType<Runtime['list']> {
-    const shards = await Promise.all(allShards.map((shard) => this.#store.list(shard)));
-    const infos: SessionInfo[] = shards.flat();
-    for (const info of infos.sort((left, right) => right.changedAt - left.changedAt))
-      if (sessionIds?.includes(info.sessionId) ?? true) yield info;
+    const shards = sessionIds === undefined ? allShards : new Set(sessionIds.map(findShard));
+    const lists = [...shards].map((shard) =>
+      this.#store.list(
+        shard,
+        sessionIds?.filter((id) => findShard(id) === shard),
+      ),
+    );
+    const infos: SessionInfo[] = (await Promise.all(lists)).flat();
+    yield* infos.sort((left, right) => right.changedAt - left.changedAt);
   }
 
   async close(sessionId: string): Promise<void> {
@@ -262,18 +267,6 @@ class EngineSessions implements RestateRuntime {
     const answer = this.#store.answers(node);
     this.#answers.set(node, { askedAt: Date.now(), answer });
     return answer;
-  }
-
-  async metadata(sessionId: string): Promise<unknown> {
-    return this.#store.metadata(sessionId);
-  }
-
-  async setMetadata(sessionId: string, value: unknown): Promise<void> {
-    await this.#store.setMetadata(sessionId, value);
-  }
-
-  async allMetadata(): Promise<readonly unknown[]> {
-    return (await Promise.all(allShards.map((shard) => this.#store.allMetadata(shard)))).flat();
   }
 
   async charge(key: string, asked: DayCharge): Promise<DayCharged> {

@@ -4,16 +4,16 @@
  * 1. A text has one name and a name one text, so two nodes that store the same text at once do no
  *    harm.
  * 2. Content is compared with its name: a damaged object is an error, and never a text.
- * 3. The library repeats a request that failed for a passing reason. A body that breaks off is
- *    asked for again here, since the library has let go of the request by then.
- * 4. Credentials are those of the environment, of the shared configuration files, or of the
- *    computer's role.
+ * 3. A request that failed for a passing reason is repeated, also if a body broke off: in `#ask`
+ *    and nowhere else.
+ * 4. Credentials are those of the environment, or of the role of the container or computer.
  */
 
 import { createHash } from 'node:crypto';
-import { addAbortSignal, Readable } from 'node:stream';
-import type { GetObjectCommandOutput, S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
-import type { Blobs, S3Place } from 'pawl/engine';
+import { readFile } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+import { AwsV4Signer } from 'aws4fetch';
+import { attempt, type Blobs, type S3Place } from 'pawl/engine';
 
 export type S3BlobsOptions = Omit<S3Place, 'kind'> & {
   /** How long one text may take, with all repetitions. Default: one minute. */
@@ -24,19 +24,19 @@ export type S3BlobsOptions = Omit<S3Place, 'kind'> & {
 
 const DEADLINE_MS = 60_000;
 const SILENCE_MS = 10_000;
-const CONNECTING_MS = 5_000;
-const ATTEMPTS = 4;
+/** An upload is not seen from here: a store that takes less is silent. */
+const BYTES_A_MS = 1_000;
+/** Before the second attempt, the third, the last. */
+const PAUSES_MS = [50, 200, 800];
 const BYTES_MAX = 1024 * 1024 * 1024;
 
-type Library = typeof import('@aws-sdk/client-s3');
-type Opened = { readonly library: Library; readonly client: S3Client };
-
 const hashBytes = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+const NO_BYTES_SHA256 = hashBytes(new Uint8Array());
 
 class S3Blobs implements Blobs {
   readonly #options: S3BlobsOptions;
   readonly #where: string;
-  #opened: Promise<Opened> | null = null;
+  #credentials: Credentials | null = null;
 
   constructor(options: S3BlobsOptions) {
     this.#options = options;
@@ -47,139 +47,135 @@ class S3Blobs implements Blobs {
   async put(text: string): Promise<string> {
     const bytes = Buffer.from(text);
     const sha256 = hashBytes(bytes);
-    await this.#within('Writing', async (signal) => {
-      const { library, client } = await this.#open();
-      const command = new library.PutObjectCommand({
-        ...this.#object(sha256),
-        Body: bytes,
-        ContentType: 'text/plain; charset=utf-8',
-      });
-      await client.send(command, { abortSignal: signal });
-    });
+    await this.#ask('Writing', this.#getKey(sha256), { bytes, sha256 });
     return sha256;
   }
 
   async get(sha256: string): Promise<string | undefined> {
     if (!/^[0-9a-f]{64}$/.test(sha256)) return undefined;
-    const bytes = await this.#within('Reading', async (signal) => this.#read(sha256, signal));
+    const key = this.#getKey(sha256);
+    const bytes = await this.#ask('Reading', key, null);
     if (bytes === null) return undefined;
     if (hashBytes(bytes) === sha256) return bytes.toString();
-    const { Key } = this.#object(sha256);
     throw new BlobStoreError(
-      `The object ${Key} in the ${this.#where} is damaged: its content does not fit its ` +
+      `The object ${key} in the ${this.#where} is damaged: its content does not fit its ` +
         'name. Put it back from a backup.',
     );
   }
 
-  #object(sha256: string): { readonly Bucket: string; readonly Key: string } {
-    const { bucket, prefix } = this.#options;
-    return { Bucket: bucket, Key: `${prefix}${sha256.slice(0, 2)}/${sha256}` };
+  #getKey(sha256: string): string {
+    return `${this.#options.prefix}${sha256.slice(0, 2)}/${sha256}`;
   }
 
-  /** A body that breaks off is asked for again. Null: there is no such object. */
-  async #read(sha256: string, signal: AbortSignal): Promise<Buffer | null> {
-    for (let attempt = 1; ; attempt++) {
-      const object = await this.#ask(sha256, signal);
-      if (object === null) return null;
-      try {
-        return await readObject(object, signal);
-      } catch (error) {
-        if (signal.aborted || attempt === ATTEMPTS || error instanceof BlobStoreError) throw error;
-      }
-    }
-  }
-
-  async #ask(sha256: string, signal: AbortSignal): Promise<GetObjectCommandOutput | null> {
-    const { library, client } = await this.#open();
-    try {
-      return await client.send(new library.GetObjectCommand(this.#object(sha256)), {
-        abortSignal: signal,
-      });
-    } catch (error) {
-      if (isMissing(error)) return null;
-      throw error;
-    }
-  }
-
-  async #within<T>(what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  /** Repeats the request while it may help. Null: there is no such object. */
+  async #ask(
+    what: 'Writing' | 'Reading',
+    key: string,
+    upload: Upload | null,
+  ): Promise<Buffer | null> {
     const { deadlineMs = DEADLINE_MS } = this.#options;
-    const signal = AbortSignal.timeout(deadlineMs);
-    try {
-      return await work(signal);
-    } catch (error) {
-      if (signal.aborted)
+    const deadline = AbortSignal.timeout(deadlineMs);
+    for (let index = 0; ; index++) {
+      const tried = await attempt(() => this.#request(key, upload, deadline));
+      if (tried.kind === 'fault' && tried.fault instanceof BlobStoreError) throw tried.fault;
+      const outcome =
+        tried.kind === 'done' ? tried.value : { code: codeIn(tried.fault), status: null };
+      if (Buffer.isBuffer(outcome)) return outcome;
+      if (isMissing(outcome)) return null;
+      const ms = PAUSES_MS[index];
+      if (!deadline.aborted && (ms === undefined || !isPassing(outcome)))
+        throw inWords(outcome, what, this.#where);
+      await attempt(() => pause(ms, null, { signal: deadline }));
+      if (deadline.aborted)
         throw new BlobStoreError(
           `${what} took longer than ${deadlineMs / 1_000} s at the ${this.#where}. Look ` +
             'whether the store is overloaded.',
           true,
         );
-      throw inWords(error, what, this.#where);
     }
   }
 
-  /**
-   * The library is loaded with the first text. Its search for credentials fails in many ways, all
-   * with one meaning.
-   */
-  async #open(): Promise<Opened> {
-    this.#opened ??= import('@aws-sdk/client-s3').then((library) => ({
-      library,
-      client: new library.S3Client(clientSettings(this.#options)),
-    }));
-    const opened = await this.#opened;
+  async #request(
+    key: string,
+    upload: Upload | null,
+    deadline: AbortSignal,
+  ): Promise<Buffer | Failure> {
+    const { silenceMs = SILENCE_MS } = this.#options;
+    const silence = new AbortController();
+    const timer = setTimeout(
+      () => silence.abort(new Silence()),
+      silenceMs + (upload?.bytes.length ?? 0) / BYTES_A_MS,
+    );
     try {
-      await opened.client.config.credentials(); // the library caches them until they expire
-    } catch {
-      throw noCredentials(this.#where);
+      const { method, url, headers } = await this.#sign(key, upload);
+      const response = await fetch(url, {
+        method,
+        headers,
+        body: upload?.bytes ?? null,
+        redirect: 'manual',
+        signal: AbortSignal.any([deadline, silence.signal]),
+      });
+      const bytes = await readBody(response, () => timer.refresh());
+      if (response.ok) return bytes;
+      const [, code = 'Unknown'] = /<Code>([\w.-]{1,64})<\/Code>/.exec(bytes.toString()) ?? [];
+      return { code, status: response.status };
+    } finally {
+      clearTimeout(timer);
     }
-    return opened;
+  }
+
+  async #sign(key: string, upload: Upload | null): ReturnType<AwsV4Signer['sign']> {
+    if (this.#credentials === null || this.#credentials.refreshAt < Date.now())
+      this.#credentials = await findCredentials();
+    if (this.#credentials === null) throw noCredentials(this.#where);
+    const region = findRegion(this.#options);
+    return new AwsV4Signer({
+      ...this.#credentials,
+      method: upload === null ? 'GET' : 'PUT',
+      url: `${bucketUrl(this.#options, region)}/${key}`,
+      headers: {
+        'x-amz-content-sha256': upload?.sha256 ?? NO_BYTES_SHA256,
+        ...(upload === null ? {} : { 'content-type': 'text/plain; charset=utf-8' }),
+      },
+      service: 's3',
+      region,
+    }).sign();
   }
 }
 
-const readObject = async (
-  { Body, ContentLength }: GetObjectCommandOutput,
-  signal: AbortSignal,
-): Promise<Buffer> => {
-  if (!(Body instanceof Readable)) throw new Error('the answer has no body');
-  if ((ContentLength ?? 0) > BYTES_MAX) {
-    Body.destroy();
-    throw new BlobStoreError('A text in the store is larger than 1 GB, so it is none of Pawl.');
+type Upload = { readonly bytes: Buffer; readonly sha256: string };
+
+/** `status` is null if there was no answer. */
+type Failure = { readonly code: string; readonly status: number | null };
+
+class Silence extends Error {
+  readonly code = 'silent';
+}
+
+const readBody = async (response: Response, onChunk: () => void): Promise<Buffer> => {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    onChunk();
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > BYTES_MAX)
+      throw new BlobStoreError('A text in the store is larger than 1 GB, so it is none of Pawl.');
   }
-  const chunks: Buffer[] = [];
-  for await (const chunk of addAbortSignal(signal, Body)) chunks.push(chunk);
-  const bytes = Buffer.concat(chunks);
-  if (ContentLength !== undefined && bytes.length !== ContentLength)
-    throw new Error('the body broke off');
-  return bytes;
+  return Buffer.concat(chunks);
 };
 
-const clientSettings = ({
-  endpoint,
-  region,
-  silenceMs = SILENCE_MS,
-}: S3BlobsOptions): S3ClientConfig => {
+/**
+ * Without `addressing`, Amazon gets the bucket in the name of the host, other stores get it in the
+ * path. So does Amazon if the name has a dot, which its certificate does not cover.
+ */
+const bucketUrl = ({ bucket, endpoint, addressing }: S3BlobsOptions, region: string): string => {
   const { AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL } = process.env;
-  const isOther = (endpoint ?? AWS_ENDPOINT_URL_S3 ?? AWS_ENDPOINT_URL) !== undefined;
-  return {
-    ...(endpoint === null ? {} : { endpoint }),
-    // Stores beside Amazon's have no regions; the name is a part of the signature only.
-    ...(region !== null
-      ? { region }
-      : isOther && !process.env.AWS_REGION
-        ? { region: 'us-east-1' }
-        : {}),
-    forcePathStyle: isOther,
-    maxAttempts: ATTEMPTS,
-    requestHandler: {
-      connectionTimeout: CONNECTING_MS,
-      requestTimeout: silenceMs,
-      socketTimeout: silenceMs,
-      throwOnRequestTimeout: true,
-    },
-    // Not every store knows the newer checksums; the signature covers the content.
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED',
-  };
+  const other = endpoint ?? (AWS_ENDPOINT_URL_S3 || AWS_ENDPOINT_URL || null);
+  const base = (other ?? `https://s3.${region}.amazonaws.com`).replace(/\/$/, '');
+  const isPath = other !== null || bucket.includes('.');
+  if ((addressing ?? (isPath ? 'path' : 'virtual')) === 'path') return `${base}/${bucket}`;
+  return base.replace('://', `://${bucket}.`);
 };
 
 /** All nodes must name the same bucket and prefix. */
@@ -193,6 +189,86 @@ export const checkBlobs = async (blobs: Blobs): Promise<void> => {
   const sha256 = await blobs.put('A node of Pawl has looked whether it can store texts here.\n');
   if ((await blobs.get(sha256)) === undefined)
     throw new BlobStoreError('The store for blobs does not find the text that it has just taken.');
+};
+
+// ---- Credentials and region, as Amazon's programs find them ----
+
+type Credentials = {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+  readonly refreshAt: number;
+};
+
+const REFRESH_BEFORE_MS = 5 * 60_000;
+const ROLE_MS = 2_000;
+
+const credentialsFrom = (
+  accessKeyId: unknown,
+  secretAccessKey: unknown,
+  sessionToken: unknown,
+  refreshAt = Number.POSITIVE_INFINITY,
+): Credentials | null => {
+  if (typeof accessKeyId !== 'string' || typeof secretAccessKey !== 'string') return null;
+  if (accessKeyId === '' || secretAccessKey === '') return null;
+  const token = typeof sessionToken === 'string' && sessionToken !== '' ? { sessionToken } : {};
+  return { accessKeyId, secretAccessKey, ...token, refreshAt };
+};
+
+const findCredentials = async (): Promise<Credentials | null> => {
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
+  const ofEnvironment = credentialsFrom(
+    AWS_ACCESS_KEY_ID,
+    AWS_SECRET_ACCESS_KEY,
+    AWS_SESSION_TOKEN,
+  );
+  return ofEnvironment ?? roleCredentials();
+};
+
+/** Stores beside Amazon's have no regions; the name is a part of the signature only. */
+const findRegion = ({ region }: S3BlobsOptions): string =>
+  region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || 'us-east-1');
+
+/** Of the container's role (ECS, EKS), else of the computer's (EC2). Null: it has none. */
+const roleCredentials = async (): Promise<Credentials | null> => {
+  const found = await attempt(async () => {
+    const answer = (await ((await askContainer()) ?? (await askComputer())).json()) as {
+      readonly [name: string]: unknown;
+    };
+    const refreshAt = Date.parse(String(answer.Expiration)) - REFRESH_BEFORE_MS;
+    return credentialsFrom(answer.AccessKeyId, answer.SecretAccessKey, answer.Token, refreshAt);
+  });
+  return found.kind === 'done' ? found.value : null;
+};
+
+const askRole = (url: string, init: RequestInit): Promise<Response> =>
+  fetch(url, { ...init, signal: AbortSignal.timeout(ROLE_MS) });
+
+const askContainer = async (): Promise<Response | null> => {
+  const {
+    AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: relative,
+    AWS_CONTAINER_CREDENTIALS_FULL_URI: full,
+    AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: file,
+    AWS_CONTAINER_AUTHORIZATION_TOKEN: token,
+  } = process.env;
+  const url = relative ? `http://169.254.170.2${relative}` : full;
+  if (!url) return null;
+  const authorization = file ? (await readFile(file, 'utf8')).trim() : token;
+  return askRole(url, { headers: authorization ? { authorization } : {} });
+};
+
+const askComputer = async (): Promise<Response> => {
+  const { AWS_EC2_METADATA_DISABLED: isOff, AWS_EC2_METADATA_SERVICE_ENDPOINT } = process.env;
+  if (isOff === 'true') throw new Error('the variable forbids it');
+  const base = `${AWS_EC2_METADATA_SERVICE_ENDPOINT || 'http://169.254.169.254'}/latest`;
+  const asked = await askRole(`${base}/api/token`, {
+    method: 'PUT',
+    headers: { 'x-aws-ec2-metadata-token-ttl-seconds': '60' },
+  });
+  const headers = { 'x-aws-ec2-metadata-token': await asked.text() };
+  const roles = `${base}/meta-data/iam/security-credentials/`;
+  const [role = ''] = (await (await askRole(roles, { headers })).text()).split('\n');
+  return askRole(`${roles}${role}`, { headers });
 };
 
 // Errors of a store in words. Only the code and the status of an answer are repeated: its message
@@ -209,28 +285,20 @@ export class BlobStoreError extends Error {
   }
 }
 
-/** The fields of the library's errors that are used. */
-type Failure = { readonly code: string; readonly status: number | null };
-
-const readFailure = (error: unknown): Failure => {
-  if (!(error instanceof Error)) return { code: 'Unknown', status: null };
-  const { $metadata, code } = error as {
-    readonly $metadata?: { readonly httpStatusCode?: unknown };
-    readonly code?: unknown;
-  };
-  const named = error.name === 'Error' && typeof code === 'string' ? code : error.name;
-  const status = $metadata?.httpStatusCode;
-  return {
-    code: /^[\w.-]{1,64}$/.test(named) ? named : 'Unknown',
-    status: typeof status === 'number' ? status : null,
-  };
+/** The code of an error of a connection. */
+const codeIn = (error: Error): string => {
+  const { code, cause } = error as { readonly code?: unknown; readonly cause?: unknown };
+  if (cause instanceof Error) return codeIn(cause);
+  return typeof code === 'string' && /^[\w.-]{1,64}$/.test(code) ? code : error.name;
 };
 
 /** Whether the store has answered that there is no such object. */
-const isMissing = (error: unknown): boolean => {
-  const { code, status } = readFailure(error);
-  return code === 'NoSuchKey' || (code === 'NotFound' && status === 404);
-};
+const isMissing = ({ code, status }: Failure): boolean =>
+  code === 'NoSuchKey' || (code === 'NotFound' && status === 404);
+
+/** Whether the same request may work a moment later. `RequestTimeout`: the body was too slow. */
+const isPassing = ({ code, status }: Failure): boolean =>
+  status === null || status >= 500 || status === 429 || status === 408 || code === 'RequestTimeout';
 
 const SIGNATURES = [
   'InvalidAccessKeyId',
@@ -247,12 +315,11 @@ const noCredentials = (where: string): BlobStoreError =>
   );
 
 /**
- * The words for an error of the library. `what`: the request that failed; `where`: the bucket and
+ * The words for a failure. `what`: the request that failed; `where`: the bucket and
  * its store.
  */
-const inWords = (error: unknown, what: string, where: string): BlobStoreError => {
-  if (error instanceof BlobStoreError) return error;
-  const { code, status } = readFailure(error);
+const inWords = (failure: Failure, what: string, where: string): BlobStoreError => {
+  const { code, status } = failure;
   const answer = status === null ? code : `${status} ${code}`;
   if (code === 'NoSuchBucket')
     return new BlobStoreError(`There is no ${where}. Create the bucket, or name another one.`);
@@ -269,7 +336,7 @@ const inWords = (error: unknown, what: string, where: string): BlobStoreError =>
     return new BlobStoreError(
       `The ${where} is in another region (${answer}). Name it: ?region=REGION.`,
     );
-  if (status !== null && status < 500 && status !== 429 && status !== 408)
+  if (!isPassing(failure))
     return new BlobStoreError(`${what} was refused at ${where} (${answer}).`);
   return new BlobStoreError(
     `${what} failed at ${where} (${answer}), also when it was tried again.`,

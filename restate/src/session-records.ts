@@ -1,7 +1,15 @@
 /** The stored values of a session, and the messages of its nodes: plain JSON. */
 
 import type { Serde } from '@restatedev/restate-sdk';
-import type { Action, Entry, Header, HookMoment, Posted, SessionBegin } from 'pawl/engine';
+import type {
+  Action,
+  Entry,
+  Header,
+  HookMoment,
+  NodeSessionRecord,
+  Posted,
+  SessionBegin,
+} from 'pawl/engine';
 
 /** The names of the values of one session. */
 export const HEADER = 'header';
@@ -157,12 +165,21 @@ const json = <T>(): Serde<T> => ({
     (bytes.length === 0 ? undefined : JSON.parse(new TextDecoder().decode(bytes))) as T,
 });
 
+/** What a node has stored as a record of a session; null if it is none. */
+export const asRecord = (stored: unknown): NodeSessionRecord | null =>
+  typeof stored === 'object' && stored !== null && 'version' in stored && stored.version === 1
+    ? (stored as NodeSessionRecord) // nodes store nothing else with a version there
+    : null;
+
 // The shards of the list of sessions.
 
 const SHARDS = 16;
 export const allShards: readonly string[] = Array.from({ length: SHARDS }, (_, shard) =>
   String(shard),
 );
+
+/** The shard with this name has nothing of a session: it stands for all. */
+export const EVERY_SHARD = 'every-shard';
 
 export const findShard = (sessionId: string): string => {
   let sum = 0;

@@ -9,19 +9,25 @@ import {
   type Entry,
   type Header,
   type Input,
+  type NodeSessionRecord,
   type Posted,
+  type RecordStore,
   type SessionInfo,
 } from 'pawl/engine';
 import type { AppliedEvent } from './apply-events.js';
 import {
   type Arrival,
+  asRecord,
   type EntriesPage,
+  EVERY_SHARD,
   findShard,
   type StoredSession,
 } from './session-records.js';
 
 /** Limit of one call: the engine itself would wait for ever for a node that is gone. */
 const TIMEOUT_MS = 30_000;
+/** Some 20,000 records take a few seconds. */
+const SORTING_MS = 10 * 60_000;
 /** Each holds settings and rules, some kilobytes. */
 const HEADERS_MAX = 256;
 /** A chunk of entries is on its way from one object of the engine to another. */
@@ -140,29 +146,6 @@ export class SessionStore {
     }
   }
 
-  setMetadata(sessionId: string, value: unknown): Promise<void> {
-    const parameter = { sessionId, value };
-    return this.call(
-      { service: 'SessionMetadata', handler: 'put', key: findShard(sessionId), parameter },
-      true,
-    );
-  }
-
-  metadata(sessionId: string): Promise<unknown> {
-    const parameter = { sessionId };
-    return this.call({
-      service: 'SessionMetadata',
-      handler: 'get',
-      key: findShard(sessionId),
-      parameter,
-    });
-  }
-
-  /** Of one shard. */
-  allMetadata(shard: string): Promise<readonly unknown[]> {
-    return this.call({ service: 'SessionMetadata', handler: 'all', key: shard, parameter: null });
-  }
-
   charge(key: string, asked: DayCharge): Promise<DayCharged> {
     return this.call({ service: 'KeySpending', handler: 'charge', key, parameter: asked }, true);
   }
@@ -245,8 +228,76 @@ export class SessionStore {
     return this.call({ service: 'Session', handler: 'event', key: sessionId, parameter }, true);
   }
 
-  /** One shard of the list. */
-  list(shard: string): Promise<readonly SessionInfo[]> {
-    return this.call({ service: 'SessionIndex', handler: 'list', key: shard, parameter: null });
+  /** One shard of the list, or of it only the sessions with these ids. */
+  list(shard: string, ids?: readonly string[]): Promise<readonly SessionInfo[]> {
+    const call = { service: 'SessionIndex', key: shard };
+    if (ids === undefined) return this.call({ ...call, handler: 'list', parameter: null });
+    return this.call({ ...call, handler: 'find', parameter: { ids } });
+  }
+}
+
+/** The engine knows this version of what all nodes can do when no node of an earlier one works. */
+const notYet = (): EngineError =>
+  new EngineError(
+    503,
+    'the engine finds sessions by key when all nodes have this version of Pawl. Update the others.',
+  );
+
+/** The nodes' records of their sessions, as the engine has them by session and by key. */
+export class StoredRecords implements RecordStore {
+  readonly #store: SessionStore;
+  #sorted: Promise<unknown> | null = null;
+
+  constructor(store: SessionStore) {
+    this.#store = store;
+  }
+
+  async get(sessionId: string): Promise<NodeSessionRecord | undefined> {
+    const call = { service: 'SessionMetadata', handler: 'get', key: findShard(sessionId) };
+    return asRecord(await this.#store.call({ ...call, parameter: { sessionId } })) ?? undefined;
+  }
+
+  async put(record: NodeSessionRecord): Promise<void> {
+    await this.#sort();
+    const { sessionId } = record;
+    const parameter = { sessionId, value: record };
+    const key = findShard(sessionId);
+    await this.#store.call({ service: 'SessionMetadata', handler: 'put', key, parameter }, true);
+  }
+
+  ofKey(key: string, before: string | null, limit: number): Promise<readonly NodeSessionRecord[]> {
+    return this.#ask(key, 'list', { before, limit });
+  }
+
+  countOpen(key: string): Promise<number> {
+    return this.#ask(key, 'countOpen', null);
+  }
+
+  inWorktree(key: string, path: string): Promise<readonly NodeSessionRecord[]> {
+    return this.#ask(key, 'inWorktree', { path });
+  }
+
+  async createdBy(key: string, requestId: string): Promise<NodeSessionRecord | undefined> {
+    const parameter = { requestId };
+    return (await this.#ask<NodeSessionRecord | null>(key, 'createdBy', parameter)) ?? undefined;
+  }
+
+  async #ask<T>(key: string, handler: string, parameter: unknown): Promise<T> {
+    await this.#sort();
+    return this.#store.call({ service: 'SessionsByKey', handler, key, parameter });
+  }
+
+  /** Once for this process: an engine of an earlier version has its records by session only. */
+  #sort(): Promise<unknown> {
+    const call = { service: 'SessionMetadata', handler: 'sortOnce', key: EVERY_SHARD };
+    this.#sorted ??= this.#store
+      .call({ ...call, parameter: null, timeoutMs: SORTING_MS }, true)
+      .catch((error: unknown) => {
+        throw error instanceof EngineError && error.status === 404 ? notYet() : error;
+      });
+    this.#sorted.catch(() => {
+      this.#sorted = null; // the next question tries again
+    });
+    return this.#sorted;
   }
 }

@@ -1,6 +1,7 @@
 /**
- * The other objects of the engine: older entries, the list of sessions, and what nodes keep with
- * sessions.
+ * The other objects of the engine: older entries, the list of sessions, and the nodes' records of
+ * sessions, by session and by key. Only `SessionIndex/list` and `SessionMetadata/all` read a whole
+ * shard; no request of a node asks for them.
  */
 
 import * as restate from '@restatedev/restate-sdk';
@@ -9,12 +10,15 @@ import {
   type DayCharged,
   type Entry,
   type Header,
+  type NodeSessionRecord,
   type SessionInfo,
   spendAfter,
   summarise,
   titleFrom,
 } from 'pawl/engine';
 import {
+  allShards,
+  asRecord,
   chunkName,
   chunkStart,
   findShard,
@@ -117,6 +121,18 @@ const listInfos = async (ctx: restate.ObjectSharedContext): Promise<readonly Ses
   return infos;
 };
 
+const findInfos = async (
+  ctx: restate.ObjectSharedContext,
+  { ids }: { readonly ids: readonly string[] },
+): Promise<readonly SessionInfo[]> => {
+  const infos: SessionInfo[] = [];
+  for (const id of ids) {
+    const info = await ctx.get<SessionInfo>(id);
+    if (info !== null) infos.push(info);
+  }
+  return infos;
+};
+
 /** The list of sessions, in shards, so that no single object gets every change. */
 export const indexObject = restate.object({
   name: 'SessionIndex',
@@ -125,38 +141,195 @@ export const indexObject = restate.object({
     put: restate.handlers.object.exclusive({ enableLazyState: true }, putInfo),
     // The whole shard comes with the call: one answer instead of one for each session.
     list: restate.handlers.object.shared({ enableLazyState: false }, listInfos),
+    find: restate.handlers.object.shared({ enableLazyState: true }, findInfos),
   },
 });
 
-type MetadataRequest = { readonly sessionId: string; readonly value: unknown };
+const RECORDS = 'SessionMetadata';
+const KEYS = 'SessionsByKey';
 
-const putValue = async (
+type RecordRequest = { readonly sessionId: string; readonly value: unknown };
+type Added = { readonly records: readonly NodeSessionRecord[]; readonly onlyNew: boolean };
+
+const addCall = (key: string, added: Added) => jsonCall<null>(KEYS, 'add', added, key);
+
+/** Durable in both objects when it resolves. */
+const putRecord = async (
   ctx: restate.ObjectContext,
-  { sessionId, value }: MetadataRequest,
-): Promise<void> => ctx.set(sessionId, value);
+  { sessionId, value }: RecordRequest,
+): Promise<void> => {
+  ctx.set(sessionId, value);
+  const record = asRecord(value);
+  if (record !== null)
+    await ctx.genericCall(addCall(record.key, { records: [record], onlyNew: false }));
+};
 
-const getValue = async (
+const getRecord = async (
   ctx: restate.ObjectSharedContext,
   { sessionId }: { readonly sessionId: string },
 ): Promise<unknown> => ctx.get<unknown>(sessionId);
 
-const allValues = async (ctx: restate.ObjectSharedContext): Promise<readonly unknown[]> => {
+const allRecords = async (ctx: restate.ObjectSharedContext): Promise<readonly unknown[]> => {
   const values: unknown[] = [];
   for (const name of await ctx.stateKeys()) values.push(await ctx.get<unknown>(name));
   return values;
 };
 
+const IS_SORTED = 'is-sorted';
+/** So many records are one message. */
+const TOGETHER_MAX = 500;
+
 /**
- * Data of nodes about sessions, such as whose they are: plain JSON by session, in the shards of the
- * list.
+ * Adds the records of an engine that sorted none by key, once for each engine. What was put
+ * meanwhile is there already, and newer.
  */
+const sortOnce = async (ctx: restate.ObjectContext): Promise<void> => {
+  if ((await ctx.get<boolean>(IS_SORTED)) === true) return;
+  const byKey = new Map<string, NodeSessionRecord[]>();
+  for (const shard of allShards)
+    for (const value of await ctx.genericCall(
+      jsonCall<readonly unknown[]>(RECORDS, 'all', null, shard),
+    )) {
+      const record = asRecord(value);
+      if (record === null) continue;
+      const ofKey = byKey.get(record.key) ?? [];
+      ofKey.push(record);
+      byKey.set(record.key, ofKey);
+    }
+  for (const [key, all] of byKey) {
+    const records = all.sort((left, right) => (left.sessionId < right.sessionId ? -1 : 1));
+    for (let from = 0; from < records.length; from += TOGETHER_MAX) {
+      const added = { records: records.slice(from, from + TOGETHER_MAX), onlyNew: true };
+      await ctx.genericCall(addCall(key, added));
+    }
+  }
+  ctx.set(IS_SORTED, true);
+};
+
+/** The nodes' records of sessions, such as whose they are, in the shards of the list. */
 export const metadataObject = restate.object({
-  name: 'SessionMetadata',
+  name: RECORDS,
   options: { ...RETRYING, journalRetention: 0 },
   handlers: {
-    put: restate.handlers.object.exclusive({ enableLazyState: true }, putValue),
-    get: restate.handlers.object.shared({ enableLazyState: true }, getValue),
-    all: restate.handlers.object.shared({ enableLazyState: false }, allValues),
+    put: restate.handlers.object.exclusive({ enableLazyState: true }, putRecord),
+    get: restate.handlers.object.shared({ enableLazyState: true }, getRecord),
+    all: restate.handlers.object.shared({ enableLazyState: false }, allRecords),
+    sortOnce: restate.handlers.object.exclusive({ enableLazyState: true }, sortOnce),
+  },
+});
+
+// The same records by the key that created the sessions, in pages of the order in which they came.
+
+/** So many records are one value. */
+const PAGE_RECORDS = 32;
+
+type Page = readonly NodeSessionRecord[];
+
+const NEWEST = 'newest';
+const OPEN = 'open';
+const pageName = (page: number): string => `page-${page}`;
+const placeName = (sessionId: string): string => `place-${sessionId}`;
+const requestName = (requestId: string): string => `request-${requestId}`;
+const worktreeName = (path: string): string => `worktree-${path}`;
+
+const addRecords = async (
+  ctx: restate.ObjectContext,
+  { records, onlyNew }: Added,
+): Promise<void> => {
+  let newest = (await ctx.get<number>(NEWEST)) ?? 0;
+  let open = (await ctx.get<number>(OPEN)) ?? 0;
+  for (const record of records) {
+    const place = await ctx.get<number>(placeName(record.sessionId));
+    if (place !== null && onlyNew) continue;
+    let page = (await ctx.get<Page>(pageName(place ?? newest))) ?? [];
+    if (place === null && page.length === PAGE_RECORDS) [newest, page] = [newest + 1, []];
+    const known = page.find(({ sessionId }) => sessionId === record.sessionId);
+    open += Number(record.isOpen) - Number(known?.isOpen ?? false);
+    ctx.set(
+      pageName(place ?? newest),
+      known === undefined ? [...page, record] : page.map((one) => (one === known ? record : one)),
+    );
+    if (known === undefined) await addNames(ctx, record, newest);
+  }
+  ctx.set(NEWEST, newest);
+  ctx.set(OPEN, open);
+};
+
+const addNames = async (
+  ctx: restate.ObjectContext,
+  { sessionId, requestId, workspace }: NodeSessionRecord,
+  page: number,
+): Promise<void> => {
+  ctx.set(placeName(sessionId), page);
+  if (requestId !== undefined) ctx.set(requestName(requestId), sessionId);
+  if (workspace.kind === 'folder') return;
+  const name = worktreeName(workspace.path);
+  ctx.set(name, [...((await ctx.get<readonly string[]>(name)) ?? []), sessionId]);
+};
+
+const findRecord = async (
+  ctx: restate.ObjectSharedContext,
+  sessionId: string,
+): Promise<NodeSessionRecord | undefined> => {
+  const place = await ctx.get<number>(placeName(sessionId));
+  const page = place === null ? null : await ctx.get<Page>(pageName(place));
+  return page?.find((record) => record.sessionId === sessionId);
+};
+
+/** At most `limit`, the newest first, older than the session `before`. */
+const listRecords = async (
+  ctx: restate.ObjectSharedContext,
+  { before, limit }: { readonly before: string | null; readonly limit: number },
+): Promise<Page> => {
+  const begin = before === null ? null : await ctx.get<number>(placeName(before));
+  // a session that the key does not have: those with a lower id
+  const isOlder = ({ sessionId }: NodeSessionRecord): boolean =>
+    before === null || begin !== null || sessionId < before;
+  const records: NodeSessionRecord[] = [];
+  let number = begin ?? (await ctx.get<number>(NEWEST)) ?? 0;
+  for (; number >= 0 && records.length < limit; number--) {
+    const page = (await ctx.get<Page>(pageName(number))) ?? [];
+    const end = number === begin ? page.findIndex(({ sessionId }) => sessionId === before) : -1;
+    const older = page.slice(0, end === -1 ? page.length : end).filter(isOlder);
+    records.push(...older.reverse());
+  }
+  return records.slice(0, limit);
+};
+
+const countOpen = async (ctx: restate.ObjectSharedContext): Promise<number> =>
+  (await ctx.get<number>(OPEN)) ?? 0;
+
+const findInWorktree = async (
+  ctx: restate.ObjectSharedContext,
+  { path }: { readonly path: string },
+): Promise<Page> => {
+  const ids = (await ctx.get<readonly string[]>(worktreeName(path))) ?? [];
+  const records: NodeSessionRecord[] = [];
+  for (const id of ids) {
+    const record = await findRecord(ctx, id);
+    if (record !== undefined) records.push(record);
+  }
+  return records;
+};
+
+const findCreatedBy = async (
+  ctx: restate.ObjectSharedContext,
+  { requestId }: { readonly requestId: string },
+): Promise<NodeSessionRecord | null> => {
+  const sessionId = await ctx.get<string>(requestName(requestId));
+  return sessionId === null ? null : ((await findRecord(ctx, sessionId)) ?? null);
+};
+
+/** The records of one key. No handler reads more of them than its answer has. */
+export const keyObject = restate.object({
+  name: KEYS,
+  options: { ...RETRYING, journalRetention: 0, enableLazyState: true },
+  handlers: {
+    add: addRecords,
+    list: restate.handlers.object.shared(listRecords),
+    countOpen: restate.handlers.object.shared(countOpen),
+    inWorktree: restate.handlers.object.shared(findInWorktree),
+    createdBy: restate.handlers.object.shared(findCreatedBy),
   },
 });
 

@@ -22,6 +22,7 @@ import { type Engine, startEngine } from '../src/start-engine.js';
 export const NODE = 'n1';
 
 export type EngineUnderTest = {
+  readonly engine: Engine;
   /** A runtime over the engine. Each story has a world of its own: its sessions are found by their workspace. */
   readonly make: MakeRuntime;
   /** The same as the runtime of a node that serves it over HTTP. */
@@ -125,6 +126,7 @@ export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest
   for (const port of [node.sharedPort, node.ownPort])
     await register(adminUrl, `http://127.0.0.1:${port}`);
   return {
+    engine,
     make: async (world) => {
       const runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => NODE });
       const begin = ({ settings }: NewSession): void => void worlds.set(settings.workspace, world);

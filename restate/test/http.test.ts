@@ -2,17 +2,103 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
+import type { NodeSessionRecord, RecordStore } from 'pawl/engine';
 import { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
+import { SessionRecords } from '../../packages/serve/src/node-runtime.js';
 import { httpChecks } from '../../packages/serve/test/http-checks.js';
 import { keyNamed, startTestNode } from '../../packages/serve/test/node-under-test.js';
 import { streamChecks } from '../../packages/serve/test/stream-checks.js';
 import { MODEL_ID, storySettings } from '../../test/contract/play-story.js';
 import { temporaryFolder } from '../../test/temporary-folder.js';
+import { allShards, findShard } from '../src/session-records.js';
+import { SessionStore, StoredRecords } from '../src/session-store.js';
 import { engineUnderTest } from './engine-under-test.js';
 
 /** The HTTP API of a node, over the engine: the same checks as over the runtime inside one process. */
 
 const engine = await engineUnderTest({ after: (hook) => after(hook) });
+
+/** The value of each session in its shard: all that an engine of an earlier version has of a record. */
+const storeAsBefore = async (records: readonly NodeSessionRecord[]): Promise<void> => {
+  for (const object_key of allShards) {
+    const own = records.filter(({ sessionId }) => findShard(sessionId) === object_key);
+    const values = own.map((record) => [record.sessionId, JSON.stringify(record)] as const);
+    const new_state = Object.fromEntries(
+      [...values, ['of-another-program', '7'] as const].map(([name, value]) => [
+        name,
+        [...Buffer.from(value)],
+      ]),
+    );
+    const response = await fetch(`${engine.engine.adminUrl}/services/SessionMetadata/state`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ object_key, new_state }),
+    });
+    assert.ok(response.ok, await response.text());
+  }
+};
+
+const recordOf = (number: number, more: Partial<NodeSessionRecord> = {}): NodeSessionRecord => ({
+  version: 1,
+  sessionId: `20260101-000000-${String(number).padStart(8, '0')}`,
+  key: number % 3 === 0 ? 'other' : 'one',
+  workspace:
+    number % 10 === 0
+      ? { kind: 'folder', path: '/srv' }
+      : {
+          kind: 'worktree',
+          path: `/tree-${number % 7}`,
+          repository: 'r',
+          commit: 'c',
+          state: 'present',
+        },
+  isOpen: number % 5 === 0,
+  notice: '',
+  ...(number % 4 === 0 ? { requestId: `request-${number}` } : {}),
+  ...more,
+});
+
+/** The answers to the questions of a node, of one key. */
+const answersOf = async (records: RecordStore, key: string): Promise<object> => {
+  const pages: (readonly string[])[] = [];
+  for (let before: string | null = null; pages.at(-1)?.length !== 0; ) {
+    const page: readonly NodeSessionRecord[] = await records.ofKey(key, before, 25);
+    pages.push(page.map(({ sessionId }) => sessionId));
+    before = page.at(-1)?.sessionId ?? before;
+  }
+  const trees = await records.inWorktree(key, '/tree-4');
+  return {
+    pages,
+    below: (await records.ofKey(key, '20260101-000000-00000050x', 3)).map(
+      ({ sessionId }) => sessionId,
+    ),
+    open: await records.countOpen(key),
+    trees: trees.map(({ sessionId }) => sessionId).sort(),
+    created: [
+      (await records.createdBy(key, 'request-4'))?.sessionId,
+      await records.createdBy(key, 'request-5'),
+    ],
+    changed: await records.get(recordOf(8).sessionId),
+  };
+};
+
+test('records by key answer as those on files, also of an engine that had them by session only', async (context) => {
+  const before = Array.from({ length: 130 }, (_, number) => recordOf(number + 1));
+  await storeAsBefore(before);
+  const onEngine = new StoredRecords(new SessionStore(engine.engine.ingressUrl));
+  const onFiles = await SessionRecords.open(temporaryFolder(context, 'records'), assert.fail);
+  for (const record of before) await onFiles.put(record);
+  const later = Array.from({ length: 40 }, (_, number) => recordOf(number + 131));
+  const changed = [recordOf(8, { isOpen: true, notice: 'moved' }), recordOf(10, { isOpen: false })];
+  for (const store of [onEngine, onFiles])
+    for (const record of [...later, ...changed]) await store.put(record);
+  for (const key of ['one', 'other', 'nobody'])
+    assert.deepEqual(await answersOf(onEngine, key), await answersOf(onFiles, key));
+  assert.equal((await onEngine.ofKey('one', null, 200)).length, 114);
+  // another process sorts nothing again
+  const other = new StoredRecords(new SessionStore(engine.engine.ingressUrl));
+  assert.deepEqual(await answersOf(other, 'one'), await answersOf(onFiles, 'one'));
+});
 
 for (const check of [...httpChecks, ...streamChecks])
   test(`http: ${check.name}`, (context) => check.run(context, engine.makeNode));

@@ -1,35 +1,47 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import dns from 'node:dns';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, test } from 'node:test';
 import { readS3Place } from '../../packages/serve/src/node-runtime.js';
+import { atEnd } from '../../test/temporary-folder.js';
 import { BlobStoreError, checkBlobs, type S3BlobsOptions, s3Blobs } from '../src/s3-blobs.js';
+import { freePorts } from '../src/start-engine.js';
 import { BUCKET, credentials, startS3 } from './blobs/s3-server.js';
 
 /** Blobs in an S3-compatible store, against a strict one on loopback. */
 
-const NAMES = [
-  'AWS_ACCESS_KEY_ID',
-  'AWS_SECRET_ACCESS_KEY',
-  'AWS_EC2_METADATA_DISABLED',
-  'AWS_PROFILE',
-];
-const before = NAMES.map((name) => [name, process.env[name]] as const);
+const before = { ...process.env };
+const clear = (): void => {
+  for (const name of Object.keys(process.env))
+    if (name.startsWith('AWS_')) delete process.env[name];
+};
 
 beforeEach(() => {
+  clear();
   process.env.AWS_ACCESS_KEY_ID = credentials.id;
   process.env.AWS_SECRET_ACCESS_KEY = credentials.secret;
   process.env.AWS_EC2_METADATA_DISABLED = 'true';
-  delete process.env.AWS_PROFILE;
 });
 
 afterEach(() => {
-  for (const [name, value] of before)
-    if (value === undefined) delete process.env[name];
-    else process.env[name] = value;
+  clear();
+  Object.assign(process.env, before);
 });
 
 const at = (endpoint: string, more: Partial<S3BlobsOptions> = {}): ReturnType<typeof s3Blobs> =>
-  s3Blobs({ bucket: BUCKET, prefix: 'pawl/', endpoint, region: null, silenceMs: 300, ...more });
+  s3Blobs({
+    bucket: BUCKET,
+    prefix: 'pawl/',
+    endpoint,
+    region: null,
+    addressing: null,
+    silenceMs: 300,
+    ...more,
+  });
+
+type Looked = (error: null, address: unknown, family?: number) => void;
 
 /** Rejects with these words, and with nothing secret. */
 const refuses = async (work: Promise<unknown>, words: RegExp): Promise<void> => {
@@ -103,29 +115,89 @@ test('what is wrong with bucket, rights, credentials and address is said, withou
   );
   store.troubles.push('denied');
   await refuses(blobs.put('text'), /Writing is not allowed .*403 AccessDenied.*s3:PutObject/);
-  await refuses(at('http://127.0.0.1:9').put('text'), /Writing failed at bucket .*ECONNREFUSED/);
+  const [closed] = await freePorts(1);
+  await refuses(
+    at(`http://127.0.0.1:${closed}`).put('text'),
+    /Writing failed at bucket .*ECONNREFUSED/,
+  );
   process.env.AWS_SECRET_ACCESS_KEY = `wrong-${credentials.secret}`;
   await refuses(at(store.endpoint).put('text'), /credentials are refused .*SignatureDoesNotMatch/);
   delete process.env.AWS_ACCESS_KEY_ID;
-  process.env.AWS_SHARED_CREDENTIALS_FILE = '/nowhere';
   await refuses(at(store.endpoint).put('text'), /no credentials for bucket .*AWS_ACCESS_KEY_ID/);
-  delete process.env.AWS_SHARED_CREDENTIALS_FILE;
+  // what is refused is not asked again
+  assert.equal(store.requests.length, 4);
   assert.equal(store.objects.size, 0);
 });
 
+test('the bucket is named in the path or in the host', async (context) => {
+  const store = await startS3(context);
+  const endpoint = store.endpoint.replace('127.0.0.1', 'localhost');
+  context.mock.method(dns, 'lookup', (_: string, options: { all?: boolean }, done: Looked) =>
+    options.all === true
+      ? done(null, [{ address: '127.0.0.1', family: 4 }])
+      : done(null, '127.0.0.1', 4),
+  );
+  const sha256 = await at(endpoint).put('text');
+  const key = `pawl/${sha256.slice(0, 2)}/${sha256}`;
+  assert.equal(await at(endpoint, { addressing: 'virtual' }).get(sha256), 'text');
+  assert.deepEqual(store.requests, [`PUT /${BUCKET}/${key}`, `GET ${BUCKET}:/${key}`]);
+});
+
+test('without variables credentials are those of the role of the container or the computer', async (context) => {
+  const store = await startS3(context);
+  const { id, secret } = credentials;
+  const Expiration = new Date(Date.now() + 3_600_000).toISOString();
+  const role = JSON.stringify({ AccessKeyId: id, SecretAccessKey: secret, Token: 't', Expiration });
+  const seen: string[] = [];
+  const roles = createServer((incoming, outgoing) => {
+    const { method, url, headers } = incoming;
+    const token = headers.authorization ?? headers['x-aws-ec2-metadata-token'] ?? '';
+    seen.push(`${method} ${url} ${token}`);
+    outgoing.end(method === 'PUT' ? 'of-now' : url?.endsWith('/') ? 'the-role\n' : role);
+  });
+  await new Promise<void>((resolve) => roles.listen(0, '127.0.0.1', resolve));
+  atEnd(context, () => void roles.close().closeAllConnections());
+  const url = `http://127.0.0.1:${(roles.address() as AddressInfo).port}`;
+  const rows: readonly (readonly [Record<string, string>, readonly string[]])[] = [
+    [
+      {
+        AWS_CONTAINER_CREDENTIALS_FULL_URI: `${url}/pod`,
+        AWS_CONTAINER_AUTHORIZATION_TOKEN: 'pass',
+      },
+      ['GET /pod pass'],
+    ],
+    [
+      { AWS_EC2_METADATA_DISABLED: 'false', AWS_EC2_METADATA_SERVICE_ENDPOINT: url },
+      [
+        'PUT /latest/api/token ',
+        'GET /latest/meta-data/iam/security-credentials/ of-now',
+        'GET /latest/meta-data/iam/security-credentials/the-role of-now',
+      ],
+    ],
+  ];
+  delete process.env.AWS_ACCESS_KEY_ID;
+  const clean = { ...process.env };
+  for (const [variables, asked] of rows) {
+    clear();
+    Object.assign(process.env, clean, variables);
+    await checkBlobs(at(store.endpoint)); // two requests with one question for the role
+    assert.deepEqual(seen.splice(0), asked);
+  }
+});
+
 test('the address of a bucket is read, and a wrong one is refused without its text', () => {
-  assert.deepEqual(readS3Place('s3://my-bucket/a/b?endpoint=http://minio:9000/&region=eu-1'), {
+  const bare = { kind: 's3', bucket: 'my-bucket', prefix: '', endpoint: null, region: null };
+  const all = '?endpoint=http://minio:9000/&region=eu-1&addressing_style=virtual';
+  assert.deepEqual(readS3Place(`s3://my-bucket/a/b${all}`), {
     place: {
-      kind: 's3',
-      bucket: 'my-bucket',
+      ...bare,
       prefix: 'a/b/',
       endpoint: 'http://minio:9000',
       region: 'eu-1',
+      addressing: 'virtual',
     },
   });
-  assert.deepEqual(readS3Place('s3://my-bucket'), {
-    place: { kind: 's3', bucket: 'my-bucket', prefix: '', endpoint: null, region: null },
-  });
+  assert.deepEqual(readS3Place('s3://my-bucket'), { place: { ...bare, addressing: null } });
   const wrong: readonly (readonly [string, RegExp])[] = [
     ['s3://id:hidden@my-bucket', /AWS_SECRET_ACCESS_KEY/],
     ['s3://my-bucket?endpoint=http://id:hidden@minio', /AWS_SECRET_ACCESS_KEY/],
@@ -133,6 +205,7 @@ test('the address of a bucket is read, and a wrong one is refused without its te
     ['s3:///hidden', /names no bucket/],
     ['s3://my-bucket?endpoint=hidden', /endpoint is not/],
     ['s3://my-bucket?secret=hidden', /unknown parameter/],
+    ['s3://my-bucket?addressing_style=hidden', /neither path nor virtual/],
   ];
   for (const [text, words] of wrong) {
     const read = readS3Place(text);

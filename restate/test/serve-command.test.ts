@@ -29,7 +29,7 @@ import { installPawl, mainFolder, restateFolder, versionIn } from './installed-p
 const scope = { after: (hook: () => void) => after(hook) };
 const TOKEN = 'the-token-of-this-test';
 const { engine } = await startTestEngine(scope);
-const program = await installPawl(temporaryFolder(scope, 'installed'));
+const program = installPawl(temporaryFolder(scope, 'installed'));
 
 const engineWords = (): readonly string[] => [
   '--engine',

@@ -8,6 +8,7 @@ import { call, last, message, text } from '../../packages/pawl/test/e2e/wire-wor
 import { isEntry, NodeClient, type StreamedMessage } from '../../test/kit/serve/node-client.js';
 import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
 import { until } from '../../test/until.js';
+import { SessionStore, StoredRecords } from '../src/session-store.js';
 import { startBalancer } from './cluster/balancer.js';
 import { startTestEngine } from './engine-under-test.js';
 import { freeFirstPort } from './free-first-port.js';
@@ -18,7 +19,7 @@ import { installPawl } from './installed-pawl.js';
 const scope = { after: (hook: () => void) => after(hook) };
 const TOKEN = 'the-token-of-this-test';
 const { engine } = await startTestEngine(scope);
-const program = await installPawl(temporaryFolder(scope, 'installed'));
+const program = installPawl(temporaryFolder(scope, 'installed'));
 
 const git = (folder: string, ...words: readonly string[]): void => {
   const own = [
@@ -93,6 +94,11 @@ const startNode = async (place: Place, name: 'n1' | 'n2', ports: Ports, nodesPor
   );
   return { running, client: new NodeClient(address, TOKEN) };
 };
+
+test('before all nodes have this version, records are unavailable in words', async () => {
+  const records = new StoredRecords(new SessionStore(engine.ingressUrl));
+  await assert.rejects(records.countOpen('one'), { status: 503, message: /Update the others/ });
+});
 
 test('a session whose node was killed says so on another node, is moved there, and goes on', async (t) => {
   const place = await makeServed(

@@ -19,7 +19,7 @@ const CEILINGS = {
   readRound: { files: 53 }, // of a file that is there
   editRound: { files: 84, functions: 1014 },
   bashRound: { files: 84, functions: 1123 },
-  headlessRun: { files: 119, functions: 1903 },
+  headlessRun: { files: 119, functions: 1894 },
 };
 
 const MEASURE = fileURLToPath(new URL('measure-ways.cjs', import.meta.url));

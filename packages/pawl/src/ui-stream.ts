@@ -5,7 +5,8 @@
 
 import type { PromptOptions, Session, Turn } from '@pawl/agent';
 import type { Call } from '@pawl/agent/machine/call';
-import { isIgnored, type Stepped } from '@pawl/agent/ports/session';
+import { isIgnored } from '@pawl/agent/machine/state';
+import type { Stepped } from '@pawl/agent/ports/session';
 import { reasonText } from '@pawl/agent/session/session';
 
 /** One part of the stream; each is sent as JSON in an event of its own. */

@@ -499,7 +499,7 @@ type NodeAddress = {
 const EVERY_ADDRESS = ['0.0.0.0', '::'];
 
 export const isLoopback = (host: string): boolean =>
-  ['127.0.0.1', 'localhost', '::1'].includes(host);
+  /^(localhost|::1|127(\.\d{1,3}){3})$/.test(host);
 
 const inAddress = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 

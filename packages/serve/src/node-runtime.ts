@@ -82,10 +82,8 @@ export type SharedRuntime = LastingRuntime & {
   place(sessionId: string): Promise<{ readonly node: string }>;
   answers(node: string): Promise<boolean>;
   move(sessionId: string, node: string): Promise<void>;
-  /** Data of the nodes about a session: plain JSON. */
-  metadata(sessionId: string): Promise<unknown>;
-  setMetadata(sessionId: string, value: unknown): Promise<void>;
-  allMetadata(): Promise<readonly unknown[]>;
+  /** Of the sessions of all nodes. */
+  readonly records: RecordStore;
   /** Sets money of a key aside, or says what it spent, for all nodes. */
   charge(key: string, asked: DayCharge): Promise<DayCharged>;
 };
@@ -95,14 +93,6 @@ const sessionPlaces = (runtime: SharedRuntime, node: string): SessionPlaces => (
   nodeOf: async (sessionId) => (await runtime.place(sessionId)).node,
   answers: async (other) => other === node || runtime.answers(other),
   moveHere: (sessionId) => runtime.move(sessionId, node),
-});
-
-const sharedRecords = (runtime: SharedRuntime): RecordStore => ({
-  get: async (sessionId) => checkRecord(await runtime.metadata(sessionId)) ?? undefined,
-  ...recordQueries(async () =>
-    (await runtime.allMetadata()).flatMap((stored) => checkRecord(stored) ?? []),
-  ),
-  put: (record) => runtime.setMetadata(record.sessionId, record),
 });
 
 /** What the session of a wish is created with: settings and all that the operator chose. */
@@ -133,7 +123,7 @@ export const sharedSessions = (
 ): NodeRuntime => ({
   ...lastingSessions(runtime, prepare),
   places: sessionPlaces(runtime, node),
-  records: sharedRecords(runtime),
+  records: runtime.records,
 });
 
 // ---- The record of a session besides its journal: whose it is, and where it works ----
@@ -175,13 +165,13 @@ const recordSchema = v.object({
 export type NodeWorkspace = v.InferOutput<typeof workspaceSchema>;
 export type NodeSessionRecord = v.InferOutput<typeof recordSchema>;
 
-/** Questions about the records. `SessionRecords` answers them from an index. */
+/** Questions about the records. No answer reads those of all sessions. */
 type RecordQueries = {
   /** At most `limit` of a key, the newest first, older than the session `before`. */
   ofKey(key: string, before: string | null, limit: number): Promise<readonly NodeSessionRecord[]>;
   countOpen(key: string): Promise<number>;
-  /** Those that work in a folder, open or not. */
-  inFolder(folder: string): Promise<readonly NodeSessionRecord[]>;
+  /** Those of a key that work in a worktree, open or not: forks share that of their session. */
+  inWorktree(key: string, path: string): Promise<readonly NodeSessionRecord[]>;
   /** The one that this request of the key created. */
   createdBy(key: string, requestId: string): Promise<NodeSessionRecord | undefined>;
 };
@@ -192,22 +182,6 @@ export type RecordStore = RecordQueries & {
   put(record: NodeSessionRecord): Promise<void>;
 };
 
-/** Answers from all records, where no index is kept. */
-export const recordQueries = (all: () => Promise<readonly NodeSessionRecord[]>): RecordQueries => {
-  const ofKey = async (key: string) => (await all()).filter((record) => record.key === key);
-  return {
-    ofKey: async (key, before, limit) =>
-      (await ofKey(key))
-        .filter(({ sessionId }) => before === null || sessionId < before)
-        .sort((left, right) => (left.sessionId < right.sessionId ? 1 : -1))
-        .slice(0, limit),
-    countOpen: async (key) => (await ofKey(key)).filter(({ isOpen }) => isOpen).length,
-    inFolder: async (folder) => (await all()).filter(({ workspace }) => workspace.path === folder),
-    createdBy: async (key, requestId) =>
-      (await ofKey(key)).find((record) => record.requestId === requestId),
-  };
-};
-
 const BYTES_MAX = 1024 * 1024;
 
 /** A record that was stored elsewhere; null if it is none. */
@@ -215,9 +189,6 @@ const checkRecord = (stored: unknown): NodeSessionRecord | null => {
   const parsed = v.safeParse(recordSchema, stored);
   return parsed.success ? parsed.output : null;
 };
-
-/** The name of the key in a stored record; undefined if it is none. */
-export const keyInRecord = (stored: unknown): string | undefined => checkRecord(stored)?.key;
 
 const parseRecord = (text: string): NodeSessionRecord | null => {
   try {
@@ -232,6 +203,7 @@ type KeyIndex = {
   readonly ids: string[];
   readonly open: Set<string>;
   readonly byRequest: Map<string, string>;
+  readonly byWorktree: Map<string, Set<string>>;
 };
 
 /** The records of a folder. One process at a time writes there, and holds them in memory. */
@@ -239,7 +211,6 @@ export class SessionRecords implements RecordStore {
   readonly #folder: string;
   readonly #all = new Map<string, NodeSessionRecord>();
   readonly #byKey = new Map<string, KeyIndex>();
-  readonly #byFolder = new Map<string, Set<string>>();
 
   private constructor(folder: string) {
     this.#folder = folder;
@@ -284,8 +255,8 @@ export class SessionRecords implements RecordStore {
     return this.#ofKey(key).open.size;
   }
 
-  async inFolder(folder: string): Promise<readonly NodeSessionRecord[]> {
-    return this.#records([...(this.#byFolder.get(folder) ?? [])]);
+  async inWorktree(key: string, path: string): Promise<readonly NodeSessionRecord[]> {
+    return this.#records([...(this.#ofKey(key).byWorktree.get(path) ?? [])]);
   }
 
   async createdBy(key: string, requestId: string): Promise<NodeSessionRecord | undefined> {
@@ -302,7 +273,14 @@ export class SessionRecords implements RecordStore {
   }
 
   #ofKey(key: string): KeyIndex {
-    const index = this.#byKey.get(key) ?? { ids: [], open: new Set(), byRequest: new Map() };
+    const known = this.#byKey.get(key);
+    if (known !== undefined) return known;
+    const index: KeyIndex = {
+      ids: [],
+      open: new Set(),
+      byRequest: new Map(),
+      byWorktree: new Map(),
+    };
     this.#byKey.set(key, index);
     return index;
   }
@@ -311,14 +289,14 @@ export class SessionRecords implements RecordStore {
     const { sessionId, key, workspace, isOpen, requestId } = record;
     const before = this.#all.get(sessionId);
     this.#all.set(sessionId, record);
-    const { ids, open, byRequest } = this.#ofKey(key);
+    const { ids, open, byRequest, byWorktree } = this.#ofKey(key);
     if (before === undefined) ids.splice(placeIn(ids, sessionId), 0, sessionId);
     if (isOpen) open.add(sessionId);
     else open.delete(sessionId);
     if (requestId !== undefined) byRequest.set(requestId, sessionId);
-    if (before !== undefined) this.#byFolder.get(before.workspace.path)?.delete(sessionId);
-    const there = this.#byFolder.get(workspace.path) ?? new Set();
-    this.#byFolder.set(workspace.path, there.add(sessionId));
+    if (workspace.kind === 'folder') return;
+    const there = byWorktree.get(workspace.path) ?? new Set();
+    byWorktree.set(workspace.path, there.add(sessionId));
   }
 
   #getPath(sessionId: string): string {
@@ -389,8 +367,10 @@ export type S3Place = {
   readonly prefix: string;
   /** null: that of the environment (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL), or Amazon's. */
   readonly endpoint: string | null;
-  /** null: that of the environment (AWS_REGION) or of the shared configuration files. */
+  /** null: that of the environment (AWS_REGION, AWS_DEFAULT_REGION), else `us-east-1`. */
   readonly region: string | null;
+  /** Where requests name the bucket. null: in the host of Amazon's store, in the path of others. */
+  readonly addressing: 'path' | 'virtual' | null;
 };
 
 /** A folder that all nodes reach, or a bucket of an S3-compatible store. */
@@ -415,13 +395,17 @@ export const readS3Place = (text: string): ReadS3Place => {
       prefix: prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`,
       endpoint: url.searchParams.get('endpoint')?.replace(/\/$/, '') ?? null,
       region: url.searchParams.get('region'),
+      addressing:
+        ADDRESSINGS.find((one) => one === url.searchParams.get('addressing_style')) ?? null,
     },
   };
 };
 
 const S3_FORM =
-  's3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=REGION, of which all after BUCKET may ' +
-  'be left out';
+  's3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=REGION&addressing_style=path|virtual, of ' +
+  'which all after BUCKET may be left out';
+const S3_PARAMETERS = ['endpoint', 'region', 'addressing_style'];
+const ADDRESSINGS = ['path', 'virtual'] as const;
 
 const isEndpoint = (text: string): boolean => {
   const url = URL.canParse(text) ? new URL(text) : null;
@@ -436,10 +420,11 @@ const s3Fault = (url: URL): string | null => {
   if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(url.host)) return 'it names no bucket';
   if (!/^(\/[\w.-]+)*\/?$/.test(url.pathname))
     return 'its prefix may have letters, digits, "-", "_", "." and "/" only';
-  const wrong = [...url.searchParams.keys()].find(
-    (name) => name !== 'endpoint' && name !== 'region',
-  );
+  const wrong = [...url.searchParams.keys()].find((name) => !S3_PARAMETERS.includes(name));
   if (wrong !== undefined) return `it has the unknown parameter ${wrong}`;
+  const addressing = url.searchParams.get('addressing_style');
+  if (addressing !== null && !ADDRESSINGS.some((one) => one === addressing))
+    return 'its addressing_style is neither path nor virtual';
   const endpoint = url.searchParams.get('endpoint');
   if (endpoint === null || isEndpoint(endpoint)) {
     const { username = '', password = '' } = endpoint === null ? {} : new URL(endpoint);

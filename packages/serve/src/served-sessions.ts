@@ -281,7 +281,7 @@ export class ServedSessions {
     // The same object, if nothing had to be made.
     const present = await this.#workspaces.forKey(key).ensure(workspace);
     if (otherNode !== null) await this.#runtime.places?.moveHere(sessionId);
-    if (present !== workspace) await this.#updateWorkspace(present);
+    if (present !== workspace) await this.#updateWorkspace(key.name, present);
   }
 
   /** A new session from the entries up to `seq`. It is closed until its first input. */
@@ -328,8 +328,8 @@ export class ServedSessions {
     const record = await this.#record(key, sessionId);
     return this.#inOrder(sessionId, record.workspace, async () => {
       if ((await this.#record(key, sessionId)).isOpen) await this.#open.close(sessionId);
-      const { workspace } = await this.#update(sessionId, { isOpen: false });
-      return { workspace: await this.#release(key, sessionId, workspace) };
+      const closed = await this.#update(sessionId, { isOpen: false });
+      return { workspace: await this.#release(key, closed) };
     });
   }
 
@@ -338,17 +338,17 @@ export class ServedSessions {
    */
   async #release(
     key: ServeKey,
-    sessionId: string,
-    workspace: NodeWorkspace,
+    { sessionId, workspace }: NodeSessionRecord,
   ): Promise<ReleasedWorkspace> {
     const keep = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
-    const isShared = (await this.#records.inFolder(workspace.path)).some(({ isOpen }) => isOpen);
-    if (isShared) return keep('another open session works in it');
+    if (workspace.kind === 'folder') return { kind: 'untouched' };
+    const sharing = await this.#records.inWorktree(key.name, workspace.path);
+    if (sharing.some(({ isOpen }) => isOpen)) return keep('another open session works in it');
     const otherNode = await this.#otherNode(sessionId);
     if (otherNode !== null) return keep(`it is on the node ${otherNode}`);
     const released = await this.#workspaces.forKey(key).release(workspace);
-    if (released.kind === 'removed' && workspace.kind === 'worktree')
-      await this.#updateWorkspace({ ...workspace, state: 'removed' });
+    if (released.kind === 'removed')
+      await this.#updateWorkspace(key.name, { ...workspace, state: 'removed' });
     return released;
   }
 
@@ -377,12 +377,12 @@ export class ServedSessions {
         .renew(gone, past.commits);
       // Not before: a session that can't get a workspace here stays where it is.
       if (otherNode !== null)
-        for (const one of await this.#records.inFolder(fresh.path))
+        for (const one of await this.#records.inWorktree(key.name, fresh.path))
           await this.#runtime.places?.moveHere(one.sessionId);
       const lost = await lostFiles(past, fresh.path);
       const commands = lostCommands(past, fresh.commit);
       const notice = moveNotice({ commit: fresh.commit, files: lost, commands });
-      for (const one of await this.#records.inFolder(fresh.path))
+      for (const one of await this.#records.inWorktree(key.name, fresh.path))
         await this.#update(one.sessionId, { workspace: fresh, notice });
       return { sessionId, workspace: fresh, lost, commands, setAside, notice };
     });
@@ -434,8 +434,8 @@ export class ServedSessions {
   }
 
   /** For all sessions that work there. */
-  async #updateWorkspace(workspace: NodeWorkspace): Promise<void> {
-    for (const { sessionId } of await this.#records.inFolder(workspace.path))
+  async #updateWorkspace(key: string, workspace: NodeWorkspace): Promise<void> {
+    for (const { sessionId } of await this.#records.inWorktree(key, workspace.path))
       await this.#update(sessionId, { workspace });
   }
 

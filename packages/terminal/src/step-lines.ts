@@ -5,8 +5,9 @@
  */
 
 import type { Action } from '@pawl/agent/machine/action';
+import { isIgnored } from '@pawl/agent/machine/state';
 import { callTitle, isReadingCommand, type JudgedCall } from '@pawl/agent/policy/judged-call';
-import { isIgnored, type Stepped } from '@pawl/agent/ports/session';
+import type { Stepped } from '@pawl/agent/ports/session';
 import {
   formatSeconds,
   harmless,

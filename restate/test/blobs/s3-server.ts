@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { atEnd, type TestScope } from '../../../test/temporary-folder.js';
 
 /**
- * A strict S3 store on loopback with one bucket: it knows PutObject and GetObject with path-style addresses, and computes
- * each signature (AWS Signature Version 4) by itself.
+ * A strict S3 store on loopback with one bucket: it knows PutObject and GetObject, with the bucket in the path or in the
+ * host, and computes each signature (AWS Signature Version 4) by itself.
  */
 
 export const credentials = { id: 'AKIDOFTHETEST', secret: 'secret+of/the+test' } as const;
@@ -19,7 +19,7 @@ export type S3Server = {
   /** Contents by key. */
   readonly objects: Map<string, Buffer>;
   readonly troubles: Trouble[];
-  /** Method and path of each request. */
+  /** Method, and bucket and key as the request named them, of each request. */
   readonly requests: string[];
 };
 
@@ -84,7 +84,8 @@ export const startS3 = async (scope: TestScope): Promise<S3Server> => {
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const body = await bodyOf(incoming);
     const [path = ''] = (incoming.url ?? '').split('?');
-    requests.push(`${incoming.method} ${path}`);
+    const [, host] = /^([\w-]+)\.localhost:/.exec(incoming.headers.host ?? '') ?? [];
+    requests.push(`${incoming.method} ${host === undefined ? '' : `${host}:`}${path}`);
     const fault = signatureFault(incoming, body);
     if (fault !== null) return refuse(outgoing, 403, fault);
     const trouble = troubles.shift();
@@ -92,7 +93,8 @@ export const startS3 = async (scope: TestScope): Promise<S3Server> => {
     if (trouble === 'unavailable') return refuse(outgoing, 503, 'SlowDown');
     if (trouble === 'denied') return refuse(outgoing, 403, 'AccessDenied');
     if (trouble === 'cut') return cutOff(outgoing);
-    const [, bucket, key = ''] = /^\/([^/]+)\/(.+)$/.exec(path) ?? [];
+    const [, bucket, key = ''] =
+      /^\/([^/]+)\/(.+)$/.exec(host === undefined ? path : `/${host}${path}`) ?? [];
     if (bucket !== BUCKET) return refuse(outgoing, 404, 'NoSuchBucket');
     if (incoming.method === 'PUT') objects.set(key, body);
     const found = objects.get(key);

@@ -6,13 +6,14 @@
  * and copies with some parts changed.
  */
 
-import type { MoveResult } from '@pawl/machine/kernel/table';
+import type { Diagnostic, Edge, MoveResult } from '@pawl/machine/kernel/table';
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Grant } from '../policy/rules.js';
 import type { Action, HookPhase, RequestPurpose } from './action.js';
 import type { Call } from './call.js';
 import type { Conversation } from './conversation.js';
 import type {
+  Event,
   FailureKind,
   FailureOrigin,
   HookEffect,
@@ -347,6 +348,20 @@ export const turnRuns = (state: State): boolean => {
       return state satisfies never;
   }
 };
+
+/** What is seen of a step of the machine. */
+type Observed = {
+  readonly event: Event;
+  readonly path: readonly Edge[];
+  readonly diagnostics: readonly Diagnostic[];
+};
+
+/**
+ * Whether the machine ignored the event (rules.md#stale-events): it answers something that is over,
+ * so it is not shown. A text of the user is never ignored: one that comes last waits in the queue.
+ */
+export const isIgnored = ({ event, path, diagnostics }: Observed): boolean =>
+  event.type !== 'UserInput' && diagnostics.length > 0 && path.every(({ kind }) => kind === 'stay');
 
 /** Whether the program is working: a turn runs, a compaction before one, or a rewind. */
 export const isBusy = (state: State): boolean =>

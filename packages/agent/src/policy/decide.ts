@@ -32,7 +32,7 @@ import {
   verdictReason,
   verdictsIn,
 } from './judged-call.js';
-import { type FileLoss, fileLossesIn, findGitLoss, pathRestore, wipesWorkspace } from './losses.js';
+import { fileLossesIn, findGitLoss, wipesWorkspace } from './losses.js';
 import { isPrivateHost, matchesHost } from './patterns.js';
 import {
   type CommandPlace,
@@ -43,6 +43,8 @@ import {
   presetAfterPlan,
   type WrittenRule,
 } from './presets.js';
+import type { FileLoss } from './programs/file-losses.js';
+import { pathRestore } from './programs/git-words.js';
 import {
   decideByWrittenRules,
   describeRule,

@@ -17,6 +17,12 @@ export const listWords = (text: string): readonly string[] => text.trim().split(
 
 export const wordSet = (text: string): ReadonlySet<string> => new Set(listWords(text));
 
+/** Each name of a table with its row; several names share one, separated by blanks. */
+export const namedRows = <Row>(rows: Readonly<Record<string, Row>>): (readonly [string, Row])[] =>
+  Object.entries(rows).flatMap(([names, row]) =>
+    listWords(names).map((name) => [name, row] as const),
+  );
+
 /*
  * ---- Protected paths ----
  *
@@ -384,3 +390,11 @@ export const markSensitivePaths = (
 
 /** The name of a program without its folder. */
 export const programName = (word: string): string => word.slice(word.lastIndexOf('/') + 1);
+
+/** Names of what builds, tests and package managers make again. Ignored by git they are no loss. */
+const GENERATED =
+  /^(node_modules|bower_components|dist|build|out|target|coverage|htmlcov|storybook-static|__pycache__|venv|\.(next|nuxt|svelte-kit|turbo|parcel-cache|cache|pytest_cache|mypy_cache|ruff_cache|tox|nox|venv|eggs|gradle|nyc_output|DS_Store|coverage|eslintcache)|.+\.(egg-info|pyc|pyo|o|obj|class|tsbuildinfo))$/;
+
+/** Whether a path, or a folder above it, has the name of something generated. */
+export const isGenerated = (path: string): boolean =>
+  path.split('/').some((part) => GENERATED.test(part));

@@ -68,13 +68,6 @@ export type Stepped<M extends MachineTypes = AgentTypes> = {
 };
 
 /**
- * Whether the machine ignored the event (rules.md#stale-events): it answers something that is over,
- * so it is not shown. A text of the user is never ignored: one that comes last waits in the queue.
- */
-export const isIgnored = ({ event, path, diagnostics }: Stepped): boolean =>
-  event.type !== 'UserInput' && diagnostics.length > 0 && path.every(({ kind }) => kind === 'stay');
-
-/**
  * Receives every step in order, after its event is durable. It can neither block the session nor
  * change anything.
  */

@@ -13,7 +13,9 @@ import { type CommandOutput, createCommandOutput, type OutputReceiver } from '..
 import { INNER_HOME } from '../command/sandbox/session-folders.js';
 import { realPath } from '../platform/files.js';
 import type { CommandLevel } from '../policy/decide.js';
-import { gitRemoteWords, networkWords, systemWords } from '../policy/shell/expected-needs.js';
+import { listWords } from '../policy/paths.js';
+import { listRemoteCommands } from '../policy/programs/git.js';
+import { programs } from '../policy/programs/program-table.js';
 import type { Job, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { failed } from './file-change.js';
 
@@ -296,33 +298,38 @@ const MAY_USE_NETWORK = startsProgram(
 /** A few options before the word, with a value or without. */
 const OPTIONS = '(?: -\\S+(?: [^-\\s]\\S*)?){0,5}?';
 const withWords = (words: Iterable<string>): string => `${OPTIONS} (?:${[...words].join('|')})`;
-const programsWithWords = (table: Readonly<Record<string, ReadonlySet<string>>>): string =>
-  Object.entries(table)
-    .map(([program, words]) => `${program}${withWords(words)}`)
+/** Programs, each with its words of this kind. */
+const programsWithWords = (kind: 'network' | 'system'): string =>
+  [...programs]
+    .flatMap(([name, { [kind]: words }]) =>
+      typeof words === 'string' ? [`${name}${withWords(listWords(words))}`] : [],
+    )
     .join('|');
-/** Commands that do nothing without the network. */
-const USES_NETWORK = startsProgram(
-  [
-    programsWithWords(networkWords),
-    'python3? -m pip (?:install|download)',
-    `go${withWords(['get', 'install', 'mod'])}`,
-    `git${withWords([...gitRemoteWords, 'clone', 'submodule update'])}`,
-    'yarn\\s*(?=$|[;&|])',
-    'curl|wget|ssh|scp|gh|uvx',
-  ].join('|'),
-);
+/** Whether a command does nothing without the network. */
+const usesNetwork = (command: string): boolean =>
+  startsProgram(
+    [
+      programsWithWords('network'),
+      'python3? -m pip (?:install|download)',
+      `go${withWords(['get', 'install', 'mod'])}`,
+      `git${withWords([...listRemoteCommands(), 'clone', 'submodule update'])}`,
+      'yarn\\s*(?=$|[;&|])',
+      'curl|wget|ssh|scp|gh|uvx',
+    ].join('|'),
+  ).test(command);
 const LOCAL_ADDRESS = /\b(?:localhost|127(?:\.\d+){3})\b|\[::1\]/;
 /** Signs of a failure in which the network would not help. */
 const OTHER_CAUSE =
   /command not found|not a git repository|no upstream branch|No configured push destination|does not appear to be a git repository|No such remote|Everything up-to-date|unknown (?:option|command|switch)|No such file or directory/i;
-const INSTALLS_PACKAGES = startsProgram(`${programsWithWords(systemWords)}|pacman -\\S+`);
+const installsPackages = (command: string): boolean =>
+  startsProgram(`${programsWithWords('system')}|pacman -\\S+`).test(command);
 
 const NETWORK_SIGN =
   /Could not resolve (?:host|proxy)|Temporary failure in name resolution|Name or service not known|nodename nor servname|\bENOTFOUND\b|\bEAI_AGAIN\b|\bENETUNREACH\b|network is unreachable|NameResolutionError|Failed to resolve|failed to lookup address|unable to resolve host address|dial tcp: lookup|No address associated with hostname|cannot resolve hostname|bad address '|Failed to connect to (?!127\.|localhost|::1)\S+ port|Cannot assign requested address/i;
 
 /** Half a sentence about a command that reached its time limit, or null. */
 const networkHint = (place: RunPlace): string | null =>
-  hasNoNetwork(place) && (MAY_USE_NETWORK.test(place.command) || USES_NETWORK.test(place.command))
+  hasNoNetwork(place) && (MAY_USE_NETWORK.test(place.command) || usesNetwork(place.command))
     ? NO_NETWORK
     : null;
 
@@ -502,8 +509,7 @@ const partialHint = (failed: FailedCommand): string | null => {
   if (level === 'off') return null;
   const end = output.slice(-CHECKED_CHARACTERS);
   // `npm install | tail` ends as `tail` does
-  if (hasNoNetwork(failed) && USES_NETWORK.test(command) && NETWORK_SIGN.test(end))
-    return NO_NETWORK;
+  if (hasNoNetwork(failed) && NETWORK_SIGN.test(end) && usesNetwork(command)) return NO_NETWORK;
   if (CONFIG_KEPT.test(end))
     return (
       "git's settings in .git/config are read-only in the sandbox, so git left them as they " +
@@ -517,7 +523,7 @@ const partialHint = (failed: FailedCommand): string | null => {
 export const sandboxHint = (failed: FailedCommand): string | null => {
   const { level, command } = failed;
   if (level === 'off') return null;
-  if (INSTALLS_PACKAGES.test(command)) return NO_PACKAGES;
+  if (installsPackages(command)) return NO_PACKAGES;
   const output = failed.output.slice(-CHECKED_CHARACTERS);
   const socket = SOCKET.exec(command)?.[1];
   if (socket !== undefined) return isElsewhere(socket, failed.workspace) ? NO_DAEMONS : null;
@@ -528,6 +534,6 @@ export const sandboxHint = (failed: FailedCommand): string | null => {
     if (match !== null && (when === undefined || when(failed, match))) return text;
   }
   const needsNetwork =
-    USES_NETWORK.test(command) && !LOCAL_ADDRESS.test(command) && !OTHER_CAUSE.test(output);
+    usesNetwork(command) && !LOCAL_ADDRESS.test(command) && !OTHER_CAUSE.test(output);
   return needsNetwork && hasNoNetwork(failed) ? NO_NETWORK : null;
 };

@@ -17,7 +17,7 @@ import { type CommandVariables, hardenedGit } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import type { CallFacts, Needs, ShellFacts } from '../policy/judged-call.js';
-import type { TreeMove } from '../policy/repository-access.js';
+import type { TreeMove } from '../policy/programs/git-moves.js';
 import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
@@ -455,7 +455,7 @@ const commandFacts = async (
   const unrecoverable = await unrecoverableFiles(facts, workspace, shell.findLosses);
   const discarded = await discardedFiles(facts, workspace, shell.findDiscarded);
   // what the command will probably need outside of the sandbox, which the model did not state
-  const expects = needs === undefined ? expectedNeeds(command, facts, workspace) : null;
+  const expects = needs === undefined ? expectedNeeds(facts, workspace) : null;
   return {
     paths: [workspace, ...moved],
     shell: facts,

@@ -8,7 +8,7 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import { findProtection } from '../policy/paths.js';
-import type { TreeMove } from '../policy/repository-access.js';
+import type { TreeMove } from '../policy/programs/git-moves.js';
 import type { MovedFiles } from '../tools/bash.js';
 import { findCommit, type Repository, useRepository } from './git.js';
 

@@ -11,7 +11,7 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import { plural } from '../platform/text.js';
-import type { PathRestore } from '../policy/losses.js';
+import type { PathRestore } from '../policy/programs/git-words.js';
 import type {
   AskGit,
   FindDiscarded,

@@ -169,7 +169,7 @@ const DESTROYERS: readonly ((to: string) => string)[] = [
   (to) => `shred -u ${to}`,
   (to) => `split -b 4 a ${to}`,
   (to) => `csplit -s -f ${to} a 1`,
-  (to) => `patch -s -o ${to} a < /dev/null; patch -s -p1 < fix.patch`,
+  (to) => `patch -s -o ${to} a < /dev/null; patch -s ${to} < fix.patch`,
   (to) => `echo x > ${to}`,
   (to) => `: >| ${to}`,
   (to) => `exec 3<> ${to}; echo x >&3`,

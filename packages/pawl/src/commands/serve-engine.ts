@@ -25,7 +25,6 @@ import type { NodeMetrics } from '@pawl/serve/metrics';
 import {
   type BlobPlace,
   type EngineNodeOptions,
-  keyInRecord,
   type NodeSessionWish,
   readS3Place,
   type SessionToEquip,
@@ -231,7 +230,7 @@ const rememberKeys = (runtime: Promise<SharedRuntime>) => {
   const known = new Map<string, string>();
   return async (sessionId: string): Promise<string | null> => {
     const name =
-      known.get(sessionId) ?? keyInRecord(await (await runtime).metadata(sessionId)) ?? null;
+      known.get(sessionId) ?? (await (await runtime).records.get(sessionId))?.key ?? null;
     if (known.size >= REMEMBERED_MAX) known.clear();
     if (name !== null) known.set(sessionId, name);
     return name;

@@ -29,12 +29,7 @@ import { presetNames } from '@pawl/agent/session/session-settings';
 import { ApiFault } from '@pawl/serve/api-fault';
 import { keyOfToken, type ServeKey } from '@pawl/serve/keys';
 import { type ServingNode, startNode } from '@pawl/serve/node';
-import {
-  type NodeRuntime,
-  type NodeSessionRecord,
-  type RecordStore,
-  recordQueries,
-} from '@pawl/serve/node-runtime';
+import type { NodeRuntime, NodeSessionRecord, RecordStore } from '@pawl/serve/node-runtime';
 import { harmless, warningText } from '@pawl/terminal/paint';
 import { safe } from '@pawl/terminal/safe-text';
 import { writeError } from '@pawl/terminal/write';
@@ -189,7 +184,10 @@ const singleRecordStore = (sessionId: string, workspace: string): RecordStore =>
   };
   return {
     get: async (id) => (id === sessionId ? record : undefined),
-    ...recordQueries(async () => [record]),
+    ofKey: async () => [record],
+    countOpen: async () => Number(record.isOpen),
+    inWorktree: async () => [],
+    createdBy: async () => undefined,
     put: async (changed) => {
       record = changed;
     },

@@ -20,14 +20,14 @@ import {
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
-import type { State } from '@pawl/agent/machine/state';
+import { isIgnored, type State } from '@pawl/agent/machine/state';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
 import { listenOn, readBytes, waitForDrain } from '@pawl/agent/platform/http';
 import { isSameSecret } from '@pawl/agent/platform/untrusted-input';
 import type { Preset } from '@pawl/agent/policy/presets';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
-import { isIgnored, type Stepped, type Watcher } from '@pawl/agent/ports/session';
+import type { Stepped, Watcher } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
 import { reasonText } from '@pawl/agent/session/session';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';

@@ -19,10 +19,10 @@ import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';
 import type { Image } from '@pawl/agent/machine/message';
-import { knownCostUsd, type State } from '@pawl/agent/machine/state';
+import { isIgnored, knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { Blobs } from '@pawl/agent/ports/journal';
-import { isIgnored, type Stepped } from '@pawl/agent/ports/session';
+import type { Stepped } from '@pawl/agent/ports/session';
 import { createRewoundNotes } from '@pawl/terminal/rewind-words';
 import {
   createJudgedCalls,

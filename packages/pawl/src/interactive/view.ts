@@ -1,9 +1,8 @@
 /**
  * The view of one session: what the screen shows, and which part receives each key.
  *
- * From top to bottom: the view, and the requests that it makes to the session; questions in a plain
- * terminal (`--plain`); how a typed answer is read; questions of MCP servers; and the last
- * turns of a resumed session.
+ * From top to bottom: the view; the requests that it makes to the session; the words for an answer;
+ * and questions of MCP servers.
  */
 
 import {
@@ -13,7 +12,6 @@ import {
   type ServerAnswer,
   type ServerQuestion,
 } from '@pawl/agent/extensions/mcp/question';
-import type { JournalStep } from '@pawl/agent/journal/steps';
 import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { ApprovalAnswer, Event, InputMode } from '@pawl/agent/machine/event';
 import type { State } from '@pawl/agent/machine/state';
@@ -25,7 +23,7 @@ import {
 } from '@pawl/agent/policy/approval-question';
 import type { RuleSubject } from '@pawl/agent/policy/presets';
 import type { ApprovalScope, Grant } from '@pawl/agent/policy/rules';
-import { isIgnored, type Stepped } from '@pawl/agent/ports/session';
+import type { Stepped } from '@pawl/agent/ports/session';
 import { type Choice, openPicker, type Picker, pick, pickerFrame } from '@pawl/terminal/choices';
 import type { Composer, ComposerResult } from '@pawl/terminal/composer';
 import type { Key, Pressed } from '@pawl/terminal/keys';
@@ -50,19 +48,11 @@ import {
   paintTyped,
   shortened,
 } from '@pawl/terminal/paint';
-import {
-  answerForLetter,
-  answerLetter,
-  questionRows,
-  serverQuestionRows,
-  type TerminalAnswer,
-  type TerminalQuestion,
-} from '@pawl/terminal/question-rows';
+import { serverQuestionRows } from '@pawl/terminal/question-rows';
 import {
   type AnsweredQuestion,
   Questions,
   questionFrame,
-  questionHeading,
   type WindowSize,
 } from '@pawl/terminal/questions';
 import {
@@ -75,6 +65,8 @@ import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { createSentPrompts, type SentPrompts, Transcript } from '@pawl/terminal/transcript';
 import type { RecentTurns } from '../sessions/open-session.js';
 import { readTypedInput, type TypedInput } from '../sessions/typed-input.js';
+import { createPlainQuestions, type PlainQuestions } from './plain-questions.js';
+import { renderRecentTurns } from './recent-turns.js';
 
 type ViewParts = {
   readonly area: LiveArea;
@@ -601,117 +593,8 @@ const refusalText = ({ event, diagnostics }: Stepped, look: Look): Safe =>
       )
     : safe``;
 
-// Questions in a plain terminal (`--plain`): printed in full, answered by a typed line.
-
-const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
-
-/** The whole question. What would run is neither wrapped nor cut; words about it are wrapped. */
-const printedQuestion = (description: TerminalQuestion, look: Look, place: Safe): Safe =>
-  joinSafe(
-    [
-      safe`? ${questionHeading(description)}${place}`,
-      ...questionRows(
-        { ...description, choices: description.choices.filter(canBeTyped) },
-        look,
-        EVERY_COLUMN,
-        look.columns,
-      ),
-    ],
-    safe`\n`,
-  );
-
-/** A plain terminal has no line in which a plan could be edited. */
-const canBeTyped = ({ answer }: TerminalQuestion['choices'][number]): boolean => answer !== 'edit';
-
-/** The answers that can be typed. The no stands last, with its reason. */
-const lineChoices = (questions: Questions): string => {
-  const letters = (questions.description?.choices ?? [])
-    .filter((choice) => canBeTyped(choice) && choice.answer !== 'no')
-    .map(({ answer }) => (answer === 'reply' ? 't and your answer' : answerLetter(answer)));
-  const several = questions.takesAll ? `, all for yes to all ${questions.all.length}` : '';
-  return `Answer with ${letters.join(', ')}, or n and a reason${several}, then Enter.`;
-};
-
-type PlainQuestions = {
-  /** Prints the question that now takes answers. */
-  open(): void;
-  /** A line typed at the question. */
-  take(line: string): void;
-};
-
-const createPlainQuestions = (
-  questions: Questions,
-  look: Look,
-  print: (text: Safe) => void,
-): PlainQuestions => {
-  let printed = new Set<TerminalQuestion>();
-  const tell = (text: string): void => print(indentWords(makeSafe(text), look.columns));
-  const show = (description: TerminalQuestion): void => {
-    if (printed.has(description)) return;
-    printed = new Set([...questions.all.filter((one) => printed.has(one)), description]);
-    const { all } = questions;
-    const place =
-      all.length > 1 ? safe` (${all.indexOf(description) + 1} of ${all.length})` : safe``;
-    print(printedQuestion(description, look, place));
-  };
-  const takeAll = (): void => {
-    const unread = questions.all.filter((one) => !printed.has(one));
-    if (unread.length === 0) {
-      questions.answerAll();
-      return;
-    }
-    for (const one of unread) show(one);
-    tell('All questions are printed now. Type all again to allow all of them.');
-  };
-  return {
-    open() {
-      if (questions.description !== null) show(questions.description);
-      tell(lineChoices(questions));
-    },
-    take(line) {
-      if (/^\s*(A|all|yes to all)\s*$/.test(line) && questions.takesAll) {
-        takeAll();
-        return;
-      }
-      const read = readAnswer(line);
-      if (read === null) {
-        tell(`'${line.trim().slice(0, 20)}' is not an answer. ${lineChoices(questions)}`);
-        return;
-      }
-      if (questions.offers(read.answer)) questions.answer(read.answer, read.reason);
-      else tell(`That answer is not possible for this call. ${lineChoices(questions)}`);
-    },
-  };
-};
-
-// How a typed answer is read, and the words for an answer.
-
 /** An answer, and for how long it counts. */
 export type ScopedAnswer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
-
-/** Words that mean the same as a letter, in capitals too. */
-const ANSWER_WORDS = new Map<string, TerminalAnswer>([
-  ['yes', 'once'],
-  ['always', 'always'],
-  ['prefix', 'prefix'],
-  ['session', 'session'],
-]);
-
-type TypedAnswer = { readonly answer: TerminalAnswer; readonly reason: string };
-
-/** Reads a letter or a word, or `n` and a reason, or `t` and an answer; null for anything else. */
-export const readAnswer = (typed: string): TypedAnswer | null => {
-  const text = typed.trim();
-  const words = /^t\s+(.+)$/s.exec(text)?.[1];
-  if (words !== undefined) return { answer: 'reply', reason: words };
-  const refused = /^no?(?:[\s,:]+(.*))?$/is.exec(text);
-  if (refused !== null) return { answer: 'no', reason: refused[1]?.trim() ?? '' };
-  const answer = answerForLetter(text) ?? ANSWER_WORDS.get(text.toLowerCase());
-  // these need words behind the letter
-  return answer === undefined || answer === 'reply' || answer === 'edit'
-    ? null
-    : { answer, reason: '' };
-};
 
 const answerText = (answer: ApprovalAnswer): string => {
   if (answer.kind === 'reply') return answer.text;
@@ -880,62 +763,3 @@ class ServerForms {
     this.#print(paint(this.#look, 'dim', indentWords(harmless(text), this.#look.columns)));
   }
 }
-
-// The last turns of a resumed session, drawn by the same code as live ones.
-
-/** Limit on the rows that are printed again. */
-const RESUMED_ROWS_MAX = 200;
-
-/** The reasoning stored with a reply; its deltas are not in the journal. */
-const reasoningIn = ({ event }: JournalStep): string =>
-  event.type === 'LlmCompleted'
-    ? (event.message?.parts ?? [])
-        .flatMap((part) => (part.type === 'reasoning' ? [part.text] : []))
-        .join('\n')
-    : '';
-
-/** Takes the reasoning of each reply once: before its first text. Empty for other steps. */
-const reasoningTaker = (steps: readonly JournalStep[]): ((stepped: JournalStep) => string) => {
-  const texts = new Map<string, string>();
-  for (const stepped of steps)
-    if (stepped.event.type === 'LlmCompleted')
-      texts.set(stepped.event.requestId, reasoningIn(stepped));
-  return (stepped) => {
-    const { event } = stepped;
-    if ((event.type !== 'TextDelta' && event.type !== 'LlmCompleted') || isIgnored(stepped))
-      return '';
-    const text = texts.get(event.requestId) ?? '';
-    texts.delete(event.requestId);
-    return text;
-  };
-};
-
-/** The lines as they were printed originally. `transcript` is then ready for the live steps. */
-const renderRecentTurns = (
-  { before, turnStart, steps, earlierTurns }: RecentTurns,
-  transcript: Transcript,
-  look: Look,
-): Safe => {
-  transcript.startFrom(before, turnStart);
-  const prompts = createSentPrompts(look);
-  const takeReasoning = reasoningTaker(steps);
-  const lines = steps.flatMap((stepped) => {
-    transcript.addReasoning(takeReasoning(stepped));
-    const { event } = stepped;
-    if (event.type === 'UserInput')
-      prompts.typed(event.text, paintTyped(look, shortened(event.text)));
-    const text = transcript.see(stepped);
-    return [...(text === '' ? [] : [text]), ...prompts.see(stepped.before, stepped)];
-  });
-  const rows = joinSafe(lines, safe`\n`).split('\n');
-  const isCut = earlierTurns === 'some' || rows.length > RESUMED_ROWS_MAX;
-  const note = isCut
-    ? [
-        safe``,
-        paint(look, 'dim', safe`… earlier turns are not shown; /export FILE writes all of them`),
-      ]
-    : [];
-  return lines.length === 0
-    ? safe``
-    : joinSafe([...note, ...rows.slice(-RESUMED_ROWS_MAX)], safe`\n`);
-};

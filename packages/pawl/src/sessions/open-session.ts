@@ -13,7 +13,6 @@ import { probeSandbox } from '@pawl/agent/command/session-sandbox';
 import type { CommandHook } from '@pawl/agent/extensions/hooks/session-hooks';
 import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
-import { fileJournals } from '@pawl/agent/journal/file-store';
 import { isHeldElsewhere } from '@pawl/agent/journal/lock';
 import { journalPath, reservePath } from '@pawl/agent/journal/state-folder';
 import type { JournalStep } from '@pawl/agent/journal/steps';
@@ -205,7 +204,7 @@ const openWithJournal = async (
     moreInstructions: prompts.section, // the list of skills
     secrets: { ...keysIn(flags.variables ?? {}), ...tools.secrets }, // replaced in what is stored
     passEnvironment: flags.passEnv?.split(',') ?? [],
-    journals: held?.journals ?? fileJournals({ folder: stateFolder }), // held: open already
+    journals: held?.journals ?? storedJournals(stateFolder), // held: open already
     ...{ workspace, keyFiles: [...(flags.keyFiles ?? []), ...(flags.forKey?.hidden ?? [])] },
     report: (fault: Error) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
     settings: { ...settings, ...rights?.settings },

@@ -39,8 +39,16 @@ export const CUT_FOREIGN_REWIND =
   'files are as they were before the calls, others as after them. Files named .pawl-rewind-… in ' +
   'the workspace are left of it: they hold what one of its files held.';
 
-export const storedJournals = (): ReturnType<typeof fileJournals> =>
-  fileJournals({ folder: stateFolder(process.env) });
+const stores = new Map<string, ReturnType<typeof fileJournals>>();
+
+/** One store of a folder in this process: a new one looks through all sessions for leftovers. */
+export const storedJournals = (
+  folder = stateFolder(process.env),
+): ReturnType<typeof fileJournals> => {
+  const store = stores.get(folder) ?? fileJournals({ folder });
+  stores.set(folder, store);
+  return store;
+};
 export const storedBlobs = (): Blobs => fileBlobs(stateFolder(process.env));
 
 export const allSessions = async (): Promise<readonly SessionInfo[]> => {

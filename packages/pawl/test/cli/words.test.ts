@@ -14,7 +14,7 @@ import {
   wrapText,
 } from '@pawl/terminal/paint';
 import { keepStyles } from '@pawl/terminal/safe-text';
-import { readAnswer } from '../../src/interactive/view.js';
+import { readAnswer } from '../../src/interactive/plain-questions.js';
 import { readTypedInput } from '../../src/sessions/typed-input.js';
 import { readAfterTools, readLimits, readPreset } from '../../src/settings/flags.js';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isEntry, NodeClient } from '../../../../test/kit/serve/node-client.js';
@@ -102,8 +102,12 @@ test('a node serves the examples of its page, ends on SIGTERM with nothing lost,
   );
   assert.doesNotMatch(examples.stdout, /"code":"(?!conflict)/);
 
+  // what others left was looked for once: the names of all sessions are not read for each new one
+  const leftover = join(place.state, 'pawl/sessions/20260101-000000-00000000.jsonl.new');
+  writeFileSync(leftover, '');
   const wanted = { workspace: { repository: 'api', commit: 'main' } };
   const { body } = await first.client.ask('POST', '/v1/sessions', wanted);
+  assert.equal(existsSync(leftover), true);
   const [id, worktree] = [body.sessionId ?? '', String(body.workspace?.path)];
   const reader = await first.client.events(id);
   const seq = await first.client.send(id, { text: 'wait long' });

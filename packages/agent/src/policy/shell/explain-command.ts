@@ -91,7 +91,7 @@ export const explainCommand = async (
   const unrecoverable =
     losses === undefined ? null : await unrecoverableFiles(facts, settings.workspace, losses);
   const { workspace } = settings;
-  const expects = needs === undefined ? expectedNeeds(text, facts, workspace) : null;
+  const expects = needs === undefined ? expectedNeeds(facts, workspace) : null;
   const written = shellCall(text, { shell: facts, needs, unrecoverable, expects }, workspace);
   // with the access that the words need, if it would be allowed or asked about
   const call = withExpectedNeeds(settings, [], written);

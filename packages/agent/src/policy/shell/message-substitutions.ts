@@ -9,7 +9,7 @@
  */
 
 import { firstCharacters } from '../../platform/text.js';
-import { isBuiltin } from './command-meanings.js';
+import { findRow, isBuiltin } from '../programs/program-table.js';
 import { readCommands } from './read-statements.js';
 import type { QuotedSubstitution, SimpleCommand, Word } from './read-words.js';
 import type { FindProgram } from './shell-facts.js';
@@ -17,12 +17,6 @@ import type { FindProgram } from './shell-facts.js';
 const MAY_HOLD = /[`]|\$\(|\$\d/;
 const TEXT_CHARACTERS_MAX = 60;
 
-/** Programs that take messages, and the options that carry them. */
-const MESSAGE_OPTIONS: Readonly<Record<string, RegExp>> = {
-  git: /^(?:-[a-zA-Z]*m|--message)$/,
-  gh: /^(?:-t|-b|-n|-m|--title|--body|--notes|--message|--description|--subject)$/,
-  glab: /^(?:-t|-d|-m|--title|--description|--message)$/,
-};
 /** An option with its value in the same word. */
 const WITH_VALUE = /^(--[a-z]+)=|^(-[a-zA-Z]*m)./s;
 /** The beginning of a command up to the quote of its message, for a text that can't be read. */
@@ -67,7 +61,7 @@ const advice = (text: string, quote: number): string => {
 
 /** Whether the word carries a message. `before`: the word in front of it. */
 const isMessage = (program: string, before: string | null, raw: string): boolean => {
-  const options = Object.hasOwn(MESSAGE_OPTIONS, program) ? MESSAGE_OPTIONS[program] : undefined;
+  const options = program.includes('/') ? undefined : findRow(program)?.messages;
   if (options === undefined) return false;
   const [, long, short] = WITH_VALUE.exec(raw) ?? [];
   const own = long ?? short;

@@ -10,7 +10,7 @@
  * guess would let a command run unseen.
  */
 
-import { changesShell } from './command-meanings.js';
+import { changesShell } from '../programs/shells.js';
 import {
   type Assignment,
   addCommand,

@@ -20,13 +20,9 @@ import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import type { Node, Parser } from 'web-tree-sitter';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
-import {
-  changesShell,
-  commandMeaning,
-  isBuiltin,
-  type Meaning,
-  type Words,
-} from './command-meanings.js';
+import type { Meaning, Words } from '../programs/program.js';
+import { commandMeaning, findRow, isBuiltin } from '../programs/program-table.js';
+import { changesShell } from '../programs/shells.js';
 import { readCommands, type ShellReading } from './read-statements.js';
 import type { SimpleCommand, Word } from './read-words.js';
 
@@ -125,23 +121,12 @@ const addReading = async (
     const previous = commands?.[index - 1];
     const undoes = previous !== undefined && deletesNewBranch(previous, command);
     const name = command.words[0]?.text ?? '';
-    const isKnown = !reading.hasCompound && Object.hasOwn(FILTERS, name);
-    const isFiltering = isKnown && isFilter(command, FILTERS[name]);
+    const isFiltering = !reading.hasCompound && isFilter(command, findRow(name)?.filters);
     await addSimple(command, into, depth, {
       ...(undoes ? { undoes: 'previous' } : {}),
       ...(isFiltering ? { filters: 'yes' } : {}),
     });
   }
-};
-
-/** The options with which programs pass on nothing but their input. */
-const FILTERS: Readonly<Record<string, RegExp>> = {
-  cat: /^ cat( -[AbenstuvET]+)*$/,
-  head: /^ head( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/,
-  tail: /^ tail( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/,
-  wc: /^ wc( -[clmwL]+)*$/,
-  sort: /^ sort( -[bdfghiMnrRuV]+)*$/,
-  uniq: /^ uniq( -[cdiu]+)*$/,
 };
 
 /** Whether a command reads its own input, or a text within the command, and no file. */
@@ -244,7 +229,9 @@ const innerPatterns = (
   { runs }: Meaning,
   patterns: Patterns,
 ): Patterns =>
-  runs === undefined || inner[0] !== words[runs] || /^(.*\/)?(find|fd|fdfind)$/.test(words[0] ?? '')
+  runs === undefined ||
+  inner[0] !== words[runs] ||
+  /^(.*\/)?(g?find|fd|fdfind)$/.test(words[0] ?? '')
     ? []
     : patterns.slice(runs);
 

@@ -17,21 +17,21 @@ import { lstatSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { reads } from '../command-options.js';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
+import { fileLossesIn } from '../losses.js';
+import { isGenerated, wordSet } from '../paths.js';
+import { fitsName } from '../patterns.js';
+import type { FileLoss, FileWord } from '../programs/file-losses.js';
+import { isGitCommand } from '../programs/git.js';
 import {
-  type FileLoss,
-  type FileWord,
-  fileLossesIn,
   folderBefore,
   gitCommand,
-  isGenerated,
   makesBranch,
   operandsBeforeDashes,
   type PathRestore,
   pathRestore,
-} from '../losses.js';
-import { programName, wordSet } from '../paths.js';
-import { fitsName } from '../patterns.js';
-import { isGitCommand } from '../repository-access.js';
+} from '../programs/git-words.js';
+import type { Words } from '../programs/program.js';
+import { isGit } from '../programs/program-table.js';
 
 /** What git says about files that it could not restore. Absolute paths. */
 export type GitLoss = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };
@@ -390,7 +390,10 @@ export const discardedFiles = async (
   workspace: string,
   findDiscarded: FindDiscarded,
 ): Promise<readonly string[] | null> => {
-  const restores = commands.map(pathRestore).filter((one) => one !== null);
+  const restores = commands
+    .filter(({ words, readAs = words }) => isGit(readAs))
+    .map(pathRestore)
+    .filter((one) => one !== null);
   if (restores.length === 0 || unclear !== null || indirect !== undefined) return null;
   const isElsewhere = restores.some(
     ({ folder }) =>
@@ -413,8 +416,6 @@ export type AskGit = (
   name: string,
 ) => Promise<string | null>;
 type AskHere = (about: 'alias' | 'commit', name: string) => Promise<string | null>;
-
-type Words = ParsedCommand['words'];
 
 /** An alias for an alias is read no further. */
 const ALIASES_DEEP = 3;
@@ -474,12 +475,11 @@ export const withGitReadings = async (
   workspace: string,
   askGit: AskGit,
 ): Promise<ShellFacts> => {
-  const isGit = ({ words }: ParsedCommand): boolean => programName(words[0] ?? '') === 'git';
-  if (!facts.commands.some(isGit)) return facts;
+  if (!facts.commands.some(({ words }) => isGit(words))) return facts;
   const folders = commandFolders(facts.commands, workspace) ?? [workspace];
   const commands: ParsedCommand[] = [];
   for (const command of facts.commands) {
-    const readAs = isGit(command)
+    const readAs = isGit(command.words)
       ? await readAsGit(command, folders, (...about) => askGit(workspace, ...about))
       : command.words;
     const isSame = readAs.join('\0') === command.words.join('\0');

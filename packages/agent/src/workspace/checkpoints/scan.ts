@@ -21,7 +21,7 @@ import { stateFolder } from '../../platform/environment.js';
 import { errorCode, holdFolderSync, readTextOrEmptySync, realPath } from '../../platform/files.js';
 import { repositoryFolders } from '../../platform/repository-folders.js';
 import { ProgramFailure } from '../../platform/run-program.js';
-import { isGenerated } from '../../policy/losses.js';
+import { isGenerated } from '../../policy/paths.js';
 import {
   attributesFiles,
   excludesFile,

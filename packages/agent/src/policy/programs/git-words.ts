@@ -1,0 +1,178 @@
+/**
+ * How git reads its words: its options before the command, those of a command, and paths that a
+ * command takes back from the index or from HEAD.
+ */
+
+import type { ParsedCommand } from '../judged-call.js';
+import { listWords, wordSet } from '../paths.js';
+import { NOT_KNOWN } from './meanings.js';
+import type { Words } from './program.js';
+
+/** Git's own options whose value is the next word. */
+const VALUED = wordSet(
+  '-C -c --git-dir --work-tree --namespace --exec-path --config-env --super-prefix',
+);
+
+type GitOptions = {
+  /** The values of `-c`. */
+  readonly settings: readonly string[];
+  /** Index of the subcommand. */
+  readonly at: number;
+  /** Why nobody can tell what a setting is. */
+  readonly unclear?: string;
+};
+
+/** Reads what stands between `git` and its subcommand. */
+export const readGitOptions = (words: Words): GitOptions => {
+  const settings: string[] = [];
+  let unclear: string | undefined;
+  let at = 1;
+  for (let word = words[at]; word?.startsWith('-'); word = words[at]) {
+    const value = words[at + 1];
+    if (/^--config-env\b/.test(word)) unclear ??= 'git takes a setting from the environment';
+    if (word === '-c' && value === null) unclear ??= `a setting of git is ${NOT_KNOWN}`;
+    if (word === '-c' && value != null) settings.push(value);
+    at += VALUED.has(word) ? 2 : 1;
+  }
+  return { settings, at, ...(unclear === undefined ? {} : { unclear }) };
+};
+
+/** The words after git's own options, beginning with its subcommand. */
+export const gitCommand = (words: Words): Words => words.slice(readGitOptions(words).at);
+
+/** Whether a word is an option. */
+export const isOption = (word: string | null): boolean => word?.startsWith('-') === true;
+/** The first word that is no option. */
+export const firstOperand = (words: Words): string => words.find((word) => !isOption(word)) ?? '';
+
+/**
+ * Whether the words have one of these options. A word computed at run time counts as none. Git
+ * accepts any beginning of a long option that fits no other one.
+ */
+export const hasGitOption = (words: Words, options: string): boolean =>
+  words.some((word) => {
+    if (word?.startsWith('--') === true) {
+      const [name = ''] = word.split('=');
+      return name.length > 2 && listWords(options).some((option) => option.startsWith(name));
+    }
+    return (
+      word !== null &&
+      /^-[a-zA-Z]+$/.test(word) &&
+      listWords(options).some((one) => one.length === 2 && word.includes(one.slice(1)))
+    );
+  });
+
+/** The words before `--` that are no options. */
+export const operandsBeforeDashes = (words: Words): Words => {
+  const end = words.indexOf('--');
+  return (end < 0 ? words : words.slice(0, end)).filter(
+    (word) => word === null || !word.startsWith('-'),
+  );
+};
+
+/** A word that names no branch and no commit, so that git takes it for a path. */
+const isSurePath = (word: string | null): boolean =>
+  word !== null && /^\.{1,2}(\/|$)|^\/|\/$|[*?[\\]|^:[/(!]/.test(word);
+
+/** Whether words of `git checkout` surely name files: something after `--`, `.` or `:/`. */
+export const hasPaths = (words: Words): boolean => {
+  const end = words.indexOf('--');
+  return (end >= 0 && end < words.length - 1) || operandsBeforeDashes(words).some(isSurePath);
+};
+
+/** Whether `git checkout` makes a branch: then no operand is a path. */
+export const makesBranch = (words: Words): boolean =>
+  hasGitOption(words, '-b -B -t -d --orphan --track --detach');
+
+/** What is asked about a command of git: its words, and how git reads them. */
+type GitWords = Pick<ParsedCommand, 'words' | 'readAs' | 'undoes'>;
+
+/** Paths that a command takes back from the index or from HEAD. */
+export type PathRestore = {
+  /** `:/` is the whole repository. */
+  readonly paths: readonly string[];
+  readonly from: 'index' | 'HEAD';
+  /** The folder of `git -C FOLDER`, to which the paths are joined already. */
+  readonly folder?: string;
+};
+
+/** Reads the options that change nothing else than where the paths come from; null for others. */
+const readRestore = (words: readonly string[]): PathRestore | null => {
+  const operands: string[] = [];
+  let from: PathRestore['from'] = 'index';
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? '';
+    if (word === '--') {
+      operands.push(...words.slice(at + 1));
+      break;
+    }
+    if (/^(-S|--staged|--source=HEAD)$/.test(word)) from = 'HEAD';
+    else if ((word === '-s' || word === '--source') && words[at + 1] === 'HEAD') {
+      from = 'HEAD';
+      at++;
+    } else if (word.startsWith('-') && !/^(-q|--quiet|-W|--worktree)$/.test(word)) return null;
+    else if (!word.startsWith('-')) operands.push(word);
+  }
+  return operands.length === 0 ? null : { paths: operands, from };
+};
+
+/**
+ * The paths of `git checkout`: what follows `--`, else its operands, if the first is surely a path.
+ * Null for other forms, and for a commit that is not HEAD.
+ */
+const readPaths = (words: readonly string[]): PathRestore | null => {
+  const end = words.indexOf('--');
+  const before = end < 0 ? words : words.slice(0, end);
+  const options = before.filter((word) => word.startsWith('-'));
+  const operands = before.filter((word) => !word.startsWith('-'));
+  if (!options.every((option) => /^(-q|--quiet|-f|--force|--no-progress)$/.test(option)))
+    return null;
+  const isFromHead = operands[0] === 'HEAD';
+  const named = isFromHead ? operands.slice(1) : operands;
+  const paths = end < 0 ? named : words.slice(end + 1);
+  const from = isFromHead ? 'HEAD' : 'index';
+  if (end >= 0) return paths.length === 0 || named.length > 0 ? null : { paths, from };
+  if (paths.length > 0) return isSurePath(paths[0] ?? null) ? { paths, from } : null;
+  const isForced = options.some((option) => /^(-f|--force)$/.test(option));
+  return isForced ? { paths: [':/'], from: 'HEAD' } : null;
+};
+
+const HARD = /^(--hard|-q|--quiet|HEAD)$/;
+
+const joinPath = (folder: string, file: string): string =>
+  folder === '' || file.startsWith('/') ? file : `${folder}/${file}`;
+
+/** The folder of `git -C FOLDER`, empty without one; null if other options stand there. */
+export const folderBefore = (words: readonly string[]): string | null => {
+  let folder = '';
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at];
+    if (word === '-C') folder = joinPath(folder, words[++at] ?? '');
+    else if (word !== '--no-pager' && word !== '-P') return null;
+  }
+  return folder;
+};
+
+/**
+ * What `git restore PATH`, `git checkout PATH`, `git checkout HEAD PATH`, `git checkout .`, `git
+ * checkout -f` and `git reset --hard` take back; null for every other command and form.
+ */
+export const pathRestore = ({ words: written, readAs = written }: GitWords): PathRestore | null => {
+  const known = readAs.filter((word) => word !== null);
+  if (known.length < readAs.length || known[0] !== 'git') return null;
+  const [command, ...rest] = known.slice(known.length - gitCommand(known).length);
+  const folder = folderBefore(known.slice(1, known.length - rest.length - 1));
+  // patterns of git's own, and words with a meaning of their own
+  if (folder === null || rest.some((word) => /^:|[*?[\\]/.test(word))) return null;
+  const restored = readCommand(command, rest);
+  if (restored === null || folder === '') return restored;
+  const inFolder = (one: string): string => (one === ':/' ? one : joinPath(folder, one));
+  return { ...restored, paths: restored.paths.map(inFolder), folder };
+};
+
+const readCommand = (command: string | undefined, rest: readonly string[]): PathRestore | null => {
+  if (command === 'restore') return readRestore(rest);
+  if (command === 'checkout') return readPaths(rest);
+  const isHard = rest.includes('--hard') && rest.every((word) => HARD.test(word));
+  return command === 'reset' && isHard ? { paths: [':/'], from: 'HEAD' } : null;
+};

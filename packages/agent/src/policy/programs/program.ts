@@ -1,0 +1,140 @@
+/**
+ * What is known of a program, as one row: what it runs, which files it overwrites, which options
+ * are risky, what it reaches. The rows stand in the files beside this one; `findRow` in
+ * program-table.ts finds them, and each question about a command asks there.
+ *
+ * A program without a row, or without a field, counts as harmless in that respect: interpreters,
+ * build tools and scripts can write any file, and no text shows which.
+ */
+
+import type { ParsedCommand } from '../judged-call.js';
+import { listWords, wordSet } from '../paths.js';
+import type { LossWords, ReadLosses } from './file-losses.js';
+
+/** The words of a command, the program first; null is a word that is known only when it runs. */
+export type Words = ParsedCommand['words'];
+
+/** What a command means beside its own words. */
+export type Meaning = {
+  /** Shell texts that it runs. */
+  readonly texts?: readonly string[];
+  /** Commands that it runs, as words. */
+  readonly commands?: readonly Words[];
+  /** Index of the word at which the first of them begins. */
+  readonly runs?: number;
+  /** Index of the word from which a command may stand, for rules that ask or deny. */
+  readonly mayRun?: number;
+  /** Why nobody can tell what it runs. */
+  readonly unclear?: string;
+  /** What it runs that stands in no text, such as a file; rules for its words still apply. */
+  readonly indirect?: string;
+  /** It evaluates names or arithmetic, which runs substitutions in the values of variables. */
+  readonly evaluates?: true;
+};
+
+/** A program whose last words are another command. Lists of words are separated by blanks. */
+export type Wrapper = {
+  /** Options whose value is the next word. */
+  readonly valued?: string;
+  /** Words before the command, besides options. */
+  readonly before?: number;
+  /** The command must follow one of these words. */
+  readonly after?: string;
+};
+
+/** Whether a word of a command is risky; `index`: its place among the words. */
+export type IsRisky = (word: string, words: Words, index: number) => boolean;
+
+/**
+ * How far a command changes git folders. `write`: refs, the index and loose objects; `writePacks`:
+ * packs of objects too.
+ */
+export type GitAccess = 'read' | 'write' | 'writePacks';
+
+/** What a look at the workspace can tell about a command of the network. */
+export type NetworkPlace = {
+  /** Whether `npx` and its like find this program in the workspace or above. */
+  readonly isInstalled: (program: string) => boolean;
+  /** The addresses of the remotes of the workspace. */
+  readonly remotes: () => readonly string[];
+};
+
+/** One row. Lists of words and options are separated by blanks. */
+export type Program = {
+  /** Other names that the row is about. */
+  readonly alsoNamed?: RegExp;
+  /** What it runs beside itself. */
+  readonly runs?: Wrapper | ((words: Words) => Meaning);
+  /** The files that it deletes or overwrites, by the words after its name. */
+  readonly losses?: LossWords | ReadLosses;
+  /** It deletes whole folders, or does so with these words. */
+  readonly deletes?: 'always' | ((words: Words) => boolean);
+  /**
+   * Options with which it runs other programs or writes elsewhere. A rule that allows the program
+   * does not allow them unless it names them.
+   */
+  readonly risky?: string | IsRisky;
+  /** What it destroys for good beside files, as the reason to ask; null if nothing. */
+  readonly destroys?: (words: Words) => string | null;
+  /** How far it changes the repository: it runs git, or its targets, task or script say it. */
+  readonly repository?: 'runsGit' | 'targets' | 'task' | 'script' | ((words: Words) => GitAccess);
+  /** Words that do nothing without the network, or what it does there, in words. */
+  readonly network?: string | ((words: Words, place: NetworkPlace) => string | null);
+  /** Words that change the packages of the system. */
+  readonly system?: string;
+  /** Options that carry a message for people. */
+  readonly messages?: RegExp;
+  /** The options with which it passes on nothing but its input. */
+  readonly filters?: RegExp;
+} & (
+  | {
+      /** It only reads, but with a word that is risky or that names a file to write. */
+      readonly reads: 'always';
+      readonly harmless?: never;
+    }
+  | {
+      /** Whether it only reads with these words. */
+      readonly reads?: (words: readonly string[]) => boolean;
+      /** Options that neither run nor write anything, if need be by the subcommand. */
+      readonly harmless?: string | ((subcommand: string) => string | undefined);
+    }
+);
+
+/** Rows by the names of the programs, which are separated by blanks. */
+export type Rows = Readonly<Record<string, Program>>;
+
+/**
+ * Matches also `--out` and `--out=x` for `--output`: GNU programs accept unambiguous abbreviations.
+ */
+const isLong = (word: string, option: string): boolean => {
+  const name = word.split('=')[0] ?? word;
+  return name === option || (name.length > 2 && option.startsWith(name));
+};
+
+/** Whether a word is one of these options; `-x` also as `-abx` and `-xVALUE`. */
+export const matchesOption = (word: string, list: string): boolean => {
+  if (!word.startsWith('-')) return false;
+  const options = listWords(list);
+  if (word.startsWith('--'))
+    return options.some((option) => option.startsWith('--') && isLong(word, option));
+  const name = word.split('=')[0] ?? word;
+  return options.some((option) =>
+    option.length === 2 ? word.slice(1).includes(option.slice(1)) : option === name,
+  );
+};
+
+/** Whether an option is one of the harmless ones; `-x` also within a cluster of such letters. */
+export const isHarmlessOption = (word: string, harmless: string): boolean => {
+  const options = wordSet(harmless);
+  return (
+    options.has(word) ||
+    options.has(word.split('=')[0] ?? word) ||
+    (/^-[a-zA-Z]\d+$/.test(word) && options.has(word.slice(0, 2))) ||
+    (/^-\d+$/.test(word) && options.has('-1')) ||
+    (/^-[a-zA-Z]{2,}$/.test(word) &&
+      [...word.slice(1)].every((letter) => options.has(`-${letter}`)))
+  );
+};
+
+/** Each word after the name is risky. */
+export const anyWord: IsRisky = () => true;
