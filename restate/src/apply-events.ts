@@ -138,7 +138,9 @@ export type StartedWork = {
 };
 type StoppedWork = { readonly kind: 'stop'; readonly workId: string };
 
-const callId = (batchId: string, id: string): string => `call-${batchId}-${id}`;
+/** The ids of calls begin with it. */
+export const CALL = 'call-';
+const callId = (batchId: string, id: string): string => `${CALL}${batchId}-${id}`;
 const previewId = (batchId: string, id: string): string => `preview-${batchId}-${id}`;
 
 const start = (workId: string, place: Place, action: Action): StartedWork => ({

@@ -17,7 +17,27 @@ type SeeLive = (message: LiveMessage) => void;
 /** Finds the text of a reply that streams on this node; null if it does not. */
 type FindShown = (sessionId: string, requestId: string) => ShownText | null;
 
+/** What the nodes tell each other of themselves. */
+export type NodeFacts = {
+  readonly name: string;
+  readonly machineVersion: number;
+  /** Its version, as the engine's addresses name it. */
+  readonly deployment: string;
+  /** The port of what any node of its version can do. */
+  readonly sharedPort: number;
+};
+
+/** A node that works now. `host`: where the others reach it; null: in this process. */
+export type KnownNode = NodeFacts & { readonly host: string | null };
+
 export type LiveChannel = {
+  /**
+   * Tells the other nodes of this one, and hears of them from now on: `changed` is called whenever
+   * one has come or gone. Resolves when each was asked once; the returned function takes leave.
+   */
+  join(node: NodeFacts, changed: () => void): Promise<() => void>;
+  /** The nodes that work now. A node is known as long as its process holds its connection. */
+  nodes(): readonly KnownNode[];
   publish(sessionId: string, message: LiveMessage): void;
   /** The returned function ends it. */
   subscribe(sessionId: string, see: SeeLive): () => void;
@@ -51,7 +71,13 @@ class Subscribers {
 export const localLive = (): LiveChannel => {
   const subscribers = new Subscribers();
   const finders: FindShown[] = [];
+  const joined = new Set<NodeFacts>();
   return {
+    async join(node) {
+      joined.add(node);
+      return () => void joined.delete(node);
+    },
+    nodes: () => [...joined].map((node) => ({ ...node, host: null })),
     publish: (sessionId, message) => subscribers.tell(sessionId, message),
     subscribe: (sessionId, see) => subscribers.add(sessionId, see),
     shownText: async (sessionId, requestId) => {
@@ -92,8 +118,10 @@ const isAllowed = ({ headers }: IncomingMessage, token: string): boolean => {
   return header.length === expected.length && timingSafeEqual(header, expected);
 };
 
+const STREAM = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } as const;
+
 const stream = (response: ServerResponse, subscribers: Subscribers, sessionId: string): void => {
-  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  response.writeHead(200, STREAM);
   response.write(':\n\n');
   const end = subscribers.add(sessionId, (message) => {
     if (response.writableLength > BEHIND_MAX) response.destroy();
@@ -102,7 +130,38 @@ const stream = (response: ServerResponse, subscribers: Subscribers, sessionId: s
   response.on('close', end);
 };
 
-const answerWith = (subscribers: Subscribers, find: FindShown, token: string) => {
+/** A sign of life. A node of which nothing comes for three times as long is gone. */
+const ALIVE_MS = 3_000;
+
+/** Who listens for as long as this node is there. */
+class Presence {
+  readonly #listeners = new Set<ServerResponse>();
+  node: NodeFacts | null = null;
+
+  listen(response: ServerResponse): void {
+    if (this.node === null) return void response.writeHead(404).end();
+    response.writeHead(200, STREAM);
+    response.write(eventText(this.node, {}));
+    const living = setInterval(() => response.write(':\n\n'), ALIVE_MS);
+    this.#listeners.add(response);
+    response.on('close', () => {
+      clearInterval(living);
+      this.#listeners.delete(response);
+    });
+  }
+
+  leave(): void {
+    this.node = null;
+    for (const response of this.#listeners) response.destroy();
+  }
+}
+
+const answerWith = (
+  subscribers: Subscribers,
+  find: FindShown,
+  presence: Presence,
+  token: string,
+) => {
   return (request: IncomingMessage, response: ServerResponse): void => {
     if (!isAllowed(request, token)) {
       response.writeHead(401).end('the token is wrong');
@@ -112,6 +171,7 @@ const answerWith = (subscribers: Subscribers, find: FindShown, token: string) =>
       .split('/')
       .map(decodeURIComponent);
     if (what === 'live') stream(response, subscribers, sessionId);
+    else if (what === 'node') presence.listen(response);
     else if (what === 'shown') {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(JSON.stringify(find(sessionId, requestId)));
@@ -120,10 +180,13 @@ const answerWith = (subscribers: Subscribers, find: FindShown, token: string) =>
 };
 
 /** Reads the messages of a stream until it ends. */
-const readMessages = async (body: AsyncIterable<Uint8Array>, see: SeeLive): Promise<void> => {
+const readMessages = async <T>(
+  body: AsyncIterable<Uint8Array>,
+  see: (message: T) => void,
+): Promise<void> => {
   const parser = new EventParser({
     event(text) {
-      see(JSON.parse(text) as LiveMessage); // written by `stream`
+      see(JSON.parse(text) as T); // written by `stream`, or `Presence`
       return 'more';
     },
   });
@@ -155,13 +218,54 @@ const listenTo = async (
     try {
       const url = `${peer}/live/${encodeURIComponent(sessionId)}`;
       const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal });
-      if (response.ok && response.body !== null) await readMessages(response.body, see);
+      if (response.ok && response.body !== null)
+        await readMessages<LiveMessage>(response.body, see);
     } catch {
       // the node is gone, or the signal came: the loop decides
     }
     await pause(AGAIN_MS, signal);
   }
 };
+
+/** Hears of one node, for as long as it is there. `tried`: called after each answer, or none. */
+const hearOf = async (
+  peer: string,
+  token: string,
+  see: (node: KnownNode | null) => void,
+  signal: AbortSignal,
+): Promise<void> => {
+  const { hostname } = new URL(peer);
+  while (!signal.aborted) {
+    const silence = new AbortController();
+    const late = setTimeout(() => silence.abort(), 3 * ALIVE_MS).unref();
+    try {
+      const response = await fetch(`${peer}/node`, {
+        headers: { authorization: `Bearer ${token}` },
+        signal: AbortSignal.any([signal, silence.signal]),
+      });
+      const { body } = response;
+      if (response.ok && body !== null)
+        await readMessages<NodeFacts>(refreshing(body, late), (node) =>
+          see({ ...node, host: hostname }),
+        );
+    } catch {
+      // the node is gone, or the signal came: the loop decides
+    }
+    clearTimeout(late);
+    see(null);
+    await pause(AGAIN_MS, signal);
+  }
+};
+
+async function* refreshing(
+  body: AsyncIterable<Uint8Array>,
+  late: NodeJS.Timeout,
+): AsyncGenerator<Uint8Array> {
+  for await (const bytes of body) {
+    late.refresh();
+    yield bytes;
+  }
+}
 
 const askPeer = async (peer: string, path: string, token: string): Promise<ShownText | null> => {
   try {
@@ -203,11 +307,35 @@ export const httpLive = async ({ peers, token, listen }: HttpLiveOptions): Promi
     }
     return null;
   };
-  const server = createServer(answerWith(subscribers, find, token));
+  const presence = new Presence();
+  const others = new Map<string, KnownNode>();
+  const server = createServer(answerWith(subscribers, find, presence, token));
   const port = listen === undefined ? 0 : await open(server, listen);
   const closing = new AbortController();
   return {
     port,
+    async join(node, changed) {
+      presence.node = node;
+      const asked = peers.map(
+        (peer) =>
+          new Promise<void>((resolve) => {
+            const see = (known: KnownNode | null): void => {
+              const before = others.get(peer)?.deployment;
+              if (known === null) others.delete(peer);
+              else others.set(peer, known);
+              resolve();
+              if (known?.deployment !== before) changed();
+            };
+            void hearOf(peer, token, see, closing.signal);
+          }),
+      );
+      await Promise.all(asked);
+      return () => presence.leave();
+    },
+    nodes: () => [
+      ...(presence.node === null ? [] : [{ ...presence.node, host: null }]),
+      ...others.values(),
+    ],
     publish: (sessionId, message) => subscribers.tell(sessionId, message),
     subscribe(sessionId, see) {
       const ending = new AbortController();

@@ -4,8 +4,19 @@
  */
 
 import './polyfill.js';
-import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2';
-import type { AddressInfo } from 'node:net';
+import {
+  type ClientHttp2Session,
+  connect,
+  constants,
+  createServer,
+  type Http2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
 import * as restate from '@restatedev/restate-sdk';
 import {
   type AppliedChange,
@@ -16,7 +27,7 @@ import {
   fileBlobs,
   type SessionDependencies,
 } from 'pawl/engine';
-import { httpLive, type LiveChannel, localLive } from './live.js';
+import { httpLive, type KnownNode, type LiveChannel, localLive } from './live.js';
 import { createRestateRuntime, type RestateRuntime } from './runtime.js';
 import { checkBlobs, s3Blobs } from './s3-blobs.js';
 import { sessionObject } from './session-object.js';
@@ -81,8 +92,8 @@ const openBlobs = async ({ blobs: place }: EngineNodeOptions): Promise<Blobs> =>
   );
 };
 
-const registerAt = async (adminUrl: string, url: string): Promise<void> => {
-  const registered = await attempt(() => register(adminUrl, url));
+const registerAll = async (node: PawlNode, addresses: NodeAddresses): Promise<void> => {
+  const registered = await attempt(() => node.register(addresses));
   if (registered.kind === 'done') return;
   const how =
     'The engine must reach the node there: --node-address names this computer, --nodes all nodes.';
@@ -98,7 +109,7 @@ const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.
 export const startEngineNode = async (options: EngineNodeOptions): Promise<EngineNode> => {
   const { name, ingressUrl, adminUrl, address, firstPort, sharedUrl, identityKeys, report } =
     options;
-  await checkEngine(ingressUrl, adminUrl);
+  await checkEngine(options);
   const blobs = await openBlobs(options);
   const host = LOOPBACK.test(address) ? address : '0.0.0.0';
   const live = await listening(firstPort, () => openLive(options, host));
@@ -128,8 +139,11 @@ export const startEngineNode = async (options: EngineNodeOptions): Promise<Engin
       }),
     );
     const here = `http://${inUrl(address)}`;
-    await registerAt(adminUrl, sharedUrl ?? `${here}:${firstPort}`);
-    await registerAt(adminUrl, `${here}:${firstPort + 1}`);
+    await registerAll(opened.node, {
+      adminUrl,
+      sharedUrl: sharedUrl ?? `${here}:${firstPort}`,
+      ownUrl: `${here}:${firstPort + 1}`,
+    });
     opened.runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => name, report });
     return opened.runtime;
   });
@@ -181,7 +195,21 @@ export type PawlNode = {
   readonly ownPort: number;
   /** Sessions that are in memory, for figures. */
   inMemory(): { readonly states: number; readonly workers: number };
+  /**
+   * Tells the engine where the node is. What any node can do is registered when all nodes that
+   * answer have this version: now, or as soon as the last of another version is gone.
+   */
+  register(addresses: NodeAddresses): Promise<void>;
   stop(): Promise<void>;
+};
+
+export type NodeAddresses = {
+  /** Where the engine takes orders, for example `http://127.0.0.1:9070`. */
+  readonly adminUrl: string;
+  /** Reaches the shared port of all nodes. */
+  readonly sharedUrl: string;
+  /** Reaches the own port of this node. */
+  readonly ownUrl: string;
 };
 
 const IDLE_MS = 60_000;
@@ -194,6 +222,7 @@ const listen = async (
   services: Parameters<typeof restate.createEndpointHandler>[0]['services'],
   { host = '127.0.0.1', identityKeys = [] }: NodeOptions,
   port: number,
+  route: (serve: Serve) => Serve = (serve) => serve,
 ): Promise<Listening> => {
   const handler = restate.createEndpointHandler({
     services,
@@ -203,7 +232,7 @@ const listen = async (
         process.emitWarning(texts.map(String).join(' '));
     },
   });
-  const server: Http2Server = createServer(handler);
+  const server: Http2Server = createServer(route(handler));
   const sessions = new Set<ServerHttp2Session>();
   // small messages, one waits for the other
   server.on('connection', (socket) => socket.setNoDelay(true));
@@ -221,10 +250,17 @@ const listen = async (
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        for (const session of sessions) session.destroy();
+        // what is quick may end, and the engine asks another node for the rest
+        for (const session of sessions) session.close();
+        setTimeout(() => {
+          for (const session of sessions) session.destroy();
+        }, CLOSING_MS);
       }),
   };
 };
+
+/** A call of a session takes some milliseconds. */
+const CLOSING_MS = 300;
 
 /** One node: a process that runs sessions for the engine. */
 export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
@@ -245,9 +281,11 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
     const { equipment } = await workers.of(sessionId, seq, node);
     return equipment.model(modelId).facts.prices;
   };
+  const decider = { states, live, prices, applied: options.applied };
+  const others = new OtherNodes(live);
   const shared = await listen(
     [
-      sessionObject({ states, live, prices, applied: options.applied }),
+      sessionObject(decider),
       indexObject,
       metadataObject,
       keyObject,
@@ -257,18 +295,30 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
     ],
     options,
     sharedPort,
+    (serve) => others.route(serve),
   );
-  const toolsServer = await attempt(() => listen([createToolsService(parts)], options, ownPort));
+  const tools = createToolsService({ ...parts, decider });
+  const toolsServer = await attempt(() => listen([tools], options, ownPort));
   if (toolsServer.kind === 'fault') {
     await shared.close();
     throw toolsServer.fault;
   }
+  const registration = new Registration(live, report);
+  const { version: machineVersion } = agentMachine;
+  const leave = await live.join(
+    { name, machineVersion, deployment: DEPLOYMENT, sharedPort: shared.port },
+    () => void registration.look(),
+  );
   return {
     name,
     sharedPort: shared.port,
     ownPort: toolsServer.value.port,
     inMemory: () => ({ states: states.size, workers: workers.size }),
+    register: (addresses) => registration.begin(addresses),
     async stop() {
+      leave();
+      registration.end();
+      others.close();
       await Promise.all([shared.close(), toolsServer.value.close()]);
       await workers.stop();
       states.stop();
@@ -293,16 +343,28 @@ export class NodeStartError extends Error {
 /** Older servers lack signals to running work, by which it is stopped. */
 const VERSION_MIN = [1, 7] as const;
 const TESTED = '1.7.12';
-const ANSWER_MS = 5_000;
+/** An engine that starts together with its nodes, or is busy, takes a while. */
+const ANSWER_MS = 60_000;
+const ASK_AGAIN_MS = 500;
 
-const askEngine = async (url: string, how: string): Promise<string> => {
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) });
-    return response.ok ? await response.text() : '';
-  } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new NodeStartError('unreachable', `The engine does not answer at ${url}: ${why}. ${how}`);
+const askEngine = async (
+  url: string,
+  how: string,
+  report: EngineNodeOptions['report'],
+): Promise<string> => {
+  const patience = AbortSignal.timeout(ANSWER_MS);
+  for (let tries = 1; ; tries++) {
+    const asked = await attempt(async () => {
+      const response = await fetch(url, { signal: patience });
+      return response.ok ? await response.text() : '';
+    });
+    if (asked.kind === 'done') return asked.value;
+    const { cause, message } = asked.fault;
+    const why = cause instanceof Error ? cause.message : message;
+    const said = `The engine does not answer at ${url}: ${why}.`;
+    if (patience.aborted) throw new NodeStartError('unreachable', `${said} ${how}`);
+    if (tries === 1) report(new Error(`${said} The node waits for it, at most a minute. ${how}`));
+    await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
   }
 };
 
@@ -327,7 +389,7 @@ const isOldOrUnknown = (version: string): boolean => {
  *
  * Throws a NodeStartError.
  */
-const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> => {
+const checkEngine = async ({ ingressUrl, adminUrl, report }: EngineNodeOptions): Promise<void> => {
   const health = `${ingressUrl}/restate/health`;
   const noRestate = (url: string, which: string): NodeStartError =>
     new NodeStartError(
@@ -337,12 +399,14 @@ const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> 
   const services = await askEngine(
     health,
     'Start its server, or name the port where it takes calls (8080 by default).',
+    report,
   );
   if (!services.includes('services')) throw noRestate(health, 'the port for calls');
   const version = versionIn(
     await askEngine(
       `${adminUrl}/version`,
       'Name the address of its admin port (9070 by default) with --engine-admin.',
+      report,
     ),
   );
   if (version === null) throw noRestate(adminUrl, 'the admin port');
@@ -359,23 +423,28 @@ const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> 
 /** Version of this package, which is released together with Pawl under the same number. */
 export const version = '0.1.0';
 
+/** Names this version in addresses. */
+const DEPLOYMENT = `pawl-${version}-machine-${agentMachine.version}`;
+
 /**
- * The address under which the engine knows the services of this version. The path means nothing to
- * a node: it makes a deployment of its own of each version. So the engine continues each call where
- * it began, and an update never replaces a deployment.
+ * The address under which the engine knows the services of this version. It makes a deployment of
+ * its own of each version, so the engine continues each call where it began, and an update never
+ * replaces a deployment.
  */
-export const deploymentAddress = (uri: string): string =>
-  `${uri.replace(/\/$/, '')}/pawl-${version}-machine-${agentMachine.version}`;
+export const deploymentAddress = (uri: string): string => `${uri.replace(/\/$/, '')}/${DEPLOYMENT}`;
 
 /** The deployment is registered already: the node was started again. */
 const CONFLICT = 409;
 
-/** Registers the services of this version at an address. Replaces nothing. */
-export const register = async (adminUrl: string, uri: string): Promise<void> => {
+/**
+ * Registers the services of this version at an address. Replaces nothing. `isForced`: calls that
+ * begin from now on come here, also if a later version was registered meanwhile.
+ */
+export const register = async (adminUrl: string, uri: string, isForced = false): Promise<void> => {
   const response = await fetch(`${adminUrl}/deployments`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ uri: deploymentAddress(uri), force: false }),
+    body: JSON.stringify({ uri: deploymentAddress(uri), force: isForced }),
     signal: AbortSignal.timeout(30_000),
   });
   if (response.ok || response.status === CONFLICT) return;
@@ -383,3 +452,126 @@ export const register = async (adminUrl: string, uri: string): Promise<void> => 
     `the engine did not accept the node at ${uri}: ${response.status} ${await response.text()}`,
   );
 };
+
+/** The address that new calls of sessions go to. */
+const sessionsAddress = async (adminUrl: string): Promise<unknown> => {
+  const get = async (path: string): Promise<Readonly<Record<string, unknown>>> => {
+    const response = await fetch(`${adminUrl}/${path}`, { signal: AbortSignal.timeout(30_000) });
+    return (await response.json()) as Readonly<Record<string, unknown>>; // as the engine writes it
+  };
+  const { deployment_id } = await get('services/Session');
+  return (await get(`deployments/${String(deployment_id)}`)).uri;
+};
+
+/** Registers a node, and what any node can do when no node of another version answers. */
+class Registration {
+  readonly #live: LiveChannel;
+  readonly #report: (fault: Error) => void;
+  #addresses: NodeAddresses | null = null;
+  #shared: Promise<void> | null = null;
+
+  constructor(live: LiveChannel, report: (fault: Error) => void) {
+    this.#live = live;
+    this.#report = report;
+  }
+
+  async begin(addresses: NodeAddresses): Promise<void> {
+    await register(addresses.adminUrl, addresses.ownUrl);
+    this.#addresses = addresses;
+    if (!this.#isAgreed) return;
+    this.#shared ??= this.#register(addresses);
+    await this.#shared;
+  }
+
+  /** A node has come or gone. */
+  async look(): Promise<void> {
+    if (!this.#isAgreed) this.#shared = null;
+    else if (this.#addresses !== null) {
+      this.#shared ??= this.#register(this.#addresses);
+      const registered = await attempt(() => this.#shared ?? Promise.resolve());
+      if (registered.kind === 'done') return;
+      this.#report(registered.fault);
+      this.#shared = null;
+      setTimeout(() => void this.look(), REGISTER_AGAIN_MS).unref();
+    }
+  }
+
+  end(): void {
+    this.#addresses = null;
+  }
+
+  get #isAgreed(): boolean {
+    return this.#live.nodes().every(({ deployment }) => deployment === DEPLOYMENT);
+  }
+
+  async #register({ adminUrl, sharedUrl }: NodeAddresses): Promise<void> {
+    await register(adminUrl, sharedUrl);
+    const isLatest = (await sessionsAddress(adminUrl)) === deploymentAddress(sharedUrl);
+    if (!isLatest) await register(adminUrl, sharedUrl, true);
+  }
+}
+
+const REGISTER_AGAIN_MS = 2_000;
+
+// Calls of other versions.
+
+type Serve = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
+
+/**
+ * Passes calls of other versions on to a node that has it: the engine uses one connection for all,
+ * and it leads to any node. Without such a node this one takes them.
+ */
+class OtherNodes {
+  readonly #live: LiveChannel;
+  readonly #connections = new Map<string, ClientHttp2Session>();
+
+  constructor(live: LiveChannel) {
+    this.#live = live;
+  }
+
+  route(serve: Serve): Serve {
+    return (request, response) => {
+      const [, deployment] = request.url.split('/');
+      const place =
+        deployment === DEPLOYMENT
+          ? undefined
+          : this.#live.nodes().find((node) => node.deployment === deployment);
+      if (place === undefined) serve(request, response);
+      else this.#passOn(request.stream, request.headers, place);
+    };
+  }
+
+  close(): void {
+    for (const connection of this.#connections.values()) connection.destroy();
+  }
+
+  #passOn(
+    incoming: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    { host, sharedPort }: KnownNode,
+  ): void {
+    const authority = `${inUrl(host ?? '127.0.0.1')}:${sharedPort}`;
+    const connection = this.#connect(`http://${authority}`);
+    const onward = connection.request({ ...headers, ':authority': authority });
+    onward.on('response', (answer) => incoming.respond(answer));
+    incoming.on('error', () => onward.close(constants.NGHTTP2_CANCEL));
+    incoming.on('close', () => onward.close(constants.NGHTTP2_CANCEL));
+    onward.on('error', () => incoming.close(constants.NGHTTP2_INTERNAL_ERROR));
+    onward.on('close', () => {
+      const isWhole = onward.rstCode === 0 && incoming.headersSent && !connection.closed;
+      if (isWhole) incoming.end();
+      else incoming.close(constants.NGHTTP2_INTERNAL_ERROR); // the engine asks again
+    });
+    incoming.pipe(onward).pipe(incoming, { end: false });
+  }
+
+  #connect(origin: string): ClientHttp2Session {
+    const known = this.#connections.get(origin);
+    if (known !== undefined && !known.closed && !known.destroyed) return known;
+    const connection = connect(origin);
+    connection.on('connect', (_session, socket) => void (socket as Socket).setNoDelay(true));
+    connection.on('error', () => connection.destroy()); // each stream ends with an error too
+    this.#connections.set(origin, connection);
+    return connection;
+  }
+}

@@ -28,7 +28,7 @@ import {
 import type { AppliedEvent } from './apply-events.js';
 import type { LiveChannel, LiveMessage } from './live.js';
 import { allShards, type BegunSession, findShard } from './session-records.js';
-import { SessionStates } from './session-states.js';
+import { OtherMachineError, SessionStates } from './session-states.js';
 import { SessionStore, StoredRecords } from './session-store.js';
 
 export type RestateRuntimeOptions = {
@@ -187,10 +187,19 @@ class EngineSessions implements RestateRuntime {
   }
 
   async state(sessionId: string): ReturnType<Runtime['state']> {
-    const { seq } = await this.#store.session(sessionId);
+    const { header, seq, state } = await this.#now(sessionId);
     await this.#followers.get(sessionId)?.catchUp(seq); // its watchers have seen what is returned
-    const { header, state } = await this.#states.exact(sessionId, seq, []);
     return { header, seq, state };
+  }
+
+  /** Throws if a turn runs that this machine does not follow: it would seem to rest. */
+  async #now(sessionId: string): ReturnType<SessionStates['exact']> {
+    const { seq, inTurn } = await this.#store.session(sessionId);
+    const exact = await this.#states.exact(sessionId, seq, []);
+    if (!inTurn || exact.upgrade?.session === undefined) return exact;
+    throw new OtherMachineError(
+      `a turn of session ${sessionId} runs that an earlier Pawl has begun: wait for its end`,
+    );
   }
 
   async fork(sessionId: string, seq: number): Promise<string> {
@@ -284,10 +293,7 @@ class EngineSessions implements RestateRuntime {
       store: this.#store,
       live: this.#options.live,
       header,
-      now: async () => {
-        const { seq } = await this.#store.session(sessionId);
-        return this.#states.exact(sessionId, seq, []);
-      },
+      now: () => this.#now(sessionId),
       missingNode: async () => {
         const { node } = await this.#store.session(sessionId);
         return (await this.answers(node)) ? null : node;

@@ -5,32 +5,25 @@
 
 import * as restate from '@restatedev/restate-sdk';
 import {
-  type Action,
-  type AppliedChange,
-  agentMachine,
   attempt,
-  attemptNow,
-  checkInput,
   type Entry,
   forkHeader,
   type Header,
   type Input,
-  type MachineUpgrade,
-  type Posted,
-  type State,
   type StoppedCall,
-  turnRuns,
+  versionIn,
 } from 'pawl/engine';
+import { type AppliedEvent, CALL } from './apply-events.js';
 import {
-  type AppliedEvent,
-  type AppliedEvents,
-  applyEvents,
-  endedWork,
-  listWork,
-  type StartedWork,
-  stampTimes,
-} from './apply-events.js';
-import type { LiveChannel } from './live.js';
+  type Decided,
+  type DecideParts,
+  type DecideRequest,
+  type Decider,
+  type Decision,
+  decide,
+  findDecider,
+  type Order,
+} from './decide.js';
 import {
   type Arrival,
   type BegunSession,
@@ -42,25 +35,14 @@ import {
   type HooksRequest,
   jsonCall,
   LIVE,
-  type ShownText,
   type StoredSession,
   type StoredTitle,
   TITLE,
   type Work,
   withEntries,
 } from './session-records.js';
-import {
-  NewerMachineError,
-  refuseNewer,
-  type SessionStates,
-  takeOverEvents,
-} from './session-states.js';
+import { OtherMachineError } from './session-states.js';
 import { chunkCall, indexCall, pageCall, RETRYING, titleIn } from './stored-objects.js';
-
-type SessionObjectParts = ArrivalParts & {
-  /** The price of the model, for SettingsChanged. Throws if there is no such model. */
-  prices(sessionId: string, modelId: string): Promise<Header['prices']>;
-};
 
 type CreateRequest = BegunSession & {
   readonly node: string;
@@ -72,8 +54,6 @@ type MoveRequest = { readonly node: string; readonly at: number };
 type InputRequest = {
   readonly inputs: readonly Input[];
   readonly at: number;
-  /** Version of the machine of whoever sends them; absent: 1. */
-  readonly machineVersion?: number;
 };
 
 type Context = restate.ObjectContext;
@@ -85,6 +65,9 @@ const refuse = (status: number, message: string): never => {
 
 const readHead = async (ctx: SharedContext): Promise<Head> =>
   (await ctx.get<Head>(HEAD)) ?? refuse(404, `there is no session ${ctx.key}`);
+
+const readHeader = async (ctx: SharedContext): Promise<Header> =>
+  (await ctx.get<Header>(HEADER)) ?? refuse(404, `there is no session ${ctx.key}`);
 
 /**
  * The session's own entries from `from` on, as many as fit into one page. Those of a chunk may come
@@ -118,6 +101,7 @@ const create = async (
     over: false,
     isFork: parent !== null,
     titled: title !== null,
+    decidedBy: versionIn(header),
     ...(bound === undefined ? {} : { bound }),
   };
   ctx.set(HEAD, head);
@@ -128,8 +112,8 @@ const create = async (
 
 const fork = async (ctx: Context, { newSessionId, seq, at }: ForkRequest): Promise<string> => {
   const head = await readHead(ctx);
-  const header = await ctx.get<Header>(HEADER);
-  if (header === null || !Number.isInteger(seq) || seq < 0 || seq > head.seq)
+  const header = await readHeader(ctx);
+  if (!Number.isInteger(seq) || seq < 0 || seq > head.seq)
     return refuse(
       400,
       `session ${ctx.key} has the entries 1 to ${head.seq}, so it has no entry ${seq}`,
@@ -150,105 +134,66 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkRequest): Promi
  * The old node may be gone, so nothing is asked of it: what ran there counts as unknown, and it
  * runs no hooks of the end.
  */
-const move = async (
-  ctx: Context,
-  parts: SessionObjectParts,
-  { node, at }: MoveRequest,
-): Promise<void> => {
+const move = async (ctx: Context, parts: DecideParts, { node, at }: MoveRequest): Promise<void> => {
   const { bound, ...head } = await readHead(ctx);
   await withdrawWork(ctx);
   const closed = head.over
     ? head
-    : (await arrive(ctx, parts, head, { posted: [{ type: 'ShutdownRequested' }], at })).head;
+    : (await arrive(ctx, parts, head, { posted: [{ type: 'ShutdownRequested' }], at }, 'input'))
+        .head;
   ctx.set(HEAD, { ...closed, node, ending: false, ...(bound === undefined ? {} : { bound }) });
 };
-
-type CheckedInput = { readonly input: Input } | { readonly refused: string };
-
-const checked = (value: Input): CheckedInput => {
-  const result = attemptNow(() => checkInput(value));
-  return result.kind === 'done' ? { input: result.value } : { refused: result.fault.message };
-};
-
-type FoundPrices = { readonly prices: Header['prices'] } | { readonly refused: string };
 
 /**
  * Whether it must be applied by itself: its completion depends on the inputs before it, or the
  * session ends with it.
  */
-const isAlone = (one: CheckedInput): boolean =>
-  'refused' in one ||
-  one.input.type === 'ShutdownRequested' ||
-  (one.input.type === 'SettingsChanged' && one.input.patch.model !== undefined);
+const isAlone = (input: Input): boolean =>
+  input.type === 'ShutdownRequested' ||
+  (input.type === 'SettingsChanged' && input.patch?.model !== undefined);
 
-/** Prices belong to the settings, and what became of running calls to the end of a session. */
-const complete = async (
-  ctx: Context,
-  parts: SessionObjectParts,
-  head: Head,
-  input: Input,
-): Promise<CheckedInput> => {
-  if (input.type === 'ShutdownRequested') {
-    const { state } = await parts.states.exact(ctx.key, head.seq, head.tail);
-    const outcomes = await stoppedBy(ctx, head, state);
-    return { input: outcomes.length === 0 ? input : { ...input, outcomes } };
+const inputsTogether = (inputs: readonly Input[]): readonly (readonly Input[])[] => {
+  const groups: Input[][] = [];
+  for (const [index, input] of inputs.entries()) {
+    const before = inputs[index - 1];
+    const joins = before !== undefined && !isAlone(before) && !isAlone(input);
+    if (joins) groups.at(-1)?.push(input);
+    else groups.push([input]);
   }
-  if (input.type !== 'SettingsChanged' || input.patch.model === undefined) return { input };
-  const { model } = input.patch;
-  const answer = await ctx.run('prices', async (): Promise<FoundPrices> => {
-    const asked = await attempt(() => parts.prices(ctx.key, model));
-    return asked.kind === 'done' ? { prices: asked.value } : { refused: asked.fault.message };
-  });
-  return 'refused' in answer ? answer : { input: { ...input, prices: answer.prices } };
+  return groups;
+};
+
+/** What became of running calls belongs to the end of a session. */
+const withOutcomes = async (ctx: Context, head: Head, input: Input): Promise<Input> => {
+  if (input.type !== 'ShutdownRequested') return input;
+  const outcomes = await stoppedBy(ctx, head);
+  return outcomes.length === 0 ? input : { ...input, outcomes };
 };
 
 /**
  * Inputs that came together are applied together where they can be. After the end of the session
  * they have no result.
  */
-const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: InputRequest) => {
+const input = async (ctx: Context, parts: DecideParts, { inputs, at }: InputRequest) => {
   let head = await readHead(ctx);
   if (head.over) return refuse(409, `session ${ctx.key} is closed: open it first`);
   const results: AppliedEvent[] = [];
-  let posted: readonly Posted[] = [];
-  const apply = async (): Promise<void> => {
-    if (posted.length === 0) return;
-    const arrived = await arrive(ctx, parts, head, { posted, at });
+  for (const together of inputsTogether(inputs)) {
+    const posted: Input[] = [];
+    for (const one of together) posted.push(await withOutcomes(ctx, head, one));
+    const arrived = await arrive(ctx, parts, head, { posted, at }, 'input');
     head = arrived.head;
-    posted = [];
     results.push(...arrived.results);
-  };
-  for (const one of inputs.map(checked)) {
-    if (isAlone(one)) await apply();
-    const whole = 'refused' in one ? one : await complete(ctx, parts, head, one.input);
-    if ('refused' in whole) results.push(whole);
-    else posted = [...posted, whole.input];
-    if (isAlone(one)) await apply();
     if (head.over) return results;
   }
-  await apply();
   return results;
-};
-
-/**
- * A sender of inputs gets the refusal of a node that is too old. Reports of work wait for a newer
- * node.
- */
-const telling = async <T>(work: () => Promise<T>): Promise<T> => {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof NewerMachineError) return refuse(409, error.message);
-    throw error;
-  }
 };
 
 const event = async (
   ctx: Context,
-  parts: SessionObjectParts,
+  parts: DecideParts,
   arrival: Arrival,
 ): Promise<readonly AppliedEvent[]> => {
-  refuseNewer(ctx.key, arrival.machineVersion ?? 1);
   const head = await readHead(ctx);
   if (!head.over) return (await arrive(ctx, parts, head, arrival)).results;
   // While a session ends, its hooks are the only ones that are still heard.
@@ -259,7 +204,7 @@ const event = async (
 };
 
 /** The hooks about the end of the session have ended. It may have been opened again meanwhile. */
-const ended = async (ctx: Context, parts: SessionObjectParts, arrival: Arrival): Promise<void> => {
+const ended = async (ctx: Context, parts: DecideParts, arrival: Arrival): Promise<void> => {
   await event(ctx, parts, arrival);
   const head = await readHead(ctx);
   if (head.over) ctx.set(HEAD, { ...head, ending: false });
@@ -272,12 +217,13 @@ const ended = async (ctx: Context, parts: SessionObjectParts, arrival: Arrival):
  * 1. A call is quick: it never waits for a model or a tool, so the next event, an interrupt for
  *    example, is next.
  * 2. The requests of this call to the engine follow only from its parameters, the stored values and
- *    recorded results: a call that is repeated on another node asks for the same.
+ *    recorded results: a call that is repeated on another node, also of another version, asks for
+ *    the same.
  * 3. Entries are durable before anybody sees them and before the work they start.
  *
  * Names and options of the engine: docs/build/many-machines.md says why each is as it is.
  */
-export const sessionObject = (parts: SessionObjectParts) =>
+export const sessionObject = (parts: DecideParts) =>
   restate.object({
     name: 'Session',
     options: {
@@ -290,11 +236,7 @@ export const sessionObject = (parts: SessionObjectParts) =>
     handlers: {
       create,
       fork,
-      input: (ctx: Context, request: InputRequest) =>
-        telling(async () => {
-          refuseNewer(ctx.key, request.machineVersion ?? 1);
-          return input(ctx, parts, request);
-        }),
+      input: (ctx: Context, request: InputRequest) => input(ctx, parts, request),
       event: (ctx: Context, arrival: Arrival) => event(ctx, parts, arrival),
       ended: (ctx: Context, arrival: Arrival) => ended(ctx, parts, arrival),
       timer: async (ctx: Context, { timerId }: { readonly timerId: string }) => {
@@ -305,20 +247,17 @@ export const sessionObject = (parts: SessionObjectParts) =>
       },
       open: async (ctx: Context, { at }: { readonly at: number }) => {
         const head = await readHead(ctx);
-        if (head.over || head.isFork)
-          await telling(() => arrive(ctx, parts, head, { posted: [], at }));
+        if (head.over || head.isFork) await arrive(ctx, parts, head, { posted: [], at }, 'input');
       },
       /** The session has hooks or servers since it was created. */
       bind: async (ctx: Context, bound: Bound) => {
         ctx.set(HEAD, { ...(await readHead(ctx)), bound });
       },
-      move: (ctx: Context, request: MoveRequest) => telling(() => move(ctx, parts, request)),
+      move: (ctx: Context, request: MoveRequest) => move(ctx, parts, request),
       session: restate.handlers.object.shared(
         async (ctx: SharedContext): Promise<StoredSession> => {
-          const { seq, over, node, ending = false } = await readHead(ctx);
-          const header = await ctx.get<Header>(HEADER);
-          if (header === null) return refuse(404, `there is no session ${ctx.key}`);
-          return { header, seq, over, node, ending };
+          const { seq, over, node, ending = false, inTurn = false } = await readHead(ctx);
+          return { header: await readHeader(ctx), seq, over, node, ending, inTurn };
         },
       ),
       entries: restate.handlers.object.shared(entriesPage),
@@ -326,77 +265,63 @@ export const sessionObject = (parts: SessionObjectParts) =>
   });
 
 // Applies the events that arrive at a session together. Each answer of the engine that this waits
-// for costs a millisecond or more, so it waits for as few as it can: for the head (its caller), and
-// for one proof that the entries are stored.
+// for costs a millisecond or more, so it waits for as few as it can: for the head (its caller), for
+// the decision to be recorded, and for the ids of work.
 
-type ArrivalParts = {
-  readonly states: SessionStates;
-  readonly live: LiveChannel;
-  /** Told once of what was applied here, for figures. */
-  readonly applied?: ((sessionId: string, change: AppliedChange) => void) | undefined;
-};
-
-/** Whether a reply may have shown text that the journal lacks. */
-const repliesWith = (state: State): string | null =>
-  state.name === 'CallingLlm' && state.call.mode === 'open' ? state.requestId : null;
-
-const isAboutReply = (posted: readonly Posted[], requestId: string): boolean =>
-  posted.some((event) => endedWork(event) === requestId);
-
-const lackingText = (shown: ShownText | null, journaled: Head['kept']): Posted | null => {
-  if (shown === null) return null;
-  const known = journaled?.requestId === shown.requestId ? journaled.length : 0;
-  if (shown.text.length <= known) return null;
-  return { type: 'TextDelta', requestId: shown.requestId, text: shown.text.slice(known) };
-};
+/** How long a node that is away is waited for: it may be replaced right now. */
+const DECIDE_MS = 10_000;
 
 /**
- * The text that was shown of the running reply, so that the journal has it before any other event.
+ * A sender of inputs gets the refusal of a node that is too old. Reports of work wait for a newer
+ * node.
  */
-const shownBefore = async (
+const deciding = async (parts: DecideParts, request: DecideRequest): Promise<Decided> => {
+  const decided = await attempt(() => decide(parts, request));
+  if (decided.kind === 'done') return decided.value;
+  if (decided.fault instanceof OtherMachineError && request.kind === 'input')
+    return refuse(409, decided.fault.message);
+  throw decided.fault;
+};
+
+/** The decision of the session's node; null: it was away, and did not come back. */
+const askNode = async (
   ctx: Context,
-  { posted, shown }: Arrival,
-  state: State,
-  live: LiveChannel,
-): Promise<ShownText | null> => {
-  if (shown !== undefined) return shown;
-  const requestId = repliesWith(state);
-  if (requestId === null || isAboutReply(posted, requestId)) return null;
-  return ctx.run('shown text', () => live.shownText(ctx.key, requestId));
+  request: DecideRequest,
+  decider: Decider,
+): Promise<Decision | null> => {
+  const { node } = request.head;
+  const asking = ctx.genericCall<unknown, Decision>(
+    jsonCall(toolsService(node), 'decide', request),
+  );
+  try {
+    return await (decider === 'away' ? asking.orTimeout(DECIDE_MS) : asking);
+  } catch (error) {
+    if (error instanceof restate.TimeoutError) return null;
+    throw error;
+  }
 };
-
-/**
- * A fork was cut off somewhere, and a closed session has ended: both go on as after an
- * interruption.
- */
-const resumption = (head: Head, state: State, upgrade: MachineUpgrade | null): Posted => ({
-  type: 'Resumed',
-  epoch: state.session.epoch + 1,
-  ...(turnRuns(state) ? { stoppedAt: head.lastAt } : {}),
-  ...(upgrade === null ? {} : { upgrade }),
-});
 
 /** The hooks of the end begin with it, and say themselves when they have ended. */
 const isEnding = ({ over, ending = false, bound }: Head): boolean =>
   over ? ending : bound !== undefined && bound.moments.length > 0;
 
-const nextHead = (head: Head, { entries, state }: AppliedEvents, shown: ShownText | null): Head => {
-  const journaled =
-    shown === null ? head.kept : { requestId: shown.requestId, length: shown.text.length };
-  const still = state.name === 'CallingLlm' && journaled?.requestId === state.requestId;
+const nextHead = (head: Head, decision: Decision): Head => {
+  const { entries, kept, over, inTurn, goesOn, machineVersion } = decision;
   return {
     ...head,
     seq: head.seq + entries.length,
     lastAt: entries.at(-1)?.event.at ?? head.lastAt,
-    kept: still ? journaled : null,
-    over: state.name === 'ShuttingDown',
-    ending: state.name === 'ShuttingDown' && isEnding(head),
-    isFork: false,
+    kept,
+    over,
+    ending: over && isEnding(head),
+    isFork: head.isFork && !goesOn,
     titled: head.titled || titleIn(entries) !== null,
+    decidedBy: machineVersion,
+    inTurn,
   };
 };
 
-const keepEntries = (ctx: Context, head: Head, entries: AppliedEvents['entries']): Head => {
+const keepEntries = (ctx: Context, head: Head, entries: Decision['entries']): Head => {
   if (entries.length === 0) return head;
   const { tail, chunk } = withEntries(head.tail, entries);
   if (chunk !== null) ctx.genericSend(chunkCall(ctx.key, chunk));
@@ -415,7 +340,7 @@ const tellList = (
   header: Header,
   before: Head,
   head: Head,
-  entries: AppliedEvents['entries'],
+  entries: Decision['entries'],
 ) => {
   const title = titleIn(entries);
   if (title === null && !head.over) return null;
@@ -428,6 +353,17 @@ const tellList = (
   return ctx.genericCall<unknown, unknown>(call);
 };
 
+/** Tells this process what it has applied; null: nothing. */
+const tellApplied = (
+  { states, applied }: DecideParts,
+  sessionId: string,
+  entries: Decision['entries'],
+  change: Decided['change'],
+): void => {
+  if (change !== null && states.advance(sessionId, entries, change.state))
+    applied?.(sessionId, change);
+};
+
 type Arrived = { readonly head: Head; readonly results: readonly AppliedEvent[] };
 
 /**
@@ -436,42 +372,36 @@ type Arrived = { readonly head: Head; readonly results: readonly AppliedEvent[] 
  */
 export const arrive = async (
   ctx: Context,
-  parts: ArrivalParts,
+  parts: DecideParts,
   head: Head,
   arrival: Arrival,
-  end: 'end' | null = null,
+  kind: DecideRequest['kind'] = 'event',
 ): Promise<Arrived> => {
-  const { states, live } = parts;
-  const { header, state: before, upgrade } = await states.exact(ctx.key, head.seq, head.tail);
-  const shown = await shownBefore(ctx, arrival, before, live);
-  const text = lackingText(shown, head.kept);
-  const goesOn = head.isFork || (head.over && end === null);
-  const takeOver = goesOn ? [] : takeOverEvents(before, upgrade, head.lastAt);
-  const first = [
-    ...(goesOn ? [resumption(head, before, upgrade)] : takeOver),
-    ...(text === null ? [] : [text]),
-  ];
-  const events = stampTimes([...first, ...arrival.posted], arrival.at, head.lastAt);
-  const applied = applyEvents(head.seq, before, events);
-  const { entries, state, actions, results } = applied;
-  const next = keepEntries(ctx, nextHead(head, applied, text === null ? null : shown), entries);
-  const listed = tellList(ctx, header, head, next, entries);
-  for (const { event } of entries) {
-    const ended = endedWork(event);
-    if (ended !== null) ctx.clear(LIVE + ended);
-  }
-  if (goesOn) startHooks(ctx, next, { moment: 'session-start', source: 'resume' });
-  const recovered = goesOn ? findRunningCalls(before, state) : [];
-  const hasAnswered = await startWork(ctx, next, [...recovered, ...actions], recovered.length);
-  // Entries are durable before anybody sees them: any answer of the engine to what came after the
-  // entries proves that it has them.
-  if (listed !== null) await listed;
-  else if (entries.length > 0 && !hasAnswered) await ctx.run('stored', () => null);
-  if (state.name === 'ShuttingDown' && end === null) await stopAllWork(ctx, next);
-  if (states.advance(ctx.key, entries, state))
-    parts.applied?.(ctx.key, { before, events: entries.map(({ event }) => event), state });
-  live.publish(ctx.key, { kind: 'entries', entries });
-  return { head: next, results: results.slice(first.length) };
+  const request: DecideRequest = { sessionId: ctx.key, head, arrival, kind };
+  let change: Decided['change'] = null;
+  const record = async (): Promise<Decision> => {
+    const decided = await deciding(parts, request);
+    change = decided.change;
+    return decided.decision;
+  };
+  const first = await ctx.run('decide', async () => {
+    const decider = findDecider(parts, request);
+    return decider === 'here' ? record() : decider;
+  });
+  const there = typeof first === 'string' ? await askNode(ctx, request, first) : null;
+  const here = typeof first === 'string' ? null : first;
+  const decision = here ?? there ?? (await ctx.run('decide alone', record));
+  const { entries, results, over } = decision;
+  const next = keepEntries(ctx, nextHead(head, decision), entries);
+  const listed = tellList(ctx, await readHeader(ctx), head, next, entries);
+  for (const workId of decision.ended) ctx.clear(LIVE + workId);
+  if (decision.goesOn) startHooks(ctx, next, { moment: 'session-start', source: 'resume' });
+  await carryOut(ctx, next, decision, there !== null);
+  await listed;
+  if (over && kind !== 'end') await stopAllWork(ctx, next);
+  tellApplied(parts, ctx.key, entries, change);
+  parts.live.publish(ctx.key, { kind: 'entries', entries });
+  return { head: next, results };
 };
 
 // Starts and stops the work of a session: calls of services that nobody waits for.
@@ -488,12 +418,12 @@ export const FORCE = 'force';
 const sendWork = (
   ctx: Context,
   head: Head,
-  { workId, place, action }: StartedWork,
-  isRecovered: boolean,
+  { workId, place, action, isRecovered }: Extract<Order, { readonly kind: 'start' }>,
+  machineVersion: number,
+  isElsewhere: boolean,
 ) => {
   const { seq, node } = head;
-  const isBound = head.bound !== undefined;
-  const machineVersion = agentMachine.version;
+  const isBound = head.bound !== undefined || isElsewhere;
   const parameter: Work = {
     sessionId: ctx.key,
     machineVersion,
@@ -511,13 +441,6 @@ const sendWork = (
 const sendSignal = (ctx: Context, invocationId: string, name: string): void =>
   ctx.invocation(restate.InvocationIdParser.fromString(invocationId)).signal(name).resolve();
 
-const scheduleTimer = (
-  ctx: Context,
-  { timerId, delayMs }: Extract<Action, { readonly type: 'ScheduleTimer' }>,
-): void => {
-  ctx.genericSend({ ...jsonCall('Session', 'timer', { timerId }, ctx.key), delay: delayMs });
-};
-
 /** Starts hooks of the user, if there are any for the moment. Nobody waits for them here. */
 const startHooks = (
   ctx: Context,
@@ -530,34 +453,36 @@ const startHooks = (
 };
 
 /**
- * The first `recovered` actions go on with what an interruption has left. All work is begun before
- * the first answer is waited for, so that many calls cost one round trip. Returns whether the
- * engine has answered.
+ * Does what was ordered. All work is begun before the first answer is waited for, so that many
+ * calls cost one round trip. `isElsewhere`: a node of another version has decided, so models are
+ * called there too.
  */
-const startWork = async (
+const carryOut = async (
   ctx: Context,
   head: Head,
-  actions: readonly Action[],
-  recovered: number,
-): Promise<boolean> => {
+  { orders, machineVersion }: Decision,
+  isElsewhere: boolean,
+): Promise<void> => {
   const started = new Map<string, Promise<string>>();
-  for (const [index, action] of actions.entries()) {
-    if (action.type === 'ScheduleTimer') scheduleTimer(ctx, action);
-    if (action.type === 'RequestApproval' || action.type === 'PromptForInput')
-      startHooks(ctx, head, { moment: 'ask-user', action });
-    for (const work of listWork(action)) {
-      if (work.kind === 'start') {
-        started.set(work.workId, sendWork(ctx, head, work, index < recovered).invocationId);
-      } else {
-        const id = await (started.get(work.workId) ?? ctx.get<string>(LIVE + work.workId));
-        if (id === null) continue;
-        sendSignal(ctx, id, STOP);
-        if (action.type === 'CancelTools' && action.force) sendSignal(ctx, id, FORCE);
-      }
+  for (const order of orders) {
+    if (order.kind === 'timer') {
+      const { timerId, delayMs } = order;
+      ctx.genericSend({ ...jsonCall('Session', 'timer', { timerId }, ctx.key), delay: delayMs });
+    } else if (order.kind === 'ask-user')
+      startHooks(ctx, head, { moment: 'ask-user', action: order.action });
+    else if (order.kind === 'start')
+      started.set(
+        order.workId,
+        sendWork(ctx, head, order, machineVersion, isElsewhere).invocationId,
+      );
+    else {
+      const id = await (started.get(order.workId) ?? ctx.get<string>(LIVE + order.workId));
+      if (id === null) continue;
+      sendSignal(ctx, id, STOP);
+      if (order.isForced) sendSignal(ctx, id, FORCE);
     }
   }
   for (const [workId, id] of started) ctx.set(LIVE + workId, await id);
-  return started.size > 0;
 };
 
 /**
@@ -585,11 +510,6 @@ const stopAllWork = async (ctx: Context, head: Head): Promise<void> => {
   ctx.genericSend(jsonCall(toolsService(head.node), 'end', { sessionId: ctx.key }));
 };
 
-// Running calls at the end of a session, and when it is resumed.
-
-const runningIn = (state: State) =>
-  state.name === 'ExecutingTools' ? state.calls.filter(({ status }) => status === 'running') : [];
-
 /** How long the end of a session waits for the node with its workspace. */
 const STOPPING_MS = 3_000;
 
@@ -597,12 +517,9 @@ const STOPPING_MS = 3_000;
  * Stops calls first, so that the model gets their outcomes. Empty: there are none, or their node is
  * gone.
  */
-const stoppedBy = async (
-  ctx: restate.ObjectContext,
-  { node }: Head,
-  state: State,
-): Promise<readonly StoppedCall[]> => {
-  if (runningIn(state).length === 0) return [];
+const stoppedBy = async (ctx: Context, { node }: Head): Promise<readonly StoppedCall[]> => {
+  const running = (await ctx.stateKeys()).some((name) => name.startsWith(`${LIVE}${CALL}`));
+  if (!running) return [];
   const stopping = ctx.genericCall<unknown, readonly StoppedCall[]>(
     jsonCall(toolsService(node), 'stop', { sessionId: ctx.key }),
   );
@@ -613,19 +530,4 @@ const stoppedBy = async (
     if (error instanceof restate.TimeoutError) return [];
     throw error;
   }
-};
-
-/**
- * The calls that ran before the session went on, and still do: each gets its outcome from its tool.
- */
-const findRunningCalls = (before: State, after: State): readonly Action[] => {
-  if (before.name !== 'ExecutingTools' || after.name !== 'ExecutingTools') return [];
-  const { batchId } = after;
-  const known = new Set(runningIn(before).map(({ judged }) => judged.callId));
-  const calls = runningIn(after)
-    .map(({ judged }) => judged)
-    .filter(({ callId }) => known.has(callId));
-  return before.batchId !== batchId || calls.length === 0
-    ? []
-    : [{ type: 'ExecuteTools', batchId, calls }];
 };

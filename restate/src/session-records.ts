@@ -41,6 +41,10 @@ export type Head = {
   readonly bound?: Bound;
   /** Whether hooks of the user still run about the end of the session. */
   readonly ending?: boolean;
+  /** The version of the machine that wrote the last entries. */
+  readonly decidedBy?: number;
+  /** Whether a turn runs: the same version decides until it ends. */
+  readonly inTurn?: boolean;
 };
 
 /**
@@ -94,7 +98,7 @@ export type ShownText = { readonly requestId: string; readonly text: string };
 
 /** Events on their way to their session. */
 export type Arrival = {
-  /** Version of the machine of the node that posted them; absent: 1. */
+  /** Version of the machine that asked for them; absent: 1. */
   readonly machineVersion?: number;
   readonly posted: readonly Posted[];
   /** When they were posted, by the clock there. */
@@ -134,6 +138,7 @@ export type StoredSession = {
   readonly over: boolean;
   readonly node: string;
   readonly ending: boolean;
+  readonly inTurn: boolean;
 };
 
 /** A call by name, of an object if it has a `key`, with JSON both ways. */

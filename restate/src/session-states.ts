@@ -33,11 +33,11 @@ type Fold = {
 };
 
 /**
- * The entries are of a later machine. The engine tries again, until a node of that version takes
- * the call.
+ * The entries are of a machine that this one can't follow. The engine tries again, until a node of
+ * that version takes the call.
  */
-export class NewerMachineError extends Error {
-  override readonly name = 'NewerMachineError';
+export class OtherMachineError extends Error {
+  override readonly name = 'OtherMachineError';
 }
 
 type PastFiles = ReturnType<Fold['past']['past']>;
@@ -53,7 +53,7 @@ const KEPT_MAX = 256;
 
 export const refuseNewer = (sessionId: string, version: number): void => {
   const refusal = explainRefusal(sessionId, version, agentMachine.version);
-  if (refusal !== null) throw new NewerMachineError(refusal);
+  if (refusal !== null) throw new OtherMachineError(refusal);
 };
 
 /** Notes who wrote the entry. `taken`: whether this machine found its event in its place. */

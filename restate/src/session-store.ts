@@ -212,14 +212,19 @@ export class SessionStore {
   }
 
   input(sessionId: string, inputs: readonly Input[]): Promise<readonly AppliedEvent[]> {
-    const parameter = { inputs, at: Date.now(), machineVersion: agentMachine.version };
+    const parameter = { inputs, at: Date.now() };
     const [{ clientRequestId } = {}] = inputs; // an input that has one comes alone
     const call = { service: 'Session', handler: 'input', key: sessionId, parameter };
     return this.call(call, clientRequestId ?? true);
   }
 
-  post(sessionId: string, posted: readonly Posted[]): Promise<readonly AppliedEvent[]> {
-    const parameter: Arrival = { posted, at: Date.now(), machineVersion: agentMachine.version };
+  /** `machineVersion`: of the session, as far as whoever posts knows. */
+  post(
+    sessionId: string,
+    posted: readonly Posted[],
+    machineVersion = agentMachine.version,
+  ): Promise<readonly AppliedEvent[]> {
+    const parameter: Arrival = { posted, at: Date.now(), machineVersion };
     return this.call({ service: 'Session', handler: 'event', key: sessionId, parameter }, true);
   }
 

@@ -27,7 +27,7 @@ import {
 } from 'pawl/engine';
 import { type AppliedEvent, endedWork, stoppingAction } from './apply-events.js';
 import type { LiveChannel } from './live.js';
-import type { HooksRequest, ShownText, Work } from './session-records.js';
+import type { Arrival, HooksRequest, ShownText, Work } from './session-records.js';
 import type { SessionStates } from './session-states.js';
 import type { SessionStore } from './session-store.js';
 
@@ -268,7 +268,7 @@ class SessionWorker {
       userHooks: this.#hooks.runs,
       state: () => current,
       postNow: async (event) => {
-        const posted = await this.#postNow(event, work.seq);
+        const posted = await this.#postNow(event, work.seq, work.machineVersion ?? 1);
         current = posted.state;
         return posted;
       },
@@ -281,8 +281,12 @@ class SessionWorker {
     return run;
   }
 
-  async #postNow(event: Posted, before: number): ReturnType<WorkNeeds['postNow']> {
-    const [applied] = await this.#world.store.post(this.sessionId, [event]);
+  async #postNow(
+    event: Posted,
+    before: number,
+    machineVersion?: number,
+  ): ReturnType<WorkNeeds['postNow']> {
+    const [applied] = await this.#world.store.post(this.sessionId, [event], machineVersion);
     const seq = applied !== undefined && 'seq' in applied ? applied.seq : before;
     return { applied, state: (await this.#world.states.atLeast(this.sessionId, seq)).state };
   }
@@ -386,14 +390,12 @@ class SessionWorker {
     run: WorkRun,
     { batchId, calls }: Extract<Action, { readonly type: 'ExecuteTools' }>,
   ): Promise<void> {
-    const { past, state } = await this.#world.states.atLeast(this.sessionId, run.work.seq);
-    const running = calls.filter(
-      (call) =>
-        state.name === 'ExecutingTools' &&
-        state.calls.some(
-          ({ judged, status }) => judged.callId === call.callId && status === 'running',
-        ),
-    );
+    const { past } = await this.#world.states.atLeast(this.sessionId, run.work.seq);
+    const begun = new Set<string>();
+    // by the entries, whose machine this one may not be
+    for await (const { event } of this.#lastEntries(run.work.seq))
+      if (event.type === 'ToolStarted' && event.batchId === batchId) begun.add(event.callId);
+    const running = calls.filter(({ callId }) => begun.has(callId));
     // its start is not in the journal, so it has not begun
     if (running.length === 0) return run.begin();
     const journal = { read: () => this.#lastEntries(run.work.seq), seq: run.work.seq };
@@ -403,12 +405,7 @@ class SessionWorker {
 }
 
 /** Result of the work. `isOpen`: usage may still be reported. */
-export type WorkResult = {
-  readonly posted: readonly Posted[];
-  readonly at: number;
-  readonly shown?: ShownText;
-  readonly isOpen: boolean;
-};
+export type WorkResult = Arrival & { readonly isOpen: boolean };
 
 type WorkNeeds = {
   readonly equipment: Equipment;

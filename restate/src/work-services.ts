@@ -24,6 +24,7 @@ import {
   type SessionDependencies,
   type StoppedCall,
 } from 'pawl/engine';
+import { type DecideParts, type DecideRequest, decide } from './decide.js';
 import { FORCE, STOP, toolsService } from './session-object.js';
 import {
   type Arrival,
@@ -128,6 +129,9 @@ const doWork = async (
       const posted = againOnItsNode(work);
       if (posted !== null) return { posted, at: Date.now(), isOpen: false };
     }
+    // the session is taken over now, and its turn ends with that
+    if (await isForeign(world, work))
+      return { posted: [], at: Date.now(), machineVersion: agentMachine.version, isOpen: false };
     return (await worker.run(id, work, isAgain)).result;
   });
   if (done.kind === 'done') return done.value;
@@ -135,10 +139,28 @@ const doWork = async (
   return { posted: failedWork(work, done.fault.message), at: Date.now(), isOpen: false };
 };
 
-const sendTo = (ctx: restate.Context, sessionId: string, arrival: Arrival): void => {
-  if (arrival.posted.length === 0) return;
-  const parameter: Arrival = { ...arrival, machineVersion: agentMachine.version };
-  ctx.genericSend(jsonCall('Session', 'event', parameter, sessionId));
+/** Tells the session, in the terms of the version that asked for the work. */
+const sendTo = (
+  ctx: restate.Context,
+  { sessionId, machineVersion = 1 }: Work,
+  arrival: Arrival,
+): void => {
+  if (arrival.posted.length === 0 && arrival.machineVersion === undefined) return;
+  ctx.genericSend(jsonCall('Session', 'event', { machineVersion, ...arrival }, sessionId));
+};
+
+/**
+ * Whether the session is of an earlier machine and this one does not follow its entries, so that
+ * the conversation for a model can't be made here.
+ */
+const isForeign = async (
+  { store, states }: WorkerWorld,
+  { sessionId, machineVersion = 1, action }: Work,
+): Promise<boolean> => {
+  if (machineVersion === agentMachine.version) return false;
+  if (action.type !== 'SendLlmRequest' && action.type !== 'StartCompaction') return false;
+  const { seq } = await store.session(sessionId);
+  return (await states.exact(sessionId, seq, [])).upgrade?.session !== undefined;
 };
 
 type Signal = { readonly signalled: string };
@@ -163,14 +185,14 @@ const perform = async (ctx: restate.Context, parts: ServiceParts, work: Work): P
       first = await working;
     }
   }
-  const { posted, at, shown, isOpen } = first;
-  sendTo(ctx, sessionId, { posted, at, ...(shown === undefined ? {} : { shown }) });
+  const { isOpen, ...arrival } = first;
+  sendTo(ctx, work, arrival);
   if (isOpen) {
     const late = await ctx.run('late usage', async () => ({
       posted: (await parts.workers.known(sessionId)?.find(id)?.late()) ?? [],
       at: Date.now(),
     }));
-    sendTo(ctx, sessionId, late);
+    sendTo(ctx, work, late);
   }
   parts.workers.known(sessionId)?.forget(id);
 };
@@ -246,7 +268,7 @@ const answer = async <T>(work: () => Promise<T>): Promise<T> => {
   throw new restate.TerminalError(done.fault.message, { errorCode: 400 });
 };
 
-export const createToolsService = (parts: ServiceParts) =>
+export const createToolsService = (parts: ServiceParts & { readonly decider: DecideParts }) =>
   restate.service({
     name: toolsService(parts.world.node),
     options: OPTIONS,
@@ -259,6 +281,12 @@ export const createToolsService = (parts: ServiceParts) =>
       judge: (ctx: restate.Context, request: JudgeRequest) =>
         ctx.run('judge', () => answer(() => judge(parts, request))),
       ping: async () => true,
+      /** For nodes of another version. */
+      decide: async (_ctx: restate.Context, request: DecideRequest) => {
+        const { decision, change } = await decide(parts.decider, request);
+        if (change !== null) parts.decider.applied?.(request.sessionId, change);
+        return decision;
+      },
       stop: (ctx: restate.Context, { sessionId }: { readonly sessionId: string }) =>
         ctx.run(
           'stop',

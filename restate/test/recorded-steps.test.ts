@@ -35,12 +35,14 @@ test('watchers are told of entries when the engine has proved that it has them, 
   const ctx = {
     key: SESSION,
     set: () => undefined,
+    get: async () => ({}),
     clear: () => undefined,
     genericSend: () => assert.fail('nothing follows from this event'),
-    run: (name: string) => {
+    run: async (name: string, step: () => Promise<unknown>) => {
+      const result = await step();
       asked.push(name);
-      return new Promise<null>((resolve) => {
-        prove = () => resolve(null);
+      return new Promise<unknown>((resolve) => {
+        prove = () => resolve(result);
       });
     },
   } as unknown as restate.ObjectContext; // what is used here
@@ -53,9 +55,11 @@ test('watchers are told of entries when the engine has proved that it has them, 
     over: false,
     isFork: false,
     titled: true,
+    decidedBy: agentMachine.version,
+    inTurn: true,
   };
   const posted = [{ type: 'SettingsChanged', patch: { maxRetries: 2 } }] as const;
-  const arriving = arrive(ctx, { states, live }, head, { posted, at: 2 });
+  const arriving = arrive(ctx, { states, live, prices: async () => null }, head, { posted, at: 2 });
   for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
   assert.deepEqual([asked.length, told, advanced], [1, 0, 0], 'one proof is waited for');
   prove();

@@ -248,12 +248,31 @@ test('the package fits the command, and has the version of Pawl', () => {
 });
 
 /** An HTTP server that answers everything with one text. */
-const answering = async (body: string): Promise<string> => {
-  const server = createServer((_incoming, outgoing) => outgoing.end(body)).listen(0, '127.0.0.1');
+const answering = async (body: string, port = 0): Promise<string> => {
+  const server = createServer((_incoming, outgoing) => outgoing.end(body)).listen(
+    port,
+    '127.0.0.1',
+  );
   atEnd(scope, () => void server.close());
   await new Promise((resolve) => server.once('listening', resolve));
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 };
+
+test('a node waits for an engine that does not answer yet, and says so', async (t) => {
+  const place = makePlace(t, { ANTHROPIC_API_KEY: 'key', PAWL_SERVE_TOKEN: TOKEN });
+  const [port = 0] = await freePorts(1);
+  const words = ['serve', '--folder', place.workspace, '--port', '0'];
+  const engineWord = ['--engine', `restate://127.0.0.1:${port}`];
+  const running = start(place, process.execPath, [program, ...words, ...engineWord]);
+  await until(
+    () => `the word that it waits: ${running.stderr()}`,
+    () => /does not answer at \S+health.*waits for it/.test(running.stderr()),
+  );
+  await answering('Welcome.', port);
+  const ended = await running.ended;
+  expectCode(ended, 78);
+  assert.match(ended.stderr, /is not the port for calls of a Restate server/);
+});
 
 test('what is missing or wrong is refused in words', async (t) => {
   const place = makePlace(t, { ANTHROPIC_API_KEY: 'key', PAWL_SERVE_TOKEN: TOKEN });
@@ -281,13 +300,6 @@ test('what is missing or wrong is refused in words', async (t) => {
       engineWords(),
       78,
       /version 0\.0\.9, and this is Pawl .*Install the same of both/,
-    ],
-    [
-      place,
-      program,
-      ['--engine', `restate://127.0.0.1:${closed}`],
-      69,
-      /does not answer at http:\/\/127\.0\.0\.1:\d+\/restate\/health/,
     ],
     [
       place,

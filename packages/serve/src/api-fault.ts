@@ -98,6 +98,12 @@ const createFault = (code: ApiFaultCode, message: string): ApiFault => {
 };
 
 const engineFault = (error: Error): ApiFault | null => {
+  if (error.name === 'OtherMachineError')
+    return new ApiFault(
+      'unavailable',
+      `${error.message}, or ask another node.`,
+      ENGINE_RETRY_SECONDS,
+    );
   if (error.name !== 'EngineError' || !('status' in error)) return null;
   const code = engineFaults.get(error.status);
   if (code !== undefined) return createFault(code, error.message);

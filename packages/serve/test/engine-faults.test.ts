@@ -21,5 +21,10 @@ test('an error of the engine is the fault that its status means, and never an in
     [500, 'unavailable', 503, 5],
     [503, 'unavailable', 503, 5],
   ]);
+  const other = Object.assign(new Error('update this node'), { name: 'OtherMachineError' });
+  assert.deepEqual(
+    [toApiFault(other)?.code, toApiFault(other)?.message],
+    ['unavailable', 'update this node, or ask another node.'],
+  );
   assert.equal(toApiFault(new Error('a fault of the node')), null);
 });

@@ -2,18 +2,22 @@ import '../../src/polyfill.js';
 import { appendFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileBlobs } from 'pawl/engine';
+import { type Entry, fileBlobs, type Settings } from 'pawl/engine';
 import type { Model, ModelPiece, ModelRequest } from '../../../packages/agent/src/ports/model.js';
 import { createJobs, type Tool } from '../../../packages/agent/src/ports/tool.js';
 import { createFileMemory } from '../../../packages/agent/src/tools/file-change.js';
 import { httpLive } from '../../src/live.js';
 import { startNode } from '../../src/node.js';
+import { createRestateRuntime } from '../../src/runtime.js';
 
 /** A node as a program of its own: its model and its tool take a moment, and write down each time they begin. */
 
 export type ClusterNodeOptions = {
   readonly name: string;
   readonly ingressUrl: string;
+  readonly adminUrl: string;
+  /** Reaches the shared ports of all nodes. */
+  readonly nodesUrl: string;
   readonly sharedPort: number;
   readonly ownPort: number;
   readonly livePort: number;
@@ -23,6 +27,23 @@ export type ClusterNodeOptions = {
   readonly delayMs: number;
   readonly idleMs: number;
 };
+
+/** What a test asks of a node's runtime. */
+export type Question =
+  | { readonly kind: 'figures' | 'drain' }
+  | { readonly kind: 'create'; readonly settings: Settings }
+  | {
+      readonly kind: 'send';
+      readonly id: string;
+      readonly text: string;
+      readonly requestId: string;
+    }
+  | { readonly kind: 'rest' | 'entries'; readonly id: string };
+
+export type Answer = { readonly number: number } & (
+  | { readonly value: unknown }
+  | { readonly fault: string }
+);
 
 export const CLUSTER_TOKEN = 'of the cluster';
 export const CLUSTER_MODEL = 'scripted/cluster';
@@ -107,7 +128,8 @@ const record: Tool = {
   },
 };
 
-const { name, ingressUrl, sharedPort, ownPort, livePort, peers, folder, idleMs } = options;
+const { name, ingressUrl, adminUrl, nodesUrl, sharedPort, ownPort, livePort, peers, folder } =
+  options;
 const live = await httpLive({ peers, token: CLUSTER_TOKEN, listen: { port: livePort } });
 const node = await startNode({
   name,
@@ -115,7 +137,7 @@ const node = await startNode({
   sharedPort,
   ownPort,
   live,
-  idleMs,
+  idleMs: options.idleMs,
   blobs: fileBlobs(path.join(folder, 'blobs')),
   equip: async () => ({
     model: () => model,
@@ -126,15 +148,74 @@ const node = await startNode({
     compactionInstructions: () => 'Summarise.',
   }),
 });
-process.on('message', (asked) => {
-  if (asked === 'figures') {
-    globalThis.gc?.();
-    process.send?.({
-      ...node.inMemory(),
-      rssBytes: process.memoryUsage().rss,
-      heapBytes: process.memoryUsage().heapUsed,
-    });
+await node.register({ adminUrl, sharedUrl: nodesUrl, ownUrl: `http://127.0.0.1:${ownPort}` });
+const runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => name });
+
+/** Sessions that were sent something here, and what is being sent. */
+const used = new Set<string>();
+const sending = new Set<Promise<unknown>>();
+let isDraining = false;
+
+const untilRest = async (id: string): Promise<void> => {
+  for (;;) {
+    const { state } = await runtime.state(id);
+    if (state.name === 'WaitingForUserInput') return;
+    await pause(100);
   }
+};
+
+const entriesNow = async (id: string): Promise<readonly Entry[]> => {
+  const { seq } = await runtime.state(id);
+  const entries: Entry[] = [];
+  for await (const entry of runtime.read(id)) {
+    entries.push(entry);
+    if (entry.seq >= seq) break;
+  }
+  return entries;
+};
+
+const answer = async (question: Question): Promise<unknown> => {
+  if (isDraining) throw new Error('the node drains');
+  switch (question.kind) {
+    case 'figures': {
+      globalThis.gc?.();
+      const { rss, heapUsed } = process.memoryUsage();
+      return { ...node.inMemory(), rssBytes: rss, heapBytes: heapUsed };
+    }
+    case 'create':
+      return runtime.create({ settings: question.settings, instructions: 'Be brief.' });
+    case 'send': {
+      const { id, text, requestId } = question;
+      used.add(id);
+      const input = { type: 'UserInput', text, mode: 'steer', clientRequestId: requestId } as const;
+      const sent = runtime.send(id, input).finally(() => sending.delete(sent));
+      sending.add(sent);
+      return sent;
+    }
+    case 'rest':
+      return untilRest(question.id);
+    case 'entries':
+      return entriesNow(question.id);
+    case 'drain':
+      isDraining = true;
+      await Promise.allSettled(sending);
+      await Promise.all([...used].map(untilRest));
+      await runtime.disconnect();
+      await node.stop();
+      await live.close();
+      setImmediate(() => process.exit(0));
+      return null;
+    default:
+      throw question satisfies never;
+  }
+};
+
+process.on('message', ({ number, question }: { number: number; question: Question }) => {
+  const reply = (said: Answer): void => void process.send?.(said);
+  answer(question).then(
+    (value) => reply({ number, value }),
+    (fault: Error) => reply({ number, fault: fault.message }),
+  );
 });
 process.on('disconnect', () => process.exit(0)); // whoever started it has gone
 process.send?.('up');

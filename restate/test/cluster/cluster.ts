@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { type Edit, plant } from '../../../packages/agent/test/journal/planted-machine.js';
 import { removeFolderSync } from '../../../test/temporary-folder.js';
-import { createRestateRuntime, httpLive, type RestateRuntime, register } from '../../src/index.js';
+import { createRestateRuntime, httpLive, type RestateRuntime } from '../../src/index.js';
 import { type Engine, freePorts, startEngine } from '../../src/start-engine.js';
 import { startBalancer } from './balancer.js';
-import type { ClusterNodeOptions } from './cluster-node.js';
+import type { Answer, ClusterNodeOptions, Question } from './cluster-node.js';
 
 /** The engine, nodes that are processes of their own, one address for all of them, and a user of their sessions. */
 
@@ -18,6 +19,12 @@ export type Cluster = {
   readonly engine: Engine;
   readonly runtime: RestateRuntime;
   readonly nodes: readonly ClusterNode[];
+  /** The program of its nodes. */
+  readonly program: string;
+  /** The program of a node with these edits in its sources. */
+  plant(edits: readonly Edit[]): Promise<string>;
+  /** Lets the shared address lead to this node, as far as it answers. */
+  prefer(node: ClusterNode): void;
   /** Invocations that the engine still has. */
   pending(): Promise<readonly string[]>;
   stop(): Promise<void>;
@@ -26,7 +33,13 @@ export type Cluster = {
 export type ClusterNode = {
   readonly name: string;
   kill(): Promise<void>;
-  start(): Promise<void>;
+  /** With the program that it had, or another one. */
+  start(program?: string): Promise<void>;
+  /** Ends as `pawl serve` does: takes no new work, and lets running turns end. */
+  drain(): Promise<void>;
+  signal(signal: NodeJS.Signals): void;
+  /** Asks the runtime of the node. Rejects if it refuses, or ends meanwhile. */
+  ask(question: Question): Promise<unknown>;
   figures(): Promise<NodeFigures>;
 };
 
@@ -39,13 +52,16 @@ export type NodeFigures = {
 
 const restateFolder = fileURLToPath(new URL('../..', import.meta.url));
 
+let bundles = 0;
+
 /** One file for the node's program: a start takes a fraction of a second. */
-const bundleNode = async (): Promise<string> => {
+const bundleNode = async (edits: readonly Edit[]): Promise<string> => {
+  bundles += 1;
   const outfile = path.join(
     restateFolder,
     'node_modules',
     '.cache',
-    `cluster-node-${process.pid}.mjs`,
+    `cluster-node-${process.pid}-${bundles}.mjs`,
   );
   mkdirSync(path.dirname(outfile), { recursive: true });
   await build({
@@ -57,15 +73,17 @@ const bundleNode = async (): Promise<string> => {
     target: 'node20',
     tsconfig: path.join(restateFolder, 'tsconfig.json'),
     external: ['@restatedev/*'],
+    plugins: edits.length === 0 ? [] : [plant(edits)],
     logLevel: 'error',
   });
   return outfile;
 };
 
 class NodeProcess implements ClusterNode {
-  readonly #program: string;
+  #program: string;
   readonly #options: ClusterNodeOptions;
   #process: ChildProcess | null = null;
+  #asked = 0;
 
   constructor(program: string, options: ClusterNodeOptions) {
     this.#program = program;
@@ -76,15 +94,17 @@ class NodeProcess implements ClusterNode {
     return this.#options.name;
   }
 
-  async start(): Promise<void> {
+  async start(program = this.#program): Promise<void> {
+    this.#program = program;
     const started = fork(this.#program, [JSON.stringify(this.#options)], {
       execArgv: ['--expose-gc', '--no-warnings'],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     this.#process = started;
     const died = once(started, 'exit').then(([code]) => {
-      if (this.#process === started && code !== null && code !== 0)
-        throw new Error(`node ${this.name} ended: ${code}`);
+      if (this.#process !== started) return;
+      this.#process = null;
+      if (code !== null && code !== 0) throw new Error(`node ${this.name} ended: ${code}`);
     });
     await Promise.race([once(started, 'message'), died]);
   }
@@ -98,13 +118,46 @@ class NodeProcess implements ClusterNode {
     await exited;
   }
 
-  async figures(): Promise<NodeFigures> {
+  async drain(): Promise<void> {
     const running = this.#process;
-    if (running === null) throw new Error(`node ${this.name} does not run`);
-    const answered = once(running, 'message');
-    running.send('figures');
-    const [figures] = await answered;
-    return figures as NodeFigures; // written by cluster-node.ts
+    if (running === null) return;
+    const exited = once(running, 'exit');
+    await this.ask({ kind: 'drain' });
+    this.#process = null;
+    await exited;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#process?.kill(signal);
+  }
+
+  ask(question: Question): Promise<unknown> {
+    const running = this.#process;
+    if (running === null) return Promise.reject(new Error(`node ${this.name} does not run`));
+    this.#asked += 1;
+    const number = this.#asked;
+    return new Promise((resolve, reject) => {
+      const end = (): void => {
+        running.off('message', hear);
+        running.off('exit', gone);
+      };
+      const gone = (): void => {
+        end();
+        reject(new Error(`node ${this.name} has ended`));
+      };
+      const hear = (message: Answer): void => {
+        if (message.number !== number) return;
+        end();
+        if ('fault' in message) reject(new Error(message.fault));
+        else resolve(message.value);
+      };
+      running.setMaxListeners(1_000).on('message', hear).on('exit', gone);
+      running.send({ number, question }, (fault) => fault !== null && gone());
+    });
+  }
+
+  async figures(): Promise<NodeFigures> {
+    return (await this.ask({ kind: 'figures' })) as NodeFigures; // written by cluster-node.ts
   }
 }
 
@@ -126,7 +179,8 @@ export const startCluster = async (
   idleMs: number,
 ): Promise<Cluster> => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-cluster-'));
-  const program = await bundleNode();
+  const programs = [await bundleNode([])];
+  const [program = ''] = programs;
   const engine = await startEngine(path.join(folder, 'engine'));
   process.once('exit', () => {
     try {
@@ -140,10 +194,13 @@ export const startCluster = async (
   const ports = await freePorts(3 * count);
   const livePorts = ports.slice(2 * count);
   const peers = livePorts.map((port) => `http://127.0.0.1:${port}`);
+  const balancer = await startBalancer(ports.slice(0, count));
   const nodes = Array.from({ length: count }, (_, index): NodeProcess => {
     return new NodeProcess(program, {
       name: `n${index + 1}`,
       ingressUrl,
+      adminUrl,
+      nodesUrl: `http://127.0.0.1:${balancer.port}`,
       folder,
       delayMs,
       idleMs,
@@ -154,9 +211,6 @@ export const startCluster = async (
     });
   });
   await Promise.all(nodes.map((node) => node.start()));
-  const balancer = await startBalancer(ports.slice(0, count));
-  for (const port of [balancer.port, ...ports.slice(count, 2 * count)])
-    await register(adminUrl, `http://127.0.0.1:${port}`);
   const live = await httpLive({ peers, token: 'of the cluster' });
   let placed = 0;
   const runtime = createRestateRuntime({
@@ -169,6 +223,14 @@ export const startCluster = async (
     engine,
     runtime,
     nodes,
+    program,
+    async plant(edits) {
+      const planted = await bundleNode(edits);
+      programs.push(planted);
+      return planted;
+    },
+    prefer: (node) =>
+      balancer.prefer(ports[nodes.findIndex(({ name }) => name === node.name)] ?? 0),
     pending: () => pendingAt(adminUrl),
     async stop() {
       await runtime.disconnect();
@@ -177,7 +239,7 @@ export const startCluster = async (
       await balancer.close();
       await engine.stop();
       removeFolderSync(folder);
-      removeFolderSync(program);
+      for (const one of programs) removeFolderSync(one);
     },
   };
 };

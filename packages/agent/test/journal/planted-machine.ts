@@ -36,7 +36,12 @@ const edited = (file: string, edits: readonly Edit[]): string =>
       readFileSync(file, 'utf8'),
     );
 
-const plant = (edits: readonly Edit[]): Plugin => ({
+/**
+ * Puts the edits into what is compiled.
+ *
+ * @public for the tests of restate/, which is no workspace.
+ */
+export const plant = (edits: readonly Edit[]): Plugin => ({
   name: 'plant',
   setup({ onLoad }) {
     onLoad({ filter: /[\\/]packages[\\/].*\.ts$/ }, ({ path: file }) => {
