@@ -394,7 +394,7 @@ export type TurnFigures = {
   readonly prompt: string;
   readonly rounds: number;
   /** Without the time in which it waited for the user or no process had it open. */
-  readonly turnMs: number;
+  readonly workMs: number;
   readonly waitedMs: number;
   readonly usd: number;
   /** How many markers of each kind (an error, a retry, …) are in it. */
@@ -446,7 +446,7 @@ const computeTurns = (history: SessionHistory): readonly TurnFigures[] => {
       at,
       prompt,
       rounds: history.stateAt(endSeq).session.turn.rounds,
-      turnMs: Math.max(0, toMs - fromMs - waitedMs - overlap(gaps, fromMs, toMs)),
+      workMs: Math.max(0, toMs - fromMs - waitedMs - overlap(gaps, fromMs, toMs)),
       waitedMs,
       usd: spentAt(nextSeq - 1) - spentAt(seq - 1),
       marks,
