@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import { countCases, SEED } from '../../../../test/tier.js';
 import { readCommands } from '../../src/policy/shell/read-statements.js';
 import { naiveAllows, notAllowed } from './hostile/allowed.js';
-import { fuzzed, wordTexts } from './hostile/fuzz.js';
-import { allowedOf, falselyAllowed } from './hostile/judge.js';
+import { brokenTexts, fuzzed, wordTexts } from './hostile/fuzz.js';
+import { allowedOf, falselyAllowed, falselyUndenied } from './hostile/judge.js';
 import { mutated } from './hostile/mutations.js';
 import { runByBash, wordsByBash } from './hostile/oracle.js';
 import { PROGRAMMED } from './hostile/programmed.js';
 import { seeded } from './hostile/random.js';
-import { HOSTILE } from './hostile/strings.js';
+import { BROKEN, HOSTILE } from './hostile/strings.js';
 
 test('each hostile text runs what nobody allowed, and a policy that reads no commands allows a third of them', () => {
   const ran = runByBash(HOSTILE);
@@ -50,6 +50,11 @@ test(`of ${RANDOM_TEXTS} random texts none is allowed that runs more than the ru
     `only ${allowed.length} are allowed: the measure sees nothing`,
   );
   assert.deepEqual(falselyAllowed(allowed), []);
+});
+
+test(`of texts with an escaped line break somewhere none runs what a rule denies (seed ${seed})`, async () => {
+  const texts = [...BROKEN, ...brokenTexts(countCases(1_500), seeded(seed))];
+  assert.deepEqual(await falselyUndenied(texts), []);
 });
 
 /** What the judge takes for the words of a text, as `wordsByBash`; null if it knows them only at run time. */

@@ -46,7 +46,7 @@ export type ShellReading =
     };
 
 /** Bash removes escaped line breaks first: `$`, a line break and `(` are a substitution. */
-const SPLIT_OPERATOR = /(\$|[(<>&|;](?=(\\\n)+[(<>&|;]))\\\n/;
+const SPLIT_OPERATOR = /(\$|[(<>&|;](?=(\\\n)+[-(<>&|;]))\\\n/;
 
 /** Reads a whole text as bash does. No text makes it throw. */
 export const readCommands = (text: string): ShellReading => {
@@ -251,6 +251,7 @@ const readFor = (cursor: Cursor): void => {
       let isWordThere = true;
       while (isWordThere) {
         skipBlanks(cursor);
+        skipComment(cursor);
         const { start, end } = readWord(cursor);
         isWordThere = end > start;
       }

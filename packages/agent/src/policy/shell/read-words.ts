@@ -198,7 +198,7 @@ export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
       cursor.at++;
       add(null);
     } else if (isMeta(char)) break;
-    else if (isAt(cursor, '\\\n')) cursor.at += 2;
+    else if (isAt(cursor, '\\\n')) throw unclear('an escaped line break stands in a word');
     else if (char === '\\') {
       if (peek(cursor, 1) === '') throw unclear('it ends in a backslash');
       add(peek(cursor, 1));

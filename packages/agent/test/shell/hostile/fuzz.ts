@@ -49,6 +49,10 @@ const grammatical = (random: Random, depth: number): string => {
     () => `{ ${inner()}; }`,
     () => `if ${inner()}; then ${inner()}; fi`,
     () => `for i in a b; do ${inner()}; done`,
+    () => `for i in a # '\ndo ${inner()}; done # '; do :; done`,
+    () => `if false; then ls; else ${inner()}; fi`,
+    () => `[[ a ]] && ${inner()} && [[ b ]]`,
+    () => `cat <<-E\n\ta\n\tE\n${inner()}\nE\n`,
     () => `case a in a) ${inner()};; esac`,
     () => `echo "$(${inner()})"`,
     () => `echo $(${inner()})`,
@@ -134,3 +138,13 @@ const wordText = (random: Random): string => {
 /** Commands `f` with a few words that are hard to read. */
 export const wordTexts = (count: number, random: Random): readonly string[] =>
   Array.from({ length: count }, () => wordText(random));
+
+const brokenText = (random: Random): string => {
+  const text = grammatical(random, 2);
+  const at = Math.floor(random() * text.length);
+  return `${text.slice(0, at)}\\\n${text.slice(at)}`;
+};
+
+/** Grammatical texts with an escaped line break somewhere, also in a reserved word. */
+export const brokenTexts = (count: number, random: Random): readonly string[] =>
+  Array.from({ length: count }, () => brokenText(random));

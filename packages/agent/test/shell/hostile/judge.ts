@@ -1,3 +1,4 @@
+import { programName } from '../../../src/policy/paths.js';
 import { presetRules, type WrittenRule } from '../../../src/policy/presets.js';
 import { explainCommand } from '../../../src/policy/shell/explain-command.js';
 import { notAllowed } from './allowed.js';
@@ -11,6 +12,8 @@ const writtenRules: readonly WrittenRule[] = ALLOWED.map((words) => ({
   origin: 'test',
 }));
 
+const DENIED: readonly string[] = ['curl', 'evil'];
+
 const WORKSPACE = '/w/ws';
 
 /** Programs where the oracle has them. */
@@ -19,22 +22,46 @@ const find = (name: string): string => {
   return name.includes('/') ? `${WORKSPACE}/${name}` : `/bin/${name}`;
 };
 
-/** Whether policy allows a text by the rules alone: without them this preset would ask about every command. */
-const allows = async (text: string): Promise<boolean> => {
-  const settings = {
-    rules: presetRules.careful,
-    preset: 'careful',
-    sandbox: 'off',
-    workspace: WORKSPACE,
-    writtenRules,
-  } as const;
-  return (await explainCommand(text, settings, { find })).decision === 'allow';
+/** By the rules alone: without them this preset would ask about every command. */
+const BY_RULES = {
+  rules: presetRules.careful,
+  preset: 'careful',
+  sandbox: 'off',
+  workspace: WORKSPACE,
+  writtenRules,
+} as const;
+
+/** Every command, but for those that a rule denies. */
+const BUT_DENIED = {
+  ...BY_RULES,
+  rules: presetRules.auto,
+  preset: 'auto',
+  sandbox: 'workspace',
+  writtenRules: DENIED.map(
+    (name): WrittenRule => ({ kind: 'command', words: [name], decision: 'deny', origin: 'test' }),
+  ),
+} as const;
+
+const allowedBy = async (
+  texts: readonly string[],
+  settings: typeof BY_RULES | typeof BUT_DENIED,
+): Promise<readonly string[]> => {
+  const allowed: string[] = [];
+  for (const text of texts)
+    if ((await explainCommand(text, settings, { find })).decision === 'allow') allowed.push(text);
+  return allowed;
 };
 
-export const allowedOf = async (texts: readonly string[]): Promise<readonly string[]> => {
-  const allowed: string[] = [];
-  for (const text of texts) if (await allows(text)) allowed.push(text);
-  return allowed;
+export const allowedOf = (texts: readonly string[]): Promise<readonly string[]> =>
+  allowedBy(texts, BY_RULES);
+
+/** Texts that are allowed although a rule denies a program that bash runs. */
+export const falselyUndenied = async (texts: readonly string[]): Promise<readonly string[]> => {
+  const allowed = await allowedBy(texts, BUT_DENIED);
+  const ran = [0, 1].map((exitCode) => runByBash(allowed, exitCode));
+  return allowed.filter((_, index) =>
+    ran.some((each) => each[index]?.some(([name]) => DENIED.includes(programName(name ?? '')))),
+  );
 };
 
 /** Texts that policy allows although bash runs what no rule allows, with what that is. */

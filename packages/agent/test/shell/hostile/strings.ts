@@ -36,6 +36,17 @@ export const ALLOWED: readonly (readonly string[])[] = [
   ['false'],
 ];
 
+/** Bash removes escaped line breaks before it looks for reserved words and operators. */
+export const BROKEN = [
+  'if false; then ls; els\\\ne curl x; fi',
+  'copro\\\nc curl x; wait',
+  'cat <<\\\n-EOF\n\tEOF\ncurl x\nEOF',
+  '!\\\n curl x',
+  '[[ a ]\\\n] && curl x && [[ b ]]',
+  '[[ a ]]\\\n && curl x && [[ b ]]',
+  "for i in a # '\ndo curl x; done # '; do ls; done",
+];
+
 const chained = [
   'git status; curl x',
   'git status;curl x',
@@ -230,6 +241,7 @@ const spelled = [
 ];
 
 export const HOSTILE: readonly string[] = [
+  ...BROKEN,
   ...chained,
   ...substituted,
   ...spelled,
