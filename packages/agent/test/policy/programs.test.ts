@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { test } from 'node:test';
+import { removeFolderSync } from '../../../../test/temporary-folder.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import { uncoveredWord } from '../../src/policy/command-options.js';
 import { listWords, namedRows } from '../../src/policy/paths.js';
 import { SUBCOMMAND_ROWS } from '../../src/policy/programs/git.js';
 import { matchesOption, type Program } from '../../src/policy/programs/program.js';
-import { findRow, PROGRAM_ROWS } from '../../src/policy/programs/program-table.js';
+import { commandMeaning, findRow, PROGRAM_ROWS } from '../../src/policy/programs/program-table.js';
+import { pick, type Random, seeded } from '../shell/hostile/random.js';
 
 const repeated = (names: readonly string[]): readonly string[] =>
   names.filter((name, index) => names.indexOf(name) !== index);
@@ -64,4 +71,85 @@ test('a program has the same row under each of its names', () => {
     assert.equal(findRow(other), findRow(name), other);
     assert.notEqual(findRow(foreign), findRow(name), foreign);
   }
+});
+
+/** Whether a wrapper's words show that it may run `name`. */
+const shows = (words: readonly string[], name: string): boolean => {
+  const { commands = [], unclear } = commandMeaning(words);
+  return unclear !== undefined || commands.some(([program]) => program === name);
+};
+
+/** They run rm behind an option in a cluster, a beginning of a long one, or one that is not known. */
+const WRAPPED = `
+  xargs -0I {} rm -rf {}|xargs -0n 1 rm -f|xargs -rn 5 rm|xargs -tI X rm X|xargs --max-chars 5 rm
+  xargs -l rm x|xargs -e rm|sudo -nu root rm x|sudo -uroot rm x|env -iu A rm x|env - rm x
+  env --split-s=rm|env -a b rm x|timeout --sig KILL 5 rm x|flock -xw 5 f rm x|nice --adj 5 rm x
+  setpriv --reuid 5 rm x|unshare --root d rm x|fakeroot -i f rm x|numactl -m 0 rm x
+  systemd-inhibit --what idle rm x|strace --output f rm x|setarch x86_64 rm x|setarch -R rm x
+  chrt -T 5 -d 0 rm x|rlwrap --what x rm y|npm --what exec exec rm x|stdbuf --out 0 rm x`;
+
+test('a wrapper shows the command behind any of its options', () => {
+  const texts = WRAPPED.split(/[|\n]/).map((text) => text.trim());
+  const hidden = texts.filter((text) => text !== '' && !shows(text.split(' '), 'rm'));
+  assert.deepEqual(hidden, []);
+  assert.equal(shows(['timeout', '5', 'ls', 'rm'], 'rm'), false, 'control');
+});
+
+/** Everyday forms, whose command is known. */
+const CLEAR = `
+  timeout -k 5 10 npm test|timeout --signal=KILL 10 npm test|sudo -E -u root npm test|nice npm test
+  sudo apt-get npm|env -i X=1 npm test|xargs -n1 npm|xargs -0 -r -n 1 npm|xargs -P4 -I% npm %
+  xargs -I{} npm {}|nice -n 10 npm test|nice -10 npm test|stdbuf -oL npm test|npx --yes npm
+  strace -ff -e trace=file -o out npm test|flock -n f npm test|npm exec --yes -- npm
+  uv run --frozen npm test|pnpm -r exec npm|time -v npm test|setsid -f npm|taskset -c 0,1 npm`;
+
+test('the command of a wrapper is known in everyday forms', () => {
+  const texts = CLEAR.split(/[|\n]/).map((text) => text.trim());
+  const isClear = (text: string): boolean => commandMeaning(text.split(' ')).unclear === undefined;
+  assert.deepEqual(
+    texts.filter((text) => text !== '' && !(isClear(text) && /npm|sudo/.test(text))),
+    [],
+  );
+});
+
+/** Wrappers that most systems have, letters of options, and the words before the command. */
+const REAL: readonly (readonly [name: string, letters: string, ...before: readonly string[]])[] = [
+  ['xargs', '0dEeiIlLnPrstx'],
+  ['env', 'i0uv'],
+  ['timeout', 'ksv', '9'],
+  ['nice', 'n15'],
+  ['setsid', 'cfw'],
+  ['stdbuf', 'ioe0L'],
+  ['flock', 'sxnowEF', 'f'],
+  ['ionice', 'cnt3'],
+];
+
+const wrappedText = (random: Random, index: number): readonly string[] => {
+  const [name, known, ...before] = pick(REAL, random);
+  const options = Array.from({ length: 1 + Math.floor(random() * 2) }, () => {
+    const letters = Array.from({ length: 1 + Math.floor(random() * 2) }, () =>
+      pick([...known], random),
+    );
+    const value = pick(['', '', '1', '1', 'L', 'KILL'], random);
+    return [`-${letters.join('')}`, ...(value === '' ? [] : [value])];
+  }).flat();
+  return [name, ...options, ...before, 'echo', `ran${index}.`];
+};
+
+test(`a real wrapper runs no command that its words do not show (seed ${SEED})`, () => {
+  const random = seeded(SEED);
+  const cases = Array.from({ length: countCases(400) }, (_, index) => wrappedText(random, index));
+  const folder = mkdtempSync(path.join(tmpdir(), 'pawl-wrappers-'));
+  const { stdout } = spawnSync('setsid', ['-w', 'sh'], {
+    input: cases.map((words) => `${words.join(' ')} </dev/null 2>/dev/null\n`).join(''),
+    encoding: 'utf8',
+    cwd: folder,
+  });
+  removeFolderSync(folder);
+  const ran = cases.filter((_, index) => stdout.includes(`ran${index}.`));
+  assert.ok(ran.length > cases.length / 20, `only ${ran.length} ran`);
+  assert.deepEqual(
+    ran.filter((words) => !shows(words, 'echo')).map((words) => words.join(' ')),
+    [],
+  );
 });

@@ -37,9 +37,21 @@ const runnerByNetwork = (words: Words, { isInstalled }: NetworkPlace): string | 
     : null;
 };
 
+/** Options of `uv run` and `uvx` that take no value. */
+const UV_FLAGS = `
+  -m -n -q -s -U -v --module --script --quiet --verbose --dev --no-dev --frozen --locked --no-sync
+  --no-project --isolated --all-extras --all-groups --no-cache --offline --active --exact --refresh
+  --upgrade --no-config`;
+
 const PACKAGE_MANAGERS: Rows = {
   npm: {
-    runs: { after: 'exec x', valued: '-p --package -w --workspace --prefix' },
+    runs: {
+      after: 'exec x',
+      valued: '-p --package -w --workspace --prefix',
+      flags: `
+        -y -q -s --yes --no --no-install --quiet --silent --workspaces --if-present --offline
+        --prefer-offline`,
+    },
     risky: PACKAGES_RISKY,
     harmless: `
       -D -E -P -O -f --save --save-dev --save-exact --save-optional --save-peer --no-save
@@ -50,7 +62,11 @@ const PACKAGE_MANAGERS: Rows = {
     network: PACKAGES,
   },
   pnpm: {
-    runs: { after: 'exec dlx' },
+    runs: {
+      after: 'exec dlx',
+      valued: '-F -C --filter --dir --package',
+      flags: '-r -s -w --recursive --silent --parallel --stream --workspace-root',
+    },
     risky: PACKAGES_RISKY,
     harmless: `
       -D -E -P -O -r --save-dev --save-exact --save-prod --save-optional --frozen-lockfile
@@ -60,7 +76,11 @@ const PACKAGE_MANAGERS: Rows = {
     network: PACKAGES,
   },
   yarn: {
-    runs: { after: 'exec dlx run' },
+    runs: {
+      after: 'exec dlx run',
+      valued: '-p --package --cwd',
+      flags: '-B -q -s -T --binaries-only --quiet --silent --top-level',
+    },
     risky: PACKAGES_RISKY,
     harmless: `
       -D -E -P -O --dev --exact --peer --optional --frozen-lockfile --immutable --production
@@ -76,12 +96,23 @@ const PACKAGE_MANAGERS: Rows = {
     network: PACKAGES,
   },
   npx: {
-    runs: { valued: '-p --package -w --workspace' },
+    runs: {
+      valued: '-p --package -w --workspace',
+      flags: `
+        -y -q -s --yes --no --no-install --quiet --silent --ignore-existing --workspaces --offline
+        --prefer-offline`,
+    },
     repository: 'script',
     network: runnerByNetwork,
   },
-  'pnpx bunx': { runs: {}, network: runnerByNetwork },
-  uvx: { runs: { valued: '--from --with -p --python' }, network: runnerByNetwork },
+  'pnpx bunx': {
+    runs: { valued: '-p --package', flags: '-y -s --bun --yes --silent --no-install' },
+    network: runnerByNetwork,
+  },
+  uvx: {
+    runs: { valued: '--from --with -p --python', flags: UV_FLAGS },
+    network: runnerByNetwork,
+  },
   'pip pip3': {
     harmless: `
       -U -q -v -r --upgrade --quiet --verbose --no-cache-dir --no-deps --pre --requirement --user
@@ -89,7 +120,13 @@ const PACKAGE_MANAGERS: Rows = {
     network: PYTHON_PACKAGES,
   },
   uv: {
-    runs: { after: 'run', valued: '--with -p --python' },
+    runs: {
+      after: 'run',
+      valued: `
+        --with -p --python --group --extra --only-group --no-group --env-file --directory --project
+        --package --with-requirements --with-editable`,
+      flags: UV_FLAGS,
+    },
     harmless: `
       -q -v --upgrade --quiet --verbose --dev --frozen --locked --no-cache --offline --group
       --extra --all-extras`,
@@ -97,7 +134,11 @@ const PACKAGE_MANAGERS: Rows = {
     network: 'sync add lock',
   },
   poetry: {
-    runs: { after: 'run' },
+    runs: {
+      after: 'run',
+      valued: '-C -P --directory --project',
+      flags: '-q -v -n --quiet --verbose --no-interaction --ansi --no-ansi',
+    },
     harmless: `
       -q -v -n -D --quiet --verbose --no-interaction --dev --group --with --without --no-root
       --sync --dry-run --all-extras`,
@@ -105,7 +146,14 @@ const PACKAGE_MANAGERS: Rows = {
     network: 'install add update lock',
   },
   pipenv: { runs: { after: 'run' } },
-  pipx: { runs: { after: 'run' }, network: 'install run upgrade' },
+  pipx: {
+    runs: {
+      after: 'run',
+      valued: '--spec --python --pip-args --index-url',
+      flags: '-q -v --quiet --verbose --no-cache',
+    },
+    network: 'install run upgrade',
+  },
   gem: { network: 'install update push fetch' },
   bundle: { runs: { after: 'exec' }, network: 'install update add' },
   bundler: { network: 'install update add' },

@@ -49,13 +49,16 @@ export const fileLosses = (files: readonly FileWord[]): readonly FileLoss[] =>
   files.map((file) => ({ kind: 'file', file }));
 
 /**
- * The name of the option of `valued` that ends a cluster and takes the next word: `-t` in `-rt`.
+ * The name of the option of `valued` that takes the next word: `-t` in `-rt`, where it ends a
+ * cluster, but not in `-tr`; `--suffix` in `--suf`, since GNU programs accept a beginning.
  */
-const valueOption = (word: string, valued: readonly string[]): string | undefined => {
+export const valueOption = (word: string, valued: readonly string[]): string | undefined => {
+  if (valued.includes(word)) return word;
   if (word.startsWith('--'))
-    return valued.find((name) => name === word || (word.length > 3 && name.startsWith(word)));
-  const letter = `-${word.at(-1) ?? ''}`;
-  return valued.find((name) => name === word) ?? valued.find((name) => name === letter);
+    return word.length > 3 ? valued.find((name) => name.startsWith(word)) : undefined;
+  const letters = [...word.slice(1)].map((letter) => `-${letter}`);
+  const first = letters.findIndex((letter) => valued.includes(letter));
+  return first === letters.length - 1 ? letters[first] : undefined;
 };
 
 const addValue = (values: Map<string, FileWord[]>, name: string, value: FileWord): void => {

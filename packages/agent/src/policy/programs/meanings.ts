@@ -4,6 +4,7 @@
  */
 
 import { listWords } from '../paths.js';
+import { valueOption } from './file-losses.js';
 import type { Meaning, Words, Wrapper } from './program.js';
 
 /** The words, if all of them are known. */
@@ -58,31 +59,75 @@ export const passesText = (words: Words): Meaning => {
     : { texts: [text], runs: index + 1 };
 };
 
-/** Index of the first word from `from` on that is neither an option nor `NAME=value`. */
-const skipOptions = (words: Words, from: number, valued: readonly string[]): number => {
+/** How many words an option takes: 2 with a value behind it; null if it is not known. */
+export const optionLength = (
+  word: string,
+  valued: readonly string[],
+  flags: readonly string[],
+): 1 | 2 | null => {
+  if (flags.includes(word) || /^-\d+$/.test(word)) return 1;
+  if (word.startsWith('--') && valueOption(word, valued) === undefined)
+    return word.includes('=') || flags.some((flag) => flag.startsWith(word)) ? 1 : null;
+  for (const letter of word.startsWith('--') ? '' : word.slice(1)) {
+    if (flags.includes(`-${letter}=`)) return 1; // the rest is its value
+    if (valued.includes(`-${letter}`)) break;
+    if (!flags.includes(`-${letter}`)) return null;
+  }
+  return valueOption(word, valued) === undefined ? 1 : 2;
+};
+
+/** Where words go on behind options; `unknown`: index of the first option that is not known. */
+type Skipped = { readonly at: number; readonly unknown: number | null };
+
+/** The first word from `from` on that is neither an option nor `NAME=value`. */
+const skipOptions = (
+  words: Words,
+  from: number,
+  valued: readonly string[],
+  flags: readonly string[],
+): Skipped => {
   let at = from;
+  let unknown: number | null = null;
   for (;;) {
     const word = words[at];
-    if (word === '--') return at + 1;
-    if (word == null) return at;
-    if (word.startsWith('-') && word !== '-') at += valued.includes(word) ? 2 : 1;
-    else if (/^[A-Za-z_]\w*=/.test(word)) at++;
-    else return at;
+    if (word === '--') return { at: at + 1, unknown };
+    if (word == null) return { at, unknown };
+    if (word.startsWith('-') && (word !== '-' || flags.includes('-'))) {
+      const length = optionLength(word, valued, flags);
+      if (length === null) unknown ??= at;
+      at += length ?? 1;
+    } else if (/^[A-Za-z_]\w*=/.test(word)) at++;
+    else return { at, unknown };
   }
 };
+
+/** What is said of a wrapper with an option that is not known. */
+export const unknownOption = (words: Words, at: number): Meaning => ({
+  unclear: `the option ${words[at]} of ${words[0]} is not known`,
+  mayRun: at + 1,
+});
 
 /** The command at the end of a wrapper's words, if they run one. */
 export const wrapped = (
   words: Words,
-  { valued: withValue = '', before = 0, after }: Wrapper,
+  { valued: withValue = '', flags: withoutValue = '', before = 0, after }: Wrapper,
 ): Meaning => {
-  const valued = listWords(withValue);
-  let at = skipOptions(words, 1, valued);
+  const [valued, flags] = [listWords(withValue), listWords(withoutValue)];
+  const first = skipOptions(words, 1, valued, flags);
+  let last = first;
   if (after !== undefined) {
-    const next = words[at];
-    if (next == null || !listWords(after).includes(next)) return {};
-    at = skipOptions(words, at + 1, valued);
+    const next = words[first.at];
+    const starts = listWords(after);
+    if (next == null || !starts.includes(next)) {
+      const mayStart = words.slice(first.at).some((word) => starts.includes(word ?? ''));
+      return first.unknown !== null && mayStart ? unknownOption(words, first.unknown) : {};
+    }
+    last = skipOptions(words, first.at + 1, valued, flags);
   }
-  at = skipOptions(words, at + before, valued);
-  return at < words.length ? { commands: [words.slice(at)], runs: at } : {};
+  const { at, unknown } = skipOptions(words, last.at + before, valued, flags);
+  const odd = first.unknown ?? last.unknown ?? unknown;
+  return {
+    ...(odd === null || odd === words.length - 1 ? {} : unknownOption(words, odd)),
+    ...(at < words.length ? { commands: [words.slice(at)], runs: at } : {}),
+  };
 };

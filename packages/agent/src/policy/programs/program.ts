@@ -36,6 +36,11 @@ export type Meaning = {
 export type Wrapper = {
   /** Options whose value is the next word. */
   readonly valued?: string;
+  /**
+   * Options that take no next word; `-x=` is one whose value may follow in the same word. Behind one that stands in neither list the command may begin
+   * at any word, so it is unclear.
+   */
+  readonly flags?: string;
   /** Words before the command, besides options. */
   readonly before?: number;
   /** The command must follow one of these words. */

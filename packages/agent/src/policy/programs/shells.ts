@@ -3,10 +3,10 @@
  * that run others among much else (tmux, docker).
  */
 
-import { programName, wordSet } from '../paths.js';
+import { programName } from '../paths.js';
 import { withPlaceholder } from './files.js';
 import { literal, NOT_KNOWN, optionTexts, passesText, textsMeaning, wrapped } from './meanings.js';
-import { anyWord, type Meaning, type Rows, type Words } from './program.js';
+import { anyWord, type Meaning, type Rows, type Words, type Wrapper } from './program.js';
 
 /**
  * `bash -c TEXT`. What a shell reads from its input, or from a file named at run time, is unclear.
@@ -231,50 +231,75 @@ const expect = (words: Words): Meaning =>
     ? { unclear: 'expect runs a script of another language' }
     : { indirect: 'expect runs a file' };
 
-const XARGS_VALUED = wordSet(
-  '-a -d -E -e -L -l -n -P -s --max-args --max-procs --delimiter --arg-file --max-lines',
-);
-
-/** The command that `xargs` runs. Words from its input are null. */
-const xargsCommand = (words: Words): Words => {
-  let placeholder: string | null = null;
-  let at = 1;
-  for (; at < words.length; at++) {
-    const word = words[at];
-    if (word == null || !word.startsWith('-') || word === '--') break;
-    const replace = /^(?:-I|-i|--replace=?|-J)(.*)$/s.exec(word);
-    if (replace !== null)
-      placeholder = replace[1] || (/^-[IJ]$/.test(word) ? (words[++at] ?? '{}') : '{}');
-    else if (XARGS_VALUED.has(word)) at++;
-  }
-  if (words[at] === '--') at++;
-  const command = words.slice(at);
-  if (command.length === 0) return ['echo', null];
-  return placeholder === null ? [...command, null] : withPlaceholder(command, placeholder);
+/** `xargs` of GNU, and `-J`, `-R` and `-S` of BSD. */
+const XARGS: Wrapper = {
+  valued: `
+    -a -d -E -I -J -L -n -P -R -S -s --arg-file --delimiter --max-args --max-chars --max-procs
+    --process-slot-var`,
+  flags: `
+    -0 -e= -i= -l= -o -p -r -t -x --null --eof --replace --max-lines --open-tty --interactive
+    --no-run-if-empty --verbose --show-limits --exit`,
 };
 
+/** The text for which `xargs` puts its input, by an option such as `-0I`; null if none does. */
+const placeholderIn = (options: Words): string | null => {
+  for (const [index, word] of options.entries()) {
+    const value = /^(?:-[0oprtx]*[IiJ]|--rep[a-z]*=?)(.*)$/s.exec(word ?? '')?.[1];
+    if (value === undefined) continue;
+    return value || (/[IJ]$/.test(word ?? '') ? (options[index + 1] ?? '{}') : '{}');
+  }
+  return null;
+};
+
+/** Words from the input of `xargs` are null. */
 const xargs = (words: Words): Meaning => {
-  const inner = xargsCommand(words);
-  // a null at the end of `inner` stands for its input, and is none of `words`
+  const meaning = wrapped(words, XARGS);
+  const { runs = words.length } = meaning;
+  const command = words.slice(runs);
+  const placeholder = placeholderIn(words.slice(1, runs));
+  const inner = placeholder === null ? [...command, null] : withPlaceholder(command, placeholder);
   return {
-    commands: [inner],
-    runs: Math.max(1, words.length - inner.length + (inner.at(-1) === null ? 1 : 0)),
+    ...meaning,
+    commands: [command.length === 0 ? ['echo', null] : inner],
+    runs: command.length === 0 ? Math.max(1, words.length - 1) : runs,
   };
 };
 
 const env = (words: Words): Meaning =>
-  words.some((word) => word !== null && /^(-\w*S|--split-string)/.test(word))
+  words.some((word) => word !== null && /^(-\w*S|--s)/.test(word))
     ? { unclear: 'env splits a text into words' }
-    : wrapped(words, { valued: '-u --unset -C --chdir' });
+    : wrapped(words, {
+        valued: '-u --unset -C --chdir -a --argv0 -P',
+        flags: `
+          - -i -0 -v --ignore-environment --null --debug --block-signal --default-signal
+          --ignore-signal --list-signal-handling`,
+      });
 
 const flock = (words: Words): Meaning =>
   words.includes('-c')
     ? passesText(words)
-    : wrapped(words, { valued: '-w -E --timeout --conflict-exit-code', before: 1 });
+    : wrapped(words, {
+        valued: '-w -E --wait --timeout --conflict-exit-code',
+        flags: `
+          -s -e -x -u -n -o -F --shared --exclusive --unlock --nonblock --nb --close --no-fork
+          --verbose`,
+        before: 1,
+      });
+
+const ARCHITECTURE_FLAGS = `
+  -B -F -I -L -R -S -T -X -Z -v --32bit --fdpic-funcptrs --short-inode --addr-compat-layout
+  --addr-no-randomize --whole-seconds --sticky-timeouts --read-implies-exec --mmap-page-zero --3gb
+  --4gb --uname-2.6 --verbose`;
+
+/** `setarch [ARCHITECTURE] [OPTIONS] COMMAND` */
+const setarch = (words: Words): Meaning =>
+  words[1]?.startsWith('-') === true
+    ? wrapped(words, { flags: ARCHITECTURE_FLAGS })
+    : wrapped(words, { flags: ARCHITECTURE_FLAGS, before: 1 });
 
 /** `command -v NAME` only looks a command up. */
 const command = (words: Words): Meaning =>
-  /^-[pvV]*[vV]/.test(words[1] ?? '') ? {} : wrapped(words, {});
+  /^-[pvV]*[vV]/.test(words[1] ?? '') ? {} : wrapped(words, { flags: '-p' });
 
 /** `mapfile` and `readarray`. */
 const linesToVariables = (words: Words): Meaning =>
@@ -309,34 +334,150 @@ const SHELLS: Rows = {
 
 const WRAPPERS: Rows = {
   [`
-      builtin busybox chronic cross-env cross-env-shell dbus-run-session fakeroot firejail linux32
-      linux64 nohup numactl proxychains proxychains4 rlwrap setarch setpriv setsid shx
-      systemd-inhibit torsocks toybox tsocks unbuffer unshare valgrind`]: {
+      builtin busybox cross-env cross-env-shell nohup shx toybox tsocks`]: {
     runs: {},
   },
-  caffeinate: { runs: { valued: '-t -w' } },
-  'chroot chrt taskset': { runs: { before: 1 } },
+  caffeinate: { runs: { valued: '-t -w', flags: '-d -i -m -s -u' } },
+  chronic: { runs: { flags: '-v -e' } },
+  chroot: { runs: { valued: '--groups --userspec', flags: '--skip-chdir', before: 1 } },
+  chrt: {
+    runs: {
+      valued: '-T -P -D --sched-runtime --sched-period --sched-deadline',
+      flags: `
+        -a -b -d -f -i -m -o -p -r -R -v --all-tasks --batch --deadline --fifo --idle --other --rr
+        --reset-on-fork --verbose`,
+      before: 1,
+    },
+  },
   command: { runs: command },
+  'dbus-run-session': {
+    runs: { valued: '--config-file --dbus-daemon', flags: '--exit-with-session' },
+  },
   direnv: { runs: { after: 'exec', before: 1 } },
-  doas: { runs: { valued: '-u -C -a' } },
+  doas: { runs: { valued: '-u -C -a', flags: '-L -n -s' } },
   env: { runs: env, risky: anyWord },
-  exec: { runs: { valued: '-a' } },
+  exec: { runs: { valued: '-a', flags: '-c -l' } },
+  fakeroot: {
+    runs: {
+      valued: '-l -s -i -b -f --lib --faked',
+      flags: '-u --unknown-is-real',
+    },
+  },
+  firejail: { runs: { flags: '--quiet --noprofile --private' } },
   flock: { runs: flock },
-  ionice: { runs: { valued: '-c -n --class --classdata' } },
-  ltrace: { runs: { valued: '-e -o -n -s -u' } },
-  mise: { runs: { after: 'exec x' } },
+  ionice: { runs: { valued: '-c -n -p -P -u --class --classdata', flags: '-t --ignore' } },
+  'linux32 linux64': { runs: { flags: ARCHITECTURE_FLAGS } },
+  ltrace: {
+    runs: {
+      valued: '-a -A -D -e -F -l -n -o -p -s -u -w -x',
+      flags: '-b -c -C -f -i -L -r -S -t -T',
+    },
+  },
+  mise: {
+    runs: {
+      after: 'exec x',
+      valued: '-C --cd -E --env -j --jobs',
+      flags: '-q -v -y --quiet --verbose --yes',
+    },
+  },
   nice: { runs: { valued: '-n --adjustment' } },
-  nsenter: { runs: { valued: '-t -S -G' } },
-  pkexec: { runs: { valued: '--user' } },
-  stdbuf: { runs: { valued: '-i -o -e' } },
-  strace: { runs: { valued: '-e -o -s -u -E -P -a -O -S' } },
-  sudo: { runs: { valued: '-u -g -h -p -C -r -t -T -U -D -R --user --group --chdir' } },
-  'systemd-run': { runs: { valued: '-p -u -E --unit --property' } },
-  time: { runs: { valued: '-f -o --format --output' } },
-  'timeout gtimeout': { runs: { valued: '-s -k --signal --kill-after', before: 1 } },
-  trickle: { runs: { valued: '-d -u' } },
+  nsenter: {
+    runs: {
+      valued: '-t --target -S --setuid -G --setgid',
+      flags: `
+        -a -m= -u= -i= -n= -p= -C= -U= -T= -r= -w= -F -Z --all --mount --uts --ipc --net --pid
+        --cgroup --user --time --root --wd --preserve-credentials --no-fork --follow-context`,
+    },
+  },
+  numactl: {
+    runs: {
+      valued: `
+        -m -N -C -i -p -P -w --membind --cpunodebind --physcpubind --interleave --preferred
+        --preferred-many --weighted-interleave`,
+      flags: '-a -b -l --all --balancing --localalloc',
+    },
+  },
+  pkexec: { runs: { valued: '--user', flags: '--disable-internal-agent' } },
+  'proxychains proxychains4': { runs: { valued: '-f', flags: '-q' } },
+  rlwrap: { runs: { flags: '-c -r' } },
+  setarch: { runs: setarch },
+  setpriv: {
+    runs: {
+      valued: `
+        --ambient-caps --inh-caps --bounding-set --ruid --euid --reuid --rgid --egid --regid --groups
+        --securebits --pdeathsig --selinux-label --apparmor-profile`,
+      flags: '--nnp --no-new-privs --clear-groups --keep-groups --init-groups --reset-env',
+    },
+  },
+  setsid: { runs: { flags: '-c -f -w --ctty --fork --wait' } },
+  stdbuf: { runs: { valued: '-i -o -e --input --output --error' } },
+  strace: {
+    runs: {
+      valued: '-e -o -s -u -E -P -a -O -S -b -I -p -U -X --output --trace --string-limit',
+      flags: `
+        -A -c -C -d -D -f -F -i -k -n -q -r -t -T -v -w -x -y -Y -z -Z --follow-forks --summary
+        --summary-only`,
+    },
+  },
+  sudo: {
+    runs: {
+      valued: `
+        -a -c -u -g -h -p -C -r -t -T -U -D -R --auth-type --login-class --user --group --host
+        --prompt --close-from --role --type --command-timeout --other-user --chdir --chroot`,
+      flags: `
+        -A -b -B -e -E -H -i -k -K -l -n -N -P -s -S -v --askpass --background --bell --edit --list
+        --login --no-update --non-interactive --preserve-env --preserve-groups --remove-timestamp
+        --reset-timestamp --set-home --shell --stdin --validate`,
+    },
+  },
+  'systemd-inhibit': { runs: { valued: '--what --who --why --mode', flags: '--no-pager' } },
+  'systemd-run': {
+    runs: {
+      valued: `
+        -p -u -E -M -H --property --unit --setenv --machine --host --slice --description --uid --gid
+        --nice --working-directory`,
+      flags: `
+        -d -t -P -q -G -S -r --user --system --scope --pty --pipe --quiet --wait --collect
+        --same-dir --no-block --remain-after-exit --no-ask-password --shell`,
+    },
+  },
+  taskset: { runs: { flags: '-a -c -p --all-tasks --cpu-list --pid', before: 1 } },
+  time: {
+    runs: {
+      valued: '-f -o --format --output',
+      flags: '-a -p -q -v --append --portability --quiet --verbose',
+    },
+  },
+  'timeout gtimeout': {
+    runs: {
+      valued: '-s -k --signal --kill-after',
+      flags: '-f -p -v --foreground --preserve-status --verbose',
+      before: 1,
+    },
+  },
+  torsocks: { runs: { flags: '-i -q --isolate --quiet' } },
+  trickle: { runs: { valued: '-d -u -w -t -l -n -L', flags: '-s -v' } },
+  unbuffer: { runs: { flags: '-p' } },
+  unshare: {
+    runs: {
+      valued: `
+        -R -w -S -G --root --wd --setuid --setgid --map-user --map-group --map-users --map-groups
+        --propagation --setgroups --monotonic --boottime`,
+      flags: `
+        -m -u -i -n -p -U -C -T -f -r -c --mount --uts --ipc --net --pid --user --cgroup --time
+        --fork --map-root-user --map-current-user --map-auto --kill-child --mount-proc --keep-caps`,
+    },
+  },
+  valgrind: { runs: { flags: '-q -s -v --quiet --verbose' } },
   xargs: { runs: xargs, risky: anyWord },
-  'xvfb-run': { runs: { valued: '-n -s -e -f -p -w' } },
+  'xvfb-run': {
+    runs: {
+      valued: `
+        -n -s -e -f -p -w --server-num --server-args --error-file --auth-file --xauth-protocol
+        --wait`,
+      flags: '-a -l --auto-servernum --listen-tcp',
+    },
+  },
 };
 
 const DOCKER_COMPOSE = `
