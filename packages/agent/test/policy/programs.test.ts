@@ -44,7 +44,10 @@ const COVERED = [
   ['go', ['test', '-count=1', '-short', '-run=Foo'], ['test', '-exec=x', './...']],
   ['go', ['build', '-mod=vendor'], ['build', '--o', 'x']],
   ['tar', ['czf', 'a.tgz', 'LICENSE', 'Foo.txt'], ['xPf', 'a.tar']],
+  ['go', ['test', '-coverpkg=./...'], ['test', '-coverprofile=go.mod']],
+  ['go', ['build', '-v'], ['build', '-gccgoflags', '-fplugin=x']],
   ['date', ['-Iseconds'], ['-us', '12:00']],
+  ['date', ['+%F'], ['010100002020']],
 ] as const;
 
 test('only the options that run or write something elsewhere are not covered by a rule', () => {
@@ -86,6 +89,7 @@ const WRAPPED = `
   env --split-s=rm|env -a b rm x|timeout --sig KILL 5 rm x|flock -xw 5 f rm x|nice --adj 5 rm x
   setpriv --reuid 5 rm x|unshare --root d rm x|fakeroot -i f rm x|numactl -m 0 rm x
   systemd-inhibit --what idle rm x|strace --output f rm x|setarch x86_64 rm x|setarch -R rm x
+  fd -Hx rm|fd -HX rm|fd -xrm|fd --exec=rm|find . -execdir rm
   chrt -T 5 -d 0 rm x|rlwrap --what x rm y|npm --what exec exec rm x|stdbuf --out 0 rm x`;
 
 test('a wrapper shows the command behind any of its options', () => {

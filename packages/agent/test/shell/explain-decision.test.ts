@@ -167,6 +167,22 @@ const UNCLEAR_RUNNERS = [
   'git rebase -x "$CMD"',
   'git submodule foreach "$CMD"',
   'hyperfine "$CMD"',
+  // sh may be dash, which reads these as other commands
+  `sh -c "echo \\$'\\\\'; git push #'"`,
+  `dash -c "echo \\$'\\\\'; git push #'"`,
+  `sh -c $'alias ls="git push"\nls'`,
+  "sh -c '((a = b))'",
+  "sh -c '[[ a || git ]]'",
+  "sh -c 'git &> x'",
+  `sh -c 'eval "git &> x"'`,
+];
+
+/** The same words where bash reads them, or where they are no syntax. */
+const CLEAR = [
+  "bash -c '[[ a || b ]]'",
+  'sh -c "grep \'a$\' x"',
+  "sh -c 'ls x > y 2>&1'",
+  "sh -c 'grep [[:space:]] x'",
 ];
 
 const MAYBE = [
@@ -192,6 +208,9 @@ for (const text of DENIED_BEHIND_RUNNERS)
 for (const text of UNCLEAR_RUNNERS)
   test(`${JSON.stringify(text)} is asked about: what it runs is not in its words`, async () =>
     assert.equal(await decisionOf(text, { preset: 'auto' }), 'ask'));
+test('sh reads its text as bash does, but for what only bash has', async () => {
+  for (const text of CLEAR) assert.equal(await decisionOf(text, { preset: 'auto' }), 'allow', text);
+});
 for (const text of DENIED)
   test(`a rule denies ${JSON.stringify(text)}, in the sandbox too`, async () => {
     assert.equal(await decisionOf(text), 'deny');

@@ -111,6 +111,8 @@ const LOSE_NOTES = [
   "perl -pi -e 's/a/b/' notes.txt",
   'ruby -i -pe 1 notes.txt',
   'gawk -i inplace 1 notes.txt',
+  'go test -coverprofile=notes.txt',
+  'go test -coverprofile notes.txt',
   'mv src/clean.ts notes.txt',
   'mv notes.txt /tmp/',
   'mv notes.txt other.txt && rm other.txt',

@@ -225,12 +225,16 @@ const BUILDS: Rows = {
         word,
         `
         -exec -toolexec -overlay -modfile -o -C -vettool -ldflags -gcflags -asmflags -compiler
-        -pkgdir`,
+        -pkgdir -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace -outputdir
+        -gccgoflags`,
       ),
     harmless: `
       -v -u -t -x -n -race -short -count -run -bench -benchmem -timeout -cover -json -failfast
       -parallel -tags -mod -d`,
-    losses: { makes: '-o' },
+    losses: {
+      makes: `
+        -o -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace`,
+    },
     network: goByNetwork,
   },
   gofmt: { risky: '-w -cpuprofile' },

@@ -82,7 +82,7 @@ export const readArguments = (words: readonly FileWord[], withValue = ''): Argum
       break;
     }
     options.push(word.text);
-    const [long = '', value] = /^(--[^=]+)=(.*)$/s.exec(word.text)?.slice(1) ?? [];
+    const [long = '', value] = /^(--[^=]+|-\w{2,})=(.*)$/s.exec(word.text)?.slice(1) ?? [];
     const option = valueOption(word.text, valued);
     const short = valued.find((name) => /^-[^-]$/.test(name) && word.text.startsWith(name));
     // GNU programs accept a beginning of a long option: `--suf=x` for `--suffix`

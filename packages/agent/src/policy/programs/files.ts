@@ -254,10 +254,15 @@ const runsAfter = (words: Words, options: RegExp): Meaning => {
     const end = rest.findIndex((one) => one === ';' || one === '+');
     return [withPlaceholder(end < 0 ? rest : rest.slice(0, end), '{}')];
   });
-  const runs =
-    words.findIndex((word) => word !== null && /^(-exec|-ok|-x$|-X$|--exec)/.test(word)) + 1;
+  const runs = words.findIndex((word) => word !== null && options.test(word)) + 1;
   return commands.length === 0 ? {} : { commands, runs };
 };
+
+/** `-Hx COMMAND`; the command may also stand in the same word: `-xCOMMAND`, `--exec=COMMAND`. */
+const fdRuns = (words: Words): Meaning =>
+  words.some((word) => /^(-[HIusigFalLp01q]*[xX].|--exec(-batch)?=)/s.test(word ?? ''))
+    ? { unclear: 'fd runs what stands in its option', mayRun: 1 }
+    : runsAfter(words, /^(-[HIusigFalLp01q]*[xX]|--exec|--exec-batch)$/);
 
 const LINES = /^ (?:head|tail)( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/;
 
@@ -295,7 +300,7 @@ const READING: Rows = {
   },
   'fd fdfind': {
     reads: 'always',
-    runs: (words) => runsAfter(words, /^(-exec|-execdir|-ok|-okdir|-x|-X|--exec|--exec-batch)$/),
+    runs: fdRuns,
     risky: '-x -X --exec --exec-batch',
   },
   rg: { reads: 'always', risky: '--pre --hostname-bin --search-zip -z' },
@@ -304,7 +309,8 @@ const READING: Rows = {
   file: { reads: 'always', risky: '-C -m --compile --magic-file' },
   date: {
     reads: 'always',
-    risky: (word) => !word.startsWith('-I') && matchesOption(word, '-s -f --set --file'),
+    risky: (word) =>
+      /^\d/.test(word) || (!word.startsWith('-I') && matchesOption(word, '-s -f --set --file')),
   },
   diff: { reads: 'always', risky: '-l --paginate' },
   jq: { reads: 'always', risky: '-f -L --from-file --library-path' },

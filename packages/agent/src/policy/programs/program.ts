@@ -18,6 +18,8 @@ export type Words = ParsedCommand['words'];
 export type Meaning = {
   /** Shell texts that it runs. */
   readonly texts?: readonly string[];
+  /** Whether a shell other than bash may read the texts; absent: the shell that runs the command. */
+  readonly isPosix?: boolean;
   /** Commands that it runs, as words. */
   readonly commands?: readonly Words[];
   /** Index of the word at which the first of them begins. */
@@ -37,8 +39,8 @@ export type Wrapper = {
   /** Options whose value is the next word. */
   readonly valued?: string;
   /**
-   * Options that take no next word; `-x=` is one whose value may follow in the same word. Behind one that stands in neither list the command may begin
-   * at any word, so it is unclear.
+   * Options that take no next word; `-x=` is one whose value may follow in the same word. Behind
+   * one that stands in neither list the command may begin at any word, so it is unclear.
    */
   readonly flags?: string;
   /** Words before the command, besides options. */

@@ -27,7 +27,7 @@ const shell = (words: Words): Meaning => {
       if (!/^(bash|sh|dash)$/.test(name))
         return { unclear: `${name} reads its text differently from bash` };
       const login = word.includes('l') ? { indirect: `${name} reads start files first` } : {};
-      return { texts: [text], runs: at + 1, ...login };
+      return { texts: [text], runs: at + 1, isPosix: /^(sh|dash)$/.test(name), ...login };
     } else if (/^(--version|--help)$/.test(word)) return {};
     else if (!/^(-[euxvl]+|--login|--norc|--noprofile|-n)$/.test(word))
       return { unclear: `${name} is given options that change how it reads` };
@@ -123,7 +123,7 @@ const watch = (words: Words): Meaning => {
   while (words[at]?.startsWith('-')) at += /^(-n|-q|--interval)$/.test(words[at] ?? '') ? 2 : 1;
   const known = literal(words.slice(at));
   if (known === null) return { unclear: `what watch runs is ${NOT_KNOWN}` };
-  return known.length === 0 ? {} : { texts: [known.join(' ')], runs: at };
+  return known.length === 0 ? {} : { texts: [known.join(' ')], runs: at, isPosix: true };
 };
 
 /** The dynamic linker starts the program that it is given. */
@@ -206,7 +206,7 @@ const hyperfine = (words: Words): Meaning => {
     else if (word !== null && HYPERFINE_VALUED.test(word)) at++;
     else if (word === null || !word.startsWith('-')) texts.push(word);
   }
-  return { ...textsMeaning(texts, 'hyperfine'), runs: words.length - 1 };
+  return { ...textsMeaning(texts, 'hyperfine'), runs: words.length - 1, isPosix: true };
 };
 
 const entr = (words: Words): Meaning => {
@@ -315,6 +315,7 @@ const SHELLS: Rows = {
   trap: { runs: trap },
   set: { runs: set },
   shopt: { runs: shopt },
+  alias: { runs: (words) => unclearWithOption(words, /=/) },
   let: { runs: () => ({ evaluates: true }) },
   'enable bind': { runs: (words) => unclearWithOption(words, /./) },
   hash: { runs: (words) => unclearWithOption(words, /^-\w*p/) },

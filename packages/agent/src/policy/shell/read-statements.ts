@@ -55,6 +55,7 @@ export const readCommands = (text: string): ShellReading => {
     functions: [],
     hasCompound: false,
     evaluates: false,
+    isBashOnly: false,
     quoted: [],
     quotesSubstitution: false,
   };
@@ -109,6 +110,7 @@ const readPattern = (cursor: Cursor): void => {
 
 /** Reads `[[ … ]]` after its first word. It runs nothing except the substitutions in it. */
 const readTest = (cursor: Cursor): void => {
+  cursor.findings.isBashOnly = true;
   for (;;) {
     skipLines(cursor);
     // a meta character ends a word
@@ -329,6 +331,7 @@ const readParenthesis = (cursor: Cursor): void => {
   if (isAt(cursor, '((')) {
     cursor.at += 2;
     cursor.findings.evaluates = true;
+    cursor.findings.isBashOnly = true;
     readArithmetic(cursor, '))');
     return;
   }
@@ -402,6 +405,7 @@ const readRedirection = (cursor: Cursor, redirections: Redirections): boolean =>
     return false;
   }
   cursor.at += descriptor + operator.length;
+  if (operator.startsWith('&')) cursor.findings.isBashOnly = true;
   skipBlanks(cursor);
   if (operator === '<<' || operator === '<<-') {
     const isPlain = readDelimiter(cursor, operator === '<<-') && redirections.reads === 'stdin';

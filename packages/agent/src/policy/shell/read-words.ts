@@ -79,6 +79,8 @@ export type Findings = {
   /** It has a loop, a condition, a group, a subshell or a function. */
   hasCompound: boolean;
   evaluates: boolean;
+  /** It has syntax that other shells read as other commands: `$'…'`, `((…))`, `[[`, `&>`. */
+  isBashOnly: boolean;
   /** Command substitutions in double quotes; one that was not read to its end is the last. */
   readonly quoted: QuotedSubstitution[];
   /** A literal text contains a substitution, which runs only if the text is evaluated. */
@@ -394,6 +396,7 @@ const readAnsiC = (cursor: Cursor): string => {
   if (match === null) throw unclear("$' is not closed");
   refuseLines(cursor, match[0]);
   cursor.at += match[0].length;
+  cursor.findings.isBashOnly = true;
   return noteSubstitution(cursor, decodeAnsiC(match[1] ?? ''));
 };
 

@@ -44,6 +44,8 @@ type Collected = {
   /** The value of SHELL that the command gets; null if it is not known. */
   readonly shell: string | null;
   texts: number;
+  /** A shell other than bash may read the text. */
+  isPosix: boolean;
   /** Why nobody can tell what the text runs. */
   unclear: string | null;
   /** What it runs that no command shows: a file, a function. */
@@ -72,6 +74,7 @@ export const shellFacts = async (
     find,
     shell,
     texts: 0,
+    isPosix: false,
     unclear: odd === null ? null : `it has ${odd}`,
     indirect: null,
     evaluates: false,
@@ -96,6 +99,8 @@ const addText = async (text: string, into: Collected, depth: number): Promise<vo
     return markUnclear(into, 'it holds texts within texts too deeply');
   const reading = readCommands(text);
   if (reading.kind === 'unclear') return markUnclear(into, reading.why);
+  if (into.isPosix && reading.isBashOnly)
+    return markUnclear(into, 'sh reads its text differently from bash');
   const disagreement = await findDisagreement(text, reading.commands);
   if (disagreement !== null) return markUnclear(into, disagreement);
   await addReading(reading, text, into, depth);
@@ -197,9 +202,12 @@ const addMeaning = async (
   if (meaning.unclear !== undefined) markUnclear(into, meaning.unclear);
   if (meaning.indirect !== undefined) into.indirect ??= meaning.indirect;
   if (meaning.evaluates) into.evaluates = true;
+  const { isPosix } = into;
+  into.isPosix = meaning.isPosix ?? isPosix;
   for (const inner of meaning.commands ?? [])
     await addWords(inner, innerPatterns(words, inner, meaning, patterns), into, depth);
   for (const text of meaning.texts ?? []) await addText(text, into, depth + 1);
+  into.isPosix = isPosix;
   const [name] = words;
   if (name != null && into.functions.has(name)) into.indirect ??= `${name} is a function`;
 };
