@@ -352,16 +352,21 @@ export const turnRuns = (state: State): boolean => {
 /** What is seen of a step of the machine. */
 type Observed = {
   readonly event: Event;
+  readonly actions: readonly Action[];
   readonly path: readonly Edge[];
   readonly diagnostics: readonly Diagnostic[];
 };
 
 /**
- * Whether the machine ignored the event (rules.md#stale-events): it answers something that is over,
- * so it is not shown. A text of the user is never ignored: one that comes last waits in the queue.
+ * Whether the machine ignored the event (rules.md#stale-events): it answers something that is over
+ * and leads to no action, so it is not shown. A text of the user is never ignored: one that comes
+ * last waits in the queue.
  */
-export const isIgnored = ({ event, path, diagnostics }: Observed): boolean =>
-  event.type !== 'UserInput' && diagnostics.length > 0 && path.every(({ kind }) => kind === 'stay');
+export const isIgnored = ({ event, actions, path, diagnostics }: Observed): boolean =>
+  event.type !== 'UserInput' &&
+  diagnostics.length > 0 &&
+  actions.length === 0 &&
+  path.every(({ kind }) => kind === 'stay');
 
 /** Whether the program is working: a turn runs, a compaction before one, or a rewind. */
 export const isBusy = (state: State): boolean =>

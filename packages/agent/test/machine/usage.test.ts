@@ -40,6 +40,7 @@ import {
 import {
   changeSession,
   type In,
+  isIgnored,
   knownCostUsd,
   NOT_MEASURED,
   type SessionData,
@@ -319,6 +320,16 @@ test('a report of usage that could not be counted is said, whether it counts or 
   }
   assert.deepEqual(reported({}).actions, []);
   assert.equal(typeof reported({ usageId: 'req-2' }).late, 'string');
+});
+
+test('an event that comes too late is ignored, but not one that leads to an action', () => {
+  const event = { type: 'UsageReported', at: g.NOW, usageId: 'req-1', usage: call } as const;
+  const late = { kind: 'late', state: 'Idle', event: event.type, why: 'it is over' } as const;
+  const diagnostics = [late];
+  const warning = { type: 'DisplayWarning', kind: 'usage', text: 'no figures' } as const;
+  assert.equal(isIgnored({ event, actions: [], path: [], diagnostics }), true);
+  assert.equal(isIgnored({ event, actions: [warning], path: [], diagnostics }), false);
+  assert.equal(isIgnored({ event, actions: [], path: [], diagnostics: [] }), false, 'control');
 });
 
 const PRICES = { input: 50, output: 500, cacheRead: 5, cacheWrite: 50 };
