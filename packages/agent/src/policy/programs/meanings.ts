@@ -60,7 +60,7 @@ export const passesText = (words: Words): Meaning => {
 };
 
 /** How many words an option takes: 2 with a value behind it; null if it is not known. */
-export const optionLength = (
+const optionLength = (
   word: string,
   valued: readonly string[],
   flags: readonly string[],
@@ -102,7 +102,7 @@ const skipOptions = (
 };
 
 /** What is said of a wrapper with an option that is not known. */
-export const unknownOption = (words: Words, at: number): Meaning => ({
+const unknownOption = (words: Words, at: number): Meaning => ({
   unclear: `the option ${words[at]} of ${words[0]} is not known`,
   mayRun: at + 1,
 });
