@@ -67,6 +67,7 @@ export {
   type NodeRuntime,
   type NodeSessionRecord,
   type NodeSessionWish,
+  prefixFault,
   type RecordStore,
   type S3Place,
   type SessionToEquip,

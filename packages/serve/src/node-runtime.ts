@@ -44,9 +44,16 @@ type SessionPlaces = {
   moveHere(sessionId: string): Promise<void>;
 };
 
+/** Makes it durable whose session it is. */
+export type RecordSession = (sessionId: string) => Promise<void>;
+
 /** What a node needs of a runtime: creates, opens and runs sessions. */
 export type NodeRuntime = Omit<Runtime, 'create'> & {
-  create(wish: NodeSessionWish): Promise<string>;
+  /**
+   * `record` gets the id before anything of the session runs on an engine, whose nodes look up
+   * whose it is. A runtime of this process knows it, and does not call it.
+   */
+  create(wish: NodeSessionWish, record?: RecordSession): Promise<string>;
   /**
    * Opens a stored session, so that it takes inputs; does nothing if it is open. `key`: the name of
    * the key whose session it is.
@@ -75,7 +82,10 @@ export type NodeRuntime = Omit<Runtime, 'create'> & {
 };
 
 /** A runtime that outlives the node. `open`: for sessions that were closed. */
-export type LastingRuntime = Runtime & { open?(sessionId: string): Promise<unknown> };
+export type LastingRuntime = Runtime & {
+  create(session: NewSession, record?: RecordSession): Promise<string>;
+  open?(sessionId: string): Promise<unknown>;
+};
 
 /** A runtime that several nodes use. */
 export type SharedRuntime = LastingRuntime & {
@@ -100,7 +110,7 @@ type Prepare = (wish: NodeSessionWish) => Promise<NewSession>;
 
 /** The runtime of a node whose sessions go on without it. */
 export const lastingSessions = (runtime: LastingRuntime, prepare: Prepare): NodeRuntime => ({
-  create: async (wish) => runtime.create(await prepare(wish)),
+  create: async (wish, record) => runtime.create(await prepare(wish), record),
   open: async (sessionId) => {
     const { state } = await runtime.state(sessionId);
     if (state.name === 'ShuttingDown') await runtime.open?.(sessionId);
@@ -387,12 +397,11 @@ export const readS3Place = (text: string): ReadS3Place => {
   const fault = url === null ? 'it is no address' : s3Fault(url);
   if (url === null || fault !== null)
     return { fault: `it can't be used: ${fault}. The form is ${S3_FORM}.` };
-  const prefix = url.pathname.replace(/^\//, '');
   return {
     place: {
       kind: 's3',
       bucket: url.host,
-      prefix: prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`,
+      prefix: readPrefix(url),
       endpoint: url.searchParams.get('endpoint')?.replace(/\/$/, '') ?? null,
       region: url.searchParams.get('region'),
       addressing:
@@ -414,12 +423,23 @@ const isEndpoint = (text: string): boolean => {
   );
 };
 
+const readPrefix = ({ pathname }: URL): string => {
+  const prefix = pathname.replace(/^\//, '');
+  return prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`;
+};
+
+/** Why a prefix can't precede the names of objects; null if it can. */
+export const prefixFault = (prefix: string): string | null =>
+  /^((?!\.{1,2}\/)[\w.-]+\/)*$/.test(prefix)
+    ? null
+    : 'its prefix may have letters, digits, "-", "_", "." and "/" only, and ends with "/"';
+
 const s3Fault = (url: URL): string | null => {
   if (url.username !== '' || url.password !== '')
     return 'it has credentials in it. Put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
   if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(url.host)) return 'it names no bucket';
-  if (!/^(\/[\w.-]+)*\/?$/.test(url.pathname))
-    return 'its prefix may have letters, digits, "-", "_", "." and "/" only';
+  const prefix = prefixFault(readPrefix(url));
+  if (prefix !== null) return prefix;
   const wrong = [...url.searchParams.keys()].find((name) => !S3_PARAMETERS.includes(name));
   if (wrong !== undefined) return `it has the unknown parameter ${wrong}`;
   const addressing = url.searchParams.get('addressing_style');
