@@ -135,6 +135,7 @@ const withRealPlaces = (file: string, key: ServeKey, warn: Warn): ServeKey => {
   const { name, places } = key;
   if (places === undefined) return key;
   const all = [...places.folders, ...places.repositories.values()];
+  const withheld: string[] = [];
   const findReal = (path: string, isRepository: boolean): readonly string[] => {
     const around = all.filter((other) => other !== path && isWithin(path, other));
     const real = attemptNow(() => {
@@ -149,19 +150,24 @@ const withRealPlaces = (file: string, key: ServeKey, warn: Warn): ServeKey => {
     warn(
       `${file}: the key ${name} goes without ${path} till the next change: ${real.fault.message}`,
     );
+    // one in another place of the key is hidden with that
+    if (around.length === 0) withheld.push(path);
     return [];
   };
   const folders = places.folders.flatMap((folder) => findReal(folder, false));
   const repositories = [...places.repositories].flatMap(([label, path]) =>
     findReal(path, true).map((real) => [label, real] as const),
   );
-  return { ...key, places: { folders, repositories: new Map(repositories) } };
+  return { ...key, places: { folders, repositories: new Map(repositories), withheld } };
 };
 
 type OwnedPlace = { readonly owner: string; readonly path: string };
 
-const placesIn = (owner: string, { folders, repositories }: KeyPlaces): readonly OwnedPlace[] =>
-  [...folders, ...repositories.values()].map((path) => ({ owner, path }));
+const placesIn = (
+  owner: string,
+  { folders, repositories, withheld = [] }: KeyPlaces,
+): readonly OwnedPlace[] =>
+  [...folders, ...repositories.values(), ...withheld].map((path) => ({ owner, path }));
 
 const ownedPlaces = (keys: readonly ServeKey[], nodePlaces: KeyPlaces): readonly OwnedPlace[] => [
   ...placesIn(NODE, nodePlaces),
