@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
-import { attempt, type Blobs, prefixFault, type S3Place } from 'pawl/engine';
+import { attempt, type Blobs, readS3Place, type S3Place } from 'pawl/engine';
 
 export type S3BlobsOptions = Omit<S3Place, 'kind'> & {
   /** How long one text may take, with all repetitions. Default: one minute. */
@@ -183,8 +183,13 @@ const bucketUrl = ({ bucket, endpoint, addressing }: S3BlobsOptions, region: str
 
 /** All nodes must name the same bucket and prefix. */
 export const s3Blobs = (options: S3BlobsOptions): Blobs => {
-  const fault = prefixFault(options.prefix);
-  if (fault !== null) throw new TypeError(`the bucket can't be used: ${fault}`);
+  const { bucket, prefix } = options;
+  const read = readS3Place(`s3://${bucket}/${prefix}`);
+  if ('fault' in read) throw new TypeError(`The bucket: ${read.fault}`);
+  if (read.place.prefix !== prefix)
+    throw new TypeError(
+      `The prefix of the bucket must end with "/" and not begin with it: ${prefix}`,
+    );
   return new S3Blobs(options);
 };
 

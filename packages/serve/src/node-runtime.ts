@@ -397,11 +397,12 @@ export const readS3Place = (text: string): ReadS3Place => {
   const fault = url === null ? 'it is no address' : s3Fault(url);
   if (url === null || fault !== null)
     return { fault: `it can't be used: ${fault}. The form is ${S3_FORM}.` };
+  const prefix = url.pathname.replace(/^\//, '');
   return {
     place: {
       kind: 's3',
       bucket: url.host,
-      prefix: readPrefix(url),
+      prefix: prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`,
       endpoint: url.searchParams.get('endpoint')?.replace(/\/$/, '') ?? null,
       region: url.searchParams.get('region'),
       addressing:
@@ -423,23 +424,12 @@ const isEndpoint = (text: string): boolean => {
   );
 };
 
-const readPrefix = ({ pathname }: URL): string => {
-  const prefix = pathname.replace(/^\//, '');
-  return prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`;
-};
-
-/** Why a prefix can't precede the names of objects; null if it can. */
-export const prefixFault = (prefix: string): string | null =>
-  /^((?!\.{1,2}\/)[\w.-]+\/)*$/.test(prefix)
-    ? null
-    : 'its prefix may have letters, digits, "-", "_", "." and "/" only, and ends with "/"';
-
 const s3Fault = (url: URL): string | null => {
   if (url.username !== '' || url.password !== '')
     return 'it has credentials in it. Put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
   if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(url.host)) return 'it names no bucket';
-  const prefix = prefixFault(readPrefix(url));
-  if (prefix !== null) return prefix;
+  if (!/^(\/[\w.-]+)*\/?$/.test(url.pathname))
+    return 'its prefix may have letters, digits, "-", "_", "." and "/" only';
   const wrong = [...url.searchParams.keys()].find((name) => !S3_PARAMETERS.includes(name));
   if (wrong !== undefined) return `it has the unknown parameter ${wrong}`;
   const addressing = url.searchParams.get('addressing_style');
