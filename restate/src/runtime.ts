@@ -46,6 +46,8 @@ export type RestateRuntimeOptions = {
 };
 
 export type RestateRuntime = Runtime & {
+  /** `record` is awaited with the id before anything of the session runs. */
+  create(session: NewSession, record?: (sessionId: string) => Promise<void>): Promise<string>;
   /** Goes on with a session that was closed, or with a fork. */
   open(sessionId: string): Promise<void>;
   /**
@@ -95,7 +97,10 @@ class EngineSessions implements RestateRuntime {
     this.#states = new SessionStates(this.#store, IDLE_MS);
   }
 
-  async create(session: NewSession): Promise<string> {
+  async create(
+    session: NewSession,
+    record?: (sessionId: string) => Promise<void>,
+  ): Promise<string> {
     checkSettings(session.settings);
     const sessionId = newSessionId(systemClock);
     const node = this.#options.placeOn(session);
@@ -104,6 +109,8 @@ class EngineSessions implements RestateRuntime {
       handler: 'begin',
       parameter: { ...session, sessionId },
     });
+    // before its first hooks, which ask whose session it is
+    await record?.(sessionId);
     await this.#store.call(
       {
         service: 'Session',

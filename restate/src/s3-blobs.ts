@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
-import { attempt, type Blobs, type S3Place } from 'pawl/engine';
+import { attempt, type Blobs, readS3Place, type S3Place } from 'pawl/engine';
 
 export type S3BlobsOptions = Omit<S3Place, 'kind'> & {
   /** How long one text may take, with all repetitions. Default: one minute. */
@@ -125,8 +125,11 @@ class S3Blobs implements Blobs {
   }
 
   async #sign(key: string, upload: Upload | null): ReturnType<AwsV4Signer['sign']> {
-    if (this.#credentials === null || this.#credentials.refreshAt < Date.now())
-      this.#credentials = await findCredentials();
+    const known = this.#credentials;
+    if (known === null || known.endsAt - REFRESH_BEFORE_MS < Date.now())
+      // those of before hold until they end, also while the role's service does not answer
+      this.#credentials =
+        (await findCredentials()) ?? (known !== null && known.endsAt > Date.now() ? known : null);
     if (this.#credentials === null) throw noCredentials(this.#where);
     const region = findRegion(this.#options);
     return new AwsV4Signer({
@@ -179,7 +182,16 @@ const bucketUrl = ({ bucket, endpoint, addressing }: S3BlobsOptions, region: str
 };
 
 /** All nodes must name the same bucket and prefix. */
-export const s3Blobs = (options: S3BlobsOptions): Blobs => new S3Blobs(options);
+export const s3Blobs = (options: S3BlobsOptions): Blobs => {
+  const { bucket, prefix } = options;
+  const read = readS3Place(`s3://${bucket}/${prefix}`);
+  if ('fault' in read) throw new TypeError(`The bucket: ${read.fault}`);
+  if (read.place.prefix !== prefix)
+    throw new TypeError(
+      `The prefix of the bucket must end with "/" and not begin with it: ${prefix}`,
+    );
+  return new S3Blobs(options);
+};
 
 /**
  * Stores a text and reads it again, so that a wrong bucket or key is found now and not by the first
@@ -197,7 +209,7 @@ type Credentials = {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string;
-  readonly refreshAt: number;
+  readonly endsAt: number;
 };
 
 const REFRESH_BEFORE_MS = 5 * 60_000;
@@ -207,12 +219,12 @@ const credentialsFrom = (
   accessKeyId: unknown,
   secretAccessKey: unknown,
   sessionToken: unknown,
-  refreshAt = Number.POSITIVE_INFINITY,
+  endsAt = Number.POSITIVE_INFINITY,
 ): Credentials | null => {
   if (typeof accessKeyId !== 'string' || typeof secretAccessKey !== 'string') return null;
   if (accessKeyId === '' || secretAccessKey === '') return null;
   const token = typeof sessionToken === 'string' && sessionToken !== '' ? { sessionToken } : {};
-  return { accessKeyId, secretAccessKey, ...token, refreshAt };
+  return { accessKeyId, secretAccessKey, ...token, endsAt };
 };
 
 const findCredentials = async (): Promise<Credentials | null> => {
@@ -235,8 +247,8 @@ const roleCredentials = async (): Promise<Credentials | null> => {
     const answer = (await ((await askContainer()) ?? (await askComputer())).json()) as {
       readonly [name: string]: unknown;
     };
-    const refreshAt = Date.parse(String(answer.Expiration)) - REFRESH_BEFORE_MS;
-    return credentialsFrom(answer.AccessKeyId, answer.SecretAccessKey, answer.Token, refreshAt);
+    const endsAt = Date.parse(String(answer.Expiration));
+    return credentialsFrom(answer.AccessKeyId, answer.SecretAccessKey, answer.Token, endsAt);
   });
   return found.kind === 'done' ? found.value : null;
 };
@@ -311,7 +323,7 @@ const SIGNATURES = [
 const noCredentials = (where: string): BlobStoreError =>
   new BlobStoreError(
     `There are no credentials for ${where}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ` +
-      'AWS_PROFILE, or give the computer a role.',
+      'or give the computer a role.',
   );
 
 /**

@@ -272,14 +272,14 @@ export const sessionObject = (parts: DecideParts) =>
 const DECIDE_MS = 10_000;
 
 /**
- * A sender of inputs gets the refusal of a node that is too old. Reports of work wait for a newer
- * node.
+ * A sender of inputs gets the refusal of a node that is too old, and may send them to a newer one.
+ * Reports of work wait for a newer node.
  */
-const deciding = async (parts: DecideParts, request: DecideRequest): Promise<Decided> => {
+export const deciding = async (parts: DecideParts, request: DecideRequest): Promise<Decided> => {
   const decided = await attempt(() => decide(parts, request));
   if (decided.kind === 'done') return decided.value;
   if (decided.fault instanceof OtherMachineError && request.kind === 'input')
-    return refuse(409, decided.fault.message);
+    return refuse(503, decided.fault.message);
   throw decided.fault;
 };
 
@@ -289,14 +289,19 @@ const askNode = async (
   request: DecideRequest,
   decider: Decider,
 ): Promise<Decision | null> => {
-  const { node } = request.head;
+  const { kind, head } = request;
+  const { node } = head;
   const asking = ctx.genericCall<unknown, Decision>(
     jsonCall(toolsService(node), 'decide', request),
   );
   try {
-    return await (decider === 'away' ? asking.orTimeout(DECIDE_MS) : asking);
+    const isWaited = decider === 'away' || kind === 'input';
+    return await (isWaited ? asking.orTimeout(DECIDE_MS) : asking);
   } catch (error) {
-    if (error instanceof restate.TimeoutError) return null;
+    if (error instanceof restate.TimeoutError) {
+      if (decider === 'away') return null;
+      return refuse(503, `the node ${node}, which runs the turn, does not answer. Send it again`);
+    }
     throw error;
   }
 };

@@ -250,6 +250,8 @@ const addRecords = async (
       known === undefined ? [...page, record] : page.map((one) => (one === known ? record : one)),
     );
     if (known === undefined) await addNames(ctx, record, newest);
+    if (record.requestId !== undefined && record.requestId !== known?.requestId)
+      ctx.set(requestName(record.requestId), record.sessionId);
   }
   ctx.set(NEWEST, newest);
   ctx.set(OPEN, open);
@@ -257,11 +259,10 @@ const addRecords = async (
 
 const addNames = async (
   ctx: restate.ObjectContext,
-  { sessionId, requestId, workspace }: NodeSessionRecord,
+  { sessionId, workspace }: NodeSessionRecord,
   page: number,
 ): Promise<void> => {
   ctx.set(placeName(sessionId), page);
-  if (requestId !== undefined) ctx.set(requestName(requestId), sessionId);
   if (workspace.kind === 'folder') return;
   const name = worktreeName(workspace.path);
   ctx.set(name, [...((await ctx.get<readonly string[]>(name)) ?? []), sessionId]);

@@ -24,8 +24,8 @@ import {
   type SessionDependencies,
   type StoppedCall,
 } from 'pawl/engine';
-import { type DecideParts, type DecideRequest, decide } from './decide.js';
-import { FORCE, STOP, toolsService } from './session-object.js';
+import type { DecideParts, DecideRequest } from './decide.js';
+import { deciding, FORCE, STOP, toolsService } from './session-object.js';
 import {
   type Arrival,
   type BegunSession,
@@ -283,7 +283,7 @@ export const createToolsService = (parts: ServiceParts & { readonly decider: Dec
       ping: async () => true,
       /** For nodes of another version. */
       decide: async (_ctx: restate.Context, request: DecideRequest) => {
-        const { decision, change } = await decide(parts.decider, request);
+        const { decision, change } = await deciding(parts.decider, request);
         if (change !== null) parts.decider.applied?.(request.sessionId, change);
         return decision;
       },

@@ -103,6 +103,21 @@ test('records by key answer as those on files, also of an engine that had them b
 for (const check of [...httpChecks, ...streamChecks])
   test(`http: ${check.name}`, (context) => check.run(context, engine.makeNode));
 
+test('whose session it is is durable before the engine has the session', async (context) => {
+  const recorded: string[] = [];
+  const { client, workspace } = await startTestNode(context, async (world, folder) => {
+    const { runtime, stop } = await engine.makeNode(world, folder);
+    const create: typeof runtime.create = (wish, record) =>
+      runtime.create(wish, async (id) => {
+        await assert.rejects(runtime.state(id), /there is no session/);
+        await record?.(id);
+        if (record !== undefined) recorded.push(id);
+      });
+    return { runtime: { ...runtime, create }, stop };
+  });
+  assert.deepEqual([await client.create(workspace)], recorded);
+});
+
 test('an input that is larger than the engine takes is refused with words, and the session goes on', async (context) => {
   const keys = [keyNamed('one', { inputBytes: 48 * 1024 * 1024 })];
   const { client, workspace } = await startTestNode(context, engine.makeNode, { keys });

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type * as restate from '@restatedev/restate-sdk';
+import * as restate from '@restatedev/restate-sdk';
 import { agentMachine, type Header } from 'pawl/engine';
 import { storySettings } from '../../test/contract/play-story.js';
 import { localLive } from '../src/index.js';
-import { arrive } from '../src/session-object.js';
+import { arrive, deciding } from '../src/session-object.js';
 import type { Head } from '../src/session-records.js';
-import type { SessionStates } from '../src/session-states.js';
+import { OtherMachineError, type SessionStates } from '../src/session-states.js';
 import { createToolsService } from '../src/work-services.js';
 
 /** What a call waits for, and what it records: seen with a stand-in for the engine that answers when the test wants. */
@@ -84,4 +84,27 @@ test('the beginning of a session is a recorded step: another attempt takes the h
   const call = begin as (context: typeof ctx, order: object) => Promise<unknown>;
   assert.equal(await call(ctx, { settings, instructions: '', sessionId: SESSION }), recorded);
   assert.deepEqual(names, ['begin']);
+});
+
+test('an input gets the refusal of a node that is too old or silent, and a report waits for it', async () => {
+  const states = {
+    exact: async () => {
+      throw new OtherMachineError('update this node');
+    },
+  } as Partial<SessionStates> as SessionStates; // what is asked here
+  const parts = { states, live: localLive(), prices: async () => null };
+  const head = { node: 'n1', seq: 0, tail: [] } as Partial<Head> as Head; // what is read here
+  const silent = Object.assign(new Promise(() => undefined), {
+    orTimeout: async () => Promise.reject(new restate.TimeoutError()),
+  });
+  const ctx = { key: SESSION, run: async () => 'there', genericCall: () => silent };
+  const arrival = { posted: [], at: 1 };
+  const codes: unknown[] = [];
+  for (const kind of ['input', 'event'] as const) {
+    const request = { sessionId: SESSION, head, arrival, kind };
+    await deciding(parts, request).catch(({ code }) => codes.push(code));
+  }
+  const input = arrive(ctx as unknown as restate.ObjectContext, parts, head, arrival, 'input');
+  await input.catch(({ code }) => codes.push(code));
+  assert.deepEqual(codes, [503, undefined, 503]);
 });

@@ -147,7 +147,8 @@ test('without variables credentials are those of the role of the container or th
   const store = await startS3(context);
   const { id, secret } = credentials;
   const Expiration = new Date(Date.now() + 3_600_000).toISOString();
-  const role = JSON.stringify({ AccessKeyId: id, SecretAccessKey: secret, Token: 't', Expiration });
+  const ends = { AccessKeyId: id, SecretAccessKey: secret, Token: 't' };
+  let role = JSON.stringify({ ...ends, Expiration });
   const seen: string[] = [];
   const roles = createServer((incoming, outgoing) => {
     const { method, url, headers } = incoming;
@@ -175,6 +176,12 @@ test('without variables credentials are those of the role of the container or th
       ],
     ],
   ];
+  for (const prefix of ['pawl', '/pawl/', 'a?b/', '../'])
+    assert.throws(
+      () => at(store.endpoint, { prefix }),
+      /prefix (may have|of the bucket)|unknown parameter/,
+      prefix,
+    );
   delete process.env.AWS_ACCESS_KEY_ID;
   const clean = { ...process.env };
   for (const [variables, asked] of rows) {
@@ -183,6 +190,13 @@ test('without variables credentials are those of the role of the container or th
     await checkBlobs(at(store.endpoint)); // two requests with one question for the role
     assert.deepEqual(seen.splice(0), asked);
   }
+  // credentials that end soon are asked for again, and used while there are no others
+  role = JSON.stringify({ ...ends, Expiration: new Date(Date.now() + 120_000).toISOString() });
+  const blobs = at(store.endpoint);
+  await blobs.put('first');
+  role = 'busy';
+  await blobs.put('second');
+  assert.equal(seen.filter((line) => line.includes('/the-role')).length, 2);
 });
 
 test('the address of a bucket is read, and a wrong one is refused without its text', () => {

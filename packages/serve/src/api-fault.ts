@@ -109,7 +109,7 @@ const engineFault = (error: Error): ApiFault | null => {
   if (code !== undefined) return createFault(code, error.message);
   return new ApiFault(
     'unavailable',
-    'The engine that keeps the sessions does not answer this node. Look into the events, ' +
+    'The engine, or the node of this session, does not answer this node now. Look into the events, ' +
       'then send the request again.',
     ENGINE_RETRY_SECONDS,
   );

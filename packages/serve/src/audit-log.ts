@@ -89,7 +89,7 @@ export class AuditLog {
     const file = await open(this.#file, FLAGS, 0o600);
     try {
       await file.chmod(0o600);
-      await file.write((await endsCut(file)) ? `\n${text}` : text);
+      await file.writeFile((await endsCut(file)) ? `\n${text}` : text);
       await file.datasync();
     } finally {
       await file.close();
@@ -122,5 +122,9 @@ export const auditedInput = (body: unknown): AuditedAction => {
   const { type = 'UserInput' } = named;
   if (SETTINGS.includes(type)) return { action: 'settings', type };
   if (type !== 'ApprovalAnswered') return { action: 'input', type };
-  return { action: 'approval', ...named, answer: String(kind).slice(0, LENGTH_MAX) };
+  return {
+    action: 'approval',
+    ...named,
+    answer: typeof kind === 'string' ? kind.slice(0, LENGTH_MAX) : '',
+  };
 };

@@ -68,6 +68,7 @@ export {
   type NodeSessionRecord,
   type NodeSessionWish,
   type RecordStore,
+  readS3Place,
   type S3Place,
   type SessionToEquip,
   type SharedRuntime,

@@ -36,6 +36,8 @@ export type KeyPlaces = {
   readonly folders: readonly string[];
   /** Paths of the offered repositories by name. */
   readonly repositories: ReadonlyMap<string, string>;
+  /** Paths that can't be used now, and that other keys do not see all the same. */
+  readonly withheld?: readonly string[];
 };
 
 /** Names and values that a session carries, by which a list can be filtered. */

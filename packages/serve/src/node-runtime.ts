@@ -44,9 +44,16 @@ type SessionPlaces = {
   moveHere(sessionId: string): Promise<void>;
 };
 
+/** Makes it durable whose session it is. */
+export type RecordSession = (sessionId: string) => Promise<void>;
+
 /** What a node needs of a runtime: creates, opens and runs sessions. */
 export type NodeRuntime = Omit<Runtime, 'create'> & {
-  create(wish: NodeSessionWish): Promise<string>;
+  /**
+   * `record` gets the id before anything of the session runs on an engine, whose nodes look up
+   * whose it is. A runtime of this process knows it, and does not call it.
+   */
+  create(wish: NodeSessionWish, record?: RecordSession): Promise<string>;
   /**
    * Opens a stored session, so that it takes inputs; does nothing if it is open. `key`: the name of
    * the key whose session it is.
@@ -75,7 +82,10 @@ export type NodeRuntime = Omit<Runtime, 'create'> & {
 };
 
 /** A runtime that outlives the node. `open`: for sessions that were closed. */
-export type LastingRuntime = Runtime & { open?(sessionId: string): Promise<unknown> };
+export type LastingRuntime = Runtime & {
+  create(session: NewSession, record?: RecordSession): Promise<string>;
+  open?(sessionId: string): Promise<unknown>;
+};
 
 /** A runtime that several nodes use. */
 export type SharedRuntime = LastingRuntime & {
@@ -100,7 +110,7 @@ type Prepare = (wish: NodeSessionWish) => Promise<NewSession>;
 
 /** The runtime of a node whose sessions go on without it. */
 export const lastingSessions = (runtime: LastingRuntime, prepare: Prepare): NodeRuntime => ({
-  create: async (wish) => runtime.create(await prepare(wish)),
+  create: async (wish, record) => runtime.create(await prepare(wish), record),
   open: async (sessionId) => {
     const { state } = await runtime.state(sessionId);
     if (state.name === 'ShuttingDown') await runtime.open?.(sessionId);

@@ -105,17 +105,25 @@ export class ServedSessions {
       const workspace = await workspaces.prepare(request.workspace);
       let sessionId = '';
       const created = await attempt(async () => {
-        sessionId = await this.#runtime.create({ workspace: workspace.path, ...choices });
-        await this.#records.put({
-          version: 1,
-          sessionId,
+        const record = {
+          version: 1 as const,
           key: key.name,
           workspace,
-          isOpen: true,
+          isOpen: false,
           notice: '',
-          ...(requestId === null ? {} : { requestId }),
           ...(Object.keys(labels).length === 0 ? {} : { labels }),
-          ...(key.places === undefined ? {} : { isConfined: 'yes' }),
+          ...(key.places === undefined ? {} : { isConfined: 'yes' as const }),
+        };
+        // a session that is never made is not counted, and its request can be sent again
+        const wish = { workspace: workspace.path, ...choices };
+        sessionId = await this.#runtime.create(wish, (id) =>
+          this.#records.put({ ...record, sessionId: id }),
+        );
+        await this.#records.put({
+          ...record,
+          sessionId,
+          isOpen: true,
+          ...(requestId === null ? {} : { requestId }),
         });
         await this.#open.attend(sessionId);
         return this.describe(key, sessionId);
@@ -277,9 +285,11 @@ export class ServedSessions {
     { sessionId, workspace }: NodeSessionRecord,
   ): Promise<void> {
     const otherNode = await this.#otherNode(sessionId);
-    if (otherNode !== null && !isRemovedWorktree(workspace)) return;
+    const workspaces = this.#workspaces.forKey(key);
+    if (otherNode !== null && !isRemovedWorktree(workspace))
+      return workspaces.refuseTaken(workspace);
     // The same object, if nothing had to be made.
-    const present = await this.#workspaces.forKey(key).ensure(workspace);
+    const present = await workspaces.ensure(workspace);
     if (otherNode !== null) await this.#runtime.places?.moveHere(sessionId);
     if (present !== workspace) await this.#updateWorkspace(key.name, present);
   }
@@ -291,7 +301,9 @@ export class ServedSessions {
     seq: number,
     requestId: string | null,
   ): Promise<object> {
-    return this.#createOnce(key, requestId, () => this.#fork(key, sessionId, seq, requestId));
+    // an id of its own: that of an earlier creation is not a fork, nor that of another session
+    const id = requestId === null ? null : `fork ${sessionId} ${requestId}`;
+    return this.#createOnce(key, id, () => this.#fork(key, sessionId, seq, id));
   }
 
   async #fork(

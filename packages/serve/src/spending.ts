@@ -250,22 +250,25 @@ class MeteredRequests {
       });
     const { granted, spending } = asked.value;
     if (granted === null) return yield refused(refusal(key, spending, least));
-    let [usd, tokens, isAnswered] = [granted, 0, false];
+    const { inputTokens, outputTokens } = offerWithin(granted, wish);
+    // without a word of what it cost, it counts as the most that it can have cost
+    let [usd, tokens, isAnswered] = [granted, inputTokens + outputTokens, false];
     const settle = () =>
       // a fault leaves the money set aside: it counts as spent
       attempt(() =>
         store.charge(key.name, { kind: 'settle', day, reserved: granted, usd, tokens }),
       );
     try {
-      if (signal.aborted) usd = 0;
-      const { outputTokens } = offerWithin(granted, wish);
+      if (signal.aborted) [usd, tokens] = [0, 0];
       const bounded = { ...request, outputTokensMax: outputTokens };
       for await (const piece of signal.aborted ? [] : this.#model.stream(bounded, signal)) {
         if (piece.type === 'completed' || piece.type === 'failed') {
           const cost = this.#costIn(piece, isAnswered);
           usd = cost ?? granted;
-          tokens = piece.usage === null ? 0 : totalTokens(piece.usage);
-          if (piece.usage !== null) this.#count(text, piece.usage);
+          if (piece.usage !== null) {
+            tokens = totalTokens(piece.usage);
+            this.#count(text, piece.usage);
+          } else if (cost !== null) tokens = 0;
         } else isAnswered = true;
         yield piece;
       }

@@ -111,11 +111,21 @@ export class NodeWorkspaces {
     return (await attempt(async () => (await stat(folder)).isDirectory())).kind === 'done';
   }
 
+  /** Throws if the operator has taken the place: for a workspace that is on another node. */
+  refuseTaken(workspace: NodeWorkspace): void {
+    if (workspace.kind === 'worktree') this.#worktreePlace(workspace);
+    else if (!this.#options.folders.some((allowed) => isWithin(workspace.path, allowed)))
+      throw this.#refused(workspace.path);
+  }
+
   /** Removes a worktree if nothing would be lost by it. Never rejects. */
   async release(workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
     if (workspace.kind === 'folder' || workspace.state === 'removed') return { kind: 'untouched' };
     // Why it was kept; null if it was removed.
-    const why = await releaseWorktree(this.#worktreePlace(workspace), workspace.commit);
+    const released = await attempt(async () =>
+      releaseWorktree(this.#worktreePlace(workspace), workspace.commit),
+    );
+    const why = released.kind === 'done' ? released.value : released.fault.message;
     return why === null ? { kind: 'removed' } : { kind: 'kept', path: workspace.path, why };
   }
 

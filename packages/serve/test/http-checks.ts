@@ -303,6 +303,8 @@ const lives: readonly HttpCheck[] = [
         client.ask('POST', `${path}/fork`, { seq: seqs[0] }, { 'idempotency-key': 'fork' });
       const forks = [await fork(), await fork()];
       assert.equal(forks[0]?.body.sessionId, forks[1]?.body.sessionId);
+      const forked = await started.client.ask('POST', `${path}/fork`, { seq: seqs[0] }, first);
+      assert.notEqual(forked.body.sessionId, made.body.sessionId);
 
       const { client } = await started.again();
       assert.equal((await say(first, client)).body.seq, seqs[0]);

@@ -1,11 +1,26 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { auditedInput } from '../src/audit-log.js';
 import { routes } from '../src/http.js';
 import { openApi } from '../src/open-api.js';
 
 /** Only the user's own processes ask by it. */
 const UNLISTED = 'POST /v1/sessions/ID/own';
+
+test('an input is named in the audit log whatever its answer is', () => {
+  const input = { type: 'ApprovalAnswered', batchId: 'b', callId: 'c' };
+  for (const [kind, answer] of [
+    ['allow', 'allow'],
+    [{ toString: 1 }, ''],
+    [null, ''],
+  ] as const)
+    assert.deepEqual(auditedInput({ ...input, answer: { kind } }), {
+      action: 'approval',
+      ...input,
+      answer,
+    });
+});
 
 test('the page lists each request of the API, and no other one', () => {
   const page = readFileSync('docs/build/serve.md', 'utf8');

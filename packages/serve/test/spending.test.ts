@@ -60,24 +60,26 @@ test('the money of a day holds over sessions at once and restarts, and comes bac
 
 test('what a request has cost is what counts, and without a word of it all that was set aside', async (context) => {
   const lost = { ...usage, outputTokens: 10 };
-  const rows: readonly (readonly [string, Script, number])[] = [
-    ['an answer', answers, 0.01],
-    ['a small answer', { ...answers, rules: [{ when: '', text: 'x', usage: lost }] }, 0.0001],
-    ['a refusal', { ...answers, rules: [{ when: '', fail: { kind: 'overloaded' } }] }, 0],
+  const rows: readonly (readonly [string, Script, number, number])[] = [
+    ['an answer', answers, 0.01, 1_000],
+    ['a small answer', { ...answers, rules: [{ when: '', text: 'x', usage: lost }] }, 0.0001, 10],
+    ['a refusal', { ...answers, rules: [{ when: '', fail: { kind: 'overloaded' } }] }, 0, 0],
     // 1.1 cents were set aside: a thousand tokens out, and some more than a thousand in
     [
       'a reply that breaks off',
       { ...answers, rules: [{ when: '', text: 'x', cut: true }] },
       0.0111,
+      2_100,
     ],
   ];
-  for (const [name, script, cost] of rows) {
+  for (const [name, script, cost, tokens] of rows) {
     const folder = path.join(temporaryFolder(context, 'spending'), 'spent');
     await openModel(folder, limited({ usd: 1 }), script)();
     const asked: DayCharge = { kind: 'settle', day: '1970-01-02', reserved: 0, usd: 0, tokens: 0 };
     const { spending } = await fileSpending(folder).charge('one', asked);
     assert.ok(Math.abs(spending.usd - cost) < 1e-4, `${name}: ${JSON.stringify(spending)}`);
     assert.equal(spending.reservedUsd, 0, name);
+    assert.ok(Math.abs(spending.tokens - tokens) < 100, `${name}: ${spending.tokens} tokens`);
   }
 });
 

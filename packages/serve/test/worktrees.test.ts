@@ -17,6 +17,7 @@ import type { Script } from '@pawl/agent/models/scripted-model';
 import type { Tool } from '@pawl/agent/ports/tool';
 import { type AnswerBody, isEntry, type NodeClient } from '../../../test/kit/serve/node-client.js';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
+import { NodeWorkspaces } from '../src/workspaces.js';
 import { makeLocalNode } from './local-node-runtime.js';
 import { keyNamed, startTestNode } from './node-under-test.js';
 
@@ -134,6 +135,26 @@ const close = async (client: NodeClient, id: string): Promise<AnswerBody['worksp
   assert.equal(status, 200, text);
   return body.workspace;
 };
+
+test('a place that the operator has taken is used no more, also where this node does not look', async (context) => {
+  const folder = temporaryFolder(context, 'taken');
+  const worktree = { kind: 'worktree', path: folder, commit: 'main', state: 'present' } as const;
+  const workspaces = new NodeWorkspaces({
+    folders: [path.join(folder, 'work')],
+    repositories: new Map([['api', folder]]),
+    dataFolder: folder,
+    environment: {},
+    signal: new AbortController().signal,
+  });
+  workspaces.refuseTaken({ kind: 'folder', path: path.join(folder, 'work', 'on-another-node') });
+  workspaces.refuseTaken({ ...worktree, repository: 'api' });
+  const taken = { ...worktree, repository: 'taken' };
+  assert.throws(() => workspaces.refuseTaken(taken), /no longer offers the repository taken/);
+  const outside = { kind: 'folder', path: path.join(folder, 'workshop') } as const;
+  assert.throws(() => workspaces.refuseTaken(outside), /has not allowed the folder/);
+  const why = 'This node no longer offers the repository taken of this session.';
+  assert.deepEqual(await workspaces.release(taken), { kind: 'kept', path: folder, why });
+});
 
 test('a session works in a worktree, nothing of the repository is executed, and a clean one goes and comes', async (context) => {
   const { client, create, linked, mark, repository } = await start(context);

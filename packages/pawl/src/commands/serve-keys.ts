@@ -56,9 +56,9 @@ const readKeyFile = (file: string): string => {
   return bytes.toString('utf8');
 };
 
-const loadKeys = (file: string, nodePlaces: KeyPlaces): readonly ServeKey[] => {
+const loadKeys = (file: string, nodePlaces: KeyPlaces, warn: Warn): readonly ServeKey[] => {
   const keys = keysOrFault(file, readKeys(readKeyFile(file))).map((key) =>
-    withRealPlaces(file, key),
+    withRealPlaces(file, key, warn),
   );
   const fault = placesFault(keys, nodePlaces);
   if (fault !== null) throw keysFault(`${file} can't be used: ${fault}.`);
@@ -80,13 +80,13 @@ const readStamp = (stats: BigIntStats | undefined): string =>
 /** The keys of a file as it is now. After a change that can't be used they stay as they were. */
 const fileKeys = (file: string, places: KeyPlaces, warn: Warn): KeySource => {
   let stamp = readStamp(statFile(file));
-  let keys = loadKeys(file, places);
+  let keys = loadKeys(file, places, warn);
   const listeners: (() => void)[] = [];
   const look = (): void => {
     const now = readStamp(statFile(file));
     if (now === stamp) return;
     stamp = now;
-    const loaded = attemptNow(() => loadKeys(file, places));
+    const loaded = attemptNow(() => loadKeys(file, places, warn));
     if (loaded.kind === 'fault') {
       warn(`The keys stay as they were: ${loaded.fault.message}`);
       return;
@@ -127,23 +127,47 @@ export const nodeKeys = (
 
 // ---- Places that one key has alone ----
 
-const withRealPlaces = (file: string, key: ServeKey): ServeKey => {
+/**
+ * The key with its places as real paths, without those that can't be used now: what stands at a
+ * place may change at any time, also by the key's own sessions, and must not hold up the others.
+ */
+const withRealPlaces = (file: string, key: ServeKey, warn: Warn): ServeKey => {
   const { name, places } = key;
   if (places === undefined) return key;
-  const real = attemptNow(() => ({
-    folders: places.folders.map((folder) => sessionWorkspace(folder)),
-    repositories: new Map(
-      [...places.repositories].map(([label, path]) => [label, sessionWorkspace(path)] as const),
-    ),
-  }));
-  if (real.kind === 'done') return { ...key, places: real.value };
-  throw keysFault(`${file} can't be used: the key ${name}: ${real.fault.message}`);
+  const all = [...places.folders, ...places.repositories.values()];
+  const withheld: string[] = [];
+  const findReal = (path: string, isRepository: boolean): readonly string[] => {
+    const around = all.filter((other) => other !== path && isWithin(path, other));
+    const real = attemptNow(() => {
+      const found = sessionWorkspace(path);
+      if (!around.every((other) => isWithin(found, sessionWorkspace(other))))
+        throw new Error('a link leads out of the folder of the key that it lies in');
+      const shared = isRepository ? sharedObjects(found) : null;
+      if (shared !== null) throw new Error(shared);
+      return found;
+    });
+    if (real.kind === 'done') return [real.value];
+    warn(
+      `${file}: the key ${name} goes without ${path} till the next change: ${real.fault.message}`,
+    );
+    // one in another place of the key is hidden with that
+    if (around.length === 0) withheld.push(path);
+    return [];
+  };
+  const folders = places.folders.flatMap((folder) => findReal(folder, false));
+  const repositories = [...places.repositories].flatMap(([label, path]) =>
+    findReal(path, true).map((real) => [label, real] as const),
+  );
+  return { ...key, places: { folders, repositories: new Map(repositories), withheld } };
 };
 
 type OwnedPlace = { readonly owner: string; readonly path: string };
 
-const placesIn = (owner: string, { folders, repositories }: KeyPlaces): readonly OwnedPlace[] =>
-  [...folders, ...repositories.values()].map((path) => ({ owner, path }));
+const placesIn = (
+  owner: string,
+  { folders, repositories, withheld = [] }: KeyPlaces,
+): readonly OwnedPlace[] =>
+  [...folders, ...repositories.values(), ...withheld].map((path) => ({ owner, path }));
 
 const ownedPlaces = (keys: readonly ServeKey[], nodePlaces: KeyPlaces): readonly OwnedPlace[] => [
   ...placesIn(NODE, nodePlaces),
@@ -164,11 +188,6 @@ const placesFault = (keys: readonly ServeKey[], nodePlaces: KeyPlaces): string |
         'is beside those of the others'
       );
   }
-  for (const { name, places } of keys)
-    for (const repository of places?.repositories.values() ?? []) {
-      const shared = sharedObjects(repository);
-      if (shared !== null) return `the key ${name}: ${shared}`;
-    }
   return null;
 };
 

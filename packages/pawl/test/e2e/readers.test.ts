@@ -294,7 +294,7 @@ test('a view that does not exist: the choices, and exit 2; pawl help view names 
     assert.equal(ended.stderr, `pawl: --view needs one of ${choices}, not 'weaver'.\n`);
   }
   const help = (await runInProcess(place, ['help', 'view'])).stdout.replace(/\s+/g, ' ');
-  assert.equal(help.split(`One of ${choices}`).length, 3, help); // machine and show
+  assert.equal(help.split(`one of ${choices}`).length, 3, help); // machine and show
 });
 
 const workedTwice = async (context: Parameters<typeof makeServed>[0]) => {

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -102,11 +104,15 @@ const linking =
   (find: (first: Tenant) => string): Attack =>
   async (attacker, { first, second }) => {
     const link = join(second.repository, find(first));
+    const aside = join(second.repository, '.git', 'aside');
     mkdirSync(dirname(link), { recursive: true });
+    // both may have objects whose names begin alike
+    if (existsSync(link)) renameSync(link, aside);
     symlinkSync(join(first.repository, find(first)), link);
     const workspace = { repository: 'api', commit: first.commit };
     const answer = await attacker.ask('POST', '/v1/sessions', { workspace });
     rmSync(link);
+    if (existsSync(aside)) renameSync(aside, link);
     return answer;
   };
 const answerTo = { type: 'ApprovalAnswered', batchId: 'batch-1', callId: 'c1', scope: 'session' };

@@ -7,14 +7,19 @@ import { test } from 'node:test';
 import { findKey, readKeys } from '@pawl/serve/keys';
 import { NodeMetrics } from '@pawl/serve/metrics';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { nodeKeys as readNodeKeys } from '../../src/commands/serve-keys.js';
+import { keyedFlags, nodeKeys as readNodeKeys } from '../../src/commands/serve-keys.js';
 
 /** The keys of a node, and the form of its metrics. */
 
-const nodeKeys = (file: string | undefined, variables: NodeJS.ProcessEnv) =>
+const nodePlaces = { folders: [], repositories: new Map<string, string>() };
+const nodeKeys = (
+  file: string | undefined,
+  variables: NodeJS.ProcessEnv,
+  warn: (text: string) => void = assert.fail,
+) =>
   readNodeKeys(file, variables, {
-    places: { folders: [], repositories: new Map() },
-    warn: (text) => assert.fail(text),
+    places: nodePlaces,
+    warn,
   });
 
 const TOKEN = 'a-secret-token-of-a-key';
@@ -126,6 +131,7 @@ test('no two keys get places of which one shows what the other has', (context) =
   git(folder, 'clone', '--quiet', '--shared', api, at('shared'));
   git(folder, 'clone', '--quiet', '--no-local', api, at('cloned'));
   symlinkSync(at('first/work'), at('link'));
+  symlinkSync(at('first/work'), at('second/link'));
   makeRepository(at('linked'));
   rmSync(at('linked/.git/objects'), { recursive: true });
   symlinkSync(path.join(api, '.git/objects'), at('linked/.git/objects'));
@@ -137,10 +143,6 @@ test('no two keys get places of which one shows what the other has', (context) =
     ['a folder around it', { folders: [at('first')] }, /first\/work of the key first lies in/],
     ['a link to it', { folders: [at('link')] }, /of the key first lies in/],
     ['the same repository', { repositories: { mine: api } }, /of the key first lies in/],
-    ['its worktree', { repositories: { api: at('worktree') } }, /no git folder with objects/],
-    ['a shared clone', { repositories: { api: at('shared') } }, /lends it the objects/],
-    ['linked objects', { repositories: { api: at('linked') } }, /no git folder with objects/],
-    ['a folder that is not there', { folders: [at('none')] }, /the key second: .*can't be opened/],
   ];
   const file = at('keys.json');
   for (const [name, second, why] of rows) {
@@ -151,6 +153,52 @@ test('no two keys get places of which one shows what the other has', (context) =
     writeFileSync(file, keys, { mode: 0o600 });
     if (why === null) assert.equal(nodeKeys(file, {}).source.now().length, 2, name);
     else assert.throws(() => nodeKeys(file, {}), why, name);
+  }
+  // what stands at a place takes it from that key alone: the file, and a change of it, count
+  const faulty: readonly (readonly [string, string, object, RegExp])[] = [
+    [
+      'its worktree',
+      'worktree',
+      { repositories: { api: at('worktree') } },
+      /no git folder with objects/,
+    ],
+    ['a shared clone', 'shared', { repositories: { api: at('shared') } }, /lends it the objects/],
+    [
+      'linked objects',
+      'linked',
+      { repositories: { api: at('linked') } },
+      /no git folder with objects/,
+    ],
+    [
+      'a link in a folder of its own',
+      'second',
+      { folders: [at('second')], repositories: { mine: at('second/link') } },
+      /a link leads out of/,
+    ],
+    [
+      'a folder that is not there',
+      'none',
+      { folders: [at('none')] },
+      /the key second .*can't be opened/,
+    ],
+  ];
+  for (const [name, place, second, why] of faulty) {
+    const keys = keysWith(
+      { name: 'first', token: TOKEN, ...first },
+      { name: 'second', token: `${TOKEN}2`, ...second },
+    );
+    writeFileSync(file, keys, { mode: 0o600 });
+    const warnings: string[] = [];
+    const { source } = nodeKeys(file, {}, (text) => void warnings.push(text));
+    const [one, other] = source.now();
+    // the place is hidden from the other key all the same
+    const store = { charge: () => assert.fail('nothing is asked') };
+    const { forKey } = keyedFlags(source, nodePlaces, store)('first');
+    assert.deepEqual(forKey.hidden, [at(place)], name);
+    assert.equal(one?.places?.repositories.get('api'), api, name);
+    assert.equal(other?.places?.repositories.size, 0, name);
+    assert.equal(other.places.folders.includes(at('none')), false, name);
+    assert.match(warnings.join('\n'), why, name);
   }
 });
 
