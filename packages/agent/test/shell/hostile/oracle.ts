@@ -123,6 +123,7 @@ export const wordsByBash = (texts: readonly string[], locale: string): readonly 
     input: texts.map((text) => `${text}\0`).join(''),
     env: { LC_ALL: locale, PATH: '' },
     cwd: folder,
+    maxBuffer: Number.POSITIVE_INFINITY,
   });
   removeFolderSync(folder);
   return stdout.toString('latin1').split('<text>\0').slice(0, -1);
