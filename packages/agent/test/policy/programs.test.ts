@@ -78,8 +78,12 @@ test('a program has the same row under each of its names', () => {
 
 /** Whether a wrapper's words show that it may run `name`. */
 const shows = (words: readonly string[], name: string): boolean => {
-  const { commands = [], unclear } = commandMeaning(words);
-  return unclear !== undefined || commands.some(([program]) => program === name);
+  const { commands = [], texts = [], unclear } = commandMeaning(words);
+  const starts = [
+    ...commands.map(([program]) => program),
+    ...texts.map((text) => text.split(' ')[0]),
+  ];
+  return unclear !== undefined || starts.includes(name);
 };
 
 /** They run rm behind an option in a cluster, a beginning of a long one, or one that is not known. */
@@ -90,6 +94,9 @@ const WRAPPED = `
   setpriv --reuid 5 rm x|unshare --root d rm x|fakeroot -i f rm x|numactl -m 0 rm x
   systemd-inhibit --what idle rm x|strace --output f rm x|setarch x86_64 rm x|setarch -R rm x
   fd -Hx rm|fd -HX rm|fd -xrm|fd --exec=rm|find . -execdir rm
+  watch -tn 1 rm x|watch --interv 1 rm x|npx --call=rm|npm exec --call=rm|bash -c -e rm|sh -c -- rm
+  su -c ls -c rm|su -c ls --command=rm|script -c ls -qc rm f|script -c ls --comm rm f|sg g rm
+  git rebase -ix rm|git difftool -yx rm|git difftool --extc rm
   chrt -T 5 -d 0 rm x|rlwrap --what x rm y|npm --what exec exec rm x|stdbuf --out 0 rm x`;
 
 test('a wrapper shows the command behind any of its options', () => {
@@ -105,6 +112,7 @@ const CLEAR = `
   sudo apt-get npm|env -i X=1 npm test|xargs -n1 npm|xargs -0 -r -n 1 npm|xargs -P4 -I% npm %
   xargs -I{} npm {}|nice -n 10 npm test|nice -10 npm test|stdbuf -oL npm test|npx --yes npm
   strace -ff -e trace=file -o out npm test|flock -n f npm test|npm exec --yes -- npm
+  watch -n1 npm test|watch -d -n 2 npm test|script -qec npm f|su -c npm root|bash -ec npm
   uv run --frozen npm test|pnpm -r exec npm|time -v npm test|setsid -f npm|taskset -c 0,1 npm`;
 
 test('the command of a wrapper is known in everyday forms', () => {

@@ -25,8 +25,8 @@ export const asText = (words: Words, runs: number, name: string): Meaning => {
 };
 
 /**
- * The values of an option that takes a command: `-x TEXT`, `-xTEXT`, `--exec=TEXT`. `from`: index
- * of the first word that may be it.
+ * The values of an option that takes a command: `-x TEXT`, `-ixTEXT`, `--exec=TEXT`, `--ex TEXT`.
+ * `from`: index of the first word that may be it.
  */
 export const optionTexts = (
   words: Words,
@@ -36,9 +36,11 @@ export const optionTexts = (
 ): readonly (string | null)[] =>
   words.flatMap((word, index) => {
     if (index < from || word === null) return [];
-    if (word === short || word === long) return [words[index + 1] ?? null];
-    if (word.startsWith(`${long}=`)) return [word.slice(long.length + 1)];
-    return word.startsWith(short) && !word.startsWith('--') ? [word.slice(short.length)] : [];
+    const next = words[index + 1] ?? null;
+    const [name = '', value] = /^(--[^=]+)(?:=(.*))?$/s.exec(word)?.slice(1) ?? [];
+    if (name.length > 2 && long.startsWith(name)) return [value ?? next];
+    const letter = /^-[^-]/.test(word) ? word.indexOf(short.slice(1), 1) : -1;
+    return letter < 0 ? [] : [word.slice(letter + 1) || next];
   });
 
 /** The meaning of texts; null among them is a text that is not known. */
@@ -48,26 +50,28 @@ export const textsMeaning = (texts: readonly (string | null)[], name: string): M
   return known.length === 0 ? {} : { texts: known };
 };
 
-/** `su -c`, `script -c`, `flock FILE -c`: they pass a text to a shell. */
+/** `su -c`, `script -c`, `flock FILE -c`: they pass a text to a shell, the last one that is named. */
 export const passesText = (words: Words): Meaning => {
-  const index = words.findIndex((word) => word === '-c' || word === '--command');
+  const find = (some: Words) => optionTexts(some, 1, '-c', '--command');
   const name = words[0] ?? '';
-  if (index < 0) return { unclear: `${name} runs what it reads from its input` };
-  const text = words[index + 1];
-  return text == null
-    ? { unclear: `what ${name} runs is ${NOT_KNOWN}` }
-    : { texts: [text], runs: index + 1 };
+  const first = words.findIndex((_, index) => find(words.slice(0, index + 1)).length > 0);
+  if (first < 0) return { unclear: `${name} runs what it reads from its input` };
+  return { ...textsMeaning(find(words), name), runs: first + 1 };
 };
 
 /** How many words an option takes: 2 with a value behind it; null if it is not known. */
-const optionLength = (
+export const optionLength = (
   word: string,
   valued: readonly string[],
   flags: readonly string[],
 ): 1 | 2 | null => {
   if (flags.includes(word) || /^-\d+$/.test(word)) return 1;
-  if (word.startsWith('--') && valueOption(word, valued) === undefined)
-    return word.includes('=') || flags.some((flag) => flag.startsWith(word)) ? 1 : null;
+  if (word.startsWith('--') && valueOption(word, valued) === undefined) {
+    const [name = ''] = word.split('=');
+    return [...flags, ...(name === word ? [] : valued)].some((known) => known.startsWith(name))
+      ? 1
+      : null;
+  }
   for (const letter of word.startsWith('--') ? '' : word.slice(1)) {
     if (flags.includes(`-${letter}=`)) return 1; // the rest is its value
     if (valued.includes(`-${letter}`)) break;
@@ -126,8 +130,10 @@ export const wrapped = (
   }
   const { at, unknown } = skipOptions(words, last.at + before, valued, flags);
   const odd = first.unknown ?? last.unknown ?? unknown;
+  // with a value it may be the command itself: `npx --call='npm test'`
+  const isHarmless = odd === words.length - 1 && words[odd]?.includes('=') === false;
   return {
-    ...(odd === null || odd === words.length - 1 ? {} : unknownOption(words, odd)),
+    ...(odd === null || isHarmless ? {} : unknownOption(words, odd)),
     ...(at < words.length ? { commands: [words.slice(at)], runs: at } : {}),
   };
 };

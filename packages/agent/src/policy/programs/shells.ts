@@ -3,9 +3,18 @@
  * that run others among much else (tmux, docker).
  */
 
-import { programName } from '../paths.js';
+import { listWords, programName } from '../paths.js';
 import { withPlaceholder } from './files.js';
-import { literal, NOT_KNOWN, optionTexts, passesText, textsMeaning, wrapped } from './meanings.js';
+import {
+  asText,
+  literal,
+  NOT_KNOWN,
+  optionLength,
+  optionTexts,
+  passesText,
+  textsMeaning,
+  wrapped,
+} from './meanings.js';
 import { anyWord, type Meaning, type Rows, type Words, type Wrapper } from './program.js';
 
 /**
@@ -24,6 +33,7 @@ const shell = (words: Words): Meaning => {
     } else if (/^-[euxlv]*c[euxl]*$/.test(word)) {
       const text = words[at + 1];
       if (text == null) return { unclear: `what ${name} runs is ${NOT_KNOWN}` };
+      if (/^[-+]/.test(text)) return { unclear: `${name} is given options before its text` };
       if (!/^(bash|sh|dash)$/.test(name))
         return { unclear: `${name} reads its text differently from bash` };
       const login = word.includes('l') ? { indirect: `${name} reads start files first` } : {};
@@ -118,12 +128,22 @@ export const changesShell = (name: string): boolean => SHELL_VARIABLE.test(name)
 const testsVariables = (words: Words): Meaning =>
   words.includes('-v') || words.includes('-R') ? { evaluates: true } : {};
 
+const WATCH_VALUED = '-n -q --interval --equexit';
+const WATCH_FLAGS = `
+  -b -c -C -d -e -f -g -p -r -t -w -x --beep --color --no-color --differences --errexit --follow
+  --chgexit --precise --no-rerun --no-title --no-wrap --exec`;
+
 const watch = (words: Words): Meaning => {
+  const [valued, flags] = [listWords(WATCH_VALUED), listWords(WATCH_FLAGS)];
   let at = 1;
-  while (words[at]?.startsWith('-')) at += /^(-n|-q|--interval)$/.test(words[at] ?? '') ? 2 : 1;
-  const known = literal(words.slice(at));
-  if (known === null) return { unclear: `what watch runs is ${NOT_KNOWN}` };
-  return known.length === 0 ? {} : { texts: [known.join(' ')], runs: at, isPosix: true };
+  for (let word = words[at]; word?.startsWith('-'); word = words[at]) {
+    const length = word === '--' ? 1 : optionLength(word, valued, flags);
+    if (length === null)
+      return { unclear: `the option ${word} of watch is not known`, mayRun: at + 1 };
+    at += length;
+    if (word === '--') break;
+  }
+  return { ...asText(words, at, 'watch'), isPosix: true };
 };
 
 /** The dynamic linker starts the program that it is given. */
@@ -331,6 +351,9 @@ const SHELLS: Rows = {
   test: { reads: 'always', runs: testsVariables },
   '[': { runs: testsVariables },
   'su runuser script': { runs: passesText },
+  'sg newgrp': {
+    runs: ([name]) => ({ unclear: `${name} runs a text with the rights of a group` }),
+  },
 };
 
 const WRAPPERS: Rows = {
