@@ -276,7 +276,7 @@ export const warnOfEffort = (model: Model, effort: Effort | null, warn: Warn): v
 };
 
 /** Warns of what is not known of a model, or missing in it. */
-export const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {
+export const warnOfUnknown = ({ id, facts }: Pick<Model, 'id' | 'facts'>, warn: Warn): void => {
   if (facts.tools === 'no')
     warn(`The server says that ${id} can't call tools: it can only answer.`);
   if (facts.source !== null) return;
@@ -292,8 +292,9 @@ export const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {
   else {
     const meant = nearestModel(id);
     const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
-    const isUsual = provider !== undefined && id === exampleId(provider);
-    const list = isUsual ? '' : ` pawl models ${providerIn(id)} lists the models of your key.`;
+    // models of packages and extensions stand in no list
+    const isListed = provider !== undefined && id !== exampleId(provider);
+    const list = isListed ? ` pawl models ${provider.name} lists the models of your key.` : '';
     warn(`${id} is not in the catalogue: ${assumed}${hint}${list}`);
   }
 };

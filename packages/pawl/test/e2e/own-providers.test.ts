@@ -12,9 +12,11 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import type { ModelFacts } from '@pawl/agent/ports/model';
 import { parse } from 'smol-toml';
 import { startChatServer } from '../../../../test/servers/chat.js';
 import { parseConfig } from '../../src/settings/configuration.js';
+import { warnOfUnknown } from '../../src/settings/connect-model.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, type Place, runPawl, sessionOf } from './pawl.js';
 import { openWindow } from './window.js';
@@ -116,6 +118,32 @@ test('a key that a file holds must be the user’s alone; a command that gives n
   assert.match(missing.stderr, /No API key found for one\/m\.\n.*export NOT_THERE_KEY=/);
   expectCode(await run(''), 0); // it wants no key
   assert.equal(one.requests.at(-1)?.headers.authorization, undefined);
+});
+
+test('only a provider whose models can be listed is named as a place to look them up', () => {
+  const prices = { input: 1, output: 1, cacheRead: 1, cacheWrite: 1 };
+  const facts: ModelFacts = {
+    windowTokens: 9,
+    outputTokensMax: 9,
+    thinking: 'yes',
+    tools: 'yes',
+    prices,
+    source: null,
+  };
+  const advises = (id: string): boolean => {
+    const told: string[] = [];
+    warnOfUnknown({ id, facts }, (text) => told.push(text));
+    assert.equal(told.length, 1, id);
+    return /pawl models (\w+) lists/.exec(told[0] ?? '')?.[1] === id.split('/')[0];
+  };
+  const named = [
+    'anthropic/new',
+    'openrouter/openrouter/auto',
+    'bedrock/x',
+    'vertex/x',
+    'lab/echo',
+  ];
+  assert.deepEqual(named.filter(advises), ['anthropic/new']);
 });
 
 test('a package for models is loaded from the user’s folder, and never from the project', async (context) => {
