@@ -227,7 +227,7 @@ const listenTo = async (
   }
 };
 
-/** Hears of one node, for as long as it is there. `tried`: called after each answer, or none. */
+/** Hears of one node until the signal comes. `see`: gets what it says, and null when it is gone. */
 const hearOf = async (
   peer: string,
   token: string,
