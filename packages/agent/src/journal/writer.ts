@@ -44,7 +44,7 @@ import {
   type SnapshotPlan,
   type SnapshotPoint,
   type SnapshotWriter,
-  type WrittenSnapshots,
+  type WrittenSnapshot,
   writeSnapshots,
 } from './snapshot.js';
 import {
@@ -76,8 +76,8 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly foreignUntil: number;
   /** Makes a foreign session one of this folder, but for its entries up to `lastForeign`. */
   readonly adopt?: (lastForeign: number) => Promise<void>;
-  /** The snapshots that are there already. */
-  readonly written: WrittenSnapshots | null;
+  /** The snapshot that is there already. */
+  readonly written: WrittenSnapshot<M> | null;
 };
 
 /** An open journal. It owns its file handle and its lock until it is closed. */
@@ -104,7 +104,7 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
 
   const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {
     if (drafts.length === 0) return;
-    const { bytes, last, snapshotPoint } = encodeDrafts(parts, issued, drafts, snapshots);
+    const { bytes, last, snapshotPoint } = encodeDrafts(parts, issued, drafts);
     issued = last;
     await writer.write(bytes);
     durable = last.seq;
@@ -157,7 +157,6 @@ const encodeDrafts = <M extends MachineTypes>(
   { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
   last: JournalEnd,
   drafts: readonly EntryDraft<M>[],
-  snapshots: Pick<SnapshotWriter<M>, 'isDue'> | null,
 ): {
   readonly bytes: Buffer;
   readonly last: JournalEnd;
@@ -166,20 +165,17 @@ const encodeDrafts = <M extends MachineTypes>(
   const lines: Buffer[] = [];
   let { seq, crc, size, sum } = last;
   let snapshotPoint: SnapshotPoint<M> | null = null;
-  for (const [index, { event, state }] of drafts.entries()) {
+  for (const { event, state } of drafts) {
     seq += 1;
-    const isLast = index === drafts.length - 1;
-    // A snapshot counts only if the entry of its state has a check, so it makes one due.
-    const wantsSnapshot = isLast && snapshots?.isDue(seq) === true;
-    const check =
-      dueCheck(fold, seq, state, checkEvery) ?? (wantsSnapshot ? fold.hashState(state) : null);
+    const check = dueCheck(fold, seq, state, checkEvery);
     const line = encodeRecord({ entry: { seq, event }, check }, crc);
     lines.push(line.bytes);
     ({ crc } = line);
-    size += line.bytes.length;
+    const { length } = line.bytes;
+    size += length;
     sum = crc32(line.bytes, sum);
     if (check !== null && fold.hashedMessages !== undefined)
-      snapshotPoint = { seq, crc, size, sum, state, check, summed: fold.hashedMessages() };
+      snapshotPoint = { seq, crc, size, sum, length, state, check, summed: fold.hashedMessages() };
   }
   return { bytes: joinLines(lines), last: { seq, crc, size, sum }, snapshotPoint };
 };
