@@ -60,7 +60,7 @@ export type RestateRuntime = Runtime & {
   answers(node: string): Promise<boolean>;
   /** The nodes' records of their sessions. */
   readonly records: RecordStore;
-  /** Sets money of a key aside, or says what it spent, for all nodes. */
+  /** Sets money of a key aside, or records what the key has spent, for all nodes. */
   charge(key: string, asked: DayCharge): Promise<DayCharged>;
   /** The node with the session's workspace, and whether the session is closed. */
   place(sessionId: string): Promise<{ readonly node: string; readonly isClosed: boolean }>;
@@ -70,7 +70,7 @@ export type RestateRuntime = Runtime & {
 
 /** How long the state of a session that nobody asks for stays in memory. */
 const IDLE_MS = 60_000;
-/** Many sessions may wait for one node. */
+/** How long the answer of a node counts: many sessions may wait for one node. */
 const ANSWER_KEPT_MS = 3_000;
 
 /** How long the hooks about the end of a session are waited for, also if its node is away. */
@@ -143,39 +143,37 @@ class EngineSessions implements RestateRuntime {
     const live = new AsyncQueue<Entry>();
     const entries = this.#read(sessionId, from, live);
     const end = async (): Promise<IteratorResult<Entry>> => {
-      live.end(null); // a reader that waits for the next entry would end with that one only
+      live.end(null); // `return` waits for a pending `next`, which this ends
       return entries.return(undefined);
     };
     return { [Symbol.asyncIterator]: () => ({ next: () => entries.next(), return: end }) };
   }
 
   async *#read(sessionId: string, from: number, live: AsyncQueue<Entry>): AsyncGenerator<Entry> {
-    const { over } = await this.#store.session(sessionId);
-    const follower = over ? null : this.#follow(sessionId);
-    const unread = follower?.read((entry) => {
+    if ((await this.#store.session(sessionId)).over)
+      return yield* this.#store.entries(sessionId, from);
+    const follower = this.#follow(sessionId);
+    const unread = follower.read((entry) => {
       live.push(entry);
       if (entry.event.type === 'ShutdownRequested') void this.#endReader(sessionId, live);
     });
-    if (over) live.end(null);
     try {
-      await follower?.ready;
+      await follower.ready;
+      // closed before the follower began, which then does not see it
+      if ((await this.#store.session(sessionId)).over) void this.#endReader(sessionId, live);
       let last = from - 1;
       for await (const entry of this.#store.entries(sessionId, from)) {
         last = entry.seq;
         yield entry;
-        if (entry.event.type === 'ShutdownRequested' && follower !== null) {
-          const { seq, ending } = await this.#store.session(sessionId);
-          if (seq === entry.seq && !ending) return;
-        }
       }
       for await (const entry of live) if (entry.seq > last) yield entry;
     } finally {
-      unread?.();
+      unread();
       this.#forget(sessionId);
     }
   }
 
-  /** Also reads the verdicts of the last hooks. */
+  /** Ends the reader of a closed session when its last hooks have ended, with their verdicts. */
   async #endReader(sessionId: string, live: AsyncQueue<Entry>): Promise<void> {
     try {
       await this.#followers.get(sessionId)?.catchUp(await this.#whenEnded(sessionId));
@@ -199,7 +197,7 @@ class EngineSessions implements RestateRuntime {
     return { header, seq, state };
   }
 
-  /** Throws if a turn runs that this machine does not follow: it would seem to rest. */
+  /** Throws if a turn runs that this machine does not follow: the session would seem to rest. */
   async #now(sessionId: string): ReturnType<SessionStates['exact']> {
     const { seq, inTurn } = await this.#store.session(sessionId);
     const exact = await this.#states.exact(sessionId, seq, []);
@@ -333,9 +331,9 @@ type SeeEntry = (entry: Entry) => void;
  *
  * 1. Entries are read from the engine, or come by the live channel; each is seen once and in order.
  *    A gap is read.
- * 2. Deltas are shown as they come (`SessionFollower`). One that is faster than the entry that its
- *    work began with waits for it. A delta whose reply has ended already is not shown: the whole
- *    text is in the entry.
+ * 2. Deltas are shown as they come (`SessionFollower`). A delta that comes before the entry with
+ *    which its reply begins waits for that entry. A delta whose reply has ended already is not
+ *    shown: the whole text is in the entry.
  */
 export class Follower {
   readonly #sessionId: string;
@@ -364,7 +362,8 @@ export class Follower {
   #isStopped = false;
 
   /**
-   * `begun`: the state that is known already; otherwise it begins with the session's current one.
+   * `header`: of a session that was created here, which is followed from its first entry on. Null:
+   * it is followed from its current state on.
    */
   constructor(
     sessionId: string,
@@ -431,16 +430,15 @@ export class Follower {
 
   /** Reports that the session can't be reached, once until it can be reached again. */
   #poll(): void {
-    this.catchUp().then(
-      () => {
-        this.#isLost = false;
-        return this.#lookForNode();
-      },
-      (fault: Error) => {
-        if (!this.#isLost && !this.#isStopped) this.#report(fault);
-        this.#isLost = true;
-      },
-    );
+    const look = async (): Promise<void> => {
+      await this.catchUp();
+      await this.#lookForNode();
+      this.#isLost = false;
+    };
+    look().catch((fault: Error) => {
+      if (!this.#isLost && !this.#isStopped) this.#report(fault);
+      this.#isLost = true;
+    });
   }
 
   /**
@@ -498,7 +496,7 @@ export class Follower {
     if (entry.seq !== this.seq + 1) return;
     for (const reader of this.#readers) reader(entry);
     this.#steps?.entry(entry);
-    this.#early = this.#early.filter((event) => !this.#steps?.delta(event));
+    this.#early = this.#early.filter((event) => !this.#steps?.delta(event)); // shows it if it can
   }
 
   #takeDelta(event: Event): void {
@@ -548,22 +546,20 @@ const textLength = (input: Input): number => (input.type === 'UserInput' ? input
 export class SendQueue {
   readonly #send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>;
   readonly #waiting: Waiting[] = [];
-  #sending: Promise<void> | null = null;
+  #isSending = false;
 
   constructor(send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>) {
     this.#send = send;
   }
 
   get isIdle(): boolean {
-    return this.#sending === null;
+    return !this.#isSending;
   }
 
   add(input: Input): Promise<{ readonly seq: number }> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ input, resolve, reject });
-      this.#sending ??= this.#drain().finally(() => {
-        this.#sending = null;
-      });
+      if (!this.#isSending) void this.#drain();
     });
   }
 
@@ -581,7 +577,8 @@ export class SendQueue {
   }
 
   async #drain(): Promise<void> {
-    await Promise.resolve();
+    this.#isSending = true;
+    await Promise.resolve(); // inputs of the same moment go together
     while (this.#waiting.length > 0) {
       const together = this.#waiting.splice(0, this.#countTogether());
       try {
@@ -592,6 +589,7 @@ export class SendQueue {
         for (const { reject } of together) reject(error); // each sender gets the error
       }
     }
+    this.#isSending = false;
   }
 }
 

@@ -32,3 +32,16 @@ test('inputs that wait go together, but large ones one by one: the engine has a 
     [64, 36],
   );
 });
+
+test('a queue rests as soon as its last sender has the answer, and takes an input that comes then', async () => {
+  let count = 0;
+  const queue = new SendQueue(async (inputs) =>
+    inputs.map(() => ({ seq: ++count, accepted: true })),
+  );
+  const input = { type: 'UserInput', text: 'x', mode: 'steer' } as const;
+  const seen = await queue.add(input).then(async ({ seq }) => {
+    const { isIdle } = queue;
+    return [isIdle, seq, (await queue.add(input)).seq];
+  });
+  assert.deepEqual(seen, [true, 1, 2]);
+});
