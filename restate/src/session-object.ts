@@ -142,9 +142,10 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkRequest): Promi
 };
 
 /**
- * The old node may be gone, so the outcome of what ran there counts as unknown, and it runs no hooks
- * of the end. Work that waits for it is cancelled, so it is not done when the node comes back.
- * If the node does not answer but has to decide, the call is refused before anything has changed.
+ * The old node may be gone, so the outcome of what ran there counts as unknown, and it runs no
+ * hooks of the end. Work that waits for it is cancelled, so it is not done when the node comes
+ * back. If the node does not answer but has to decide, the call is refused before anything has
+ * changed.
  */
 const move = async (ctx: Context, parts: DecideParts, { node, at }: MoveRequest): Promise<void> => {
   const { bound, ...head } = await readHead(ctx);
@@ -463,8 +464,8 @@ const startHooks = (
 
 /**
  * Carries the orders out. It waits for the ids of new work at the end, so that many calls cost one
- * round trip, or before it stops one of them. `isElsewhere`: a node of another version has decided, so models are
- * called there too.
+ * round trip, or before it stops one of them. `isElsewhere`: a node of another version has
+ * decided, so models are called there too.
  */
 const carryOut = async (
   ctx: Context,

@@ -6,8 +6,9 @@ import { test } from 'node:test';
 import type { Entry, State, Stepped } from 'pawl/engine';
 import { storySettings } from '../../test/contract/play-story.js';
 import { atEnd } from '../../test/temporary-folder.js';
+import { Follower } from '../src/follower.js';
 import { localLive } from '../src/live.js';
-import { createRestateRuntime, Follower } from '../src/runtime.js';
+import { createRestateRuntime } from '../src/runtime.js';
 
 const settings = storySettings('/work');
 const header = { settings } as NonNullable<ConstructorParameters<typeof Follower>[1]['header']>; // all that is used of it

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SendQueue } from '../src/runtime.js';
+import { SendQueue } from '../src/send-queue.js';
 
 const lengthsSent = async (lengths: readonly number[]): Promise<readonly (readonly number[])[]> => {
   const sent: number[][] = [];
