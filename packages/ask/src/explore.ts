@@ -199,27 +199,20 @@ const getUsage = (tree: Tree): Usage => {
   return { ...tokens, costUsd: unpriced > 0 && spentUsd === 0 ? null : costUsd };
 };
 
-const withPartial = (sentence: string, partial: string): string =>
-  partial.trim() === '' ? sentence : `${sentence}\nWhat it had so far:\n${partial}`;
-
 const toToolOutcome = (outcome: Outcome, usage: Usage): ToolOutcome => {
+  const without = (status: 'failed' | 'cancelled', why: string, partial: string): ToolOutcome => {
+    const text = partial.trim() === '' ? why : `${why}\nWhat it had so far:\n${partial}`;
+    return { status, text, usage };
+  };
   switch (outcome.status) {
     case 'answered':
       return { status: 'ok', text: outcome.answer, usage };
     case 'stopped':
-      return {
-        status: 'failed',
-        text: withPartial(`the run was stopped: ${outcome.message}`, outcome.partial),
-        usage,
-      };
+      return without('failed', `the run was stopped: ${outcome.message}`, outcome.partial);
     case 'failed':
-      return { status: 'failed', text: withPartial(outcome.message, outcome.partial), usage };
+      return without('failed', outcome.message, outcome.partial);
     case 'cancelled':
-      return {
-        status: 'cancelled',
-        text: withPartial('the run was cancelled', outcome.partial),
-        usage,
-      };
+      return without('cancelled', 'the run was cancelled', outcome.partial);
     default:
       return outcome satisfies never;
   }
