@@ -3,14 +3,12 @@
  * window. A run answers it in code mode: its model writes programs that read the inputs.
  *
  * 1. Each run has a separate journal. A repeated call (the runtime repeats one after a crash)
- *    resumes the unfinished run of the same question about the same files, so nothing is paid for
- *    twice.
+ *    resumes its unfinished run, so nothing is paid for twice.
  * 2. A run spends at most the session's remaining budget. Every outcome carries the run's usage,
  *    and that of earlier runs of the same call: the session was never told of it.
  */
 
 import {
-  joinEstimated,
   type Limit,
   type Remaining,
   sumUsage,
@@ -37,7 +35,7 @@ const NOTHING_LEFT = 'not run: the limit of the session is used up';
 
 export type ExploreNeeds = {
   readonly asker: Asker;
-  /** The asker's journals, searched for the unfinished run of an earlier call. */
+  /** The asker's journals, searched for earlier runs of the call. */
   readonly journals: JournalStore<AskTypes>;
 };
 
@@ -56,7 +54,7 @@ export const explore = async (
   if (limits === null) return { status: 'failed', text: NOTHING_LEFT };
   const { sessionId, batchId, callId } = context;
   const caller = sessionId === undefined ? null : `${sessionId}/${batchId}/${callId}`;
-  const { run, lostUsage, usageBefore } = await begin(needs, { ...input, caller }, context, limits);
+  const { run, lostUsage } = await begin(needs, { ...input, caller }, context, limits);
   if (run === null)
     return {
       status: 'failed',
@@ -72,7 +70,7 @@ export const explore = async (
   context.signal.removeEventListener('abort', cancel);
   // Calls that were aborted say what they cost before the run is closed.
   await attempt(() => run.close());
-  const usage = sumUsage(lostUsage, usageSince(usageBefore, getUsage(run.state())));
+  const usage = sumUsage(lostUsage, getUsage(run.state()));
   if (ended.kind === 'fault') return { status: 'failed', text: ended.fault.message, usage };
   const outcome = toToolOutcome(ended.value, usage);
   return outcome.status === 'cancelled' && context.signal.reason === 'timedOut'
@@ -80,49 +78,42 @@ export const explore = async (
     : outcome;
 };
 
-/** An earlier run of the same question about the same files. */
+/** An earlier run of the same call. */
 type EarlierRun = {
   readonly id: string;
   readonly limits: RunLimits;
   readonly usage: Usage;
-  /** The same call of the tool began it, and a crash repeats the call. */
-  readonly isOwn: boolean;
-  /** False for one of an older journal: it may cross a limit in dollars by one reply. */
-  readonly isCapped: boolean;
   /** It has not ended, or it has an answer that the session was never told. */
   readonly goesOn: boolean;
 };
 
-/** The earlier runs of the same question about the same files: those of the same call first. */
 const findEarlier = async (
   { journals }: ExploreNeeds,
   { question, caller }: ExploreCall,
   files: readonly string[],
 ): Promise<readonly EarlierRun[]> => {
   const found: EarlierRun[] = [];
+  if (caller === null) return found;
   for await (const { sessionId } of journals.list()) {
     const peeked = await attempt(() => journals.peek(sessionId));
     // An unreadable journal can't be resumed.
     if (peeked.kind === 'fault') continue;
     const { state, header } = peeked.value;
     const { settings } = header;
-    const asksTheSame =
+    const isOwn =
+      settings.caller === caller &&
       settings.question === question &&
       settings.files.length === files.length &&
       settings.files.every((file, index) => file.path === files[index]);
-    if (!asksTheSame) continue;
-    const isOwn = caller !== null && settings.caller === caller;
-    const isAnswered = isOwn && outcomeOf(state)?.status === 'answered';
+    if (!isOwn) continue;
     found.push({
       id: sessionId,
       limits: readRunLimits(settings.limits),
       usage: getUsage(state),
-      isOwn,
-      isCapped: settings.reserve.bounds !== undefined,
-      goesOn: state.name !== 'Ended' || isAnswered,
+      goesOn: state.name !== 'Ended' || outcomeOf(state)?.status === 'answered',
     });
   }
-  return found.toSorted((one, other) => Number(other.isOwn) - Number(one.isOwn));
+  return found;
 };
 
 /** The session's remaining budget as limits of the run; null if one is used up. */
@@ -137,21 +128,11 @@ const limitsFrom = ({ usd, tokens }: ReturnType<ToolContext['left']>): RunLimits
     : { usd: usdLimit, tokens: tokensLimit, timeMs: 'unlimited' };
 };
 
-/**
- * True if an earlier run fits into the session's remaining budget. What a run of another call has
- * spent was told to whoever asked.
- */
-const fitsInto = (
-  { limits, usage, isOwn, isCapped }: EarlierRun,
-  { usd, tokens }: RunLimits,
-): boolean => {
-  const fits = (runLimit: Limit, spent: number, limit: Limit): boolean =>
-    limit === 'unlimited' || (runLimit !== 'unlimited' && runLimit - (isOwn ? 0 : spent) <= limit);
-  return (
-    (usd === 'unlimited' || isCapped) &&
-    fits(limits.usd, usage.costUsd ?? 0, usd) &&
-    fits(limits.tokens, totalTokens(usage), tokens)
-  );
+/** True if an earlier run can't spend more than the session has left. */
+const fitsInto = ({ limits }: EarlierRun, { usd, tokens }: RunLimits): boolean => {
+  const fits = (runLimit: Limit, limit: Limit): boolean =>
+    limit === 'unlimited' || (runLimit !== 'unlimited' && runLimit <= limit);
+  return fits(limits.usd, usd) && fits(limits.tokens, tokens);
 };
 
 /** The limits without what earlier runs of the same call have spent; null if nothing is left. */
@@ -175,8 +156,6 @@ type StartedRun = {
   readonly run: AskRun | null;
   /** What earlier runs of the same call have spent, without a resumed one. */
   readonly lostUsage: Usage | null;
-  /** What the run had spent before, if another call began it. */
-  readonly usageBefore: Usage | null;
 };
 
 /** Resumes the first earlier run that can go on and fits into the budget, or starts a new one. */
@@ -189,44 +168,28 @@ const begin = async (
   const { question, caller } = call;
   const files = context.paths;
   const earlier = await findEarlier(needs, call, files);
-  /** What earlier runs of the same call have spent, without `taken`. */
+  /** What earlier runs have spent, without `taken`. */
   const lostWithout = (taken: EarlierRun | null): Usage | null =>
     earlier
-      .filter((one) => one.isOwn && one !== taken)
+      .filter((one) => one !== taken)
       .reduce<Usage | null>((sum, { usage }) => sumUsage(sum, usage), null);
   const [first = null] = earlier.filter(({ goesOn }) => goesOn);
   const left = subtractUsage(limits, lostWithout(first));
   if (first !== null && left !== null && fitsInto(first, left)) {
     const resumed = await attempt(() => needs.asker.resume(first.id));
     // Another program has it open, or its files have changed: start a new run instead.
-    if (resumed.kind === 'done') {
-      const usageBefore = first.isOwn ? null : first.usage;
-      return { run: resumed.value, lostUsage: lostWithout(first), usageBefore };
-    }
+    if (resumed.kind === 'done') return { run: resumed.value, lostUsage: lostWithout(first) };
   }
   const lostUsage = lostWithout(null);
   const rest = subtractUsage(limits, lostUsage);
-  if (rest === null) return { run: null, lostUsage, usageBefore: null };
+  if (rest === null) return { run: null, lostUsage };
   const run = await needs.asker.ask({
     question,
     contexts: files.map((path) => ({ path })),
     workspace: context.workspace,
     settings: { limits: rest, ...(caller === null ? {} : { caller }) },
   });
-  return { run, lostUsage, usageBefore: null };
-};
-
-/** The usage without what it was before. */
-const usageSince = (usageBefore: Usage | null, now: Usage): Usage => {
-  if (usageBefore === null) return now;
-  return {
-    inputTokens: now.inputTokens - usageBefore.inputTokens,
-    outputTokens: now.outputTokens - usageBefore.outputTokens,
-    cacheReadTokens: now.cacheReadTokens - usageBefore.cacheReadTokens,
-    cacheWriteTokens: now.cacheWriteTokens - usageBefore.cacheWriteTokens,
-    costUsd: now.costUsd === null ? null : Math.max(0, now.costUsd - (usageBefore.costUsd ?? 0)),
-    ...joinEstimated(usageBefore, now),
-  };
+  return { run, lostUsage };
 };
 
 const getUsage = (tree: Tree): Usage => {
@@ -236,27 +199,20 @@ const getUsage = (tree: Tree): Usage => {
   return { ...tokens, costUsd: unpriced > 0 && spentUsd === 0 ? null : costUsd };
 };
 
-const withPartial = (sentence: string, partial: string): string =>
-  partial.trim() === '' ? sentence : `${sentence}\nWhat it had so far:\n${partial}`;
-
 const toToolOutcome = (outcome: Outcome, usage: Usage): ToolOutcome => {
+  const without = (status: 'failed' | 'cancelled', why: string, partial: string): ToolOutcome => {
+    const text = partial.trim() === '' ? why : `${why}\nWhat it had so far:\n${partial}`;
+    return { status, text, usage };
+  };
   switch (outcome.status) {
     case 'answered':
       return { status: 'ok', text: outcome.answer, usage };
     case 'stopped':
-      return {
-        status: 'failed',
-        text: withPartial(`the run was stopped: ${outcome.message}`, outcome.partial),
-        usage,
-      };
+      return without('failed', `the run was stopped: ${outcome.message}`, outcome.partial);
     case 'failed':
-      return { status: 'failed', text: withPartial(outcome.message, outcome.partial), usage };
+      return without('failed', outcome.message, outcome.partial);
     case 'cancelled':
-      return {
-        status: 'cancelled',
-        text: withPartial('the run was cancelled', outcome.partial),
-        usage,
-      };
+      return without('cancelled', 'the run was cancelled', outcome.partial);
     default:
       return outcome satisfies never;
   }

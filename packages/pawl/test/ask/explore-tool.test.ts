@@ -71,37 +71,44 @@ test('its answer is the result, and what it spent counts for the session', async
   assert.equal(state.session.usage.inputTokens + state.session.usage.outputTokens, 2 * 110 + 1_010);
 });
 
-test('a run that was begun and not finished is gone on with: what it has asked is not asked again', async (t) => {
-  const first = notingModel({
-    replies: [{ text: program('lines = context.split("\\n").length') }, COUNT],
+for (const { whose, isResumed } of [
+  { whose: 'of the same call', isResumed: true },
+  { whose: 'of another call', isResumed: false },
+])
+  test(`an unfinished run ${whose} ${isResumed ? 'goes on, and asks nothing twice' : 'stays as it is'}`, async (t) => {
+    const looks = { text: program('lines = context.split("\\n").length') };
+    const inner = notingModel({ replies: isResumed ? [looks, COUNT] : [looks, COUNT, COUNT] });
+    const { workspace, runs, tool } = await place(t, inner);
+    const begin = async (caller: string): Promise<void> => {
+      const begun = await createAsker({ model: inner, journals: runs, environments }).ask({
+        question: QUESTION.question,
+        contexts: [{ path: path.join(workspace, 'big.txt') }],
+        workspace,
+        settings: { caller },
+      });
+      await new Promise<void>((resolve) => {
+        begun.watch(({ event }) => event.type === 'CellFinished' && resolve());
+      });
+      await begun.close();
+    };
+    let asked = 0;
+    const killed: Tool = {
+      ...tool,
+      run: async (input, context) => {
+        const { sessionId, batchId, callId } = context;
+        await begin(`${sessionId}/${batchId}/${isResumed ? callId : 'other'}`);
+        asked = inner.requests.length;
+        return tool.run(input, context);
+      },
+    };
+    const { result } = await converse(t, workspace, killed);
+    assert.equal(result, '9');
+    const isAskedAgain = inner.requests.slice(asked).some(({ messages }) => messages.length === 1);
+    assert.equal(isAskedAgain, !isResumed);
+    const ids: string[] = [];
+    for await (const { sessionId } of runs.list()) ids.push(sessionId);
+    assert.equal(ids.length, isResumed ? 1 : 2);
   });
-  const { workspace, runs, tool } = await place(t, first);
-  const file = path.join(workspace, 'big.txt');
-  const begun = await createAsker({
-    model: first,
-    journals: runs,
-    environments,
-  }).ask({ question: QUESTION.question, contexts: [{ path: file }], workspace });
-  await new Promise<void>((resolve) => {
-    const unwatch = begun.watch(({ event }) => {
-      if (event.type !== 'CellFinished') return;
-      unwatch();
-      resolve();
-    });
-  });
-  await begun.close();
-  const asked = first.requests.length;
-  const { result } = await converse(t, workspace, tool);
-  assert.equal(result, '9');
-  assert.equal(first.requests[0]?.messages.length, 1);
-  assert.ok(
-    first.requests.slice(asked).every(({ messages }) => messages.length > 1),
-    'the first call was not made again',
-  );
-  const ids: string[] = [];
-  for await (const { sessionId } of runs.list()) ids.push(sessionId);
-  assert.deepEqual(ids, [begun.id]);
-});
 
 test('a file that can not be asked about is a failed result, and the model may go on', async (t) => {
   const { workspace, tool } = await place(t, notingModel({ replies: [] }));
