@@ -52,7 +52,7 @@ import {
 } from './foreign-checkpoints.js';
 import { describeRef, type GitState, GitStates, isSameRef } from './git-state.js';
 import { type Known, KnownFiles } from './known-files.js';
-import { type WorkspaceLook, WorkspaceLooks } from './looks.js';
+import { type Differences, WorkspaceLooks } from './looks.js';
 import {
   ABSENT,
   type ChangeOrigin,
@@ -288,7 +288,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
         await this.#scanFirst();
         await this.#gather([...this.#ofBatch]);
       }
-      const isQuick = this.#listing !== null && this.#looks.areQuick(this.#listing);
+      const isQuick = this.#listing !== null && this.#looks.isQuick(this.#listing);
       if (isQuick && (!changesNamed || this.#endedAtMs.size > 0)) {
         this.#endCommands();
         await this.#gather(null);
@@ -402,13 +402,11 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   async #lostNames(): Promise<readonly string[]> {
     const reported = (await this.#looks.reported()) ?? this.#known.names();
     const names = reported.filter((name) => this.#known.get(name)?.isUsers === true);
-    const entries = await lookAtAll(this.#place.workspace, names);
     const gone = new Map<string, readonly string[]>();
-    for (const name of names)
-      if (entries.get(name)?.stamp !== this.#known.get(name)?.entry.stamp) {
-        const lines = await this.#goneLines(name);
-        if (lines.length > 0) gone.set(name, lines);
-      }
+    for (const name of this.#lookAtNames(new Set(names)).keys()) {
+      const lines = await this.#goneLines(name);
+      if (lines.length > 0) gone.set(name, lines);
+    }
     if (gone.size === 0) return [];
     const committed = await this.#lister.readCommitted([...gone.keys()]);
     if (committed === null) return []; // there is no commit to compare with
@@ -487,30 +485,26 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     named: readonly string[] | null,
     commands: readonly CommandTime[],
   ): Promise<readonly PathChange[]> {
-    const look = named === null ? await this.#lookAround(false) : null;
-    const { names, entries } = look ?? {
-      names: named ?? [],
-      entries: this.#lookAtNames(named ?? []),
-    };
-    return this.#changesByCalls(names, entries, commands);
+    const changed =
+      named === null ? await this.#lookAround(false) : this.#lookAtNames(new Set(named));
+    return this.#changesByCalls(changed, commands);
   }
 
-  /** The files and folders among these names that are there. */
-  #lookAtNames(names: readonly string[]): ReadonlyMap<string, FileEntry> {
-    const { workspace } = this.#place;
-    return new Map(
-      names.flatMap((name) => {
-        const entry = lookAt(workspace, name);
-        return entry === null ? [] : [[name, entry] as const];
-      }),
-    );
+  /** Which of these names differ. */
+  #lookAtNames(names: ReadonlySet<string>): Differences {
+    const changed = new Map<string, FileEntry | null>();
+    for (const name of names) {
+      const entry = lookAt(this.#place.workspace, name);
+      if (this.#known.differs(name, entry)) changed.set(name, entry);
+    }
+    return changed;
   }
 
   /** Looks at the workspace. `isWhole`: also at files of which no change was reported. */
-  async #lookAround(isWhole: boolean): Promise<WorkspaceLook> {
-    const look = await this.#looks.look(this.#listing, isWhole);
-    this.#noteListing(look.listing);
-    return look;
+  async #lookAround(isWhole: boolean): Promise<Differences> {
+    const { listing, changed } = await this.#looks.look(isWhole);
+    this.#noteListing(listing);
+    return changed;
   }
 
   #noteListing(listing: Listing): void {
@@ -551,13 +545,13 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   sweep(by: 'agent' | 'user'): Promise<TakenCheckpoint | null> {
     return this.#inTurn(async () => {
       const runs = this.#runs.splice(0);
-      if (this.#listing === null || runs.length === 0 || !this.#looks.areByReport) return null;
+      if (this.#listing === null || runs.length === 0 || !this.#looks.isWatching) return null;
       await this.#gather(null); // what was reported since the last checkpoint is somebody else's
-      const { names, entries } = await this.#lookAround(true);
+      const changed = await this.#lookAround(true);
       // the removal of a file has no time, so it is nobody's and only noted
-      const present = names.filter((name) => entries.has(name));
-      const changes = await this.#changesByCalls(present, entries, runs);
-      for (const name of names) if (!entries.has(name)) await this.#note(name);
+      const present = new Map([...changed].filter(([, entry]) => entry !== null));
+      const changes = await this.#changesByCalls(present, runs);
+      for (const [name, entry] of changed) if (entry === null) await this.#note(name);
       const fromMs = Math.min(...runs.map((run) => run.fromMs));
       return this.#storeTaken({ by, changes, ran: { fromMs, toMs: Date.now() } });
     });
@@ -664,7 +658,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     const listing = await this.#lister.list(true); // also which files equal git's blobs
     this.#noteListing(listing);
     this.#hasCommits = listing.clean !== null;
-    const entries = await this.#looks.scan(listing, listedAtMs, this.#ofBatch);
+    const entries = await this.#looks.scan(listing);
     const tooLarge: string[] = [];
     let tooMany = 0;
     let copied = 0;
@@ -754,22 +748,20 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
    * Changes by somebody else are only noted.
    */
   async #changesByCalls(
-    names: readonly string[],
-    entries: ReadonlyMap<string, FileEntry>,
+    changed: Differences,
     commands: readonly CommandTime[],
   ): Promise<readonly PathChange[]> {
     const { workspace } = this.#place;
-    const removed = names.filter((name) => this.#known.has(name) && !entries.has(name));
-    const changed = [...entries].filter(([name, { stamp }]) => {
-      const known = this.#known.get(name)?.entry;
-      return stamp === '' || known === undefined || known.stamp !== stamp;
-    });
     const moved = this.#movedFolders(changed, commands);
     const origins = new Map<string, Whose>();
-    for (const name of removed) origins.set(name, this.#whoRemoved(name, commands));
     for (const [name, entry] of changed) {
       const movedAtMs = foldersAround([name]).flatMap((folder) => moved.get(folder) ?? [])[0];
-      origins.set(name, whoseAt(commands, movedAtMs ?? entry.changedAtMs));
+      origins.set(
+        name,
+        entry === null
+          ? this.#whoRemoved(name, commands)
+          : whoseAt(commands, movedAtMs ?? entry.changedAtMs),
+      );
     }
     const byCalls = [...origins.keys()].filter(
       (name) => origins.get(name) !== 'others' || this.#ofBatch.has(name),
@@ -830,13 +822,14 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
 
   /** Folders that calls created or moved, and when. Files that came with them keep their times. */
   #movedFolders(
-    changed: readonly (readonly [string, FileEntry])[],
+    changed: Differences,
     commands: readonly CommandTime[],
   ): ReadonlyMap<string, number> {
     const moved = new Map<string, number>();
-    for (const [name, { kind, changedAtMs, inode }] of changed) {
-      const isByCommand = ['commands', 'perhaps'].includes(whoseAt(commands, changedAtMs));
-      if (kind === 'folder' && isByCommand && this.#known.get(name)?.entry.inode !== inode)
+    for (const [name, entry] of changed) {
+      if (entry?.kind !== 'folder' || this.#known.get(name)?.entry.inode === entry.inode) continue;
+      const { changedAtMs } = entry;
+      if (['commands', 'perhaps'].includes(whoseAt(commands, changedAtMs)))
         moved.set(name, changedAtMs);
     }
     return moved;
@@ -900,7 +893,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     return this.#inTurn(async () => {
       // where looks are quick, `before` looks anyway
       if (this.#ranFromMs === null || this.#listing === null || namesItsFiles(call)) return;
-      if (this.#looks.areQuick(this.#listing)) return;
+      if (this.#looks.isQuick(this.#listing)) return;
       this.#endCommands();
       await this.#gather(null);
     });
@@ -1179,7 +1172,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     this.#ended.abort();
     await this.#queue;
     await this.#pruning;
-    await this.#looks.close();
+    this.#looks.close();
   }
 
   // ---- For the next process of the session ----
@@ -1189,7 +1182,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
    * file is written as a whole.
    */
   async #save(): Promise<void> {
-    if (this.#listing === null || this.#known.sizeMax > SAVED_FILES_MAX) return;
+    if (this.#listing === null || this.#known.size > SAVED_FILES_MAX) return;
     const file = this.#store.scanFile(this.#place.sessionId);
     const saved = this.#saved;
     const changed = saved === null ? this.#known.names() : [...this.#known.unsaved];
@@ -1197,7 +1190,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     const lines: ScanLine[] = changed.map((name) => [name, this.#known.get(name) ?? null]);
     for (const name of named) lines.push([name]);
     const total = (saved?.lines ?? 0) + lines.length;
-    if (saved !== null && total > 2 * (this.#known.sizeMax + this.#named.size) + 1_000) {
+    if (saved !== null && total > 2 * (this.#known.size + this.#named.size) + 1_000) {
       this.#saved = null;
       return this.#save();
     }

@@ -167,7 +167,7 @@ export class CheckpointStore {
     return `${this.#list(sessionId)}.calls`;
   }
 
-  /** Where scan-thread.ts makes files of which only the events count. */
+  /** Where folder-watch.ts makes files of which only the events count. */
   marksFolder(sessionId: string): string {
     return path.join(this.folder, 'marks', sessionId);
   }
