@@ -64,7 +64,7 @@ export class WorkspaceLooks {
   /** The first scan: all names of the listing that are there. */
   async scan(listing: Listing): Promise<ReadonlyMap<string, FileEntry>> {
     this.#watchFolders(listing); // before the look, so that each later change is reported
-    const entries = await lookAtAll(this.#workspace, [...listing.names]);
+    const entries = await lookAtAll(this.#workspace, [...listing.names], this.#listed?.folders);
     this.#lookAgain([...entries].flatMap(([name, { stamp }]) => (stamp === '' ? [name] : [])));
     return entries;
   }
@@ -118,7 +118,8 @@ export class WorkspaceLooks {
 
   async #lookAtAll({ names }: Listing): Promise<Differences> {
     const { known, named } = this.#sources;
-    const entries = await lookAtAll(this.#workspace, [...names, ...named]);
+    const folders = [...(this.#listed?.folders ?? []), ...foldersAround([...named])];
+    const entries = await lookAtAll(this.#workspace, [...names, ...named], folders);
     const changed = new Map<string, FileEntry | null>();
     for (const [name, entry] of entries) if (known.differs(name, entry)) changed.set(name, entry);
     for (const name of known.names()) if (!entries.has(name)) changed.set(name, null);

@@ -202,14 +202,14 @@ export const foldersAround = (names: readonly string[]): readonly string[] => {
 export const lookAtAll = async (
   workspace: string,
   names: readonly string[],
-  folders = foldersAround(names),
+  folders: Iterable<string> = foldersAround(names),
 ): Promise<Map<string, FileEntry>> => {
   const entries = new Map<string, FileEntry>();
   // first the folders, of which only folders count, then the names, of which all else counts
   for (const list of [folders, names])
     for await (const slice of inSlices(list, SLICE))
       for (const name of slice) {
-        const isInFolder = !name.includes('/') || entries.has(path.posix.dirname(name));
+        const isInFolder = !name.includes('/') || entries.has(splitName(name)[0]);
         const entry = isInFolder ? lookInFolder(workspace, name) : null;
         const isOfFolders = list !== names;
         if (entry !== null && (entry.kind === 'folder') === isOfFolders) entries.set(name, entry);
