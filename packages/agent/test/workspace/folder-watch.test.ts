@@ -14,14 +14,12 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import '../../../../test/own-process.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { lookAt } from '../../src/workspace/checkpoints/file-entries.js';
 import { FolderWatch, type Reports } from '../../src/workspace/checkpoints/folder-watch.js';
 import { KnownFiles } from '../../src/workspace/checkpoints/known-files.js';
 import { WorkspaceLooks } from '../../src/workspace/checkpoints/looks.js';
-import {
-  type Listing,
-  lookAt,
-  type WorkspaceLister,
-} from '../../src/workspace/checkpoints/scan.js';
+import { CheckpointStore } from '../../src/workspace/checkpoints/store.js';
+import type { Listing, WorkspaceLister } from '../../src/workspace/checkpoints/workspace-lister.js';
 
 /** Looks at a large workspace find each change, and look at no more than they have to. */
 
@@ -47,8 +45,7 @@ type Place = {
 const learn = ({ workspace, known }: Place, names: readonly string[]): void => {
   for (const name of names) {
     const entry = lookAt(workspace, name);
-    if (entry === null) known.delete(name);
-    else known.set(name, { entry, content: { kind: 'git', blob: '' } });
+    known.set(name, entry && { entry, content: { kind: 'git', blob: '' } });
   }
 };
 
@@ -68,7 +65,7 @@ const begin = async (t: TestContext): Promise<Place> => {
   for (const name of FILES) writeFileSync(path.join(workspace, name), 'first');
   linkSync(path.join(workspace, 'two/e.txt'), path.join(outside, 'e.txt'));
   await sleep(YOUNG_MS);
-  const known = new KnownFiles();
+  const known = new KnownFiles(workspace, new CheckpointStore(path.join(folder, 'store')));
   let listing: Listing = { names: new Set(), clean: null, limit: null };
   const lister = { folders: new Set<string>(), list: async () => listing };
   const looks = new WorkspaceLooks(workspace, path.join(folder, 'marks'), {

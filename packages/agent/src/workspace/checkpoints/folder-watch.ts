@@ -21,12 +21,12 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { errorCode } from '../../platform/files.js';
-import { placeOf } from './scan.js';
+import { placeOf } from './file-entries.js';
 
 /** Folders in which something may have changed, and the names that events had. */
 export type Reports = { readonly folders: Set<string>; readonly names: Set<string> };
 
-export const noReports = (): Reports => ({ folders: new Set(), names: new Set() });
+const noReports = (): Reports => ({ folders: new Set(), names: new Set() });
 
 /** How long to wait for the event of a file that was made here. */
 const MARK_MS = 5_000;

@@ -4,20 +4,10 @@
  * (folder-watch.ts), and only what they reported is looked at.
  */
 
+import { type FileEntry, foldersAround, lookAt, lookAtAll, splitName } from './file-entries.js';
 import { FolderWatch, type Reports } from './folder-watch.js';
-import type { KnownFiles } from './known-files.js';
-import {
-  type FileEntry,
-  foldersAround,
-  type Listing,
-  lookAt,
-  lookAtAll,
-  splitName,
-  type WorkspaceLister,
-} from './scan.js';
-
-/** Names that differ from what is known of them, and how each is now; null: it is not there. */
-export type Differences = ReadonlyMap<string, FileEntry | null>;
+import type { Differences, KnownFiles } from './known-files.js';
+import type { Listing, WorkspaceLister } from './workspace-lister.js';
 
 export type WorkspaceLook = { readonly listing: Listing; readonly changed: Differences };
 
