@@ -9,8 +9,8 @@ import path from 'node:path';
 import { describe, it } from 'node:test';
 import { hashBytes } from '../../src/journal/state-folder.js';
 import { performPlan } from '../../src/workspace/checkpoints/restore.js';
-import { WorkspaceLister } from '../../src/workspace/checkpoints/scan.js';
 import { CheckpointStore } from '../../src/workspace/checkpoints/store.js';
+import { WorkspaceLister } from '../../src/workspace/checkpoints/workspace-lister.js';
 import { KnownRepository } from '../../src/workspace/git.js';
 
 const scratch = (): string => realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-damage-')));
