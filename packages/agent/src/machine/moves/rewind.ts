@@ -291,7 +291,8 @@ export const rewindConversation = (
   present: Conversation,
   target: Conversation,
 ): Pick<RewoundConversation, 'kept' | 'messages'> => {
-  const [before, after] = [messagesOf(present), messagesOf(target)];
+  const before = messagesOf(present);
+  const after = messagesOf(target);
   let kept = 0;
   // Stryker disable next-line all: past the end all differs
   while (kept < before.length && kept < after.length && isSame(before[kept], after[kept])) kept++;

@@ -134,7 +134,8 @@ const WATCH_FLAGS = `
   --chgexit --precise --no-rerun --no-title --no-wrap --exec`;
 
 const watch = (words: Words): Meaning => {
-  const [valued, flags] = [listWords(WATCH_VALUED), listWords(WATCH_FLAGS)];
+  const valued = listWords(WATCH_VALUED);
+  const flags = listWords(WATCH_FLAGS);
   let at = 1;
   for (let word = words[at]; word?.startsWith('-'); word = words[at]) {
     const length = word === '--' ? 1 : optionLength(word, valued, flags);
