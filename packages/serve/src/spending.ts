@@ -15,7 +15,7 @@ import {
   costsNothing,
   HIDDEN_TOKENS_MAX,
   IMAGE_TOKENS_MAX,
-  offerWithin,
+  worstCaseWithin,
 } from '@pawl/agent/machine/moves/budget';
 import { totalTokens } from '@pawl/agent/machine/settings';
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -235,7 +235,7 @@ class MeteredRequests {
       outputTokensMax: request.outputTokensMax ?? facts.outputTokensMax,
     };
     const costWithin = (amount: number): number => {
-      const { inputUsd, outputUsd } = offerWithin(amount, wish);
+      const { inputUsd, outputUsd } = worstCaseWithin(amount, wish);
       return inputUsd + outputUsd;
     };
     const [least, most] = [costWithin(0), costWithin(Number.MAX_SAFE_INTEGER)];
@@ -250,7 +250,7 @@ class MeteredRequests {
       });
     const { granted, spending } = asked.value;
     if (granted === null) return yield refused(refusal(key, spending, least));
-    const { inputTokens, outputTokens } = offerWithin(granted, wish);
+    const { inputTokens, outputTokens } = worstCaseWithin(granted, wish);
     // without a word of what it cost, it counts as the most that it can have cost
     let [usd, tokens, isAnswered] = [granted, inputTokens + outputTokens, false];
     const settle = () =>

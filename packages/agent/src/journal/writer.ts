@@ -541,7 +541,8 @@ const wasContinued = (handle: FileHandle, path: string, size: number): Promise<b
     if (status.size <= size) return false;
     const length = Math.min(size, COMPARED_BYTES);
     // filled differently: a read that fails to fill both does not make them equal
-    const [written, other] = [Buffer.alloc(length), Buffer.alloc(length, 1)];
+    const written = Buffer.alloc(length);
+    const other = Buffer.alloc(length, 1);
     await handle.read(written, 0, length, size - length);
     await file.read(other, 0, length, size - length);
     return written.equals(other);

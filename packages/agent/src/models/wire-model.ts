@@ -500,7 +500,8 @@ const addMetadata = (draft: Draft, added: ProviderMetadata | undefined): void =>
   if (added === undefined) return;
   const merged: { [provider: string]: JsonObject } = {};
   for (const provider of new Set([...Object.keys(draft.metadata ?? {}), ...Object.keys(added)])) {
-    const [known, more] = [draft.metadata?.[provider], added[provider]];
+    const known = draft.metadata?.[provider];
+    const more = added[provider];
     merged[provider] = {
       ...(isObject(known) ? known : {}),
       ...(isObject(more) ? more : {}),

@@ -597,7 +597,8 @@ const equip = async (
     tools === undefined ? import('../tools/builtin-tools.js') : null,
   ]);
   const { sandbox, userPlaces } = openSandbox(parts, environment, sessionId);
-  const [files, jobs] = [createFileMemory(), createJobs()];
+  const files = createFileMemory();
+  const jobs = createJobs();
   const written = (file: string): string | undefined => files.ownWrite?.(file)?.after;
   const seen = (file: string): string | undefined => files.get(file);
   const hasHooks = hooks.length > 0;

@@ -284,7 +284,8 @@ export class CheckpointRuns {
 
   /** Takes the checkpoint of calls that have ended. Resolves when it is in the journal. */
   settle(): Promise<void> {
-    const [ended, checkpoints] = [this.#ended, this.#checkpoints];
+    const ended = this.#ended;
+    const checkpoints = this.#checkpoints;
     if (ended === null || checkpoints === null) return this.#settled;
     this.#ended = null;
     const since = this.#since;
@@ -296,7 +297,8 @@ export class CheckpointRuns {
   /** Like `settle`, at the end of a turn: also takes what no call was seen to change. */
   endTurn(): Promise<void> {
     void this.settle();
-    const [last, checkpoints] = [this.#last, this.#checkpoints];
+    const last = this.#last;
+    const checkpoints = this.#checkpoints;
     this.#last = null;
     if (last === null || checkpoints === null) return this.#settled;
     return this.#after(async () => {

@@ -642,7 +642,8 @@ export const watchDeadline = (
     cancel = clock.after(graceMs, force);
   };
   /** How long the call may run, and has run, without pauses. */
-  let [limitMs, ranMs] = [deadlineMs, 0];
+  let limitMs = deadlineMs;
+  let ranMs = 0;
   let since = clock.now();
   let pauses = 0;
   let isOver = false;
