@@ -10,6 +10,7 @@ import {
   type DayCharged,
   type Entry,
   type Header,
+  isRecord,
   type NodeSessionRecord,
   type SessionInfo,
   spendAfter,
@@ -18,7 +19,6 @@ import {
 } from 'pawl/engine';
 import {
   allShards,
-  asRecord,
   chunkName,
   chunkStart,
   findShard,
@@ -159,9 +159,8 @@ const putRecord = async (
   { sessionId, value }: RecordRequest,
 ): Promise<void> => {
   ctx.set(sessionId, value);
-  const record = asRecord(value);
-  if (record !== null)
-    await ctx.genericCall(addCall(record.key, { records: [record], onlyNew: false }));
+  if (isRecord(value))
+    await ctx.genericCall(addCall(value.key, { records: [value], onlyNew: false }));
 };
 
 const getRecord = async (
@@ -190,11 +189,10 @@ const sortOnce = async (ctx: restate.ObjectContext): Promise<void> => {
     for (const value of await ctx.genericCall(
       jsonCall<readonly unknown[]>(RECORDS, 'all', null, shard),
     )) {
-      const record = asRecord(value);
-      if (record === null) continue;
-      const ofKey = byKey.get(record.key) ?? [];
-      ofKey.push(record);
-      byKey.set(record.key, ofKey);
+      if (!isRecord(value)) continue;
+      const ofKey = byKey.get(value.key) ?? [];
+      ofKey.push(value);
+      byKey.set(value.key, ofKey);
     }
   for (const [key, all] of byKey) {
     const records = all.sort((left, right) => (left.sessionId < right.sessionId ? -1 : 1));

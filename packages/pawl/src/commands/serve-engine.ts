@@ -255,12 +255,18 @@ const nodeAgent = (
   { keyed, findKeyName, warn: tell }: SessionKeys & { readonly warn: Warn },
 ): NodeAgent => {
   const warn = warnOnce(tell);
+  const rightsIn = async ({ sessionId }: SessionToEquip) => {
+    const key = await findKeyName(sessionId);
+    if (key !== null) return { forKey: keyed(key).forKey };
+    throw new Error(
+      `nobody knows whose session ${sessionId} is: it has no record, or a damaged one`,
+    );
+  };
   return {
     prepare: (wish) => prepareSession({ ...flags, ...keyed(wish.key) }, wish, warn),
     equip: async (session) => {
       // a new session has no record yet, and gets only its header here
-      const key = session.isNew ? null : await findKeyName(session.sessionId);
-      const forKey = key === null ? {} : { forKey: keyed(key).forKey };
+      const forKey = session.isNew ? {} : await rightsIn(session);
       return equipSession({ ...flags, ...forKey }, session, warn);
     },
   };
