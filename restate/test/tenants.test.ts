@@ -99,9 +99,9 @@ test('the money of a day and the figures of a key count once over two nodes, and
     [here, ids[0]],
     [there, ids[1]],
   ] as const) {
-    const reader = await client.events(id);
-    await reader.untilRestAfter(await client.send(id, { text: 'more' }));
-    assert.match(JSON.stringify(await client.describe(id)), spent);
+    const refused = await client.ask('POST', `/v1/sessions/${id}/inputs`, { text: 'more' });
+    assert.equal(refused.status, 429, refused.text);
+    assert.match(refused.text, spent);
   }
   const rich = other.clientOf('second');
   const own = await rich.create(second);

@@ -184,7 +184,10 @@ export const engineSessions = async (
   await warnOfTasks(sessions, warn);
   const { startEngineNode } = await loadEnginePackage();
   const engine = lateRuntime();
-  const keyed = keyedBy({ charge: async (...asked) => (await engine.runtime).charge(...asked) });
+  const spending: SpendingStore = {
+    charge: async (...asked) => (await engine.runtime).charge(...asked),
+  };
+  const keyed = keyedBy(spending);
   const findKeyName = rememberKeys(engine.runtime);
   const agent = nodeAgent(sessions, { keyed, findKeyName, warn });
   const { blobs } = nodeOptions;
@@ -209,6 +212,7 @@ export const engineSessions = async (
   const prepare = (wish: NodeSessionWish) => blamingClient(() => agent.prepare(wish));
   return {
     runtime: { ...sharedSessions(runtime, prepare, nodeOptions.name), isCounted: 'yes' },
+    spending,
     recordsFolder: join(stateFolder, 'serve', 'sessions'), // not used: the engine keeps the records
     stop,
   };
