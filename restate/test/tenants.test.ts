@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { makeServed, type Place, start } from '../../packages/pawl/test/e2e/pawl.js';
-import { text } from '../../packages/pawl/test/e2e/wire-words.js';
+import { makeServed, type Place, start, uniqueSleep } from '../../packages/pawl/test/e2e/pawl.js';
+import { call, done, message, text } from '../../packages/pawl/test/e2e/wire-words.js';
 import { NodeClient } from '../../test/kit/serve/node-client.js';
 import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
 import { until } from '../../test/until.js';
+import { findShard } from '../src/session-records.js';
+import { SessionStore } from '../src/session-store.js';
 import { startBalancer } from './cluster/balancer.js';
 import { startTestEngine } from './engine-under-test.js';
 import { freeFirstPort } from './free-first-port.js';
@@ -21,14 +23,20 @@ const tokenOf = (name: string): string => `the-token-of-the-key-${name}`;
 
 type Ports = readonly [number, number];
 
-const startNode = async (place: Place, index: 0 | 1, ports: Ports, nodesPort: number) => {
+const startNode = async (
+  place: Place,
+  index: 0 | 1,
+  ports: Ports,
+  nodesPort: number,
+  more: readonly string[] = [],
+) => {
   const peer = ports[1 - index] ?? 0;
   const words = [
     ...['--engine', engine.ingressUrl.replace('http:', 'restate:')],
     ...['--engine-admin', engine.adminUrl, '--node', `n${index}`],
     ...['--node-ports', String(ports[index]), '--nodes', `http://127.0.0.1:${nodesPort}`],
     ...['--peer', `http://127.0.0.1:${peer + 2}`, '--port', '0'],
-    ...['--keys', path.join(place.folder, 'keys.json')],
+    ...['--keys', path.join(place.folder, 'keys.json'), ...more],
   ];
   const running = start(place, process.execPath, [program, 'serve', ...words], null);
   atEnd(scope, () => void running.child.kill('SIGKILL'));
@@ -91,9 +99,9 @@ test('the money of a day and the figures of a key count once over two nodes, and
     [here, ids[0]],
     [there, ids[1]],
   ] as const) {
-    const reader = await client.events(id);
-    await reader.untilRestAfter(await client.send(id, { text: 'more' }));
-    assert.match(JSON.stringify(await client.describe(id)), spent);
+    const refused = await client.ask('POST', `/v1/sessions/${id}/inputs`, { text: 'more' });
+    assert.equal(refused.status, 429, refused.text);
+    assert.match(refused.text, spent);
   }
   const rich = other.clientOf('second');
   const own = await rich.create(second);
@@ -115,4 +123,103 @@ test('the money of a day and the figures of a key count once over two nodes, and
       assert.equal((await node.clientOf('second').ask(method, part, body)).status, status, part);
   const log = readFileSync(path.join(place.state, 'pawl', 'serve', 'audit.jsonl'), 'utf8');
   assert.match(log, new RegExp(`"key":"second","action":"fork","sessionId":"${ids[0]}"`));
+});
+
+/** Puts other values into the engine in place of records of sessions; undefined removes one. */
+const forgeRecords = async (forged: Readonly<Record<string, unknown>>): Promise<void> => {
+  const ask = async (at: string, body: object) => {
+    const headers = { 'content-type': 'application/json', accept: 'application/json' };
+    const init = { method: 'POST', headers, body: JSON.stringify(body) };
+    const response = await fetch(`${engine.adminUrl}/${at}`, init);
+    const answer = await response.text();
+    assert.ok(response.ok, answer);
+    return answer;
+  };
+  for (const [sessionId, record] of Object.entries(forged)) {
+    const shard = findShard(sessionId);
+    const query = `select key, value_utf8 from state where service_name = 'SessionMetadata' and service_key = '${shard}'`;
+    const { rows } = JSON.parse(await ask('query', { query })) as {
+      readonly rows: readonly { readonly key: string; readonly value_utf8: string }[];
+    };
+    const others = rows.filter(({ key }) => key !== sessionId);
+    const values = others.map(({ key, value_utf8 }) => [key, value_utf8] as const);
+    if (record !== undefined) values.push([sessionId, JSON.stringify(record)]);
+    const new_state = Object.fromEntries(
+      values.map(([key, value]) => [key, [...Buffer.from(value)]]),
+    );
+    await ask('services/SessionMetadata/state', { object_key: shard, new_state });
+  }
+};
+
+test('a session of which nobody knows whose it is does nothing more, also what it had begun', async (t) => {
+  const sleep = uniqueSleep(t);
+  const place = await makeServed(
+    t,
+    (body) =>
+      JSON.stringify(body).includes('begin the long command')
+        ? message(call('c1', 'bash', { command: `touch begun; sleep ${sleep}` }))
+        : done,
+    { PAWL_NODE_TOKEN: 'the-secret-of-all-nodes' },
+  );
+  const work = path.join(place.folder, 'work-of-all');
+  mkdirSync(work);
+  const write = (...names: readonly string[]): void => {
+    const keys = names.map((name) => ({ name, token: tokenOf(name) }));
+    writeFileSync(path.join(place.folder, 'keys.json'), JSON.stringify({ keys }), { mode: 0o600 });
+  };
+  write('kept', 'before', 'gone');
+  const ports: Ports = [await freeFirstPort(), await freeFirstPort()];
+  const balancer = await startBalancer(ports);
+  atEnd(scope, () => balancer.close());
+  const serve = () => startNode(place, 0, ports, balancer.port, ['--folder', work]);
+  const first = await serve();
+  const kept = first.clientOf('kept');
+  const control = await kept.create(work);
+  const [removed, half, foreign] = [
+    await kept.create(work),
+    await kept.create(work),
+    await kept.create(work),
+  ];
+  const [renamed, gone] = [
+    await first.clientOf('before').create(work),
+    await first.clientOf('gone').create(work),
+  ];
+  await kept.send(removed, { text: 'begin the long command' });
+  await until('the command runs', () => existsSync(path.join(work, 'begun')));
+  first.running.child.kill('SIGKILL');
+  await first.running.ended;
+  write('kept', 'after');
+  await forgeRecords({
+    [removed]: undefined,
+    [half]: { version: 1, sessionId: half, key: 'kept' },
+    [foreign]: { version: 1, sessionId: foreign, key: 7, workspace: 'x', isOpen: true, notice: '' },
+  });
+  const requests = place.server.requests.length;
+  const second = await serve();
+  const store = new SessionStore(engine.ingressUrl);
+  const input = { type: 'UserInput', text: 'hello', mode: 'steer' } as const;
+  const failures = async (sessionId: string): Promise<string> => {
+    let failed = '';
+    for await (const { event } of store.entries(sessionId, 1)) {
+      if (event.type === 'ToolCompleted')
+        failed += `${event.outcome.status}: ${event.outcome.text}`;
+      if (event.type === 'LlmFailed') failed += event.error.message;
+    }
+    return failed;
+  };
+  for (const [sessionId, why] of [
+    [removed, /^lost: it may have been begun.*nobody knows whose session.*nobody knows whose/s],
+    [half, /nobody knows whose session/],
+    [foreign, /nobody knows whose session/],
+    [renamed, /The key before of the session is not among those of this node/],
+    [gone, /The key gone of the session is not among those of this node/],
+  ] as const) {
+    if (sessionId !== removed) await store.input(sessionId, [input]);
+    await until('the request is refused', async () => why.test(await failures(sessionId)));
+  }
+  assert.equal(place.server.requests.length, requests);
+  const client = second.clientOf('kept');
+  const reader = await client.events(control);
+  await reader.untilRestAfter(await client.send(control, { text: 'hello' }));
+  assert.equal(place.server.requests.length, requests + 1);
 });

@@ -5,7 +5,7 @@
  */
 
 /** The HTTP status of each code. */
-const statuses = {
+export const statuses = {
   badRequest: 400,
   wrongToken: 401,
   notAllowed: 403,
@@ -18,6 +18,7 @@ const statuses = {
   tooManyRequests: 429,
   tooManySessions: 429,
   tooManyStreams: 429,
+  quotaExhausted: 429,
   internal: 500,
   unreadable: 500,
   draining: 503,

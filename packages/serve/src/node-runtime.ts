@@ -194,15 +194,14 @@ export type RecordStore = RecordQueries & {
 
 const BYTES_MAX = 1024 * 1024;
 
-/** A record that was stored elsewhere; null if it is none. */
-const checkRecord = (stored: unknown): NodeSessionRecord | null => {
-  const parsed = v.safeParse(recordSchema, stored);
-  return parsed.success ? parsed.output : null;
-};
+/** Whether a stored value is a whole record. It keeps fields that this version does not know. */
+export const isRecord = (stored: unknown): stored is NodeSessionRecord =>
+  v.is(recordSchema, stored);
 
 const parseRecord = (text: string): NodeSessionRecord | null => {
   try {
-    return checkRecord(JSON.parse(text));
+    const stored: unknown = JSON.parse(text);
+    return isRecord(stored) ? stored : null;
   } catch {
     return null; // not JSON: it is reported like any other text that is no record
   }

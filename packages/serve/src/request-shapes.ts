@@ -233,3 +233,7 @@ export const readRequestId = (header: string | readonly string[] | undefined): s
  */
 export const endsTurns = ({ type }: Input): boolean =>
   type === 'CancelTurn' || type === 'CancelTool' || type === 'ApprovalAnswered';
+
+/** Whether an input asks for a request to the model. */
+export const asksModel = ({ type }: Input): boolean =>
+  ['UserInput', 'RetryLast', 'RetryNow', 'CompactRequested'].includes(type);
