@@ -227,7 +227,7 @@ export const startCluster = async (
   const place = (name: string): string => path.join(top, name);
   const names = Array.from({ length: count }, (_, index) => `n${index + 1}`);
   const sizes = Object.fromEntries(names.map((name) => [name, 64]));
-  const disks = makeDisks(top, { ...sizes, engine: 768, blobs: 16 }, isSmall);
+  const disks = makeDisks(top, { ...sizes, engine: 768, blobs: 256 }, isSmall);
   mkdirSync(place('work'));
   const programs = [await bundleNode([])];
   const [program = ''] = programs;
