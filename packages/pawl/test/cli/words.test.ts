@@ -127,7 +127,7 @@ test('limits are read from flags: minutes become milliseconds, what is missing i
   for (const maxRounds of ['0', '-1', '1.5', 'ten', '']) {
     assert.throws(() => readLimits({ maxRounds }), /--max-rounds/);
   }
-  assert.throws(() => readPreset({ preset: 'none' }), /plan, careful, auto, ci/);
+  assert.throws(() => readPreset({ preset: 'none' }), /plan, careful, ci, auto/);
 });
 
 test('flags set what happens after tools; contradictory flags are refused', () => {
@@ -144,11 +144,11 @@ test('flags set what happens after tools; contradictory flags are refused', () =
   });
   assert.throws(
     () => readAfterTools({ hooks: 'no' }),
-    /--hooks needs one of mutating, mutatingOk, always, never, not 'no'/,
+    /--hooks needs one of never, mutatingOk, mutating, always, not 'no'/,
   );
   assert.throws(
     () => readAfterTools({ formatter: 'prettier' }),
-    /--formatter needs one of on, off/,
+    /--formatter needs one of off, on/,
   );
   assert.throws(
     () => readAfterTools({ hooks: 'never', autoCommit: true }),
