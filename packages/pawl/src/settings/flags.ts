@@ -214,8 +214,11 @@ export const readWord = <Word extends string>(
   return chooseWord(flagName(setting) ?? key, text, words) as Word;
 };
 
+/** Names them in the order of help; the setting's own is that of strictness. */
 export const readPreset = ({ preset }: RunFlags): Preset | null =>
-  readWord<Preset>('preset', preset);
+  preset === undefined
+    ? null
+    : chooseWord<Preset>('--preset', preset, ['plan', 'careful', 'auto', 'ci', 'full']);
 
 export const readSandbox = ({ sandbox }: RunFlags): SandboxLevel | null =>
   readWord<SandboxLevel>('sandbox', sandbox);

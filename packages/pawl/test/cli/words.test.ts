@@ -127,7 +127,7 @@ test('limits are read from flags: minutes become milliseconds, what is missing i
   for (const maxRounds of ['0', '-1', '1.5', 'ten', '']) {
     assert.throws(() => readLimits({ maxRounds }), /--max-rounds/);
   }
-  assert.throws(() => readPreset({ preset: 'none' }), /plan, careful, ci, auto/);
+  assert.throws(() => readPreset({ preset: 'none' }), /plan, careful, auto, ci/);
 });
 
 test('flags set what happens after tools; contradictory flags are refused', () => {
