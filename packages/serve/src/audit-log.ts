@@ -44,10 +44,14 @@ export class AuditLog {
     this.#report = report;
   }
 
-  /** Runs the work of a request, with a line before it and one after it. */
-  async around<T extends { readonly status: number; readonly body: object } | null>(
+  /**
+   * Runs the work of a request, with a line before it and one after it. `doneStatus`: the status of
+   * an answer without a fault.
+   */
+  async around<T extends object | null>(
     request: AuditedRequest,
     work: () => Promise<T>,
+    doneStatus = 200,
   ): Promise<T> {
     if (this.#file === null) return work();
     const id = randomUUID();
@@ -61,9 +65,8 @@ export class AuditLog {
       );
     }
     const done = await attempt(work);
-    const status =
-      done.kind === 'done' ? (done.value?.status ?? 200) : (toApiFault(done.fault)?.status ?? 500);
-    const answered = done.kind === 'done' ? pickIds(done.value?.body ?? {}) : {};
+    const status = done.kind === 'done' ? doneStatus : (toApiFault(done.fault)?.status ?? 500);
+    const answered = done.kind === 'done' ? pickIds(done.value ?? {}) : {};
     const answerLine = await attempt(() => this.append({ id, status, ...answered }));
     if (answerLine.kind === 'fault') this.#report(answerLine.fault); // the line before it names the key
     if (done.kind === 'fault') throw done.fault;

@@ -185,11 +185,12 @@ class Answers {
     const body = route.body === undefined ? null : await readBody(incoming, outgoing, key);
     const exchange = { key, sessionId, query, requestId, body, incoming, outgoing };
     const answering = () => route.answer(routes, exchange);
+    const { status } = route;
     const answer =
       method === 'POST'
-        ? await audit.around(auditedRequest(template, exchange), answering)
+        ? await audit.around(auditedRequest(template, exchange), answering, status)
         : await answering();
-    if (answer !== null) sendJson(outgoing, answer.status, answer.body);
+    if (answer !== null) sendJson(outgoing, status, answer);
   }
 
   #health(outgoing: ServerResponse): void {
@@ -241,8 +242,6 @@ const auditedRequest = (
   ...(requestId === null ? {} : { idempotencyKey: requestId }),
 });
 
-type JsonAnswer = { readonly status: number; readonly body: object };
-
 type RouteParts = {
   readonly sessions: ServedSessions;
   /** Throws an ApiFault while the node shuts down. */
@@ -253,8 +252,8 @@ type RouteParts = {
 };
 
 type Route = DescribedRoute & {
-  /** null: the answer was sent. */
-  answer(parts: RouteParts, exchange: ApiExchange): Promise<JsonAnswer | null>;
+  /** The body of the answer; null: it was sent. */
+  answer(parts: RouteParts, exchange: ApiExchange): Promise<object | null>;
 };
 
 /** By method and path; `ID` stands for the id of a session. */
@@ -267,25 +266,19 @@ export const routes: Readonly<Record<string, Route>> = {
       refuseWhileDraining();
       const request = readNewSession(exchange.body);
       const { key, requestId } = exchange;
-      return { status: 201, body: await sessions.create(key, request, requestId) };
+      return sessions.create(key, request, requestId);
     },
   },
   'GET /v1/sessions': {
     about: 'Lists the sessions of the key in pages, the newest first.',
     status: 200,
     query: pageSchema,
-    answer: async ({ sessions }, { key, query }) => ({
-      status: 200,
-      body: await sessions.list(key, readPage(query)),
-    }),
+    answer: async ({ sessions }, { key, query }) => sessions.list(key, readPage(query)),
   },
   'GET /v1/sessions/ID': {
     about: 'Tells where a session stands, what it cost, and what it waits for.',
     status: 200,
-    answer: async ({ sessions }, { key, sessionId }) => ({
-      status: 200,
-      body: await sessions.describe(key, sessionId),
-    }),
+    answer: ({ sessions }, { key, sessionId }) => sessions.describe(key, sessionId),
   },
   'POST /v1/sessions/ID/inputs': {
     about: 'Sends an input. When it is answered, the input is durable and applied.',
@@ -296,7 +289,7 @@ export const routes: Readonly<Record<string, Route>> = {
       if (!endsTurns(input)) refuseWhileDraining();
       const { key, sessionId, requestId } = exchange;
       const once = requestId === null ? input : { ...input, clientRequestId: requestId };
-      return { status: 202, body: await sessions.send(key, sessionId, once, code) };
+      return sessions.send(key, sessionId, once, code);
     },
   },
   'GET /v1/sessions/ID/events': {
@@ -317,41 +310,32 @@ export const routes: Readonly<Record<string, Route>> = {
       refuseWhileDraining();
       const { seq } = readFork(exchange.body);
       const { key, sessionId, requestId } = exchange;
-      return { status: 201, body: await sessions.fork(key, sessionId, seq, requestId) };
+      return sessions.fork(key, sessionId, seq, requestId);
     },
   },
   'POST /v1/sessions/ID/close': {
     about: 'Closes a session, and removes its worktree if nothing is lost by it.',
     status: 200,
-    answer: async ({ sessions }, { key, sessionId }) => ({
-      status: 200,
-      body: await sessions.close(key, sessionId),
-    }),
+    answer: ({ sessions }, { key, sessionId }) => sessions.close(key, sessionId),
   },
   'POST /v1/sessions/ID/move': {
     about: 'Gives a session whose worktree is gone a fresh one.',
     status: 200,
     async answer({ sessions, refuseWhileDraining }, { key, sessionId }) {
       refuseWhileDraining();
-      return { status: 200, body: await sessions.move(key, sessionId) };
+      return sessions.move(key, sessionId);
     },
   },
   'POST /v1/sessions/ID/own': {
     about: 'Answers what only the owner of a detached session asks.',
     status: 200,
     body: v.unknown(),
-    answer: async ({ sessions }, { key, sessionId, body }) => ({
-      status: 200,
-      body: await sessions.own(key, sessionId, body),
-    }),
+    answer: ({ sessions }, { key, sessionId, body }) => sessions.own(key, sessionId, body),
   },
   'GET /v1/openapi.json': {
     about: 'This description.',
     status: 200,
-    answer: async () => {
-      const { openApi } = await import('./open-api.js');
-      return { status: 200, body: openApi(routes) };
-    },
+    answer: async () => (await import('./open-api.js')).openApi(routes),
   },
   'GET /metrics': {
     about: 'Figures of the node and of its keys, for the key of an operator.',
