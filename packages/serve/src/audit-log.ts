@@ -14,7 +14,7 @@ import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
-import { ApiFault, toApiFault } from './api-fault.js';
+import { ApiFault, RETRY_SECONDS, toApiFault } from './api-fault.js';
 
 type AuditedAction = { readonly action: string; readonly [field: string]: string };
 
@@ -61,7 +61,7 @@ export class AuditLog {
       throw new ApiFault(
         'unavailable',
         "The node can't write its audit log, so it did nothing. Tell the operator.",
-        AUDIT_RETRY_SECONDS,
+        RETRY_SECONDS,
       );
     }
     const done = await attempt(work);
@@ -99,8 +99,6 @@ export class AuditLog {
     }
   }
 }
-
-const AUDIT_RETRY_SECONDS = 5;
 
 /** What an answer names that its request could not. */
 const pickIds = (body: object): object =>

@@ -184,7 +184,10 @@ class Answers {
     const requestId = method === 'POST' ? readRequestId(incoming.headers['idempotency-key']) : null;
     const body = route.body === undefined ? null : await readBody(incoming, outgoing, key);
     const exchange = { key, sessionId, query, requestId, body, incoming, outgoing };
-    const answering = () => route.answer(routes, exchange);
+    const answering = async () => {
+      if (route.beginsWork === 'yes') routes.refuseWhileDraining();
+      return route.answer(routes, exchange);
+    };
     const { status } = route;
     const answer =
       method === 'POST'
@@ -252,6 +255,8 @@ type RouteParts = {
 };
 
 type Route = DescribedRoute & {
+  /** It is refused while the node shuts down. */
+  readonly beginsWork?: 'yes';
   /** The body of the answer; null: it was sent. */
   answer(parts: RouteParts, exchange: ApiExchange): Promise<object | null>;
 };
@@ -262,12 +267,9 @@ export const routes: Readonly<Record<string, Route>> = {
     about: 'Creates a session in a workspace.',
     status: 201,
     body: newSessionSchema,
-    async answer({ sessions, refuseWhileDraining }, exchange) {
-      refuseWhileDraining();
-      const request = readNewSession(exchange.body);
-      const { key, requestId } = exchange;
-      return sessions.create(key, request, requestId);
-    },
+    beginsWork: 'yes',
+    answer: async ({ sessions }, { key, body, requestId }) =>
+      sessions.create(key, readNewSession(body), requestId),
   },
   'GET /v1/sessions': {
     about: 'Lists the sessions of the key in pages, the newest first.',
@@ -284,10 +286,9 @@ export const routes: Readonly<Record<string, Route>> = {
     about: 'Sends an input. When it is answered, the input is durable and applied.',
     status: 202,
     body: inputSchema,
-    async answer({ sessions, refuseWhileDraining }, exchange) {
-      const { input, code } = readInput(exchange.body, exchange.key);
+    async answer({ sessions, refuseWhileDraining }, { key, sessionId, body, requestId }) {
+      const { input, code } = readInput(body, key);
       if (!endsTurns(input)) refuseWhileDraining();
-      const { key, sessionId, requestId } = exchange;
       const once = requestId === null ? input : { ...input, clientRequestId: requestId };
       return sessions.send(key, sessionId, once, code);
     },
@@ -306,12 +307,9 @@ export const routes: Readonly<Record<string, Route>> = {
     about: 'Creates a session with the conversation up to an entry.',
     status: 201,
     body: forkSchema,
-    async answer({ sessions, refuseWhileDraining }, exchange) {
-      refuseWhileDraining();
-      const { seq } = readFork(exchange.body);
-      const { key, sessionId, requestId } = exchange;
-      return sessions.fork(key, sessionId, seq, requestId);
-    },
+    beginsWork: 'yes',
+    answer: async ({ sessions }, { key, sessionId, body, requestId }) =>
+      sessions.fork(key, sessionId, readFork(body).seq, requestId),
   },
   'POST /v1/sessions/ID/close': {
     about: 'Closes a session, and removes its worktree if nothing is lost by it.',
@@ -321,10 +319,8 @@ export const routes: Readonly<Record<string, Route>> = {
   'POST /v1/sessions/ID/move': {
     about: 'Gives a session whose worktree is gone a fresh one.',
     status: 200,
-    async answer({ sessions, refuseWhileDraining }, { key, sessionId }) {
-      refuseWhileDraining();
-      return sessions.move(key, sessionId);
-    },
+    beginsWork: 'yes',
+    answer: ({ sessions }, { key, sessionId }) => sessions.move(key, sessionId),
   },
   'POST /v1/sessions/ID/own': {
     about: 'Answers what only the owner of a detached session asks.',
@@ -472,13 +468,7 @@ const admitKey = (
   return key;
 };
 
-type NodeAddress = {
-  /** The address that the server listens on. */
-  readonly host: string;
-  readonly port: number;
-  /** Further values of Host, such as the public name behind a proxy. */
-  readonly names: readonly string[];
-};
+type NodeAddress = Pick<HttpOptions, 'host' | 'port' | 'names'>;
 
 const EVERY_ADDRESS = ['0.0.0.0', '::'];
 

@@ -371,15 +371,12 @@ const S3_FORM =
 const S3_PARAMETERS = ['endpoint', 'region', 'addressing_style'];
 const ADDRESSINGS = ['path', 'virtual'] as const;
 
-const isEndpoint = (text: string): boolean => {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  return (
-    url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search === ''
-  );
-};
+const hasCredentials = ({ username, password }: URL): boolean => username + password !== '';
 
 const s3Fault = (url: URL): string | null => {
-  if (url.username !== '' || url.password !== '')
+  const endpoint = url.searchParams.get('endpoint') ?? 'http://localhost';
+  const endpointUrl = URL.canParse(endpoint) ? new URL(endpoint) : null;
+  if (hasCredentials(url) || (endpointUrl !== null && hasCredentials(endpointUrl)))
     return 'it has credentials in it. Put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
   if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(url.host)) return 'it names no bucket';
   if (!/^(\/[\w.-]+)*\/?$/.test(url.pathname))
@@ -389,13 +386,9 @@ const s3Fault = (url: URL): string | null => {
   const addressing = url.searchParams.get('addressing_style');
   if (addressing !== null && !ADDRESSINGS.some((one) => one === addressing))
     return 'its addressing_style is neither path nor virtual';
-  const endpoint = url.searchParams.get('endpoint');
-  if (endpoint === null || isEndpoint(endpoint)) {
-    const { username = '', password = '' } = endpoint === null ? {} : new URL(endpoint);
-    return username + password === ''
-      ? null
-      : 'its endpoint has credentials in it. Put them into AWS_ACCESS_KEY_ID and ' +
-          'AWS_SECRET_ACCESS_KEY';
-  }
-  return 'its endpoint is not http://HOST:PORT or https://HOST:PORT';
+  return endpointUrl !== null &&
+    /^https?:$/.test(endpointUrl.protocol) &&
+    endpointUrl.pathname + endpointUrl.search === '/'
+    ? null
+    : 'its endpoint is not http://HOST:PORT or https://HOST:PORT';
 };

@@ -538,7 +538,7 @@ const chooseForKey = (
   request: NewSessionRequest,
 ): Omit<NodeSessionWish, 'workspace'> => {
   const { model, limits } = request;
-  if (model !== null && models?.includes(model) !== true)
+  if (model !== undefined && models?.includes(model) !== true)
     throw new ApiFault(
       'notAllowed',
       `The key ${name} may not use the model ${model}. It may use ` +
