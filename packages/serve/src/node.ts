@@ -9,7 +9,7 @@
  */
 
 import { attempt } from '@pawl/agent/platform/attempt';
-import { ApiFault } from './api-fault.js';
+import { ApiFault, RETRY_SECONDS } from './api-fault.js';
 import { AuditLog } from './audit-log.js';
 import { type ApiExchange, openNodeServer } from './http.js';
 import { type KeySource, KeyUse, type ServeKey } from './keys.js';
@@ -64,7 +64,6 @@ export type ServingNode = {
   drain(deadlineMs: number, signal?: AbortSignal): Promise<void>;
 };
 
-const RETRY_AFTER_SECONDS = 5;
 /** A session that rests is followed for one to two of these. */
 const SWEEP_MS = 30_000;
 /** Requests that are being answered have this long when all sessions are closed. */
@@ -174,7 +173,7 @@ class Node {
     const why =
       'This node shuts down and takes no new work. Send the request again, to this node or ' +
       'another one.';
-    throw new ApiFault('draining', why, RETRY_AFTER_SECONDS);
+    throw new ApiFault('draining', why, RETRY_SECONDS);
   }
 
   /** Sends the events of a session until the stream ends. */

@@ -80,17 +80,19 @@ export class ServedSessions {
 
   /**
    * The session that an earlier request of the key with this id has created; otherwise a new one,
-   * by `create`. Requests with one id come one after the other.
+   * by `create`, if the key may open one. Requests with one id come one after the other.
    */
   async #createOnce(
     key: ServeKey,
     requestId: string | null,
     create: () => Promise<object>,
   ): Promise<object> {
-    if (requestId === null) return create();
+    const createNow = async (): Promise<object> =>
+      this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), create);
+    if (requestId === null) return createNow();
     return this.#open.inOrder(`${key.name} ${requestId}`, async () => {
       const earlier = await this.#records.createdBy(key.name, requestId);
-      return earlier === undefined ? create() : this.describe(key, earlier.sessionId);
+      return earlier === undefined ? createNow() : this.describe(key, earlier.sessionId);
     });
   }
 
@@ -100,15 +102,7 @@ export class ServedSessions {
     request: NewSessionRequest,
     requestId: string | null,
   ): Promise<object> {
-    return this.#createOnce(key, requestId, () => this.#create(key, request, requestId));
-  }
-
-  async #create(
-    key: ServeKey,
-    request: NewSessionRequest,
-    requestId: string | null,
-  ): Promise<object> {
-    return this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), async () => {
+    return this.#createOnce(key, requestId, async () => {
       const choices = chooseForKey(key, request);
       const labels = joinLabels(key, request);
       const workspaces = this.#workspaces.forKey(key);
@@ -338,18 +332,9 @@ export class ServedSessions {
   ): Promise<object> {
     // an id of its own: that of an earlier creation is not a fork, nor that of another session
     const id = requestId === null ? null : `fork ${sessionId} ${requestId}`;
-    return this.#createOnce(key, id, () => this.#fork(key, sessionId, seq, id));
-  }
-
-  async #fork(
-    key: ServeKey,
-    sessionId: string,
-    seq: number,
-    requestId: string | null,
-  ): Promise<object> {
-    const parent = await this.#record(key, sessionId);
-    const { requestId: _, noticed: __, ...inherited } = parent;
-    return this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), async () => {
+    return this.#createOnce(key, id, async () => {
+      const parent = await this.#record(key, sessionId);
+      const { requestId: _, noticed: __, ...inherited } = parent;
       const { header, seq: last } = await this.#runtime.state(sessionId);
       const entries = () => this.#runtime.read(sessionId, 1);
       // of an open session entries are read for ever; without such an entry the fork is refused
@@ -359,7 +344,7 @@ export class ServedSessions {
         ...inherited,
         sessionId: fork,
         isOpen: false,
-        ...(requestId === null ? {} : { requestId }),
+        ...(id === null ? {} : { requestId: id }),
       });
       return this.describe(key, fork);
     });
@@ -553,7 +538,7 @@ const chooseForKey = (
   request: NewSessionRequest,
 ): Omit<NodeSessionWish, 'workspace'> => {
   const { model, limits } = request;
-  if (model !== null && models?.includes(model) !== true)
+  if (model !== undefined && models?.includes(model) !== true)
     throw new ApiFault(
       'notAllowed',
       `The key ${name} may not use the model ${model}. It may use ` +
