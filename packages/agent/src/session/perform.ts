@@ -75,7 +75,7 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.previews.drop(action.batchId, action.callId);
       break;
     case 'CancelTools':
-      performers.tools.cancel(action.batchId, action.callIds, action.force);
+      performers.tools.cancel(action.batchId, action.callIds, { force: action.force });
       break;
     case 'StartCompaction':
       performers.compactions ??= performers.createCompactions();
@@ -144,14 +144,14 @@ export const createPerformers = (
   );
   const session: RunningSession = { journal, state, post, userHooks, checkpoints };
   const tools = new ToolRuns(equipment, session);
-  const remember = (): Promise<void> => tools.remember();
+  const loadFiles = (): Promise<void> => tools.loadFiles();
   return {
     models: new ModelCalls(equipment, session),
     compactions: null,
     createCompactions: () => new Compactions(equipment, session),
     tools,
-    previews: new Previews(equipment, session, remember),
-    hooks: new HookRuns(equipment, session, remember),
+    previews: new Previews(equipment, session, loadFiles),
+    hooks: new HookRuns(equipment, session, loadFiles),
     userHooks,
     checkpoints,
     timers: createTimers(equipment.clock, (timerId) => post({ type: 'TimerFired', timerId })),

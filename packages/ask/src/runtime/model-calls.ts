@@ -108,7 +108,7 @@ export class TreeCalls {
       const jitter = this.#equipment.random();
       this.#post({ type: 'ModelFailed', node, requestId, error, usage: null, jitter });
     });
-    this.#requests.hold(calling); // stopAll waits for it
+    this.#requests.track(calling); // stopAll waits for it
   }
 
   abort(requestId: string): void {
