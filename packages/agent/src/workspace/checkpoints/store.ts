@@ -289,8 +289,10 @@ export const sessionsIn = async (store: string): Promise<readonly StoredSession[
   for (const sessionId of await namesIn(path.join(store, 'sessions'))) {
     if (/\.(scan|calls)(\.draft)?$/.test(sessionId)) continue;
     const file = path.join(store, 'sessions', sessionId);
-    const [status, list] = [await stat(file), await readFile(file, 'utf8')];
-    const checkpoints = list.split('\n').length - 1;
+    const list = await readOrNull(file);
+    const status = await stat(file).catch(() => null);
+    if (list === null || status === null) continue; // removed meanwhile
+    const checkpoints = list.toString('latin1').split('\n').length - 1;
     sessions.push({ store, sessionId, usedAtMs: status.mtimeMs, checkpoints });
   }
   return sessions;
