@@ -67,9 +67,7 @@ class TurnChunks {
     this.#push = push;
   }
 
-  /**
-   * `state`: before the first step. `waits`: whether the prompt waits for the end of a running turn.
-   */
+  /** `state`: before the first step. `waits`: the prompt waits for the end of a running turn. */
   begin(state: State, waits: boolean): void {
     if (waits && turnRuns(state)) this.#earlierTurnId = state.session.turn.turnId;
     else if (state.name === 'ExecutingTools') {
