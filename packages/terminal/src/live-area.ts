@@ -12,7 +12,7 @@
 import type { HookPhase } from '@pawl/agent/machine/action';
 import type { FailureKind } from '@pawl/agent/machine/event';
 import { type Dimension, totalTokens } from '@pawl/agent/machine/settings';
-import { knownCostUsd, type State } from '@pawl/agent/machine/state';
+import { isBusy, knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { type Clock, isSoonAfter, systemClock } from '@pawl/agent/platform/clock';
 import { plural } from '@pawl/agent/platform/text';
 import type { Preset } from '@pawl/agent/policy/presets';
@@ -661,10 +661,6 @@ const limitTexts = ({ session }: State, dimension: Dimension): LimitTexts => {
       return { limit: REPEATED[dimension], more: safe`${2 * amount}` };
   }
 };
-
-/** Whether the session is working. */
-export const isBusy = (state: State): boolean =>
-  state.name !== 'Ready' && state.name !== 'WaitingForUserInput' && state.name !== 'ShuttingDown';
 
 const isAsking = (state: State): boolean =>
   state.name === 'ExecutingTools' &&

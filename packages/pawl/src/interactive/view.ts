@@ -14,7 +14,7 @@ import {
 } from '@pawl/agent/extensions/mcp/question';
 import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { ApprovalAnswer, Event, InputMode } from '@pawl/agent/machine/event';
-import type { State } from '@pawl/agent/machine/state';
+import { isBusy, type State } from '@pawl/agent/machine/state';
 import { type Clock, isSoonAfter } from '@pawl/agent/platform/clock';
 import {
   type ApprovalRequest,
@@ -30,7 +30,6 @@ import type { Key, Pressed } from '@pawl/terminal/keys';
 import {
   type Frame,
   inputBox,
-  isBusy,
   keyCard,
   type LiveArea,
   queuedRows,
