@@ -302,24 +302,33 @@ test('an unfinished run goes on with the budget that is left; one that can not g
   const contexts = [{ path: path.join(workspace, 'big.txt') }];
   const { question } = QUESTION;
   /** A run that stopped after its first reply. */
-  const stop = async (limits: { readonly usd: number }) => {
+  const stop = async (caller: string) => {
     const model = notingModel({ replies: [BEGUN, { stall: true }], facts: { prices: PRICES } });
     const asker = createAsker({ model, journals: runs, environments });
-    const run = await asker.ask({ question, contexts, workspace, settings: { limits } });
+    const run = await asker.ask({
+      question,
+      contexts,
+      workspace,
+      settings: { caller, limits: { usd: 1 } },
+    });
     await new Promise<void>((resolve) => {
       run.watch(({ event }) => event.type === 'CellFinished' && resolve());
     });
     await run.close();
     return { id: run.id, spent: countedUsd(run.state()) };
   };
-  const free = await stop({ usd: 1 });
-  const held = await stop({ usd: 1 });
-  const holder = await runs.open(held.id);
-  t.after(() => holder.journal.close());
+  const begun: Awaited<ReturnType<typeof stop>>[] = [];
   const left = { usd: { type: 'left', amount: 0.25 }, tokens: { type: 'unlimited' } } as const;
   const poor: Tool = {
     ...tool,
-    run: (input, context) => tool.run(input, { ...context, left: () => left }),
+    run: async (input, context) => {
+      const { sessionId, batchId, callId } = context;
+      const caller = `${sessionId}/${batchId}/${callId}`;
+      begun.push(await stop(caller), await stop(caller));
+      const holder = await runs.open(begun[1]?.id ?? '');
+      t.after(() => holder.journal.close());
+      return tool.run(input, { ...context, left: () => left });
+    },
   };
   const { result } = await converse(t, workspace, poor);
   assert.equal(result, '9');
@@ -329,7 +338,8 @@ test('an unfinished run goes on with the budget that is left; one that can not g
   );
   const ids: string[] = [];
   for await (const { sessionId } of runs.list()) ids.push(sessionId);
-  assert.deepEqual(ids.toSorted(), [free.id, held.id].toSorted());
-  const { state } = await runs.peek(free.id);
-  assert.equal(state.nodes.n0?.run.settings.limits.usd, 0.25 + free.spent);
+  assert.deepEqual(ids.toSorted(), begun.map(({ id }) => id).toSorted());
+  const [free, held] = begun;
+  const { state } = await runs.peek(free?.id ?? '');
+  assert.equal(state.nodes.n0?.run.settings.limits.usd, 0.25 - (held?.spent ?? 0));
 });
