@@ -264,7 +264,8 @@ const decodeMark = (text: string): Mark | null => {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== 'object' || value === null) return null;
-    const [seq, crc] = [numberIn(value, 'seq'), numberIn(value, 'crc')];
+    const seq = numberIn(value, 'seq');
+    const crc = numberIn(value, 'crc');
     if (seq === null || crc === null) return null;
     return numberIn(value, 'sum') === markSum({ seq, crc }) ? { seq, crc } : null;
   } catch {
@@ -279,7 +280,8 @@ const newer = (one: Mark | null, other: Mark | null): Mark | null =>
 
 /** The newest mark in the bytes of a mark file; null if there is none. */
 export const decodeMarks = (bytes: Buffer): Mark | null => {
-  const [first, second] = [bytes.subarray(0, MARK_BYTES), bytes.subarray(MARK_BYTES)];
+  const first = bytes.subarray(0, MARK_BYTES);
+  const second = bytes.subarray(MARK_BYTES);
   return newer(decodeMark(first.toString('latin1')), decodeMark(second.toString('latin1')));
 };
 
