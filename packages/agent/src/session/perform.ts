@@ -74,7 +74,7 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.previews.drop(action.batchId, action.callId);
       break;
     case 'CancelTools':
-      performers.tools.cancel(action.batchId, action.callIds, action.force);
+      performers.tools.cancel(action.batchId, action.callIds, { force: action.force });
       break;
     case 'StartCompaction':
       performers.compactions ??= performers.createCompactions();
@@ -143,14 +143,14 @@ export const createPerformers = (
   );
   const session: RunningSession = { journal, state, post, userHooks, checkpoints };
   const tools = new ToolRuns(equipment, session);
-  const remember = (): Promise<void> => tools.remember();
+  const loadFiles = (): Promise<void> => tools.loadFiles();
   return {
     models: new ModelCalls(equipment, session),
     compactions: null,
     createCompactions: () => new Compactions(equipment, session),
     tools,
-    previews: new Previews(equipment, session, remember),
-    hooks: new HookRuns(equipment, session, remember),
+    previews: new Previews(equipment, session, loadFiles),
+    hooks: new HookRuns(equipment, session, loadFiles),
     userHooks,
     checkpoints,
     timers: createTimers(equipment.clock, (timerId) => post({ type: 'TimerFired', timerId })),
@@ -278,7 +278,8 @@ export class CheckpointRuns {
 
   /** Takes the checkpoint of calls that have ended. Resolves when it is in the journal. */
   settle(): Promise<void> {
-    const [noted, { checkpoints }] = [this.#noted, this];
+    const noted = this.#noted;
+    const { checkpoints } = this;
     if (noted === null || checkpoints === null) return this.#settled;
     const alsoRan = noted.areKilled ? 'killedCalls' : this.#jobsRan ? 'jobs' : undefined;
     this.#noted = null;
@@ -300,7 +301,8 @@ export class CheckpointRuns {
   /** Like `settle`, at the end of a turn: also takes what no call was seen to change. */
   endTurn(): Promise<void> {
     void this.settle();
-    const [last, { checkpoints }] = [this.#last, this];
+    const last = this.#last;
+    const { checkpoints } = this;
     this.#last = null;
     if (last === null || checkpoints === null) return this.#settled;
     return this.#after(async () => {

@@ -197,7 +197,8 @@ export const addChanges = async (
     batch.noteBefore(name, known.get(name) ?? null);
     const after = await readState(workspace, name, put);
     known.learn(name, after);
-    const [isNamed, written] = [batch.named.has(name), findWritten(sources, name, batch)];
+    const isNamed = batch.named.has(name);
+    const written = findWritten(sources, name, batch);
     const change = attribute({ path: name, before, after }, { moment, isNamed, written });
     // not `isSameState`: two states that are not kept for the same reason are no change either
     if (change !== null && JSON.stringify(before) !== JSON.stringify(change.after))

@@ -8,13 +8,7 @@ import path from 'node:path';
 import type { JudgedCall } from '../../policy/judged-call.js';
 import { isGenerated } from '../../policy/paths.js';
 import { namedFiles } from '../../policy/shell/unrecoverable-files.js';
-import {
-  FILE_BYTES_MAX,
-  foldersAround,
-  lookAt,
-  lookAtAll,
-  readHeldFolder,
-} from './file-entries.js';
+import { FILE_BYTES_MAX, lookAt, lookAtAll, readHeldFolder, withFolders } from './file-entries.js';
 import { fitsCopies, type KnownFiles } from './known-files.js';
 import { toName } from './manifest.js';
 
@@ -28,12 +22,6 @@ type CallFilesSources = {
   readonly named: ReadonlySet<string>;
   readonly lister: WorkspaceLister;
 };
-
-/** The names and the folders that they are in, which a call may make or remove. */
-export const withFolders = (names: readonly string[]): readonly string[] => [
-  ...foldersAround(names),
-  ...names,
-];
 
 export class CallFiles {
   readonly #sources: CallFilesSources;

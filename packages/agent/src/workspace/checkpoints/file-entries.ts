@@ -156,6 +156,12 @@ export const foldersAround = (names: readonly string[]): readonly string[] => {
   return [...folders].sort();
 };
 
+/** The names and the folders that they are in, which a call may make or remove. */
+export const withFolders = (names: readonly string[]): readonly string[] => [
+  ...foldersAround(names),
+  ...names,
+];
+
 /** Looks at all names and the folders around them, a slice at a time, so that nothing else waits. */
 export const lookAtAll = async (
   workspace: string,

@@ -201,7 +201,8 @@ export class KnownFiles {
     const contents = await readBlobs([...blobs.values()]);
     const put = this.putter(blobs.size);
     for (const [name, blob] of blobs) {
-      const [bytes, known] = [contents.get(blob), this.#files.get(name)];
+      const bytes = contents.get(blob);
+      const known = this.#files.get(name);
       if (bytes === undefined || known === undefined || bytes.length !== known.entry.bytes)
         continue;
       this.set(name, { ...known, content: { kind: 'stored', sha256: await put(bytes) } });
@@ -242,7 +243,8 @@ export class SavedScan {
 
   /** Adds what has changed since the last time, or writes the file as a whole. */
   async save(): Promise<void> {
-    const [known, named] = [this.#known, this.#named];
+    const known = this.#known;
+    const named = this.#named;
     if (known.size > FILES_MAX) return;
     const { lines: last, named: lastNamed } = this.#saved ?? { lines: 0, named: 0 };
     const areMany = last + known.unsaved.size > 2 * (known.size + named.size) + 1_000;

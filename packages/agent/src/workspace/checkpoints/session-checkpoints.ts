@@ -36,9 +36,9 @@ import type {
 import { KnownRepository } from '../git.js';
 import { addChanges, type CommandRun, endRuns } from './attribution.js';
 import { CallBatch, readRunning, writeRunning } from './batch.js';
-import { CallFiles, withFolders } from './call-files.js';
+import { CallFiles } from './call-files.js';
 import { findClaims } from './claims.js';
-import { readState } from './file-entries.js';
+import { readState, withFolders } from './file-entries.js';
 import { scanFirst } from './first-scan.js';
 import { describeRef, GitStates } from './git-state.js';
 import { type Differences, KnownFiles, SavedScan } from './known-files.js';
@@ -134,7 +134,9 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   }
 
   #makeParts(): CommandParts {
-    const [known, store, named] = [this.#known, this.#store, this.#named];
+    const known = this.#known;
+    const store = this.#store;
+    const named = this.#named;
     const { workspace, stateFolder, sessionId } = this.#place;
     const lister = new WorkspaceLister(this.#gitPlace);
     const marks = store.marksFolder(sessionId);
@@ -369,7 +371,8 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     ...about
   }: Omit<Manifest, 'version' | 'settled' | 'parent'> &
     Required<Pick<Manifest, 'ran'>>): Promise<TakenCheckpoint | null> {
-    const [leftOut, settled] = [[...this.#newNotices], [...this.#settled]];
+    const leftOut = [...this.#newNotices];
+    const settled = [...this.#settled];
     this.#takenAtMs = about.ran.toMs;
     if (changes.length === 0 && refs.length === 0 && leftOut.length === 0) {
       this.#settled.clear(); // there is no change of the batch among them
@@ -459,8 +462,9 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
 
   /** Before the first command. */
   async #scanFirst(): Promise<void> {
-    const [known, except] = [this.#known, this.#batch?.named ?? new Set<string>()];
-    const sources = { known, lister: this.#commandParts.lister, looks: this.#commandParts.looks };
+    const { lister, looks } = this.#commandParts;
+    const sources = { known: this.#known, lister, looks };
+    const except = this.#batch?.named ?? new Set<string>();
     const { listing, notices } = await scanFirst(sources, except);
     this.#noteListing(listing);
     for (const notice of notices) this.#notice(notice);
