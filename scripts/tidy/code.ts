@@ -52,6 +52,7 @@ const CLOCKS = new Set([
   'packages/agent/src/workspace/repository-snapshot.ts',
   'packages/agent/src/workspace/checkpoints/batch.ts',
   'packages/agent/src/workspace/checkpoints/file-entries.ts',
+  'packages/agent/src/workspace/checkpoints/first-scan.ts',
   'packages/agent/src/workspace/checkpoints/session-checkpoints.ts',
   'packages/agent/src/workspace/checkpoints/store.ts',
   'packages/agent/src/workspace/checkpoints/workspace-lister.ts',

@@ -3,9 +3,12 @@
  * files wrote (`attribute`). It decides what a rewind takes back, and what auto-commit commits.
  */
 
-import { foldersAround, lookAt, whyUnknown } from './file-entries.js';
-import type { Differences, KnownFiles } from './known-files.js';
-import type { FileState, PathChange } from './manifest.js';
+import path from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CallBatch } from './batch.js';
+import { foldersAround, lookAt, readState, whyUnknown } from './file-entries.js';
+import type { Differences, KnownFiles, ReadBlobs } from './known-files.js';
+import { type FileState, type PathChange, showName } from './manifest.js';
 
 /** The kernel's clock for files ticks this often, so a change may look older by as much. */
 export const CLOCK_LAG_MS = 10;
@@ -116,7 +119,7 @@ export const attribute = (
 // ---- When a path changed ----
 
 /** At which moment each of these paths changed. `known`: as they were before. */
-export const findMoments = (
+const findMoments = (
   workspace: string,
   known: KnownFiles,
   changed: Differences,
@@ -147,4 +150,70 @@ const findRemoval = (workspace: string, name: string): number => {
     if (entry !== null) return entry.changedAtMs;
   }
   return Number.POSITIVE_INFINITY;
+};
+
+// ---- The changes of a batch ----
+
+type ChangeSources = {
+  readonly workspace: string;
+  readonly known: KnownFiles;
+  readonly readBlobs: ReadBlobs;
+  /** sha256 of what a tool last wrote to a file. Absent: only tools change what they name. */
+  readonly written?: (file: string) => string | undefined;
+  /** sha256 of what the model last saw of a file. */
+  readonly seen?: (file: string) => string | undefined;
+};
+
+/** After so many files other work gets a turn. */
+const SLICE = 16;
+
+/**
+ * Adds to a batch what its calls changed, of paths that differ from what is known. All of them are
+ * known as they are now after it. `runs`: when commands ran. Returns whether a folder is closed, so that nobody knows
+ * what is in it.
+ */
+export const addChanges = async (
+  sources: ChangeSources,
+  batch: CallBatch,
+  changed: Differences,
+  runs: readonly CommandRun[],
+): Promise<boolean> => {
+  const { workspace, known, readBlobs } = sources;
+  const moments = findMoments(workspace, known, changed, runs);
+  const isOfCalls = (name: string): boolean =>
+    moments.get(name) !== 'beforeCommands' || batch.named.has(name);
+  const byCalls = [...moments].filter(([name]) => isOfCalls(name));
+  await known.fetchBlobs(new Map(byCalls).keys(), readBlobs);
+  for (const name of moments.keys()) if (!isOfCalls(name)) await known.note(name);
+  const put = known.putter(byCalls.length);
+  let isClosed = false;
+  for (const [at, [name, moment]] of byCalls.entries()) {
+    if (at % SLICE === SLICE - 1) await nextTurn();
+    if (whyUnknown(workspace, name) !== null) {
+      isClosed = true;
+      continue;
+    }
+    const before = known.state(name);
+    batch.noteBefore(name, known.get(name) ?? null);
+    const after = await readState(workspace, name, put);
+    known.learn(name, after);
+    const isNamed = batch.named.has(name);
+    const written = findWritten(sources, name, batch);
+    const change = attribute({ path: name, before, after }, { moment, isNamed, written });
+    // not `isSameState`: two states that are not kept for the same reason are no change either
+    if (change !== null && JSON.stringify(before) !== JSON.stringify(change.after))
+      batch.changes.push(change);
+  }
+  return isClosed;
+};
+
+/** What tools wrote to a file; of a killed process it is known only as what the model saw. */
+const findWritten = (
+  { workspace, written, seen }: ChangeSources,
+  name: string,
+  { isKilled }: CallBatch,
+): string | null | 'any' => {
+  const file = path.join(workspace, showName(name));
+  const sha256 = written?.(file) ?? (isKilled ? seen?.(file) : undefined);
+  return sha256 ?? (written === undefined ? 'any' : null);
 };

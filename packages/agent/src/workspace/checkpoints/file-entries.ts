@@ -10,7 +10,9 @@
 
 import { lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { errorCode, holdFolderSync } from '../../platform/files.js';
+import { hashBytes } from '../../journal/state-folder.js';
+import { errorCode, holdFolderSync, readRegularSync } from '../../platform/files.js';
+import { ABSENT, type FileState } from './manifest.js';
 
 /** How a file, link or folder is. */
 export type FileEntry = {
@@ -154,6 +156,12 @@ export const foldersAround = (names: readonly string[]): readonly string[] => {
   return [...folders].sort();
 };
 
+/** The names and the folders that they are in, which a call may make or remove. */
+export const withFolders = (names: readonly string[]): readonly string[] => [
+  ...foldersAround(names),
+  ...names,
+];
+
 /** Looks at all names and the folders around them, a slice at a time, so that nothing else waits. */
 export const lookAtAll = async (
   workspace: string,
@@ -202,4 +210,70 @@ export const readFolderIfThere = (place: Buffer): ReturnType<typeof readFolder> 
   } catch {
     return [];
   }
+};
+
+// ---- The content of a path ----
+
+export const FILE_BYTES_MAX = 20 * 1024 * 1024;
+export const TOO_LARGE = 'it has more than 20 MB';
+const EXCHANGED = 'a folder around it was exchanged while it was read';
+
+/** A file with its bytes, or the state of anything else. */
+type Loaded =
+  | { readonly kind: 'bytes'; readonly bytes: Buffer; readonly mode: number }
+  | Exclude<FileState, { readonly kind: 'file' }>;
+
+/** How a path is now. The bytes of a file go to `keep`, if it is small enough. */
+export const readState = async (
+  workspace: string,
+  name: string,
+  keep: (bytes: Buffer) => Promise<string> | string = hashBytes,
+): Promise<FileState> => {
+  const loaded = load(workspace, name);
+  if (loaded.kind !== 'bytes') return loaded;
+  const { bytes, mode } = loaded;
+  try {
+    return { kind: 'file', sha256: await keep(bytes), bytes: bytes.length, mode };
+  } catch (error) {
+    return notRead(errorCode(error) || String(error));
+  }
+};
+
+const notRead = (why: string) =>
+  ({ kind: 'notKept', why: `it can’t be read or kept (${why})` }) as const;
+/** Its folder is opened first: whoever exchanges it for a symlink leads to no other file. */
+const load = (workspace: string, name: string): Loaded => {
+  const [folder, base] = splitName(name);
+  try {
+    const held = holdFolder(workspace, folder);
+    try {
+      return loadIn(held.at(base));
+    } finally {
+      held.close();
+    }
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === '') throw error; // not from the file system
+    if (code === 'ENOENT') return ABSENT;
+    if (code !== 'ENOTDIR' && code !== 'ELOOP')
+      return { kind: 'notKept', why: `it can’t be reached (${code})` };
+    // a file or symlink stands where a folder was, or did until now
+    return lookAt(workspace, name) === null ? ABSENT : { kind: 'notKept', why: EXCHANGED };
+  }
+};
+
+/** `place`: an entry of an open folder. */
+export const loadIn = (place: Buffer): Loaded => {
+  const loaded = readRegularSync(place, FILE_BYTES_MAX, { follow: 'folders' });
+  if (loaded.kind === 'file')
+    return { kind: 'bytes', bytes: loaded.bytes, mode: loaded.status.mode & 0o7777 };
+  if (loaded.kind === 'absent') return ABSENT;
+  if (loaded.kind === 'unusable' && loaded.isTooLarge) return { kind: 'notKept', why: TOO_LARGE };
+  const status = lstatSync(place, { throwIfNoEntry: false });
+  if (status?.isDirectory()) return { kind: 'folder', mode: status.mode & 0o7777 };
+  if (status?.isSymbolicLink())
+    return { kind: 'link', target: readlinkSync(place, 'buffer').toString('latin1') };
+  // pipes, sockets and devices are left alone
+  if (!status?.isFile()) return ABSENT;
+  return notRead(loaded.kind === 'unusable' ? loaded.code : 'EBUSY');
 };

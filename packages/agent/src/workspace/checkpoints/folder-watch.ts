@@ -97,13 +97,13 @@ export class FolderWatch {
   }
 
   /** Watches these folders too. Returns those that are new: what changed in them is unknown. */
-  watch(folders: Iterable<string>): ReadonlySet<string> {
+  watch(folders: ReadonlySet<string>): ReadonlySet<string> {
     const added = new Set<string>();
+    if (this.#limits !== null && folders.size > this.#limits.folders) this.#stop();
     for (const folder of folders) {
       if (this.#limits === null) return added;
       if (this.#watched.has(folder)) continue;
-      if (this.#watched.size >= this.#limits.folders) this.#stop();
-      else if (this.#watchOne(folder)) added.add(folder);
+      if (this.#watchOne(folder)) added.add(folder);
     }
     return added;
   }

@@ -29,8 +29,9 @@ import {
 } from '../git.js';
 import { shortHash } from '../head-changes.js';
 import { findUnfinished, RefFiles, takeStamp } from '../repository-snapshot.js';
+import { FILE_BYTES_MAX } from './file-entries.js';
 import type { RefChange, RefState } from './manifest.js';
-import { FILE_BYTES_MAX } from './restore.js';
+
 import type { CheckpointStore } from './store.js';
 
 /** By `HEAD`, `refs/heads/…` and `index`; `refs/stash` is only looked at. */

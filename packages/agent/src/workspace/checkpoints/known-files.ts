@@ -6,11 +6,19 @@
  * is to take over its present state as known.
  */
 
-import { type FileEntry, lookAt, whyUnknown } from './file-entries.js';
+import { appendFile, readFile } from 'node:fs/promises';
+import { attempt } from '../../platform/attempt.js';
+import {
+  FILE_BYTES_MAX,
+  type FileEntry,
+  lookAt,
+  readState,
+  TOO_LARGE,
+  whyUnknown,
+} from './file-entries.js';
 import { ABSENT, type FileState } from './manifest.js';
-import { FILE_BYTES_MAX, readState, TOO_LARGE } from './restore.js';
-import type { CheckpointStore } from './store.js';
-import type { WorkspaceLister } from './workspace-lister.js';
+
+import { type CheckpointStore, replaceFile } from './store.js';
 
 /**
  * Where the content of a file is: in the store, in git, or nowhere. `blob`: the one of the index
@@ -28,6 +36,9 @@ export type Known = {
   /** It may hold text of the user that no commit has. */
   readonly isUsers?: true;
 };
+
+/** Reads blobs of the repository; those that are missing are left out. */
+export type ReadBlobs = (blobs: readonly string[]) => Promise<ReadonlyMap<string, Buffer>>;
 
 /** Limits of what the first scan copies. */
 const COPIES_MAX = 20_000;
@@ -180,16 +191,18 @@ export class KnownFiles {
   }
 
   /** Copies the earlier contents of changed files from git into the store. */
-  async fetchBlobs(names: Iterable<string>, lister: WorkspaceLister): Promise<void> {
+  async fetchBlobs(names: Iterable<string>, readBlobs: ReadBlobs): Promise<void> {
     const blobs = new Map<string, string>();
     for (const name of names) {
       const content = this.#files.get(name)?.content;
       if (content?.kind === 'git' && content.blob !== '') blobs.set(name, content.blob);
     }
-    const contents = await lister.readBlobs([...blobs.values()]);
+    if (blobs.size === 0) return;
+    const contents = await readBlobs([...blobs.values()]);
     const put = this.putter(blobs.size);
     for (const [name, blob] of blobs) {
-      const [bytes, known] = [contents.get(blob), this.#files.get(name)];
+      const bytes = contents.get(blob);
+      const known = this.#files.get(name);
       if (bytes === undefined || known === undefined || bytes.length !== known.entry.bytes)
         continue;
       this.set(name, { ...known, content: { kind: 'stored', sha256: await put(bytes) } });
@@ -202,3 +215,68 @@ const TOO_MANY = 'too much was to be copied';
 /** Whether the first scan may copy so many files, with so many bytes. */
 export const fitsCopies = (files: number, bytes: number): boolean =>
   files <= COPIES_MAX && bytes <= COPIES_BYTES_MAX;
+
+// ---- For the next process ----
+
+/** The first line of the file; each further one is a name and what is known of it. */
+const HEAD = '{"version":3}';
+/** A scan of more files is not saved. */
+const FILES_MAX = 20_000;
+
+/** A name; what is known of it, null: absent; missing: a tool has named it. */
+type Line = readonly [name: string, known?: Known | null];
+
+/** What is known, in a file for the next process of the session. */
+export class SavedScan {
+  readonly #file: string;
+  readonly #known: KnownFiles;
+  readonly #named: Set<string>;
+  /** What the file holds; null: it has to be written as a whole. */
+  #saved: { readonly lines: number; readonly named: number } | null = null;
+
+  /** `named`: files that tools have named. */
+  constructor(file: string, known: KnownFiles, named: Set<string>) {
+    this.#file = file;
+    this.#known = known;
+    this.#named = named;
+  }
+
+  /** Adds what has changed since the last time, or writes the file as a whole. */
+  async save(): Promise<void> {
+    const known = this.#known;
+    const named = this.#named;
+    if (known.size > FILES_MAX) return;
+    const { lines: last, named: lastNamed } = this.#saved ?? { lines: 0, named: 0 };
+    const areMany = last + known.unsaved.size > 2 * (known.size + named.size) + 1_000;
+    const isWhole = this.#saved === null || areMany;
+    const changed = isWhole ? known.names() : [...known.unsaved];
+    const lines: Line[] = changed.map((name) => [name, known.get(name) ?? null]);
+    for (const name of [...named].slice(isWhole ? 0 : lastNamed)) lines.push([name]);
+    const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+    if (isWhole) await replaceFile(this.#file, `${HEAD}\n${text}`);
+    else if ((await attempt(() => appendFile(this.#file, text))).kind === 'fault') {
+      this.#saved = null; // a full disk
+      return replaceFile(this.#file, null);
+    }
+    known.unsaved.clear();
+    this.#saved = { lines: lines.length + (isWhole ? 0 : last), named: named.size };
+  }
+
+  /** Reads the scan of an earlier process. False: there is none. */
+  async load(): Promise<boolean> {
+    try {
+      const [head, ...lines] = (await readFile(this.#file, 'utf8')).split('\n');
+      if (head !== HEAD || lines.pop() !== '') return false; // cut off, so it is out of date
+      for (const text of lines) {
+        const [name, known]: Line = JSON.parse(text);
+        if (known === undefined) this.#named.add(name);
+        else this.#known.set(name, known);
+      }
+      this.#known.unsaved.clear();
+      this.#saved = { lines: lines.length, named: this.#named.size };
+      return true;
+    } catch {
+      return false; // the first command scans the workspace
+    }
+  }
+}

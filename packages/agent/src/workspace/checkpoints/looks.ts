@@ -98,7 +98,7 @@ export class WorkspaceLooks {
     if (listing.names.size <= SMALL_FILES_MAX && this.#watch === null) return;
     this.#watch ??= new FolderWatch(this.#workspace, this.#marks);
     const folders = this.#listed?.folders ?? [];
-    const added = this.#watch.watch(this.#sources.lister.folders ?? ['', ...folders]);
+    const added = this.#watch.watch(this.#sources.lister.folders ?? new Set(['', ...folders]));
     if (this.#reports === null || (listing === last?.listing && added.size === 0)) return;
     for (const names of [listing.names, folders])
       for (const name of names)

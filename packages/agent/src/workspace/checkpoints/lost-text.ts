@@ -5,9 +5,10 @@
 
 import { hashBytes } from '../../journal/state-folder.js';
 import { repositoryFolders } from '../../platform/repository-folders.js';
+import { readState } from './file-entries.js';
 import type { KnownFiles } from './known-files.js';
 import { isSameState, showName } from './manifest.js';
-import { readState } from './restore.js';
+
 import type { CheckpointStore } from './store.js';
 import type { WorkspaceLister } from './workspace-lister.js';
 

@@ -14,7 +14,7 @@ import type {
   RestoreRequest,
 } from '../../ports/checkpoints.js';
 import { findClaims } from './claims.js';
-import { lookAt } from './file-entries.js';
+import { lookAt, readState } from './file-entries.js';
 import {
   NOT_HERE,
   type ReadCheckpoints,
@@ -34,7 +34,7 @@ import {
   summarise,
   toName,
 } from './manifest.js';
-import { CHANGED_SINCE, type Plan, readState } from './restore.js';
+import { CHANGED_SINCE, type Plan } from './restore.js';
 import type { CheckpointStore } from './store.js';
 
 const DURING_COMMANDS = 'it changed while a command ran';

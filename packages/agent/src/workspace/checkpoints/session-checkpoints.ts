@@ -18,13 +18,11 @@
  */
 
 import path from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isLockedAnywhere } from '../../journal/lock.js';
 import { lockPath } from '../../journal/state-folder.js';
 import { isWithin } from '../../platform/files.js';
-import { cut, plural } from '../../platform/text.js';
+import { cut } from '../../platform/text.js';
 import { callTitle, type JudgedCall, namesItsFiles } from '../../policy/judged-call.js';
-import { namedFiles } from '../../policy/shell/unrecoverable-files.js';
 import type {
   Checkpoints,
   DescribedCheckpoints,
@@ -36,28 +34,22 @@ import type {
   TakenCheckpoint,
 } from '../../ports/checkpoints.js';
 import { KnownRepository } from '../git.js';
-import { attribute, type CommandRun, endRuns, findMoments } from './attribution.js';
+import { addChanges, type CommandRun, endRuns } from './attribution.js';
 import { CallBatch, readRunning, writeRunning } from './batch.js';
+import { CallFiles } from './call-files.js';
 import { findClaims } from './claims.js';
-import { foldersAround, lookAt, lookAtAll, TICK_MS, whyUnknown } from './file-entries.js';
+import { readState, withFolders } from './file-entries.js';
+import { scanFirst } from './first-scan.js';
 import { describeRef, GitStates } from './git-state.js';
-import { type Differences, fitsCopies, KnownFiles } from './known-files.js';
+import { type Differences, KnownFiles, SavedScan } from './known-files.js';
 import { WorkspaceLooks } from './looks.js';
 import { describeLost, LostText } from './lost-text.js';
-import {
-  listContents,
-  type Manifest,
-  type PathChange,
-  showName,
-  summarise,
-  toName,
-} from './manifest.js';
+import { listContents, type Manifest, type PathChange, summarise, toName } from './manifest.js';
 import { type Observation, OwnChanges, type WorkspaceObserver } from './own-changes.js';
-import { FILE_BYTES_MAX, type Plan, performPlan, readState, TOO_LARGE } from './restore.js';
+import { type Plan, performPlan } from './restore.js';
 import { type RewindPlace, RewindPlans } from './rewind-plans.js';
-import { SavedScan } from './saved-scan.js';
 import { CheckpointStore, pruneStores, storeFolder } from './store.js';
-import { type Listing, stateName, unlistedAt, WorkspaceLister } from './workspace-lister.js';
+import { type Listing, WorkspaceLister } from './workspace-lister.js';
 
 export type CheckpointsPlace = RewindPlace & {
   /** The user has hooks, which run after calls: they count as commands. Default: none. */
@@ -68,8 +60,6 @@ export type CheckpointsPlace = RewindPlace & {
   readonly seen?: (file: string) => string | undefined;
 };
 
-/** After so many files other work gets a turn. */
-const SLICE = 16;
 const TITLE_MAX = 60;
 
 const INTERRUPTED =
@@ -80,22 +70,24 @@ const CLOSED =
   'A folder of the workspace is closed to Pawl: what was changed in it can’t be taken back, as long ' +
   'as it is.';
 
-/** The names and the folders that they are in, which a call may make or remove. */
-const withFolders = (names: readonly string[]): readonly string[] => [
-  ...foldersAround(names),
-  ...names,
-];
+type KnownGitPlace = ConstructorParameters<typeof WorkspaceLister>[0];
+
+/** What looks at the whole workspace. */
+type CommandParts = {
+  readonly lister: WorkspaceLister;
+  readonly looks: WorkspaceLooks;
+  readonly lostText: LostText;
+  readonly callFiles: CallFiles;
+};
 
 class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   readonly #place: CheckpointsPlace;
   readonly #store: CheckpointStore;
-  readonly #lister: WorkspaceLister;
-  readonly #looks: WorkspaceLooks;
+  readonly #gitPlace: KnownGitPlace;
   readonly #gitStates: GitStates;
-  readonly #plans: RewindPlans;
-  readonly #lostText: LostText;
   readonly #scan: SavedScan;
   readonly #known: KnownFiles;
+  #parts: CommandParts | null = null;
   /** Aborted when the session ends. */
   readonly #ended = new AbortController();
   /** The names of the last scan; null: only named files are known. */
@@ -128,22 +120,36 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     const { stateFolder, workspace, environment, sessionId } = place;
     const store = new CheckpointStore(storeFolder(stateFolder, workspace));
     const { signal } = this.#ended;
-    const gitPlace = { workspace, environment, signal, known: new KnownRepository(environment) };
-    const lister = new WorkspaceLister(gitPlace);
-    const known = new KnownFiles(workspace, store);
-    const named = this.#named;
+    this.#gitPlace = { workspace, environment, signal, known: new KnownRepository(environment) };
     this.#store = store;
-    this.#lister = lister;
-    this.#known = known;
-    this.#looks = new WorkspaceLooks(workspace, store.marksFolder(sessionId), {
-      known,
-      named,
+    this.#known = new KnownFiles(workspace, store);
+    this.#gitStates = new GitStates(this.#gitPlace, store);
+    this.#scan = new SavedScan(store.scanFile(sessionId), this.#known, this.#named);
+  }
+
+  /** Made by the first command: tools for files need no look at the whole workspace. */
+  get #commandParts(): CommandParts {
+    this.#parts ??= this.#makeParts();
+    return this.#parts;
+  }
+
+  #makeParts(): CommandParts {
+    const known = this.#known;
+    const store = this.#store;
+    const named = this.#named;
+    const { workspace, stateFolder, sessionId } = this.#place;
+    const lister = new WorkspaceLister(this.#gitPlace);
+    const marks = store.marksFolder(sessionId);
+    return {
       lister,
-    });
-    this.#gitStates = new GitStates(gitPlace, store);
-    this.#plans = new RewindPlans(place, store, this.#gitStates);
-    this.#lostText = new LostText({ workspace, known, store, lister });
-    this.#scan = new SavedScan(store.scanFile(sessionId), known, named);
+      looks: new WorkspaceLooks(workspace, marks, { known, named, lister }),
+      lostText: new LostText({ workspace, known, store, lister }),
+      callFiles: new CallFiles({ workspace, stateFolder, known, named, lister }),
+    };
+  }
+
+  get #plans(): RewindPlans {
+    return new RewindPlans(this.#place, this.#store, this.#gitStates);
   }
 
   /** Runs one task at a time. */
@@ -157,7 +163,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   async #load(): Promise<void> {
     if (this.#isLoaded) return;
     this.#isLoaded = true;
-    if (await this.#scan.load()) this.#noteListing(await this.#lister.list(false));
+    if (await this.#scan.load()) this.#noteListing(await this.#commandParts.lister.list(false));
   }
 
   // ---- Around calls ----
@@ -175,7 +181,12 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       const isAfterCommand = (this.#batch?.runs.size ?? 0) > 0;
       if (this.#isQuick && (!isTool || isAfterCommand)) await this.#gather(null);
       // 3. files that the call names can be taken back
-      const names = call === null ? [] : isTool ? this.#toolNames(call) : this.#ignoredNames(call);
+      const names =
+        call === null
+          ? []
+          : isTool
+            ? this.#toolNames(call)
+            : this.#commandParts.callFiles.ignoredNames(call);
       await this.#noteNames(names);
       // 4. the call is one of the batch
       this.#batch ??= new CallBatch(await this.#gitStates.read());
@@ -190,7 +201,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   }
 
   get #isQuick(): boolean {
-    return this.#listing !== null && this.#looks.isQuick(this.#listing);
+    return this.#listing !== null && this.#commandParts.looks.isQuick(this.#listing);
   }
 
   /** Looks at names as they are before a call. Of those that no look has seen the state is noted. */
@@ -200,7 +211,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       const isSeen = this.#known.has(name) || this.#named.has(name);
       // a command may have made it: git would list it
       const isMade = async () =>
-        this.#listing !== null && (await this.#lister.list(false)).names.has(name);
+        this.#listing !== null && (await this.#commandParts.lister.list(false)).names.has(name);
       const hasRun = (this.#batch?.runs.size ?? 0) > 0;
       if (isSeen || (hasRun && (await isMade()))) seen.push(name);
       else await this.#known.note(name);
@@ -221,8 +232,8 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       }
       // without a scan nothing is known of the user's text
       if (this.#listing === null) return '';
-      const names = await this.#lostText.find(
-        (await this.#looks.reported()) ?? this.#known.names(),
+      const names = await this.#commandParts.lostText.find(
+        (await this.#commandParts.looks.reported()) ?? this.#known.names(),
       );
       if (names.length === 0) return '';
       const { workspace, sessionId } = this.#place;
@@ -263,17 +274,21 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
 
   // ---- Checkpoints ----
 
-  take({ by, calls, since }: Parameters<Checkpoints['take']>[0]): Promise<TakenCheckpoint | null> {
+  take({
+    by,
+    calls,
+    alsoRan,
+  }: Parameters<Checkpoints['take']>[0]): Promise<TakenCheckpoint | null> {
     const toMs = Date.now();
     return this.#inTurn(async () => {
       await this.#load();
       // 1. which calls it is of
-      if (since === 'crash' && this.#batch === null && (await this.#resumeKilled()) === null)
+      const isKilled = alsoRan === 'killedCalls';
+      if (isKilled && this.#batch === null && (await this.#resumeKilled()) === null)
         return this.#readTaken();
       this.#batch ??= new CallBatch(null, toMs);
       const batch = this.#batch;
-      // since the last checkpoint something may have run all the time
-      if (since === 'lastCheckpoint') batch.runs.set(null, { fromMs: 0, toMs: 0, jobsToMs: toMs });
+      if (alsoRan === 'jobs') batch.runs.set(null, { fromMs: 0, toMs: 0, jobsToMs: toMs });
       const runs = endRuns(batch.runs.values(), toMs);
       // 2. how HEAD, branches and the index changed
       const refs = await this.#gitStates.since(batch.git);
@@ -294,7 +309,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
         by,
         changes: batch.changes,
         refs: refs.changes,
-        ran: { fromMs: since === 'lastCheckpoint' ? this.#takenAtMs : batch.fromMs, toMs },
+        ran: { fromMs: alsoRan === 'jobs' ? this.#takenAtMs : batch.fromMs, toMs },
         ...(refs.isMixed ? { mixed: true } : {}),
         ...(batch.isKilled ? { killed: batch.hasOpenCommand } : {}),
       });
@@ -316,7 +331,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   sweep(by: 'agent' | 'user'): Promise<TakenCheckpoint | null> {
     return this.#inTurn(async () => {
       const runs = this.#runs;
-      if (this.#listing === null || runs.length === 0 || !this.#looks.isWatching) {
+      if (this.#listing === null || runs.length === 0 || !this.#commandParts.looks.isWatching) {
         this.#runs = [];
         return null;
       }
@@ -356,7 +371,8 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     ...about
   }: Omit<Manifest, 'version' | 'settled' | 'parent'> &
     Required<Pick<Manifest, 'ran'>>): Promise<TakenCheckpoint | null> {
-    const [leftOut, settled] = [[...this.#newNotices], [...this.#settled]];
+    const leftOut = [...this.#newNotices];
+    const settled = [...this.#settled];
     this.#takenAtMs = about.ran.toMs;
     if (changes.length === 0 && refs.length === 0 && leftOut.length === 0) {
       this.#settled.clear(); // there is no change of the batch among them
@@ -419,7 +435,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
 
   /** Looks at the workspace. `isWhole`: also at files of which no change was reported. */
   async #lookAround(isWhole: boolean): Promise<Differences> {
-    const { listing, changed } = await this.#looks.look(isWhole);
+    const { listing, changed } = await this.#commandParts.looks.look(isWhole);
     this.#noteListing(listing);
     return changed;
   }
@@ -429,85 +445,31 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     this.#listing = listing;
   }
 
-  /** Adds what the calls changed. Changes of somebody else are only noted. */
+  /** Adds what the calls changed. */
   async #addChanges(
     batch: CallBatch,
     changed: Differences,
     runs: readonly CommandRun[],
   ): Promise<void> {
-    const { workspace } = this.#place;
-    const moments = findMoments(workspace, this.#known, changed, runs);
-    const isOfCalls = ([name, moment]: readonly [string, string]): boolean =>
-      moment !== 'beforeCommands' || batch.named.has(name);
-    const byCalls = [...moments].filter(isOfCalls);
-    await this.#known.fetchBlobs(
-      byCalls.map(([name]) => name),
-      this.#lister,
-    );
-    for (const one of moments) if (!isOfCalls(one)) await this.#known.note(one[0]);
-    const put = this.#known.putter(byCalls.length);
-    for (const [at, [name, moment]] of byCalls.entries()) {
-      if (at % SLICE === SLICE - 1) await nextTurn();
-      if (whyUnknown(workspace, name) !== null) {
-        this.#notice(CLOSED);
-        continue;
-      }
-      const before = this.#known.state(name);
-      batch.noteBefore(name, this.#known.get(name) ?? null);
-      const after = await readState(workspace, name, put);
-      this.#known.learn(name, after);
-      const [isNamed, written] = [batch.named.has(name), this.#findWritten(name, batch)];
-      const change = attribute({ path: name, before, after }, { moment, isNamed, written });
-      // not `isSameState`: two states that are not kept for the same reason are no change either
-      if (change !== null && JSON.stringify(before) !== JSON.stringify(change.after))
-        batch.changes.push(change);
-    }
+    const sources = {
+      ...this.#place,
+      known: this.#known,
+      readBlobs: (blobs: readonly string[]) => this.#commandParts.lister.readBlobs(blobs),
+    };
+    const isClosed = await addChanges(sources, batch, changed, runs);
+    if (isClosed) this.#notice(CLOSED);
   }
 
-  /** What tools wrote to a file; of a killed process it is known only as what the model saw. */
-  #findWritten(name: string, { isKilled }: CallBatch): string | null | 'any' {
-    const { workspace, written, seen } = this.#place;
-    const file = path.join(workspace, showName(name));
-    const sha256 = written?.(file) ?? (isKilled ? seen?.(file) : undefined);
-    return sha256 ?? (written === undefined ? 'any' : null);
-  }
-
-  /** The first scan of the workspace: copies all files that git does not hold. */
+  /** Before the first command. */
   async #scanFirst(): Promise<void> {
-    const listedAtMs = Date.now() - TICK_MS;
-    const listing = await this.#lister.list(true); // also which files equal git's blobs
+    const { lister, looks } = this.#commandParts;
+    const sources = { known: this.#known, lister, looks };
+    const except = this.#batch?.named ?? new Set<string>();
+    const { listing, notices } = await scanFirst(sources, except);
     this.#noteListing(listing);
-    const tooLarge: string[] = [];
-    let tooMany = 0;
-    let copied = 0;
-    for (const [name, entry] of await this.#looks.scan(listing)) {
-      if (this.#known.has(name) || this.#batch?.named.has(name)) continue;
-      // a file that changed since git looked may differ from git's blob
-      const blob = entry.changedAtMs < listedAtMs ? listing.clean?.get(name) : undefined;
-      if (blob !== undefined) {
-        this.#known.noteClean(name, entry, blob);
-        continue;
-      }
-      if (++copied % SLICE === 0) await nextTurn();
-      const content = await this.#known.noteFirst(name, entry);
-      if (content.kind !== 'notKept') continue;
-      if (content.why === TOO_LARGE) tooLarge.push(showName(name));
-      else tooMany += 1;
-    }
-    if (tooLarge.length > 0)
-      this.#notice(
-        `${plural(tooLarge.length, 'file')} of more than 20 MB can’t be taken back: ` +
-          `${tooLarge.slice(0, 5).join(', ')}${tooLarge.length > 5 ? ', …' : ''}`,
-      );
-    if (tooMany > 0)
-      this.#notice(
-        `${plural(tooMany, 'file')} that git does not hold can’t be taken back: at most ` +
-          '20,000 files and 200 MB are copied.',
-      );
+    for (const notice of notices) this.#notice(notice);
     await this.#scan.save();
   }
-
-  // ---- Files that calls name ----
 
   #toName(file: string): string {
     return toName(path.relative(this.#place.workspace, file));
@@ -522,63 +484,11 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     return withFolders(names.filter((name) => name !== '.git' && !name.startsWith('.git/')));
   }
 
-  /** The files that a command names and no scan knows, since git ignores them. */
-  #ignoredNames({ facts: { shell, argv } }: JudgedCall): readonly string[] {
-    if (shell === undefined) return [];
-    const names = namedFiles(shell, argv.join(' '), this.#place.workspace).flatMap(
-      (file) => this.#findIgnored(this.#toName(file)).names,
-    );
-    return withFolders([...new Set(names)]).filter((name) => !this.#isOfScan(name));
-  }
-
-  #findIgnored(name: string): ReturnType<typeof unlistedAt> {
-    const { workspace, stateFolder } = this.#place;
-    const state = stateName(workspace, stateFolder);
-    const isListed = (one: string): boolean => this.#isOfScan(one) || one.startsWith(`${state}/`);
-    return unlistedAt(workspace, name, { isListed, bytesMax: FILE_BYTES_MAX });
-  }
-
-  /** Whether a scan knows it: git does not ignore it. */
-  #isOfScan(name: string): boolean {
-    return this.#known.has(name) && !this.#named.has(name);
-  }
-
   unkept(paths: readonly string[]): Promise<readonly string[]> {
     return this.#inTurn(async () => {
       await this.#load();
-      const listing = this.#listing ?? (await this.#lister.list(true));
-      if (listing.limit !== null) return paths;
-      const hasRoom = this.#listing !== null || (await this.#hasRoomFor(listing));
-      return paths.filter((file) => {
-        const name = this.#toName(file);
-        const names = [...listing.names].filter(
-          (one) => one === name || name === '' || one.startsWith(`${name}/`),
-        );
-        // a file that git ignores is copied before a command that names it
-        if (names.length === 0) return !this.#findIgnored(name).areAll;
-        return !names.every((one) => this.#isKept(one, listing, hasRoom));
-      });
+      return this.#commandParts.callFiles.findUnkept(paths, this.#listing);
     });
-  }
-
-  /** Whether the content of a file is in the store or in git, or would be copied. */
-  #isKept(name: string, { clean }: Listing, hasRoom: boolean): boolean {
-    const known = this.#known.get(name);
-    if (known !== undefined) return known.content.kind !== 'notKept';
-    if (clean?.has(name)) return true;
-    const entry = lookAt(this.#place.workspace, name);
-    return hasRoom && (entry === null || entry.bytes <= FILE_BYTES_MAX);
-  }
-
-  /** Whether the first scan could copy all files that git does not hold. */
-  async #hasRoomFor({ names, clean }: Listing): Promise<boolean> {
-    const copied = [...names].filter((name) => !clean?.has(name));
-    if (!fitsCopies(copied.length, 0)) return false;
-    const entries = await lookAtAll(this.#place.workspace, copied);
-    let bytes = 0;
-    for (const entry of entries.values())
-      if (entry.kind === 'file' && entry.bytes <= FILE_BYTES_MAX) bytes += entry.bytes;
-    return fitsCopies(0, bytes);
   }
 
   // ---- For formatters and auto-commit ----
@@ -678,7 +588,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     this.#ended.abort();
     await this.#queue;
     await this.#pruning;
-    this.#looks.close();
+    this.#parts?.looks.close();
   }
 }
 

@@ -97,73 +97,67 @@ export class CheckpointStore {
   /** Stores bytes and returns their sha256. Rejects if the disk refuses. */
   async put(bytes: Buffer): Promise<string> {
     const sha256 = hashBytes(bytes);
-    if (this.#known.has(sha256)) return sha256;
-    // a damaged object is written again
-    if ((await this.get(sha256)) !== null) {
-      this.#known.add(sha256);
-      return sha256;
-    }
-    const place = this.#place(sha256);
+    if (this.#isStored(sha256)) return sha256;
     const packed = bytes.length < DEFLATE_FROM_BYTES ? bytes : await deflate(bytes);
-    const isSmaller = packed.length < bytes.length * 0.9;
-    const draft = `${place}.${randomUUID()}`;
-    await mkdir(path.dirname(place), { recursive: true, mode: 0o700 });
+    const draft = this.#writeDraft(sha256, bytes, packed);
     try {
-      const file = await open(draft, 'wx', 0o600);
-      try {
-        await file.appendFile(Buffer.from([isSmaller ? DEFLATED : PLAIN]));
-        await file.appendFile(isSmaller ? packed : bytes);
-        await file.datasync();
-      } finally {
-        await file.close();
-      }
-      await rename(draft, place);
+      const file = await open(draft, 'r+');
+      await file.datasync().finally(() => file.close());
     } catch (error) {
-      await rm(draft, { force: true });
+      rmSync(draft, { force: true });
       throw error;
     }
-    this.#known.add(sha256);
+    this.#finish(sha256, draft);
     return sha256;
   }
 
   /** Like `put`, for one of many contents: synchronous, and the disk is not synced. */
   putMany(bytes: Buffer): string {
     const sha256 = hashBytes(bytes);
-    if (this.#known.has(sha256)) return sha256;
-    const place = this.#place(sha256);
+    if (this.#isStored(sha256)) return sha256;
     const packed = bytes.length < DEFLATE_FROM_BYTES ? bytes : deflateRawSync(bytes, { level: 1 });
-    const isSmaller = packed.length < bytes.length * 0.9;
-    const content = Buffer.concat([
-      Buffer.from([isSmaller ? DEFLATED : PLAIN]),
-      isSmaller ? packed : bytes,
-    ]);
-    if (!this.#isThere(place, sha256)) {
-      const folder = path.dirname(place);
-      if (!this.#folders.has(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
-      this.#folders.add(folder);
-      const draft = `${place}.${randomUUID()}`;
-      try {
-        writeFileSync(draft, content, { flag: 'wx', mode: 0o600 });
-        renameSync(draft, place);
-      } catch (error) {
-        rmSync(draft, { force: true });
-        throw error;
-      }
-    }
-    this.#known.add(sha256);
+    this.#finish(sha256, this.#writeDraft(sha256, bytes, packed));
     return sha256;
   }
 
-  /** Whether the object is on disk and whole. */
-  #isThere(place: string, sha256: string): boolean {
+  /** Writes an object under another name, which it returns. */
+  #writeDraft(sha256: string, bytes: Buffer, packed: Buffer): string {
+    const place = this.#place(sha256);
+    const folder = path.dirname(place);
+    if (!this.#folders.has(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    this.#folders.add(folder);
+    const isSmaller = packed.length < bytes.length * 0.9;
+    const kind = Buffer.from([isSmaller ? DEFLATED : PLAIN]);
+    const draft = `${place}.${randomUUID()}`;
+    try {
+      const content = Buffer.concat([kind, isSmaller ? packed : bytes]);
+      writeFileSync(draft, content, { flag: 'wx', mode: 0o600 });
+      return draft;
+    } catch (error) {
+      rmSync(draft, { force: true });
+      throw error;
+    }
+  }
+
+  #finish(sha256: string, draft: string): void {
+    renameSync(draft, this.#place(sha256));
+    this.#known.add(sha256);
+  }
+
+  /** Whether the object is on disk and whole. A damaged one is written again. */
+  #isStored(sha256: string): boolean {
+    const place = this.#place(sha256);
+    if (this.#known.has(sha256)) return true;
     if (!existsSync(place)) return false;
     try {
       const stored = readFileSync(place);
       const content = stored.subarray(1);
-      return hashBytes(stored[0] === DEFLATED ? inflateRawSync(content) : content) === sha256;
+      const bytes = stored[0] === DEFLATED ? inflateRawSync(content) : content;
+      if (hashBytes(bytes) === sha256) this.#known.add(sha256);
     } catch {
-      return false; // damaged: it is written again
+      // damaged
     }
+    return this.#known.has(sha256);
   }
 
   /** Null if the object is missing or damaged. */

@@ -14,7 +14,6 @@ import { stateFolder } from '../../platform/environment.js';
 import { readTextOrEmptySync, realPath } from '../../platform/files.js';
 import { repositoryFolders } from '../../platform/repository-folders.js';
 import { ProgramFailure } from '../../platform/run-program.js';
-import { isGenerated } from '../../policy/paths.js';
 import {
   attributesFiles,
   excludesFile,
@@ -46,44 +45,6 @@ export type Listing = {
 };
 
 const FILES_MAX_WITHOUT_GIT = 20_000;
-
-/** Limits for the files that one path names: so many, with so many bytes together. */
-const NAMED_MAX = 1_000;
-const NAMED_ENTRIES_MAX = 20_000;
-const NAMED_BYTES_MAX = 100 * 1024 * 1024;
-
-/**
- * The files at a name and below it that no scan lists, since git ignores them, without what builds
- * make again. `areAll`: none is larger than `bytesMax`, they are not too many, and no other
- * repository is among them.
- */
-export const unlistedAt = (
-  workspace: string,
-  start: string,
-  { isListed, bytesMax }: { isListed: (name: string) => boolean; bytesMax: number },
-): { readonly names: readonly string[]; readonly areAll: boolean } => {
-  const names: string[] = [];
-  const open = [start];
-  let [bytes, areAll] = [0, true];
-  for (let name = open.pop(); name !== undefined; name = open.pop()) {
-    const entry = name === '' ? null : lookAt(workspace, name);
-    if (isGenerated(name) || (name !== '' && entry === null)) continue;
-    if (name !== '' && entry?.kind !== 'folder') {
-      if (isListed(name)) continue;
-      bytes += entry?.bytes ?? 0;
-      const fits = bytes <= NAMED_BYTES_MAX && names.length < NAMED_MAX;
-      if (fits && (entry?.bytes ?? 0) <= bytesMax) names.push(name);
-      else areAll = false;
-      continue;
-    }
-    const inside = readHeldFolder(workspace, name).map(({ name }) => name);
-    const fits = open.length + inside.length <= NAMED_ENTRIES_MAX;
-    if (!fits || (name !== '' && inside.includes('.git'))) areAll = false;
-    else
-      for (const one of inside) if (one !== '.git') open.push(name === '' ? one : `${name}/${one}`);
-  }
-  return { names, areAll };
-};
 
 /** The name of Pawl's state folder, if it lies in the workspace; otherwise of no file there. */
 export const stateName = (workspace: string, folder: string): string => {
