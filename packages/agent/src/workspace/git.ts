@@ -626,7 +626,10 @@ const runToEnd = (
     if (place.signal.aborted) throw new ProgramFailure('stopped', 'git update-ref was stopped');
     const { program: git, clean } = findGit(place);
     const [program, words] = choose(git);
-    const variables = { GIT_DIR: location.gitFolder, ...authorVariables(config, place.environment) };
+    const variables = {
+      GIT_DIR: location.gitFolder,
+      ...authorVariables(config, place.environment),
+    };
     const child = startProgram(program, words, {
       cwd: location.top,
       env: withoutUndefined({ ...clean, ...variables }),
@@ -1010,7 +1013,8 @@ const isUnclearInclude = (line: string): boolean => {
     return !/^\s*\[\s*include(if\s+"[^"\\]*")?\s*\]\s*$/i.test(line);
   const plainPath = /^\s*path\s*=\s*(.*?)\s*$/i.exec(line)?.[1];
   // a path elsewhere in the line, or a line that continues in the next one
-  if (plainPath === undefined) return /(^|\])\s*path\b/i.test(line) || line.trimEnd().endsWith('\\');
+  if (plainPath === undefined)
+    return /(^|\])\s*path\b/i.test(line) || line.trimEnd().endsWith('\\');
   return !PLAIN_PATH.test(plainPath);
 };
 
