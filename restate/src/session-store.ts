@@ -9,6 +9,7 @@ import {
   type Entry,
   type Header,
   type Input,
+  isRecord,
   type NodeSessionRecord,
   type Posted,
   type RecordStore,
@@ -17,7 +18,6 @@ import {
 import type { AppliedEvent } from './apply-events.js';
 import {
   type Arrival,
-  asRecord,
   type EntriesPage,
   EVERY_SHARD,
   findShard,
@@ -254,7 +254,8 @@ export class StoredRecords implements RecordStore {
 
   async get(sessionId: string): Promise<NodeSessionRecord | undefined> {
     const call = { service: 'SessionMetadata', handler: 'get', key: findShard(sessionId) };
-    return asRecord(await this.#store.call({ ...call, parameter: { sessionId } })) ?? undefined;
+    const stored = await this.#store.call({ ...call, parameter: { sessionId } });
+    return isRecord(stored) ? stored : undefined;
   }
 
   async put(record: NodeSessionRecord): Promise<void> {

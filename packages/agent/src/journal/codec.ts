@@ -43,7 +43,8 @@ export type JournalEnd = {
 /** A line ready to be written, with its line feed, and the checksum that seeds the next line. */
 type EncodedLine = { readonly bytes: Buffer; readonly crc: number };
 
-const formatCrc = (crc: number): string => crc.toString(16).padStart(8, '0');
+/** A checksum as lines of a journal hold it. */
+export const formatCrc = (crc: number): string => crc.toString(16).padStart(8, '0');
 
 const seal = (json: string, seed: number): EncodedLine => {
   const body = json.slice(0, -1);

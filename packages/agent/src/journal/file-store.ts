@@ -96,7 +96,7 @@ import {
   type SnapshotPlan,
   type SnapshotRequest,
   snapshotPath,
-  type WrittenSnapshots,
+  type WrittenSnapshot,
 } from './snapshot.js';
 import {
   deletedPath,
@@ -316,10 +316,6 @@ const headerIn = async (handle: FileHandle, path: string): Promise<Header<Machin
   return (await JournalScan.begin(handle, path, size, HEADER_BLOCK_BYTES)).header;
 };
 
-/** The last foreign entry of the session (state-folder.ts). */
-const foreignUntilIn = async (folder: string, handle: FileHandle, path: string): Promise<number> =>
-  readForeignUntil(folder, await headerIn(handle, path));
-
 const openSession = async <M extends MachineTypes>(
   { folder, checkEvery, plan, machine }: Store<M>,
   sessionId: string,
@@ -336,10 +332,12 @@ const openSession = async <M extends MachineTypes>(
     await makeFolder(dirname(path));
     const { file: handle } = await openRegular(path, { access: 'change' });
     const { tornTail, foreignUntil, ...opened } = await closingOnFailure(handle, async () => {
-      const until = await foreignUntilIn(folder, handle, path);
+      const stored = await headerIn(handle, path);
+      const until = await readForeignUntil(folder, stored);
       const recovered = await recover({
         handle,
         path,
+        header: stored,
         sessionId,
         machine,
         visitor: visit,
@@ -406,10 +404,11 @@ const foldFromSnapshot = async <M extends MachineTypes>(
   const path = await findJournal(folder, sessionId);
   const mark = await readMark(path); // before the size: the writer may be at work
   return withRegular(path, async (handle, { size }) => {
+    const stored = await headerIn(handle, path);
     // snapshots of foreign sessions are not trusted
-    if (isAllForeign(await foreignUntilIn(folder, handle, path))) return null;
-    const request = { handle, path, sessionId, machine, entriesToVisit: visitLast };
-    const start = (await loadSnapshot(request))?.start ?? null;
+    if (isAllForeign(await readForeignUntil(folder, stored))) return null;
+    const request = { handle, path, header: stored, machine, entriesToVisit: visitLast };
+    const start = await loadSnapshot(request);
     if (start === null) return null;
     const scan = JournalScan.after(handle, path, size, start.point);
     const { fold } = start;
@@ -476,11 +475,12 @@ type Recovered<M extends MachineTypes> = {
   readonly tornTail: OpenJournal['tornTail'];
   readonly past?: PastFiles;
   readonly upgrade?: MachineUpgrade;
-  /** The snapshots beside the journal, if they are good. */
-  readonly written: WrittenSnapshots | null;
+  /** The snapshot beside the journal, if it was used. */
+  readonly written: WrittenSnapshot<M> | null;
 };
 
 type RecoveryParts<M extends MachineTypes> = SnapshotRequest<M> & {
+  readonly sessionId: string;
   readonly visitor: Visit<M> | undefined;
   /** Then snapshots are not trusted, and the shapes of entries are checked. */
   readonly isForeign: boolean;
@@ -512,10 +512,9 @@ const repairEnd = async <M extends MachineTypes>(
 /** Folds the journal from a snapshot on (null: from its first entry), then repairs its end. */
 const recoverFrom = async <M extends MachineTypes>(
   { handle, path, sessionId, machine, visitor, isForeign }: RecoveryParts<M>,
-  loaded: LoadedSnapshot<M> | null,
+  start: LoadedSnapshot<M> | null,
 ): Promise<Recovered<M>> => {
   const { size } = await handle.stat();
-  const start = loaded?.start ?? null;
   const scan =
     start === null
       ? await JournalScan.beginOf<M>(machine.kind, handle, path, size)
@@ -525,43 +524,17 @@ const recoverFrom = async <M extends MachineTypes>(
   const fold = start?.fold ?? beginFold(scan.header, machine, path);
   // `past`: the files in the entries
   const { visit, past } = visitPast(machine, visitor, start?.past);
-  const lastSnapshot = rememberMessages(loaded, machine);
   for await (const records of scan.records()) {
     if (isForeign) checkRecords(path, machine, records);
-    foldOn(fold, records, {
-      visit: (step) => {
-        lastSnapshot.see(step.seq, step.state);
-        visit(step);
-      },
-    });
+    foldOn(fold, records, { visit });
   }
   refuseMismatch(path, fold, scan.header);
   const upgrade = upgradeFold(fold); // may replace the state of the fold
   scan.compare(await readMark(path)); // acknowledged entries that are missing count as damage
   const repaired = await repairEnd(handle, path, scan);
   const { header } = scan;
-  const result = { header, fold, ...repaired, ...past(), written: lastSnapshot.written() };
+  const result = { header, fold, ...repaired, ...past(), written: start?.written ?? null };
   return upgrade === undefined ? result : { ...result, upgrade };
-};
-
-/**
- * Finds the messages of the last snapshot, to which the next one is appended. If an earlier one was
- * loaded, the fold comes to them later.
- */
-const rememberMessages = <M extends MachineTypes>(
-  loaded: LoadedSnapshot<M> | null,
-  { snapshots }: JournaledMachine<M>,
-): { see(seq: number, state: M['state']): void; written(): WrittenSnapshots | null } => {
-  let messages: WrittenSnapshots['messages'] | undefined;
-  const see = (seq: number, state: M['state']): void => {
-    if (seq === loaded?.written.seq) messages = snapshots?.messagesOf(state);
-  };
-  if (loaded !== null && loaded.start !== null) see(loaded.start.fold.seq, loaded.start.fold.state);
-  return {
-    see,
-    written: () =>
-      loaded === null || messages === undefined ? null : { ...loaded.written, messages },
-  };
 };
 
 /**
@@ -572,7 +545,7 @@ const rememberMessages = <M extends MachineTypes>(
 const recover = async <M extends MachineTypes>(parts: RecoveryParts<M>): Promise<Recovered<M>> => {
   if (parts.isForeign) await rm(snapshotPath(parts.path), { force: true });
   const loaded = parts.isForeign ? null : await loadSnapshot(parts);
-  if (loaded === null || loaded.start === null) return recoverFrom(parts, loaded);
+  if (loaded === null) return recoverFrom(parts, null);
   try {
     return await recoverFrom(parts, loaded);
   } catch {

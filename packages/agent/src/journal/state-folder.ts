@@ -24,7 +24,7 @@ import { blobDamaged, cannotRead, cannotWrite } from './journal-error.js';
  * sessions/ID.lock           the process that has it open; ID.lock.* its socket, and files that
  *                            announce the replacement of the lock (lock.ts)
  * sessions/ID.mark           the last entry that was acknowledged
- * sessions/ID.snapshot       states that were folded before; ID.snapshot.new: the first one
+ * sessions/ID.snapshot       states that were folded before; ID.snapshot.new: the next one
  * sessions/ID.owner          proves that the session was created here
  * sessions/ID.reserve        space for the end of an open session, should the disk be full
  * sessions/ID.deleted        the journal of a session that is being deleted

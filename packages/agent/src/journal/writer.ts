@@ -46,7 +46,7 @@ import {
   type SnapshotPlan,
   type SnapshotPoint,
   type SnapshotWriter,
-  type WrittenSnapshots,
+  type WrittenSnapshot,
   writeSnapshots,
 } from './snapshot.js';
 import {
@@ -78,8 +78,8 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly foreignUntil: number;
   /** Makes a foreign session one of this folder; entries up to `lastForeign` stay foreign. */
   readonly adopt?: (lastForeign: number) => Promise<void>;
-  /** The existing snapshots; null: none. */
-  readonly written: WrittenSnapshots | null;
+  /** The existing snapshot; null: none. */
+  readonly written: WrittenSnapshot<M> | null;
 };
 
 /** An open journal. It owns its file handle and its lock until it is closed. */
@@ -106,7 +106,7 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
 
   const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {
     if (drafts.length === 0) return;
-    const { bytes, last, snapshotPoint } = encodeDrafts(parts, lastIssued, drafts, snapshots);
+    const { bytes, last, snapshotPoint } = encodeDrafts(parts, lastIssued, drafts);
     lastIssued = last;
     await writer.write(bytes);
     durableSeq = last.seq;
@@ -159,7 +159,6 @@ const encodeDrafts = <M extends MachineTypes>(
   { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
   last: JournalEnd,
   drafts: readonly EntryDraft<M>[],
-  snapshots: Pick<SnapshotWriter<M>, 'isDue'> | null,
 ): {
   readonly bytes: Buffer;
   readonly last: JournalEnd;
@@ -168,20 +167,17 @@ const encodeDrafts = <M extends MachineTypes>(
   const lines: Buffer[] = [];
   let { seq, crc, size, sum } = last;
   let snapshotPoint: SnapshotPoint<M> | null = null;
-  for (const [index, { event, state }] of drafts.entries()) {
+  for (const { event, state } of drafts) {
     seq += 1;
-    const isLast = index === drafts.length - 1;
-    // a snapshot needs a check in the entry of its state
-    const needsSnapshot = isLast && snapshots?.isDue(seq) === true;
-    const check =
-      dueCheck(fold, seq, state, checkEvery) ?? (needsSnapshot ? fold.hashState(state) : null);
+    const check = dueCheck(fold, seq, state, checkEvery);
     const line = encodeRecord({ entry: { seq, event }, check }, crc);
     lines.push(line.bytes);
     ({ crc } = line);
-    size += line.bytes.length;
+    const { length } = line.bytes;
+    size += length;
     sum = crc32(line.bytes, sum);
     if (check !== null && fold.hashedMessages !== undefined)
-      snapshotPoint = { seq, crc, size, sum, state, check, summed: fold.hashedMessages() };
+      snapshotPoint = { seq, crc, size, sum, length, state, check, summed: fold.hashedMessages() };
   }
   return { bytes: joinLines(lines), last: { seq, crc, size, sum }, snapshotPoint };
 };
