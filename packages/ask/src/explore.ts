@@ -3,15 +3,13 @@
  * window. A run answers it in code mode: its model writes programs that read the inputs.
  *
  * 1. Each run has a separate journal. A repeated call (the runtime repeats one after a crash)
- *    resumes the unfinished run of the same question about the same files, so nothing is paid for
- *    twice.
+ *    resumes its unfinished run, so nothing is paid for twice.
  * 2. A run spends at most the session's remaining budget: a resumed one gets lower limits where
  *    less is left than when it began. Every outcome carries the run's usage, and that of earlier
  *    runs of the same call, however early it fails: the session was never told of it.
  */
 
 import {
-  joinEstimated,
   type Limit,
   type Remaining,
   sumUsage,
@@ -38,7 +36,7 @@ const NOTHING_LEFT = 'not run: the limit of the session is used up';
 
 export type ExploreNeeds = {
   readonly asker: Asker;
-  /** The asker's journals, searched for the unfinished run of an earlier call. */
+  /** The asker's journals, searched for earlier runs of the call. */
   readonly journals: JournalStore<AskTypes>;
 };
 
@@ -64,7 +62,7 @@ export const explore = async (
   const started = await attempt(() => begin(needs, call, context, earlier));
   if (started.kind === 'fault') return fail(started.fault.message);
   if (started.value === null) return fail(NOTHING_LEFT);
-  const { run, lostUsage, usageBefore } = started.value;
+  const { run, lostUsage } = started.value;
   const unwatch = reportProgress(run, context);
   const cancel = (): void => void attempt(() => run.cancel());
   context.signal.addEventListener('abort', cancel, { once: true });
@@ -74,7 +72,7 @@ export const explore = async (
   context.signal.removeEventListener('abort', cancel);
   // Calls that were aborted say what they cost before the run is closed.
   await attempt(() => run.close());
-  const usage = sumUsage(lostUsage, usageSince(usageBefore, getUsage(run.state())));
+  const usage = sumUsage(lostUsage, getUsage(run.state()));
   if (ended.kind === 'fault') return { status: 'failed', text: ended.fault.message, usage };
   const outcome = toToolOutcome(ended.value, usage);
   return outcome.status === 'cancelled' && context.signal.reason === 'timedOut'
@@ -82,51 +80,44 @@ export const explore = async (
     : outcome;
 };
 
-/** An earlier run of the same question about the same files. */
+/** An earlier run of the same call. */
 type EarlierRun = {
   readonly id: string;
   /** The limits that it has now. */
   readonly limits: RunLimits;
   readonly usage: Usage;
-  /** The same call of the tool began it, and a crash repeats the call. */
-  readonly isOwn: boolean;
-  /** False for one of an older journal: it may cross a limit in dollars by one reply. */
-  readonly isCapped: boolean;
   /** It can go on, or it has an answer that the session was never told; otherwise it is over. */
   readonly stage: 'unfinished' | 'answered' | 'over';
 };
 
-/** The earlier runs of the same question about the same files: those of the same call first. */
 const findEarlier = async (
   { journals }: ExploreNeeds,
   { question, caller }: ExploreCall,
   files: readonly string[],
 ): Promise<readonly EarlierRun[]> => {
   const found: EarlierRun[] = [];
+  if (caller === null) return found;
   for await (const { sessionId } of journals.list()) {
     const peeked = await attempt(() => journals.peek(sessionId));
     // An unreadable journal can't be resumed.
     if (peeked.kind === 'fault') continue;
     const { state, header } = peeked.value;
     const { settings } = header;
-    const asksTheSame =
+    const isOwn =
+      settings.caller === caller &&
       settings.question === question &&
       settings.files.length === files.length &&
       settings.files.every((file, index) => file.path === files[index]);
-    if (!asksTheSame) continue;
-    const isOwn = caller !== null && settings.caller === caller;
-    const isAnswered = isOwn && outcomeOf(state)?.status === 'answered';
-    const ended = isAnswered ? 'answered' : 'over';
+    if (!isOwn) continue;
+    const ended = outcomeOf(state)?.status === 'answered' ? 'answered' : 'over';
     found.push({
       id: sessionId,
       limits: readRunLimits((state.nodes[ROOT]?.run.settings ?? settings).limits),
       usage: getUsage(state),
-      isOwn,
-      isCapped: settings.reserve.bounds !== undefined,
       stage: state.name === 'Ended' ? ended : 'unfinished',
     });
   }
-  return found.toSorted((one, other) => Number(other.isOwn) - Number(one.isOwn));
+  return found;
 };
 
 /** The session's remaining budget as limits of the run; null if one is used up. */
@@ -141,33 +132,29 @@ const limitsFrom = ({ usd, tokens }: ReturnType<ToolContext['left']>): RunLimits
     : { usd: usdLimit, tokens: tokensLimit, timeMs: 'unlimited' };
 };
 
-/** What the earlier runs of the same call have spent, without `taken`; null: there are none. */
+/** What the earlier runs have spent, without `taken`; null: there are none. */
 const lostWithout = (earlier: readonly EarlierRun[], taken: EarlierRun | null): Usage | null =>
   earlier
-    .filter((one) => one.isOwn && one !== taken)
+    .filter((one) => one !== taken)
     .reduce<Usage | null>((sum, { usage }) => sumUsage(sum, usage), null);
 
 /**
  * How an earlier run can be resumed within the budget, with lower limits where they are too high;
- * null if it can't. An answer that is there needs no budget.
- *
- * The session was told what another call has spent, so that comes on top of what is left. It was
- * never told what this call has spent. Example: $1 is left, and the run has spent $0.20. The run of
- * another call may have a limit of $1.20, one of this call $1.
+ * null if it can't. An answer that is there needs no budget. The session was never told what the run
+ * has spent, so its limits are at most what the session has left.
  */
 const resumeOptions = (
-  { limits, usage, isOwn, isCapped, stage }: EarlierRun,
+  { limits, stage }: EarlierRun,
   left: RunLimits | null,
 ): ResumeOptions | null => {
   if (stage === 'answered') return {};
-  if (stage === 'over' || left === null || (left.usd !== 'unlimited' && !isCapped)) return null;
-  const lower = (limit: Limit, rest: Limit, spent: number): Limit => {
+  if (stage === 'over' || left === null) return null;
+  const lower = (limit: Limit, rest: Limit): Limit => {
     if (rest === 'unlimited') return limit;
-    const most = isOwn ? rest : rest + spent;
-    return limit === 'unlimited' ? most : Math.min(limit, most);
+    return limit === 'unlimited' ? rest : Math.min(limit, rest);
   };
-  const usd = lower(limits.usd, left.usd, usage.costUsd ?? 0);
-  const tokens = lower(limits.tokens, left.tokens, totalTokens(usage));
+  const usd = lower(limits.usd, left.usd);
+  const tokens = lower(limits.tokens, left.tokens);
   return usd === limits.usd && tokens === limits.tokens ? {} : { limits: { usd, tokens } };
 };
 
@@ -191,8 +178,6 @@ type StartedRun = {
   readonly run: AskRun;
   /** What earlier runs of the same call have spent, without a resumed one. */
   readonly lostUsage: Usage | null;
-  /** What the run had spent before, if another call began it. */
-  readonly usageBefore: Usage | null;
 };
 
 /**
@@ -213,7 +198,7 @@ const begin = async (
     const resumed = await attempt(() => asker.resume(one.id, options));
     // Another program has it open, or its files have changed.
     if (resumed.kind === 'fault') continue;
-    return { run: resumed.value, lostUsage, usageBefore: one.isOwn ? null : one.usage };
+    return { run: resumed.value, lostUsage };
   }
   const lostUsage = lostWithout(earlier, null);
   const rest = limits && subtractUsage(limits, lostUsage);
@@ -224,20 +209,7 @@ const begin = async (
     workspace: context.workspace,
     settings: { limits: rest, ...(caller === null ? {} : { caller }) },
   });
-  return { run, lostUsage, usageBefore: null };
-};
-
-/** The usage without what it was before. */
-const usageSince = (usageBefore: Usage | null, now: Usage): Usage => {
-  if (usageBefore === null) return now;
-  return {
-    inputTokens: now.inputTokens - usageBefore.inputTokens,
-    outputTokens: now.outputTokens - usageBefore.outputTokens,
-    cacheReadTokens: now.cacheReadTokens - usageBefore.cacheReadTokens,
-    cacheWriteTokens: now.cacheWriteTokens - usageBefore.cacheWriteTokens,
-    costUsd: now.costUsd === null ? null : Math.max(0, now.costUsd - (usageBefore.costUsd ?? 0)),
-    ...joinEstimated(usageBefore, now),
-  };
+  return { run, lostUsage };
 };
 
 const getUsage = (tree: Tree): Usage => {
@@ -246,27 +218,20 @@ const getUsage = (tree: Tree): Usage => {
   return { ...tokens, costUsd: unpriced > 0 && pricedUsd === 0 ? null : countedUsd(tree) };
 };
 
-const withPartial = (sentence: string, partial: string): string =>
-  partial.trim() === '' ? sentence : `${sentence}\nWhat it had so far:\n${partial}`;
-
 const toToolOutcome = (outcome: Outcome, usage: Usage): ToolOutcome => {
+  const without = (status: 'failed' | 'cancelled', why: string, partial: string): ToolOutcome => {
+    const text = partial.trim() === '' ? why : `${why}\nWhat it had so far:\n${partial}`;
+    return { status, text, usage };
+  };
   switch (outcome.status) {
     case 'answered':
       return { status: 'ok', text: outcome.answer, usage };
     case 'stopped':
-      return {
-        status: 'failed',
-        text: withPartial(`the run was stopped: ${outcome.message}`, outcome.partial),
-        usage,
-      };
+      return without('failed', `the run was stopped: ${outcome.message}`, outcome.partial);
     case 'failed':
-      return { status: 'failed', text: withPartial(outcome.message, outcome.partial), usage };
+      return without('failed', outcome.message, outcome.partial);
     case 'cancelled':
-      return {
-        status: 'cancelled',
-        text: withPartial('the run was cancelled', outcome.partial),
-        usage,
-      };
+      return without('cancelled', 'the run was cancelled', outcome.partial);
     default:
       return outcome satisfies never;
   }

@@ -67,6 +67,7 @@ export { type NodeOptions, type ServingNode, startNode as serveSessions } from '
 export {
   type BlobPlace,
   type EngineNodeOptions,
+  isRecord,
   type LastingRuntime,
   lastingSessions,
   type NodeRuntime,

@@ -7,8 +7,6 @@
  * 2. The command has to fail after the last checkpoint. Where it fails before the first one, too,
  *    because it needs what the session made, they are tried in order up to the first one where it
  *    passes: the search begins there.
- * 3. Some more checkpoints are tried at the end: halving alone never notices that a command passes
- *    again later.
  *
  * A checkpoint is what some calls of the session changed in files. From top to bottom: the search;
  * one try; and the command.
@@ -42,61 +40,22 @@ import { createFileDiff, fileDiffText } from './diff-files.js';
 
 export type Answer = 'passes' | 'fails';
 
-export type Search = {
-  /** The first checkpoint found after which the command fails, from 1 on. */
-  readonly first: number;
-  /** Answers that contradict a single change: after `count` checkpoints, and what came of it. */
-  readonly odd: readonly { readonly count: number; readonly answer: Answer }[];
-};
-
-/** The middle of the longest run of untried counts between `low` and `high`; null: none is left. */
-const nextUntried = (
-  low: number,
-  high: number,
-  answers: ReadonlyMap<number, Answer>,
-): number | null => {
-  let [bestStart, bestLength, start] = [0, 0, low + 1];
-  for (let count = low + 1; count <= high; count += 1) {
-    if (count < high && !answers.has(count)) continue;
-    if (count - start > bestLength) [bestStart, bestLength] = [start, count - start];
-    start = count + 1;
-  }
-  return bestLength === 0 ? null : bestStart + Math.floor((bestLength - 1) / 2);
-};
-
 /**
- * Halves between `start` checkpoints, where the command passes, and `total`, where it fails. `ask`
- * runs it on the files as they were after so many checkpoints. Then tries as many again in the
- * rest, by turns above and below the place found.
+ * The first checkpoint found after which the command fails, from 1 on. Halves between `start`
+ * checkpoints, where the command passes, and `total`, where it fails. `ask` runs it on the files as
+ * they were after so many checkpoints.
  */
 export const searchFirst = async (
   { start, total }: { readonly start: number; readonly total: number },
   ask: (count: number) => Promise<Answer>,
-): Promise<Search> => {
-  const answers = new Map<number, Answer>();
+): Promise<number> => {
   let [low, high] = [start, total];
   while (high - low > 1) {
     const middle = low + Math.floor((high - low) / 2);
-    const answer = await ask(middle);
-    answers.set(middle, answer);
-    if (answer === 'passes') low = middle;
+    if ((await ask(middle)) === 'passes') low = middle;
     else high = middle;
   }
-  const tries = answers.size;
-  for (let index = 0; index < tries; index += 1) {
-    // where nothing is left on one side, the other side is tried
-    const count =
-      (index % 2 === 0 ? nextUntried(high, total, answers) : nextUntried(start, low, answers)) ??
-      nextUntried(start, low, answers) ??
-      nextUntried(high, total, answers);
-    if (count === null) break;
-    answers.set(count, await ask(count));
-  }
-  // one change explains that it fails from `high` on, and passes before
-  const odd = [...answers]
-    .filter(([count, answer]) => (answer === 'fails') !== count >= high)
-    .map(([count, answer]) => ({ count, answer }));
-  return { first: high, odd: odd.sort((one, other) => one.count - other.count) };
+  return high;
 };
 
 // One try
@@ -282,27 +241,13 @@ const foundText = async (history: FileHistory, first: number): Promise<Safe> => 
   );
 };
 
-const tellOdd = ({ steps }: FileHistory, { odd }: Search): void => {
-  if (odd.length === 0) return;
-  const places = odd.map(
-    ({ count, answer }) => `${answer} after seq ${steps[count - 1]?.seq ?? 0}`,
-  );
-  writeError(
-    makeSafe(
-      `! The answers are not consistent: the command also ${places.join(', ')}. So there is more ` +
-        'than one such change, or its result varies; this is one of them.\n',
-    ),
-  );
-};
-
 const bisect = async (bisector: Bisector): Promise<number> => {
   const { history } = bisector;
   const total = history.steps.length;
   const start = await findStart(bisector, total);
-  const search = await searchFirst({ start, total }, (count) => askAndTell(bisector, count));
-  writeOut(safe`${await foundText(history, search.first)}\n`);
-  tellOdd(history, search);
-  const from = history.steps[search.first - 1]?.from ?? 1;
+  const first = await searchFirst({ start, total }, (count) => askAndTell(bisector, count));
+  writeOut(safe`${await foundText(history, first)}\n`);
+  const from = history.steps[first - 1]?.from ?? 1;
   writeError(
     makeSafe(
       `To take it back, and all after it: pawl rewind ${history.sessionId} --at ${from} --files\n`,

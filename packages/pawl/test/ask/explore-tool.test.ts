@@ -71,37 +71,44 @@ test('its answer is the result, and what it spent counts for the session', async
   assert.equal(state.session.usage.inputTokens + state.session.usage.outputTokens, 2 * 110 + 1_010);
 });
 
-test('a run that was begun and not finished is gone on with: what it has asked is not asked again', async (t) => {
-  const first = notingModel({
-    replies: [{ text: program('lines = context.split("\\n").length') }, COUNT],
+for (const { whose, isResumed } of [
+  { whose: 'of the same call', isResumed: true },
+  { whose: 'of another call', isResumed: false },
+])
+  test(`an unfinished run ${whose} ${isResumed ? 'goes on, and asks nothing twice' : 'stays as it is'}`, async (t) => {
+    const looks = { text: program('lines = context.split("\\n").length') };
+    const inner = notingModel({ replies: isResumed ? [looks, COUNT] : [looks, COUNT, COUNT] });
+    const { workspace, runs, tool } = await place(t, inner);
+    const begin = async (caller: string): Promise<void> => {
+      const begun = await createAsker({ model: inner, journals: runs, environments }).ask({
+        question: QUESTION.question,
+        contexts: [{ path: path.join(workspace, 'big.txt') }],
+        workspace,
+        settings: { caller },
+      });
+      await new Promise<void>((resolve) => {
+        begun.watch(({ event }) => event.type === 'CellFinished' && resolve());
+      });
+      await begun.close();
+    };
+    let asked = 0;
+    const killed: Tool = {
+      ...tool,
+      run: async (input, context) => {
+        const { sessionId, batchId, callId } = context;
+        await begin(`${sessionId}/${batchId}/${isResumed ? callId : 'other'}`);
+        asked = inner.requests.length;
+        return tool.run(input, context);
+      },
+    };
+    const { result } = await converse(t, workspace, killed);
+    assert.equal(result, '9');
+    const isAskedAgain = inner.requests.slice(asked).some(({ messages }) => messages.length === 1);
+    assert.equal(isAskedAgain, !isResumed);
+    const ids: string[] = [];
+    for await (const { sessionId } of runs.list()) ids.push(sessionId);
+    assert.equal(ids.length, isResumed ? 1 : 2);
   });
-  const { workspace, runs, tool } = await place(t, first);
-  const file = path.join(workspace, 'big.txt');
-  const begun = await createAsker({
-    model: first,
-    journals: runs,
-    environments,
-  }).ask({ question: QUESTION.question, contexts: [{ path: file }], workspace });
-  await new Promise<void>((resolve) => {
-    const unwatch = begun.watch(({ event }) => {
-      if (event.type !== 'CellFinished') return;
-      unwatch();
-      resolve();
-    });
-  });
-  await begun.close();
-  const asked = first.requests.length;
-  const { result } = await converse(t, workspace, tool);
-  assert.equal(result, '9');
-  assert.equal(first.requests[0]?.messages.length, 1);
-  assert.ok(
-    first.requests.slice(asked).every(({ messages }) => messages.length > 1),
-    'the first call was not made again',
-  );
-  const ids: string[] = [];
-  for await (const { sessionId } of runs.list()) ids.push(sessionId);
-  assert.deepEqual(ids, [begun.id]);
-});
 
 test('a file that can not be asked about is a failed result, and the model may go on', async (t) => {
   const { workspace, tool } = await place(t, notingModel({ replies: [] }));
@@ -295,24 +302,33 @@ test('an unfinished run goes on with the budget that is left; one that can not g
   const contexts = [{ path: path.join(workspace, 'big.txt') }];
   const { question } = QUESTION;
   /** A run that stopped after its first reply. */
-  const stop = async (limits: { readonly usd: number }) => {
+  const stop = async (caller: string) => {
     const model = notingModel({ replies: [BEGUN, { stall: true }], facts: { prices: PRICES } });
     const asker = createAsker({ model, journals: runs, environments });
-    const run = await asker.ask({ question, contexts, workspace, settings: { limits } });
+    const run = await asker.ask({
+      question,
+      contexts,
+      workspace,
+      settings: { caller, limits: { usd: 1 } },
+    });
     await new Promise<void>((resolve) => {
       run.watch(({ event }) => event.type === 'CellFinished' && resolve());
     });
     await run.close();
     return { id: run.id, spent: countedUsd(run.state()) };
   };
-  const free = await stop({ usd: 1 });
-  const held = await stop({ usd: 1 });
-  const holder = await runs.open(held.id);
-  t.after(() => holder.journal.close());
+  const begun: Awaited<ReturnType<typeof stop>>[] = [];
   const left = { usd: { type: 'left', amount: 0.25 }, tokens: { type: 'unlimited' } } as const;
   const poor: Tool = {
     ...tool,
-    run: (input, context) => tool.run(input, { ...context, left: () => left }),
+    run: async (input, context) => {
+      const { sessionId, batchId, callId } = context;
+      const caller = `${sessionId}/${batchId}/${callId}`;
+      begun.push(await stop(caller), await stop(caller));
+      const holder = await runs.open(begun[1]?.id ?? '');
+      t.after(() => holder.journal.close());
+      return tool.run(input, { ...context, left: () => left });
+    },
   };
   const { result } = await converse(t, workspace, poor);
   assert.equal(result, '9');
@@ -322,7 +338,8 @@ test('an unfinished run goes on with the budget that is left; one that can not g
   );
   const ids: string[] = [];
   for await (const { sessionId } of runs.list()) ids.push(sessionId);
-  assert.deepEqual(ids.toSorted(), [free.id, held.id].toSorted());
-  const { state } = await runs.peek(free.id);
-  assert.equal(state.nodes.n0?.run.settings.limits.usd, 0.25 + free.spent);
+  assert.deepEqual(ids.toSorted(), begun.map(({ id }) => id).toSorted());
+  const [free, held] = begun;
+  const { state } = await runs.peek(free?.id ?? '');
+  assert.equal(state.nodes.n0?.run.settings.limits.usd, 0.25 - (held?.spent ?? 0));
 });
