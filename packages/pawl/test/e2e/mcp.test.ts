@@ -72,6 +72,7 @@ required = true
 [mcp.servers.web]
 url = "${url}"
 protocol = "legacy"
+required = true
 `;
   configure(place, `[rules.mcp]\nallow = ["local", "web/count"]\n${servers}`);
   expectCode(await runInProcess(place, ['-p', 'greet']), 0);
