@@ -448,7 +448,6 @@ const KINDS: readonly RegExp[] = [
   /^an id /,
   /^a git folder/,
   /^a place above/,
-  / more than /,
 ];
 const kindOf = ({ name }: Row): string => KINDS.find((kind) => kind.test(name))?.source ?? name;
 
