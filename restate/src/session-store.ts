@@ -70,7 +70,7 @@ const messageIn = (text: string): string => {
 };
 
 /** Whether the same call may work a moment later: the engine or a node restarts. */
-const isPassing = (error: unknown): boolean =>
+const isTemporary = (error: unknown): boolean =>
   !(error instanceof clients.HttpCallError) || error.status >= 502 || error.status === 429;
 
 const asEngineError = (error: unknown, { service, handler }: Call): Error => {
@@ -125,7 +125,7 @@ export class SessionStore {
       } catch (error) {
         if (!(error instanceof clients.HttpCallError) && isLarge(parameter)) throw tooLarge();
         const ms = PAUSES_MS[attempt];
-        if (ms === undefined || !isPassing(error)) throw asEngineError(error, call);
+        if (ms === undefined || !isTemporary(error)) throw asEngineError(error, call);
         await pause(ms);
       }
     }

@@ -243,14 +243,13 @@ const begin = async (
     machine: agentMachine.fingerprint,
     prices: needs.model(settings.model).facts.prices,
   };
-  const header = await beginHeader(
-    session,
-    freezePrompt(instructions, needs.tools, settings),
-    world.blobs,
-  );
+  const prompt = freezePrompt(instructions, needs.tools, settings);
   await needs.close?.(false);
+  const stored = await attempt(() => beginHeader(session, prompt, world.blobs));
+  // no fault of the request: its sender may try again
+  if (stored.kind === 'fault') throw new restate.TerminalError(stored.fault.message);
   const bound = findBound(needs);
-  const versioned = { ...header, machineVersion: agentMachine.version };
+  const versioned = { ...stored.value, machineVersion: agentMachine.version };
   return { header: versioned, ...(bound === undefined ? {} : { bound }) };
 };
 
@@ -268,6 +267,7 @@ const judge = async (
 const answer = async <T>(work: () => Promise<T>): Promise<T> => {
   const done = await attempt(work);
   if (done.kind === 'done') return done.value;
+  if (done.fault instanceof restate.TerminalError) throw done.fault;
   throw new restate.TerminalError(done.fault.message, { errorCode: 400 });
 };
 

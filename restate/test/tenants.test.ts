@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { makeServed, type Place, start, uniqueSleep } from '../../packages/pawl/test/e2e/pawl.js';
+import { makeServed, start, uniqueSleep } from '../../packages/pawl/test/e2e/pawl.js';
+import {
+  attackEverywhere,
+  makeTenants,
+  type Tenants,
+  tokenOf,
+} from '../../packages/pawl/test/e2e/tenant-attacks.js';
 import { call, done, message, text } from '../../packages/pawl/test/e2e/wire-words.js';
 import { NodeClient } from '../../test/kit/serve/node-client.js';
 import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
@@ -19,12 +25,11 @@ import { installPawl } from './installed-pawl.js';
 const scope = { after: (hook: () => void) => after(hook) };
 const { engine } = await startTestEngine(scope);
 const program = await installPawl(temporaryFolder(scope, 'installed'));
-const tokenOf = (name: string): string => `the-token-of-the-key-${name}`;
 
 type Ports = readonly [number, number];
 
 const startNode = async (
-  place: Place,
+  { place, file }: Pick<Tenants, 'place' | 'file'>,
   index: 0 | 1,
   ports: Ports,
   nodesPort: number,
@@ -36,7 +41,7 @@ const startNode = async (
     ...['--engine-admin', engine.adminUrl, '--node', `n${index}`],
     ...['--node-ports', String(ports[index]), '--nodes', `http://127.0.0.1:${nodesPort}`],
     ...['--peer', `http://127.0.0.1:${peer + 2}`, '--port', '0'],
-    ...['--keys', path.join(place.folder, 'keys.json'), ...more],
+    ...['--keys', file, ...more],
   ];
   const running = start(place, process.execPath, [program, 'serve', ...words], null);
   atEnd(scope, () => void running.child.kill('SIGKILL'));
@@ -55,39 +60,28 @@ const total = async (nodes: readonly NodeClient[], pattern: RegExp): Promise<num
     .reduce((sum, [, value]) => sum + Number(value), 0);
 };
 
-test('the money of a day and the figures of a key count once over two nodes, and keys see nothing of each other', async (t) => {
+test('tenants of two nodes see nothing of each other, and their money and figures count once', async (t) => {
   // ten cents an answer; the day has 21, and a request needs more than one set aside
   const usage = { input_tokens: 10, output_tokens: 10_000 };
   const answer = { type: 'message', parts: [text('Fine.')], usage } as const;
-  const place = await makeServed(t, () => answer, { PAWL_NODE_TOKEN: 'the-secret-of-all-nodes' });
-  const folders = ['first', 'second'].map((name) => path.join(place.folder, name));
-  for (const folder of folders) mkdirSync(folder);
-  const [first = '', second = ''] = folders;
-  const keys = [
-    { name: 'first', token: tokenOf('first'), folders: [first], usdPerDay: 0.21 },
-    { name: 'second', token: tokenOf('second'), folders: [second] },
-    { name: 'operator', token: tokenOf('operator'), folders: [], operator: true },
-  ];
-  writeFileSync(path.join(place.folder, 'keys.json'), JSON.stringify({ keys }), { mode: 0o600 });
+  const secret = { PAWL_NODE_TOKEN: 'the-secret-of-all-nodes' };
+  const tenants = await makeTenants(t, answer, { usdPerDay: 0.21 }, secret);
   const ports: Ports = [await freeFirstPort(), await freeFirstPort()];
   const balancer = await startBalancer(ports);
   atEnd(scope, () => balancer.close());
   const [one, other] = [
-    await startNode(place, 0, ports, balancer.port),
-    await startNode(place, 1, ports, balancer.port),
+    await startNode(tenants, 0, ports, balancer.port),
+    await startNode(tenants, 1, ports, balancer.port),
   ];
 
+  // the first node has the session, and each of them is asked for it
+  const attacked = await attackEverywhere(tenants, [one.clientOf, other.clientOf]);
   const [here, there] = [one.clientOf('first'), other.clientOf('first')];
-  const ids = [await here.create(first), await there.create(first)] as const;
-  for (const [client, id] of [
-    [there, ids[0]],
-    [here, ids[1]],
-  ] as const) {
-    // both nodes follow the session, and each takes inputs of the other one's
-    const readers = [await here.events(id), await there.events(id)];
-    const seq = await client.send(id, { text: 'hello' });
-    for (const reader of readers) await reader.untilRestAfter(seq);
-  }
+  const second = await there.create(tenants.first.folder);
+  // both nodes follow the session, and one takes inputs of the other one's
+  const readers = [await here.events(second), await there.events(second)];
+  const seq = await here.send(second, { text: 'hello' });
+  for (const reader of readers) await reader.untilRestAfter(seq);
   const operators = [one.clientOf('operator'), other.clientOf('operator')];
   const output = /^gen_ai_client_token_usage_total\{pawl_key="first",.*"output"\} (\S+)$/gm;
   await until('both are counted', async () => (await total(operators, output)) >= 20_000);
@@ -96,33 +90,16 @@ test('the money of a day and the figures of a key count once over two nodes, and
 
   const spent = /could cost \$0\.\d+, and \$0\.2000 of its \$0\.2100 of this day is used/;
   for (const [client, id] of [
-    [here, ids[0]],
-    [there, ids[1]],
+    [there, attacked.id],
+    [here, second],
   ] as const) {
     const refused = await client.ask('POST', `/v1/sessions/${id}/inputs`, { text: 'more' });
     assert.equal(refused.status, 429, refused.text);
     assert.match(refused.text, spent);
   }
-  const rich = other.clientOf('second');
-  const own = await rich.create(second);
-  const reader = await rich.events(own);
-  await reader.untilRestAfter(await rich.send(own, { text: 'hello' }));
-  assert.equal(place.server.requests.length, 3);
-
-  for (const node of [one, other])
-    for (const [status, method, part, body] of [
-      [404, 'GET', `/v1/sessions/${ids[0]}`, {}],
-      [404, 'GET', `/v1/sessions/${ids[0]}/events`, {}],
-      [404, 'POST', `/v1/sessions/${ids[0]}/inputs`, { text: 'mine' }],
-      [404, 'POST', `/v1/sessions/${ids[0]}/fork`, { seq: 1 }],
-      [404, 'POST', `/v1/sessions/${ids[0]}/close`, {}],
-      [404, 'POST', `/v1/sessions/${ids[0]}/move`, {}],
-      [403, 'POST', '/v1/sessions', { workspace: { folder: first } }],
-      [403, 'GET', '/metrics', {}],
-    ] as const)
-      assert.equal((await node.clientOf('second').ask(method, part, body)).status, status, part);
-  const log = readFileSync(path.join(place.state, 'pawl', 'serve', 'audit.jsonl'), 'utf8');
-  assert.match(log, new RegExp(`"key":"second","action":"fork","sessionId":"${ids[0]}"`));
+  assert.equal(tenants.place.server.requests.length, 4); // two of them by who looks around
+  const log = readFileSync(path.join(tenants.place.state, 'pawl', 'serve', 'audit.jsonl'), 'utf8');
+  assert.match(log, new RegExp(`"key":"second","action":"fork","sessionId":"${attacked.id}"`));
 });
 
 /** Puts other values into the engine in place of records of sessions; undefined removes one. */
@@ -163,15 +140,16 @@ test('a session of which nobody knows whose it is does nothing more, also what i
   );
   const work = path.join(place.folder, 'work-of-all');
   mkdirSync(work);
+  const file = path.join(place.folder, 'keys.json');
   const write = (...names: readonly string[]): void => {
     const keys = names.map((name) => ({ name, token: tokenOf(name) }));
-    writeFileSync(path.join(place.folder, 'keys.json'), JSON.stringify({ keys }), { mode: 0o600 });
+    writeFileSync(file, JSON.stringify({ keys }), { mode: 0o600 });
   };
   write('kept', 'before', 'gone');
   const ports: Ports = [await freeFirstPort(), await freeFirstPort()];
   const balancer = await startBalancer(ports);
   atEnd(scope, () => balancer.close());
-  const serve = () => startNode(place, 0, ports, balancer.port, ['--folder', work]);
+  const serve = () => startNode({ place, file }, 0, ports, balancer.port, ['--folder', work]);
   const first = await serve();
   const kept = first.clientOf('kept');
   const control = await kept.create(work);

@@ -16,7 +16,7 @@ import {
   HIDDEN_TOKENS_MAX,
   IMAGE_TOKENS_MAX,
   OUTPUT_TOKENS_MIN,
-  offerWithin,
+  worstCaseWithin,
 } from '@pawl/agent/machine/moves/budget';
 import { type Prices, totalTokens } from '@pawl/agent/machine/settings';
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -193,7 +193,7 @@ export const findSpentDay = async (
 ): Promise<ApiFault | null> => {
   const { name, perDay: limits } = key;
   if (limits === undefined) return null;
-  const { inputUsd, outputUsd } = offerWithin(0, {
+  const { inputUsd, outputUsd } = worstCaseWithin(0, {
     inputTokens: contextTokens + HIDDEN_TOKENS_MAX,
     prices: prices ?? FREE,
     outputTokensMax: OUTPUT_TOKENS_MIN,
@@ -265,7 +265,7 @@ class MeteredRequests {
       outputTokensMax: request.outputTokensMax ?? facts.outputTokensMax,
     };
     const costWithin = (amount: number): number => {
-      const { inputUsd, outputUsd } = offerWithin(amount, wish);
+      const { inputUsd, outputUsd } = worstCaseWithin(amount, wish);
       return inputUsd + outputUsd;
     };
     const [least, most] = [costWithin(0), costWithin(Number.MAX_SAFE_INTEGER)];
@@ -280,7 +280,7 @@ class MeteredRequests {
       });
     const { granted, spending } = asked.value;
     if (granted === null) return yield refused(refusal(key, spending, least));
-    const { inputTokens, outputTokens } = offerWithin(granted, wish);
+    const { inputTokens, outputTokens } = worstCaseWithin(granted, wish);
     // without a word of what it cost, it counts as the most that it can have cost
     let [usd, tokens, isAnswered] = [granted, inputTokens + outputTokens, false];
     const settle = () =>
