@@ -54,8 +54,11 @@ const OPTIONS = {
   journalRetention: 0,
 } as const;
 
-const failedWork = ({ action }: Work, why: string): readonly Posted[] => {
-  const message = `it could not be begun: ${why}`;
+/** `isAgain`: an earlier process may have begun it. */
+const failedWork = ({ action }: Work, isAgain: boolean, why: string): readonly Posted[] => {
+  const message = isAgain
+    ? `it may have been begun, and what became of it is not known: ${why}`
+    : `it could not be begun: ${why}`;
   switch (action.type) {
     case 'SendLlmRequest': {
       const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
@@ -76,7 +79,7 @@ const failedWork = ({ action }: Work, why: string): readonly Posted[] => {
         type: 'ToolCompleted',
         batchId: action.batchId,
         callId,
-        outcome: { status: 'failed', text: message },
+        outcome: { status: isAgain ? 'lost' : 'failed', text: message },
       }));
     default:
       return [];
@@ -136,7 +139,7 @@ const doWork = async (
   });
   if (done.kind === 'done') return done.value;
   world.report(done.fault);
-  return { posted: failedWork(work, done.fault.message), at: Date.now(), isOpen: false };
+  return { posted: failedWork(work, isAgain, done.fault.message), at: Date.now(), isOpen: false };
 };
 
 /** Tells the session, in the terms of the version that asked for the work. */

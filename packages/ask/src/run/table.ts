@@ -48,6 +48,43 @@ const noEnvironment = {
   EnvironmentFailed: late('stale: this run has no environment'),
 };
 
+/** Entries of all states that call a model; a state may have another one in its place. */
+const calls = {
+  ModelFailed: [
+    { when: call.isStaleReply, stay: call.ignoreReply },
+    { when: call.mayRetry, stay: call.waitToRetry },
+    { to: 'DONE', then: call.giveUp },
+  ],
+  CallRefused: [
+    { when: call.isStaleReply, stay: call.ignoreReply },
+    { to: 'DONE', then: call.stopForBudget },
+  ],
+  PolicyAnswered: [
+    { when: call.isStaleVerdict, stay: call.ignoreVerdict },
+    { when: call.saysStop, to: 'DONE', then: call.stopForUserPolicy },
+    { when: call.saysFinish, stay: call.finishForUserPolicy },
+    { stay: call.takeGo },
+  ],
+  TimerFired: [
+    { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
+    { when: call.isRetryTimer, stay: call.tryAgain },
+    { stay: end.ignoreTimer },
+  ],
+} as const;
+/** Entries of the states that may read a variable. */
+const reading = {
+  VariableRead: [{ when: reply.isStaleRead, stay: reply.ignoreRead }, { stay: reply.takeVariable }],
+} as const;
+/** Entries of the states that may have an environment. */
+const environment = {
+  EnvironmentStarted: [
+    { when: resume.isUnexpected, stay: resume.ignoreEnvironment },
+    { stay: resume.environmentIsThere },
+  ],
+  EnvironmentFailed: { to: 'DONE', then: end.failEnvironment },
+} as const;
+const cancel = { CancelRequested: { to: 'DONE', then: end.cancelRun } } as const;
+
 const table: CodeTable = {
   states: {
     INIT: {
@@ -58,6 +95,9 @@ const table: CodeTable = {
       ],
       on: {
         ...noCell,
+        ...calls,
+        ...environment,
+        ...cancel,
         VariableRead: NO_READING,
         Started: [
           { when: start.hasStarted, stay: start.ignoreStart },
@@ -74,32 +114,6 @@ const table: CodeTable = {
           { when: call.isRefusal, to: 'DONE', then: call.endRefused },
           { to: 'PROMPTING', as: 'LLMResponseReceived', then: reply.takeReply },
         ],
-        ModelFailed: [
-          { when: call.isStaleReply, stay: call.ignoreReply },
-          { when: call.mayRetry, stay: call.waitToRetry },
-          { to: 'DONE', then: call.giveUp },
-        ],
-        CallRefused: [
-          { when: call.isStaleReply, stay: call.ignoreReply },
-          { to: 'DONE', then: call.stopForBudget },
-        ],
-        PolicyAnswered: [
-          { when: call.isStaleVerdict, stay: call.ignoreVerdict },
-          { when: call.saysStop, to: 'DONE', then: call.stopForUserPolicy },
-          { when: call.saysFinish, stay: call.finishForUserPolicy },
-          { stay: call.takeGo },
-        ],
-        TimerFired: [
-          { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
-          { when: call.isRetryTimer, stay: call.tryAgain },
-          { stay: end.ignoreTimer },
-        ],
-        EnvironmentStarted: [
-          { when: resume.isUnexpected, stay: resume.ignoreEnvironment },
-          { stay: resume.environmentIsThere },
-        ],
-        EnvironmentFailed: { to: 'DONE', then: end.failEnvironment },
-        CancelRequested: { to: 'DONE', then: end.cancelRun },
       },
     },
 
@@ -112,6 +126,8 @@ const table: CodeTable = {
       on: {
         ...noCell,
         ...noEnvironment,
+        ...calls,
+        ...cancel,
         Started: BEGUN,
         VariableRead: NO_READING,
         ModelReplied: [
@@ -119,26 +135,11 @@ const table: CodeTable = {
           { when: call.isRefusal, to: 'DONE', then: call.endRefused },
           { to: 'DONE', as: 'LLMResponseReceived', then: reply.endPlain },
         ],
-        ModelFailed: [
-          { when: call.isStaleReply, stay: call.ignoreReply },
-          { when: call.mayRetry, stay: call.waitToRetry },
-          { to: 'DONE', then: call.giveUp },
-        ],
-        CallRefused: [
-          { when: call.isStaleReply, stay: call.ignoreReply },
-          { to: 'DONE', then: call.stopForBudget },
-        ],
         PolicyAnswered: [
           { when: call.isStaleVerdict, stay: call.ignoreVerdict },
           { when: call.saysStop, to: 'DONE', then: call.stopForUserPolicy },
           { stay: call.takeGo }, // also `finish`: the one reply of a plain call is its answer
         ],
-        TimerFired: [
-          { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
-          { when: call.isRetryTimer, stay: call.tryAgain },
-          { stay: end.ignoreTimer },
-        ],
-        CancelRequested: { to: 'DONE', then: end.cancelRun },
       },
     },
 
@@ -153,21 +154,14 @@ const table: CodeTable = {
       on: {
         ...noCell,
         ...noTurn,
+        ...reading,
+        ...environment,
+        ...cancel,
         Started: BEGUN,
-        VariableRead: [
-          { when: reply.isStaleRead, stay: reply.ignoreRead },
-          { stay: reply.takeVariable },
-        ],
         TimerFired: [
           { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
           { stay: end.ignoreTimer },
         ],
-        EnvironmentStarted: [
-          { when: resume.isUnexpected, stay: resume.ignoreEnvironment },
-          { stay: resume.environmentIsThere },
-        ],
-        EnvironmentFailed: { to: 'DONE', then: end.failEnvironment },
-        CancelRequested: { to: 'DONE', then: end.cancelRun },
       },
     },
 
@@ -195,6 +189,10 @@ const table: CodeTable = {
         { when: call.mayCall, to: 'EXECUTING', then: call.callModel },
       ],
       on: {
+        ...calls,
+        ...reading,
+        ...environment,
+        ...cancel,
         Started: BEGUN,
         CellFinished: [
           { when: cells.isOtherCell, stay: cells.ignoreCell },
@@ -210,10 +208,6 @@ const table: CodeTable = {
           { when: cells.isOpen, stay: cells.takeAnswer },
           { stay: cells.ignoreAnswer },
         ],
-        VariableRead: [
-          { when: reply.isStaleRead, stay: reply.ignoreRead },
-          { stay: reply.takeVariable },
-        ],
         ModelReplied: [
           { when: call.isStaleReply, stay: call.ignoreReply },
           { when: call.isRefusal, to: 'DONE', then: call.endRefused },
@@ -226,27 +220,6 @@ const table: CodeTable = {
           { when: call.mayRetry, stay: call.waitToRetry },
           { to: 'DONE', then: call.giveUp },
         ],
-        CallRefused: [
-          { when: call.isStaleReply, stay: call.ignoreReply },
-          { to: 'DONE', then: call.stopForBudget },
-        ],
-        PolicyAnswered: [
-          { when: call.isStaleVerdict, stay: call.ignoreVerdict },
-          { when: call.saysStop, to: 'DONE', then: call.stopForUserPolicy },
-          { when: call.saysFinish, stay: call.finishForUserPolicy },
-          { stay: call.takeGo },
-        ],
-        TimerFired: [
-          { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
-          { when: call.isRetryTimer, stay: call.tryAgain },
-          { stay: end.ignoreTimer },
-        ],
-        EnvironmentStarted: [
-          { when: resume.isUnexpected, stay: resume.ignoreEnvironment },
-          { stay: resume.environmentIsThere },
-        ],
-        EnvironmentFailed: { to: 'DONE', then: end.failEnvironment },
-        CancelRequested: { to: 'DONE', then: end.cancelRun },
       },
     },
 
