@@ -139,9 +139,8 @@ const lostWithout = (earlier: readonly EarlierRun[], taken: EarlierRun | null): 
     .reduce<Usage | null>((sum, { usage }) => sumUsage(sum, usage), null);
 
 /**
- * How an earlier run can be resumed within the budget, with lower limits where they are too high;
- * null if it can't. An answer that is there needs no budget. The session was never told what the run
- * has spent, so its limits are at most what the session has left.
+ * How an earlier run can be resumed; null if it can't. An answer that is there needs no budget. Of
+ * what the run has spent the session was never told, so its limits are at most what is left.
  */
 const resumeOptions = (
   { limits, stage }: EarlierRun,
@@ -196,9 +195,8 @@ const begin = async (
     const options = resumeOptions(one, limits && subtractUsage(limits, lostUsage));
     if (options === null) continue;
     const resumed = await attempt(() => asker.resume(one.id, options));
-    // Another program has it open, or its files have changed.
-    if (resumed.kind === 'fault') continue;
-    return { run: resumed.value, lostUsage };
+    // A fault: another program has it open, or its files have changed.
+    if (resumed.kind === 'done') return { run: resumed.value, lostUsage };
   }
   const lostUsage = lostWithout(earlier, null);
   const rest = limits && subtractUsage(limits, lostUsage);
