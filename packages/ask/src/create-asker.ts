@@ -9,8 +9,8 @@
 
 import { realpath } from 'node:fs/promises';
 import {
-  dearestInput,
   HIDDEN_TOKENS_MAX,
+  highestInputPrice,
   OUTPUT_TOKENS_MAX,
   OUTPUT_TOKENS_MIN,
 } from '@pawl/agent/machine/moves/budget';
@@ -404,7 +404,8 @@ const boundCalls = (
 ): CallBounds => {
   // the most that a token of the input can cost; a byte is at most a token
   const byteUsd =
-    most(models, ({ facts: { prices } }) => (prices === null ? 0 : dearestInput(prices))) / MILLION;
+    most(models, ({ facts: { prices } }) => (prices === null ? 0 : highestInputPrice(prices))) /
+    MILLION;
   const output = most(models, ({ facts }) => facts.prices?.output) / MILLION;
   const longest = most(models, ({ facts }) => facts.outputTokensMax);
   // HIDDEN_TOKENS_MAX: what a provider adds to a request by itself

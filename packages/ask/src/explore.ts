@@ -4,8 +4,9 @@
  *
  * 1. Each run has a separate journal. A repeated call (the runtime repeats one after a crash)
  *    resumes its unfinished run, so nothing is paid for twice.
- * 2. A run spends at most the session's remaining budget. Every outcome carries the run's usage,
- *    and that of earlier runs of the same call: the session was never told of it.
+ * 2. A run spends at most the session's remaining budget: a resumed one gets lower limits where
+ *    less is left than when it began. Every outcome carries the run's usage, and that of earlier
+ *    runs of the same call, however early it fails: the session was never told of it.
  */
 
 import {
@@ -19,7 +20,7 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import type { JournalStore } from '@pawl/agent/ports/journal';
 import type { ToolContext, ToolOutcome } from '@pawl/agent/ports/tool';
 import { findAllowed } from '@pawl/agent/tools/files';
-import type { Asker, AskRun } from './create-asker.js';
+import type { Asker, AskRun, ResumeOptions } from './create-asker.js';
 import type { AskTypes } from './ports.js';
 import { type RunLimits, readRunLimits } from './run/settings.js';
 import type { Outcome } from './run/state.js';
@@ -29,7 +30,7 @@ import { countedUsd, outcomeOf, spentBy, type Tree } from './tree/tree-state.js'
 export type ExploreInput = { readonly paths: readonly string[]; readonly question: string };
 
 /** `caller`: the call of the tool; null if it belongs to no session. */
-type ExploreCall = ExploreInput & { readonly caller: string | null };
+type ExploreCall = { readonly question: string; readonly caller: string | null };
 
 const NOTHING_LEFT = 'not run: the limit of the session is used up';
 
@@ -42,25 +43,26 @@ export type ExploreNeeds = {
 /** Answers the question with a new or resumed run. */
 export const explore = async (
   needs: ExploreNeeds,
-  input: ExploreInput,
+  { paths, question }: ExploreInput,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
-  for (const path of input.paths) {
-    // whether it is still the file that the policy decided about: a symlink may lie there now
-    const allowed = await findAllowed(path, context);
-    if (allowed.kind === 'elsewhere') return { status: 'failed', text: allowed.why };
-  }
-  const limits = limitsFrom(context.left());
-  if (limits === null) return { status: 'failed', text: NOTHING_LEFT };
   const { sessionId, batchId, callId } = context;
   const caller = sessionId === undefined ? null : `${sessionId}/${batchId}/${callId}`;
-  const { run, lostUsage } = await begin(needs, { ...input, caller }, context, limits);
-  if (run === null)
-    return {
-      status: 'failed',
-      text: NOTHING_LEFT,
-      ...(lostUsage === null ? {} : { usage: lostUsage }),
-    };
+  const call = { question, caller };
+  const earlier = await findEarlier(needs, call, context.paths);
+  const fail = (text: string): ToolOutcome => {
+    const usage = lostWithout(earlier, null);
+    return { status: 'failed', text, ...(usage === null ? {} : { usage }) };
+  };
+  for (const path of paths) {
+    // whether it is still the file that the policy decided about: a symlink may lie there now
+    const allowed = await findAllowed(path, context);
+    if (allowed.kind === 'elsewhere') return fail(allowed.why);
+  }
+  const started = await attempt(() => begin(needs, call, context, earlier));
+  if (started.kind === 'fault') return fail(started.fault.message);
+  if (started.value === null) return fail(NOTHING_LEFT);
+  const { run, lostUsage } = started.value;
   const unwatch = reportProgress(run, context);
   const cancel = (): void => void attempt(() => run.cancel());
   context.signal.addEventListener('abort', cancel, { once: true });
@@ -81,10 +83,11 @@ export const explore = async (
 /** An earlier run of the same call. */
 type EarlierRun = {
   readonly id: string;
+  /** The limits that it has now. */
   readonly limits: RunLimits;
   readonly usage: Usage;
-  /** It has not ended, or it has an answer that the session was never told. */
-  readonly goesOn: boolean;
+  /** It can go on, or it has an answer that the session was never told; otherwise it is over. */
+  readonly stage: 'unfinished' | 'answered' | 'over';
 };
 
 const findEarlier = async (
@@ -106,11 +109,12 @@ const findEarlier = async (
       settings.files.length === files.length &&
       settings.files.every((file, index) => file.path === files[index]);
     if (!isOwn) continue;
+    const ended = outcomeOf(state)?.status === 'answered' ? 'answered' : 'over';
     found.push({
       id: sessionId,
-      limits: readRunLimits(settings.limits),
+      limits: readRunLimits((state.nodes[ROOT]?.run.settings ?? settings).limits),
       usage: getUsage(state),
-      goesOn: state.name !== 'Ended' || outcomeOf(state)?.status === 'answered',
+      stage: state.name === 'Ended' ? ended : 'unfinished',
     });
   }
   return found;
@@ -128,11 +132,29 @@ const limitsFrom = ({ usd, tokens }: ReturnType<ToolContext['left']>): RunLimits
     : { usd: usdLimit, tokens: tokensLimit, timeMs: 'unlimited' };
 };
 
-/** True if an earlier run can't spend more than the session has left. */
-const fitsInto = ({ limits }: EarlierRun, { usd, tokens }: RunLimits): boolean => {
-  const fits = (runLimit: Limit, limit: Limit): boolean =>
-    limit === 'unlimited' || (runLimit !== 'unlimited' && runLimit <= limit);
-  return fits(limits.usd, usd) && fits(limits.tokens, tokens);
+/** What the earlier runs have spent, without `taken`; null: there are none. */
+const lostWithout = (earlier: readonly EarlierRun[], taken: EarlierRun | null): Usage | null =>
+  earlier
+    .filter((one) => one !== taken)
+    .reduce<Usage | null>((sum, { usage }) => sumUsage(sum, usage), null);
+
+/**
+ * How an earlier run can be resumed; null if it can't. An answer that is there needs no budget. Of
+ * what the run has spent the session was never told, so its limits are at most what is left.
+ */
+const resumeOptions = (
+  { limits, stage }: EarlierRun,
+  left: RunLimits | null,
+): ResumeOptions | null => {
+  if (stage === 'answered') return {};
+  if (stage === 'over' || left === null) return null;
+  const lower = (limit: Limit, rest: Limit): Limit => {
+    if (rest === 'unlimited') return limit;
+    return limit === 'unlimited' ? rest : Math.min(limit, rest);
+  };
+  const usd = lower(limits.usd, left.usd);
+  const tokens = lower(limits.tokens, left.tokens);
+  return usd === limits.usd && tokens === limits.tokens ? {} : { limits: { usd, tokens } };
 };
 
 /** The limits without what earlier runs of the same call have spent; null if nothing is left. */
@@ -152,40 +174,36 @@ const subtractUsage = (
 };
 
 type StartedRun = {
-  /** Null if no budget is left for a run. */
-  readonly run: AskRun | null;
+  readonly run: AskRun;
   /** What earlier runs of the same call have spent, without a resumed one. */
   readonly lostUsage: Usage | null;
 };
 
-/** Resumes the first earlier run that can go on and fits into the budget, or starts a new one. */
+/**
+ * Resumes the first earlier run that can go on within the budget, or starts a new one; null if no
+ * budget is left for either. An answer that is there needs none.
+ */
 const begin = async (
-  needs: ExploreNeeds,
-  call: ExploreCall,
+  { asker }: ExploreNeeds,
+  { question, caller }: ExploreCall,
   context: ToolContext,
-  limits: RunLimits,
-): Promise<StartedRun> => {
-  const { question, caller } = call;
-  const files = context.paths;
-  const earlier = await findEarlier(needs, call, files);
-  /** What earlier runs have spent, without `taken`. */
-  const lostWithout = (taken: EarlierRun | null): Usage | null =>
-    earlier
-      .filter((one) => one !== taken)
-      .reduce<Usage | null>((sum, { usage }) => sumUsage(sum, usage), null);
-  const [first = null] = earlier.filter(({ goesOn }) => goesOn);
-  const left = subtractUsage(limits, lostWithout(first));
-  if (first !== null && left !== null && fitsInto(first, left)) {
-    const resumed = await attempt(() => needs.asker.resume(first.id));
-    // Another program has it open, or its files have changed: start a new run instead.
-    if (resumed.kind === 'done') return { run: resumed.value, lostUsage: lostWithout(first) };
+  earlier: readonly EarlierRun[],
+): Promise<StartedRun | null> => {
+  const limits = limitsFrom(context.left());
+  for (const one of earlier) {
+    const lostUsage = lostWithout(earlier, one);
+    const options = resumeOptions(one, limits && subtractUsage(limits, lostUsage));
+    if (options === null) continue;
+    const resumed = await attempt(() => asker.resume(one.id, options));
+    // A fault: another program has it open, or its files have changed.
+    if (resumed.kind === 'done') return { run: resumed.value, lostUsage };
   }
-  const lostUsage = lostWithout(null);
-  const rest = subtractUsage(limits, lostUsage);
-  if (rest === null) return { run: null, lostUsage };
-  const run = await needs.asker.ask({
+  const lostUsage = lostWithout(earlier, null);
+  const rest = limits && subtractUsage(limits, lostUsage);
+  if (rest === null) return null;
+  const run = await asker.ask({
     question,
-    contexts: files.map((path) => ({ path })),
+    contexts: context.paths.map((path) => ({ path })),
     workspace: context.workspace,
     settings: { limits: rest, ...(caller === null ? {} : { caller }) },
   });
@@ -193,10 +211,9 @@ const begin = async (
 };
 
 const getUsage = (tree: Tree): Usage => {
-  const { unpriced, costUsd: spentUsd, ...tokens } = spentBy(tree);
-  const costUsd = countedUsd(tree);
+  const { unpriced, costUsd: pricedUsd, ...tokens } = spentBy(tree);
   // no price is known at all, so the cost is not known either
-  return { ...tokens, costUsd: unpriced > 0 && spentUsd === 0 ? null : costUsd };
+  return { ...tokens, costUsd: unpriced > 0 && pricedUsd === 0 ? null : countedUsd(tree) };
 };
 
 const toToolOutcome = (outcome: Outcome, usage: Usage): ToolOutcome => {

@@ -62,6 +62,7 @@ export { type NodeOptions, type ServingNode, startNode as serveSessions } from '
 export {
   type BlobPlace,
   type EngineNodeOptions,
+  isRecord,
   type LastingRuntime,
   lastingSessions,
   type NodeRuntime,

@@ -3,6 +3,7 @@
 import { VERSION } from '@pawl/agent/platform/environment';
 import { toJsonSchema } from '@valibot/to-json-schema';
 import type { GenericSchema, StrictObjectSchema } from 'valibot';
+import { statuses } from './api-fault.js';
 
 /** What a route says of itself. */
 export type DescribedRoute = {
@@ -34,7 +35,7 @@ const ERROR_SCHEMA = {
   properties: {
     error: {
       type: 'object',
-      properties: { code: { type: 'string' }, message: { type: 'string' } },
+      properties: { code: { enum: Object.keys(statuses) }, message: { type: 'string' } },
       required: ['code', 'message'],
     },
   },

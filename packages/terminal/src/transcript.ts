@@ -12,12 +12,11 @@ import type { Action } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { FailureKind, QueuedInput } from '@pawl/agent/machine/event';
 import { totalTokens } from '@pawl/agent/machine/settings';
-import { isIgnored, type State, turnRuns } from '@pawl/agent/machine/state';
+import { isBusy, isIgnored, type State, turnRuns } from '@pawl/agent/machine/state';
 import { providerOfModel } from '@pawl/agent/models/provider-table';
 import { describeGrant } from '@pawl/agent/policy/approval-question';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { isBusy } from './live-area.js';
 import { clearPart, createBlocks, renderMarkdown } from './markdown.js';
 import {
   cutLine,

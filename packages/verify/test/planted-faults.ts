@@ -351,14 +351,11 @@ const foundBySimulator: readonly Fault[] = [
     ],
   ),
   simulator('a snapshot leaves out the last message', 'journal/snapshot.ts', [
-    `      .toArray(from)
-`,
-    `      .toArray(from)
-      .slice(0, from === 0 ? -1 : undefined)
-`,
+    'messages: messages.toArray(shared), rest }',
+    'messages: messages.toArray(shared).slice(0, shared === 0 ? -1 : undefined), rest }',
   ]),
   simulator('a snapshot counts although the journal before it has changed', 'journal/snapshot.ts', [
-    'if ((await sumBytes(handle, last.size)) !== last.sum) return null;',
+    'if (sumBytes(fd, size) !== sum) return false;',
     '',
   ]),
   simulator('a snapshot counts as the end of the journal', 'journal/file-store.ts', [

@@ -75,7 +75,7 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.previews.drop(action.batchId, action.callId);
       break;
     case 'CancelTools':
-      performers.tools.cancel(action.batchId, action.callIds, action.force);
+      performers.tools.cancel(action.batchId, action.callIds, { force: action.force });
       break;
     case 'StartCompaction':
       performers.compactions ??= performers.createCompactions();
@@ -144,14 +144,14 @@ export const createPerformers = (
   );
   const session: RunningSession = { journal, state, post, userHooks, checkpoints };
   const tools = new ToolRuns(equipment, session);
-  const remember = (): Promise<void> => tools.remember();
+  const loadFiles = (): Promise<void> => tools.loadFiles();
   return {
     models: new ModelCalls(equipment, session),
     compactions: null,
     createCompactions: () => new Compactions(equipment, session),
     tools,
-    previews: new Previews(equipment, session, remember),
-    hooks: new HookRuns(equipment, session, remember),
+    previews: new Previews(equipment, session, loadFiles),
+    hooks: new HookRuns(equipment, session, loadFiles),
     userHooks,
     checkpoints,
     timers: createTimers(equipment.clock, (timerId) => post({ type: 'TimerFired', timerId })),
@@ -284,7 +284,8 @@ export class CheckpointRuns {
 
   /** Takes the checkpoint of calls that have ended. Resolves when it is in the journal. */
   settle(): Promise<void> {
-    const [ended, checkpoints] = [this.#ended, this.#checkpoints];
+    const ended = this.#ended;
+    const checkpoints = this.#checkpoints;
     if (ended === null || checkpoints === null) return this.#settled;
     this.#ended = null;
     const since = this.#since;
@@ -296,7 +297,8 @@ export class CheckpointRuns {
   /** Like `settle`, at the end of a turn: also takes what no call was seen to change. */
   endTurn(): Promise<void> {
     void this.settle();
-    const [last, checkpoints] = [this.#last, this.#checkpoints];
+    const last = this.#last;
+    const checkpoints = this.#checkpoints;
     this.#last = null;
     if (last === null || checkpoints === null) return this.#settled;
     return this.#after(async () => {

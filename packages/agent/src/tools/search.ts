@@ -340,7 +340,8 @@ const shareLines = ({ files, totals }: Searched, { limit, perFile }: Bounds): Sh
   const counts = files.map(() => 0);
   // the model is not told to raise a limit that is the largest already
   const atLimit: Cut = limit < LINES_MAX ? 'limit' : 'bytes';
-  let [lines, bytes] = [0, 0];
+  let lines = 0;
+  let bytes = 0;
   for (let round = 0; round < perFile; round++) {
     let added = false;
     for (const [index, { file, matches }] of files.entries()) {
@@ -608,7 +609,8 @@ const plain = (text: string): string => text.replace(/[\ufeff\ufffd]/g, '').repl
 /** Whether ripgrep's line is the one in the file; of a long line it has only the start. */
 const isSameLine = (line: string, present: string | undefined): boolean => {
   if (present === undefined) return false;
-  const [one, other] = [plain(line), plain(present)];
+  const one = plain(line);
+  const other = plain(present);
   if (one === other) return true;
   const beginning = one.replace(PREVIEW, '');
   return beginning.length < one.length && other.startsWith(beginning);

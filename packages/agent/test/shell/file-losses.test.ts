@@ -205,7 +205,7 @@ const HARMLESS = [
 test('careful asks before a command deletes or overwrites an untracked file', async (context) => {
   const place = await makeRepository(context);
   await mkdir(place.path('empty'));
-  for (const text of chooseRows(LOSE_NOTES, undefined, 22)) {
+  for (const text of chooseRows(LOSE_NOTES, undefined, 11)) {
     const { decision, why } = await explain(place, text);
     assert.equal(decision, 'ask', text);
     assert.match(why, /could not be taken back: /, text);

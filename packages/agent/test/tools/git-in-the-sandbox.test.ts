@@ -100,7 +100,7 @@ const everyday: readonly (readonly [what: string, command: string])[] = [
   ],
 ];
 
-for (const [what, command] of chooseRows(everyday, undefined, 8)) {
+for (const [what, command] of chooseRows(everyday, undefined, 4)) {
   test(`git in the sandbox: ${what}`, async (t) => {
     const place = await repository(t);
     const before = commits(place);

@@ -256,7 +256,7 @@ const rows: readonly Row[] = [
 /** Rows whose note begins alike stand for each other. */
 const kindOf = ({ note = ['none'] }: Row): string => note.join(' ').split(' ', 3).join(' ');
 
-for (const row of chooseRows(rows, kindOf, 3)) {
+for (const row of chooseRows(rows, kindOf)) {
   test(`new commits: ${row.title}`, async (t) => {
     const place = await makeRepository(t);
     if (row.given !== undefined) await place.shell(row.given);

@@ -200,7 +200,7 @@ const rows: readonly Row[] = [
 const kindOf = ({ title, given, real }: Row): string =>
   real === true ? `Biome: ${Object.keys(given).join().includes('biome')}` : title;
 
-for (const { title, given, committed, real, when, then } of chooseRows(rows, kindOf, 3)) {
+for (const { title, given, committed, real, when, then } of chooseRows(rows, kindOf)) {
   test(title, async (t) => {
     const place = await (committed === true ? makeRepository(t) : makePlace(t));
     if (real === true) installOwn(place);

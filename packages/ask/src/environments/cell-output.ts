@@ -1,7 +1,4 @@
-/**
- * Limits the output of a cell: longer output keeps head and tail, with the number of missing
- * characters between.
- */
+/** Limits the output of a cell: of longer output head and tail stay, with a count between. */
 
 import { groupDigits } from '@pawl/agent/platform/text';
 import { cutMiddle } from '../run/texts-for-model.js';

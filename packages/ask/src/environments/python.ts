@@ -89,14 +89,12 @@ const findPython = async (): Promise<PythonProgram> => {
 let cachedPython: Promise<PythonProgram> | null = null;
 
 /** Finds Python once and caches the result; a failed search is repeated at the next call. */
-const getPython = async (): Promise<PythonProgram> => {
-  cachedPython ??= findPython();
-  try {
-    return await cachedPython;
-  } catch (error) {
+const getPython = (): Promise<PythonProgram> => {
+  cachedPython ??= findPython().catch((error: unknown) => {
     cachedPython = null;
     throw error;
-  }
+  });
+  return cachedPython;
 };
 
 export const python: EnvironmentKind = {

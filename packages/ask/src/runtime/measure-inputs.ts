@@ -52,14 +52,11 @@ const tooLarge = (file: string, bytes: number): InputError =>
       `${sizeText(INPUT_BYTES_MAX)} fit. Ask about a part of them.`,
   );
 
-const errorCode = (error: unknown): unknown =>
-  error instanceof Error && 'code' in error ? error.code : undefined;
-
 const asInputError = (file: string, error: unknown): Error => {
   if (error instanceof InputError) return error;
-  if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (code === 'ENOENT' || code === 'ENOTDIR')
     return new InputError('notFound', file, `There is no file ${file}.`);
-  }
   const why = error instanceof Error ? error.message : String(error);
   return new InputError('unreadable', file, `The file ${file} can't be read: ${why}.`);
 };

@@ -179,16 +179,12 @@ export class Environments {
     const { files, inputs } = this.#settings;
     const contexts: string[] = [];
     for (const [index, { path: file, sha256 }] of files.entries()) {
-      contexts.push(file ?? (await this.#write(entry, index, await this.#readText(sha256))));
+      const text = file === null ? await this.#equipment.blobs.get(sha256) : '';
+      if (text === undefined)
+        throw new Error(`the text ${sha256} of an input is missing from the journal`);
+      contexts.push(file ?? (await this.#write(entry, index, text)));
     }
     return { contexts, names: inputs.map(({ name }) => name) };
-  }
-
-  async #readText(sha256: string): Promise<string> {
-    const text = await this.#equipment.blobs.get(sha256);
-    if (text === undefined)
-      throw new Error(`the text ${sha256} of an input is missing from the journal`);
-    return text;
   }
 
   async #write(entry: RunEnvironment, index: number, text: string): Promise<string> {

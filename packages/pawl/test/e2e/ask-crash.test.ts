@@ -38,7 +38,7 @@ const rows = [
 const tried = isDeep ? rows : chooseRows(rows.filter(([environment]) => environment === 'quickjs'));
 for (const [environment, when, is] of tried) {
   test(`${environment}: killed ${when}, a run goes on to the same answer, and nothing is paid twice`, async (context) => {
-    const { place, running } = await begin(context, environment);
+    const { place, running } = await begin(context, { environment, isLong: is === inProgram });
     await untilIn(place, running, is);
     running.child.kill('SIGKILL');
     assert.equal((await running.ended).code, null);
@@ -48,7 +48,7 @@ for (const [environment, when, is] of tried) {
 }
 
 test('killed again and again, it still comes to the same answer', async (context) => {
-  const { place, running } = await begin(context);
+  const { place, running } = await begin(context, { isLong: true });
   let life = running;
   const moments = [beforeAnything, inSubcall, inProgram, betweenPrograms];
   for (const is of moments) {
@@ -95,7 +95,7 @@ test('SIGINT lets a run stand down with 130, and it goes on later', async (conte
 });
 
 test('a second SIGINT ends at once, SIGTERM ends with 143; no process is left, and the run goes on later', async (context) => {
-  const { place, running } = await begin(context);
+  const { place, running } = await begin(context, { isLong: true });
   await untilIn(place, running, inSubcall);
   running.child.kill('SIGINT');
   running.child.kill('SIGINT');

@@ -93,13 +93,16 @@ const sum: Readonly<Record<Environment, string>> = {
   python: '"+".join([one, two, three])',
 };
 
-/** A quick call and a slow one, a long program, a slow reply: places to be killed in. */
-export const interruptible = (environment: Environment): Script => ({
+/**
+ * A quick call and a slow one, a program, a slow reply: places to be killed in. Only a test that
+ * kills in the program makes it a long one, which costs CPU time in each life of the run.
+ */
+export const interruptible = (environment: Environment, isLong = false): Script => ({
   replies: [
     {
       text: program('one = llm_query("quick 1")', 'two = llm_query("slow 2")', 'print(one + two)'),
     },
-    { text: program('three = llm_query("quick 3")', busy[environment]) },
+    { text: program('three = llm_query("quick 3")', isLong ? busy[environment] : '') },
     { delayMs: 600, text: submit(environment, sum[environment]) },
   ],
   rules: [
@@ -164,8 +167,11 @@ export const goOn = async (place: Place): Promise<void> => {
   expectCode(await runInProcess(place, ['replay', sessionOf(place)]), 0);
 };
 
-export const begin = async (context: TestContext, environment: Environment = 'quickjs') => {
+export const begin = async (
+  context: TestContext,
+  { environment = 'quickjs', isLong = false }: { environment?: Environment; isLong?: boolean } = {},
+) => {
   const place = makePlace(context);
-  const words = prepareAsk(place, interruptible(environment));
+  const words = prepareAsk(place, interruptible(environment, isLong));
   return { place, running: startAsk(place, words, '--environment', environment) };
 };

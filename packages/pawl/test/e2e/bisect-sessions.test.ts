@@ -115,10 +115,14 @@ test('a command that needs a file of the session begins where it passes, and bla
   writeFileSync(script, JSON.stringify({ replies }));
   const turn = ['-p', 'go', '--model', `scripted/${script}`, '--preset', 'auto'];
   expectCode(await runInProcess(place, turn), 0);
-  const found = await runInProcess(place, ['bisect', sessionOf(place), '--', 'sh', 'test.sh']);
-  expectCode(found, 0);
-  assert.match(found.stdout, /^call: bash sed -i /m);
-  assert.match(found.stderr, /fails before the first checkpoint .*: looking for one/);
+  // bash ends with 127, as for a program that is not there
+  for (const shell of ['sh', 'bash']) {
+    const found = await runInProcess(place, ['bisect', sessionOf(place), '--', shell, 'test.sh']);
+    expectCode(found, 0);
+    assert.match(found.stdout, /^call: bash sed -i /m);
+    assert.match(found.stderr, /fails before the first checkpoint .*: looking for one/);
+    assert.match(found.stderr, /fails after seq .*\n.*passes after seq /);
+  }
 });
 
 test('bisect and diff say of a change that a command ran meanwhile, and of an edit nothing', async (context) => {

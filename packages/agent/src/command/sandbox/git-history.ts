@@ -291,7 +291,8 @@ class GitFolder {
 
   /** Returns its stamp. Null if there is no such file. */
   #copyFile(name: string, before: string | undefined): string | null {
-    const [from, to] = [this.#at(name), this.#copy(name)];
+    const from = this.#at(name);
+    const to = this.#copy(name);
     const draft = path.join(this.#store, 'draft'); // a crash leaves the old copy or the new one
     const status = entryStatus(from);
     if (status?.isFile() && before === statusStamp(status)) return before;
@@ -374,7 +375,8 @@ class GitFolder {
 
   /** Whether a file has the content of its copy. */
   #isSame(name: string): boolean {
-    const [now, before] = [this.#now(name), readBytes(this.#copy(name))];
+    const now = this.#now(name);
+    const before = readBytes(this.#copy(name));
     return now !== null && before !== null && now.equals(before);
   }
 
@@ -431,7 +433,8 @@ class GitFolder {
   /** Whether git can read this file as it is now. */
   #isSound(name: string): boolean {
     if (this.#isUnchanged(name)) return true;
-    const [bytes, kind] = [this.#now(name), fileKind(name)];
+    const bytes = this.#now(name);
+    const kind = fileKind(name);
     if (bytes === null || kind === 'log' || kind === 'ref') return bytes !== null;
     if (kind === 'head') return isRefText(bytes.toString('latin1'));
     if (kind === 'index') return isReadableIndex(bytes);
@@ -487,7 +490,8 @@ class GitFolder {
 
   /** Whether a file is a loose object with the right content. */
   #isObject(name: string): boolean {
-    const [bytes, oid] = [this.#now(name), objectHash(name)];
+    const bytes = this.#now(name);
+    const oid = objectHash(name);
     if (bytes === null) return false;
     try {
       const content = inflateSync(bytes, { maxOutputLength: 64 * NEW_BYTES_MAX });

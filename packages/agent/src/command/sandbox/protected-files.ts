@@ -476,7 +476,8 @@ export class ProtectedFiles {
    * nothing to compare. Silent if the content is the same, or unknown from before.
    */
   #noteForeign(what: string, before: Known, now: Known | null): void {
-    const [old, present] = [before.content, now?.content ?? null];
+    const old = before.content;
+    const present = now?.content ?? null;
     if (old === null || isSameContent(old, present)) return;
     const places =
       before.kind === 'folder' && typeof old === 'string' && typeof present === 'string'
@@ -730,7 +731,8 @@ const isByName = ({ kind, inGit, namedBy }: ProtectedPath): boolean =>
 
 /** Paths with other lines in one print of a folder than in the other; folders only if alone. */
 const changedPlaces = (before: string, now: string): readonly string[] => {
-  const [old, present] = [new Set(before.split('\n')), new Set(now.split('\n'))];
+  const old = new Set(before.split('\n'));
+  const present = new Set(now.split('\n'));
   const lines = [...present].filter((line) => !old.has(line));
   lines.push(...[...old].filter((line) => !present.has(line)));
   const places = [...new Set(lines.map((line) => line.split('\0')[0] ?? ''))];

@@ -14,6 +14,14 @@ import { copyRegular, errorCode } from '../../platform/files.js';
 import { KnownRepository, useRepository } from '../git.js';
 import { addEmptyWorktree } from '../session-worktrees.js';
 import {
+  foldersAround,
+  type HeldWorkspaceFolder,
+  holdFolder,
+  lookAt,
+  placeOf,
+  splitName,
+} from './file-entries.js';
+import {
   ABSENT,
   type FileState,
   fileLeft,
@@ -23,16 +31,8 @@ import {
   type PathChange,
 } from './manifest.js';
 import { setMode } from './restore.js';
-import {
-  foldersAround,
-  type HeldWorkspaceFolder,
-  holdFolder,
-  lookAt,
-  placeOf,
-  splitName,
-  WorkspaceLister,
-} from './scan.js';
 import type { CheckpointStore } from './store.js';
+import { WorkspaceLister } from './workspace-lister.js';
 
 /** States by path. */
 export type FileStates = ReadonlyMap<string, FileState>;

@@ -39,6 +39,7 @@ import {
   O_PATH,
   readRegularSync,
 } from '../../platform/files.js';
+import { type HeldWorkspaceFolder, holdFolder, lookAt, splitName } from './file-entries.js';
 import {
   type FileState,
   fileLeft,
@@ -46,7 +47,6 @@ import {
   type PathChange,
   type RefChange,
 } from './manifest.js';
-import { type HeldWorkspaceFolder, holdFolder, lookAt, splitName } from './scan.js';
 import type { CheckpointStore } from './store.js';
 
 /** `changes`: from how a path is (`before`) to how it shall be (`after`). */

@@ -12,11 +12,22 @@
 
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { appendFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import {
+  appendFile,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
 import { hashBytes } from '../../journal/state-folder.js';
+import { attempt } from '../../platform/attempt.js';
 import { errorCode } from '../../platform/files.js';
 import { encodeManifest, keptObjects, type Manifest, parseManifest } from './manifest.js';
 
@@ -42,6 +53,23 @@ const readOrNull = async (file: string): Promise<Buffer | null> => {
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return null;
     throw error;
+  }
+};
+
+/**
+ * Replaces a file as a whole; null removes it. One that can't be written is removed: what it said
+ * before does not hold any more.
+ */
+export const replaceFile = async (file: string, text: string | null): Promise<void> => {
+  const draft = `${file}.draft`;
+  try {
+    if (text === null) return await rm(file, { force: true });
+    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+    await writeFile(draft, text, { mode: 0o600 });
+    await rename(draft, file);
+  } catch {
+    // the next process scans anew, and does not know what a killed one was doing
+    for (const old of [draft, file]) await attempt(() => rm(old, { force: true }));
   }
 };
 
@@ -167,7 +195,7 @@ export class CheckpointStore {
     return `${this.#list(sessionId)}.calls`;
   }
 
-  /** Where scan-thread.ts makes files of which only the events count. */
+  /** Where folder-watch.ts makes files of which only the events count. */
   marksFolder(sessionId: string): string {
     return path.join(this.folder, 'marks', sessionId);
   }
@@ -261,8 +289,10 @@ export const sessionsIn = async (store: string): Promise<readonly StoredSession[
   for (const sessionId of await namesIn(path.join(store, 'sessions'))) {
     if (/\.(scan|calls)(\.draft)?$/.test(sessionId)) continue;
     const file = path.join(store, 'sessions', sessionId);
-    const [status, list] = [await stat(file), await readFile(file, 'utf8')];
-    const checkpoints = list.split('\n').length - 1;
+    const list = await readOrNull(file);
+    const status = await stat(file).catch(() => null);
+    if (list === null || status === null) continue; // removed meanwhile
+    const checkpoints = list.toString('latin1').split('\n').length - 1;
     sessions.push({ store, sessionId, usedAtMs: status.mtimeMs, checkpoints });
   }
   return sessions;

@@ -236,13 +236,13 @@ const finishJobs = (runtime: QuickJSRuntime, world: RealmWorld): void => {
   }
 };
 
-/** The texts of the inputs and their names, in the same order. */
-type RealmInputs = { readonly contexts: readonly string[]; readonly names: readonly string[] };
-
-/** Opens the realms. Rejects if the contexts do not fit into QuickJS's maximum memory. */
+/**
+ * Opens the realms with the texts of the inputs and their names. Rejects if the texts do not fit
+ * into QuickJS's maximum memory.
+ */
 export const openRealm = async (
   prelude: string,
-  { contexts, names }: RealmInputs,
+  { contexts, names }: { readonly contexts: readonly string[]; readonly names: readonly string[] },
   memoryMax: number,
   world: RealmWorld,
 ): Promise<Realm> => {

@@ -9,9 +9,7 @@ import { go, ignore, type Next, type Same } from '../move-result.js';
 import type { CodeState, Living, Outcome, Run, RunningCell } from '../state.js';
 import { errorText } from '../texts-for-model.js';
 
-type Work = Living['work'];
-
-const stopWork = (work: Work): readonly OutsideAction[] => {
+const stopWork = (work: Living['work']): readonly OutsideAction[] => {
   switch (work.kind) {
     case 'calling':
       return [{ type: 'AbortModel', requestId: work.requestId }];
