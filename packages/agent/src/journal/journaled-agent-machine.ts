@@ -255,7 +255,7 @@ const pendingPieces = (value: object): readonly Pending[] => {
 };
 
 /** The same text as `append` writes, without recursion. */
-export const deepJson = (root: object): string => {
+const deepJson = (root: object): string => {
   const pieces: string[] = [];
   const waiting: Pending[] = [{ value: root }];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {

@@ -300,30 +300,18 @@ const replay: PawlCommand<AtFlags> = {
     (await import('./verify.js')).replaySession(id, ownFlags),
 };
 
-const diff: PawlCommand<AtFlags> = {
+const diff: PawlCommand<{ readonly at: string; readonly json?: true }> = {
   name: 'diff',
-  words: '<a> [b]',
+  words: '<id>',
   summary:
-    'show where two sessions differ, or what one changed in files\n' +
-    'Where they part, what differs there, and what follows; with --at what one session changed in ' +
-    'files. The exit code is 1 if they differ.',
+    'show what a session changed in files\n' +
+    'Between two lines of its journal. The exit code is 1 if a file differs.',
   flags: [
-    [
-      '--at <a..b>',
-      'the files of one session between two lines of its journal\n12.. is to the end.',
-    ],
-    ['--json', 'all fields that differ, and the figures, as one JSON object'],
+    ['--at <a..b>', 'the two lines of the journal\n12.. is to the end.', 'required'],
+    ['--json', 'as one JSON object'],
   ],
-  run: async ({ ownFlags: { at, json = false }, words: [a = '', b] }) => {
-    if (at !== undefined && b !== undefined)
-      throw usageStop('--at is about one session: pawl diff ID --at 12..40');
-    if (at !== undefined) return (await import('./diff-files.js')).diffFiles(a, at, json);
-    if (b === undefined)
-      throw usageStop(
-        `Name two sessions to compare: pawl diff ${a} B. For files of one: pawl diff ${a} --at 12..40`,
-      );
-    return (await import('./diff.js')).diffSessions(a, b, json);
-  },
+  run: async ({ ownFlags: { at, json = false }, words: [id = ''] }) =>
+    (await import('./diff-files.js')).diffFiles(id, at, json),
 };
 
 const rewind: PawlCommand<RewindFlags> = {

@@ -503,7 +503,7 @@ export const showTime = async (
 // Figures as text: durations, shares, dollars, and tables that fit the window.
 
 /** Dollars of sums; the unpriced calls are named. */
-export const formatTotal = ({ costUsd, unpriced, estimated }: UsageTotals): Safe => {
+const formatTotal = ({ costUsd, unpriced, estimated }: UsageTotals): Safe => {
   if (unpriced === 0)
     return estimated === undefined ? formatCost(costUsd) : safe`at most ${formatCost(costUsd)}`;
   return safe`${formatCost(costUsd)} and ${makeSafe(unpriced === 1 ? '1 call' : `${unpriced} calls`)} of unknown price`;

@@ -90,7 +90,7 @@ test('sessions lists what there is, for people and for programs', async (context
   assert.equal(none.stdout, '');
 });
 
-test('sessions marks forks, and diff tells where they part', async (context) => {
+test('sessions marks forks', async (context) => {
   const { place, sessionId } = await worked(context);
   const forked = (await runInProcess(place, ['fork', sessionId, '--at', '4'])).stdout.trim();
   const { stdout } = await runInProcess(place, ['sessions']);
@@ -102,19 +102,6 @@ test('sessions marks forks, and diff tells where they part', async (context) => 
     [sessionId, undefined],
     [forked, `(fork of ${sessionId} at 4)`],
   ]);
-  expectCode(await runInProcess(place, ['diff', sessionId, sessionId]), 0);
-  const parted = await runInProcess(place, ['diff', sessionId, forked, '--json']);
-  expectCode(parted, 1);
-  const { equal, a, b } = JSON.parse(parted.stdout);
-  assert.deepEqual(
-    [equal, a.common, a.parting.seq, b.parting, b.parent.seq],
-    [false, 4, 5, null, 4],
-  );
-  const journal = join(place.state, 'pawl', 'sessions', `${forked}.jsonl`);
-  writeFileSync(journal, readFileSync(journal, 'utf8').replaceAll('I look.', 'I loot.'));
-  const damaged = await runInProcess(place, ['diff', sessionId, forked]);
-  expectCode(damaged, 65);
-  assert.match(damaged.stdout, /The same up to seq 1\. There B is damaged\./);
 });
 
 test('show tells the conversation, now and at an earlier line; part of an id is enough', async (context) => {

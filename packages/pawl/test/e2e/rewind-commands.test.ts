@@ -174,7 +174,7 @@ test('bad input of rewind, redo, diff, bisect and fork is refused in words that 
     [2, /leaves them alone/, ['rewind', id, '--at', '2', '--conversation', '--force']],
     [2, /There is no entry 9999/, ['rewind', id, '--at', '9999']],
     [2, /whole number above zero/, ['rewind', id, '--at', 'x']],
-    [2, /Name two sessions/, ['diff', id]],
+    [2, /--at <a\.\.b>/, ['diff', id]],
     [2, /as in --at 12\.\.40/, ['diff', id, '--at', '12']],
     [2, /after the end/, ['diff', id, '--at', '1..9999']],
     [2, /earlier one/, ['diff', id, '--at', '9..3']],

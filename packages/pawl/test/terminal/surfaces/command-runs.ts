@@ -25,7 +25,7 @@ export const forgetSessions = (): void =>
   rmSync(sessionsFolder(), { recursive: true, force: true });
 
 /** The ids of the stored sessions, the oldest first. */
-export const storedIds = (): readonly string[] =>
+const storedIds = (): readonly string[] =>
   readdirSync(sessionsFolder())
     .filter((name) => name.endsWith('.jsonl'))
     .sort()
@@ -34,7 +34,7 @@ export const storedIds = (): readonly string[] =>
 export const newestSession = (): string => storedIds().at(-1) ?? '';
 
 /** A turn whose prompt, thoughts, text, unknown tools and failure are hostile. */
-export const turnMore = async (
+const turnMore = async (
   hostile: Hostile,
   size: number,
   ...flags: readonly string[]

@@ -3,15 +3,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { configFolder } from '@pawl/agent/platform/environment';
 import { startChatServer } from '../../../../../test/servers/chat.js';
-import {
-  afterTurn,
-  forgetSessions,
-  newestSession,
-  run,
-  storedIds,
-  turn,
-  turnMore,
-} from './command-runs.js';
+import { afterTurn, forgetSessions, newestSession, run, turn } from './command-runs.js';
 import { type Hostile, wellFormed } from './hostile.js';
 import type { Surface } from './surface.js';
 
@@ -264,13 +256,6 @@ const serve: Surface['show'] = async (hostile, _out, size) => {
   await served;
 };
 
-const diff: Surface['show'] = async (hostile, _out, size) => {
-  await turn(hostile, size);
-  await turnMore(hostile, size);
-  await run('diff', ...storedIds());
-  await run('diff', ...storedIds(), '--json');
-};
-
 const rewind: Surface['show'] = async (hostile, _out, size) => {
   await turn(hostile, size);
   const id = newestSession();
@@ -408,14 +393,9 @@ export const commandSurfaces: readonly Surface[] = [
     show: serve,
   },
   {
-    name: 'diff',
-    covers: ['packages/pawl/src/commands/diff.ts'],
-    commands: ['diff'],
-    show: diff,
-  },
-  {
     name: 'diff of files between two lines',
     covers: ['packages/pawl/src/commands/diff-files.ts'],
+    commands: ['diff'],
     show: afterTurn('diff', 'ID', '--at', '1..3'),
   },
   {
