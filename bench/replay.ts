@@ -84,7 +84,7 @@ export const writeJournal = async (
   count: number,
   shape: Shape = SMALL,
   workspace = empty.workspace,
-): Promise<void> => {
+): Promise<Header> => {
   const usual: Header = { ...empty, workspace };
   const store = fileJournals({ folder });
   // Creates the folders, and a session that nobody looks at.
@@ -116,6 +116,7 @@ export const writeJournal = async (
     lines = [];
   }
   await file.close();
+  return header;
 };
 
 /** The minimum work of any reader of such a file. */

@@ -7,7 +7,11 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/p
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileJournals } from '../packages/agent/src/journal/file-store.js';
-import { journalPath, sessionsFolder } from '../packages/agent/src/journal/state-folder.js';
+import {
+  journalPath,
+  makeOwn,
+  sessionsFolder,
+} from '../packages/agent/src/journal/state-folder.js';
 import { scriptedModel } from '../packages/agent/src/models/scripted-model.js';
 import { openSession } from '../packages/agent/src/session/create-agent.js';
 import { median } from './figures.js';
@@ -65,7 +69,8 @@ const copySessions = async (from: string, to: string): Promise<void> => {
 const tableOf = async (count: number): Promise<string> => {
   const folder = await mkdtemp(path.join(tmpdir(), 'pawl-bench-resume-'));
   try {
-    await writeJournal(folder, count, SHAPE);
+    // as a session that was created here: snapshots of one from elsewhere are not used
+    await makeOwn(folder, await writeJournal(folder, count, SHAPE));
     await (await askOnce(folder)).close();
     const [sessions, kept] = [sessionsFolder(folder), path.join(folder, 'kept')];
     await copySessions(sessions, kept);

@@ -1,8 +1,7 @@
 /**
  * What each arrow (edge) of the agent's table asks for: the actions of its move, of the exit and
  * entry of the states, and of `rest`, which runs when the last state of a step waits. They are seen
- * in the golden traces, which walk every arrow. `npm run update` writes it to the file
- * ASKED_ACTIONS.
+ * in the golden traces, which walk every arrow.
  */
 
 import { readdirSync, readFileSync } from 'node:fs';
@@ -12,8 +11,6 @@ import { table } from '../packages/agent/src/machine/table.js';
 import type { Edge } from '../packages/machine/src/kernel/table.js';
 import { play } from '../test/kit/agent/trace-player.js';
 
-export const ASKED_ACTIONS = 'packages/pawl/src/commands/asked-actions.ts';
-const LINE_MAX = 100;
 const TRACES = new URL('../test/traces/', import.meta.url);
 
 type Kind = 'move' | 'exit' | 'entry' | 'rest';
@@ -85,24 +82,6 @@ const askedByArrows = (): ReadonlyMap<string, ReadonlySet<string>> => {
   return asked;
 };
 
-/** The text of the file, as the formatter leaves it. */
-export const askedActionsText = (): string => {
-  const asked = askedByArrows();
-  const lines = agentMachine(table).edges.flatMap(({ id }) => {
-    const types = [...(asked.get(id) ?? [])].join(', ');
-    if (types === '') return [];
-    const line = `  '${id}': '${types}',`;
-    return [line.length <= LINE_MAX ? line : `  '${id}':\n    '${types}',`];
-  });
-  return [
-    '/**',
-    " * The actions that each arrow of the table leads to, by the arrow's id: state, event (none for an",
-    ' * arrow that needs none) and the number of its branch. Made from the golden traces, for the printed',
-    ' * table.',
-    ' */',
-    'export const askedActions: Readonly<Record<string, string>> = {',
-    ...lines,
-    '};',
-    '',
-  ].join('\n');
-};
+/** Names of actions by the id of the arrow, for the table of the machine's page. */
+export const askedActions = (): Readonly<Record<string, string>> =>
+  Object.fromEntries([...askedByArrows()].map(([id, types]) => [id, [...types].join(', ')]));

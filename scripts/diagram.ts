@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { answersTo } from '../packages/agent/src/machine/action.js';
 import { agent } from '../packages/agent/src/machine/machine.js';
 import { markdownTable, mermaid } from '../packages/machine/src/kernel/diagrams.js';
-import { askedActions } from '../packages/pawl/src/commands/asked-actions.js';
+import { askedActions } from './asked-actions.js';
 
 /** The names that markers have. */
 type Part =
@@ -84,7 +84,7 @@ export const machinePage = 'docs/design/machine.md';
 export const fillMachinePage = (page: string): string => {
   const parts = [
     ['diagram', fenced(mermaid(agent))],
-    ['table', markdownTable(agent, askedActions)],
+    ['table', markdownTable(agent, askedActions())],
     ['answers', answersTable()],
     ['example', exampleOf(readFileSync(DRIVE_EXAMPLE, 'utf8'))],
   ] as const;

@@ -11,7 +11,6 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { agent } from '../packages/agent/src/machine/machine.js';
 import { projections } from '../packages/verify/src/projections/all-projections.js';
-import { ASKED_ACTIONS, askedActionsText } from './asked-actions.js';
 import { bundle } from './bundle.js';
 import { codeModePage, fillCodeModePage } from './code-mode-page.js';
 import { configurationPage, fillConfigurationPage } from './configuration-page.js';
@@ -75,7 +74,6 @@ const updateByTests = (): boolean => {
 };
 
 console.log((await bundle(root)).join('\n'));
-rewrite(ASKED_ACTIONS, askedActionsText());
 rewrite(MACHINE_SHAPES, machineShapesText());
 refill(machinePage, fillMachinePage);
 await updatePictures();

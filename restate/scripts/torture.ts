@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Cluster, startCluster } from '../test/cluster/cluster.js';
-import { runCrowd } from '../test/cluster/crowd.js';
+import { runCrowd, wrongIn } from '../test/cluster/crowd.js';
 import { NEXT_VERSION, runDeploy } from '../test/cluster/deploy.js';
 
 /**
- * `npm run torture [-- SESSIONS KILLS MS]`: many sessions on three nodes, which are killed all the time, and the engine too.
- * MS is the time between two kills.
+ * `npm run torture [-- KILLS SEED]`: many sessions on two nodes, while these and the engine are killed, stand still
+ * until another node has taken over, and have no space on their disks. It needs root, for disks of their own.
  * `npm run torture -- deploy [same] [RUNS] [SESSIONS]`: the nodes are replaced one after the other while sessions work, by nodes of
  * another version or of the same; from the second run on the engine is killed meanwhile in every other run.
  * Both print figures.
@@ -23,10 +23,10 @@ const showPending = async (cluster: Cluster): Promise<readonly string[]> => {
 };
 
 const inCluster = async (
-  delayMs: number,
+  starting: Promise<Cluster>,
   work: (cluster: Cluster) => Promise<number>,
 ): Promise<void> => {
-  const cluster = await startCluster(3, delayMs, 5_000);
+  const cluster = await starting;
   try {
     if ((await work(cluster)) > 0) process.exitCode = 1;
   } finally {
@@ -34,24 +34,30 @@ const inCluster = async (
   }
 };
 
-const tortureWithKills = async (cluster: Cluster): Promise<number> => {
-  const [sessions = 200, kills = 40, everyMs = 1_000] = [first, ...rest]
+const tortureWithFaults = async (cluster: Cluster): Promise<number> => {
+  const [kills = 60, seed = Date.now() % 1_000_000] = [first, ...rest]
     .filter((word) => word !== '')
     .map(Number);
+  say(`seed ${seed}`);
+  const part = (share: number): number => Math.ceil(kills * share);
   const figures = await runCrowd(cluster, {
-    sessions,
     turns: 3,
-    atOnce: 16,
-    kills,
-    everyMs,
-    engineEvery: 5,
+    atOnce: 8,
+    faults: {
+      nodeKilled: kills - part(0.2),
+      engineKilled: part(0.2),
+      nodeFrozen: part(0.1),
+      engineFrozen: part(0.05),
+      nodeFull: part(0.1),
+      blobsFull: part(0.05),
+      engineFull: part(0.05),
+    },
+    seed,
     progress: say,
   });
   console.log(figures);
   const refused = (await showPending(cluster)).filter((one) => one.includes('Journal mismatch'));
-  const { stuck, inputsLost, commandsTwice, silentCalls, finished } = figures;
-  const wrong = [refused, stuck, inputsLost, commandsTwice, silentCalls];
-  return wrong.flat().length + (sessions - finished);
+  return refused.length + wrongIn(figures).length;
 };
 
 const deployOnce =
@@ -89,5 +95,5 @@ if (first === 'deploy') {
   const isSame = rest[0] === 'same';
   const [runs = 5, sessions = 30] = rest.filter((word) => word !== 'same').map(Number);
   for (let run = 0; run < runs; run++)
-    await inCluster(1_200, deployOnce(sessions, isSame, run % 2 === 1));
-} else await inCluster(400, tortureWithKills);
+    await inCluster(startCluster(3, 1_200, 5_000), deployOnce(sessions, isSame, run % 2 === 1));
+} else await inCluster(startCluster(2, 400, 5_000, true), tortureWithFaults);

@@ -31,6 +31,7 @@ import { httpLive, type KnownNode, type LiveChannel, localLive } from './live.js
 import { createRestateRuntime, type RestateRuntime } from './runtime.js';
 import { checkBlobs, s3Blobs } from './s3-blobs.js';
 import { sessionObject } from './session-object.js';
+import { EVERY_SHARD } from './session-records.js';
 import { SessionStates } from './session-states.js';
 import { SessionStore } from './session-store.js';
 import { type EquippedSession, Workers, type WorkerWorld } from './session-worker.js';
@@ -39,6 +40,7 @@ import {
   indexObject,
   keyObject,
   metadataObject,
+  RECORDS,
   spendingObject,
 } from './stored-objects.js';
 import { createToolsService, modelService } from './work-services.js';
@@ -453,14 +455,46 @@ export const register = async (adminUrl: string, uri: string, isForced = false):
   );
 };
 
+type Described = {
+  readonly deployment_id?: string;
+  readonly uri?: string;
+  readonly handlers?: readonly { readonly name: string }[];
+};
+
+/** What the engine knows of a service or a deployment. */
+const askAdmin = async (adminUrl: string, path: string): Promise<Described> => {
+  const response = await fetch(`${adminUrl}/${path}`, { signal: AbortSignal.timeout(30_000) });
+  return (await response.json()) as Described; // as the engine writes it
+};
+
 /** The address that new calls of sessions go to. */
-const sessionsAddress = async (adminUrl: string): Promise<unknown> => {
-  const get = async (path: string): Promise<Readonly<Record<string, unknown>>> => {
-    const response = await fetch(`${adminUrl}/${path}`, { signal: AbortSignal.timeout(30_000) });
-    return (await response.json()) as Readonly<Record<string, unknown>>; // as the engine writes it
-  };
-  const { deployment_id } = await get('services/Session');
-  return (await get(`deployments/${String(deployment_id)}`)).uri;
+const sessionsAddress = async (adminUrl: string): Promise<string | undefined> => {
+  const { deployment_id } = await askAdmin(adminUrl, 'services/Session');
+  return (await askAdmin(adminUrl, `deployments/${deployment_id}`)).uri;
+};
+
+/**
+ * If the version in charge puts records by session only, they are sorted by key once more. Called
+ * before another version is in charge, so that none is missing in a list.
+ */
+const sortAgain = async (adminUrl: string): Promise<void> => {
+  const { handlers } = await askAdmin(adminUrl, `services/${RECORDS}`);
+  if (handlers === undefined || handlers.some(({ name }) => name === 'sortOnce')) return;
+  const response = await fetch(`${adminUrl}/services/${RECORDS}/state`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ object_key: EVERY_SHARD, new_state: {} }),
+    signal: AbortSignal.timeout(30_000),
+  });
+  if (!response.ok) throw new Error(`the engine did not answer: ${await response.text()}`);
+};
+
+/** Registers what any node can do at the address of all nodes, and puts this version in charge. */
+export const registerShared = async (adminUrl: string, sharedUrl: string): Promise<void> => {
+  await sortAgain(adminUrl);
+  await register(adminUrl, sharedUrl);
+  const isLatest = (await sessionsAddress(adminUrl)) === deploymentAddress(sharedUrl);
+  if (!isLatest) await register(adminUrl, sharedUrl, true);
 };
 
 /** Registers a node, and what any node can do when no node of another version answers. */
@@ -479,7 +513,7 @@ class Registration {
     await register(addresses.adminUrl, addresses.ownUrl);
     this.#addresses = addresses;
     if (!this.#isAgreed) return;
-    this.#shared ??= this.#register(addresses);
+    this.#shared ??= registerShared(addresses.adminUrl, addresses.sharedUrl);
     await this.#shared;
   }
 
@@ -487,7 +521,8 @@ class Registration {
   async look(): Promise<void> {
     if (!this.#isAgreed) this.#shared = null;
     else if (this.#addresses !== null) {
-      this.#shared ??= this.#register(this.#addresses);
+      const { adminUrl, sharedUrl } = this.#addresses;
+      this.#shared ??= registerShared(adminUrl, sharedUrl);
       const registered = await attempt(() => this.#shared ?? Promise.resolve());
       if (registered.kind === 'done') return;
       this.#report(registered.fault);
@@ -502,12 +537,6 @@ class Registration {
 
   get #isAgreed(): boolean {
     return this.#live.nodes().every(({ deployment }) => deployment === DEPLOYMENT);
-  }
-
-  async #register({ adminUrl, sharedUrl }: NodeAddresses): Promise<void> {
-    await register(adminUrl, sharedUrl);
-    const isLatest = (await sessionsAddress(adminUrl)) === deploymentAddress(sharedUrl);
-    if (!isLatest) await register(adminUrl, sharedUrl, true);
   }
 }
 

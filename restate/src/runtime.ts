@@ -6,27 +6,23 @@
 import './polyfill.js';
 import {
   AsyncQueue,
-  agentMachine,
   checkSettings,
   type DayCharge,
   type DayCharged,
   type Entry,
-  type Event,
   type Header,
   type Input,
   type NewSession,
   newSessionId,
   type RecordStore,
   type Runtime,
-  SessionFollower,
   type SessionInfo,
-  type State,
-  type Stepped,
   systemClock,
   type Watcher,
 } from 'pawl/engine';
-import type { AppliedEvent } from './apply-events.js';
-import type { LiveChannel, LiveMessage } from './live.js';
+import { Follower } from './follower.js';
+import type { LiveChannel } from './live.js';
+import { SendQueue } from './send-queue.js';
 import { allShards, type BegunSession, findShard } from './session-records.js';
 import { OtherMachineError, SessionStates } from './session-states.js';
 import { SessionStore, StoredRecords } from './session-store.js';
@@ -60,7 +56,7 @@ export type RestateRuntime = Runtime & {
   answers(node: string): Promise<boolean>;
   /** The nodes' records of their sessions. */
   readonly records: RecordStore;
-  /** Sets money of a key aside, or says what it spent, for all nodes. */
+  /** Sets money of a key aside, or records what the key has spent, for all nodes. */
   charge(key: string, asked: DayCharge): Promise<DayCharged>;
   /** The node with the session's workspace, and whether the session is closed. */
   place(sessionId: string): Promise<{ readonly node: string; readonly isClosed: boolean }>;
@@ -70,7 +66,7 @@ export type RestateRuntime = Runtime & {
 
 /** How long the state of a session that nobody asks for stays in memory. */
 const IDLE_MS = 60_000;
-/** Many sessions may wait for one node. */
+/** How long the answer of a node counts: many sessions may wait for one node. */
 const ANSWER_KEPT_MS = 3_000;
 
 /** How long the hooks about the end of a session are waited for, also if its node is away. */
@@ -143,39 +139,37 @@ class EngineSessions implements RestateRuntime {
     const live = new AsyncQueue<Entry>();
     const entries = this.#read(sessionId, from, live);
     const end = async (): Promise<IteratorResult<Entry>> => {
-      live.end(null); // a reader that waits for the next entry would end with that one only
+      live.end(null); // `return` waits for a pending `next`, which this ends
       return entries.return(undefined);
     };
     return { [Symbol.asyncIterator]: () => ({ next: () => entries.next(), return: end }) };
   }
 
   async *#read(sessionId: string, from: number, live: AsyncQueue<Entry>): AsyncGenerator<Entry> {
-    const { over } = await this.#store.session(sessionId);
-    const follower = over ? null : this.#follow(sessionId);
-    const unread = follower?.read((entry) => {
+    if ((await this.#store.session(sessionId)).over)
+      return yield* this.#store.entries(sessionId, from);
+    const follower = this.#follow(sessionId);
+    const unread = follower.read((entry) => {
       live.push(entry);
       if (entry.event.type === 'ShutdownRequested') void this.#endReader(sessionId, live);
     });
-    if (over) live.end(null);
     try {
-      await follower?.ready;
+      await follower.ready;
+      // closed before the follower began, which then does not see it
+      if ((await this.#store.session(sessionId)).over) void this.#endReader(sessionId, live);
       let last = from - 1;
       for await (const entry of this.#store.entries(sessionId, from)) {
         last = entry.seq;
         yield entry;
-        if (entry.event.type === 'ShutdownRequested' && follower !== null) {
-          const { seq, ending } = await this.#store.session(sessionId);
-          if (seq === entry.seq && !ending) return;
-        }
       }
       for await (const entry of live) if (entry.seq > last) yield entry;
     } finally {
-      unread?.();
+      unread();
       this.#forget(sessionId);
     }
   }
 
-  /** Also reads the verdicts of the last hooks. */
+  /** Ends the reader of a closed session when its last hooks have ended, with their verdicts. */
   async #endReader(sessionId: string, live: AsyncQueue<Entry>): Promise<void> {
     try {
       await this.#followers.get(sessionId)?.catchUp(await this.#whenEnded(sessionId));
@@ -199,7 +193,7 @@ class EngineSessions implements RestateRuntime {
     return { header, seq, state };
   }
 
-  /** Throws if a turn runs that this machine does not follow: it would seem to rest. */
+  /** Throws if a turn runs that this machine does not follow: the session would seem to rest. */
   async #now(sessionId: string): ReturnType<SessionStates['exact']> {
     const { seq, inTurn } = await this.#store.session(sessionId);
     const exact = await this.#states.exact(sessionId, seq, []);
@@ -322,281 +316,3 @@ class EngineSessions implements RestateRuntime {
 /** A runtime whose sessions live on an engine: any process that reaches the engine may use them. */
 export const createRestateRuntime = (options: RestateRuntimeOptions): RestateRuntime =>
   new EngineSessions(options);
-
-/** How often the engine is asked for entries of which no word has come. */
-const POLL_MS = 3_000;
-
-type SeeEntry = (entry: Entry) => void;
-
-/**
- * Follows one session for its watchers and readers in this process.
- *
- * 1. Entries are read from the engine, or come by the live channel; each is seen once and in order.
- *    A gap is read.
- * 2. Deltas are shown as they come (`SessionFollower`). One that is faster than the entry that its
- *    work began with waits for it. A delta whose reply has ended already is not shown: the whole
- *    text is in the entry.
- */
-export class Follower {
-  readonly #sessionId: string;
-  readonly #store: Pick<SessionStore, 'entries'>;
-  readonly #report: (fault: Error) => void;
-  readonly #missingNode: () => Promise<string | null>;
-  /** The last entry at the last poll. */
-  #polledSeq = -1;
-  /** The missing node that watchers know of. */
-  #toldMissing: string | null = null;
-  readonly #watchers = new Set<Watcher>();
-  readonly #readers = new Set<SeeEntry>();
-  readonly #unsubscribe: () => void;
-  readonly #polling: NodeJS.Timeout;
-  /** Resolves when it knows where it begins. */
-  readonly ready: Promise<void>;
-  /** Makes steps, once it is known where it begins; null before. */
-  #steps: SessionFollower | null = null;
-  /**
-   * Deltas that came before the entry that explains them, or too late; they wait until what is
-   * stored now is read.
-   */
-  #early: Event[] = [];
-  #reading: Promise<void> | null = null;
-  #isLost = false;
-  #isStopped = false;
-
-  /**
-   * `begun`: the state that is known already; otherwise it begins with the session's current one.
-   */
-  constructor(
-    sessionId: string,
-    parts: {
-      readonly store: Pick<SessionStore, 'entries'>;
-      readonly live: LiveChannel;
-      readonly header: Header | null;
-      now(): Promise<{ readonly seq: number; readonly state: State }>;
-      /** The node with the session's workspace, if it does not answer. */
-      missingNode(): Promise<string | null>;
-      report(fault: Error): void;
-    },
-  ) {
-    const { store, live, header, report, missingNode } = parts;
-    this.#missingNode = missingNode;
-    this.#sessionId = sessionId;
-    this.#store = store;
-    this.#report = report;
-    if (header !== null) this.#begin({ seq: 0, state: agentMachine.initialState(header.settings) });
-    this.ready = header === null ? parts.now().then((now) => this.#begin(now)) : Promise.resolve();
-    this.ready.catch(() => undefined); // whoever waits for it gets the error
-    this.#unsubscribe = live.subscribe(sessionId, (message) => this.#hear(message));
-    this.#polling = setInterval(() => this.#poll(), POLL_MS);
-    this.#polling.unref();
-  }
-
-  get seq(): number {
-    return this.#steps?.seq ?? 0;
-  }
-
-  get isNeeded(): boolean {
-    return this.#watchers.size + this.#readers.size > 0;
-  }
-
-  watch(watcher: Watcher): () => void {
-    this.#watchers.add(watcher);
-    return () => void this.#watchers.delete(watcher);
-  }
-
-  read(see: SeeEntry): () => void {
-    this.#readers.add(see);
-    return () => void this.#readers.delete(see);
-  }
-
-  /** Resolves when everything up to `seq` was seen. Without it: everything up to now. */
-  async catchUp(seq = Number.POSITIVE_INFINITY): Promise<void> {
-    await this.ready;
-    while (this.seq < seq) {
-      if (this.#reading === null) {
-        this.#reading = this.#read().finally(() => {
-          this.#reading = null;
-        });
-        if (seq === Number.POSITIVE_INFINITY) return this.#reading;
-      }
-      await this.#reading;
-    }
-  }
-
-  stop(): void {
-    this.#isStopped = true;
-    clearInterval(this.#polling);
-    this.#unsubscribe();
-  }
-
-  /** Reports that the session can't be reached, once until it can be reached again. */
-  #poll(): void {
-    this.catchUp().then(
-      () => {
-        this.#isLost = false;
-        return this.#lookForNode();
-      },
-      (fault: Error) => {
-        if (!this.#isLost && !this.#isStopped) this.#report(fault);
-        this.#isLost = true;
-      },
-    );
-  }
-
-  /**
-   * Tells watchers once that a session with calls to do, of which nothing new has come, waits for a
-   * node that is gone.
-   */
-  async #lookForNode(): Promise<void> {
-    const isQuiet = this.seq === this.#polledSeq;
-    this.#polledSeq = this.seq;
-    if (!isQuiet || this.#steps?.state.name !== 'ExecutingTools') return;
-    const node = await this.#missingNode();
-    const isNew = node !== null && node !== this.#toldMissing;
-    this.#toldMissing = node;
-    const { state } = this.#steps;
-    if (!isNew || this.#isStopped || state.name !== 'ExecutingTools') return;
-    const text =
-      `The node ${node} has the workspace and does not answer. The session waits for it, or ` +
-      'can be moved to another node.';
-    this.#report(new Error(`session ${this.#sessionId}: ${text}`));
-    const { batchId, calls } = state;
-    const call = calls.find(({ status }) => status === 'running');
-    if (call === undefined) return;
-    const { callId } = call.judged;
-    this.#steps.delta({
-      type: 'ToolProgress',
-      batchId,
-      callId,
-      text: `[${text}]\n`,
-      at: Date.now(),
-    });
-  }
-
-  #begin({ seq, state }: { readonly seq: number; readonly state: State }): void {
-    this.#steps = new SessionFollower(state, seq, (stepped) => this.#tell(stepped));
-  }
-
-  async #read(): Promise<void> {
-    for await (const entry of this.#store.entries(this.#sessionId, this.seq + 1)) this.#see(entry);
-  }
-
-  #hear(message: LiveMessage): void {
-    if (this.#steps === null) return;
-    if (message.kind === 'delta') {
-      this.#takeDelta(message.event);
-      return;
-    }
-    const [first] = message.entries;
-    if (first === undefined) return;
-    if (first.seq > this.seq + 1)
-      void this.catchUp().catch(() => undefined); // the poll tries again
-    else for (const entry of message.entries) this.#see(entry);
-  }
-
-  #see(entry: Entry): void {
-    if (entry.seq !== this.seq + 1) return;
-    for (const reader of this.#readers) reader(entry);
-    this.#steps?.entry(entry);
-    this.#early = this.#early.filter((event) => !this.#steps?.delta(event));
-  }
-
-  #takeDelta(event: Event): void {
-    if (this.#early.length === 0 && this.#steps?.delta(event)) return;
-    this.#early.push(event);
-    const drop = (): void => {
-      this.#early = this.#early.filter((other) => other !== event);
-    };
-    this.catchUp().then(drop, drop);
-  }
-
-  #tell(stepped: Stepped): void {
-    for (const watcher of this.#watchers) {
-      const drop = (thrown: unknown): void => {
-        this.#watchers.delete(watcher);
-        this.#report(thrown instanceof Error ? thrown : new Error(String(thrown)));
-      };
-      try {
-        const returned: unknown = watcher(stepped);
-        if (returned instanceof Promise) returned.catch(drop);
-      } catch (thrown) {
-        drop(thrown); // the session goes on without it
-      }
-    }
-  }
-}
-
-type Waiting = {
-  readonly input: Input;
-  resolve(sent: { readonly seq: number }): void;
-  reject(error: Error): void;
-};
-
-const TOGETHER_MAX = 64;
-/**
- * Characters of texts that go together. The engine has a limit for one message, and each input
- * below it must pass.
- */
-const TOGETHER_LENGTH_MAX = 1_000_000;
-
-const textLength = (input: Input): number => (input.type === 'UserInput' ? input.text.length : 0);
-
-/**
- * Sends the inputs of one session in the order in which they came: those that wait for an answer go
- * together.
- */
-export class SendQueue {
-  readonly #send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>;
-  readonly #waiting: Waiting[] = [];
-  #sending: Promise<void> | null = null;
-
-  constructor(send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>) {
-    this.#send = send;
-  }
-
-  get isIdle(): boolean {
-    return this.#sending === null;
-  }
-
-  add(input: Input): Promise<{ readonly seq: number }> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ input, resolve, reject });
-      this.#sending ??= this.#drain().finally(() => {
-        this.#sending = null;
-      });
-    });
-  }
-
-  /** At least one. An input that its sender may send again goes alone, with a key of its own. */
-  #countTogether(): number {
-    let length = 0;
-    const tooMany = this.#waiting.findIndex(({ input }, index) => {
-      length += textLength(input);
-      const isAlone =
-        input.clientRequestId !== undefined ||
-        this.#waiting[index - 1]?.input.clientRequestId !== undefined;
-      return index > 0 && (isAlone || index >= TOGETHER_MAX || length > TOGETHER_LENGTH_MAX);
-    });
-    return tooMany === -1 ? this.#waiting.length : tooMany;
-  }
-
-  async #drain(): Promise<void> {
-    await Promise.resolve();
-    while (this.#waiting.length > 0) {
-      const together = this.#waiting.splice(0, this.#countTogether());
-      try {
-        const results = await this.#send(together.map(({ input }) => input));
-        for (const [index, one] of together.entries()) settle(one, results[index]);
-      } catch (thrown) {
-        const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-        for (const { reject } of together) reject(error); // each sender gets the error
-      }
-    }
-  }
-}
-
-const settle = ({ resolve, reject }: Waiting, result: AppliedEvent | undefined): void => {
-  if (result === undefined) reject(new Error('the session has ended, and the input had no effect'));
-  else if ('refused' in result) reject(new TypeError(result.refused));
-  else resolve({ seq: result.seq });
-};

@@ -4,7 +4,7 @@
  * 1. A text has one name and a name one text, so two nodes that store the same text at once do no
  *    harm.
  * 2. Content is compared with its name: a damaged object is an error, and never a text.
- * 3. A request that failed for a passing reason is repeated, also if a body broke off: in `#ask`
+ * 3. A request that failed for a temporary reason is repeated, also if a body broke off: in `#ask`
  *    and nowhere else.
  * 4. Credentials are those of the environment, or of the role of the container or computer.
  */
@@ -24,7 +24,10 @@ export type S3BlobsOptions = Omit<S3Place, 'kind'> & {
 
 const DEADLINE_MS = 60_000;
 const SILENCE_MS = 10_000;
-/** An upload is not seen from here: a store that takes less is silent. */
+/**
+ * `fetch` does not show the progress of an upload, which gets this much time more. A store that
+ * takes fewer bytes a millisecond counts as silent.
+ */
 const BYTES_A_MS = 1_000;
 /** Before the second attempt, the third, the last. */
 const PAUSES_MS = [50, 200, 800];
@@ -81,9 +84,9 @@ class S3Blobs implements Blobs {
       const outcome =
         tried.kind === 'done' ? tried.value : { code: codeIn(tried.fault), status: null };
       if (Buffer.isBuffer(outcome)) return outcome;
-      if (isMissing(outcome)) return null;
+      if (upload === null && isMissing(outcome)) return null;
       const ms = PAUSES_MS[index];
-      if (!deadline.aborted && (ms === undefined || !isPassing(outcome)))
+      if (!deadline.aborted && (ms === undefined || !isTemporary(outcome)))
         throw inWords(outcome, what, this.#where);
       await attempt(() => pause(ms, null, { signal: deadline }));
       if (deadline.aborted)
@@ -169,8 +172,8 @@ const readBody = async (response: Response, onChunk: () => void): Promise<Buffer
 };
 
 /**
- * Without `addressing`, Amazon gets the bucket in the name of the host, other stores get it in the
- * path. So does Amazon if the name has a dot, which its certificate does not cover.
+ * Without `addressing`, Amazon gets the bucket in the name of the host. Other stores get it in the
+ * path, and so does Amazon if the bucket's name has a dot, which its certificate does not cover.
  */
 const bucketUrl = ({ bucket, endpoint, addressing }: S3BlobsOptions, region: string): string => {
   const { AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL } = process.env;
@@ -248,7 +251,13 @@ const roleCredentials = async (): Promise<Credentials | null> => {
       readonly [name: string]: unknown;
     };
     const endsAt = Date.parse(String(answer.Expiration));
-    return credentialsFrom(answer.AccessKeyId, answer.SecretAccessKey, answer.Token, endsAt);
+    return credentialsFrom(
+      answer.AccessKeyId,
+      answer.SecretAccessKey,
+      answer.Token,
+      // of a service that does not say when they end, they are asked for each time
+      Number.isNaN(endsAt) ? 0 : endsAt,
+    );
   });
   return found.kind === 'done' ? found.value : null;
 };
@@ -286,14 +295,14 @@ const askComputer = async (): Promise<Response> => {
 // Errors of a store in words. Only the code and the status of an answer are repeated: its message
 // belongs to the store, and may repeat a part of what was sent.
 
-/** `isPassing`: the same request may work a moment later. */
+/** `isTemporary`: the same request may work a moment later. */
 export class BlobStoreError extends Error {
   override readonly name = 'BlobStoreError';
-  readonly isPassing: boolean;
+  readonly isTemporary: boolean;
 
-  constructor(message: string, isPassing = false) {
+  constructor(message: string, isTemporary = false) {
     super(message);
-    this.isPassing = isPassing;
+    this.isTemporary = isTemporary;
   }
 }
 
@@ -309,7 +318,7 @@ const isMissing = ({ code, status }: Failure): boolean =>
   code === 'NoSuchKey' || (code === 'NotFound' && status === 404);
 
 /** Whether the same request may work a moment later. `RequestTimeout`: the body was too slow. */
-const isPassing = ({ code, status }: Failure): boolean =>
+const isTemporary = ({ code, status }: Failure): boolean =>
   status === null || status >= 500 || status === 429 || status === 408 || code === 'RequestTimeout';
 
 const SIGNATURES = [
@@ -348,7 +357,7 @@ const inWords = (failure: Failure, what: string, where: string): BlobStoreError 
     return new BlobStoreError(
       `The ${where} is in another region (${answer}). Name it: ?region=REGION.`,
     );
-  if (!isPassing(failure))
+  if (!isTemporary(failure))
     return new BlobStoreError(`${what} was refused at ${where} (${answer}).`);
   return new BlobStoreError(
     `${what} failed at ${where} (${answer}), also when it was tried again.`,

@@ -1,6 +1,17 @@
 /**
  * A session on the engine: one virtual object. Each call applies the events that arrive together
  * and starts what follows.
+ *
+ * 1. A call is quick, so the next event, an interrupt for example, is next. It waits for no model
+ *    and no tool, but at the end of a session some seconds for running calls to stop, and for the
+ *    node of the session if that has to decide (`askNode`).
+ * 2. The requests of this call to the engine follow only from its parameters, the stored values and
+ *    recorded results: a call that is repeated on another node, also of another version, asks for
+ *    the same.
+ * 3. Entries are durable before anybody sees them and before the work they start.
+ *
+ * From top to bottom: the handlers; `sessionObject`; `arrive`, which applies events; the work of a
+ * session.
  */
 
 import * as restate from '@restatedev/restate-sdk';
@@ -131,22 +142,25 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkRequest): Promi
 };
 
 /**
- * The old node may be gone, so nothing is asked of it: what ran there counts as unknown, and it
- * runs no hooks of the end.
+ * The old node may be gone, so the outcome of what ran there counts as unknown, and it runs no
+ * hooks of the end. Work that waits for it is cancelled, so it is not done when the node comes
+ * back. If the node does not answer but has to decide, the call is refused before anything has
+ * changed.
  */
 const move = async (ctx: Context, parts: DecideParts, { node, at }: MoveRequest): Promise<void> => {
   const { bound, ...head } = await readHead(ctx);
-  await withdrawWork(ctx);
+  const work = await findWork(ctx);
   const closed = head.over
     ? head
     : (await arrive(ctx, parts, head, { posted: [{ type: 'ShutdownRequested' }], at }, 'input'))
         .head;
+  for (const { id } of work) ctx.invocation(restate.InvocationIdParser.fromString(id)).cancel();
   ctx.set(HEAD, { ...closed, node, ending: false, ...(bound === undefined ? {} : { bound }) });
 };
 
 /**
- * Whether it must be applied by itself: its completion depends on the inputs before it, or the
- * session ends with it.
+ * Whether it must be applied by itself: the session ends with it, or the prices of its model are
+ * looked up, for which the inputs before it must have been applied.
  */
 const isAlone = (input: Input): boolean =>
   input.type === 'ShutdownRequested' ||
@@ -163,7 +177,7 @@ const inputsTogether = (inputs: readonly Input[]): readonly (readonly Input[])[]
   return groups;
 };
 
-/** What became of running calls belongs to the end of a session. */
+/** The input. If it ends the session, running calls are stopped, and it gets their outcomes. */
 const withOutcomes = async (ctx: Context, head: Head, input: Input): Promise<Input> => {
   if (input.type !== 'ShutdownRequested') return input;
   const outcomes = await stoppedBy(ctx, head);
@@ -210,19 +224,7 @@ const ended = async (ctx: Context, parts: DecideParts, arrival: Arrival): Promis
   if (head.over) ctx.set(HEAD, { ...head, ending: false });
 };
 
-/**
- * A session on the engine: one virtual object. Each call applies the events that arrive together
- * and starts what follows.
- *
- * 1. A call is quick: it never waits for a model or a tool, so the next event, an interrupt for
- *    example, is next.
- * 2. The requests of this call to the engine follow only from its parameters, the stored values and
- *    recorded results: a call that is repeated on another node, also of another version, asks for
- *    the same.
- * 3. Entries are durable before anybody sees them and before the work they start.
- *
- * Names and options of the engine: docs/build/many-machines.md says why each is as it is.
- */
+/** Names and options of the engine: docs/build/many-machines.md says why each is as it is. */
 export const sessionObject = (parts: DecideParts) =>
   restate.object({
     name: 'Session',
@@ -249,7 +251,7 @@ export const sessionObject = (parts: DecideParts) =>
         const head = await readHead(ctx);
         if (head.over || head.isFork) await arrive(ctx, parts, head, { posted: [], at }, 'input');
       },
-      /** The session has hooks or servers since it was created. */
+      /** The session got hooks or servers after it was created. */
       bind: async (ctx: Context, bound: Bound) => {
         ctx.set(HEAD, { ...(await readHead(ctx)), bound });
       },
@@ -295,8 +297,8 @@ const askNode = async (
     jsonCall(toolsService(node), 'decide', request),
   );
   try {
-    const isWaited = decider === 'away' || kind === 'input';
-    return await (isWaited ? asking.orTimeout(DECIDE_MS) : asking);
+    const hasTimeLimit = decider === 'away' || kind === 'input';
+    return await (hasTimeLimit ? asking.orTimeout(DECIDE_MS) : asking);
   } catch (error) {
     if (error instanceof restate.TimeoutError) {
       if (decider === 'away') return null;
@@ -306,7 +308,7 @@ const askNode = async (
   }
 };
 
-/** The hooks of the end begin with it, and say themselves when they have ended. */
+/** `head`: before the decision. Hooks of the end begin with it, and say when they have ended. */
 const isEnding = ({ over, ending = false, bound }: Head): boolean =>
   over ? ending : bound !== undefined && bound.moments.length > 0;
 
@@ -372,8 +374,8 @@ const tellApplied = (
 type Arrived = { readonly head: Head; readonly results: readonly AppliedEvent[] };
 
 /**
- * `head`: as the engine has it now; each question for it is a round trip. A session that is over
- * goes on with the events, unless they are about its `end`.
+ * `head`: as the engine has it now. A session that is over goes on with the events, unless they are
+ * about its `end`.
  */
 export const arrive = async (
   ctx: Context,
@@ -446,7 +448,10 @@ const sendWork = (
 const sendSignal = (ctx: Context, invocationId: string, name: string): void =>
   ctx.invocation(restate.InvocationIdParser.fromString(invocationId)).signal(name).resolve();
 
-/** Starts hooks of the user, if there are any for the moment. Nobody waits for them here. */
+/**
+ * Starts hooks of the user, if there are any for the moment. Nobody waits for them here. At the end
+ * of a session its node is always told: it then ends what it holds of the session.
+ */
 const startHooks = (
   ctx: Context,
   { seq, node, bound }: Head,
@@ -458,9 +463,9 @@ const startHooks = (
 };
 
 /**
- * Does what was ordered. All work is begun before the first answer is waited for, so that many
- * calls cost one round trip. `isElsewhere`: a node of another version has decided, so models are
- * called there too.
+ * Carries the orders out. It waits for the ids of new work at the end, so that many calls cost one
+ * round trip, or before it stops one of them. `isElsewhere`: a node of another version has
+ * decided, so models are called there too.
  */
 const carryOut = async (
   ctx: Context,
@@ -490,25 +495,22 @@ const carryOut = async (
   for (const [workId, id] of started) ctx.set(LIVE + workId, await id);
 };
 
-/**
- * Withdraws all work, whether it runs or waits for a node that is gone: there it is not done when
- * the node is back. What runs is not told, so the session's end must follow.
- */
-const withdrawWork = async (ctx: Context): Promise<void> => {
+/** All work that has not ended, whether it runs or waits for a node that is gone. */
+const findWork = async (
+  ctx: Context,
+): Promise<readonly { readonly name: string; readonly id: string }[]> => {
+  const work = [];
   for (const name of await ctx.stateKeys()) {
-    if (!name.startsWith(LIVE)) continue;
-    const id = await ctx.get<string>(name);
-    if (id !== null) ctx.invocation(restate.InvocationIdParser.fromString(id)).cancel();
-    ctx.clear(name);
+    const id = name.startsWith(LIVE) ? await ctx.get<string>(name) : null;
+    if (id !== null) work.push({ name, id });
   }
+  return work;
 };
 
 /** The session is over: nothing of it may go on. */
 const stopAllWork = async (ctx: Context, head: Head): Promise<void> => {
-  for (const name of await ctx.stateKeys()) {
-    if (!name.startsWith(LIVE)) continue;
-    const id = await ctx.get<string>(name);
-    if (id !== null) for (const one of [STOP, FORCE]) sendSignal(ctx, id, one);
+  for (const { name, id } of await findWork(ctx)) {
+    for (const signal of [STOP, FORCE]) sendSignal(ctx, id, signal);
     ctx.clear(name);
   }
   if (head.ending === true) return startHooks(ctx, head, { moment: 'session-end' });

@@ -1,15 +1,7 @@
 /** The stored values of a session, and the messages of its nodes: plain JSON. */
 
 import type { Serde } from '@restatedev/restate-sdk';
-import type {
-  Action,
-  Entry,
-  Header,
-  HookMoment,
-  NodeSessionRecord,
-  Posted,
-  SessionBegin,
-} from 'pawl/engine';
+import type { Action, Entry, Header, HookMoment, Posted, SessionBegin } from 'pawl/engine';
 
 /** The names of the values of one session. */
 export const HEADER = 'header';
@@ -164,12 +156,6 @@ const json = <T>(): Serde<T> => ({
     // written by `serialize`
     (bytes.length === 0 ? undefined : JSON.parse(new TextDecoder().decode(bytes))) as T,
 });
-
-/** What a node has stored as a record of a session; null if it is none. */
-export const asRecord = (stored: unknown): NodeSessionRecord | null =>
-  typeof stored === 'object' && stored !== null && 'version' in stored && stored.version === 1
-    ? (stored as NodeSessionRecord) // nodes store nothing else with a version there
-    : null;
 
 // The shards of the list of sessions.
 

@@ -9,6 +9,7 @@ import {
   type Entry,
   type Header,
   type Input,
+  isRecord,
   type NodeSessionRecord,
   type Posted,
   type RecordStore,
@@ -17,7 +18,6 @@ import {
 import type { AppliedEvent } from './apply-events.js';
 import {
   type Arrival,
-  asRecord,
   type EntriesPage,
   EVERY_SHARD,
   findShard,
@@ -70,7 +70,7 @@ const messageIn = (text: string): string => {
 };
 
 /** Whether the same call may work a moment later: the engine or a node restarts. */
-const isPassing = (error: unknown): boolean =>
+const isTemporary = (error: unknown): boolean =>
   !(error instanceof clients.HttpCallError) || error.status >= 502 || error.status === 429;
 
 const asEngineError = (error: unknown, { service, handler }: Call): Error => {
@@ -125,7 +125,7 @@ export class SessionStore {
       } catch (error) {
         if (!(error instanceof clients.HttpCallError) && isLarge(parameter)) throw tooLarge();
         const ms = PAUSES_MS[attempt];
-        if (ms === undefined || !isPassing(error)) throw asEngineError(error, call);
+        if (ms === undefined || !isTemporary(error)) throw asEngineError(error, call);
         await pause(ms);
       }
     }
@@ -254,7 +254,8 @@ export class StoredRecords implements RecordStore {
 
   async get(sessionId: string): Promise<NodeSessionRecord | undefined> {
     const call = { service: 'SessionMetadata', handler: 'get', key: findShard(sessionId) };
-    return asRecord(await this.#store.call({ ...call, parameter: { sessionId } })) ?? undefined;
+    const stored = await this.#store.call({ ...call, parameter: { sessionId } });
+    return isRecord(stored) ? stored : undefined;
   }
 
   async put(record: NodeSessionRecord): Promise<void> {

@@ -8,10 +8,16 @@ import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 
+type Rows = readonly Readonly<Record<string, unknown>>[];
+
 export type Engine = {
   readonly ingressUrl: string;
   readonly adminUrl: string;
   readonly pid: number;
+  /** The rows that its own tables have for a query in SQL. */
+  query(sql: string): Promise<Rows>;
+  /** The end of what it said since the last question. */
+  takeLog(): string;
   /** Starts it again on the same files and ports, after `kill`. */
   restart(): Promise<void>;
   /** Ends it with SIGKILL. */
@@ -77,7 +83,11 @@ const end = async (server: ChildProcess, signal: NodeJS.Signals): Promise<void> 
   await exited;
 };
 
-export const startEngine = async (folder: string): Promise<Engine> => {
+/** `settings`: more variables of its environment. */
+export const startEngine = async (
+  folder: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Engine> => {
   const program = serverProgram();
   const [ingress = 0, admin = 0, node = 0] = await freePorts(3);
   const ingressUrl = `http://127.0.0.1:${ingress}`;
@@ -91,6 +101,7 @@ export const startEngine = async (folder: string): Promise<Engine> => {
     RESTATE_ADMIN__BIND_PORT: String(admin),
     RESTATE_BIND_PORT: String(node),
     RESTATE_LOG_FILTER: 'warn',
+    ...settings,
   };
   let text = '';
   const launch = async (): Promise<ChildProcess> => {
@@ -116,6 +127,18 @@ export const startEngine = async (folder: string): Promise<Engine> => {
     adminUrl,
     get pid() {
       return server.pid ?? 0;
+    },
+    async query(query) {
+      const headers = { 'content-type': 'application/json', accept: 'application/json' };
+      const body = JSON.stringify({ query });
+      const response = await fetch(`${adminUrl}/query`, { method: 'POST', headers, body });
+      const { rows } = (await response.json()) as { readonly rows: Rows }; // as it writes them
+      return rows;
+    },
+    takeLog() {
+      const said = text;
+      text = '';
+      return said;
     },
     async restart() {
       server = await launch();

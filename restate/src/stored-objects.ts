@@ -10,6 +10,7 @@ import {
   type DayCharged,
   type Entry,
   type Header,
+  isRecord,
   type NodeSessionRecord,
   type SessionInfo,
   spendAfter,
@@ -18,7 +19,6 @@ import {
 } from 'pawl/engine';
 import {
   allShards,
-  asRecord,
   chunkName,
   chunkStart,
   findShard,
@@ -145,23 +145,24 @@ export const indexObject = restate.object({
   },
 });
 
-const RECORDS = 'SessionMetadata';
+export const RECORDS = 'SessionMetadata';
 const KEYS = 'SessionsByKey';
 
-type RecordRequest = { readonly sessionId: string; readonly value: unknown };
+/** `value` absent: the stored one is put again. */
+type RecordRequest = { readonly sessionId: string; readonly value?: unknown };
 type Added = { readonly records: readonly NodeSessionRecord[]; readonly onlyNew: boolean };
 
-const addCall = (key: string, added: Added) => jsonCall<null>(KEYS, 'add', added, key);
+const addCall = (key: string, added: Added) => jsonCall<readonly string[]>(KEYS, 'add', added, key);
 
 /** Durable in both objects when it resolves. */
 const putRecord = async (
   ctx: restate.ObjectContext,
-  { sessionId, value }: RecordRequest,
+  { sessionId, value: put }: RecordRequest,
 ): Promise<void> => {
+  const value = put ?? (await ctx.get<unknown>(sessionId));
   ctx.set(sessionId, value);
-  const record = asRecord(value);
-  if (record !== null)
-    await ctx.genericCall(addCall(record.key, { records: [record], onlyNew: false }));
+  if (isRecord(value))
+    await ctx.genericCall(addCall(value.key, { records: [value], onlyNew: false }));
 };
 
 const getRecord = async (
@@ -180,8 +181,8 @@ const IS_SORTED = 'is-sorted';
 const TOGETHER_MAX = 500;
 
 /**
- * Adds the records of an engine that sorted none by key, once for each engine. What was put
- * meanwhile is there already, and newer.
+ * Adds the records that a version put which sorted none by key, once after each such version
+ * (`sortAgain`). What differs is put again by its shard, in order with what is put meanwhile.
  */
 const sortOnce = async (ctx: restate.ObjectContext): Promise<void> => {
   if ((await ctx.get<boolean>(IS_SORTED)) === true) return;
@@ -190,17 +191,17 @@ const sortOnce = async (ctx: restate.ObjectContext): Promise<void> => {
     for (const value of await ctx.genericCall(
       jsonCall<readonly unknown[]>(RECORDS, 'all', null, shard),
     )) {
-      const record = asRecord(value);
-      if (record === null) continue;
-      const ofKey = byKey.get(record.key) ?? [];
-      ofKey.push(record);
-      byKey.set(record.key, ofKey);
+      if (!isRecord(value)) continue;
+      const ofKey = byKey.get(value.key) ?? [];
+      ofKey.push(value);
+      byKey.set(value.key, ofKey);
     }
   for (const [key, all] of byKey) {
     const records = all.sort((left, right) => (left.sessionId < right.sessionId ? -1 : 1));
     for (let from = 0; from < records.length; from += TOGETHER_MAX) {
       const added = { records: records.slice(from, from + TOGETHER_MAX), onlyNew: true };
-      await ctx.genericCall(addCall(key, added));
+      for (const sessionId of await ctx.genericCall(addCall(key, added)))
+        await ctx.genericCall(jsonCall(RECORDS, 'put', { sessionId }, findShard(sessionId)));
     }
   }
   ctx.set(IS_SORTED, true);
@@ -232,18 +233,23 @@ const placeName = (sessionId: string): string => `place-${sessionId}`;
 const requestName = (requestId: string): string => `request-${requestId}`;
 const worktreeName = (path: string): string => `worktree-${path}`;
 
+/** Returns those of which another record is there: with `onlyNew` it stays. */
 const addRecords = async (
   ctx: restate.ObjectContext,
   { records, onlyNew }: Added,
-): Promise<void> => {
+): Promise<readonly string[]> => {
+  const others: string[] = [];
   let newest = (await ctx.get<number>(NEWEST)) ?? 0;
   let open = (await ctx.get<number>(OPEN)) ?? 0;
   for (const record of records) {
     const place = await ctx.get<number>(placeName(record.sessionId));
-    if (place !== null && onlyNew) continue;
     let page = (await ctx.get<Page>(pageName(place ?? newest))) ?? [];
     if (place === null && page.length === PAGE_RECORDS) [newest, page] = [newest + 1, []];
     const known = page.find(({ sessionId }) => sessionId === record.sessionId);
+    if (known !== undefined && onlyNew) {
+      if (JSON.stringify(known) !== JSON.stringify(record)) others.push(record.sessionId);
+      continue;
+    }
     open += Number(record.isOpen) - Number(known?.isOpen ?? false);
     ctx.set(
       pageName(place ?? newest),
@@ -255,6 +261,7 @@ const addRecords = async (
   }
   ctx.set(NEWEST, newest);
   ctx.set(OPEN, open);
+  return others;
 };
 
 const addNames = async (

@@ -54,8 +54,11 @@ const OPTIONS = {
   journalRetention: 0,
 } as const;
 
-const failedWork = ({ action }: Work, why: string): readonly Posted[] => {
-  const message = `it could not be begun: ${why}`;
+/** `isAgain`: an earlier process may have begun it. */
+const failedWork = ({ action }: Work, isAgain: boolean, why: string): readonly Posted[] => {
+  const message = isAgain
+    ? `it may have been begun, and what became of it is not known: ${why}`
+    : `it could not be begun: ${why}`;
   switch (action.type) {
     case 'SendLlmRequest': {
       const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
@@ -76,7 +79,7 @@ const failedWork = ({ action }: Work, why: string): readonly Posted[] => {
         type: 'ToolCompleted',
         batchId: action.batchId,
         callId,
-        outcome: { status: 'failed', text: message },
+        outcome: { status: isAgain ? 'lost' : 'failed', text: message },
       }));
     default:
       return [];
@@ -136,7 +139,7 @@ const doWork = async (
   });
   if (done.kind === 'done') return done.value;
   world.report(done.fault);
-  return { posted: failedWork(work, done.fault.message), at: Date.now(), isOpen: false };
+  return { posted: failedWork(work, isAgain, done.fault.message), at: Date.now(), isOpen: false };
 };
 
 /** Tells the session, in the terms of the version that asked for the work. */
@@ -240,14 +243,13 @@ const begin = async (
     machine: agentMachine.fingerprint,
     prices: needs.model(settings.model).facts.prices,
   };
-  const header = await beginHeader(
-    session,
-    freezePrompt(instructions, needs.tools, settings),
-    world.blobs,
-  );
+  const prompt = freezePrompt(instructions, needs.tools, settings);
   await needs.close?.(false);
+  const stored = await attempt(() => beginHeader(session, prompt, world.blobs));
+  // no fault of the request: its sender may try again
+  if (stored.kind === 'fault') throw new restate.TerminalError(stored.fault.message);
   const bound = findBound(needs);
-  const versioned = { ...header, machineVersion: agentMachine.version };
+  const versioned = { ...stored.value, machineVersion: agentMachine.version };
   return { header: versioned, ...(bound === undefined ? {} : { bound }) };
 };
 
@@ -265,6 +267,7 @@ const judge = async (
 const answer = async <T>(work: () => Promise<T>): Promise<T> => {
   const done = await attempt(work);
   if (done.kind === 'done') return done.value;
+  if (done.fault instanceof restate.TerminalError) throw done.fault;
   throw new restate.TerminalError(done.fault.message, { errorCode: 400 });
 };
 

@@ -15,6 +15,7 @@ import type { MakeNodeRuntime } from '../../packages/serve/test/node-under-test.
 import type { ContractWorld, MakeRuntime } from '../../test/contract/runtime-under-test.js';
 import { atEnd, removeFolderSync, type TestScope } from '../../test/temporary-folder.js';
 import { createRestateRuntime, localLive, register, startNode } from '../src/index.js';
+import { registerShared } from '../src/node.js';
 import { type Engine, startEngine } from '../src/start-engine.js';
 
 /** The real engine with one node in this process, for all tests of a file. */
@@ -27,6 +28,8 @@ export type EngineUnderTest = {
   readonly make: MakeRuntime;
   /** The same as the runtime of a node that serves it over HTTP. */
   readonly makeNode: MakeNodeRuntime;
+  /** Puts its node in charge again, as the last node of a deploy does. */
+  takeCharge(): Promise<void>;
   /** Invocations that the engine has tried more than three times. */
   stuck(): Promise<readonly string[]>;
 };
@@ -69,19 +72,6 @@ const onlyOwn = (
     },
     close: (sessionId) => runtime.close(sessionId),
   };
-};
-
-const stuckAt = async (adminUrl: string): Promise<readonly string[]> => {
-  const query = 'select target, retry_count from sys_invocation where retry_count > 3';
-  const response = await fetch(`${adminUrl}/query`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json' },
-    body: JSON.stringify({ query }),
-  });
-  const { rows } = (await response.json()) as {
-    readonly rows: readonly { readonly target: string }[];
-  };
-  return rows.map(({ target }) => target);
 };
 
 /** The engine's server, and a folder beside its files. Both are gone at the end. */
@@ -141,6 +131,10 @@ export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest
       );
       return { runtime: node, stop: () => runtime.disconnect() };
     },
-    stuck: () => stuckAt(adminUrl),
+    takeCharge: () => registerShared(adminUrl, `http://127.0.0.1:${node.sharedPort}`),
+    async stuck() {
+      const rows = await engine.query('select target from sys_invocation where retry_count > 3');
+      return rows.map(({ target }) => String(target));
+    },
   };
 };

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { test } from 'node:test';
-import type { Entry, Stepped } from 'pawl/engine';
+import type { Entry, State, Stepped } from 'pawl/engine';
 import { storySettings } from '../../test/contract/play-story.js';
+import { atEnd } from '../../test/temporary-folder.js';
+import { Follower } from '../src/follower.js';
 import { localLive } from '../src/live.js';
-import { Follower } from '../src/runtime.js';
+import { createRestateRuntime } from '../src/runtime.js';
 
 const settings = storySettings('/work');
 const header = { settings } as NonNullable<ConstructorParameters<typeof Follower>[1]['header']>; // all that is used of it
@@ -46,4 +51,51 @@ test('a delta that is faster than the entry that its reply began with is shown a
     [null, ' Three.'],
   ]);
   follower.stop();
+});
+
+test('a question for the node that fails is reported once, and ends nothing', async (context) => {
+  context.mock.timers.enable({ apis: ['setInterval'] });
+  const faults: string[] = [];
+  const state = { name: 'ExecutingTools', calls: [] } as unknown as State; // all that is used of it
+  const follower = new Follower('s1', {
+    store: { entries: () => Readable.from([]) as never },
+    live: localLive(),
+    header: null,
+    now: async () => ({ seq: 0, state }),
+    missingNode: () => Promise.reject(new Error('the engine did not answer')),
+    report: ({ message }) => void faults.push(message),
+  });
+  await follower.ready;
+  for (let polls = 0; polls < 3; polls++) {
+    context.mock.timers.tick(3_000);
+    await new Promise(setImmediate);
+  }
+  follower.stop();
+  assert.deepEqual(faults, ['the engine did not answer']);
+});
+
+test('a reader ends also if the session was closed before it began to follow, and its last hooks still run', async (context) => {
+  const entries: readonly Entry[] = [
+    hello,
+    { seq: 2, event: { type: 'ShutdownRequested', at: 2 } },
+  ];
+  let asked = 0;
+  const answers = (handler: string | undefined): unknown => {
+    if (handler === 'entries') return { entries, seq: 2, over: true };
+    asked++; // the answer of the first is late: the session is closed meanwhile
+    return { header: { settings, parent: null }, seq: 2, over: asked > 1, ending: asked < 5 };
+  };
+  const engine = createServer((incoming, outgoing) => {
+    incoming.resume();
+    outgoing.setHeader('content-type', 'application/json');
+    outgoing.end(JSON.stringify(answers(incoming.url?.split('/').at(-1))));
+  });
+  await new Promise<void>((resolve) => engine.listen(0, '127.0.0.1', resolve));
+  atEnd(context, () => void engine.close().closeAllConnections());
+  const ingressUrl = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
+  const runtime = createRestateRuntime({ ingressUrl, live: localLive(), placeOn: () => 'a' });
+  const seen: number[] = [];
+  for await (const { seq } of runtime.read('s1')) seen.push(seq);
+  assert.deepEqual(seen, [1, 2]);
+  await runtime.disconnect();
 });

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
+import { createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { after, test } from 'node:test';
+import * as restate from '@restatedev/restate-sdk';
 import type { NodeSessionRecord, RecordStore } from 'pawl/engine';
 import { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
 import { SessionRecords } from '../../packages/serve/src/node-runtime.js';
@@ -9,7 +12,8 @@ import { httpChecks } from '../../packages/serve/test/http-checks.js';
 import { keyNamed, startTestNode } from '../../packages/serve/test/node-under-test.js';
 import { streamChecks } from '../../packages/serve/test/stream-checks.js';
 import { MODEL_ID, storySettings } from '../../test/contract/play-story.js';
-import { temporaryFolder } from '../../test/temporary-folder.js';
+import { atEnd, type TestScope, temporaryFolder } from '../../test/temporary-folder.js';
+import { register } from '../src/node.js';
 import { allShards, findShard } from '../src/session-records.js';
 import { SessionStore, StoredRecords } from '../src/session-store.js';
 import { engineUnderTest } from './engine-under-test.js';
@@ -37,6 +41,31 @@ const storeAsBefore = async (records: readonly NodeSessionRecord[]): Promise<voi
     assert.ok(response.ok, await response.text());
   }
 };
+
+/** A version that sorts no records by key is in charge, and puts these. */
+const putByEarlierVersion = async (
+  scope: TestScope,
+  records: readonly NodeSessionRecord[],
+): Promise<void> => {
+  const put = async (ctx: restate.ObjectContext, { sessionId, value }: Put): Promise<void> =>
+    ctx.set(sessionId, value);
+  const services = [
+    restate.object({ name: 'SessionMetadata', handlers: { put } }),
+    restate.object({ name: 'Session', handlers: { session: async () => null } }),
+  ];
+  const server = createServer(restate.createEndpointHandler({ services }));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEnd(scope, () => void server.close());
+  const { port } = server.address() as AddressInfo; // it listens on a port
+  await register(engine.engine.adminUrl, `http://127.0.0.1:${port}/earlier`, true);
+  const store = new SessionStore(engine.engine.ingressUrl);
+  for (const value of records) {
+    const { sessionId } = value;
+    const call = { service: 'SessionMetadata', handler: 'put', key: findShard(sessionId) };
+    await store.call({ ...call, parameter: { sessionId, value } }, true);
+  }
+};
+type Put = { readonly sessionId: string; readonly value: unknown };
 
 const recordOf = (number: number, more: Partial<NodeSessionRecord> = {}): NodeSessionRecord => ({
   version: 1,
@@ -98,6 +127,15 @@ test('records by key answer as those on files, also of an engine that had them b
   // another process sorts nothing again
   const other = new StoredRecords(new SessionStore(engine.engine.ingressUrl));
   assert.deepEqual(await answersOf(other, 'one'), await answersOf(onFiles, 'one'));
+
+  // after a roll back and an update the lists have what the earlier version made and changed
+  const meanwhile = [recordOf(200), recordOf(202), recordOf(170, { isOpen: false })];
+  await putByEarlierVersion(context, meanwhile);
+  for (const record of meanwhile) await onFiles.put(record);
+  await engine.takeCharge();
+  const updated = new StoredRecords(new SessionStore(engine.engine.ingressUrl));
+  for (const key of ['one', 'other'])
+    assert.deepEqual(await answersOf(updated, key), await answersOf(onFiles, key));
 });
 
 for (const check of [...httpChecks, ...streamChecks])

@@ -115,6 +115,8 @@ test('what is wrong with bucket, rights, credentials and address is said, withou
   );
   store.troubles.push('denied');
   await refuses(blobs.put('text'), /Writing is not allowed .*403 AccessDenied.*s3:PutObject/);
+  store.troubles.push('missing');
+  await refuses(blobs.put('text'), /Writing was refused at bucket .*404 NoSuchKey/);
   const [closed] = await freePorts(1);
   await refuses(
     at(`http://127.0.0.1:${closed}`).put('text'),
@@ -125,7 +127,7 @@ test('what is wrong with bucket, rights, credentials and address is said, withou
   delete process.env.AWS_ACCESS_KEY_ID;
   await refuses(at(store.endpoint).put('text'), /no credentials for bucket .*AWS_ACCESS_KEY_ID/);
   // what is refused is not asked again
-  assert.equal(store.requests.length, 4);
+  assert.equal(store.requests.length, 5);
   assert.equal(store.objects.size, 0);
 });
 
@@ -196,7 +198,11 @@ test('without variables credentials are those of the role of the container or th
   await blobs.put('first');
   role = 'busy';
   await blobs.put('second');
-  assert.equal(seen.filter((line) => line.includes('/the-role')).length, 2);
+  // of a service that does not say when they end, they are asked for each time
+  role = JSON.stringify(ends);
+  await blobs.put('third');
+  await blobs.put('fourth');
+  assert.equal(seen.filter((line) => line.includes('/the-role')).length, 4);
 });
 
 test('the address of a bucket is read, and a wrong one is refused without its text', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SendQueue } from '../src/runtime.js';
+import { SendQueue } from '../src/send-queue.js';
 
 const lengthsSent = async (lengths: readonly number[]): Promise<readonly (readonly number[])[]> => {
   const sent: number[][] = [];
@@ -31,4 +31,17 @@ test('inputs that wait go together, but large ones one by one: the engine has a 
     (await lengthsSent(many)).map(({ length }) => length),
     [64, 36],
   );
+});
+
+test('a queue rests as soon as its last sender has the answer, and takes an input that comes then', async () => {
+  let count = 0;
+  const queue = new SendQueue(async (inputs) =>
+    inputs.map(() => ({ seq: ++count, accepted: true })),
+  );
+  const input = { type: 'UserInput', text: 'x', mode: 'steer' } as const;
+  const seen = await queue.add(input).then(async ({ seq }) => {
+    const { isIdle } = queue;
+    return [isIdle, seq, (await queue.add(input)).seq];
+  });
+  assert.deepEqual(seen, [true, 1, 2]);
 });

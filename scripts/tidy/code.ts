@@ -50,9 +50,12 @@ const CLOCKS = new Set([
   'packages/agent/src/command/earlier-processes.ts',
   'packages/agent/src/workspace/git.ts',
   'packages/agent/src/workspace/repository-snapshot.ts',
-  'packages/agent/src/workspace/checkpoints/scan.ts',
+  'packages/agent/src/workspace/checkpoints/batch.ts',
+  'packages/agent/src/workspace/checkpoints/file-entries.ts',
+  'packages/agent/src/workspace/checkpoints/first-scan.ts',
   'packages/agent/src/workspace/checkpoints/session-checkpoints.ts',
   'packages/agent/src/workspace/checkpoints/store.ts',
+  'packages/agent/src/workspace/checkpoints/workspace-lister.ts',
   'packages/agent/src/workspace/format-files.ts',
 
   'packages/agent/src/journal/lock.ts', // when the lock was taken, and whether that was before the computer started

@@ -7,7 +7,6 @@ import { buildProgram } from '../../packages/pawl/src/commands/command-line.js';
 import { describeProgram } from '../../packages/pawl/src/commands/shell-completion.js';
 import { settings } from '../../packages/pawl/src/settings/setting-table.js';
 import { projections } from '../../packages/verify/src/projections/all-projections.js';
-import { ASKED_ACTIONS, askedActionsText } from '../../scripts/asked-actions.js';
 import { codeModePage, fillCodeModePage } from '../../scripts/code-mode-page.js';
 import { configurationPage, fillConfigurationPage } from '../../scripts/configuration-page.js';
 import { cutOut, fillMachinePage, machinePage, splice } from '../../scripts/diagram.js';
@@ -24,7 +23,6 @@ const seedViews = projections.filter((view) => existsSync(fileOf(seedPage(view))
 
 const generated: readonly (readonly [file: string, fill: (text: string) => string])[] = [
   [machinePage, fillMachinePage],
-  [ASKED_ACTIONS, askedActionsText],
   [MACHINE_SHAPES, machineShapesText],
   [codeModePage, fillCodeModePage],
   [configurationPage, fillConfigurationPage],

@@ -9,8 +9,8 @@
 
 import { realpath } from 'node:fs/promises';
 import {
-  dearestInput,
   HIDDEN_TOKENS_MAX,
+  highestInputPrice,
   OUTPUT_TOKENS_MAX,
   OUTPUT_TOKENS_MIN,
 } from '@pawl/agent/machine/moves/budget';
@@ -39,7 +39,6 @@ import {
   type CallBounds,
   type CodeSettings,
   defaultCodeSettings,
-  type Rate,
   type Reserve,
   type RunLimits,
   readRunLimits,
@@ -114,8 +113,6 @@ export type AskOutcome = Outcome & { readonly pieces: Pieces };
 export type AskRun = {
   readonly id: string;
   readonly settings: AskSettings;
-  /** That programs run in another environment than the one that was named; null if they don't. */
-  readonly note: string | null;
   /** The incomplete end that was cut off the journal of a resumed run. */
   readonly tornTail: OpenJournal['tornTail'];
   /** Rejects with the error that stopped the run before its end, e.g. a full disk. */
@@ -138,7 +135,7 @@ export type Asker = {
    * opened for reading, unless `limits` is set and a limit ended the run or refused some of its
    * sub-calls.
    */
-  resume(sessionId: string, options?: Watcher<AskTypes> | ResumeOptions): Promise<AskRun>;
+  resume(sessionId: string, options?: ResumeOptions): Promise<AskRun>;
 };
 
 export type ResumeOptions = {
@@ -175,9 +172,9 @@ class JournaledAsker implements Asker {
 
   async ask(options: AskOptions): Promise<AskRun> {
     const { journals } = this.#options;
-    const chosen = await this.#choose(options.environment ?? 'quickjs');
-    const settings = await this.#settingsFor(options, chosen.kind);
-    const instructions = instructionsFor(settings, chosen.kind);
+    const kind = await this.#findWorking(options.environment ?? 'quickjs');
+    const settings = await this.#settingsFor(options, kind);
+    const instructions = instructionsFor(settings, kind);
     // Blobs (texts stored by their hash) come before the header, so that no stored header names
     // a missing blob. The list of tools is empty: code mode offers none.
     const [instructionsHash, tools] = await Promise.all([
@@ -198,15 +195,10 @@ class JournaledAsker implements Asker {
       prices: this.#options.model.facts.prices,
     });
     const opened = { journal, state: initialTree(settings), tornTail: null };
-    return this.#start(opened, chosen, instructions, options);
+    return this.#start(opened, kind, instructions, options);
   }
 
-  async resume(
-    sessionId: string,
-    watcherOrOptions: Watcher<AskTypes> | ResumeOptions = {},
-  ): Promise<AskRun> {
-    const options: ResumeOptions =
-      typeof watcherOrOptions === 'function' ? { watcher: watcherOrOptions } : watcherOrOptions;
+  async resume(sessionId: string, options: ResumeOptions = {}): Promise<AskRun> {
     const { watcher, limits } = options;
     const opened = await this.#options.journals.open(sessionId, options);
     const { journal, state } = opened;
@@ -215,10 +207,11 @@ class JournaledAsker implements Asker {
       const { settings } = journal.header;
       refuseUnpriced(this.#models, { limits: readRunLimits({ ...settings.limits, ...limits }) });
       if (goesOn) await verifyInputs(settings.files, this.#options.journals.blobs);
-      const chosen = await this.#chooseAgain(settings, goesOn);
+      // a finished run needs no environment that works
+      const kind = await (goesOn ? this.#findWorking : this.#find)(settings.environment);
       // As they were when the run began, whatever this version of the program would write.
       const instructions = (await journal.frozen()).instructions;
-      return this.#start(opened, chosen, instructions, {
+      return this.#start(opened, kind, instructions, {
         watcher,
         limits: goesOn ? limits : undefined,
       });
@@ -229,25 +222,20 @@ class JournaledAsker implements Asker {
     throw started.fault;
   }
 
-  async #environments(): Promise<EnvironmentKinds> {
-    return this.#options.environments ?? loadEnvironments();
-  }
+  readonly #find = async (written: WrittenEnvironment): Promise<EnvironmentKind> => {
+    const kinds = this.#options.environments ?? (await loadEnvironments());
+    return kinds[written === 'javascript' ? 'quickjs' : written];
+  };
 
   /** Throws if the environment does not work here: no other one takes its place. */
-  async #choose(written: WrittenEnvironment): Promise<ChosenEnvironment> {
-    const chosen = chooseEnvironment(written, await this.#environments());
-    const why = await chosen.kind.probe();
-    if (why === null) return chosen;
+  readonly #findWorking = async (written: WrittenEnvironment): Promise<EnvironmentKind> => {
+    const kind = await this.#find(written);
+    const why = await kind.probe();
+    if (why === null) return kind;
     throw new EnvironmentUnavailable(
-      `There is no environment for the model's programs. ${chosen.kind.name} can't be used here: ${why}`,
+      `There is no environment for the model's programs. ${kind.name} can't be used here: ${why}`,
     );
-  }
-
-  /** A resumed run keeps its environment. A finished run needs no probe. */
-  async #chooseAgain({ environment }: AskSettings, goesOn: boolean): Promise<ChosenEnvironment> {
-    if (goesOn) return this.#choose(environment);
-    return { ...chooseEnvironment(environment, await this.#environments()), note: null };
-  }
+  };
 
   async #settingsFor(options: AskOptions, kind: EnvironmentKind): Promise<AskSettings> {
     const { model, subModel = model, policy } = this.#options;
@@ -285,7 +273,7 @@ class JournaledAsker implements Asker {
 
   async #start(
     { journal, state, tornTail, past }: OpenJournal<AskTypes>,
-    { kind, note }: ChosenEnvironment,
+    kind: EnvironmentKind,
     instructions: string,
     {
       watcher,
@@ -315,7 +303,6 @@ class JournaledAsker implements Asker {
     return {
       id: journal.header.sessionId,
       settings: journal.header.settings,
-      note,
       tornTail,
       outcome,
       state: () => tree.current,
@@ -356,18 +343,6 @@ const loadEnvironments = async (): Promise<EnvironmentKinds> => {
   ]);
   return { quickjs, python };
 };
-
-type ChosenEnvironment = { readonly kind: EnvironmentKind; readonly note: string | null };
-
-const REPLACED = 'programs run in quickjs, which has replaced the environment javascript';
-
-const chooseEnvironment = (
-  written: WrittenEnvironment,
-  kinds: EnvironmentKinds,
-): ChosenEnvironment =>
-  written === 'javascript'
-    ? { kind: kinds.quickjs, note: REPLACED }
-    : { kind: kinds[written], note: null };
 
 /** Throws if a limit in dollars is set and the price of a model is unknown. */
 const refuseUnpriced = (
@@ -415,20 +390,6 @@ const INSTRUCTION_TOKENS = 4_000;
 const FRAME_BYTES = 200;
 const MILLION = 1_000_000;
 
-type TokenCosts = { readonly input: number; readonly output: number };
-
-/** The rate of a call with a fixed number of tokens in addition to the characters of its prompt. */
-const estimateRate = (
-  fixed: TokenCosts,
-  tokensPerCharacter: number,
-  dollars: TokenCosts,
-): Rate => ({
-  callUsd: (fixed.input * dollars.input + fixed.output * dollars.output) / MILLION,
-  callTokens: fixed.input + fixed.output,
-  characterUsd: (tokensPerCharacter * dollars.input) / MILLION,
-  characterTokens: tokensPerCharacter,
-});
-
 /** The largest value among the models; 0 if no model has one. */
 const most = (models: readonly Model[], read: (model: Model) => number | undefined): number =>
   Math.max(0, ...models.map((model) => read(model) ?? 0));
@@ -443,7 +404,8 @@ const boundCalls = (
 ): CallBounds => {
   // the most that a token of the input can cost; a byte is at most a token
   const byteUsd =
-    most(models, ({ facts: { prices } }) => (prices === null ? 0 : dearestInput(prices))) / MILLION;
+    most(models, ({ facts: { prices } }) => (prices === null ? 0 : highestInputPrice(prices))) /
+    MILLION;
   const output = most(models, ({ facts }) => facts.prices?.output) / MILLION;
   const longest = most(models, ({ facts }) => facts.outputTokensMax);
   // HIDDEN_TOKENS_MAX: what a provider adds to a request by itself
@@ -460,26 +422,25 @@ const boundCalls = (
 
 /**
  * The expected and the worst-case cost of a call to the most expensive of the models. Worst case:
- * each character is a token, the whole input is written to a cache, and the reply has the maximum
- * length.
+ * each character is a token, and the reply has the maximum length. In dollars the bounds hold.
  */
 const estimateReserve = (models: readonly Model[]): Reserve => {
-  const output = most(models, ({ facts }) => facts.prices?.output);
-  const input = most(models, ({ facts }) => facts.prices?.input);
-  const cacheWrite = Math.max(
-    input,
-    most(models, ({ facts }) => facts.prices?.cacheWrite),
-  );
-  const longest = most(models, ({ facts }) => facts.outputTokensMax);
+  const outputUsd = most(models, ({ facts }) => facts.prices?.output) / MILLION;
+  const inputUsd = most(models, ({ facts }) => facts.prices?.input) / MILLION;
+  const tokensPerCharacter = 1 / CHARACTERS_PER_TOKEN;
   return {
-    expected: estimateRate({ input: 0, output: REPLY_TOKENS }, 1 / CHARACTERS_PER_TOKEN, {
-      input,
-      output,
-    }),
-    worst: estimateRate({ input: INSTRUCTION_TOKENS, output: longest }, 1, {
-      input: cacheWrite,
-      output,
-    }),
+    expected: {
+      callUsd: REPLY_TOKENS * outputUsd,
+      callTokens: REPLY_TOKENS,
+      characterUsd: tokensPerCharacter * inputUsd,
+      characterTokens: tokensPerCharacter,
+    },
+    worst: {
+      callUsd: 0,
+      callTokens: INSTRUCTION_TOKENS + most(models, ({ facts }) => facts.outputTokensMax),
+      characterUsd: 0,
+      characterTokens: 1,
+    },
     basis: 'estimated',
   };
 };

@@ -3,14 +3,13 @@
  * window. A run answers it in code mode: its model writes programs that read the inputs.
  *
  * 1. Each run has a separate journal. A repeated call (the runtime repeats one after a crash)
- *    resumes the unfinished run of the same question about the same files, so nothing is paid for
- *    twice.
- * 2. A run spends at most the session's remaining budget. Every outcome carries the run's usage,
- *    and that of earlier runs of the same call: the session was never told of it.
+ *    resumes its unfinished run, so nothing is paid for twice.
+ * 2. A run spends at most the session's remaining budget: a resumed one gets lower limits where
+ *    less is left than when it began. Every outcome carries the run's usage, and that of earlier
+ *    runs of the same call, however early it fails: the session was never told of it.
  */
 
 import {
-  joinEstimated,
   type Limit,
   type Remaining,
   sumUsage,
@@ -21,7 +20,7 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import type { JournalStore } from '@pawl/agent/ports/journal';
 import type { ToolContext, ToolOutcome } from '@pawl/agent/ports/tool';
 import { findAllowed } from '@pawl/agent/tools/files';
-import type { Asker, AskRun } from './create-asker.js';
+import type { Asker, AskRun, ResumeOptions } from './create-asker.js';
 import type { AskTypes } from './ports.js';
 import { type RunLimits, readRunLimits } from './run/settings.js';
 import type { Outcome } from './run/state.js';
@@ -31,38 +30,39 @@ import { countedUsd, outcomeOf, spentBy, type Tree } from './tree/tree-state.js'
 export type ExploreInput = { readonly paths: readonly string[]; readonly question: string };
 
 /** `caller`: the call of the tool; null if it belongs to no session. */
-type ExploreCall = ExploreInput & { readonly caller: string | null };
+type ExploreCall = { readonly question: string; readonly caller: string | null };
 
 const NOTHING_LEFT = 'not run: the limit of the session is used up';
 
 export type ExploreNeeds = {
   readonly asker: Asker;
-  /** The asker's journals, searched for the unfinished run of an earlier call. */
+  /** The asker's journals, searched for earlier runs of the call. */
   readonly journals: JournalStore<AskTypes>;
 };
 
 /** Answers the question with a new or resumed run. */
 export const explore = async (
   needs: ExploreNeeds,
-  input: ExploreInput,
+  { paths, question }: ExploreInput,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
-  for (const path of input.paths) {
-    // whether it is still the file that the policy decided about: a symlink may lie there now
-    const allowed = await findAllowed(path, context);
-    if (allowed.kind === 'elsewhere') return { status: 'failed', text: allowed.why };
-  }
-  const limits = limitsFrom(context.left());
-  if (limits === null) return { status: 'failed', text: NOTHING_LEFT };
   const { sessionId, batchId, callId } = context;
   const caller = sessionId === undefined ? null : `${sessionId}/${batchId}/${callId}`;
-  const { run, lostUsage, usageBefore } = await begin(needs, { ...input, caller }, context, limits);
-  if (run === null)
-    return {
-      status: 'failed',
-      text: NOTHING_LEFT,
-      ...(lostUsage === null ? {} : { usage: lostUsage }),
-    };
+  const call = { question, caller };
+  const earlier = await findEarlier(needs, call, context.paths);
+  const fail = (text: string): ToolOutcome => {
+    const usage = lostWithout(earlier, null);
+    return { status: 'failed', text, ...(usage === null ? {} : { usage }) };
+  };
+  for (const path of paths) {
+    // whether it is still the file that the policy decided about: a symlink may lie there now
+    const allowed = await findAllowed(path, context);
+    if (allowed.kind === 'elsewhere') return fail(allowed.why);
+  }
+  const started = await attempt(() => begin(needs, call, context, earlier));
+  if (started.kind === 'fault') return fail(started.fault.message);
+  if (started.value === null) return fail(NOTHING_LEFT);
+  const { run, lostUsage } = started.value;
   const unwatch = reportProgress(run, context);
   const cancel = (): void => void attempt(() => run.cancel());
   context.signal.addEventListener('abort', cancel, { once: true });
@@ -72,7 +72,7 @@ export const explore = async (
   context.signal.removeEventListener('abort', cancel);
   // Calls that were aborted say what they cost before the run is closed.
   await attempt(() => run.close());
-  const usage = sumUsage(lostUsage, usageSince(usageBefore, getUsage(run.state())));
+  const usage = sumUsage(lostUsage, getUsage(run.state()));
   if (ended.kind === 'fault') return { status: 'failed', text: ended.fault.message, usage };
   const outcome = toToolOutcome(ended.value, usage);
   return outcome.status === 'cancelled' && context.signal.reason === 'timedOut'
@@ -80,49 +80,44 @@ export const explore = async (
     : outcome;
 };
 
-/** An earlier run of the same question about the same files. */
+/** An earlier run of the same call. */
 type EarlierRun = {
   readonly id: string;
+  /** The limits that it has now. */
   readonly limits: RunLimits;
   readonly usage: Usage;
-  /** The same call of the tool began it, and a crash repeats the call. */
-  readonly isOwn: boolean;
-  /** False for one of an older journal: it may cross a limit in dollars by one reply. */
-  readonly isCapped: boolean;
-  /** It has not ended, or it has an answer that the session was never told. */
-  readonly goesOn: boolean;
+  /** It can go on, or it has an answer that the session was never told; otherwise it is over. */
+  readonly stage: 'unfinished' | 'answered' | 'over';
 };
 
-/** The earlier runs of the same question about the same files: those of the same call first. */
 const findEarlier = async (
   { journals }: ExploreNeeds,
   { question, caller }: ExploreCall,
   files: readonly string[],
 ): Promise<readonly EarlierRun[]> => {
   const found: EarlierRun[] = [];
+  if (caller === null) return found;
   for await (const { sessionId } of journals.list()) {
     const peeked = await attempt(() => journals.peek(sessionId));
     // An unreadable journal can't be resumed.
     if (peeked.kind === 'fault') continue;
     const { state, header } = peeked.value;
     const { settings } = header;
-    const asksTheSame =
+    const isOwn =
+      settings.caller === caller &&
       settings.question === question &&
       settings.files.length === files.length &&
       settings.files.every((file, index) => file.path === files[index]);
-    if (!asksTheSame) continue;
-    const isOwn = caller !== null && settings.caller === caller;
-    const isAnswered = isOwn && outcomeOf(state)?.status === 'answered';
+    if (!isOwn) continue;
+    const ended = outcomeOf(state)?.status === 'answered' ? 'answered' : 'over';
     found.push({
       id: sessionId,
-      limits: readRunLimits(settings.limits),
+      limits: readRunLimits((state.nodes[ROOT]?.run.settings ?? settings).limits),
       usage: getUsage(state),
-      isOwn,
-      isCapped: settings.reserve.bounds !== undefined,
-      goesOn: state.name !== 'Ended' || isAnswered,
+      stage: state.name === 'Ended' ? ended : 'unfinished',
     });
   }
-  return found.toSorted((one, other) => Number(other.isOwn) - Number(one.isOwn));
+  return found;
 };
 
 /** The session's remaining budget as limits of the run; null if one is used up. */
@@ -137,21 +132,30 @@ const limitsFrom = ({ usd, tokens }: ReturnType<ToolContext['left']>): RunLimits
     : { usd: usdLimit, tokens: tokensLimit, timeMs: 'unlimited' };
 };
 
+/** What the earlier runs have spent, without `taken`; null: there are none. */
+const lostWithout = (earlier: readonly EarlierRun[], taken: EarlierRun | null): Usage | null =>
+  earlier
+    .filter((one) => one !== taken)
+    .reduce<Usage | null>((sum, { usage }) => sumUsage(sum, usage), null);
+
 /**
- * True if an earlier run fits into the session's remaining budget. What a run of another call has
- * spent was told to whoever asked.
+ * How an earlier run can be resumed within the budget, with lower limits where they are too high;
+ * null if it can't. An answer that is there needs no budget. The session was never told what the
+ * run has spent, so its limits are at most what the session has left.
  */
-const fitsInto = (
-  { limits, usage, isOwn, isCapped }: EarlierRun,
-  { usd, tokens }: RunLimits,
-): boolean => {
-  const fits = (runLimit: Limit, spent: number, limit: Limit): boolean =>
-    limit === 'unlimited' || (runLimit !== 'unlimited' && runLimit - (isOwn ? 0 : spent) <= limit);
-  return (
-    (usd === 'unlimited' || isCapped) &&
-    fits(limits.usd, usage.costUsd ?? 0, usd) &&
-    fits(limits.tokens, totalTokens(usage), tokens)
-  );
+const resumeOptions = (
+  { limits, stage }: EarlierRun,
+  left: RunLimits | null,
+): ResumeOptions | null => {
+  if (stage === 'answered') return {};
+  if (stage === 'over' || left === null) return null;
+  const lower = (limit: Limit, rest: Limit): Limit => {
+    if (rest === 'unlimited') return limit;
+    return limit === 'unlimited' ? rest : Math.min(limit, rest);
+  };
+  const usd = lower(limits.usd, left.usd);
+  const tokens = lower(limits.tokens, left.tokens);
+  return usd === limits.usd && tokens === limits.tokens ? {} : { limits: { usd, tokens } };
 };
 
 /** The limits without what earlier runs of the same call have spent; null if nothing is left. */
@@ -171,92 +175,63 @@ const subtractUsage = (
 };
 
 type StartedRun = {
-  /** Null if no budget is left for a run. */
-  readonly run: AskRun | null;
+  readonly run: AskRun;
   /** What earlier runs of the same call have spent, without a resumed one. */
   readonly lostUsage: Usage | null;
-  /** What the run had spent before, if another call began it. */
-  readonly usageBefore: Usage | null;
 };
 
-/** Resumes the first earlier run that can go on and fits into the budget, or starts a new one. */
+/**
+ * Resumes the first earlier run that can go on within the budget, or starts a new one; null if no
+ * budget is left for either. An answer that is there needs none.
+ */
 const begin = async (
-  needs: ExploreNeeds,
-  call: ExploreCall,
+  { asker }: ExploreNeeds,
+  { question, caller }: ExploreCall,
   context: ToolContext,
-  limits: RunLimits,
-): Promise<StartedRun> => {
-  const { question, caller } = call;
-  const files = context.paths;
-  const earlier = await findEarlier(needs, call, files);
-  /** What earlier runs of the same call have spent, without `taken`. */
-  const lostWithout = (taken: EarlierRun | null): Usage | null =>
-    earlier
-      .filter((one) => one.isOwn && one !== taken)
-      .reduce<Usage | null>((sum, { usage }) => sumUsage(sum, usage), null);
-  const [first = null] = earlier.filter(({ goesOn }) => goesOn);
-  const left = subtractUsage(limits, lostWithout(first));
-  if (first !== null && left !== null && fitsInto(first, left)) {
-    const resumed = await attempt(() => needs.asker.resume(first.id));
-    // Another program has it open, or its files have changed: start a new run instead.
-    if (resumed.kind === 'done') {
-      const usageBefore = first.isOwn ? null : first.usage;
-      return { run: resumed.value, lostUsage: lostWithout(first), usageBefore };
-    }
+  earlier: readonly EarlierRun[],
+): Promise<StartedRun | null> => {
+  const limits = limitsFrom(context.left());
+  for (const one of earlier) {
+    const lostUsage = lostWithout(earlier, one);
+    const options = resumeOptions(one, limits && subtractUsage(limits, lostUsage));
+    if (options === null) continue;
+    const resumed = await attempt(() => asker.resume(one.id, options));
+    // Another program has it open, or its files have changed.
+    if (resumed.kind === 'fault') continue;
+    return { run: resumed.value, lostUsage };
   }
-  const lostUsage = lostWithout(null);
-  const rest = subtractUsage(limits, lostUsage);
-  if (rest === null) return { run: null, lostUsage, usageBefore: null };
-  const run = await needs.asker.ask({
+  const lostUsage = lostWithout(earlier, null);
+  const rest = limits && subtractUsage(limits, lostUsage);
+  if (rest === null) return null;
+  const run = await asker.ask({
     question,
-    contexts: files.map((path) => ({ path })),
+    contexts: context.paths.map((path) => ({ path })),
     workspace: context.workspace,
     settings: { limits: rest, ...(caller === null ? {} : { caller }) },
   });
-  return { run, lostUsage, usageBefore: null };
-};
-
-/** The usage without what it was before. */
-const usageSince = (usageBefore: Usage | null, now: Usage): Usage => {
-  if (usageBefore === null) return now;
-  return {
-    inputTokens: now.inputTokens - usageBefore.inputTokens,
-    outputTokens: now.outputTokens - usageBefore.outputTokens,
-    cacheReadTokens: now.cacheReadTokens - usageBefore.cacheReadTokens,
-    cacheWriteTokens: now.cacheWriteTokens - usageBefore.cacheWriteTokens,
-    costUsd: now.costUsd === null ? null : Math.max(0, now.costUsd - (usageBefore.costUsd ?? 0)),
-    ...joinEstimated(usageBefore, now),
-  };
+  return { run, lostUsage };
 };
 
 const getUsage = (tree: Tree): Usage => {
-  const { unpriced, costUsd: spentUsd, ...tokens } = spentBy(tree);
-  const costUsd = countedUsd(tree);
+  const { unpriced, costUsd: pricedUsd, ...tokens } = spentBy(tree);
   // no price is known at all, so the cost is not known either
-  return { ...tokens, costUsd: unpriced > 0 && spentUsd === 0 ? null : costUsd };
+  return { ...tokens, costUsd: unpriced > 0 && pricedUsd === 0 ? null : countedUsd(tree) };
 };
 
-const withPartial = (sentence: string, partial: string): string =>
-  partial.trim() === '' ? sentence : `${sentence}\nWhat it had so far:\n${partial}`;
-
 const toToolOutcome = (outcome: Outcome, usage: Usage): ToolOutcome => {
+  const without = (status: 'failed' | 'cancelled', why: string, partial: string): ToolOutcome => {
+    const text = partial.trim() === '' ? why : `${why}\nWhat it had so far:\n${partial}`;
+    return { status, text, usage };
+  };
   switch (outcome.status) {
     case 'answered':
       return { status: 'ok', text: outcome.answer, usage };
     case 'stopped':
-      return {
-        status: 'failed',
-        text: withPartial(`the run was stopped: ${outcome.message}`, outcome.partial),
-        usage,
-      };
+      return without('failed', `the run was stopped: ${outcome.message}`, outcome.partial);
     case 'failed':
-      return { status: 'failed', text: withPartial(outcome.message, outcome.partial), usage };
+      return without('failed', outcome.message, outcome.partial);
     case 'cancelled':
-      return {
-        status: 'cancelled',
-        text: withPartial('the run was cancelled', outcome.partial),
-        usage,
-      };
+      return without('cancelled', 'the run was cancelled', outcome.partial);
     default:
       return outcome satisfies never;
   }

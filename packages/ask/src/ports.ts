@@ -11,10 +11,7 @@ import type { Tree } from './tree/tree-state.js';
 
 export type EnvironmentName = 'quickjs' | 'python';
 
-/**
- * A name in a setting, a flag or a journal. `javascript` was Node behind bubblewrap, which QuickJS
- * has replaced. The resume of such a run checks that its programs do the same there.
- */
+/** A name in a setting, a flag or a journal. `javascript` is a former name of `quickjs`. */
 export type WrittenEnvironment = EnvironmentName | 'javascript';
 
 /** A cell's call to models; `prompts` has one prompt per slot. */

@@ -27,10 +27,10 @@ const script = { replies: [{ text: answers('context') }] };
 
 test('a run says what it is set to; defaults are those of code mode', async (context) => {
   const { run } = await askAbout(context, 'some text', { script });
-  const { settings, note } = run;
+  const { settings } = run;
   assert.deepEqual(
-    [settings.environment, settings.depthMax, settings.iterationsMax, note],
-    ['quickjs', 1, 30, null],
+    [settings.environment, settings.depthMax, settings.iterationsMax],
+    ['quickjs', 1, 30],
   );
   assert.deepEqual(settings.inputs, [{ name: 'input.txt', type: 'text', characters: 9 }]);
   assert.equal(settings.files.length, 1);

@@ -1,6 +1,14 @@
 import '../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { appendFileSync, readdirSync, readlinkSync, renameSync, truncateSync } from 'node:fs';
+import {
+  appendFileSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { copyFile, stat } from 'node:fs/promises';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { describe, it, type TestContext } from 'node:test';
@@ -18,6 +26,7 @@ import {
 } from '../../../test/kit/inspector/stored-session.js';
 import { atEnd, temporaryFolder } from '../../../test/temporary-folder.js';
 import type { FeedPiece } from '../src/page-data-types.js';
+import { cleanValue, InspectedSessions } from '../src/server/inspected-sessions.js';
 import { type Inspector, startInspector } from '../src/server/inspector-server.js';
 
 /** The server behind the page, asked as a browser asks, and as others try to. */
@@ -157,6 +166,17 @@ describe('the server of the inspector', () => {
     const summary = JSON.parse(texts[2] ?? '');
     assert.deepEqual([summary.seq, summary.state, summary.turns], [3, 'WaitingForUserInput', 1]);
     assert.match(texts[1] ?? '', /You are Pawl/);
+    // a damage names the file, and so its folder
+    const secretFolder = `${folder}/${SECRET}`;
+    await storeTrace(secretFolder, 'told', trace);
+    const journal = journalPath(secretFolder, 'told');
+    writeFileSync(journal, readFileSync(journal, 'utf8').replace('I used', 'I lost'));
+    const redactor = createRedactor([{ name: 'MY_TOKEN', value: SECRET }]);
+    const sessions = new InspectedSessions({ folder: secretFolder, version: '1', redactor });
+    const { damage } = await sessions.exported('told');
+    assert.match(damage ?? '', /\[secret:\$MY_TOKEN\].*damaged/);
+    const keys = cleanValue(redactor, { [SECRET]: 1, '[secret:$MY_TOKEN]': 2 });
+    assert.deepEqual(Object.values(keys as object), [1, 2]);
   });
 
   it('gives a journal that another process writes to, and goes on where a reader stopped', async (context) => {

@@ -4,15 +4,16 @@
  */
 
 import type { PromptOptions, Session, Turn } from '@pawl/agent';
-import type { Call } from '@pawl/agent/machine/call';
-import { isIgnored } from '@pawl/agent/machine/state';
+import { messagesOf } from '@pawl/agent/machine/conversation';
+import type { Message, UserText } from '@pawl/agent/machine/message';
+import { type In, isIgnored, type State, turnRuns } from '@pawl/agent/machine/state';
+import { attempt } from '@pawl/agent/platform/attempt';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { reasonText } from '@pawl/agent/session/session';
 
 /** One part of the stream; each is sent as JSON in an event of its own. */
 export type UiMessageChunk =
-  | { readonly type: 'start'; readonly messageId?: string }
-  | { readonly type: 'start-step' | 'finish-step' }
+  | { readonly type: 'start' | 'start-step' | 'finish-step' }
   | { readonly type: 'text-start' | 'text-end'; readonly id: string }
   | { readonly type: 'reasoning-start' | 'reasoning-end'; readonly id: string }
   | { readonly type: 'text-delta' | 'reasoning-delta'; readonly id: string; readonly delta: string }
@@ -47,12 +48,16 @@ const HEADERS = {
 const encoder = new TextEncoder();
 const encodeEvent = (text: string): Uint8Array => encoder.encode(`data: ${text}\n\n`);
 
-/** Turns the steps of one turn into chunks. */
+/** Turns the steps of the turn of a prompt into chunks. */
 class TurnChunks {
   readonly #push: (chunk: UiMessageChunk) => void;
+  /** A turn that ends before that of the prompt begins; null if none does. */
+  #earlierTurnId: string | null = null;
   /** The part of text or reasoning that is open. */
   #open: { readonly kind: 'text' | 'reasoning'; readonly id: string } | null = null;
   #parts = 0;
+  /** The parts of text of the last request. */
+  #texts: string[] = [];
   #inStep = false;
   #hasText = false;
   /** The calls of this batch were shown. */
@@ -62,9 +67,29 @@ class TurnChunks {
     this.#push = push;
   }
 
+  /** `state`: before the first step. `waits`: the prompt waits for the end of a running turn. */
+  begin(state: State, waits: boolean): void {
+    if (waits && turnRuns(state)) this.#earlierTurnId = state.session.turn.turnId;
+    else if (state.name === 'ExecutingTools') {
+      this.#showBatch(state);
+      for (const call of state.calls) {
+        const toolCallId = uiCallId(state.batchId, call.judged.callId);
+        if (call.status === 'awaitingApproval') this.#askApproval(toolCallId);
+        else if ('outcome' in call) this.#showResult(toolCallId, call.status, call.outcome.text);
+      }
+    }
+  }
+
   see(stepped: Stepped): void {
     if (isIgnored(stepped)) return;
-    const { event, actions, state } = stepped;
+    const { event, state } = stepped;
+    let { actions } = stepped;
+    if (this.#earlierTurnId !== null) {
+      if (state.session.turn.turnId === this.#earlierTurnId) return;
+      this.#earlierTurnId = null;
+      // this step ends the earlier turn, too
+      actions = actions.filter(({ type }) => type === 'SendLlmRequest');
+    }
     if (event.type === 'ReasoningDelta') this.#add('reasoning', event.text);
     for (const action of actions) {
       if (action.type === 'SendLlmRequest') this.#startStep();
@@ -72,48 +97,62 @@ class TurnChunks {
       if (action.type === 'RetractPartial') this.#retract();
     }
     if (event.type === 'LlmCompleted') this.#close();
-    if (state.name === 'ExecutingTools' && state.batchId !== this.#batchId) {
-      this.#batchId = state.batchId;
-      for (const call of state.calls) this.#showCall(state.batchId, call);
-    }
+    if (state.name === 'ExecutingTools') this.#showBatch(state);
     for (const action of actions) {
-      if (action.type === 'RequestApproval') {
-        const toolCallId = uiCallId(action.batchId, action.call.callId);
-        this.#push({ type: 'tool-approval-request', approvalId: toolCallId, toolCallId });
-      }
-      if (action.type !== 'DisplayToolResult') continue;
-      const toolCallId = uiCallId(action.batchId, action.callId);
-      const { status, text } = action;
-      if (status === 'ok') this.#push({ type: 'tool-output-available', toolCallId, output: text });
-      else if (status === 'denied') this.#push({ type: 'tool-output-denied', toolCallId });
-      else this.#push({ type: 'tool-output-error', toolCallId, errorText: text });
+      if (action.type === 'RequestApproval')
+        this.#askApproval(uiCallId(action.batchId, action.call.callId));
+      if (action.type === 'DisplayToolResult')
+        this.#showResult(uiCallId(action.batchId, action.callId), action.status, action.text);
     }
   }
 
-  /** `turn`: the text of a turn that had ended before is shown as a whole. */
-  end(turn: Turn): void {
-    if (!this.#hasText && turn.text !== '') this.#add('text', turn.text);
+  /**
+   * `turn`: null if it is not known how it ended. `fault`: why not, or why the session could not be
+   * closed; null if all went well.
+   */
+  end(turn: Turn | null, fault: string | null): void {
+    // no text: a repeated `requestId` whose turn had ended before shows its answer as a whole
+    if (turn !== null && turn.text !== '' && !this.#hasText) this.#add('text', turn.text);
     this.#endStep();
-    const { kind } = turn.reason;
-    const text = reasonText(turn.reason);
-    if (kind === 'cancelled') this.#push({ type: 'abort', reason: text });
-    else if (!turn.ok) this.#push({ type: 'error', errorText: text });
-    this.#push({ type: 'finish', messageMetadata: { usage: turn.usage } });
+    if (turn !== null && !turn.ok) {
+      const text = reasonText(turn.reason);
+      if (turn.reason.kind === 'cancelled') this.#push({ type: 'abort', reason: text });
+      else this.#push({ type: 'error', errorText: text });
+    }
+    if (fault !== null) this.#push({ type: 'error', errorText: fault });
+    this.#push({
+      type: 'finish',
+      ...(turn === null ? {} : { messageMetadata: { usage: turn.usage } }),
+    });
   }
 
-  #showCall(batchId: string, { judged }: Call): void {
-    this.#push({
-      type: 'tool-input-available',
-      toolCallId: uiCallId(batchId, judged.callId),
-      toolName: judged.tool,
-      input: judged.input,
-      dynamic: true,
-    });
+  #showBatch({ batchId, calls }: In<'ExecutingTools'>): void {
+    if (batchId === this.#batchId) return;
+    this.#batchId = batchId;
+    for (const { judged } of calls)
+      this.#push({
+        type: 'tool-input-available',
+        toolCallId: uiCallId(batchId, judged.callId),
+        toolName: judged.tool,
+        input: judged.input,
+        dynamic: true,
+      });
+  }
+
+  #askApproval(toolCallId: string): void {
+    this.#push({ type: 'tool-approval-request', approvalId: toolCallId, toolCallId });
+  }
+
+  #showResult(toolCallId: string, status: string, text: string): void {
+    if (status === 'ok') this.#push({ type: 'tool-output-available', toolCallId, output: text });
+    else if (status === 'denied') this.#push({ type: 'tool-output-denied', toolCallId });
+    else this.#push({ type: 'tool-output-error', toolCallId, errorText: text });
   }
 
   #startStep(): void {
     this.#endStep();
     this.#inStep = true;
+    this.#texts = [];
     this.#push({ type: 'start-step' });
   }
 
@@ -128,6 +167,7 @@ class TurnChunks {
       this.#close();
       this.#open = { kind, id: `part-${++this.#parts}` };
       this.#push({ type: `${kind}-start`, id: this.#open.id });
+      if (kind === 'text') this.#texts.push(this.#open.id);
     }
     if (kind === 'text') this.#hasText = true;
     this.#push({ type: `${kind}-delta`, id: this.#open.id, delta });
@@ -139,11 +179,20 @@ class TurnChunks {
   }
 
   #retract(): void {
-    const open = this.#open;
     this.#close();
-    if (open?.kind === 'text') this.#push({ type: 'data-retracted', data: { id: open.id } });
+    for (const id of this.#texts) this.#push({ type: 'data-retracted', data: { id } });
+    this.#texts = [];
   }
 }
+
+/** Whether the turn that runs is that of a prompt which was sent before. */
+const isInTurn = ({ session }: State, text: string, requestId: string | undefined): boolean =>
+  requestId !== undefined &&
+  messagesOf(session.conversation)
+    .flatMap<Message['parts'][number]>(({ parts }) => parts)
+
+    .findLast((part): part is UserText => 'origin' in part && part.origin === 'user')?.text ===
+    text;
 
 /** Models may use the id of a call again in a later reply. */
 const uiCallId = (batchId: string, callId: string): string => `${batchId}.${callId}`;
@@ -156,37 +205,44 @@ export type UiMessageOptions = PromptOptions & {
 /**
  * Sends a prompt and streams its turn, with the headers that the AI SDK expects. What a reader of
  * the stream misses is not lost: the turn goes on without readers, unless `signal` cancels it, and
- * a repeated `requestId` streams what is left of it, or its answer. The last chunk before `finish`
- * says why a turn has no answer.
+ * a repeated `requestId` streams what is left of it, or its answer. `finish` is always the last
+ * chunk; the one before it says why a turn has no answer, or that the session could not be closed.
  */
 export const uiMessageResponse = (
   session: Session,
   text: string,
   { close = false, ...options }: UiMessageOptions = {},
 ): Response => {
-  let isRead = true;
+  let hasReader = true;
   const body = new ReadableStream<Uint8Array>({
     async start(controller) {
       const push = (chunk: UiMessageChunk): void => {
-        if (isRead) controller.enqueue(encodeEvent(JSON.stringify(chunk)));
+        if (hasReader) controller.enqueue(encodeEvent(JSON.stringify(chunk)));
       };
       const chunks = new TurnChunks(push);
       push({ type: 'start' });
-      const unwatch = session.watch((step) => chunks.see(step));
-      try {
-        const turn = await session.prompt(text, options);
+      let turn: Turn | null = null;
+      let unwatch = (): void => undefined;
+      const played = await attempt(async () => {
+        const early: Stepped[] = [];
+        let see = (step: Stepped): void => void early.push(step);
+        unwatch = session.watch((step) => see(step));
+        const state = await session.state();
+        const { mode, requestId } = options;
+        chunks.begin(state, mode === 'followUp' && !isInTurn(state, text, requestId));
+        see = (step) => chunks.see(step);
+        for (const step of early) see(step);
+        turn = await session.prompt(text, options);
         if (close) await session.close();
-        chunks.end(turn);
-      } catch (error) {
-        push({ type: 'error', errorText: error instanceof Error ? error.message : String(error) });
-      }
+      });
       unwatch();
-      if (!isRead) return;
+      chunks.end(turn, played.kind === 'fault' ? played.fault.message : null);
+      if (!hasReader) return;
       controller.enqueue(encodeEvent('[DONE]'));
       controller.close();
     },
     cancel() {
-      isRead = false;
+      hasReader = false;
     },
   });
   return new Response(body, { headers: HEADERS });

@@ -5,7 +5,7 @@
  */
 
 /** The HTTP status of each code. */
-const statuses = {
+export const statuses = {
   badRequest: 400,
   wrongToken: 401,
   notAllowed: 403,
@@ -18,6 +18,7 @@ const statuses = {
   tooManyRequests: 429,
   tooManySessions: 429,
   tooManyStreams: 429,
+  quotaExhausted: 429,
   internal: 500,
   unreadable: 500,
   draining: 503,
@@ -25,6 +26,9 @@ const statuses = {
 } as const;
 
 type ApiFaultCode = keyof typeof statuses;
+
+/** A node that ends or waits may be back then. */
+export const RETRY_SECONDS = 5;
 
 export class ApiFault extends Error {
   override readonly name = 'ApiFault';
@@ -83,8 +87,6 @@ const engineFaults: ReadonlyMap<unknown, ApiFaultCode> = new Map([
   [413, 'tooLarge'],
 ]);
 
-const ENGINE_RETRY_SECONDS = 5;
-
 const createFault = (code: ApiFaultCode, message: string): ApiFault => {
   if (code === 'notFound')
     return new ApiFault(code, 'There is no such session. GET /v1/sessions lists yours.');
@@ -99,11 +101,7 @@ const createFault = (code: ApiFaultCode, message: string): ApiFault => {
 
 const engineFault = (error: Error): ApiFault | null => {
   if (error.name === 'OtherMachineError')
-    return new ApiFault(
-      'unavailable',
-      `${error.message}, or ask another node.`,
-      ENGINE_RETRY_SECONDS,
-    );
+    return new ApiFault('unavailable', `${error.message}, or ask another node.`, RETRY_SECONDS);
   if (error.name !== 'EngineError' || !('status' in error)) return null;
   const code = engineFaults.get(error.status);
   if (code !== undefined) return createFault(code, error.message);
@@ -111,6 +109,6 @@ const engineFault = (error: Error): ApiFault | null => {
     'unavailable',
     'The engine, or the node of this session, does not answer this node now. Look into the events, ' +
       'then send the request again.',
-    ENGINE_RETRY_SECONDS,
+    RETRY_SECONDS,
   );
 };

@@ -14,7 +14,7 @@ import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
-import { ApiFault, toApiFault } from './api-fault.js';
+import { ApiFault, RETRY_SECONDS, toApiFault } from './api-fault.js';
 
 type AuditedAction = { readonly action: string; readonly [field: string]: string };
 
@@ -44,10 +44,14 @@ export class AuditLog {
     this.#report = report;
   }
 
-  /** Runs the work of a request, with a line before it and one after it. */
-  async around<T extends { readonly status: number; readonly body: object } | null>(
+  /**
+   * Runs the work of a request, with a line before it and one after it. `doneStatus`: the status of
+   * an answer without a fault.
+   */
+  async around<T extends object | null>(
     request: AuditedRequest,
     work: () => Promise<T>,
+    doneStatus = 200,
   ): Promise<T> {
     if (this.#file === null) return work();
     const id = randomUUID();
@@ -57,13 +61,12 @@ export class AuditLog {
       throw new ApiFault(
         'unavailable',
         "The node can't write its audit log, so it did nothing. Tell the operator.",
-        AUDIT_RETRY_SECONDS,
+        RETRY_SECONDS,
       );
     }
     const done = await attempt(work);
-    const status =
-      done.kind === 'done' ? (done.value?.status ?? 200) : (toApiFault(done.fault)?.status ?? 500);
-    const answered = done.kind === 'done' ? pickIds(done.value?.body ?? {}) : {};
+    const status = done.kind === 'done' ? doneStatus : (toApiFault(done.fault)?.status ?? 500);
+    const answered = done.kind === 'done' ? pickIds(done.value ?? {}) : {};
     const answerLine = await attempt(() => this.append({ id, status, ...answered }));
     if (answerLine.kind === 'fault') this.#report(answerLine.fault); // the line before it names the key
     if (done.kind === 'fault') throw done.fault;
@@ -96,8 +99,6 @@ export class AuditLog {
     }
   }
 }
-
-const AUDIT_RETRY_SECONDS = 5;
 
 /** What an answer names that its request could not. */
 const pickIds = (body: object): object =>

@@ -184,12 +184,16 @@ class Answers {
     const requestId = method === 'POST' ? readRequestId(incoming.headers['idempotency-key']) : null;
     const body = route.body === undefined ? null : await readBody(incoming, outgoing, key);
     const exchange = { key, sessionId, query, requestId, body, incoming, outgoing };
-    const answering = () => route.answer(routes, exchange);
+    const answering = async () => {
+      if (route.beginsWork === 'yes') routes.refuseWhileDraining();
+      return route.answer(routes, exchange);
+    };
+    const { status } = route;
     const answer =
       method === 'POST'
-        ? await audit.around(auditedRequest(template, exchange), answering)
+        ? await audit.around(auditedRequest(template, exchange), answering, status)
         : await answering();
-    if (answer !== null) sendJson(outgoing, answer.status, answer.body);
+    if (answer !== null) sendJson(outgoing, status, answer);
   }
 
   #health(outgoing: ServerResponse): void {
@@ -241,8 +245,6 @@ const auditedRequest = (
   ...(requestId === null ? {} : { idempotencyKey: requestId }),
 });
 
-type JsonAnswer = { readonly status: number; readonly body: object };
-
 type RouteParts = {
   readonly sessions: ServedSessions;
   /** Throws an ApiFault while the node shuts down. */
@@ -253,8 +255,10 @@ type RouteParts = {
 };
 
 type Route = DescribedRoute & {
-  /** null: the answer was sent. */
-  answer(parts: RouteParts, exchange: ApiExchange): Promise<JsonAnswer | null>;
+  /** It is refused while the node shuts down. */
+  readonly beginsWork?: 'yes';
+  /** The body of the answer; null: it was sent. */
+  answer(parts: RouteParts, exchange: ApiExchange): Promise<object | null>;
 };
 
 /** By method and path; `ID` stands for the id of a session. */
@@ -263,40 +267,30 @@ export const routes: Readonly<Record<string, Route>> = {
     about: 'Creates a session in a workspace.',
     status: 201,
     body: newSessionSchema,
-    async answer({ sessions, refuseWhileDraining }, exchange) {
-      refuseWhileDraining();
-      const request = readNewSession(exchange.body);
-      const { key, requestId } = exchange;
-      return { status: 201, body: await sessions.create(key, request, requestId) };
-    },
+    beginsWork: 'yes',
+    answer: async ({ sessions }, { key, body, requestId }) =>
+      sessions.create(key, readNewSession(body), requestId),
   },
   'GET /v1/sessions': {
     about: 'Lists the sessions of the key in pages, the newest first.',
     status: 200,
     query: pageSchema,
-    answer: async ({ sessions }, { key, query }) => ({
-      status: 200,
-      body: await sessions.list(key, readPage(query)),
-    }),
+    answer: async ({ sessions }, { key, query }) => sessions.list(key, readPage(query)),
   },
   'GET /v1/sessions/ID': {
     about: 'Tells where a session stands, what it cost, and what it waits for.',
     status: 200,
-    answer: async ({ sessions }, { key, sessionId }) => ({
-      status: 200,
-      body: await sessions.describe(key, sessionId),
-    }),
+    answer: ({ sessions }, { key, sessionId }) => sessions.describe(key, sessionId),
   },
   'POST /v1/sessions/ID/inputs': {
     about: 'Sends an input. When it is answered, the input is durable and applied.',
     status: 202,
     body: inputSchema,
-    async answer({ sessions, refuseWhileDraining }, exchange) {
-      const { input, code } = readInput(exchange.body, exchange.key);
+    async answer({ sessions, refuseWhileDraining }, { key, sessionId, body, requestId }) {
+      const { input, code } = readInput(body, key);
       if (!endsTurns(input)) refuseWhileDraining();
-      const { key, sessionId, requestId } = exchange;
       const once = requestId === null ? input : { ...input, clientRequestId: requestId };
-      return { status: 202, body: await sessions.send(key, sessionId, once, code) };
+      return sessions.send(key, sessionId, once, code);
     },
   },
   'GET /v1/sessions/ID/events': {
@@ -313,45 +307,31 @@ export const routes: Readonly<Record<string, Route>> = {
     about: 'Creates a session with the conversation up to an entry.',
     status: 201,
     body: forkSchema,
-    async answer({ sessions, refuseWhileDraining }, exchange) {
-      refuseWhileDraining();
-      const { seq } = readFork(exchange.body);
-      const { key, sessionId, requestId } = exchange;
-      return { status: 201, body: await sessions.fork(key, sessionId, seq, requestId) };
-    },
+    beginsWork: 'yes',
+    answer: async ({ sessions }, { key, sessionId, body, requestId }) =>
+      sessions.fork(key, sessionId, readFork(body).seq, requestId),
   },
   'POST /v1/sessions/ID/close': {
     about: 'Closes a session, and removes its worktree if nothing is lost by it.',
     status: 200,
-    answer: async ({ sessions }, { key, sessionId }) => ({
-      status: 200,
-      body: await sessions.close(key, sessionId),
-    }),
+    answer: ({ sessions }, { key, sessionId }) => sessions.close(key, sessionId),
   },
   'POST /v1/sessions/ID/move': {
     about: 'Gives a session whose worktree is gone a fresh one.',
     status: 200,
-    async answer({ sessions, refuseWhileDraining }, { key, sessionId }) {
-      refuseWhileDraining();
-      return { status: 200, body: await sessions.move(key, sessionId) };
-    },
+    beginsWork: 'yes',
+    answer: ({ sessions }, { key, sessionId }) => sessions.move(key, sessionId),
   },
   'POST /v1/sessions/ID/own': {
     about: 'Answers what only the owner of a detached session asks.',
     status: 200,
     body: v.unknown(),
-    answer: async ({ sessions }, { key, sessionId, body }) => ({
-      status: 200,
-      body: await sessions.own(key, sessionId, body),
-    }),
+    answer: ({ sessions }, { key, sessionId, body }) => sessions.own(key, sessionId, body),
   },
   'GET /v1/openapi.json': {
     about: 'This description.',
     status: 200,
-    answer: async () => {
-      const { openApi } = await import('./open-api.js');
-      return { status: 200, body: openApi(routes) };
-    },
+    answer: async () => (await import('./open-api.js')).openApi(routes),
   },
   'GET /metrics': {
     about: 'Figures of the node and of its keys, for the key of an operator.',
@@ -488,13 +468,7 @@ const admitKey = (
   return key;
 };
 
-type NodeAddress = {
-  /** The address that the server listens on. */
-  readonly host: string;
-  readonly port: number;
-  /** Further values of Host, such as the public name behind a proxy. */
-  readonly names: readonly string[];
-};
+type NodeAddress = Pick<HttpOptions, 'host' | 'port' | 'names'>;
 
 const EVERY_ADDRESS = ['0.0.0.0', '::'];
 

@@ -92,7 +92,11 @@ const token = v.pipe(
   v.minLength(TOKEN_LENGTH_MIN, `must have at least ${TOKEN_LENGTH_MIN} characters`),
 );
 
-const amount = v.pipe(v.number(), v.finite('must be a number'), v.gtValue(0, 'must be above 0'));
+export const amount = v.pipe(
+  v.number(),
+  v.finite('must be a number'),
+  v.gtValue(0, 'must be above 0'),
+);
 const count = wholeNumber(Number.MAX_SAFE_INTEGER);
 const absolutePath = v.pipe(v.string(), v.regex(/^\//, 'must be an absolute path'));
 const LABELS_MAX = 20;
@@ -102,15 +106,17 @@ const PRESETS = ['plan', 'careful', 'ci', 'auto', 'full'] as const satisfies rea
 /** Of a tenant: no answer of a user lets their sessions leave the sandbox or the workspace. */
 const FIRM_PRESETS: readonly Preset[] = ['ci', 'plan'];
 
+const plainName = v.pipe(
+  v.string(),
+  v.regex(
+    /^[a-z0-9][a-z0-9._-]{0,62}$/i,
+    'a name must have 1 to 63 letters, digits, dots, underscores or hyphens',
+  ),
+);
+
 export const labelsSchema = v.pipe(
   v.record(
-    v.pipe(
-      v.string(),
-      v.regex(
-        /^[a-z0-9][a-z0-9._-]{0,62}$/i,
-        'a name must have 1 to 63 letters, digits, dots, underscores or hyphens',
-      ),
-    ),
+    plainName,
     v.pipe(
       v.string(),
       v.regex(/^[^,=\p{Cc}]{1,100}$/u, 'must have 1 to 100 characters, no , or ='),
@@ -120,13 +126,7 @@ export const labelsSchema = v.pipe(
 );
 
 const keySchema = v.strictObject({
-  name: v.pipe(
-    v.string(),
-    v.regex(
-      /^[a-z0-9][a-z0-9._-]{0,62}$/i,
-      'must have 1 to 63 letters, digits, dots, underscores or hyphens',
-    ),
-  ),
+  name: plainName,
   token,
   sessions: v.optional(wholeNumber(100_000), defaultKeyLimits.sessions),
   inputBytes: v.optional(wholeNumber(INPUT_BYTES_MAX), defaultKeyLimits.inputBytes),
@@ -162,15 +162,17 @@ export type ReadKeys =
 
 const invalid = (why: string): ReadKeys => ({ kind: 'invalid', why });
 
-const firstIssue = (issues: readonly v.BaseIssue<unknown>[]): string => {
+/** The first wrong field and why. `whole`: the name of the value that is checked. */
+export const firstIssue = (issues: readonly v.BaseIssue<unknown>[], whole: string): string => {
   const [issue] = issues;
-  const path = issue?.path?.map(({ key }) => String(key)).join('.') ?? '';
+  const path = issue?.path?.map(({ key }) => String(key)).join('.') ?? whole;
   // The default texts repeat what was received, which may be a token.
   const message = (issue?.message ?? 'it is invalid')
     .replace(/ but received .*$/s, '')
     .replace('Invalid key: Expected never', 'is no field here: remove it, or correct its name')
-    .replace(/^Invalid (key|type): Expected /, 'must be ');
-  return `${path === '' ? 'the file' : path}: ${message}`;
+    .replace(/^Invalid key: Expected .*/, 'is missing')
+    .replace('Invalid type: Expected', 'must be');
+  return `${path}: ${message}`;
 };
 
 /** A name that stands twice in an object of the text, which is JSON; undefined without one. */
@@ -235,7 +237,7 @@ export const readKeys = (text: string): ReadKeys => {
   if (repeated !== undefined)
     return invalid(`the field ${repeated.slice(0, 50)} stands twice in one object: remove one`);
   const parsed = v.safeParse(fileSchema, json);
-  if (!parsed.success) return invalid(firstIssue(parsed.issues));
+  if (!parsed.success) return invalid(firstIssue(parsed.issues, 'the file'));
   const keys = parsed.output.keys.map((written): ServeKey => {
     const { name, token: text, sessions, inputBytes, requestsPerMinute, streams } = written;
     const limits = { sessions, inputBytes, requestsPerMinute, streams };
@@ -259,8 +261,7 @@ export const readKeys = (text: string): ReadKeys => {
 /** The only key of a node whose token is in a variable. */
 export const keyOfToken = (text: string): ReadKeys => {
   const parsed = v.safeParse(token, text);
-  if (!parsed.success)
-    return invalid(`the token ${firstIssue(parsed.issues).replace(/^the file: /, '')}`);
+  if (!parsed.success) return invalid(firstIssue(parsed.issues, 'the token'));
   return {
     kind: 'ok',
     keys: [

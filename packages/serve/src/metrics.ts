@@ -6,6 +6,7 @@
 
 import type { Event } from '@pawl/agent/machine/event';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
+import type { Labels } from './keys.js';
 
 /** Figures that are looked up when they are asked for. */
 type NodeGauges = {
@@ -31,32 +32,18 @@ export class NodeMetrics {
     'Duration of answered requests; of a stream, until its end.',
     'seconds',
   );
-  readonly #streamsEnded = new Family(
+  readonly #streamsEnded = counter(
     'pawl_streams_ended',
-    'counter',
     'Streams of events that ended, by reason.',
   );
-  readonly #turns = new Family('pawl_turns', 'counter', 'Turns that ended, by what ended them.');
-  readonly #tools = new Family(
-    'pawl_tool_calls',
-    'counter',
-    'Calls of tools that ended, by status.',
-  );
-  readonly #tokens = new Family(
-    'gen_ai_client_token_usage',
-    'counter',
-    'Tokens of answered model calls.',
-  );
-  readonly #cost = new Family(
+  readonly #turns = counter('pawl_turns', 'Turns that ended, by what ended them.');
+  readonly #tools = counter('pawl_tool_calls', 'Calls of tools that ended, by status.');
+  readonly #tokens = counter('gen_ai_client_token_usage', 'Tokens of answered model calls.');
+  readonly #cost = counter(
     'pawl_cost_usd',
-    'counter',
     'Dollars that answered model calls cost, as far as prices are known.',
   );
-  readonly #failures = new Family(
-    'pawl_model_failures',
-    'counter',
-    'Model calls that failed, by kind.',
-  );
+  readonly #failures = counter('pawl_model_failures', 'Model calls that failed, by kind.');
 
   requestEnded(method: string, route: string, status: number, seconds: number): void {
     const labels = {
@@ -125,6 +112,8 @@ export class NodeMetrics {
   }
 }
 
+const counter = (name: string, help: string): Family => new Family(name, 'counter', help);
+
 const gaugeText = (
   name: string,
   help: string,
@@ -140,8 +129,6 @@ const tokenKinds = [
   ['cacheReadTokens', 'cache_read'],
   ['cacheWriteTokens', 'cache_write'],
 ] as const;
-
-type Labels = Readonly<Record<string, string>>;
 
 const labelsText = (labels: Labels): string => {
   const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeValue(value)}"`);

@@ -9,7 +9,7 @@
  */
 
 import { attempt } from '@pawl/agent/platform/attempt';
-import { ApiFault } from './api-fault.js';
+import { ApiFault, RETRY_SECONDS } from './api-fault.js';
 import { AuditLog } from './audit-log.js';
 import { type ApiExchange, openNodeServer } from './http.js';
 import { type KeySource, KeyUse, type ServeKey } from './keys.js';
@@ -22,6 +22,7 @@ import {
   type StreamLimits,
 } from './open-sessions.js';
 import { ServedSessions } from './served-sessions.js';
+import type { SpendingStore } from './spending.js';
 import { NodeWorkspaces, type WorkspaceOptions } from './workspaces.js';
 
 export type NodeOptions = {
@@ -44,6 +45,8 @@ export type NodeOptions = {
   /** Holds the records of the sessions, unless the runtime keeps them. */
   readonly recordsFolder: string;
   readonly workspaces: WorkspaceOptions;
+  /** What keys with limits of a day have spent. Absent: such limits refuse no input. */
+  readonly spending?: SpendingStore;
   readonly streams?: Partial<StreamLimits>;
   /** A clock in milliseconds that is never set. */
   readonly now?: () => number;
@@ -61,7 +64,6 @@ export type ServingNode = {
   drain(deadlineMs: number, signal?: AbortSignal): Promise<void>;
 };
 
-const RETRY_AFTER_SECONDS = 5;
 /** A session that rests is followed for one to two of these. */
 const SWEEP_MS = 30_000;
 /** Requests that are being answered have this long when all sessions are closed. */
@@ -83,6 +85,7 @@ class Node {
   readonly #metrics: NodeMetrics;
   readonly #keys: KeySource;
   readonly #use: KeyUse;
+  readonly #audit: AuditLog;
   readonly #open: OpenSessions;
   readonly #sessions: ServedSessions;
   /** Each with the key that reads it. */
@@ -95,7 +98,8 @@ class Node {
   constructor(options: NodeOptions, records: RecordStore) {
     const { runtime, report, now = () => performance.now() } = options;
     this.#options = options;
-    const { keys, metrics = new NodeMetrics() } = options;
+    const { keys, metrics = new NodeMetrics(), auditFile = null } = options;
+    this.#audit = new AuditLog(auditFile, report);
     this.#metrics = metrics;
     this.#keys = 'now' in keys ? keys : { now: () => keys, onChange: () => undefined };
     this.#use = new KeyUse(now);
@@ -108,12 +112,14 @@ class Node {
       workspaces,
       open: this.#open,
       use: this.#use,
+      audit: this.#audit,
+      spending: options.spending,
     });
   }
 
   async start(): Promise<ServingNode> {
-    const { host, port, socketPath, attended, names, auditFile = null, report } = this.#options;
-    const audit = new AuditLog(auditFile, report);
+    const { host, port, socketPath, attended, names, report } = this.#options;
+    const audit = this.#audit;
     if (attended !== undefined) await this.#open.attend(attended);
     const server = await openNodeServer({
       host,
@@ -167,7 +173,7 @@ class Node {
     const why =
       'This node shuts down and takes no new work. Send the request again, to this node or ' +
       'another one.';
-    throw new ApiFault('draining', why, RETRY_AFTER_SECONDS);
+    throw new ApiFault('draining', why, RETRY_SECONDS);
   }
 
   /** Sends the events of a session until the stream ends. */

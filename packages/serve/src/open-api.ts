@@ -3,6 +3,7 @@
 import { VERSION } from '@pawl/agent/platform/environment';
 import { toJsonSchema } from '@valibot/to-json-schema';
 import type { GenericSchema, StrictObjectSchema } from 'valibot';
+import { statuses } from './api-fault.js';
 
 /** What a route says of itself. */
 export type DescribedRoute = {
@@ -34,7 +35,7 @@ const ERROR_SCHEMA = {
   properties: {
     error: {
       type: 'object',
-      properties: { code: { type: 'string' }, message: { type: 'string' } },
+      properties: { code: { enum: Object.keys(statuses) }, message: { type: 'string' } },
       required: ['code', 'message'],
     },
   },
@@ -61,7 +62,7 @@ const listParameters = (
 
 const operation = (method: string, path: string, route: DescribedRoute): object => ({
   summary: route.about,
-  operationId: [method.toLowerCase(), ...path.split('/').slice(1)].join('-').replace('.', '-'),
+  operationId: [method.toLowerCase(), ...path.split('/').slice(1)].join('-').replaceAll('.', '-'),
   parameters: listParameters(method, path, route),
   ...(route.body === undefined
     ? {}
@@ -79,7 +80,10 @@ const operation = (method: string, path: string, route: DescribedRoute): object 
   },
 });
 
-/** The routes by method and path; `own` is for the processes of Pawl alone. */
+/**
+ * The routes by method and path. `ID` is the only placeholder of a path. A path that ends in `/own`
+ * is for the processes of Pawl alone.
+ */
 export const openApi = (routes: Readonly<Record<string, DescribedRoute>>): object => {
   const paths: Record<string, Record<string, object>> = {};
   for (const [name, route] of Object.entries(routes)) {

@@ -32,10 +32,8 @@ type OpenSessionsParts = {
 
 /** The sessions that are open on this node, each with its feed. */
 export class OpenSessions {
+  readonly #parts: OpenSessionsParts;
   readonly #runtime: NodeRuntime;
-  readonly #metrics: NodeMetrics;
-  readonly #findKeyName: OpenSessionsParts['findKeyName'];
-  readonly #report: (fault: Error) => void;
   readonly #feeds = new Map<string, SessionFeed>();
   /** Those that were quiet at the last sweep, and were not used since. */
   readonly #quiet = new Set<string>();
@@ -46,11 +44,9 @@ export class OpenSessions {
   /** The last work on each session that changes whether it is open. */
   readonly #work = new Map<string, Promise<unknown>>();
 
-  constructor({ runtime, metrics, findKeyName, report }: OpenSessionsParts) {
-    this.#runtime = runtime;
-    this.#metrics = metrics;
-    this.#findKeyName = findKeyName;
-    this.#report = report;
+  constructor(parts: OpenSessionsParts) {
+    this.#parts = parts;
+    this.#runtime = parts.runtime;
   }
 
   feed(sessionId: string): SessionFeed | null {
@@ -103,20 +99,20 @@ export class OpenSessions {
   }
 
   async #createFeed(sessionId: string): Promise<SessionFeed> {
-    const key = await this.#findKeyName(sessionId);
+    const { metrics, findKeyName, report } = this.#parts;
+    const key = await findKeyName(sessionId);
     const { seq, state } = await this.#runtime.state(sessionId);
     let before = state;
     const see = ({ event, state }: Stepped): void => {
       if (this.#runtime.isCounted !== 'yes')
-        this.#metrics.applied(key, { before, events: [event], state });
+        metrics.applied(key, { before, events: [event], state });
       before = state;
     };
     const feed = new SessionFeed(this.#runtime, sessionId, { seq, state }, see);
     this.#feeds.set(sessionId, feed);
     void feed.ended.then((fault) => {
       if (this.#feeds.get(sessionId) === feed) this.#feeds.delete(sessionId);
-      if (fault !== null)
-        this.#report(new Error(`session ${sessionId} was stopped: ${fault.message}`));
+      if (fault !== null) report(new Error(`session ${sessionId} was stopped: ${fault.message}`));
     });
     return feed;
   }

@@ -9,45 +9,59 @@ import type { Input } from '@pawl/agent/ports/session';
 import { checkInput } from '@pawl/agent/session/outside-values';
 import * as v from 'valibot';
 import { ApiFault } from './api-fault.js';
-import { type Labels, labelsSchema, type ServeKey } from './keys.js';
-import type { WantedWorkspace } from './workspaces.js';
+import { amount, firstIssue, type Labels, labelsSchema, type ServeKey } from './keys.js';
 
 const TEXT_MAX = 4_096;
-const positive = v.pipe(v.number(), v.finite('must be a number'), v.gtValue(0, 'must be above 0'));
 const words = v.pipe(
   v.string(),
   v.minLength(1, 'must not be empty'),
   v.maxLength(TEXT_MAX, 'is too long'),
 );
 
+const whole = v.pipe(amount, v.transform(Math.ceil));
+const MINUTE_MS = 60_000;
+
 export const newSessionSchema = v.strictObject({
   workspace: v.union(
     [v.strictObject({ folder: words }), v.strictObject({ repository: words, commit: words })],
     'must be { "folder": PATH } or { "repository": NAME, "commit": HASH }',
   ),
-  preset: v.optional(
+  preset: v.exactOptional(
     v.literal(
       'plan',
       'can only be "plan", which only reads; everything else is the choice of the operator',
     ),
   ),
-  model: v.optional(words),
-  labels: v.optional(labelsSchema),
+  /** Absent: that of the key or of the node. */
+  model: v.exactOptional(words),
+  labels: v.optional(labelsSchema, {}),
   limits: v.optional(
-    v.strictObject({
-      usd: v.optional(positive),
-      tokens: v.optional(positive),
-      rounds: v.optional(positive),
-      minutes: v.optional(positive),
-    }),
+    v.pipe(
+      v.strictObject({
+        usd: v.exactOptional(amount),
+        tokens: v.exactOptional(whole),
+        rounds: v.exactOptional(whole),
+        minutes: v.exactOptional(amount),
+      }),
+      v.transform(
+        ({ minutes, ...limits }): Partial<Limits> =>
+          minutes === undefined ? limits : { ...limits, timeMs: Math.ceil(minutes * MINUTE_MS) },
+      ),
+    ),
+    {},
   ),
 });
+
+export type NewSessionRequest = v.InferOutput<typeof newSessionSchema>;
 
 export const forkSchema = v.strictObject({
   seq: v.pipe(v.number(), v.integer('must be a whole number'), v.minValue(1, 'must be at least 1')),
 });
 
-/** Parameters of the list. */
+/**
+ * Which sessions of a list: at most `limit`, older than `before`; null: the newest. `label`: only
+ * those that carry all of these.
+ */
 export const pageSchema = v.strictObject({
   limit: v.optional(
     v.pipe(
@@ -70,56 +84,18 @@ export const pageSchema = v.strictObject({
   ),
 });
 
-/**
- * Which sessions of a list: at most `limit`, older than `before`; null: the newest. `label`: only
- * those that carry all of these.
- */
-export type ListedPage = {
-  readonly limit: number;
-  readonly before: string | null;
-  readonly label?: Labels | undefined;
-};
-
-const MINUTE_MS = 60_000;
-
-export type NewSessionRequest = {
-  readonly workspace: WantedWorkspace;
-  readonly preset: 'plan' | null;
-  /** null: that of the key or of the node. */
-  readonly model: string | null;
-  readonly labels: Labels;
-  readonly limits: Partial<Limits>;
-};
+export type ListedPage = v.InferOutput<typeof pageSchema>;
 
 /** Checks a body. Throws an ApiFault that names the wrong field. */
 const readWith = <S extends v.GenericSchema>(schema: S, body: unknown): v.InferOutput<S> => {
   const parsed = v.safeParse(schema, body);
   if (parsed.success) return parsed.output;
-  const [issue] = parsed.issues;
-  const field = issue.path?.map(({ key }) => String(key)).join('.') ?? 'the body';
-  const why = issue.message.startsWith('Invalid')
-    ? `is not valid (${issue.message})`
-    : issue.message;
-  throw new ApiFault(
-    'badRequest',
-    `${field}: ${why}. docs/build/serve.md has an example of each request.`,
-  );
+  const issue = firstIssue(parsed.issues, 'the body');
+  throw new ApiFault('badRequest', `${issue}. docs/build/serve.md has an example of each request.`);
 };
 
-export const readNewSession = (body: unknown): NewSessionRequest => {
-  const parsed = readWith(newSessionSchema, body);
-  const { workspace, preset = null, model = null, labels = {}, limits = {} } = parsed;
-  const { usd, tokens, rounds, minutes } = limits;
-  return {
-    ...{ workspace, preset, model, labels },
-    limits: {
-      ...(usd === undefined ? {} : { usd }),
-      ...(tokens === undefined ? {} : { tokens: Math.ceil(tokens) }),
-      ...(rounds === undefined ? {} : { rounds: Math.ceil(rounds) }),
-      ...(minutes === undefined ? {} : { timeMs: Math.ceil(minutes * MINUTE_MS) }),
-    },
-  };
-};
+export const readNewSession = (body: unknown): NewSessionRequest =>
+  readWith(newSessionSchema, body);
 
 export const readPage = (query: Readonly<Record<string, string>>): ListedPage =>
   readWith(pageSchema, query);
@@ -233,3 +209,7 @@ export const readRequestId = (header: string | readonly string[] | undefined): s
  */
 export const endsTurns = ({ type }: Input): boolean =>
   type === 'CancelTurn' || type === 'CancelTool' || type === 'ApprovalAnswered';
+
+/** Whether an input asks for a request to the model. */
+export const asksModel = ({ type }: Input): boolean =>
+  ['UserInput', 'RetryLast', 'RetryNow', 'CompactRequested'].includes(type);

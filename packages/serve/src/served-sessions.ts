@@ -12,11 +12,13 @@
 import type { Limit } from '@pawl/agent/machine/settings';
 import { turnRuns } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
+import { systemClock } from '@pawl/agent/platform/clock';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import type { Input } from '@pawl/agent/ports/session';
 import { findWhole } from '@pawl/agent/session/rewind';
 import { reasonText } from '@pawl/agent/session/session';
 import { ApiFault, toApiFault } from './api-fault.js';
+import type { AuditLog } from './audit-log.js';
 import type { KeyUse, Labels, ServeKey, SpendingLimits } from './keys.js';
 import type {
   NodeRuntime,
@@ -26,7 +28,8 @@ import type {
   RecordStore,
 } from './node-runtime.js';
 import { approvalsIn, isBusyIn, type OpenSessions, type StreamSource } from './open-sessions.js';
-import type { ListedPage, NewSessionRequest } from './request-shapes.js';
+import { asksModel, type ListedPage, type NewSessionRequest } from './request-shapes.js';
+import { findSpentDay, type SpendingStore } from './spending.js';
 import {
   collectPastWork,
   lostCommands,
@@ -42,6 +45,9 @@ type ServedParts = {
   readonly workspaces: NodeWorkspaces;
   readonly open: OpenSessions;
   readonly use: KeyUse;
+  readonly audit: AuditLog;
+  /** Absent: no key has limits of a day. */
+  readonly spending: SpendingStore | undefined;
 };
 
 /** Records that are looked at together for their labels. */
@@ -59,28 +65,34 @@ export class ServedSessions {
   readonly #workspaces: NodeWorkspaces;
   readonly #open: OpenSessions;
   readonly #use: KeyUse;
+  readonly #audit: AuditLog;
+  readonly #spending: SpendingStore | undefined;
 
-  constructor({ runtime, records, workspaces, open, use }: ServedParts) {
+  constructor({ runtime, records, workspaces, open, use, audit, spending }: ServedParts) {
     this.#runtime = runtime;
     this.#records = records;
     this.#workspaces = workspaces;
     this.#open = open;
     this.#use = use;
+    this.#audit = audit;
+    this.#spending = spending;
   }
 
   /**
    * The session that an earlier request of the key with this id has created; otherwise a new one,
-   * by `create`. Requests with one id come one after the other.
+   * by `create`, if the key may open one. Requests with one id come one after the other.
    */
   async #createOnce(
     key: ServeKey,
     requestId: string | null,
     create: () => Promise<object>,
   ): Promise<object> {
-    if (requestId === null) return create();
+    const createNow = async (): Promise<object> =>
+      this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), create);
+    if (requestId === null) return createNow();
     return this.#open.inOrder(`${key.name} ${requestId}`, async () => {
       const earlier = await this.#records.createdBy(key.name, requestId);
-      return earlier === undefined ? create() : this.describe(key, earlier.sessionId);
+      return earlier === undefined ? createNow() : this.describe(key, earlier.sessionId);
     });
   }
 
@@ -90,15 +102,7 @@ export class ServedSessions {
     request: NewSessionRequest,
     requestId: string | null,
   ): Promise<object> {
-    return this.#createOnce(key, requestId, () => this.#create(key, request, requestId));
-  }
-
-  async #create(
-    key: ServeKey,
-    request: NewSessionRequest,
-    requestId: string | null,
-  ): Promise<object> {
-    return this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), async () => {
+    return this.#createOnce(key, requestId, async () => {
       const choices = chooseForKey(key, request);
       const labels = joinLabels(key, request);
       const workspaces = this.#workspaces.forKey(key);
@@ -212,6 +216,7 @@ export class ServedSessions {
     input: Input,
     code: string | null,
   ): Promise<{ readonly seq: number }> {
+    await this.#refuseUnpaid(key, sessionId, input);
     await this.#makeReady(key, sessionId);
     if (code !== null) this.#refuseOther(sessionId, input, code);
     const record = await this.#record(key, sessionId);
@@ -260,6 +265,30 @@ export class ServedSessions {
     );
   }
 
+  /**
+   * Throws if the key can't pay today for the request that the input asks for. An input that was
+   * accepted before is answered as it was then.
+   */
+  async #refuseUnpaid(key: ServeKey, sessionId: string, input: Input): Promise<void> {
+    if (this.#spending === undefined || key.perDay === undefined || !asksModel(input)) return;
+    await this.#record(key, sessionId);
+    const { header, seq, state } = await this.#runtime.state(sessionId);
+    const { contextTokens, settings } = state.session;
+    // of another model, which has taken over, the prices are not known here
+    const prices = settings.model === header.settings.model ? header.prices : null;
+    const meter = { store: this.#spending, now: () => systemClock.now() };
+    const fault = await findSpentDay(meter, key, { contextTokens, prices });
+    if (fault === null) return;
+    const { clientRequestId: id } = input;
+    const from = (header.parent?.seq ?? 0) + 1;
+    if (id !== undefined && seq >= from)
+      for await (const entry of this.#runtime.read(sessionId, from)) {
+        if ('clientRequestId' in entry.event && entry.event.clientRequestId === id) return;
+        if (entry.seq >= seq) break;
+      }
+    throw fault;
+  }
+
   /** Makes sure that the workspace is there and the session open. */
   async #makeReady(key: ServeKey, sessionId: string): Promise<void> {
     const { isOpen, workspace, isConfined } = await this.#record(key, sessionId);
@@ -303,18 +332,9 @@ export class ServedSessions {
   ): Promise<object> {
     // an id of its own: that of an earlier creation is not a fork, nor that of another session
     const id = requestId === null ? null : `fork ${sessionId} ${requestId}`;
-    return this.#createOnce(key, id, () => this.#fork(key, sessionId, seq, id));
-  }
-
-  async #fork(
-    key: ServeKey,
-    sessionId: string,
-    seq: number,
-    requestId: string | null,
-  ): Promise<object> {
-    const parent = await this.#record(key, sessionId);
-    const { requestId: _, noticed: __, ...inherited } = parent;
-    return this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), async () => {
+    return this.#createOnce(key, id, async () => {
+      const parent = await this.#record(key, sessionId);
+      const { requestId: _, noticed: __, ...inherited } = parent;
       const { header, seq: last } = await this.#runtime.state(sessionId);
       const entries = () => this.#runtime.read(sessionId, 1);
       // of an open session entries are read for ever; without such an entry the fork is refused
@@ -324,7 +344,7 @@ export class ServedSessions {
         ...inherited,
         sessionId: fork,
         isOpen: false,
-        ...(requestId === null ? {} : { requestId }),
+        ...(id === null ? {} : { requestId: id }),
       });
       return this.describe(key, fork);
     });
@@ -421,8 +441,13 @@ export class ServedSessions {
       );
     // One that was closed since it rested opens for its reader.
     const rests = this.#runtime.mayRest !== undefined && state.name === 'ShuttingDown';
+    const request = { key: key.name, action: 'open', sessionId };
+    const open = async () => {
+      await this.#makeReady(key, sessionId);
+      return null;
+    };
     // Without its workspace it stays closed, and what there is can be read all the same.
-    if (isOpen && rests) await attempt(() => this.#makeReady(key, sessionId));
+    if (isOpen && rests) await attempt(() => this.#audit.around(request, open));
     const feed = isOpen ? await this.#open.follow(sessionId) : this.#open.feed(sessionId);
     return { feed, lastSeq, read: (from) => this.#runtime.read(sessionId, from) };
   }
@@ -513,7 +538,7 @@ const chooseForKey = (
   request: NewSessionRequest,
 ): Omit<NodeSessionWish, 'workspace'> => {
   const { model, limits } = request;
-  if (model !== null && models?.includes(model) !== true)
+  if (model !== undefined && models?.includes(model) !== true)
     throw new ApiFault(
       'notAllowed',
       `The key ${name} may not use the model ${model}. It may use ` +

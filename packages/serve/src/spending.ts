@@ -15,14 +15,16 @@ import {
   costsNothing,
   HIDDEN_TOKENS_MAX,
   IMAGE_TOKENS_MAX,
-  offerWithin,
+  OUTPUT_TOKENS_MIN,
+  worstCaseWithin,
 } from '@pawl/agent/machine/moves/budget';
-import { totalTokens } from '@pawl/agent/machine/settings';
+import { type Prices, totalTokens } from '@pawl/agent/machine/settings';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { readTextOrEmpty, writePrivate } from '@pawl/agent/platform/files';
 import type { Model, ModelPiece, ModelRequest, TokenUsage } from '@pawl/agent/ports/model';
 import { measureRequest, priceUsage } from '@pawl/agent/session/model-call';
 import * as v from 'valibot';
+import { ApiFault } from './api-fault.js';
 import type { ServeKey, SpendingLimits } from './keys.js';
 
 const daySchema = v.object({
@@ -176,7 +178,35 @@ const refusal = (
     retryable: usd - reservedUsd + least <= (perDay.usd ?? 0),
   };
 };
+const DAY_MS = 24 * 60 * 60_000;
+const dayAt = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 const TOMORROW = 'The next day begins at 00:00 UTC; the operator may raise the limit';
+
+/**
+ * Why the key can't pay for the next request of a session today; null if it may. The request has
+ * the tokens that the provider has counted so far, and a short reply.
+ */
+export const findSpentDay = async (
+  { store, now }: Pick<Meter, 'store' | 'now'>,
+  key: ServeKey,
+  { contextTokens, prices }: { readonly contextTokens: number; readonly prices: Prices | null },
+): Promise<ApiFault | null> => {
+  const { name, perDay: limits } = key;
+  if (limits === undefined) return null;
+  const { inputUsd, outputUsd } = worstCaseWithin(0, {
+    inputTokens: contextTokens + HIDDEN_TOKENS_MAX,
+    prices: prices ?? FREE,
+    outputTokensMax: OUTPUT_TOKENS_MIN,
+  });
+  const least = limits.usd === undefined ? 0 : inputUsd + outputUsd;
+  // sets nothing aside
+  const asked = { kind: 'reserve', day: dayAt(now()), least, most: 0, limits } as const;
+  const { spending, granted } = await store.charge(name, asked);
+  const { why, retryable } = refusal(key, spending, least);
+  if (granted !== null || retryable) return null;
+  const seconds = Math.ceil((DAY_MS - (now() % DAY_MS)) / 1_000);
+  return new ApiFault('quotaExhausted', `Nothing was done: ${why}.`, seconds);
+};
 
 /** A request of which the provider has counted the tokens: the conversation so far. */
 type Counted = { readonly length: number; readonly hash: string; readonly tokens: number };
@@ -235,11 +265,11 @@ class MeteredRequests {
       outputTokensMax: request.outputTokensMax ?? facts.outputTokensMax,
     };
     const costWithin = (amount: number): number => {
-      const { inputUsd, outputUsd } = offerWithin(amount, wish);
+      const { inputUsd, outputUsd } = worstCaseWithin(amount, wish);
       return inputUsd + outputUsd;
     };
     const [least, most] = [costWithin(0), costWithin(Number.MAX_SAFE_INTEGER)];
-    const day = new Date(now()).toISOString().slice(0, 10);
+    const day = dayAt(now());
     const asked = await attempt(() =>
       store.charge(key.name, { kind: 'reserve', day, least, most, limits }),
     );
@@ -250,7 +280,7 @@ class MeteredRequests {
       });
     const { granted, spending } = asked.value;
     if (granted === null) return yield refused(refusal(key, spending, least));
-    const { inputTokens, outputTokens } = offerWithin(granted, wish);
+    const { inputTokens, outputTokens } = worstCaseWithin(granted, wish);
     // without a word of what it cost, it counts as the most that it can have cost
     let [usd, tokens, isAnswered] = [granted, inputTokens + outputTokens, false];
     const settle = () =>

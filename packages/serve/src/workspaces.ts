@@ -5,15 +5,16 @@
  * session from its journal; and which of it a fresh worktree lacks, in words for the model.
  */
 
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, realpath, rename, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { collectPastFiles, type PastFiles } from '@pawl/agent/machine/seen-files';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { ProcessEnvironment } from '@pawl/agent/platform/environment';
-import { entriesIn, entryStatus, isWithin, openRegular } from '@pawl/agent/platform/files';
+import { entriesIn, entryStatus, isWithin } from '@pawl/agent/platform/files';
 import { cut } from '@pawl/agent/platform/text';
 import type { Entry } from '@pawl/agent/ports/journal';
+import { hashLoaded, loadFile } from '@pawl/agent/tools/files';
 import {
   addWorktree,
   findNewestCommit,
@@ -311,25 +312,6 @@ const collectCommands = () => {
   };
 };
 
-const FILE_BYTES_MAX = 64 * 1024 * 1024;
-
-/** The sha256 of a file; null if it is too large or can't be read. */
-const hashFile = async (file: string): Promise<string | null> => {
-  const read = await attempt(async () => {
-    const { file: opened, status } = await openRegular(file);
-    try {
-      return status.size > FILE_BYTES_MAX
-        ? null
-        : createHash('sha256')
-            .update(await opened.readFile())
-            .digest('hex');
-    } finally {
-      await opened.close();
-    }
-  });
-  return read.kind === 'done' ? read.value : null;
-};
-
 /**
  * The files of the worktree that are not as the session last saw them, relative to it and sorted.
  */
@@ -339,7 +321,7 @@ export const lostFiles = async (
 ): Promise<readonly string[]> => {
   const lost: string[] = [];
   for (const { path: file, sha256 } of seen.values()) {
-    if (!isWithin(file, worktree) || (await hashFile(file)) === sha256) continue;
+    if (!isWithin(file, worktree) || hashLoaded(await loadFile(file)) === sha256) continue;
     lost.push(path.relative(worktree, file));
   }
   return lost.toSorted();

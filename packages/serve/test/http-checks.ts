@@ -3,6 +3,8 @@ import { randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import type { Script } from '@pawl/agent/models/scripted-model';
 import { isEntry, isPiece, NodeClient } from '../../../test/kit/serve/node-client.js';
+import { temporaryFolder } from '../../../test/temporary-folder.js';
+import { fileSpending } from '../src/spending.js';
 import { keyNamed, type MakeNodeRuntime, startTestNode, tokenOf } from './node-under-test.js';
 
 /** What the HTTP API of a node promises, over any runtime. */
@@ -310,6 +312,33 @@ const lives: readonly HttpCheck[] = [
       assert.equal((await say(first, client)).body.seq, seqs[0]);
       assert.equal((await create(first, client)).body.sessionId, made.body.sessionId);
       assert.equal((await fork(client)).body.sessionId, forks[0]?.body.sessionId);
+    },
+  },
+  {
+    name: 'an input that the key can not pay for today is refused at once, and one that was accepted before is not',
+    async run(context, make) {
+      const spending = fileSpending(temporaryFolder(context, 'spending'));
+      const keys = [{ ...keyNamed('one'), perDay: { tokens: 100 } }, keyNamed('two')];
+      const { client, clientOf, workspace } = await startTestNode(context, make, {
+        keys,
+        spending,
+      });
+      const id = await client.create(workspace);
+      const say = (requestId: string, body: object = { text: 'hi' }) =>
+        client.ask('POST', `/v1/sessions/${id}/inputs`, body, { 'idempotency-key': requestId });
+      const accepted = await say('first');
+      assert.equal(accepted.status, 202, accepted.text);
+      const day = new Date().toISOString().slice(0, 10);
+      await spending.charge('one', { kind: 'settle', day, reserved: 0, usd: 0, tokens: 100 });
+      const refused = await say('second');
+      assert.deepEqual(codeOf(refused), [429, 'quotaExhausted']);
+      assert.match(refused.body.error?.message ?? '', /one has used its 100 tokens of this day/);
+      const seconds = Number(refused.headers['retry-after']);
+      assert.ok(seconds > 0 && seconds <= 24 * 60 * 60, String(seconds));
+      assert.equal((await say('first')).body.seq, accepted.body.seq);
+      assert.equal((await say('third', { type: 'CancelTurn' })).status, 202);
+      const other = clientOf('two');
+      await other.send(await other.create(workspace), { text: 'hi' });
     },
   },
   {

@@ -64,7 +64,7 @@ export type NodeUnderTest = {
 };
 
 export type NodeWishes = Partial<
-  Pick<NodeOptions, 'keys' | 'streams' | 'now' | 'names' | 'host' | 'workspaces'>
+  Pick<NodeOptions, 'keys' | 'streams' | 'now' | 'names' | 'host' | 'workspaces' | 'spending'>
 > & {
   readonly script?: Script;
   /** In addition to those of the contract. */

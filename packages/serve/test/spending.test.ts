@@ -5,7 +5,13 @@ import { type Script, scriptedModel } from '@pawl/agent/models/scripted-model';
 import type { ModelPiece, ModelRequest } from '@pawl/agent/ports/model';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
 import type { ServeKey } from '../src/keys.js';
-import { type DayCharge, fileSpending, meteredModel, spendAfter } from '../src/spending.js';
+import {
+  type DayCharge,
+  fileSpending,
+  findSpentDay,
+  meteredModel,
+  spendAfter,
+} from '../src/spending.js';
 import { keyNamed } from './node-under-test.js';
 
 /** What a key spends in a day: over several sessions at once, restarts and lost replies. */
@@ -123,4 +129,38 @@ test('a charge of yesterday changes nothing today, and a file that is none is a 
   const late = { kind: 'settle', day: '2026-11-28', reserved: 0.7, usd: 0, tokens: 9 } as const;
   assert.deepEqual(spendAfter(spending, late).spending, spending);
   assert.throws(() => spendAfter({ usd: 'much' }, reserve));
+});
+
+test('the day is spent for a session when its next request is known not to fit, and no earlier', async (context) => {
+  // a short reply and the tokens that a request has besides its text cost 1.1 cents
+  const rows: readonly (readonly [
+    string,
+    number,
+    number,
+    number,
+    typeof PRICES | null,
+    boolean,
+  ])[] = [
+    ['nothing is spent', 0, 0, 0, PRICES, false],
+    ['enough is left', 0.038, 0, 0, PRICES, false],
+    ['too little is left', 0.04, 0, 0, PRICES, true],
+    ['enough for a short conversation', 0.02, 0, 10_000, PRICES, false],
+    ['too little for a long one', 0.02, 0, 30_000, PRICES, true],
+    ['what is set aside may come back', 0, 0.04, 0, PRICES, false],
+    ['the price is unknown', 0.04, 0, 0, null, false],
+  ];
+  for (const [name, spent, held, contextTokens, prices, isSpent] of rows) {
+    const store = fileSpending(path.join(temporaryFolder(context, 'spending'), 'spent'));
+    const day = { day: '1970-01-02' };
+    await store.charge('one', { kind: 'settle', ...day, reserved: 0, usd: spent, tokens: 0 });
+    const reserve = { kind: 'reserve', ...day, least: held, most: held, limits: {} } as const;
+    await store.charge('one', reserve);
+    const meter = { store, now: () => DAY_MS + 60_000 };
+    const key = limited({ usd: 0.05 });
+    const fault = await findSpentDay(meter, key, { contextTokens, prices });
+    assert.equal(fault !== null, isSpent, `${name}: ${fault?.message}`);
+    if (fault === null) continue;
+    assert.deepEqual([fault.status, fault.retryAfter], [429, 24 * 60 * 60 - 60], name);
+    assert.match(fault.message, /could cost \$0\.0\d+, and \$0\.0\d+ of its \$0\.0500 of this day/);
+  }
 });

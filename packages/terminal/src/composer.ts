@@ -43,7 +43,7 @@ export type ComposerResult =
       readonly mode: 'now' | 'later';
     }
   /** Insert the picture from the clipboard. Terminals can't paste pictures. */
-  | { readonly kind: 'paste' }
+  | { readonly kind: 'picture' }
   /** Change to the next preset (a named set of permissions). */
   | { readonly kind: 'preset' }
   /** Open the list of a command: models, or earlier sessions. */
@@ -190,7 +190,7 @@ export class Composer {
   }
 
   #takeKey(key: Key): ComposerResult {
-    if (key.control && !key.alt && key.name === 'v') return { kind: 'paste' };
+    if (key.control && !key.alt && key.name === 'v') return { kind: 'picture' };
     if (key.name === 'enter') return this.#enter(key);
     if (key.name === 'tab' && key.shift) return { kind: 'preset' };
     if (key.alt && !key.control) {

@@ -38,7 +38,7 @@ const namedKey = (name: string, modifiers: Modifiers = NO_MODIFIERS): Key => ({
 const textKey = (text: string): Key => ({ name: '', text, ...NO_MODIFIERS });
 
 /** How long to wait after a lone ESC for the rest of a sequence. */
-const ESCAPE_MS = 60;
+export const ESCAPE_MS = 60;
 
 type KeyboardHandlers = {
   take(pressed: Pressed): void;

@@ -12,10 +12,11 @@
 import type { HookPhase } from '@pawl/agent/machine/action';
 import type { FailureKind } from '@pawl/agent/machine/event';
 import { type Dimension, totalTokens } from '@pawl/agent/machine/settings';
-import { knownCostUsd, type State } from '@pawl/agent/machine/state';
-import { type Clock, systemClock } from '@pawl/agent/platform/clock';
+import { isBusy, knownCostUsd, type State } from '@pawl/agent/machine/state';
+import { type Clock, isSoonAfter, systemClock } from '@pawl/agent/platform/clock';
 import { plural } from '@pawl/agent/platform/text';
 import type { Preset } from '@pawl/agent/policy/presets';
+import { ESCAPE_MS } from './keys.js';
 import {
   ASK_FOCUS,
   BEGIN_UPDATE,
@@ -67,7 +68,7 @@ import { writeWindow } from './write.js';
  *    difference, no write.
  * 3. At most one write per FRAME_MS, besides one for each key. The last frame is always drawn.
  * 4. The area is lower than the screen, since rows outside of the screen can't be erased. Rows at
- *    its top are left out, never the rows around the cursor.
+ *    its top are left out, down to the row of the cursor; then rows at its end.
  * 5. Each row of the area takes one row of the screen, even if the terminal counts the width of a
  *    character differently: automatic wrapping is off while it is drawn.
  */
@@ -125,7 +126,7 @@ const FRAME_MS = 33;
 const SETTLED_MS = 80;
 const EMPTY: Frame = { rows: [], cursor: null };
 
-/** The rows of a frame that fit: those around the cursor, as near to the end as possible. */
+/** The rows of a frame that fit: the last ones, or those from the row of the cursor on. */
 const fitFrame = ({ rows, cursor }: Frame, room: number): Frame => {
   const top = Math.max(0, Math.min(rows.length - room, cursor?.row ?? rows.length));
   return {
@@ -156,7 +157,7 @@ type DrawnFrame = {
   readonly size: Size;
 };
 
-/** Rows that a row takes more in a window of `columns`, once the terminal has rewrapped it. */
+/** Rows that a row takes beside the first one, once the terminal has rewrapped it to `columns`. */
 const addedRows = (text: Safe, columns: number): number => wrapText(text, columns).length - 1;
 
 /**
@@ -176,7 +177,10 @@ const rowsAboveCursor = (
 
 /**
  * xterm.js rewraps from the last row to the first. Each row added, below the cursor or above it,
- * moves the cursor down; the row that has the same number as the cursor then stays whole.
+ * moves the cursor down; the row that has the same number as the cursor then stays whole. Example:
+ * the cursor is in the third of four rows, and each is twice as long as the window. The fourth
+ * becomes two, which moves the cursor to row 3 (counted from 0). The third, second and first do the
+ * same, so it ends in row 6.
  */
 const rowsAboveXtermCursor = (rows: readonly Safe[], row: number, columns: number): number =>
   rows.reduceRight((at, text, index) => (index === at ? at : at + addedRows(text, columns)), row);
@@ -352,8 +356,9 @@ class DrawnArea implements LiveArea {
 
   /**
    * Escapes that print the lines. If lines and frame fit into the window, the area's first row
-   * stays where it is, and `above` are the lines: they are drawn as rows of the area, so that rows
-   * that are already right are not written.
+   * stays where it is, and `above` are the lines: they are compared and written together with the
+   * rows of the area, so that rows that are already right are not written, and are scroll-back
+   * after that.
    */
   #printLines(size: Size, frame: Frame): { readonly text: Safe; readonly above: readonly Safe[] } {
     if (this.#lines.length === 0) return { text: safe``, above: [] };
@@ -612,6 +617,11 @@ const waitingText = (state: State): Safe => {
   }
 };
 
+/** With as many decimals as it has, at least two: another number would be another limit. */
+const limitUsd = (usd: number): Safe =>
+  makeSafe(usd.toFixed(USD_DECIMALS).replace(/(\.\d\d\d*?)0+$/, '$1'));
+const USD_DECIMALS = 6;
+
 type LimitTexts = { readonly limit: Safe; readonly more: Safe };
 
 /** Limits without an amount: what the session did too often. */
@@ -632,8 +642,8 @@ const limitTexts = ({ session }: State, dimension: Dimension): LimitTexts => {
   switch (dimension) {
     case 'usd':
       return {
-        limit: safe`$${makeSafe(amount.toFixed(2))}`,
-        more: makeSafe((2 * amount).toFixed(Number.isInteger(2 * amount) ? 0 : 2)),
+        limit: safe`$${limitUsd(amount)}`,
+        more: Number.isInteger(2 * amount) ? safe`${2 * amount}` : limitUsd(2 * amount),
       };
     case 'tokens':
       return {
@@ -651,10 +661,6 @@ const limitTexts = ({ session }: State, dimension: Dimension): LimitTexts => {
       return { limit: REPEATED[dimension], more: safe`${2 * amount}` };
   }
 };
-
-/** Whether the session is working. */
-export const isBusy = (state: State): boolean =>
-  state.name !== 'Ready' && state.name !== 'WaitingForUserInput' && state.name !== 'ShuttingDown';
 
 const isAsking = (state: State): boolean =>
   state.name === 'ExecutingTools' &&
@@ -781,13 +787,14 @@ type Setting = {
   readonly short?: Safe;
 };
 
-/**
- * Ranks of the parts. The preset has 0, a missing sandbox 1, a present one 6, which goes first.
- */
+/** The part with the highest rank is left out first. */
+const PRESET_RANK = 0;
+const NO_SANDBOX_RANK = 1;
 const COST_RANK = 2;
 const MODEL_RANK = 3;
 const CONTEXT_RANK = 4;
 const EFFORT_RANK = 5;
+const SANDBOX_RANK = 6;
 /** A shorter piece of a model's name tells nothing. */
 const MODEL_COLUMNS_MIN = 8;
 
@@ -803,16 +810,17 @@ export const modelName = (id: string): string => {
 
 const limitText = ({ session }: State): Safe => {
   const { usd } = session.settings.limits;
-  return usd === 'unlimited' ? safe`` : safe` of $${makeSafe(usd.toFixed(2))}`;
+  return usd === 'unlimited' ? safe`` : safe` of $${limitUsd(usd)}`;
 };
 
 const sandboxPart = ({ session: { settings } }: State): Setting => {
   const { sandbox = 'off' } = settings;
-  if (sandbox === 'off') return { text: safe`sandbox off`, rank: 1, style: 'yellow' };
+  if (sandbox === 'off') return { text: safe`sandbox off`, rank: NO_SANDBOX_RANK, style: 'yellow' };
   // missing: a sandbox is wanted, but does not work on this system
-  if (sandbox === 'missing') return { text: safe`no sandbox`, rank: 1, style: 'yellow' };
+  if (sandbox === 'missing')
+    return { text: safe`no sandbox`, rank: NO_SANDBOX_RANK, style: 'yellow' };
   const level = sandbox === 'workspace' ? safe`on` : makeSafe(sandbox);
-  return { text: safe`sandbox ${level}`, rank: 6, style: 'dim' };
+  return { text: safe`sandbox ${level}`, rank: SANDBOX_RANK, style: 'dim' };
 };
 
 /** The parts in the order of the row. */
@@ -824,7 +832,7 @@ const settingsParts = (state: State): readonly Setting[] => {
   const parts: readonly Setting[] = [
     {
       text: makeSafe(preset ?? ''),
-      rank: 0,
+      rank: PRESET_RANK,
       style: preset === undefined ? 'dim' : PRESET_STYLES[preset],
     },
     sandboxPart(state),
@@ -877,7 +885,7 @@ const fittingParts = (all: readonly Setting[], columns: number): readonly Settin
   if (isTooWide(parts)) parts = withoutLimit(parts);
   leaveOutAbove(MODEL_RANK);
   if (isTooWide(parts)) parts = withCutModel(parts, columns);
-  leaveOutAbove(-1); // any part but the first
+  leaveOutAbove(PRESET_RANK);
   return parts;
 };
 
@@ -896,7 +904,7 @@ export const settingsRow = (
   const hint = safe` (Shift+Tab)`;
   // `full` is chosen at the start, and the key can't leave it
   const isNamed = key === 'named' && state.session.settings.preset !== 'full';
-  const hasRoom = measureParts(parts) + hint.length <= columns && first?.rank === 0;
+  const hasRoom = measureParts(parts) + hint.length <= columns && first?.rank === PRESET_RANK;
   const painted = parts.map(({ text, style }, index) => {
     const shown = paint(look, style, text);
     if (index > 0) return safe`${paint(look, 'dim', SEPARATOR)}${shown}`;
@@ -925,7 +933,7 @@ const KEY_CARD: readonly (readonly [key: string, meaning: string])[] = [
 ];
 const KEY_COLUMNS = 2 + Math.max(...KEY_CARD.map(([key]) => key.length));
 
-/** The eight keys, in one or two columns. */
+/** The keys, in one or two columns. */
 const cardRows = (look: Look, columns: number): readonly Safe[] => {
   const cells = KEY_CARD.map(([key, meaning]) => ({ key: makeSafe(key), meaning }));
   const width = Math.max(...KEY_CARD.map(([, meaning]) => meaning.length)) + KEY_COLUMNS + 2;
@@ -933,7 +941,7 @@ const cardRows = (look: Look, columns: number): readonly Safe[] => {
     safe`${paint(look, 'bold', key.padEnd(KEY_COLUMNS))}${makeSafe(meaning)}`;
   if (columns <= 2 * width)
     return cells.map((one) => cutLine(safe`${INDENT}${cell(one)}`, columns));
-  const half = cells.length / 2;
+  const half = Math.ceil(cells.length / 2);
   return cells.slice(0, half).map((left, index) => {
     const right = cells[half + index];
     const gap = safe` `.repeat(width - KEY_COLUMNS - left.meaning.length);
@@ -1000,7 +1008,7 @@ type Focus = 'in' | 'out' | 'unknown';
 
 /** A report: the focus came (I) or went (O), or the terminal can report it. */
 const FOCUS = /\u001b\[(?:([IO])|\?1004;[12]\$y)/g;
-/** A report may arrive in pieces: as many characters at the end of the input are kept. */
+/** A report may arrive in pieces, one soon after the other. Typed keys come later. */
 const PENDING_MAX = 16;
 
 type NotifierParts = {
@@ -1016,7 +1024,7 @@ type NotifierParts = {
  *
  * 1. No call while the window has the focus. A terminal that reports the focus is believed; with
  *    any other one, a user who has pressed no key for a while looks elsewhere.
- * 2. One call for each question and each end of a turn.
+ * 2. One call for the questions that wait together, and one for each end of a turn.
  * 3. Names in it come from folders. They can't control the terminal: see `makeSafe`.
  */
 export class Notifier {
@@ -1026,8 +1034,8 @@ export class Notifier {
   /** The state of the session, as the title shows it. */
   #word = safe``;
   #focus: Focus = 'unknown';
-  /** The end of the input, which may be the beginning of a report. */
-  #pending = '';
+  /** The end of the input, which may be the beginning of a report, and when it came. */
+  #pending = { text: '', at: Number.NEGATIVE_INFINITY };
   /** Since when the user looks elsewhere, as far as it is known. */
   #awayAt: number;
   #wasAsking = false;
@@ -1051,7 +1059,9 @@ export class Notifier {
 
   /** The raw input, with the terminal's reports. */
   receive(text: string): void {
-    const input = this.#pending + text;
+    const now = this.#parts.clock.now();
+    const { text: pending, at } = this.#pending;
+    const input = isSoonAfter(at, now, ESCAPE_MS) ? pending + text : text;
     let end = 0;
     for (const { 0: report, 1: letter, index } of input.matchAll(FOCUS)) {
       end = index + report.length;
@@ -1059,8 +1069,8 @@ export class Notifier {
       this.#setFocus(letter === 'O' ? 'out' : 'in');
     }
     // a key: whoever presses it looks here
-    if (end < input.length) this.#awayAt = this.#parts.clock.now();
-    this.#pending = input.slice(end).slice(-PENDING_MAX);
+    if (end < input.length) this.#awayAt = now;
+    this.#pending = { text: input.slice(end).slice(-PENDING_MAX), at: now };
   }
 
   /** Call after every step: updates the title, and calls if an answer is wanted or a turn ended. */
@@ -1092,6 +1102,9 @@ export class Notifier {
   stop(): void {
     this.#stopCall();
     this.#name = null;
+    this.#word = safe``;
+    this.#wasAsking = false;
+    this.#wasBusy = false;
   }
 
   /** Cancels the call if the user is back; plans it again if the user leaves. */

@@ -19,8 +19,8 @@ import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 import { type KnownCall, showsOutput, type ToolResult } from './step-lines.js';
 
 /**
- * An ended call: one line, and below it only the output that the user must see. `whole` has all
- * output.
+ * An ended call: one line, and below it only the output that the user must see. `whole`: what
+ * Ctrl-O prints, the whole diff or else all output; empty where the rows are whole already.
  */
 type CallRows = { readonly rows: readonly Safe[]; readonly whole: readonly Safe[] };
 
@@ -31,13 +31,13 @@ export const callRows = (result: ToolResult, known: KnownCall, look: Look): Call
   const good = result.status === 'ok';
   // no duration: its start was not seen
   if (!good && tookMs === null) return unseenCallRows(result, title, look);
-  const notes = [callSummary(result, call), tookMs === null ? safe`` : formatSeconds(tookMs)];
-  const note = joinSafe(
-    notes.filter((note) => note !== ''),
+  const duration = tookMs === null ? safe`` : formatSeconds(tookMs);
+  const notes = joinSafe(
+    [callSummary(result, call), duration].filter((note) => note !== ''),
     safe` `,
   );
-  const head = callHead(result, title, note, look);
-  const all = outputLines(result.text).map((line) => safe`${INDENT}${line}`);
+  const head = callHead(result, title, notes, look);
+  const all = indented(outputLines(result.text));
   const whole =
     result.diff === null
       ? all
@@ -54,6 +54,15 @@ const LAST_LINES = 2;
 const DIFF_LINES = 24;
 const SUMMARY_COLUMNS = 40;
 const INDENT = safe`    `;
+/** The sign before a row, with its space. */
+const SIGN_COLUMNS = 2;
+/** The sign, and the spaces between tool, title and notes. */
+const HEAD_GAPS = SIGN_COLUMNS + 2;
+/** A shorter piece of a title, or of a text, tells nothing. */
+const TEXT_COLUMNS_MIN = 8;
+/** The same for the title of a call that never ran: why it did not may go to the next row. */
+const UNSEEN_TITLE_COLUMNS_MIN = 20;
+const SEPARATOR = safe` · `;
 
 const moreLines = (count: number): Safe =>
   safe`… ${count} more ${count === 1 ? safe`line` : safe`lines`} (Ctrl-O)`;
@@ -63,17 +72,27 @@ const outputLines = (text: string): readonly Safe[] => {
   return whole === '' ? [] : whole.split('\n');
 };
 
-/** A remark in brackets that the tool added to its output, such as where the whole output is. */
-const isRemark = (line: string): boolean => /^\[.*\]$/.test(line);
+/** The line after the output of a command that ended well; remarks of the tool follow it. */
+const COMMAND_END = /^\[exit code 0, \d+\.\d s\]$/;
+
+/** The output without what the tool says of it to the model. */
+const withoutRemarks = (text: string): readonly Safe[] => {
+  const lines = outputLines(text);
+  const end = lines.findLastIndex((line) => COMMAND_END.test(line));
+  return end < 0 ? lines : lines.slice(0, end);
+};
 
 const countText = (text: string): Safe => {
-  const count = outputLines(text).filter((line) => !isRemark(line)).length;
+  const count = withoutRemarks(text).length;
   if (count === 0) return safe``;
   return count === 1 ? safe`1 line` : safe`${count} lines`;
 };
 
+const indented = (lines: readonly Safe[]): readonly Safe[] =>
+  lines.map((line) => safe`${INDENT}${line}`);
+
 const dimmed = (look: Look, lines: readonly Safe[]): readonly Safe[] =>
-  lines.map((line) => paint(look, 'dim', cutLine(safe`${INDENT}${line}`, look.columns)));
+  indented(lines).map((line) => paint(look, 'dim', cutLine(line, look.columns)));
 
 const lastLines = (look: Look, lines: readonly Safe[], limit: number): readonly Safe[] => {
   const more = lines.length - limit;
@@ -92,9 +111,9 @@ const callHead = (result: ToolResult, title: string, notes: Safe, look: Look): S
       ? paint(look, 'green', lineSign(look, '✓'))
       : paint(look, 'red', lineSign(look, '✗'));
   const tool = makeSafe(result.tool);
-  const room = look.columns - tool.length - notes.length - 4;
+  const room = look.columns - countColumns(tool) - countColumns(notes) - HEAD_GAPS;
   const head =
-    safe`${mark} ${paint(look, 'bold', tool)} ${oneLine(title, Math.max(8, room))}`.trimEnd();
+    safe`${mark} ${paint(look, 'bold', tool)} ${oneLine(title, Math.max(TEXT_COLUMNS_MIN, room))}`.trimEnd();
   return notes === '' ? head : safe`${head} ${paint(look, 'dim', notes)}`;
 };
 
@@ -103,9 +122,10 @@ const answeredRows = (result: ToolResult, title: string, look: Look): CallRows =
   const good = result.status === 'ok';
   const answer = good ? (result.summary ?? result.text) : (result.text.split('\n')[0] ?? '');
   const hanging = (sign: Safe, text: string): readonly Safe[] =>
-    wrapWords(harmless(text).trim(), Math.max(8, look.columns - 3)).map((row, index) =>
-      index === 0 ? safe`${sign} ${row}` : safe`  ${row}`,
-    );
+    wrapWords(
+      harmless(text).trim(),
+      Math.max(TEXT_COLUMNS_MIN, look.columns - SIGN_COLUMNS - 1),
+    ).map((row, index) => (index === 0 ? safe`${sign} ${row}` : safe`  ${row}`));
   const rows = [
     ...hanging(paint(look, 'yellow', safe`?`), title),
     ...hanging(paint(look, good ? 'green' : 'red', lineSign(look, good ? '✓' : '✗')), answer),
@@ -116,18 +136,22 @@ const answeredRows = (result: ToolResult, title: string, look: Look): CallRows =
 /** A call that never ran, or that ran unseen. The first line of its result says why. */
 const unseenCallRows = (result: ToolResult, title: string, look: Look): CallRows => {
   const [why = safe``, ...more] = outputLines(result.text);
-  const room = look.columns - result.tool.length - why.length - 7;
-  const head = callHead(result, oneLine(title, Math.max(20, room)), safe``, look);
-  const isShort = countColumns(safe`${head} · ${why}`) < look.columns || look.plain === 'yes';
-  const below = wrapWords(why, Math.max(8, look.columns - 5)).map((row) => safe`${INDENT}${row}`);
+  const taken = countColumns(safe`${makeSafe(result.tool)}${SEPARATOR}${why}`) + HEAD_GAPS;
+  const titleColumns = Math.max(UNSEEN_TITLE_COLUMNS_MIN, look.columns - taken);
+  const head = callHead(result, oneLine(title, titleColumns), safe``, look);
+  const whole = [safe`${head}${SEPARATOR}${why}`, ...indented(more)];
+  const isShort = countColumns(whole[0] ?? safe``) < look.columns || look.plain === 'yes';
+  const whyColumns = Math.max(TEXT_COLUMNS_MIN, look.columns - INDENT.length - 1);
   const headRows = isShort
-    ? [safe`${head} · ${paint(look, 'dim', why)}`]
-    : [head, ...below.map((row) => paint(look, 'dim', row))];
-  const whole = [safe`${head} · ${why}`, ...dimmed(look, more)];
+    ? [safe`${head}${SEPARATOR}${paint(look, 'dim', why)}`]
+    : [head, ...indented(wrapWords(why, whyColumns)).map((row) => paint(look, 'dim', row))];
   return { rows: [...headRows, ...lastLines(look, more, FAILED_LINES)], whole };
 };
 
-/** The tool's own summary; otherwise the heading of a list, or a count of lines. */
+/**
+ * The status of a call that did not end ok. Otherwise the tool's own summary, the heading of a
+ * list, or a count of lines; empty for a diff, which is shown.
+ */
 const callSummary = (
   { status, summary, diff, text }: ToolResult,
   call: JudgedCall | undefined,
@@ -151,5 +175,5 @@ const rowsBelow = (
   if (result.status !== 'ok') return lastLines(look, outputLines(result.text), FAILED_LINES);
   // For a call that only reads, the summary is enough, unless it is a command.
   if (!showsOutput(call)) return [];
-  return dimmed(look, firstAndLast(outputLines(result.text).filter((line) => !isRemark(line))));
+  return dimmed(look, firstAndLast(withoutRemarks(result.text)));
 };

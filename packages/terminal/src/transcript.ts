@@ -12,12 +12,11 @@ import type { Action } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { FailureKind, QueuedInput } from '@pawl/agent/machine/event';
 import { totalTokens } from '@pawl/agent/machine/settings';
-import { isIgnored, type State, turnRuns } from '@pawl/agent/machine/state';
+import { isBusy, isIgnored, type State, turnRuns } from '@pawl/agent/machine/state';
 import { providerOfModel } from '@pawl/agent/models/provider-table';
 import { describeGrant } from '@pawl/agent/policy/approval-question';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { isBusy } from './live-area.js';
 import { clearPart, createBlocks, renderMarkdown } from './markdown.js';
 import {
   cutLine,
@@ -37,7 +36,13 @@ import {
 } from './paint.js';
 import { createRewoundNotes } from './rewind-words.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
-import { createJudgedCalls, type JudgedCalls, resumedNote, type ToolResult } from './step-lines.js';
+import {
+  createJudgedCalls,
+  type JudgedCalls,
+  RETRACTED,
+  resumedNote,
+  type ToolResult,
+} from './step-lines.js';
 import { callRows } from './tool-call-rows.js';
 
 /** Rows of a summary that are shown before Ctrl-O. */
@@ -45,7 +50,6 @@ const SUMMARY_ROWS = 8;
 /** A call with more rows gets an empty line after it. */
 const LARGE_ROWS = 4;
 const CUT_OFF = '(cut off here)';
-const RETRACTED = '(the text of the reply above does not count)';
 
 /**
  * Kinds of entries. An empty line separates entries of different kinds, and the blocks of an

@@ -309,7 +309,7 @@ test('a word that comes late goes where the cursor stands, and one undo takes it
 test('Ctrl-V asks for what the clipboard holds, and leaves the line as it is', () => {
   const at = seat();
   at.press("'see'");
-  assert.deepEqual(at.composer.take({ kind: 'key', key: keyOf('C-v') }), { kind: 'paste' });
+  assert.deepEqual(at.composer.take({ kind: 'key', key: keyOf('C-v') }), { kind: 'picture' });
   assert.deepEqual(at.composer.take({ kind: 'key', key: keyOf('C-A-v') }), { kind: 'none' });
   assert.equal(at.composer.text, 'see');
 });

@@ -39,6 +39,7 @@ const stage = (name = 'shop', environment: NodeJS.ProcessEnv = { TERM: 'xterm' }
     calls,
     titles,
     notifier,
+    state,
     begin(): void {
       startedAt = clock.now();
       see({ name: 'CallingLlm' });
@@ -175,4 +176,33 @@ test('the console of Linux gets the bell alone', () => {
   at.notifier.ask();
   at.clock.advance(5_000);
   assert.deepEqual(at.calls, ['\u0007']);
+});
+
+test('keys that look like a report, but are typed one by one, are none', () => {
+  for (const [pauseMs, calls] of [
+    [0, 1],
+    [500, 0],
+  ] as const) {
+    const at = stage();
+    at.begin();
+    for (const key of ['\u001b', '[', 'O']) {
+      at.clock.advance(pauseMs);
+      at.notifier.receive(key);
+    }
+    at.ask();
+    at.clock.advance(6_000);
+    assert.equal(at.calls.length, calls, `${pauseMs}`);
+  }
+});
+
+test('another session begins with its own title, and with no end of the one before', () => {
+  const at = stage();
+  at.notifier.receive(FOCUS_OUT);
+  at.begin();
+  at.clock.advance(60_000);
+  at.notifier.stop();
+  at.notifier.start('tools', at.state({ name: 'CallingLlm' }));
+  at.end();
+  assert.deepEqual(at.titles.slice(-2), ['working · tools · pawl', 'ready · tools · pawl']);
+  assert.deepEqual(at.calls, []);
 });

@@ -106,7 +106,7 @@ const tools: Told = async (stage, look) => {
     'ok',
     Array.from({ length: 120 }, (_, line) => `${line + 1}\tcode`).join('\n'),
   );
-  end('b', 'batch-1', 'ok', 'src/sum.ts:2: sum(\n[1 match]');
+  end('b', 'batch-1', 'ok', 'src/sum.ts:2: sum(');
   const bash = callOf({ callId: 'c', tool: 'bash', argv: ['npm', 'test'], mutating: true });
   stage.happens(completed('req-2', '', [bash]));
   stage.happens({ type: 'ToolStarted', batchId: 'batch-2', callId: 'c' });

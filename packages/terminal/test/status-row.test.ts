@@ -205,6 +205,7 @@ type Waiting = Extract<State, { name: 'WaitingForUserInput' }>;
 
 const reached: readonly (readonly [Partial<typeof limits>, Dimension, string])[] = [
   [{ usd: 0.5 }, 'usd', 'limit reached: $0.50 · /budget 1 and /retry go on'],
+  [{ usd: 0.002 }, 'usd', 'limit reached: $0.002 · /budget 0.004 and /retry go on'],
   [{ usd: 0.4 }, 'usd', 'limit reached: $0.40 · /budget 0.80 and /retry go on'],
   [{ tokens: 200_000 }, 'tokens', 'limit reached: 200.0k tokens · /budget 400k and /retry go on'],
   [{ timeMs: 600_000 }, 'time', 'limit reached: 10 minutes · /budget 20 and /retry go on'],

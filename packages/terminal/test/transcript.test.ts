@@ -171,6 +171,31 @@ test('a call is one line; its whole text can be had once', () => {
   assert.equal(stage.scroll.expand(), '');
 });
 
+test('lines in brackets are output; remarks of the tool follow the end of a command', () => {
+  const effect = { effect: 'opaque', mutating: true } as const;
+  const call = callOf({ callId: 'a', tool: 'bash', argv: ['x'], ...effect });
+  const text =
+    '[1,2]\n[info] [ready]\n[exit code 0, 0.1 s]\n[a process that it detached still runs]';
+  const printed = runs(asked(), call, text);
+  assert.match(printed, /^\n✓ bash .*2 lines.*\n {4}\[1,2\]\n {4}\[info\] \[ready\]$/);
+});
+
+test('Ctrl-O shows a call that never ran in whole lines', () => {
+  const result = {
+    type: 'DisplayToolResult',
+    batchId: 'b',
+    callId: 'a',
+    tool: 'edit',
+    status: 'denied',
+    text: `no\n${'word '.repeat(30).trim()}`,
+    diff: null,
+  } as const;
+  const known = { call: undefined, title: 'x', tookMs: null };
+  const { rows, whole } = callRows(result, known, { colour: 'no', columns: 40 });
+  assert.ok(rows.every((row) => row.length <= 40) && rows.length === 2, rows.join('\n')); // control
+  assert.equal(whole[1]?.trim(), 'word '.repeat(30).trim());
+});
+
 test('thoughts are seen while they come, then one line; they can be had in full', () => {
   const stage = asked();
   const text = 'I think about this for a while. '.repeat(20);

@@ -25,8 +25,8 @@ import {
   isEnded,
   isRunning,
   isWaiting,
-  spendingIn,
-  unstartedIn,
+  spendingIds,
+  startingIds,
 } from '@pawl/agent/machine/moves/tool-batch';
 import { isReached, type Usage } from '@pawl/agent/machine/settings';
 import type { In, SessionData, State, WaitReason } from '@pawl/agent/machine/state';
@@ -408,7 +408,7 @@ const usageFaults = (before: State, event: Event, { session }: State): readonly 
     report === null || report.usage === null
       ? null
       : settledUsage(before.session, report.id, report.usage, isBroken ? 'partial' : 'whole');
-  const unstarted = unstartedIn(before);
+  const unstarted = startingIds(before);
   const lost =
     event.type === 'Resumed'
       ? reservedUsd(before.session, unstarted) - reservedUsd(session, unstarted)
@@ -679,8 +679,8 @@ const budgetFaults = (before: State, { state, actions }: AgentStep): readonly st
     if (starts('ExecuteTools'))
       faults.push(brokenRule('limit-before-call', 'calls start at a limit of the session'));
   }
-  const spending = hasSessionLimit(session) && starts('ExecuteTools') ? spendingIn(state) : [];
-  if (spending.length > 1 && spendingIn(before).length < spending.length)
+  const spending = hasSessionLimit(session) && starts('ExecuteTools') ? spendingIds(state) : [];
+  if (spending.length > 1 && spendingIds(before).length < spending.length)
     faults.push(
       brokenRule('limit-before-call', 'two calls that spend were handed the same budget'),
     );

@@ -12,7 +12,7 @@ export const credentials = { id: 'AKIDOFTHETEST', secret: 'secret+of/the+test' }
 export const BUCKET = 'blobs-of-test';
 
 /** What the next requests get instead of an answer; each is used once, in order. */
-export type Trouble = 'unavailable' | 'denied' | 'silent' | 'cut';
+export type Trouble = 'unavailable' | 'denied' | 'silent' | 'cut' | 'missing';
 
 export type S3Server = {
   readonly endpoint: string;
@@ -93,6 +93,7 @@ export const startS3 = async (scope: TestScope): Promise<S3Server> => {
     if (trouble === 'unavailable') return refuse(outgoing, 503, 'SlowDown');
     if (trouble === 'denied') return refuse(outgoing, 403, 'AccessDenied');
     if (trouble === 'cut') return cutOff(outgoing);
+    if (trouble === 'missing') return refuse(outgoing, 404, 'NoSuchKey');
     const [, bucket, key = ''] =
       /^\/([^/]+)\/(.+)$/.exec(host === undefined ? path : `/${host}${path}`) ?? [];
     if (bucket !== BUCKET) return refuse(outgoing, 404, 'NoSuchBucket');

@@ -2,15 +2,16 @@ import '../../src/polyfill.js';
 import { appendFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Entry, fileBlobs, type Settings } from 'pawl/engine';
+import { agentOnEngine, type Entry, fileBlobs, type Settings, type Tool } from 'pawl/engine';
 import type { Model, ModelPiece, ModelRequest } from '../../../packages/agent/src/ports/model.js';
-import { createJobs, type Tool } from '../../../packages/agent/src/ports/tool.js';
-import { createFileMemory } from '../../../packages/agent/src/tools/file-change.js';
 import { httpLive } from '../../src/live.js';
 import { startNode } from '../../src/node.js';
 import { createRestateRuntime } from '../../src/runtime.js';
 
-/** A node as a program of its own: its model and its tool take a moment, and write down each time they begin. */
+/**
+ * A node as a program of its own: the agent with its tools, a model and one tool more. These two and the commands of the
+ * model take a moment, and write down each time they begin.
+ */
 
 export type ClusterNodeOptions = {
   readonly name: string;
@@ -22,7 +23,9 @@ export type ClusterNodeOptions = {
   readonly ownPort: number;
   readonly livePort: number;
   readonly peers: readonly string[];
+  /** The workspace of all sessions. */
   readonly folder: string;
+  readonly blobs: string;
   /** How long the model and the tool take, at most. */
   readonly delayMs: number;
   readonly idleMs: number;
@@ -63,7 +66,14 @@ const lastText = ({ messages }: ModelRequest): string => {
 
 const some = (): number => Math.ceil(Math.random() * options.delayMs);
 
-/** Calls the tool once for each text, then answers. A text with "short" gets no call, one with "slow" a first piece and no end. */
+/** A command of the model, which notes its beginning and its end. Its output is long enough for the blobs. */
+const commandFor = (text: string): string =>
+  `echo ${text} >> commands; sleep ${some() / 1_000}; yes ${text} | head -c 200000; echo ${text} >> commands-ended`;
+
+/**
+ * Calls a tool once for each text, then answers. A text with "short" gets no call, one with "slow" a first piece and no
+ * end, one with "shell" a call of bash.
+ */
 const model: Model = {
   id: CLUSTER_MODEL,
   facts: {
@@ -95,8 +105,10 @@ const model: Model = {
       };
     else {
       const callId = `call-${text.replaceAll(/\W/g, '-')}`;
-      const rawInput = JSON.stringify({ text });
-      const parts = [{ type: 'call', callId, tool: 'record', rawInput }] as const;
+      const [tool, input] = text.includes('shell')
+        ? ['bash', { command: commandFor(text) }]
+        : ['record', { text }];
+      const parts = [{ type: 'call', callId, tool, rawInput: JSON.stringify(input) }] as const;
       yield { type: 'completed', parts, stopReason: 'toolUse', usage };
     }
   },
@@ -128,9 +140,9 @@ const record: Tool = {
   },
 };
 
-const { name, ingressUrl, adminUrl, nodesUrl, sharedPort, ownPort, livePort, peers, folder } =
-  options;
+const { name, ingressUrl, adminUrl, nodesUrl, sharedPort, ownPort, livePort, peers } = options;
 const live = await httpLive({ peers, token: CLUSTER_TOKEN, listen: { port: livePort } });
+const agent = agentOnEngine({ model, moreTools: [record] });
 const node = await startNode({
   name,
   ingressUrl,
@@ -138,15 +150,8 @@ const node = await startNode({
   ownPort,
   live,
   idleMs: options.idleMs,
-  blobs: fileBlobs(path.join(folder, 'blobs')),
-  equip: async () => ({
-    model: () => model,
-    tools: [record],
-    hooks: null,
-    files: createFileMemory(),
-    jobs: createJobs(),
-    compactionInstructions: () => 'Summarise.',
-  }),
+  blobs: fileBlobs(options.blobs),
+  equip: (session) => agent.equip(session),
 });
 await node.register({ adminUrl, sharedUrl: nodesUrl, ownUrl: `http://127.0.0.1:${ownPort}` });
 const runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => name });

@@ -1,11 +1,14 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, execFileSync, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import type { Settings } from 'pawl/engine';
+import { presetRules } from '../../../packages/agent/src/policy/presets.js';
 import { type Edit, plant } from '../../../packages/agent/test/journal/planted-machine.js';
+import { storySettings } from '../../../test/contract/play-story.js';
 import { removeFolderSync } from '../../../test/temporary-folder.js';
 import { createRestateRuntime, httpLive, type RestateRuntime } from '../../src/index.js';
 import { type Engine, freePorts, startEngine } from '../../src/start-engine.js';
@@ -15,6 +18,7 @@ import type { Answer, ClusterNodeOptions, Question } from './cluster-node.js';
 /** The engine, nodes that are processes of their own, one address for all of them, and a user of their sessions. */
 
 export type Cluster = {
+  /** The workspace of all sessions. */
   readonly folder: string;
   readonly engine: Engine;
   readonly runtime: RestateRuntime;
@@ -25,6 +29,11 @@ export type Cluster = {
   plant(edits: readonly Edit[]): Promise<string>;
   /** Lets the shared address lead to this node, as far as it answers. */
   prefer(node: ClusterNode): void;
+  /**
+   * Leaves no space on a disk: that of the engine, of the blobs, or of a node, by its name. Returns how to give it back.
+   * The cluster must have small disks.
+   */
+  fill(disk: string): () => void;
   /** Invocations that the engine still has. */
   pending(): Promise<readonly string[]>;
   stop(): Promise<void>;
@@ -32,6 +41,7 @@ export type Cluster = {
 
 export type ClusterNode = {
   readonly name: string;
+  readonly isRunning: boolean;
   kill(): Promise<void>;
   /** With the program that it had, or another one. */
   start(program?: string): Promise<void>;
@@ -73,7 +83,8 @@ const bundleNode = async (edits: readonly Edit[]): Promise<string> => {
     target: 'node20',
     tsconfig: path.join(restateFolder, 'tsconfig.json'),
     external: ['@restatedev/*'],
-    plugins: edits.length === 0 ? [] : [plant(edits)],
+    define: { 'import.meta.url': 'sourceUrl', 'import.meta.dirname': 'sourceFolder' },
+    plugins: [plant(edits)],
     logLevel: 'error',
   });
   return outfile;
@@ -83,10 +94,12 @@ class NodeProcess implements ClusterNode {
   #program: string;
   readonly #options: ClusterNodeOptions;
   #process: ChildProcess | null = null;
+  readonly #home: string;
   #asked = 0;
 
-  constructor(program: string, options: ClusterNodeOptions) {
+  constructor(program: string, home: string, options: ClusterNodeOptions) {
     this.#program = program;
+    this.#home = home;
     this.#options = options;
   }
 
@@ -94,9 +107,14 @@ class NodeProcess implements ClusterNode {
     return this.#options.name;
   }
 
+  get isRunning(): boolean {
+    return this.#process !== null;
+  }
+
   async start(program = this.#program): Promise<void> {
     this.#program = program;
     const started = fork(this.#program, [JSON.stringify(this.#options)], {
+      env: { PATH: process.env.PATH, HOME: this.#home },
       execArgv: ['--expose-gc', '--no-warnings'],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
@@ -161,27 +179,59 @@ class NodeProcess implements ClusterNode {
   }
 }
 
-const pendingAt = async (adminUrl: string): Promise<readonly string[]> => {
-  const query =
-    "select target, status, retry_count, last_failure from sys_invocation where status <> 'completed'";
-  const response = await fetch(`${adminUrl}/query`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json' },
-    body: JSON.stringify({ query }),
-  });
-  const { rows } = (await response.json()) as { readonly rows: readonly Record<string, unknown>[] };
-  return rows.map((row) => JSON.stringify(row));
+/** Disks of so many MB. `small`: each is a file system of its own, which only root can make. */
+const makeDisks = (top: string, sizes: Readonly<Record<string, number>>, small: boolean) => {
+  for (const [name, size] of Object.entries(sizes)) {
+    const disk = path.join(top, name);
+    mkdirSync(disk);
+    if (small) execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}m`, 'tmpfs', disk]);
+  }
+  return {
+    fill(name: string) {
+      const ballast = path.join(top, name, 'ballast');
+      spawnSync('dd', ['if=/dev/zero', `of=${ballast}`, 'bs=4k']); // until nothing is left
+      return () => rmSync(ballast);
+    },
+    remove() {
+      if (small)
+        for (const name of Object.keys(sizes)) spawnSync('umount', ['-l', path.join(top, name)]);
+      removeFolderSync(top);
+    },
+  };
 };
+
+/** Of the sessions of a cluster: its nodes die more often than those of users. */
+export const clusterSettings = (folder: string): Settings =>
+  storySettings(folder, {
+    model: 'scripted/cluster',
+    rules: presetRules.full,
+    maxRetries: 50,
+    retrySchedule: { kind: 'list', delaysMs: [100] },
+  });
+
+/** The engine notices a node that answers nothing after as many seconds as a test waits. */
+const NOTICING = {
+  RESTATE_WORKER__INVOKER__HTTP2_KEEP_ALIVE_INTERVAL: '10s',
+  RESTATE_WORKER__INVOKER__HTTP2_KEEP_ALIVE_TIMEOUT: '10s',
+};
+/** It reserves little of its disk ahead, so that a full one is noticed at once. */
+const SMALL = { RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE: '64MiB' };
 
 export const startCluster = async (
   count: number,
   delayMs: number,
   idleMs: number,
+  isSmall = false,
 ): Promise<Cluster> => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'pawl-cluster-'));
+  const top = mkdtempSync(path.join(tmpdir(), 'pawl-cluster-'));
+  const place = (name: string): string => path.join(top, name);
+  const names = Array.from({ length: count }, (_, index) => `n${index + 1}`);
+  const sizes = Object.fromEntries(names.map((name) => [name, 64]));
+  const disks = makeDisks(top, { ...sizes, engine: 768, blobs: 256 }, isSmall);
+  mkdirSync(place('work'));
   const programs = [await bundleNode([])];
   const [program = ''] = programs;
-  const engine = await startEngine(path.join(folder, 'engine'));
+  const engine = await startEngine(place('engine'), isSmall ? { ...NOTICING, ...SMALL } : NOTICING);
   process.once('exit', () => {
     try {
       process.kill(engine.pid, 'SIGKILL');
@@ -195,13 +245,14 @@ export const startCluster = async (
   const livePorts = ports.slice(2 * count);
   const peers = livePorts.map((port) => `http://127.0.0.1:${port}`);
   const balancer = await startBalancer(ports.slice(0, count));
-  const nodes = Array.from({ length: count }, (_, index): NodeProcess => {
-    return new NodeProcess(program, {
-      name: `n${index + 1}`,
+  const nodes = names.map((name, index): NodeProcess => {
+    return new NodeProcess(program, place(name), {
+      name,
       ingressUrl,
       adminUrl,
       nodesUrl: `http://127.0.0.1:${balancer.port}`,
-      folder,
+      folder: place('work'),
+      blobs: place('blobs'),
       delayMs,
       idleMs,
       sharedPort: ports[index] ?? 0,
@@ -216,10 +267,10 @@ export const startCluster = async (
   const runtime = createRestateRuntime({
     ingressUrl,
     live,
-    placeOn: () => `n${(placed++ % count) + 1}`,
+    placeOn: () => names[placed++ % count] ?? '',
   });
   return {
-    folder,
+    folder: place('work'),
     engine,
     runtime,
     nodes,
@@ -231,14 +282,21 @@ export const startCluster = async (
     },
     prefer: (node) =>
       balancer.prefer(ports[nodes.findIndex(({ name }) => name === node.name)] ?? 0),
-    pending: () => pendingAt(adminUrl),
+    fill: (disk) => disks.fill(disk),
+    async pending() {
+      const facts = 'target, status, retry_count, last_failure';
+      const rows = await engine.query(
+        `select ${facts} from sys_invocation where status <> 'completed'`,
+      );
+      return rows.map((row) => JSON.stringify(row));
+    },
     async stop() {
       await runtime.disconnect();
       await live.close();
       await Promise.all(nodes.map((node) => node.kill()));
       await balancer.close();
       await engine.stop();
-      removeFolderSync(folder);
+      disks.remove();
       for (const one of programs) removeFolderSync(one);
     },
   };

@@ -2,21 +2,20 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { agentMachine, type Entry, type Settings } from 'pawl/engine';
-import { attend, entriesOf, storySettings } from '../../../test/contract/play-story.js';
-import type { Cluster } from './cluster.js';
+import { pick, seeded } from '../../../packages/agent/test/shell/hostile/random.js';
+import { attend, entriesOf } from '../../../test/contract/play-story.js';
+import { startPatience, until } from '../../../test/until.js';
+import { type Cluster, type ClusterNode, clusterSettings } from './cluster.js';
 
-/** Many sessions at once, while nodes and the engine are killed; and what became of them. */
+/** Sessions, one after the other and several at once, until all faults have come over nodes and the engine; and what became of them. */
 
 export type CrowdOptions = {
-  readonly sessions: number;
   readonly turns: number;
   readonly atOnce: number;
-  /** Kills, one after the other, spread over the whole run by how many turns have ended. */
-  readonly kills: number;
-  /** What was killed last runs for so long before the next kill, at the mean. */
-  readonly everyMs: number;
-  /** Each n-th kill is one of the engine. */
-  readonly engineEvery: number;
+  /** How many of each kind. */
+  readonly faults: Readonly<Partial<Record<Fault, number>>>;
+  /** Chooses the order, the moments and the nodes of the faults. */
+  readonly seed: number;
   /** Told how far it is. */
   progress?(text: string): void;
 };
@@ -28,13 +27,21 @@ export type CrowdFigures = {
   readonly stuck: readonly string[];
   /** Inputs that `send` has answered, and that are not in the journal at the number that it gave. */
   readonly inputsLost: readonly string[];
-  readonly nodeKills: number;
-  readonly engineKills: number;
+  /** Inputs that were sent again, since the answer was a refusal or none. */
+  readonly refusals: number;
+  /** Sessions that another node took over while theirs stood still. */
+  readonly moved: number;
+  /** Nodes that ended by themselves. */
+  readonly nodesEnded: number;
   readonly events: number;
+  /** Commands that began. */
+  readonly commands: number;
   /** Texts for which a command began more than once. */
   readonly commandsTwice: readonly string[];
-  /** Calls that the journal reports as lost. */
-  readonly commandsLost: number;
+  /** What the journal says of calls, by the status of their outcome. */
+  readonly outcomes: Readonly<Record<string, number>>;
+  /** Calls of which the journal says what their command did not do, or nothing; turns without an answer and without a failure. */
+  readonly silent: readonly string[];
   readonly modelCalls: number;
   /** Texts for which more model calls began than the journal asked for. */
   readonly silentCalls: readonly string[];
@@ -43,19 +50,28 @@ export type CrowdFigures = {
   readonly seconds: number;
 };
 
+/** What must be empty. */
+export const wrongIn = (figures: CrowdFigures): readonly string[] => [
+  ...figures.stuck,
+  ...figures.inputsLost.map((text) => `lost: ${text}`),
+  ...figures.commandsTwice.map((text) => `twice: ${text}`),
+  ...figures.silentCalls.map((text) => `called in silence: ${text}`),
+  ...figures.silent,
+];
+
 const PATIENCE_MS = 400_000;
 
-const within = async <T>(ms: number, work: Promise<T>, what: string): Promise<T> => {
-  const ending = new AbortController();
-  const late = pause(ms, null, { signal: ending.signal }).then(() => {
-    throw new Error(`${what} took longer than ${ms} ms`);
+/** Fails if the work takes too long while the machine has time for it. */
+const within = async <T>(work: Promise<T>, what: string): Promise<T> => {
+  const isOver = startPatience(PATIENCE_MS);
+  let isEnded = false;
+  const ended = work.finally(() => {
+    isEnded = true;
   });
-  late.catch(() => undefined); // aborted below
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    ending.abort();
-  }
+  ended.catch(() => undefined); // it is returned
+  while (!isEnded && !isOver()) await pause(50);
+  if (!isEnded) throw new Error(`${what} took longer than ${PATIENCE_MS} ms`);
+  return ended;
 };
 
 /** Resolves when the session rests. What its watcher sees may be late, so the state is asked for now and then. */
@@ -77,28 +93,33 @@ const rest = async (session: ReturnType<typeof attend>): Promise<void> => {
   }
 };
 
-const settingsIn = (folder: string): Settings =>
-  storySettings(folder, {
-    model: 'scripted/cluster',
-    maxRetries: 50,
-    retrySchedule: { kind: 'list', delaysMs: [100, 200, 400, 800] },
-  });
-
 type SentInput = { readonly seq: number; readonly text: string };
 type Played = { readonly number: number; readonly id: string; readonly sent: readonly SentInput[] };
 type Ended = Played | { readonly number: number; readonly why: string };
 
-/** How many turns have ended, of all. */
+/** What happened meanwhile. */
 class Progress {
-  ended = 0;
-  readonly #turns: number;
+  isOver = false;
+  sessions = 0;
+  turns = 0;
+  refusals = 0;
+  moved = 0;
+  nodesEnded = 0;
+  /** Sessions that are being played. */
+  readonly playing = new Set<string>();
 
-  constructor({ sessions, turns }: CrowdOptions) {
-    this.#turns = sessions * turns;
-  }
-
-  get share(): number {
-    return this.ended / this.#turns;
+  /** Asks again when it is refused, as a client does; what it asks for counts once. */
+  async insist<T>(ask: () => Promise<T>): Promise<T> {
+    const isOver = startPatience(PATIENCE_MS);
+    for (;;) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (isOver()) throw error;
+        this.refusals += 1;
+        await pause(200);
+      }
+    }
   }
 }
 
@@ -108,32 +129,36 @@ const playSession = async (
   turns: number,
   done: Progress,
 ): Promise<Played> => {
-  const id = await runtime.create({ settings: settingsIn(folder), instructions: 'Be brief.' });
+  const created = { settings: clusterSettings(folder), instructions: `Be brief, ${number}.` };
+  const id = await done.insist(() => runtime.create(created));
   const session = attend(runtime, id);
   const sent: SentInput[] = [];
+  done.playing.add(id);
   for (let turn = 1; turn <= turns; turn++) {
-    const text = `session ${number} turn ${turn}`;
-    sent.push({ ...(await session.say(text)), text });
-    await rest(session);
-    done.ended += 1;
+    const text = `session ${number} turn ${turn}${turn % 2 === 1 ? ' shell' : ''}`;
+    const input = { type: 'UserInput', text, mode: 'steer', clientRequestId: text } as const;
+    sent.push({ ...(await done.insist(() => session.send(input))), text });
+    await done.insist(() => rest(session));
+    done.turns += 1;
   }
+  done.playing.delete(id);
+  session.leave();
   return { number, id, sent };
 };
 
 const playAll = async (
   cluster: Cluster,
-  { sessions, turns, atOnce, progress }: CrowdOptions,
+  { turns, atOnce, progress }: CrowdOptions,
   done: Progress,
 ): Promise<readonly Ended[]> => {
   const ended: Ended[] = [];
-  const numbers = Array.from({ length: sessions }, (_, index) => index + 1)[Symbol.iterator]();
   const play = async (): Promise<void> => {
-    for (const number of numbers) {
+    while (!done.isOver) {
+      done.sessions += 1;
+      const number = done.sessions;
       const playing = playSession(cluster, number, turns, done);
       try {
-        ended.push(await within(PATIENCE_MS, playing, `session ${number}`));
-        if (ended.length % 10 === 0)
-          progress?.(`${ended.length} of ${sessions} sessions have ended`);
+        ended.push(await within(playing, `session ${number}`));
       } catch (error) {
         ended.push({ number, why: error instanceof Error ? error.message : String(error) });
         progress?.(`session ${number}: ${String(error)}`);
@@ -144,36 +169,98 @@ const playAll = async (
   return ended;
 };
 
-const killAll = async (
-  { engine, nodes }: Cluster,
-  { kills, everyMs, engineEvery, progress }: CrowdOptions,
-  done: Progress,
-  signal: AbortSignal,
-): Promise<{ readonly nodeKills: number; readonly engineKills: number }> => {
-  let [nodeKills, engineKills] = [0, 0];
-  for (let kill = 1; kill <= kills && !signal.aborted; kill++) {
-    await pause(everyMs * (0.5 + Math.random()));
-    const share = (kill - Math.random()) / (kills + 1);
-    while (done.share < share && !signal.aborted) await pause(20);
-    const when = `kill ${kill}, after ${(100 * done.share).toFixed(0)} % of the turns`;
-    if (kill % engineEvery === 0) {
-      await engine.kill();
-      engineKills += 1;
-      await engine.restart();
-      progress?.(`${when}: the engine`);
-    } else {
-      const node = nodes[Math.floor(Math.random() * nodes.length)];
-      await node?.kill();
-      nodeKills += 1;
-      await pause(Math.random() * 500);
-      await node?.start();
-      progress?.(`${when}: ${node?.name}`);
-    }
+/** Longer than the engine takes to notice that a node answers nothing. */
+const FROZEN_MS = 25_000;
+const FULL_MS = 4_000;
+
+/** Another node takes one session of a node that stands still, as an operator may ask for. */
+const takeFrom = async ({ runtime, nodes }: Cluster, from: ClusterNode, done: Progress) => {
+  const other = nodes.find((node) => node !== from);
+  for (const id of done.playing) {
+    if (other === undefined || (await runtime.place(id)).node !== from.name) continue;
+    await done.insist(() => runtime.move(id, other.name));
+    await done.insist(() => runtime.open(id));
+    done.moved += 1;
+    return;
   }
-  return { nodeKills, engineKills };
 };
 
-const countLines = (file: string): ReadonlyMap<string, number> => {
+type FaultParts = {
+  readonly cluster: Cluster;
+  readonly node: ClusterNode;
+  readonly done: Progress;
+  readonly random: () => number;
+};
+
+const fillFor = async ({ cluster }: FaultParts, disk: string): Promise<void> => {
+  const free = cluster.fill(disk);
+  await pause(FULL_MS);
+  free();
+};
+
+const restartEngine = async ({ cluster: { engine } }: FaultParts): Promise<void> => {
+  await engine.kill();
+  await engine.restart();
+};
+
+const causeFault = {
+  async nodeKilled({ node, random }: FaultParts) {
+    await node.kill();
+    await pause(random() * 500);
+    await node.start();
+  },
+  engineKilled: restartEngine,
+  async nodeFrozen({ cluster, node, done }: FaultParts) {
+    node.signal('SIGSTOP');
+    await Promise.all([pause(FROZEN_MS), takeFrom(cluster, node, done)]);
+    node.signal('SIGCONT');
+  },
+  async engineFrozen({ cluster: { engine } }: FaultParts) {
+    process.kill(engine.pid, 'SIGSTOP');
+    await pause(FROZEN_MS);
+    process.kill(engine.pid, 'SIGCONT');
+  },
+  nodeFull: (parts: FaultParts) => fillFor(parts, parts.node.name),
+  blobsFull: (parts: FaultParts) => fillFor(parts, 'blobs'),
+  async engineFull({ cluster: { fill, engine } }: FaultParts) {
+    engine.takeLog();
+    const free = fill('engine');
+    await until('the engine notices', () => engine.takeLog().includes('No space left')).finally(
+      free,
+    );
+  },
+} as const;
+
+/** A process ends by SIGKILL, stands still, or has no space on its disk. */
+export type Fault = keyof typeof causeFault;
+
+const causeAll = async (
+  cluster: Cluster,
+  { faults, seed, progress }: CrowdOptions,
+  done: Progress,
+): Promise<void> => {
+  const random = seeded(seed);
+  const planned = (Object.entries(faults) as [Fault, number][]).flatMap(([fault, count]) =>
+    Array.from({ length: count }, () => ({ fault, rank: random() })),
+  );
+  for (const { fault } of planned.sort((one, other) => one.rank - other.rank)) {
+    // some turns end between two faults, however busy the machine is
+    const next = done.turns + 4 * random();
+    while (done.turns < next) await pause(20);
+    await pause(1_000 * random());
+    const node = pick(cluster.nodes, random);
+    progress?.(`${fault} ${node.name}, after ${done.turns} turns`);
+    await causeFault[fault]({ cluster, node, done, random });
+    for (const ended of cluster.nodes.filter(({ isRunning }) => !isRunning)) {
+      done.nodesEnded += 1;
+      await ended.start();
+    }
+  }
+};
+
+type LineCounts = ReadonlyMap<string, number>;
+
+const countLines = (file: string): LineCounts => {
   const counts = new Map<string, number>();
   for (const line of readFileSync(file, 'utf8').split('\n'))
     if (line !== '') counts.set(line, (counts.get(line) ?? 0) + 1);
@@ -198,19 +285,55 @@ const requestsIn = (settings: Settings, entries: readonly Entry[]): ReadonlyMap<
   return counts;
 };
 
+/** What the journal tells of the calls and turns of a session, beside what its commands noted. */
+const silentIn = (
+  entries: readonly Entry[],
+  began: ReadonlyMap<string, number>,
+  ended: ReadonlyMap<string, number>,
+): readonly string[] => {
+  const wrong: string[] = [];
+  const calls = new Map<string, string>();
+  let [turn, isHeard] = ['', true];
+  for (const { event } of [...entries, { event: { type: 'End' } } as const]) {
+    if (event.type === 'UserInput' || event.type === 'End') {
+      if (!isHeard) wrong.push(`without an end: ${turn}`);
+      if (event.type === 'UserInput') [turn, isHeard] = [event.text, false];
+    }
+    if (event.type === 'LlmCompleted')
+      for (const { callId } of event.calls) calls.set(callId, turn);
+    if (event.type === 'ToolCompleted') {
+      const text = calls.get(event.callId) ?? '';
+      const { status } = event.outcome;
+      calls.delete(event.callId);
+      const noted = [began.get(text) ?? 0, ended.get(text) ?? 0].join();
+      const isRun = status !== 'failed' || !event.outcome.text.includes('could not be begun');
+      if (status === 'ok' ? noted !== '1,1' : !isRun && noted !== '0,0')
+        wrong.push(`${status} of ${text}, which noted ${noted}: ${event.outcome.text}`);
+    }
+    if (event.type === 'ShutdownRequested') calls.clear(); // the machine says that they are unknown
+    isHeard ||=
+      event.type === 'LlmFailed' ||
+      event.type === 'ShutdownRequested' ||
+      (event.type === 'LlmCompleted' && event.stopReason === 'end');
+  }
+  for (const text of calls.values()) wrong.push(`a call without an outcome: ${text}`);
+  return wrong;
+};
+
 export const runCrowd = async (cluster: Cluster, options: CrowdOptions): Promise<CrowdFigures> => {
   const startedAt = performance.now();
-  const progress = new Progress(options);
-  const over = new AbortController();
-  const killing = killAll(cluster, options, progress, over.signal);
-  const ended = await playAll(cluster, options, progress);
-  over.abort();
-  const { nodeKills, engineKills } = await killing;
+  const done = new Progress();
+  const causing = causeAll(cluster, options, done).finally(() => {
+    done.isOver = true;
+  });
+  const [ended] = await Promise.all([playAll(cluster, options, done), causing]);
   const stuck = ended.flatMap((one) => ('why' in one ? [`${one.number}: ${one.why}`] : []));
-  const modelCalls = countLines(path.join(cluster.folder, 'model-calls'));
-  const commands = countLines(path.join(cluster.folder, 'commands'));
-  const [silentCalls, inputsLost]: [string[], string[]] = [[], []];
-  let [events, commandsLost, repliesLost, finished] = [0, 0, 0, 0];
+  const [modelCalls, commands, commandsEnded] = ['model-calls', 'commands', 'commands-ended'].map(
+    (name) => countLines(path.join(cluster.folder, name)),
+  ) as [LineCounts, LineCounts, LineCounts]; // one for each name
+  const [silentCalls, inputsLost, silent]: [string[], string[], string[]] = [[], [], []];
+  const outcomes: Record<string, number> = {};
+  let [events, repliesLost, finished] = [0, 0, 0];
   for (const one of ended) {
     if ('why' in one) continue;
     const entries = await entriesOf(cluster.runtime, one.id);
@@ -224,30 +347,31 @@ export const runCrowd = async (cluster: Cluster, options: CrowdOptions): Promise
     if (inputs === options.turns) finished += 1;
     else stuck.push(`${one.number}: ${inputs} inputs in the journal`);
     for (const { event } of entries) {
-      if (event.type === 'ToolCompleted' && event.outcome.status === 'lost') commandsLost += 1;
+      if (event.type === 'ToolCompleted')
+        outcomes[event.outcome.status] = (outcomes[event.outcome.status] ?? 0) + 1;
+      if (event.type === 'ToolCompleted' && event.outcome.status !== 'ok')
+        options.progress?.(`${event.outcome.status}: ${event.outcome.text}`);
       if (event.type === 'LlmFailed' && event.error.kind === 'unreachable') repliesLost += 1;
     }
+    silent.push(...silentIn(entries, commands, commandsEnded));
     const requests = requestsIn(header.settings, entries);
-    if (
-      [...commands].some(([text, count]) => count > 1 && text.startsWith(`session ${one.number} `))
-    )
-      options.progress?.(
-        `a command ran twice in: ${entries.map(({ event }) => JSON.stringify(event)).join(' ')}`,
-      );
     for (const [key, count] of modelCalls)
       if (key.startsWith(`session ${one.number} `) && count > (requests.get(key) ?? 0))
         silentCalls.push(key);
   }
   return {
-    sessions: options.sessions,
+    sessions: ended.length,
     finished,
     stuck,
     inputsLost,
-    nodeKills,
-    engineKills,
+    refusals: done.refusals,
+    moved: done.moved,
+    nodesEnded: done.nodesEnded,
     events,
+    commands: commands.size,
     commandsTwice: [...commands].filter(([, count]) => count > 1).map(([text]) => text),
-    commandsLost,
+    outcomes,
+    silent,
     modelCalls: [...modelCalls.values()].reduce((sum, count) => sum + count, 0),
     silentCalls,
     repliesLost,

@@ -31,7 +31,7 @@ export const thisMachine = (environment: ProcessEnvironment): ProbedMachine => (
 });
 
 /** The text of a file of the system; empty where there is none. */
-export const readSystemFile = ({ root }: ProbedMachine, file: string): string => {
+const readSystemFile = ({ root }: ProbedMachine, file: string): string => {
   try {
     return readFileSync(path.join(root, file), 'utf8').trim();
   } catch {

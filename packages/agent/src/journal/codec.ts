@@ -43,7 +43,8 @@ export type JournalEnd = {
 /** A line ready to be written, with its line feed, and the checksum that seeds the next line. */
 type EncodedLine = { readonly bytes: Buffer; readonly crc: number };
 
-const formatCrc = (crc: number): string => crc.toString(16).padStart(8, '0');
+/** A checksum as lines of a journal hold it. */
+export const formatCrc = (crc: number): string => crc.toString(16).padStart(8, '0');
 
 const seal = (json: string, seed: number): EncodedLine => {
   const body = json.slice(0, -1);
@@ -67,7 +68,8 @@ export const encodeRecord = <M extends MachineTypes>(
     seed,
   );
 
-const [BRACE, QUOTE] = [0x7d, 0x22];
+const BRACE = 0x7d;
+const QUOTE = 0x22;
 const DIGITS = Buffer.from('0123456789abcdef');
 const OPENING_BYTES = Buffer.from(OPENING);
 
@@ -188,7 +190,9 @@ export const decodeRecords = <M extends MachineTypes>(
   seq: number,
 ): DecodedLines<M> => decodeAtOnce(lines, seed, seq) ?? decodeOneByOne(lines, seed, seq);
 
-const [SPACE, COMMA, CLOSING_BRACE] = [0x20, 0x2c, 0x7d];
+const SPACE = 0x20;
+const COMMA = 0x2c;
+const CLOSING_BRACE = 0x7d;
 const ZERO = 0x30;
 const SEQ = Buffer.from('{"seq":');
 const EVENT = Buffer.from(',"event":');
@@ -330,7 +334,8 @@ export const splitFirst = (lines: Lines): { readonly first: Buffer; readonly res
 
 /** Splits lines into pieces of at most `count` lines; without lines it yields one empty piece. */
 export function* chunkLines(lines: Lines, count: number): Generator<Lines, undefined> {
-  let [start, index] = [lines.start, 0];
+  let start = lines.start;
+  let index = 0;
   do {
     const ends = lines.ends.slice(index, index + count);
     yield { ...lines, start, ends };

@@ -1,16 +1,19 @@
 /**
  * The store of sessions as files: creates, opens, reads, forks and deletes them.
  *
- * From top to bottom: `fileJournals`, the store; what its operations share (finding a journal,
- * holding its lock); creating, opening, reading and forking a session; the recovery of a journal
- * that is opened, with the repair of its end; and deletion, also of leftovers of killed processes.
  * writer.ts appends to the open journal, reader.ts reads one without the lock.
  *
- * To fold is to apply entries to a state, one after the other; a snapshot is a stored state, which
- * saves that. A torn end is a last line that a crash left incomplete. The mark is a small file that
- * names the last acknowledged entry. A foreign session was created in another state folder, for
- * example imported: its snapshots are not believed, and its entries are checked. A claim is a file
- * that announces the replacement of a lock file (lock.ts).
+ * - To fold is to apply entries to a state, one after the other. A snapshot is a stored state, from
+ *   which a fold can start.
+ * - A torn end is a last line that a crash left incomplete.
+ * - The mark is a small file that names the last acknowledged entry.
+ * - A foreign session was created in another state folder, for example imported: its snapshots are
+ *   not trusted, and its entries are checked.
+ * - A claim is a file that announces the replacement of a lock file (lock.ts).
+ *
+ * From top to bottom: `fileJournals`, the store; finding and locking a journal; creating, opening,
+ * reading and forking a session; recovery while a journal is opened, with the repair of its end;
+ * and deletion, also of leftovers of killed processes.
  */
 
 import {
@@ -93,7 +96,7 @@ import {
   type SnapshotPlan,
   type SnapshotRequest,
   snapshotPath,
-  type WrittenSnapshots,
+  type WrittenSnapshot,
 } from './snapshot.js';
 import {
   deletedPath,
@@ -143,21 +146,21 @@ export const machineFileJournals = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
   { folder, checkEvery = CHECK_EVERY, snapshots: plan = defaultSnapshotPlan }: FileJournalOptions,
 ): InspectableStore<M> => {
-  const place = { folder, checkEvery, plan, machine };
-  /** Once in a process: looking for what others left reads the names of all sessions. */
+  const store = { folder, checkEvery, plan, machine };
+  /** Once per process, since the search for leftovers reads the names of all sessions. */
   let cleaning: Promise<void> | null = null;
   return {
     blobs: fileBlobs(folder),
     create: async (header) => {
       cleaning ??= removeLeftovers(folder);
       await cleaning;
-      return create(place, header);
+      return create(store, header);
     },
-    open: (sessionId, options) => openSession(place, sessionId, options),
-    peek: (sessionId) => peek(place, sessionId),
+    open: (sessionId, options) => openSession(store, sessionId, options),
+    peek: (sessionId) => peek(store, sessionId),
     fork: (sessionId, seq, newSessionId, createdAt) =>
       fork(folder, sessionId, seq, newSessionId, createdAt),
-    read: (sessionId, from) => read(place, sessionId, from),
+    read: (sessionId, from) => read(store, sessionId, from),
     list: (sessionIds) => listSessions(folder, sessionIds),
     inspect: async (sessionId) =>
       inspectFile<M>(machine.kind, await findJournal(folder, sessionId)),
@@ -168,12 +171,12 @@ export const machineFileJournals = <M extends MachineTypes>(
     replay: async (sessionId, options = {}) =>
       options.visitLast === undefined
         ? replayFile(machine, await findJournal(folder, sessionId), options)
-        : replayRecent(place, sessionId, options),
+        : replayRecent(store, sessionId, options),
   };
 };
 
-/** What every operation of a store needs: its state folder, its machine, and how it writes. */
-type Place<M extends MachineTypes> = {
+/** The state folder of a store, its machine, and how it writes. */
+type Store<M extends MachineTypes> = {
   readonly folder: string;
   readonly checkEvery: number;
   /** When snapshots are written. */
@@ -198,14 +201,14 @@ const findJournal = async (folder: string, sessionId: string): Promise<string> =
   return path;
 };
 
-/** Refuses a pipe or a folder in the place of a journal, before opening it for writing fails. */
+/** Refuses a pipe or a folder in place of a journal, with a clear error. */
 const refuseOddFile = async (path: string): Promise<void> => {
   try {
     await withRegular(path, async () => undefined);
   } catch (error) {
     const isOdd = errorCode(error) === 'ENOTREG' || errorCode(error) === 'EISDIR';
     if (isOdd) throw cannotRead(path, error);
-    // other failures are met again when it is opened for writing
+    // other failures come again when it is opened for writing
   }
 };
 
@@ -214,16 +217,15 @@ const withLock = async <T>(path: string, lock: Lock, work: () => Promise<T>): Pr
   try {
     return await work();
   } catch (error) {
-    // Report the first failure. If the lock file stays, the next opener finds that its process is
-    // dead.
+    // Report the first failure. If the lock file stays, the next process finds its holder dead.
     await lock.release().catch(() => undefined);
     throw cannotWrite(path, error);
   }
 };
 
 /**
- * Makes git and the tools that look for files pass over a store: in a workspace, a search would
- * find the session's own words in it. A store without the file is as good, so faults are ignored.
+ * Makes git and search tools ignore the state folder, in case it lies in a workspace: a search
+ * would find the session's own texts in it. The file is not necessary, so faults are ignored.
  */
 const hideFromSearches = (folder: string): Promise<void> =>
   writeFile(join(folder, '.gitignore'), '*\n', { flag: 'wx', mode: FILE_MODE }).catch(
@@ -282,7 +284,7 @@ const withDurableNames = async <M extends MachineTypes>(
 };
 
 const create = async <M extends MachineTypes>(
-  { folder, checkEvery, plan, machine }: Place<M>,
+  { folder, checkEvery, plan, machine }: Store<M>,
   draft: Header<M>,
 ): Promise<Journal<M>> => {
   const header = ownHeader(draft, machine);
@@ -302,8 +304,8 @@ const create = async <M extends MachineTypes>(
 };
 
 /**
- * Gives the session's path to a new file with the same content. A last holder that still has the
- * old file open can't reach the new one, whenever it writes.
+ * Gives the session's path to a new file with the same content. An earlier holder that still has
+ * the old file open can't write to the new one.
  */
 const renewFile = (path: string): Promise<void> =>
   withRegular(path, (file, { size }) => writeWhole(path, `${path}.new`, readBlocks(file, 0, size)));
@@ -314,12 +316,8 @@ const headerIn = async (handle: FileHandle, path: string): Promise<Header<Machin
   return (await JournalScan.begin(handle, path, size, HEADER_BLOCK_BYTES)).header;
 };
 
-/** The last entry of the session that came from elsewhere (state-folder.ts). */
-const foreignUntilIn = async (folder: string, handle: FileHandle, path: string): Promise<number> =>
-  readForeignUntil(folder, await headerIn(handle, path));
-
 const openSession = async <M extends MachineTypes>(
-  { folder, checkEvery, plan, machine }: Place<M>,
+  { folder, checkEvery, plan, machine }: Store<M>,
   sessionId: string,
   { takeOver = false, visit, visitLast }: VisitedOpening<M> = {},
 ): Promise<OpenJournal<M>> => {
@@ -334,18 +332,20 @@ const openSession = async <M extends MachineTypes>(
     await makeFolder(dirname(path));
     const { file: handle } = await openRegular(path, { access: 'change' });
     const { tornTail, foreignUntil, ...opened } = await closingOnFailure(handle, async () => {
-      const until = await foreignUntilIn(folder, handle, path);
+      const stored = await headerIn(handle, path);
+      const until = await readForeignUntil(folder, stored);
       const recovered = await recover({
         handle,
         path,
+        header: stored,
         sessionId,
         machine,
         visitor: visit,
         entriesToVisit,
         isForeign: isAllForeign(until),
       });
-      // The last lines may be those of a killed process, and not durable. The mark that is written
-      // next says that they are.
+      // The last lines may come from a killed process, and not be durable. The next mark says that
+      // they are.
       await handle.datasync();
       return { ...recovered, foreignUntil: until };
     });
@@ -382,7 +382,7 @@ const openSession = async <M extends MachineTypes>(
 
 /** The current state, read without the lock. Throws if the journal is damaged. */
 const peek = async <M extends MachineTypes>(
-  { folder, machine }: Place<M>,
+  { folder, machine }: Store<M>,
   sessionId: string,
 ): ReturnType<JournalStore<M>['peek']> => {
   const path = await findJournal(folder, sessionId);
@@ -397,17 +397,18 @@ const peek = async <M extends MachineTypes>(
  * snapshot that fits. Changes no file.
  */
 const foldFromSnapshot = async <M extends MachineTypes>(
-  { folder, machine }: Place<M>,
+  { folder, machine }: Store<M>,
   sessionId: string,
   { visit, visitLast = 0 }: RecentReplay<M>,
 ): Promise<StoredReplay<M> | null> => {
   const path = await findJournal(folder, sessionId);
   const mark = await readMark(path); // before the size: the writer may be at work
   return withRegular(path, async (handle, { size }) => {
-    // whose snapshots are not believed
-    if (isAllForeign(await foreignUntilIn(folder, handle, path))) return null;
-    const request = { handle, path, sessionId, machine, entriesToVisit: visitLast };
-    const start = (await loadSnapshot(request))?.start ?? null;
+    const stored = await headerIn(handle, path);
+    // snapshots of foreign sessions are not trusted
+    if (isAllForeign(await readForeignUntil(folder, stored))) return null;
+    const request = { handle, path, header: stored, machine, entriesToVisit: visitLast };
+    const start = await loadSnapshot(request);
     if (start === null) return null;
     const scan = JournalScan.after(handle, path, size, start.point);
     const { fold } = start;
@@ -422,16 +423,16 @@ const foldFromSnapshot = async <M extends MachineTypes>(
   });
 };
 
-/** Replays the last steps from a snapshot; the whole journal if anything is wrong with it. */
+/** Replays the last steps from a snapshot; the whole journal if the snapshot is unusable. */
 const replayRecent = async <M extends MachineTypes>(
-  place: Place<M>,
+  store: Store<M>,
   sessionId: string,
   options: RecentReplay<M>,
 ): Promise<StoredReplay<M>> => {
-  const folded = await attempt(() => foldFromSnapshot(place, sessionId, options));
+  const folded = await attempt(() => foldFromSnapshot(store, sessionId, options));
   if (folded.kind === 'done' && folded.value !== null) return folded.value;
   const { visitLast: _, ...whole } = options;
-  return replayFile(place.machine, await findJournal(place.folder, sessionId), whole);
+  return replayFile(store.machine, await findJournal(store.folder, sessionId), whole);
 };
 
 const fork = async (
@@ -446,7 +447,7 @@ const fork = async (
   await withLock(path, lock, async () => {
     const header = await withRegular(source, (file) => headerIn(file, source));
     const foreignUntil = await readForeignUntil(folder, header);
-    // A fork counts as foreign without the file that says otherwise.
+    // Without this file a fork counts as foreign.
     if (!isAllForeign(foreignUntil))
       await makeOwn(
         folder,
@@ -459,7 +460,7 @@ const fork = async (
 };
 
 async function* read<M extends MachineTypes>(
-  { folder, machine }: Place<M>,
+  { folder, machine }: Store<M>,
   sessionId: string,
   from = 1,
 ): AsyncGenerator<Entry<M>, undefined> {
@@ -474,13 +475,14 @@ type Recovered<M extends MachineTypes> = {
   readonly tornTail: OpenJournal['tornTail'];
   readonly past?: PastFiles;
   readonly upgrade?: MachineUpgrade;
-  /** The snapshots beside the journal, if they are good. */
-  readonly written: WrittenSnapshots | null;
+  /** The snapshot beside the journal, if it was used. */
+  readonly written: WrittenSnapshot<M> | null;
 };
 
 type RecoveryParts<M extends MachineTypes> = SnapshotRequest<M> & {
+  readonly sessionId: string;
   readonly visitor: Visit<M> | undefined;
-  /** Snapshots of a foreign session are not believed, and the shapes of its entries are checked. */
+  /** Then snapshots are not trusted, and the shapes of entries are checked. */
   readonly isForeign: boolean;
 };
 
@@ -507,13 +509,12 @@ const repairEnd = async <M extends MachineTypes>(
   }
 };
 
-/** Folds the journal from the loaded snapshot on (null: from its first entry), then repairs it. */
+/** Folds the journal from a snapshot on (null: from its first entry), then repairs its end. */
 const recoverFrom = async <M extends MachineTypes>(
   { handle, path, sessionId, machine, visitor, isForeign }: RecoveryParts<M>,
-  loaded: LoadedSnapshot<M> | null,
+  start: LoadedSnapshot<M> | null,
 ): Promise<Recovered<M>> => {
   const { size } = await handle.stat();
-  const start = loaded?.start ?? null;
   const scan =
     start === null
       ? await JournalScan.beginOf<M>(machine.kind, handle, path, size)
@@ -521,56 +522,30 @@ const recoverFrom = async <M extends MachineTypes>(
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
   if (isForeign) checkHeader(path, machine, scan.header);
   const fold = start?.fold ?? beginFold(scan.header, machine, path);
-  // `past`: what the entries tell of files
+  // `past`: the files in the entries
   const { visit, past } = visitPast(machine, visitor, start?.past);
-  const lastSnapshot = rememberMessages(loaded, machine);
   for await (const records of scan.records()) {
     if (isForeign) checkRecords(path, machine, records);
-    foldOn(fold, records, {
-      visit: (step) => {
-        lastSnapshot.see(step.seq, step.state);
-        visit(step);
-      },
-    });
+    foldOn(fold, records, { visit });
   }
   refuseMismatch(path, fold, scan.header);
   const upgrade = upgradeFold(fold); // may replace the state of the fold
   scan.compare(await readMark(path)); // acknowledged entries that are missing count as damage
   const repaired = await repairEnd(handle, path, scan);
   const { header } = scan;
-  const result = { header, fold, ...repaired, ...past(), written: lastSnapshot.known() };
+  const result = { header, fold, ...repaired, ...past(), written: start?.written ?? null };
   return upgrade === undefined ? result : { ...result, upgrade };
 };
 
 /**
- * Finds the messages of the last snapshot, to which the next one is appended. If an earlier one was
- * loaded, the fold comes to them later.
- */
-const rememberMessages = <M extends MachineTypes>(
-  loaded: LoadedSnapshot<M> | null,
-  { snapshots }: JournaledMachine<M>,
-): { see(seq: number, state: M['state']): void; known(): WrittenSnapshots | null } => {
-  let messages: WrittenSnapshots['messages'] | undefined;
-  const see = (seq: number, state: M['state']): void => {
-    if (seq === loaded?.written.seq) messages = snapshots?.messagesOf(state);
-  };
-  if (loaded !== null && loaded.start !== null) see(loaded.start.fold.seq, loaded.start.fold.state);
-  return {
-    see,
-    known: () =>
-      loaded === null || messages === undefined ? null : { ...loaded.written, messages },
-  };
-};
-
-/**
  * Reads, verifies and folds a journal from its last snapshot on, or whole, and repairs a torn end.
- * Throws on any other damage, never repairs it. If the journal does not go on from the snapshot,
- * the journal alone counts.
+ * Throws on any other damage. If the snapshot does not fit the journal, the whole journal is
+ * folded.
  */
 const recover = async <M extends MachineTypes>(parts: RecoveryParts<M>): Promise<Recovered<M>> => {
   if (parts.isForeign) await rm(snapshotPath(parts.path), { force: true });
   const loaded = parts.isForeign ? null : await loadSnapshot(parts);
-  if (loaded === null || loaded.start === null) return recoverFrom(parts, loaded);
+  if (loaded === null) return recoverFrom(parts, null);
   try {
     return await recoverFrom(parts, loaded);
   } catch {
@@ -613,7 +588,7 @@ const copyTail = async (
   await copy.truncate(copied);
 };
 
-/** One call may write less than it was asked to. */
+/** Writes all bytes: one call of `write` may write fewer. */
 const writeAll = async (file: FileHandle, bytes: Buffer, position: number): Promise<void> => {
   for (let done = 0; done < bytes.length; ) {
     const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
@@ -621,7 +596,7 @@ const writeAll = async (file: FileHandle, bytes: Buffer, position: number): Prom
   }
 };
 
-/** Truncates a journal to `size` bytes, after it has saved the rest durably in another file. */
+/** Saves the bytes after `size` durably in another file, then truncates the journal to `size`. */
 const cutTail = async (
   journal: FileHandle,
   path: string,
@@ -641,10 +616,7 @@ const cutTail = async (
   return { bytes, keptAs };
 };
 
-// ---- Deletion ----
-
-// Deletes sessions, finishes deletions that a killed process began, and removes what dead
-// processes have left.
+// ---- Deletion, also of leftovers of killed processes ----
 
 /** The tasks of a session (sessions that its calls have started), and the tasks of these. */
 const findTasks = async (folder: string, sessionId: string): Promise<readonly string[]> => {
@@ -670,7 +642,7 @@ const removeFiles = async (folder: string, sessionId: string): Promise<void> => 
     const end = name.startsWith(`${sessionId}.jsonl.torn-`) ? name.slice(sessionId.length) : '';
     return /^\.jsonl\.torn-\d+$/.test(end);
   });
-  const others = [
+  const names = [
     'mark',
     'owner',
     'snapshot',
@@ -679,7 +651,7 @@ const removeFiles = async (folder: string, sessionId: string): Promise<void> => 
     'commits',
     'commits.new',
   ].map((end) => `${sessionId}.${end}`);
-  const paths = [...others, ...torn].map((name) => join(sessions, name));
+  const paths = [...names, ...torn].map((name) => join(sessions, name));
   for (const path of [
     ...paths,
     `${journal}.new`,
@@ -735,7 +707,7 @@ const halfDeleted = (path: string, sessionId: string, cause: unknown): JournalEr
 /**
  * Deletes a session with the tasks that it started.
  *
- * 1. Nobody may have one of them open: all their locks are taken first.
+ * 1. All their locks are taken first: none may be open.
  * 2. The journal is renamed to `ID.deleted`. From then on the session and its tasks are in no list.
  * 3. The other files follow, then the tasks, then `ID.deleted`. If the process is killed meanwhile,
  *    that file stays, and the next creation or import of a session finishes the deletion.
@@ -767,8 +739,8 @@ const deleteSession = async (folder: string, sessionId: string): Promise<readonl
 };
 
 /**
- * Finishes the deletion that a killed process began. A journal that was put back since then stays,
- * with its tasks.
+ * Finishes a deletion of a killed process. A journal that the user restored since then stays, with
+ * its tasks.
  */
 const finishDeletion = async (folder: string, sessionId: string): Promise<void> => {
   const isBack = (await readdir(sessionsFolder(folder))).includes(`${sessionId}.jsonl`);
@@ -782,9 +754,9 @@ const finishDeletion = async (folder: string, sessionId: string): Promise<void> 
   }
 };
 
-/** Ends of file names. A creation or import makes these files before the journal itself. */
+/** Ends of the names of files that a creation or import makes before the journal itself. */
 const BEFORE_JOURNAL = ['.lock', '.jsonl.new', '.jsonl.import'];
-/** An import that is killed just after it has placed the journal leaves these. */
+/** Leftovers of an import that was killed just after it placed the journal. */
 const AFTER_JOURNAL = ['.jsonl.import'];
 
 const idsWithEnd = (names: readonly string[], ends: readonly string[]): readonly string[] => {
@@ -795,20 +767,20 @@ const idsWithEnd = (names: readonly string[], ends: readonly string[]): readonly
 };
 
 /**
- * Ids of sessions with leftovers. Beside a journal a lock file stays for whoever opens the session
- * next: it tells whether the journal must be renewed.
+ * Ids of sessions with leftovers. A lock file beside a journal stays: at the next opening it shows
+ * whether the journal must be renewed.
  */
 const idsWithLeftovers = (names: readonly string[]): readonly string[] => {
-  const known = new Set(names);
+  const existing = new Set(names);
   return [
-    ...idsWithEnd(names, BEFORE_JOURNAL).filter((id) => !known.has(`${id}.jsonl`)),
+    ...idsWithEnd(names, BEFORE_JOURNAL).filter((id) => !existing.has(`${id}.jsonl`)),
     ...idsWithEnd(names, AFTER_JOURNAL).filter(
-      (id) => known.has(`${id}.jsonl`) && !known.has(`${id}.lock`),
+      (id) => existing.has(`${id}.jsonl`) && !existing.has(`${id}.lock`),
     ),
   ];
 };
 
-/** Removes what is left of one session, unless a living process is just creating it. */
+/** Removes the leftovers of one session, unless a living process is creating it. */
 const removeSessionLeftovers = async (folder: string, sessionId: string): Promise<void> => {
   const path = journalPath(folder, sessionId);
   const lock = await acquireLock(lockPath(folder, sessionId));
@@ -823,19 +795,19 @@ const removeSessionLeftovers = async (folder: string, sessionId: string): Promis
   }
 };
 
-/** Removes the claim at `path`, or a draft of one, of a dead process; false if it may live. */
-const removeClaim = async (lock: string, path: string, self: Holder): Promise<boolean> => {
+/** Removes a claim, or its draft, of a dead process; false if the process may live. */
+const removeClaim = async (lock: string, path: string, ownHolder: Holder): Promise<boolean> => {
   const text = await readLockText(path);
   if (text === null) return true;
   const holder = parseHolder(text);
-  if (holder === undefined || (await checkHolder(lock, holder, self)) !== 'gone') return false;
+  if (holder === undefined || (await checkHolder(lock, holder, ownHolder)) !== 'gone') return false;
   await removeFile(path, text);
   return true;
 };
 
 /**
- * A process makes its socket just before its lock file. The socket of one on another computer
- * refuses, too, so it is not judged while its lock file may be about to come.
+ * A process makes its socket just before its lock file. A socket of another computer also refuses
+ * connections, so a young socket is not judged by that.
  */
 const SOCKET_AGE_MIN_MS = 60 * 60 * 1_000;
 
@@ -843,23 +815,23 @@ const SOCKET_AGE_MIN_MS = 60 * 60 * 1_000;
 const removeBeside = async (
   lock: string,
   paths: readonly string[],
-  self: Holder,
+  ownHolder: Holder,
 ): Promise<void> => {
-  const { since: now } = self; // it was described just now
+  const { since: now } = ownHolder; // described just now
   const sockets: string[] = [];
   let hasClaim = false;
   for (const path of paths) {
     const status = await lstat(path);
     if (status.isSocket() && now - status.mtimeMs > SOCKET_AGE_MIN_MS) sockets.push(path);
-    else if (status.isFile() && !(await removeClaim(lock, path, self))) hasClaim = true;
+    else if (status.isFile() && !(await removeClaim(lock, path, ownHolder))) hasClaim = true;
   }
-  if (hasClaim) return; // its socket tells others whether its process lives
+  if (hasClaim) return; // its socket shows other processes that its holder lives
   for (const path of sockets)
     if ((await probeSocket(path)) === 'refused') await rm(path, { force: true });
 };
 
 /**
- * Files beside a lock file, by its name: only where the lock file is gone, since it needs its
+ * Files beside missing lock files, by the name of the lock file. An existing lock file needs its
  * socket.
  */
 const filesBesideLocks = (names: readonly string[]): ReadonlyMap<string, readonly string[]> => {
@@ -877,23 +849,23 @@ const removeBesideLocks = async (folder: string): Promise<void> => {
   const sessions = sessionsFolder(folder);
   const groups = filesBesideLocks(await readdir(sessions));
   if (groups.size === 0) return;
-  const self = await describeSelf();
+  const ownHolder = await describeSelf();
   for (const [lock, names] of groups) {
     const paths = names.map((name) => join(sessions, name));
-    // others are at work there
-    await removeBeside(join(sessions, lock), paths, self).catch(() => undefined);
+    // fails if another process removes them too
+    await removeBeside(join(sessions, lock), paths, ownHolder).catch(() => undefined);
   }
 };
 
 /**
  * Finishes deletions, and removes the locks, sockets and drafts of processes that were killed while
- * they created or imported a session, or took its lock. Nobody ever opens such a session, so nobody
- * else would. Never rejects.
+ * they created or imported a session, or took its lock. Such a session is never opened, so only
+ * this function removes them. Never rejects.
  */
 export const removeLeftovers = async (folder: string): Promise<void> => {
   try {
     const names = await readdir(sessionsFolder(folder));
-    // Its process lives, or the disk refuses: the next creation or import tries again.
+    // The process lives, or the disk refuses: the next creation or import tries again.
     const tryNextTime = (): undefined => undefined;
     for (const deleted of names.map(parseDeletedName))
       if (deleted !== undefined) await finishDeletion(folder, deleted).catch(tryNextTime);
@@ -901,6 +873,6 @@ export const removeLeftovers = async (folder: string): Promise<void> => {
       await removeSessionLeftovers(folder, sessionId).catch(tryNextTime);
     await removeBesideLocks(folder);
   } catch {
-    // Nothing depends on it, and the creation of the session tells what is wrong with the folder.
+    // Nothing depends on it, and the creation of the session reports faults of the folder.
   }
 };

@@ -24,7 +24,7 @@ import { blobDamaged, cannotRead, cannotWrite } from './journal-error.js';
  * sessions/ID.lock           the process that has it open; ID.lock.* its socket, and files that
  *                            announce the replacement of the lock (lock.ts)
  * sessions/ID.mark           the last entry that was acknowledged
- * sessions/ID.snapshot       states that were folded before; ID.snapshot.new: the first one
+ * sessions/ID.snapshot       states that were folded before; ID.snapshot.new: the next one
  * sessions/ID.owner          proves that the session was created here
  * sessions/ID.reserve        space for the end of an open session, should the disk be full
  * sessions/ID.deleted        the journal of a session that is being deleted
@@ -264,7 +264,8 @@ const decodeMark = (text: string): Mark | null => {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== 'object' || value === null) return null;
-    const [seq, crc] = [numberIn(value, 'seq'), numberIn(value, 'crc')];
+    const seq = numberIn(value, 'seq');
+    const crc = numberIn(value, 'crc');
     if (seq === null || crc === null) return null;
     return numberIn(value, 'sum') === markSum({ seq, crc }) ? { seq, crc } : null;
   } catch {
@@ -279,7 +280,8 @@ const newer = (one: Mark | null, other: Mark | null): Mark | null =>
 
 /** The newest mark in the bytes of a mark file; null if there is none. */
 export const decodeMarks = (bytes: Buffer): Mark | null => {
-  const [first, second] = [bytes.subarray(0, MARK_BYTES), bytes.subarray(MARK_BYTES)];
+  const first = bytes.subarray(0, MARK_BYTES);
+  const second = bytes.subarray(MARK_BYTES);
   return newer(decodeMark(first.toString('latin1')), decodeMark(second.toString('latin1')));
 };
 

@@ -1,10 +1,12 @@
 /**
- * Exports a session to one file, imports one, and verifies either.
+ * Exports a session to one file, imports such a file, and verifies journals and exports.
+ *
+ * A blob is a long text that is stored once, by its hash. The mark is a small file beside a journal
+ * that names its last acknowledged entry.
  *
  * From top to bottom: `exportSession`; `importSession`, which verifies everything before it writes
- * anything; `verifyStored`; the scan of a journal for its first fault; and the form of the exported
- * file. A blob is a long text that is stored once, by its hash. The mark is a small file beside a
- * journal that names its last acknowledged entry.
+ * anything; `verifyStored`; the scan of a journal for its first fault; and the format of the
+ * exported file.
  */
 
 import { existsSync } from 'node:fs';
@@ -44,7 +46,7 @@ import {
   syncFolder,
 } from './state-folder.js';
 
-/** Checkpoints that go along with a session: their manifests, and the contents of files. */
+/** Checkpoints in an export: their manifests, and the contents of files. */
 export type CarriedFiles = {
   /** The oldest first. */
   readonly checkpoints: readonly Buffer[];
@@ -55,7 +57,7 @@ type Exported = { readonly entries: number; readonly blobs: number; readonly byt
 
 /**
  * Writes a session with its blobs to one new file. A journal that another process is writing to is
- * exported up to its last whole line. `files`: null takes none along.
+ * exported up to its last whole line. `files`: null: the export has no checkpoints.
  */
 export const exportSession = async (
   folder: string,
@@ -63,7 +65,7 @@ export const exportSession = async (
   target: string,
   files: CarriedFiles | null = null,
 ): Promise<Exported> => {
-  const { journal, entries } = await readGood(journalPath(folder, sessionId));
+  const { journal, entries } = await readIntact(journalPath(folder, sessionId));
   const blobs: NamedBlob[] = [];
   for await (const blob of namedBlobs(folder, journal)) {
     if (blob.kind === 'changed') throw blobDamaged(blob.path);
@@ -86,8 +88,8 @@ export const exportSession = async (
   return { entries, blobs: blobs.length, bytes: parts.reduce((sum, part) => sum + part.length, 0) };
 };
 
-/** The good lines of a stored journal; throws if it is damaged before its end, or a newer one. */
-const readGood = async (
+/** The intact lines of a journal; throws if it is damaged before its end, or of a newer version. */
+const readIntact = async (
   path: string,
 ): Promise<{ readonly journal: Buffer; readonly entries: number }> => {
   const mark = await readMark(path); // before the size: a writer may be at work
@@ -97,7 +99,7 @@ const readGood = async (
       path,
       status.size,
       mark,
-      // the export could be imported nowhere
+      // a newer journal would make an export that can't be imported
       (header, records) => refuseNewerAgent(path, header, records),
     );
     if (fault !== null && !isTorn)
@@ -119,7 +121,7 @@ const readGood = async (
   });
 };
 
-/** The next step that errors of this file name. */
+/** The advice in errors of this file. */
 const AGAIN = 'try again';
 
 const fileThere = (path: string): JournalError =>
@@ -150,16 +152,16 @@ type Imported = {
   readonly entries: number;
   readonly blobs: number;
   /**
-   * Blobs of the header that neither the file nor the state folder has: the session can be read,
-   * but not go on.
+   * Blobs of the header that are neither in the file nor in the state folder: the session can be
+   * read, but not continued.
    */
   readonly missing: readonly string[];
-  /** Where the session works: real absolute path on the machine that it comes from. */
+  /** The session's workspace: real absolute path on the machine of the export. */
   readonly workspace: string;
   readonly checkpoints: number;
 };
 
-/** What an entry says of a checkpoint: whose it is, and what it changed. */
+/** A checkpoint as an entry of the journal describes it. */
 export type CheckpointClaim = {
   readonly checkpoint: string;
   readonly by: On<'CheckpointTaken'>['by'] | 'rewind';
@@ -167,10 +169,9 @@ export type CheckpointClaim = {
 };
 
 /**
- * Stores what comes with a session, before the session is there. Returns why it can't be stored;
- * null: it is.
+ * Stores the checkpoints of an import, before the session. Returns why that fails; null: it worked.
  */
-type KeepFiles = (
+type StoreFiles = (
   header: Header<MachineTypes>,
   files: CarriedFiles,
   claims: readonly CheckpointClaim[],
@@ -178,15 +179,15 @@ type KeepFiles = (
 
 /**
  * Stores a session from an exported file, or from a journal. Verifies everything first, replaces
- * nothing, and performs nothing. A session that is here already, even an unreadable one, stays as
- * it is. `keep` gets the checkpoints that an exported file holds; without it they are left out.
+ * nothing, and performs nothing. An existing session, even an unreadable one, stays as it is.
+ * `storeFiles` gets the checkpoints of an exported file; without it they are not imported.
  */
 export const importSession = async (
   folder: string,
   source: string,
-  keep: KeepFiles | null = null,
+  storeFiles: StoreFiles | null = null,
 ): Promise<Imported> => {
-  const content = takeApart(source, await readSource(source));
+  const content = splitExport(source, await readSource(source));
   const { header, entries, claims } = await verifyContent(source, content);
   const { sessionId, workspace } = header;
   const { checkpoints } = content.files;
@@ -194,11 +195,11 @@ export const importSession = async (
   const store = fileBlobs(folder);
   try {
     await makeFolder(sessionsFolder(folder));
-    await removeLeftovers(folder); // those of a deleted session of this id
+    await removeLeftovers(folder); // perhaps of a deleted session with this id
     await refuseExisting(path, sessionId);
     await placeSession(folder, sessionId, content, async () => {
-      if (keep === null || checkpoints.length === 0) return;
-      const why = await keep(header, content.files, claims);
+      if (storeFiles === null || checkpoints.length === 0) return;
+      const why = await storeFiles(header, content.files, claims);
       if (why !== null) throw cannotImport(source, why);
     });
   } catch (error) {
@@ -220,7 +221,7 @@ const NO_FILES: CarriedFiles = { checkpoints: [], contents: [] };
 const cannotImport = (path: string, why: string): JournalError =>
   new JournalError('damaged', path, `${path} can't be imported: ${why}. Nothing was changed.`);
 
-/** What is in a file: an export, or a journal alone. */
+/** The content of a file: an export, or a journal alone. */
 type Content = {
   readonly journal: Buffer;
   readonly blobs: readonly Buffer[];
@@ -229,8 +230,8 @@ type Content = {
   readonly sessionId: string | null;
 };
 
-/** Takes an exported file apart, and verifies each part; a journal is one part. */
-const takeApart = (path: string, bytes: Buffer): Content => {
+/** Splits an exported file into its parts, and verifies each; a journal alone is one part. */
+const splitExport = (path: string, bytes: Buffer): Content => {
   const end = bytes.indexOf(0x0a);
   const headBytes = end === -1 ? bytes.length : end;
   if (headBytes > HEAD_BYTES_MAX)
@@ -285,8 +286,8 @@ const alreadyThere = (path: string, sessionId: string): JournalError =>
   );
 
 /**
- * Checks and folds the entries of an agent's journal: what does not fit the machine is refused
- * here. Returns what they say of checkpoints.
+ * Checks and folds the entries of an agent's journal. Throws for an entry that the machine refuses.
+ * Returns the checkpoints in the entries.
  */
 const checkEntries = async (
   source: string,
@@ -352,7 +353,7 @@ const verifyContent = async (
   }
 };
 
-/** The blobs without which a session can't go on, as far as they are missing. */
+/** The missing ones of the blobs that a session needs to continue. */
 const findMissing = async (
   { instructions, tools }: Header<MachineTypes>,
   get: (sha256: string) => Promise<string | undefined>,
@@ -365,7 +366,7 @@ const findMissing = async (
 
 /** Writes the journal as the draft, durably. */
 const writeDraft = async (draft: string, journal: Buffer): Promise<void> => {
-  // of a killed import; it may be a second name of a journal, so it is not overwritten
+  // left by a killed import; it may be a hard link to a journal, so it is not overwritten
   await rm(draft, { force: true });
   const handle = await open(draft, 'wx', FILE_MODE);
   try {
@@ -401,21 +402,21 @@ const refuseExisting = async (path: string, sessionId: string): Promise<void> =>
 };
 
 /**
- * Writes files, blobs and journal while it holds the session's lock: so what a killed import leaves
- * is known as such.
+ * Writes files, blobs and journal while it holds the session's lock, by which leftovers of a killed
+ * import are recognised.
  */
 const placeSession = async (
   folder: string,
   sessionId: string,
   { journal, blobs }: Pick<Content, 'journal' | 'blobs'>,
-  keepFiles: () => Promise<void>,
+  storeFiles: () => Promise<void>,
 ): Promise<void> => {
   const path = journalPath(folder, sessionId);
   const draft = importPath(folder, sessionId);
   const store = fileBlobs(folder);
   const lock = await acquireLock(lockPath(folder, sessionId));
   try {
-    await keepFiles();
+    await storeFiles();
     await writeDraft(draft, journal);
     for (const bytes of blobs) await store.put(bytes.toString('utf8'));
     await placeNew(draft, path).catch((error: unknown) => {
@@ -428,13 +429,13 @@ const placeSession = async (
 };
 
 /**
- * What proves that no entries are missing at the end. `mark`: the last acknowledged entry is there.
- * `export`: the parts have the size and the sha256 of the export. `nothing`: there is no good mark
- * beside the journal, so a cut at the end of a line can't be seen.
+ * The proof that no entries are missing at the end. `mark`: the last acknowledged entry is there.
+ * `export`: the parts have the size and the sha256 of the export. `nothing`: the journal has no
+ * valid mark, so a cut at the end of a line can't be detected.
  */
 export type EndProof = 'mark' | 'export' | 'nothing';
 
-/** What verifying a file has found. The first fault is null if all is good. */
+/** The result of verifying a file. `fault`: the first fault; null: none. */
 export type Verification = {
   readonly path: string;
   readonly sessionId: string | null;
@@ -446,8 +447,8 @@ export type Verification = {
 };
 
 /**
- * Verifies each line of a journal, or each part of an exported session, and the blobs that are
- * there. Changes nothing.
+ * Verifies each line of a journal, or each part of an export, and the existing blobs. Changes
+ * nothing.
  */
 export const verifyStored = async (path: string): Promise<Verification> => {
   const mark = await readMark(path); // before the content: a writer may be at work
@@ -501,7 +502,7 @@ const blobFault = (path: string, why: string, seq: number): Verification['fault'
 
 type Scanned = Pick<Content, 'blobs' | 'sessionId'> & {
   readonly scanned: ScannedFile;
-  /** All bytes of the journal, once it has proved good. */
+  /** Loads all bytes of the journal, for one without a fault. */
   readonly load: () => Promise<Buffer>;
 };
 
@@ -509,7 +510,7 @@ const scanStored = async (path: string, mark: Mark | null): Promise<Scanned> => 
   const scanned = await scanJournal(path, mark);
   if (scanned !== null)
     return { scanned, blobs: [], sessionId: null, load: () => readSource(path) };
-  const { journal, blobs, sessionId } = takeApart(path, await readSource(path));
+  const { journal, blobs, sessionId } = splitExport(path, await readSource(path));
   return {
     blobs,
     sessionId,
@@ -521,8 +522,8 @@ const scanStored = async (path: string, mark: Mark | null): Promise<Scanned> => 
 const BLOCK_BYTES = 1 << 20;
 
 /**
- * Scans a journal where it is, since a power loss can leave gigabytes of zeros at its end; null for
- * an exported session.
+ * Scans a journal without loading it, since a power loss can leave gigabytes of zeros at its end;
+ * null for an exported session.
  */
 const scanJournal = (path: string, mark: Mark | null): Promise<ScannedFile | null> =>
   withRegular(path, async (file, status) => {
@@ -551,7 +552,7 @@ type ScannedFile = {
   /** Bytes of the good lines. */
   readonly size: number;
   readonly fault: JournalFault | null;
-  /** The fault is a torn end: nothing that was acknowledged is missing. */
+  /** The fault is a torn end: no acknowledged entry is missing. */
   readonly isTorn: boolean;
 };
 
@@ -593,11 +594,11 @@ const scanFile = async (
 };
 
 /**
- * The file of an exported session, as bytes:
+ * The format of an exported session, as bytes:
  *
  * 1. One line of JSON: the manifest, with the size and the sha256 of every part.
  * 2. The lines of the journal, as they are in its file.
- * 3. The blobs that the journal names, in the order of the manifest.
+ * 3. The blobs of the journal, in the order of the manifest.
  * 4. In version 2: manifests of checkpoints, then contents of files, both in that order.
  *
  * An export without files has version 1, which an older Pawl reads.

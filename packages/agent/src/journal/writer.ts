@@ -1,17 +1,19 @@
 /**
- * An open journal: entries become lines, lines are appended durably and in groups, as long as the
- * file is still ours.
+ * An open journal: encodes entries as lines, and appends lines durably and in groups, as long as
+ * the file belongs to this process.
+ *
+ * - A draft is an entry without its number.
+ * - The mark is a small file that names the last acknowledged entry.
+ * - A fold applies entries to a state, one after the other. A snapshot is a stored state, from
+ *   which a fold can start.
+ * - A state check is a hash of the state, in some of the lines: a replay compares its own states
+ *   with it.
+ * - A foreign journal came from another state folder. A foreign change is a change by another
+ *   program.
  *
  * From top to bottom: `openFileJournal`; `GroupWriter`, which appends and syncs; the reserve, disk
- * space for the end of the session on a full disk; ownership, whether lock and file are still this
- * process's own; the errors if they are not; and the rescue, a copy of a journal that somebody
- * removed or changed.
- *
- * A draft is an entry without its number. The mark is a small file that names the last acknowledged
- * entry. A fold applies entries to a state, one after the other; a snapshot, a stored state, saves
- * that. A state check is a hash of the state that some lines hold: a replay compares its own
- * states with it. A foreign journal came from another state folder; a foreign change is one by
- * another program.
+ * space for the end of the session on a full disk; ownership of lock and file; the errors without
+ * it; and the rescue, a copy of a journal that another program removed or changed.
  */
 
 import {
@@ -44,7 +46,7 @@ import {
   type SnapshotPlan,
   type SnapshotPoint,
   type SnapshotWriter,
-  type WrittenSnapshots,
+  type WrittenSnapshot,
   writeSnapshots,
 } from './snapshot.js';
 import {
@@ -70,14 +72,14 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly fold: Fold<M>;
   /** When snapshots are written. */
   readonly plan: SnapshotPlan;
-  /** What the entries tell of files: it is stored in snapshots. */
+  /** The files in the entries, for snapshots. */
   readonly past?: PastFiles;
-  /** The last entry that came from elsewhere: 0: none; Infinity: the session is foreign. */
+  /** The last foreign entry; 0: none; Infinity: the session is foreign. */
   readonly foreignUntil: number;
-  /** Makes a foreign session one of this folder, but for its entries up to `lastForeign`. */
+  /** Makes a foreign session one of this folder; entries up to `lastForeign` stay foreign. */
   readonly adopt?: (lastForeign: number) => Promise<void>;
-  /** The snapshots that are there already. */
-  readonly written: WrittenSnapshots | null;
+  /** The existing snapshot; null: none. */
+  readonly written: WrittenSnapshot<M> | null;
 };
 
 /** An open journal. It owns its file handle and its lock until it is closed. */
@@ -93,21 +95,21 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
     parts.end.size,
   );
   // seq and checksum of the last line handed to the writer, and of the last durable one
-  let issued = parts.end;
-  let durable = parts.end.seq;
-  const mark = openMark(path, issued);
+  let lastIssued = parts.end;
+  let durableSeq = parts.end.seq;
+  const mark = openMark(path, lastIssued);
   const snapshots = openSnapshots(parts, writer, () =>
-    // idle first: only between two writes is the file as long as `size` says
+    // idle first: only between two writes has the file `size` bytes
     writer.idle().then(() => ownership.before(writer.size)),
   );
   let closing: Promise<void> | undefined;
 
   const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {
     if (drafts.length === 0) return;
-    const { bytes, last, snapshotPoint } = encodeDrafts(parts, issued, drafts, snapshots);
-    issued = last;
+    const { bytes, last, snapshotPoint } = encodeDrafts(parts, lastIssued, drafts);
+    lastIssued = last;
     await writer.write(bytes);
-    durable = last.seq;
+    durableSeq = last.seq;
     mark.write(last);
     snapshots?.addEvents(drafts.map(({ event }) => event));
     if (snapshotPoint !== null) snapshots?.offerState(snapshotPoint);
@@ -129,7 +131,7 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
   return {
     header,
     get seq() {
-      return durable;
+      return durableSeq;
     },
     append,
     get full() {
@@ -137,10 +139,10 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
     },
     read: (from = 1) => readEntries<M>(machine.kind, path, from, writer.size),
     blobs,
-    // system prompt and tool declarations, which stay as they were at the start of the session
+    // system prompt and tool declarations, which never change in a session
     frozen: () => readFrozen(path, header, blobs),
     foreignUntil,
-    ...(adopt === undefined ? {} : { adopt: () => adopt(durable) }),
+    ...(adopt === undefined ? {} : { adopt: () => adopt(durableSeq) }),
     close: () => {
       closing ??= close();
       return closing;
@@ -149,15 +151,14 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
 };
 
 /**
- * The lines of the drafts that follow the last line. `snapshotPoint`: the last draft that got a
- * state check, with its state: a snapshot can be made of it. Null if none got a check. In a line
- * `crc` continues the checksum of the line before; `sum` is the one of all bytes of the file.
+ * The lines of the drafts that follow the last line. `snapshotPoint`: the last draft with a state
+ * check, for a snapshot; null: none has one. `crc`: a checksum that continues that of the line
+ * before. `sum`: a checksum of all bytes of the file.
  */
 const encodeDrafts = <M extends MachineTypes>(
   { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
   last: JournalEnd,
   drafts: readonly EntryDraft<M>[],
-  snapshots: Pick<SnapshotWriter<M>, 'isDue'> | null,
 ): {
   readonly bytes: Buffer;
   readonly last: JournalEnd;
@@ -166,27 +167,24 @@ const encodeDrafts = <M extends MachineTypes>(
   const lines: Buffer[] = [];
   let { seq, crc, size, sum } = last;
   let snapshotPoint: SnapshotPoint<M> | null = null;
-  for (const [index, { event, state }] of drafts.entries()) {
+  for (const { event, state } of drafts) {
     seq += 1;
-    const isLast = index === drafts.length - 1;
-    // A snapshot counts only if the entry of its state has a check, so it makes one due.
-    const wantsSnapshot = isLast && snapshots?.isDue(seq) === true;
-    const check =
-      dueCheck(fold, seq, state, checkEvery) ?? (wantsSnapshot ? fold.hashState(state) : null);
+    const check = dueCheck(fold, seq, state, checkEvery);
     const line = encodeRecord({ entry: { seq, event }, check }, crc);
     lines.push(line.bytes);
     ({ crc } = line);
-    size += line.bytes.length;
+    const { length } = line.bytes;
+    size += length;
     sum = crc32(line.bytes, sum);
     if (check !== null && fold.hashedMessages !== undefined)
-      snapshotPoint = { seq, crc, size, sum, state, check, summed: fold.hashedMessages() };
+      snapshotPoint = { seq, crc, size, sum, length, state, check, summed: fold.hashedMessages() };
   }
   return { bytes: joinLines(lines), last: { seq, crc, size, sum }, snapshotPoint };
 };
 
 /**
- * Entries between two state checks of such a state, a multiple of `every`: as many as the state has
- * parts that grow within a turn, since a check hashes them all.
+ * Entries between two state checks, a multiple of `every`: at least as many as the state has parts
+ * that grow within a turn, since a check hashes them all. With `every` 50 and 120 parts: 150.
  */
 const checkStride = <M extends MachineTypes>(
   { growing }: JournaledMachine<M>,
@@ -239,28 +237,23 @@ export type FileTarget = Pick<FileHandle, 'datasync' | 'truncate' | 'close'> & {
 
 /** Decides whether the file still belongs to the writer. */
 type Ownership = {
-  /**
-   * Looks before a write. Rejects if the file is not the writer's own, or is not `size` bytes long.
-   */
+  /** Checks before a write. Rejects if the file is not the writer's, or not `size` bytes long. */
   before(size: number): Promise<void>;
-  /**
-   * Looks again once the bytes are on disk, before anybody is told so. Throws in the same cases.
-   */
+  /** Checks again when the bytes are on disk, before they are acknowledged. Throws likewise. */
   after(size: number): void;
   /**
-   * The error for what a look has thrown; saves what it can of the file, and of the lines that were
-   * not written.
+   * Makes the error for a failed check; saves the file and the unwritten lines as far as possible.
    */
   explain(error: unknown, size: number, unwritten: Buffer): Promise<unknown>;
 };
 
 /** Ownership, and `freeSpace`, which frees the reserve on a full disk; false if there is none. */
-export type Surroundings = Ownership & { freeSpace(): boolean };
+export type WriterEnvironment = Ownership & { freeSpace(): boolean };
 
-/** If the last sync took longer than this, the next one runs in another thread (see below). */
+/** After a slower sync, the next one runs in another thread (see below). */
 const FAST_SYNC_MS = 1;
 
-const syncElsewhere = (fd: number): Promise<void> =>
+const syncInThread = (fd: number): Promise<void> =>
   new Promise((resolve, reject) => {
     fdatasync(fd, (error) => (error === null ? resolve() : reject(error)));
   });
@@ -277,28 +270,29 @@ export const fileTarget = (handle: FileHandle): FileTarget => {
       writeSync(handle.fd, bytes, offset, length, position),
     async datasync() {
       const startedAtMs = performance.now();
-      if (tookMs > FAST_SYNC_MS) await syncElsewhere(handle.fd);
+      if (tookMs > FAST_SYNC_MS) await syncInThread(handle.fd);
       else fdatasyncSync(handle.fd);
       tookMs = performance.now() - startedAtMs;
     },
-    // at once: what another program appends in between would be cut off, and nobody would notice it
+    // synchronously: else another program could append lines meanwhile, which would be cut off
     truncate: async (size) => ftruncateSync(handle.fd, size),
     close: () => handle.close(),
   };
 };
 
-type Waiting = {
+type PendingWrite = {
   readonly bytes: Buffer;
   readonly done: () => void;
   readonly refuse: (error: Error) => void;
 };
 
-const joinGroup = (group: readonly Waiting[]): Buffer => joinLines(group.map(({ bytes }) => bytes));
+const joinGroup = (group: readonly PendingWrite[]): Buffer =>
+  joinLines(group.map(({ bytes }) => bytes));
 
 const isFull = (error: unknown): boolean =>
   errorCode(error) === 'ENOSPC' || errorCode(error) === 'EDQUOT';
 
-/** True if the file belongs to somebody else, who must find it unchanged. */
+/** True if the file now belongs to another program, so it must not be changed. */
 const isForeignChange = (error: Error): boolean =>
   error instanceof JournalError && (error.kind === 'foreignChange' || error.kind === 'takenOver');
 
@@ -312,20 +306,20 @@ const isForeignChange = (error: Error): boolean =>
  *    file is read again. The file is truncated to the last durable byte, so that no complete line
  *    ever follows half a group.
  * 4. When the disk is full, reserved space is freed once, and the group is written again.
- * 5. A file that no longer belongs to the writer is not changed any more. A group counts as durable
- *    only if the file belonged to the writer after its sync, too.
+ * 5. A file that no longer belongs to the writer is not changed. A group counts as durable only if
+ *    the file still belonged to the writer after the sync.
  */
 export class GroupWriter {
   readonly #handle: FileTarget;
-  readonly #ownership: Surroundings;
+  readonly #ownership: WriterEnvironment;
   readonly #path: string;
   #size: number;
-  #waiting: Waiting[] = [];
+  #pending: PendingWrite[] = [];
   #writing: Promise<void> | null = null;
   #refusal: Error | null = null;
   #full: Error | null = null;
 
-  constructor(handle: FileTarget, ownership: Surroundings, path: string, size: number) {
+  constructor(handle: FileTarget, ownership: WriterEnvironment, path: string, size: number) {
     this.#handle = handle;
     this.#ownership = ownership;
     this.#path = path;
@@ -342,7 +336,7 @@ export class GroupWriter {
     while (this.#writing !== null) await this.#writing;
   }
 
-  /** The refusal of a full disk, since which reserved space is used. */
+  /** The refusal by a full disk; since then reserved space is used. Null: the disk has space. */
   get full(): Error | null {
     return this.#full;
   }
@@ -351,7 +345,7 @@ export class GroupWriter {
   write(bytes: Buffer): Promise<void> {
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
     return new Promise((done, refuse) => {
-      this.#waiting.push({ bytes, done, refuse });
+      this.#pending.push({ bytes, done, refuse });
       this.#writing ??= this.#writeGroups();
     });
   }
@@ -361,11 +355,11 @@ export class GroupWriter {
    * the writer's own.
    */
   async close(): Promise<void> {
-    const isGood = this.#refusal === null;
+    const wasWritable = this.#refusal === null;
     this.#refusal ??= closed(this.#path);
     await this.#writing;
     try {
-      if (isGood) await this.#ownership.before(this.#size);
+      if (wasWritable) await this.#ownership.before(this.#size);
     } catch (error) {
       throw await this.#ownership.explain(error, this.#size, Buffer.alloc(0));
     } finally {
@@ -376,9 +370,9 @@ export class GroupWriter {
   async #writeGroups(): Promise<void> {
     // Waits so that everything appended in the same tick joins the group.
     await Promise.resolve();
-    while (this.#waiting.length > 0) {
-      const group = this.#waiting;
-      this.#waiting = [];
+    while (this.#pending.length > 0) {
+      const group = this.#pending;
+      this.#pending = [];
       try {
         await this.#writeDurably(joinGroup(group));
       } catch (error) {
@@ -406,15 +400,15 @@ export class GroupWriter {
 
   async #writeSynced(bytes: Buffer): Promise<void> {
     for (let written = 0; written < bytes.length; ) {
-      const rest = bytes.length - written;
-      written += this.#handle.write(bytes, written, rest, this.#size + written);
+      const tail = bytes.length - written;
+      written += this.#handle.write(bytes, written, tail, this.#size + written);
     }
     await this.#handle.datasync();
   }
 
-  async #fail(group: readonly Waiting[], fault: unknown): Promise<void> {
-    const refused = [...group, ...this.#waiting];
-    this.#waiting = [];
+  async #fail(group: readonly PendingWrite[], fault: unknown): Promise<void> {
+    const refused = [...group, ...this.#pending];
+    this.#pending = [];
     const unwritten = joinGroup(refused);
     const error = cannotWrite(
       this.#path,
@@ -466,28 +460,28 @@ const fillReserve = (path: string): boolean => {
 
 const removeReserve = (path: string): void => rmSync(path, { force: true });
 
-/** Reserves the space; a disk that has too little left is left alone. */
+/** Reserves the space, unless the disk has too little. */
 const openReserve = (journal: string): DiskReserve => {
   const path = reservePath(journal);
-  let isThere = false;
+  let isReserved = false;
   try {
-    removeReserve(path); // of an earlier process that was killed, or something else in its place
-    isThere = fillReserve(path);
-    if (!isThere) removeReserve(path);
+    removeReserve(path); // from a killed process
+    isReserved = fillReserve(path);
+    if (!isReserved) removeReserve(path);
   } catch {
-    isThere = false;
+    isReserved = false;
     try {
       removeReserve(path);
     } catch {
-      // Nothing is lost: the session goes on without a reserve.
+      // Nothing is lost: the session works without a reserve.
     }
   }
   return {
     free: () => {
-      const was = isThere;
-      isThere = false;
-      if (was) removeReserve(path);
-      return was;
+      const wasReserved = isReserved;
+      isReserved = false;
+      if (wasReserved) removeReserve(path);
+      return wasReserved;
     },
   };
 };
@@ -502,7 +496,7 @@ type OpenFile = {
   readonly handle: FileHandle;
   readonly path: string;
   readonly lock: Pick<Lock, 'loss'>;
-  /** The command that goes on with the session, without its id. */
+  /** The command that resumes the session, without its id. */
   readonly resume: string;
 };
 
@@ -510,14 +504,14 @@ type OpenFile = {
  * Throws if the lock or the file is not the writer's own. A process that takes the lock over also
  * replaces the file, so a lost lock is reported before a changed file.
  */
-const refuseForeign = (lock: OpenFile['lock'], look: FileCheck): void => {
+const refuseForeign = (lock: OpenFile['lock'], check: FileCheck): void => {
   const loss = lock.loss();
   if (loss?.kind === 'takenOver') throw loss;
-  if (look.kind !== 'own' && look.kind !== 'touched') throw new NotOwnFile(look);
+  if (check.kind !== 'own' && check.kind !== 'touched') throw new NotOwnFile(check);
   if (loss !== null) throw loss;
 };
 
-/** True if the lines up to `size` are those that were written. */
+/** True if the lines up to `size` are intact. */
 const isIntact = async (handle: FileHandle, path: string, size: number): Promise<boolean> => {
   try {
     const scan = await JournalScan.begin(handle, path, size);
@@ -531,17 +525,18 @@ const isIntact = async (handle: FileHandle, path: string, size: number): Promise
 const COMPARED_BYTES = 4_096;
 
 /**
- * True if the file at the path holds the same lines up to `size`, and more: another process took
- * the session over and has ended since. The checksums of lines depend on all lines before, so the
- * last ones are enough.
+ * True if the file at the path has the same lines up to `size`, and more: another process took the
+ * session over and has ended since. The checksum of a line depends on all lines before, so the last
+ * bytes are enough.
  */
 const wasContinued = (handle: FileHandle, path: string, size: number): Promise<boolean> =>
   // opens the file at the path; rejects for a pipe or a folder
   withRegular(path, async (file, status) => {
     if (status.size <= size) return false;
     const length = Math.min(size, COMPARED_BYTES);
-    // filled differently: a read that fails to fill both does not make them equal
-    const [written, other] = [Buffer.alloc(length), Buffer.alloc(length, 1)];
+    // filled differently, so that a short read does not make them equal
+    const written = Buffer.alloc(length);
+    const other = Buffer.alloc(length, 1);
     await handle.read(written, 0, length, size - length);
     await file.read(other, 0, length, size - length);
     return written.equals(other);
@@ -556,14 +551,14 @@ const watchOwnership = ({ handle, path, lock, resume }: OpenFile): Ownership => 
   let reads = 0;
   return {
     before: async (size) => {
-      const look = identity.look(size);
-      refuseForeign(lock, look);
-      if (look.kind !== 'touched' || reads >= CONTENT_READS_MAX) return;
+      const check = identity.check(size);
+      refuseForeign(lock, check);
+      if (check.kind !== 'touched' || reads >= CONTENT_READS_MAX) return;
       reads += 1;
       if (!(await isIntact(handle, path, size))) throw new NotOwnFile({ kind: 'overwritten' });
       identity.accept();
     },
-    after: (size) => refuseForeign(lock, identity.lookAfterWrite(size)),
+    after: (size) => refuseForeign(lock, identity.checkAfterWrite(size)),
     explain: async (error, size, unwritten) => {
       if (!(error instanceof NotOwnFile)) return error;
       const { change } = error;
@@ -574,7 +569,7 @@ const watchOwnership = ({ handle, path, lock, resume }: OpenFile): Ownership => 
   };
 };
 
-/** What somebody else did to the file of an open journal. */
+/** A change of the file of an open journal by another program. */
 type ForeignChange =
   | {
       readonly kind:
@@ -588,7 +583,7 @@ type ForeignChange =
   /** `to` is null where the system does not tell the new path. */
   | { readonly kind: 'moved'; readonly to: string | null };
 
-/** `touched`: the size is right, but somebody has written to the file or set its time. */
+/** `touched`: the size is right, but another program has written to the file or set its time. */
 type FileCheck = { readonly kind: 'own' } | { readonly kind: 'touched' } | ForeignChange;
 
 const OWNER_CAN_WRITE = 0o200;
@@ -619,21 +614,21 @@ class FileIdentity {
     this.#changedMs = this.#opened.mtimeMs;
   }
 
-  /** Looks at the file before a write of this process. */
-  look(size: number): FileCheck {
+  /** Checks the file before a write of this process. */
+  check(size: number): FileCheck {
     const status = this.#status();
     if ('kind' in status) return status;
-    const wrong = this.#judge(status, size);
+    const wrong = this.#findChange(status, size);
     if (wrong !== null) return wrong;
     return { kind: status.mtimeMs === this.#changedMs ? 'own' : 'touched' };
   }
 
-  /** Looks at the file after a write of this process, and remembers its time. */
-  lookAfterWrite(size: number): FileCheck {
+  /** Checks the file after a write of this process, and remembers its time. */
+  checkAfterWrite(size: number): FileCheck {
     const status = this.#status();
     if ('kind' in status) return status;
     this.#changedMs = status.mtimeMs;
-    return this.#judge(status, size) ?? { kind: 'own' };
+    return this.#findChange(status, size) ?? { kind: 'own' };
   }
 
   /** Accepts the time that the file has now. */
@@ -650,14 +645,14 @@ class FileIdentity {
     return { kind: existsSync(dirname(this.#path)) ? 'removed' : 'folderRemoved' };
   }
 
-  #judge({ size, mode }: Stats, expected: number): ForeignChange | null {
+  #findChange({ size, mode }: Stats, expected: number): ForeignChange | null {
     if (size < expected) return { kind: 'truncated' };
     if (size > expected) return { kind: 'extended' };
     return (mode & OWNER_CAN_WRITE) === 0 ? { kind: 'readOnly' } : null;
   }
 }
 
-/** Thrown by a write target; becomes a JournalError once it is known what could be rescued. */
+/** A failed ownership check. After the rescue it becomes a JournalError. */
 class NotOwnFile extends Error {
   override readonly name = 'NotOwnFile';
   readonly change: ForeignChange | { readonly kind: 'overwritten' };
@@ -712,7 +707,7 @@ const describeNextStep = (
   );
 };
 
-/** The error of a session that stopped because its file is no longer its own. */
+/** The error of a session that stopped because another program changed its file. */
 const foreignChange = (
   path: string,
   change: NotOwnFile['change'],
@@ -739,12 +734,12 @@ const takenOver = (path: string, resume: string): JournalError => {
   );
 };
 
-/** A copy of a journal whose own file was changed by somebody else. */
+/** The copy of a journal whose file was changed by another program. */
 type Rescued = { readonly path: string; readonly entries: number };
 
 const NAMES_MAX = 1_000;
 
-/** Creates a file with a name of its own. */
+/** Creates a file with an unused name. */
 const createIn = async (
   folder: string,
   name: string,
@@ -762,8 +757,8 @@ const createIn = async (
   }
 };
 
-/** The good lines that the open file still has, at most `size` bytes. */
-const scanGood = async (journal: FileHandle, path: string, size: number) => {
+/** Scans the intact lines of the open file, at most `size` bytes. */
+const scanIntact = async (journal: FileHandle, path: string, size: number) => {
   const end = Math.min(size, (await journal.stat()).size);
   const scan = await JournalScan.begin(journal, path, end);
   await scan.readAll();
@@ -791,9 +786,9 @@ const writeCopy = async (
 };
 
 /**
- * Copies the good lines of an open journal to a new file, with the lines that could not be written.
- * A file that was removed still has its content while it is open. The copy is made beside the
- * sessions, or in the folder for temporary files; null if neither works, or nothing good is left.
+ * Copies the intact lines of an open journal to a new file, with the unwritten lines. A removed
+ * file still has its content while it is open. The copy is made beside the sessions, or in the
+ * folder for temporary files; null if neither works, or no line is intact.
  */
 const rescue = async (
   journal: FileHandle,
@@ -802,16 +797,16 @@ const rescue = async (
   unwritten: Buffer,
 ): Promise<Rescued | null> => {
   try {
-    const good = await scanGood(journal, path, size);
-    const rest = good.size === size ? unwritten : Buffer.alloc(0);
+    const scan = await scanIntact(journal, path, size);
+    const tail = scan.size === size ? unwritten : Buffer.alloc(0);
     const name = basename(path);
     const beside = async (): Promise<Rescued> => {
       const folder = rescueFolder(dirname(dirname(path)));
       await makeFolder(folder);
-      return writeCopy(journal, good, rest, { folder, name });
+      return writeCopy(journal, scan, tail, { folder, name });
     };
     return await beside().catch(async () =>
-      writeCopy(journal, good, rest, {
+      writeCopy(journal, scan, tail, {
         folder: await mkdtemp(join(tmpdir(), 'pawl-rescued-')),
         name,
       }),

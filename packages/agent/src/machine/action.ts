@@ -36,7 +36,7 @@ export type Action =
       readonly batchId: string;
       readonly calls: readonly JudgedCall[];
     }
-  /** Stop calls: first they are asked to end, with `force` nobody waits for them. */
+  /** Stop calls: first they are asked to end; with `force` the machine no longer waits for them. */
   | {
       readonly type: 'CancelTools';
       readonly batchId: string;

@@ -9,7 +9,7 @@ import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Image } from './message.js';
 import type { Usage } from './settings.js';
 
-/** How a started call ended. `lost`: a crash came, and nobody knows. */
+/** How a started call ended. `lost`: unknown, since a crash came. */
 export type RanStatus = 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'interrupted' | 'lost';
 /** How a call ended that never started. */
 export type NeverRanStatus =

@@ -3,12 +3,12 @@
  * that its journal stores.
  *
  * From top to bottom: the parts of events; events of the user, of the model, of tools, of the work
- * after tools, and others; rewinds; the union `Event`; and makers of events for those who drive
- * the machine themselves. Old journals are replayed by later versions, so a new field is optional.
+ * after tools, and others; rewinds; the union `Event`; and makers of events for programs that drive
+ * the machine themselves. Later versions replay old journals, so a new field is optional.
  *
- * A judged call is a tool call with what its tool says of it: whether it is valid, how it behaves,
- * what it touches. A grant is what the user has allowed for the session. A "carried" session is one
- * in a form that every version of the machine reads.
+ * A judged call is a tool call with the judgement of its tool: whether it is valid, how the tool
+ * behaves, what it touches. A grant is a permission of the user for the session. A "carried"
+ * session has a form that every version of the machine reads.
  */
 
 import type { Count, JsonObject, Share } from '@pawl/machine/kernel/shape';
@@ -57,7 +57,7 @@ export type ModelError = {
   readonly sent?: 'no';
   /** The provider refused a picture in the request; absent: another reason, or unknown. */
   readonly about?: 'picture';
-  /** Somebody answered, though not with a whole reply; absent: nobody did, or unknown. */
+  /** A server answered, though not with a whole reply; absent: none did, or unknown. */
   readonly answered?: 'yes';
 };
 
@@ -81,7 +81,7 @@ export type QueuedInput = {
 export type ApprovalAnswer =
   | { readonly kind: 'allow' }
   | { readonly kind: 'deny'; readonly reason: string }
-  /** Words for a call that asks the user something. No other call takes them. */
+  /** The answer to a call that asks the user something; only for such a call. */
   | { readonly kind: 'reply'; readonly text: string };
 
 /** An event of this type, with its fields. */
@@ -105,7 +105,7 @@ export type CarriedOutcome = {
   readonly images?: readonly Image[];
 };
 
-/** What was in flight. `closed`: the session was shut down. */
+/** What goes on. `closed`: the session was shut down. Old journals have `request` and `rewind`. */
 export type CarriedWork =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'closed' }
@@ -121,7 +121,8 @@ export type CarriedWork =
     };
 
 /**
- * A session as its events tell it, in the words of no machine: any later machine can go on from it.
+ * A session in a form that depends on no version of the machine, so that any later one continues
+ * it.
  */
 export type CarriedSession = {
   /** Oldest first. */
@@ -137,8 +138,8 @@ export type CarriedSession = {
 };
 
 /**
- * A session goes on under a later machine. `session`: the state before this event, where the later
- * machine does not come to it from the entries; absent if it does.
+ * A session continues under a later version of the machine. `session`: the state before this event,
+ * if the later version does not reach it by replaying the entries; absent if it does.
  */
 export type MachineUpgrade = {
   readonly from: Count;
@@ -154,12 +155,12 @@ export type StoppedCall = {
 };
 
 /**
- * Facts, and wishes of the user: plain JSON, each with its time `at` in ms since 1970.
- * `clientRequestId`: with it, its sender can send it again, and it counts once.
+ * Events of the user: plain JSON, each with its time `at` in ms since 1970. With `clientRequestId`
+ * the sender can send it again, and it counts once.
  */
-export type UserEvent = Wish & { readonly clientRequestId?: string };
+export type UserEvent = UserEventBody & { readonly clientRequestId?: string };
 
-type Wish =
+type UserEventBody =
   | Of<'Start'>
   /**
    * `images` accompany the text, which may not be blank. Their blobs are stored before the event.
@@ -196,13 +197,11 @@ type Wish =
         readonly patch: Partial<Settings>;
         readonly prices?: Prices | null;
         readonly grants?: readonly Grant[];
-        /** Of a session that is being resumed: as in Resumed, which follows. */
+        /** While a session is resumed: as in Resumed, which follows. */
         readonly stoppedAt?: Count;
       }
     >
-  /**
-   * `outcomes`: of running calls that the runtime has stopped for this, as far as it knows them.
-   */
+  /** `outcomes`: those of the calls that the runtime has stopped for this, as far as known. */
   | Of<'ShutdownRequested', { readonly outcomes?: readonly StoppedCall[] }>
   | Of<'InputFailed', { readonly message: string }>;
 
@@ -228,7 +227,7 @@ export type LlmEvent =
         readonly firstPieceAt?: number;
         /** `refused`: the server refused the level of effort, so the request had none. */
         readonly effort?: 'refused';
-        /** What hooks said about the end of the turn; absent if none ran. */
+        /** Verdicts of hooks about the end of the turn; absent if none ran. */
         readonly hooks?: HookVerdicts;
       }
     >
@@ -249,9 +248,9 @@ export type LlmEvent =
   /** The user's stopping policy held the call back, so it was not sent. */
   | Of<'PolicyStopped', { readonly requestId: string; readonly why: string }>
   /**
-   * What a request holds, before it is sent under a limit in dollars. `usageId`: of the request,
-   * compaction or hook. `bytes`: of all its texts, `images`: their number, `outputTokensMax`: the
-   * most that the model writes. `prices` are null if they are unknown.
+   * The size of a request, before it is sent under a limit in dollars. `usageId`: the id of the
+   * request, compaction or hook. `bytes`: of all its texts; `images`: their number;
+   * `outputTokensMax`: the most that the model writes; `prices`: null if unknown.
    */
   | Of<
       'RequestMeasured',
@@ -262,7 +261,7 @@ export type LlmEvent =
         readonly images: Count;
         readonly outputTokensMax: Count;
         readonly prices: Prices | null;
-        /** Bytes that the conversation does not hold; absent: nothing is known of them. */
+        /** Bytes that the conversation does not hold; absent: unknown. */
         readonly freshBytes?: Count;
       }
     >;
@@ -295,8 +294,8 @@ export type ToolEvent =
   | Of<'ToolsFailed', { readonly batchId: string; readonly message: string }>;
 
 /**
- * An effect that a phase of the work after tools is about to have, with what is needed to see later
- * whether it had it.
+ * An effect that a phase of the work after tools is about to have, with the facts that show later
+ * whether it happened.
  *
  * `file`: sha256 of the file before and after. `commit`: the branch `ref` (or HEAD, if it is
  * detached) of the repository `gitFolder` is to move from `before` (null: no commit yet) to
@@ -318,7 +317,7 @@ export type HookEffect =
       readonly commit: string;
     };
 
-/** Of the work after tools: looking for commits, formatting and committing, in phases. */
+/** Events of the work after tools: looking for commits, formatting, committing. */
 export type HookEvent =
   /** Durable before the effect. */
   | Of<'HookPrepared', { readonly hookId: string; readonly effect: HookEffect }>
@@ -383,9 +382,9 @@ export type OtherEvent =
     >
   /**
    * The session was resumed; `epoch` counts the openings. `stoppedAt`: the time of the event before
-   * it. The time since then does not count for the turn: nobody ran, and the clock may have been
-   * set. Absent: no turn runs. `upgrade`: the entries before were written by an earlier machine.
-   * `judged`: the calls that have not run, as their tools judge them now.
+   * it. The time since then does not count for the turn: the session was stopped, and the clock may
+   * have been set. Absent: no turn runs. `upgrade`: an earlier version of the machine wrote the
+   * entries before. `judged`: the calls that have not run, as their tools judge them now.
    */
   | Of<
       'Resumed',
@@ -402,7 +401,7 @@ export type ChangedPath = {
   /** Relative to the workspace. */
   readonly path: string;
   readonly change: 'created' | 'changed' | 'deleted';
-  /** It changed while a command ran, so that somebody else may have changed it. */
+  /** It changed while a command ran, so the change may not be the agent's. */
   readonly duringCommands?: 'yes';
   readonly added?: Count;
   readonly removed?: Count;
@@ -410,7 +409,7 @@ export type ChangedPath = {
 
 /**
  * How many files changed; `files`: the first of them, by path. `duringCommands`: how many of them
- * changed while a command ran, so that others may have changed them; absent: none.
+ * changed while a command ran, so the changes may not be the agent's; absent: none.
  */
 export type ChangeSummary = {
   readonly created: Count;
@@ -435,8 +434,8 @@ export type RewoundConversation = {
 
 export type RewindEvent =
   /**
-   * The files are kept as they are now. `checkpoint`: sha256 of its manifest in the store of the
-   * workspace. `batchId`: the batch that changed them; null: a command of the user.
+   * A checkpoint holds the files as they are now. `checkpoint`: sha256 of its manifest in the store
+   * of the workspace. `batchId`: the batch that changed them; null: a command of the user.
    */
   | Of<
       'CheckpointTaken',
@@ -450,9 +449,9 @@ export type RewindEvent =
       }
     >
   /**
-   * The session goes back to the entry `to`, or forward to it again. It carries what the runtime
-   * has found: the conversation there (absent: it stays), and the stored plan of the changes of
-   * files, by its sha256 (absent: files stay). `note`: for the model, with the next request.
+   * The session goes back to the entry `to`, or forward to it again. The runtime looks up the
+   * conversation there (absent: it stays) and stores the plan of the changes of files, by its
+   * sha256 (absent: files stay). `note`: for the model, with the next request.
    */
   | Of<
       'RewindRequested',
@@ -467,8 +466,7 @@ export type RewindEvent =
     >
   /**
    * The files of a rewind are as planned, but for `left`. `checkpoint`: of its own changes; null:
-   * nothing changed. `note`: what the model has to know of its files; where none could be taken
-   * back, why.
+   * nothing changed. `note`: for the model about its files; if none could be taken back, why.
    */
   | Of<
       'Rewound',
@@ -517,7 +515,7 @@ export const failureOrigin = (error: FailureKind): FailureOrigin => {
 
 // ---- Makers of events, for those who drive the machine themselves ----
 
-/** What a driver of the machine says of a call; the rest has defaults. */
+/** A call as a driver of the machine describes it; the rest has defaults. */
 export type CallDraft = {
   readonly callId: string;
   readonly tool: string;
@@ -557,7 +555,7 @@ export const toolCall = ({
   ...(title === undefined ? {} : { title }),
 });
 
-/** What a model replied to a request; the rest has defaults. */
+/** A model's reply to a request; the rest has defaults. */
 export type ReplyDraft = {
   readonly requestId: string;
   readonly at: number;

@@ -227,7 +227,7 @@ const sessionKinds = (): Readonly<Record<string, Kind>> => {
 const messages = list(messageShape);
 const openMessage = nullable(messageShape);
 
-/** Why a value is no encoded state; null if it is one. */
+/** Why a value is not an encoded state; null if it is one. */
 const stateFault = (state: unknown): string | null => {
   if (!isRecord(state) || typeof state.name !== 'string') return 'state.name must be a text';
   const { name, session } = state;

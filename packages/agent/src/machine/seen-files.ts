@@ -1,24 +1,24 @@
 /**
- * Which files, and which lines of them, the calls of a session have shown or changed, from its
- * events.
+ * The files, and their lines, that the calls of a session have shown to the model or changed. They
+ * are collected from the events, so a resumed session knows them.
  */
 
 import type { SeenFile, ShownLines } from './call.js';
 import type { Event } from './event.js';
 
-// ---- What the events tell of files, for a session that is resumed ----
+// ---- Files in the events, for a resumed session ----
 
 /** sha256 of a file before and after a call, as `ToolStarted` recorded it. */
 type RecordedHashes = { readonly before: string; readonly after?: string };
 
-/** What calls have read and written, and the time until which the session ran. */
+/** The files that calls have read and written, and the time until which the session ran. */
 export type PastFiles = {
   /** The time until which the session ran, by the last event; null if none was seen. */
   readonly lastAt: number | null;
   /** By call; only of the last batch, since only its calls can still be running. */
   readonly hashes: ReadonlyMap<string, RecordedHashes>;
   readonly batchId: string | null;
-  /** The files that calls and hooks read or wrote, by real path: what was seen last counts. */
+  /** The files that calls and hooks read or wrote, by real path, each as it was last seen. */
   readonly seen: ReadonlyMap<string, SeenFile>;
 };
 
@@ -28,7 +28,7 @@ const NO_FILES: PastFiles = { lastAt: null, hashes: new Map(), batchId: null, se
 
 /**
  * The time until which the session ran, if this is its last event. Changed settings of a resumed
- * session do not count: if it was killed before Resumed, nobody has run since the event before.
+ * session do not count: if it was killed before Resumed, it has not run since the event before.
  */
 export const ranUntil = (event: Event): number =>
   event.type === 'SettingsChanged' ? (event.stoppedAt ?? event.at) : event.at;
@@ -40,7 +40,7 @@ export const collectPastFiles = (earlier: PastFiles = NO_FILES): PastFilesCollec
   let { batchId, lastAt } = earlier;
   const remember = (files: readonly SeenFile[] = [], by?: string): void => {
     for (const file of files) {
-      // a hook of an earlier version did not say which lines: those that were shown before
+      // hooks of earlier versions name no lines: those that were shown before count
       const lines =
         file.lines ?? (by === undefined ? (seen.files.get(file.path)?.lines ?? []) : wholeFile(by));
       seen.set({ ...file, lines });
@@ -53,7 +53,7 @@ export const collectPastFiles = (earlier: PastFiles = NO_FILES): PastFilesCollec
         if (event.batchId !== batchId) hashes.clear();
         batchId = event.batchId;
         const { callId, before, after } = event;
-        seen.hide(callId); // a server may give the id of an earlier call again
+        seen.hide(callId); // a server may use the id of an earlier call again
         if (before !== undefined)
           hashes.set(callId, after === undefined ? { before } : { before, after });
       } else if (event.type === 'ToolCompleted') remember(event.outcome.seen, event.callId);
@@ -76,17 +76,20 @@ export const wholeFile = (by: string): readonly ShownLines[] => [{ by, first: 1 
 /** The last line of a range, with a number for the end of the file. */
 const lastLine = ({ last = Number.MAX_SAFE_INTEGER }: ShownLines): number => last;
 
-/** Both, without known ranges that an added one of the same call holds. */
+/** Both lists, without present ranges that lie within an added range of the same call. */
 export const joinLines = (
-  known: readonly ShownLines[],
+  present: readonly ShownLines[],
   added: readonly ShownLines[],
 ): readonly ShownLines[] => {
-  const holds = (whole: ShownLines, part: ShownLines): boolean =>
+  const contains = (whole: ShownLines, part: ShownLines): boolean =>
     whole.by === part.by && whole.first <= part.first && lastLine(whole) >= lastLine(part);
-  return [...known.filter((old) => !added.some((lines) => holds(lines, old))), ...added];
+  return [...present.filter((old) => !added.some((lines) => contains(lines, old))), ...added];
 };
 
-/** The ranges of lines, from 1 to `count`, that no range shows. */
+/**
+ * The ranges of lines, from 1 to `count`, that no range shows. Of 10 lines with 1-3 and 6-7 shown,
+ * 4-5 and 8-10 are missing.
+ */
 export const missingLines = (
   shown: readonly ShownLines[],
   count: number,
@@ -105,7 +108,7 @@ export const missingLines = (
 export type SeenFiles = {
   /** By real path. */
   readonly files: ReadonlyMap<string, SeenFile>;
-  /** What was seen of a file last counts. */
+  /** Replaces what was seen of the file before. */
   set(file: SeenFile): void;
   /** A call has shown nothing: its result was cut, or a later call has its id. */
   hide(callId: string): void;

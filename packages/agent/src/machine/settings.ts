@@ -366,7 +366,7 @@ export const usageSince = (before: UsageTotals, now: UsageTotals): UsageTotals =
 
 // ---- Figures as people read them ----
 
-/** Dollars; null is a price that nobody knows. `exact`: also parts of a cent. */
+/** Dollars; null: unknown. `exact`: also parts of a cent. */
 export const moneyText = (usd: number | null, precision: 'cents' | 'exact' = 'exact'): string => {
   if (usd === null) return 'price unknown';
   if (precision === 'exact' && usd > 0) return `$${usd.toFixed(usd < 0.01 ? 4 : usd < 1 ? 3 : 2)}`;

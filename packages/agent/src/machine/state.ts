@@ -1,9 +1,10 @@
 /**
  * The states of the machine, the results of moves, and copies of states with some parts changed.
  *
- * From top to bottom: what every state carries; the resting states, which wait for an event, and
- * the transient ones, which are passed within a step; why a turn was stopped; the results of moves;
- * and copies with some parts changed.
+ * A resting state waits for an event. A transient state is passed within one step.
+ *
+ * From top to bottom: the data of every state; the states; the causes that stop a turn; the results
+ * of moves; and copies with some parts changed.
  */
 
 import type { Diagnostic, Edge, MoveResult } from '@pawl/machine/kernel/table';
@@ -145,15 +146,15 @@ export type WaitReason =
 type NextTurn = 'rest' | 'sendQueue' | 'sendAgain';
 
 /** A state with its name, the session, and other fields. */
-type Named<N extends string, Own = unknown> = {
+type StateWith<N extends string, Fields = unknown> = {
   readonly name: N;
   readonly session: SessionData;
-} & Own;
+} & Fields;
 
 export type RestingState =
-  | Named<'Ready'>
-  | Named<'WaitingForUserInput', { readonly reason: WaitReason; readonly next: NextTurn }>
-  | Named<
+  | StateWith<'Ready'>
+  | StateWith<'WaitingForUserInput', { readonly reason: WaitReason; readonly next: NextTurn }>
+  | StateWith<
       'CallingLlm',
       {
         readonly purpose: RequestPurpose;
@@ -168,7 +169,7 @@ export type RestingState =
           | { readonly mode: 'draining'; readonly cause: CancelCause };
       }
     >
-  | Named<
+  | StateWith<
       'Error',
       {
         readonly purpose: RequestPurpose;
@@ -179,7 +180,7 @@ export type RestingState =
         readonly delayMs: number;
       }
     >
-  | Named<
+  | StateWith<
       'ExecutingTools',
       {
         readonly batchId: string;
@@ -198,7 +199,7 @@ export type RestingState =
             };
       }
     >
-  | Named<
+  | StateWith<
       'PostToolsHook',
       {
         readonly phase: HookPhase;
@@ -213,7 +214,7 @@ export type RestingState =
         readonly prepared?: readonly HookEffect[];
       }
     >
-  | Named<
+  | StateWith<
       'Compacting',
       {
         readonly compactionId: string;
@@ -231,7 +232,7 @@ export type RestingState =
             };
       }
     >
-  | Named<
+  | StateWith<
       'Rewinding',
       {
         readonly rewindId: string;
@@ -243,7 +244,7 @@ export type RestingState =
         readonly conversation?: RewoundConversation;
       }
     >
-  | Named<'ShuttingDown'>;
+  | StateWith<'ShuttingDown'>;
 
 /** A reply in the transient states between its arrival and the tools. */
 export type PendingReply = {
@@ -259,21 +260,21 @@ export type PendingReply = {
 };
 
 export type TransientState =
-  | Named<'ProcessingLlmResponse', { readonly reply: PendingReply }>
-  /** `objected`: a hook wants the model to go on. */
-  | Named<
+  | StateWith<'ProcessingLlmResponse', { readonly reply: PendingReply }>
+  /** `objected`: a hook wants the model to continue. */
+  | StateWith<
       'EndOfTurn',
       { readonly cause: 'answer' | 'empty' | 'refused' | 'truncated'; readonly objected?: 'yes' }
     >
-  | Named<'ToolUseRequested', { readonly reply: PendingReply }>
-  | Named<'CheckingForCancellation', { readonly reply: PendingReply }>
-  | Named<'CheckingBudget'>
-  | Named<'GatheringAdditionalMessages'>
+  | StateWith<'ToolUseRequested', { readonly reply: PendingReply }>
+  | StateWith<'CheckingForCancellation', { readonly reply: PendingReply }>
+  | StateWith<'CheckingBudget'>
+  | StateWith<'GatheringAdditionalMessages'>
   /** `text`: the notice for the user. */
-  | Named<'Cancelled', { readonly cause: StopCause; readonly text: string }>
+  | StateWith<'Cancelled', { readonly cause: StopCause; readonly text: string }>
   /** `unpaid`: why the next request does not fit; absent: the limit is reached. */
-  | Named<'BudgetExceeded', { readonly dimension: Dimension; readonly unpaid?: string }>
-  | Named<'Failed', { readonly error: FailureKind; readonly message: string }>;
+  | StateWith<'BudgetExceeded', { readonly dimension: Dimension; readonly unpaid?: string }>
+  | StateWith<'Failed', { readonly error: FailureKind; readonly message: string }>;
 
 export type State = RestingState | TransientState;
 export type StateName = State['name'];
@@ -284,7 +285,7 @@ export type In<N extends StateName> = Extract<State, { readonly name: N }>;
 export type StopCause = 'user' | 'veto' | 'approval' | 'policy';
 
 /** The consequences of a cause that stops a turn. */
-type Cause = {
+type StopFacts = {
   /** The state in which the turn ends, with its reason. */
   readonly ends:
     | { readonly state: 'Cancelled'; readonly cause: StopCause }
@@ -311,11 +312,11 @@ const stopCauses = {
     by: 'by the time limit',
     notRun: 'the time limit of the turn was reached',
   },
-} as const satisfies Readonly<Record<string, Cause>>;
+} as const satisfies Readonly<Record<string, StopFacts>>;
 
 export type CancelCause = keyof typeof stopCauses;
 
-export const stopCauseFacts = (cause: CancelCause): Cause => stopCauses[cause];
+export const stopCauseFacts = (cause: CancelCause): StopFacts => stopCauses[cause];
 
 /**
  * Whether a turn is running: it has begun and has not returned to the user. A compaction before a
@@ -349,8 +350,8 @@ export const turnRuns = (state: State): boolean => {
   }
 };
 
-/** What is seen of a step of the machine. */
-type Observed = {
+/** A step of the machine as observers see it. */
+type ObservedStep = {
   readonly event: Event;
   readonly actions: readonly Action[];
   readonly path: readonly Edge[];
@@ -358,11 +359,11 @@ type Observed = {
 };
 
 /**
- * Whether the machine ignored the event (rules.md#stale-events): it answers something that is over
- * and leads to no action, so it is not shown. A text of the user is never ignored: one that comes
- * last waits in the queue.
+ * Whether the machine ignored the event (rules.md#stale-events): it answers work that has ended and
+ * leads to no action, so it is not shown. A text of the user is never ignored: after the last turn
+ * it waits in the queue.
  */
-export const isIgnored = ({ event, actions, path, diagnostics }: Observed): boolean =>
+export const isIgnored = ({ event, actions, path, diagnostics }: ObservedStep): boolean =>
   event.type !== 'UserInput' &&
   diagnostics.length > 0 &&
   actions.length === 0 &&
@@ -414,9 +415,9 @@ export const withSession = <S extends State>(state: S, session: SessionData): S 
  */
 
 /** The new value, or the old one if there is none. */
-const or = <T>(value: T | undefined, before: T): T => (value === undefined ? before : value);
+const newOr = <T>(value: T | undefined, before: T): T => (value === undefined ? before : value);
 
-/** The conversation was replaced: nothing is known of it. */
+/** The conversation was replaced, so its size is unknown. */
 export const NOT_MEASURED: MeasuredRequest = { model: '', bytes: 0, tokens: 0 };
 
 /**
@@ -426,20 +427,20 @@ export const NOT_MEASURED: MeasuredRequest = { model: '', bytes: 0, tokens: 0 };
  */
 export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => {
   const plain: SessionData = {
-    conversation: or(parts.conversation, session.conversation),
-    queue: or(parts.queue, session.queue),
-    settings: or(parts.settings, session.settings),
-    grants: or(parts.grants, session.grants),
-    usage: or(parts.usage, session.usage),
-    unaccounted: or(parts.unaccounted, session.unaccounted),
-    contextTokens: or(parts.contextTokens, session.contextTokens),
-    slices: or(parts.slices, session.slices),
-    emptyReplies: or(parts.emptyReplies, session.emptyReplies),
-    mayCompact: or(parts.mayCompact, session.mayCompact),
-    notes: or(parts.notes, session.notes),
-    turn: or(parts.turn, session.turn),
-    counters: or(parts.counters, session.counters),
-    epoch: or(parts.epoch, session.epoch),
+    conversation: newOr(parts.conversation, session.conversation),
+    queue: newOr(parts.queue, session.queue),
+    settings: newOr(parts.settings, session.settings),
+    grants: newOr(parts.grants, session.grants),
+    usage: newOr(parts.usage, session.usage),
+    unaccounted: newOr(parts.unaccounted, session.unaccounted),
+    contextTokens: newOr(parts.contextTokens, session.contextTokens),
+    slices: newOr(parts.slices, session.slices),
+    emptyReplies: newOr(parts.emptyReplies, session.emptyReplies),
+    mayCompact: newOr(parts.mayCompact, session.mayCompact),
+    notes: newOr(parts.notes, session.notes),
+    turn: newOr(parts.turn, session.turn),
+    counters: newOr(parts.counters, session.counters),
+    epoch: newOr(parts.epoch, session.epoch),
   };
   const { refusedPictures = session.refusedPictures } = parts;
   const changed = refusedPictures === undefined ? plain : { ...plain, refusedPictures };
@@ -454,14 +455,14 @@ export const changeSession = (session: SessionData, parts: Partial<SessionData>)
 export const changeTurn = (session: SessionData, parts: Partial<TurnProgress>): SessionData => {
   const { turn } = session;
   const changed = {
-    turnId: or(parts.turnId, turn.turnId),
-    rounds: or(parts.rounds, turn.rounds),
-    truncations: or(parts.truncations, turn.truncations),
-    streaks: or(parts.streaks, turn.streaks),
-    finishing: or(parts.finishing, turn.finishing),
-    startedAt: or(parts.startedAt, turn.startedAt),
-    timeLimit: or(parts.timeLimit, turn.timeLimit),
-    warned: or(parts.warned, turn.warned),
+    turnId: newOr(parts.turnId, turn.turnId),
+    rounds: newOr(parts.rounds, turn.rounds),
+    truncations: newOr(parts.truncations, turn.truncations),
+    streaks: newOr(parts.streaks, turn.streaks),
+    finishing: newOr(parts.finishing, turn.finishing),
+    startedAt: newOr(parts.startedAt, turn.startedAt),
+    timeLimit: newOr(parts.timeLimit, turn.timeLimit),
+    warned: newOr(parts.warned, turn.warned),
   };
   const { objections = turn.objections } = parts;
   return changeSession(session, {
@@ -481,21 +482,21 @@ export const changeCounter = (
 type Calling = In<'CallingLlm'>;
 export const changeCalling = (state: Calling, parts: Partial<Calling>): Calling => ({
   name: 'CallingLlm',
-  session: or(parts.session, state.session),
-  purpose: or(parts.purpose, state.purpose),
-  requestId: or(parts.requestId, state.requestId),
-  attempt: or(parts.attempt, state.attempt),
-  partial: or(parts.partial, state.partial),
-  call: or(parts.call, state.call),
+  session: newOr(parts.session, state.session),
+  purpose: newOr(parts.purpose, state.purpose),
+  requestId: newOr(parts.requestId, state.requestId),
+  attempt: newOr(parts.attempt, state.attempt),
+  partial: newOr(parts.partial, state.partial),
+  call: newOr(parts.call, state.call),
 });
 
 type Batch = In<'ExecutingTools'>;
 export const changeBatch = (batch: Batch, parts: Partial<Batch>): Batch => ({
   name: 'ExecutingTools',
-  session: or(parts.session, batch.session),
-  batchId: or(parts.batchId, batch.batchId),
-  calls: or(parts.calls, batch.calls),
-  phase: or(parts.phase, batch.phase),
+  session: newOr(parts.session, batch.session),
+  batchId: newOr(parts.batchId, batch.batchId),
+  calls: newOr(parts.calls, batch.calls),
+  phase: newOr(parts.phase, batch.phase),
 });
 
 type Numbered = keyof SessionData['counters'];

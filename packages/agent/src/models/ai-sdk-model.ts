@@ -1,8 +1,5 @@
 /**
  * A model from the AI SDK as a model of the agent, for users of the library who have one already.
- *
- * From top to bottom: the model; a request in the words of the AI SDK (`convertRequest`); and its
- * stream.
  */
 
 import type {
@@ -90,7 +87,7 @@ export const aiSdkModel = (
       try {
         await readParts(reader, reply);
       } finally {
-        // Nobody reads the rest of the stream, so its failure changes nothing.
+        // the rest of the stream is not read, so its failure changes nothing
         reader.cancel().catch(() => undefined);
       }
     },
@@ -209,7 +206,7 @@ const readParts = async (parts: Parts, reply: StreamedReply): Promise<void> => {
 
 /** Reads one part of the stream into the reply. */
 const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 'more' | 'end') => {
-  /** Ids of calls that the provider ran itself: nobody here can answer them. */
+  /** Ids of calls that the provider ran itself, so no tool answers them. */
   const ranElsewhere = new Set<string>();
   return (part) => {
     const metadata =

@@ -345,7 +345,8 @@ const dollars = (value: unknown): number | null => {
 /** OpenRouter names prices in its list, in dollars per token. */
 const pricesIn = (model: Loose): ModelFacts['prices'] => {
   const listed = objectIn(model, 'pricing');
-  const [input, output] = [dollars(listed.prompt), dollars(listed.completion)];
+  const input = dollars(listed.prompt);
+  const output = dollars(listed.completion);
   if (input === null || output === null) return null;
   const cacheRead = dollars(listed.input_cache_read) ?? input;
   return { input, output, cacheRead, cacheWrite: dollars(listed.input_cache_write) ?? input };

@@ -1,9 +1,12 @@
 /**
- * Classifies every error that a provider sends or its client throws; nothing else does. The message
- * says what a user can act on: the status, the provider's sentence, what to do.
+ * Classifies every error that a provider sends or its client throws; no other file does. The
+ * message has what a user can act on: the status, the provider's sentence, advice.
+ *
+ * The signs of an error are its status (429), labels (`rate_limit_error`), sentence and code
+ * (`ECONNRESET`); providers send them in many forms.
  *
  * From top to bottom: `classify`; the message; the delay before a retry; the kind of an error; and
- * its signs (status, labels, sentence, code), which providers send in many forms.
+ * reading its signs.
  */
 
 import type { ModelError, ModelErrorKind } from '../machine/event.js';
@@ -13,19 +16,16 @@ import { asText, isObject, type Loose, listIn, objectIn } from '../platform/untr
 /** The provider that an error came from. */
 export type ErrorSource = {
   readonly name: string;
-  /** What holds the key, for messages: an environment variable, or a setting. */
+  /** The environment variable or setting with the key, for messages. */
   readonly keyVariable: string;
   /** The key. A server may repeat it in its sentence, and messages are stored. */
   readonly apiKey?: string;
   readonly host: string;
-  /** The address of its API; absent: it was given ready. */
+  /** The address of its API; absent: unknown, since the caller made the model. */
   readonly url?: string;
 };
 
-/**
- * The error in the machine's words. `now` in milliseconds since 1970, for a retry-after that is a
- * date.
- */
+/** The error as the machine sees it. `now`: ms since 1970, for a retry-after that is a date. */
 export const classify = (error: unknown, provider: ErrorSource, now: number): ModelError => {
   const signs = readSigns(error);
   const { kind, retryable } = errorKind(signs);
@@ -34,7 +34,7 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
   const isAboutPicture = namesPicture(signs);
   return {
     kind,
-    message: withoutKey(describe(kind, signs, provider), provider),
+    message: redactKey(describe(kind, signs, provider), provider),
     retryable: retryable && !untrusted && !isAboutPicture,
     retryAfterMs:
       readRetryAfter(signs, now) ?? (kind === 'rateLimited' ? readResets(signs, now) : null),
@@ -44,27 +44,27 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
   };
 };
 
-/** A shorter key is no secret, and could be a word of the message. */
+/** Shorter keys are not replaced: they could be words of the message. */
 const KEY_CHARACTERS_MIN = 8;
 
-const withoutKey = (message: string, { apiKey = '' }: ErrorSource): string =>
+const redactKey = (message: string, { apiKey = '' }: ErrorSource): string =>
   apiKey.length < KEY_CHARACTERS_MIN ? message : message.replaceAll(apiKey, '…');
 
 /** Without a status, only a failed connection has a code. */
 const isAnswered = ({ status, code }: ErrorSigns): boolean => status !== null || code === null;
 
-/** A request that a server understands and does not take. */
+/** A request that a server understands and refuses. */
 export type Refusal = {
   /** The server's words. */
   readonly sentence: string;
-  /** Names of fields that it gives apart from its words. */
+  /** Names of fields that the error lists beside its sentence. */
   readonly named: readonly string[];
 };
 
 /** Statuses of a request that is wrong as such. */
 const REFUSED: ReadonlySet<number> = new Set([400, 413, 422]);
 
-/** The refusal that the error tells; null if it is another one. */
+/** The refusal that an error reports; null for any other error. */
 export const readRefusal = (error: unknown): Refusal | null => {
   const signs = readSigns(error);
   const { status, labels, sentence, named } = signs;
@@ -81,7 +81,7 @@ const PICTURE_WORDS =
 /** Statuses with which servers refuse a picture. */
 const PICTURE_STATUSES: ReadonlySet<number> = new Set([400, 404, 413, 415, 422]);
 
-/** Some servers count a refused picture as a failure of their own. */
+/** Some servers answer a refused picture with status 500. */
 const PICTURE_INPUT = /\bimage (input|data)\b/i;
 
 const namesPicture = ({ status, labels, sentence, named }: ErrorSigns): boolean => {
@@ -112,11 +112,11 @@ const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource
     (status === null || status === 200) && code !== null ? connectionProblems[code] : undefined;
   const words = (byCode ?? signs.sentence).replace(/\s+/g, ' ').trim().replace(/\.$/, '');
   const oneLine = firstCharacters(words, 300);
-  const mark =
-    status !== null && status !== 200 ? ` (${status})` : code === null ? '' : ` (${code})`;
+  const codeMark = code === null ? '' : ` (${code})`;
+  const mark = status !== null && status !== 200 ? ` (${status})` : codeMark;
   const advice = adviceFor(kind, signs, provider);
   const detail = oneLine === '' ? '' : `: ${oneLine}`;
-  // The provider was not asked, so it has done nothing.
+  // the request never reached the provider, so the message does not name it
   if (signs.labels.includes('unusable_proxy')) return oneLine;
   return `${explain(kind, provider)}${mark}${detail}${advice === '' ? '' : `. ${advice}`}`;
 };
@@ -160,7 +160,7 @@ const explain = (kind: ModelErrorKind, { name, host }: ErrorSource): string => {
   }
 };
 
-/** Nothing answers at the path of the address; a model that is unknown is another 404. */
+/** A 404 or 405 because of the path. A 404 for an unknown model mentions the model. */
 const isWrongPath = ({ status, labels, sentence }: ErrorSigns): boolean =>
   (status === 404 || status === 405) && !/model/i.test(`${labels.join(' ')} ${sentence}`);
 
@@ -187,7 +187,7 @@ const adviceFor = (
 
 // ---- The delay before a retry ----
 
-/** Milliseconds that the provider asks us to wait; null if it asks for none. */
+/** The delay that the provider asks for, in ms; null: none. */
 const readRetryAfter = (
   { headers, retryDelay, sentence }: ErrorSigns,
   now: number,
@@ -202,7 +202,7 @@ const readRetryAfter = (
   return Number.isNaN(at) ? readDelayWords(sentence) : Math.max(0, at - serverTime(headers, now));
 };
 
-/** The server's time, since it counts by its own clock and ours may be set wrongly; else ours. */
+/** The time on the server's clock, since dates in its headers refer to that; else ours. */
 const serverTime = ({ date = '' }: ErrorSigns['headers'], now: number): number => {
   const at = Date.parse(date);
   return Number.isNaN(at) ? now : at;
@@ -220,8 +220,8 @@ const DELAY_WORDS =
   /(?:(?:try again|retry|retrying|reset|resets|available again|wait)(?: (?:in|after|for))?:? )((?:(?:about |at least )?\d+(?:\.\d+)?\s*(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])[\s,]*(?:and )?)+)/i;
 
 /**
- * A delay in words, in milliseconds: "Please try again in 1m2.5s", "retry after 30 seconds"; null
- * if there is none.
+ * A delay in words, in ms: "Please try again in 1m2.5s" is 62,500, "retry after 30 seconds" 30,000;
+ * null: none.
  */
 const readDelayWords = (sentence: string): number | null => {
   const words = DELAY_WORDS.exec(sentence)?.[1];
@@ -237,8 +237,9 @@ const sumDelays = (words: string): number => {
 };
 
 /**
- * When the limits of the account are reset, by headers such as `x-ratelimit-reset-requests` or
- * `anthropic-ratelimit-tokens-reset`: the latest of those that are used up. null: none says so.
+ * The delay until the limits of the account are reset, in ms, from headers such as
+ * `x-ratelimit-reset-requests` or `anthropic-ratelimit-tokens-reset`: the latest reset of an
+ * exhausted limit. null: no such header.
  */
 const readResets = ({ headers }: ErrorSigns, now: number): number | null => {
   const waits = Object.entries(headers).flatMap(([name, value]) => {
@@ -249,11 +250,11 @@ const readResets = ({ headers }: ErrorSigns, now: number): number | null => {
   return waits.length === 0 ? null : Math.max(0, ...waits);
 };
 
-/** From here on a number is a time, in seconds or milliseconds since 1970. */
+/** Larger numbers are times since 1970: in seconds, and from the second limit on in ms. */
 const SECONDS_FROM = 1e9;
 const MILLISECONDS_FROM = 1e11;
 
-/** A number of seconds, a time, a date, or a duration such as `6m0s`. */
+/** The delay, in ms, of a number of seconds, a time, a date, or a duration such as `6m0s`. */
 const readReset = (value: string, now: number): number | null => {
   const number = Number(value);
   if (value.trim() !== '' && Number.isFinite(number)) {
@@ -268,14 +269,13 @@ const readReset = (value: string, now: number): number | null => {
 /*
  * ---- The kind of an error, from its status, its label and its words, in this order ----
  *
- * 1. An unambiguous status decides. For an ambiguous one (429 means a rate limit or an empty
- *    account) label and words may choose.
- * 2. An exact label comes next, then words. Labels that only repeat the status
- *    (`invalid_request_error`, `api_error`) count for nothing beside a status, and come last
- *    without one.
+ * 1. The status decides (`decisions`). For an ambiguous one, label and words may choose another
+ *    cause: 429 with `insufficient_quota` is an empty account, otherwise a rate limit.
+ * 2. Then an exact label, then words. Vague labels, which only repeat the status
+ *    (`invalid_request_error`, `api_error`), come last, and count only without a status.
  */
 
-/** The label of an error that a server reports within its stream. */
+/** Our label for an error that a server reports within its stream. */
 export const REPORTED = 'reported_error';
 
 /** `malformedCall`: malformed, but a retry may succeed. */
@@ -343,7 +343,7 @@ const causesByLabel: Readonly<Record<string, Cause>> = {
   unusable_proxy: 'badRequest',
 };
 
-/** Parts of a label that nobody has listed, and the cause that they name. */
+/** Patterns for labels that are not in `causesByLabel`. */
 const labelWordings: readonly (readonly [RegExp, Cause])[] = [
   [/policy|moderation|safety|inspection|content_?filter/i, 'refused'],
   [/quota|billing/i, 'quotaExhausted'],
@@ -369,7 +369,7 @@ type Decision = {
   readonly unless: readonly Cause[];
 };
 
-/** What a status means. */
+/** Causes by status. */
 const decisions: Readonly<Record<number, Decision>> = {
   401: { cause: 'auth', unless: [] },
   402: { cause: 'quotaExhausted', unless: [] },
@@ -385,7 +385,7 @@ const decisions: Readonly<Record<number, Decision>> = {
 /** Words of a sentence, and the cause that they name. */
 type Wording = readonly [RegExp, Cause];
 
-/** Sentences that say more than their label. */
+/** Sentences that are more exact than their label. */
 const exactWordings: readonly Wording[] = [
   // The request never fits into a minute's limit: only a shorter conversation helps.
   [/request too large for .*tokens per min/i, 'contextOverflow'],
@@ -407,7 +407,7 @@ const OVERFLOWS: readonly RegExp[] = [
   /inputs?\W+tokens?\W+max_new_tokens\W+must be/i,
 ];
 
-/** A refused request whose sentence is about length, in words that nobody has seen yet. */
+/** A refused request whose sentence is about length, for wordings that are not in OVERFLOWS. */
 const LENGTH_WORDS =
   /\b(context|prompt|tokens?)\b[^.]*\b(exceed\w*|too (long|large|many|big)|(longer|larger|greater|more) than)\b|\b(exceed\w*|too (long|large|many|big))\b[^.]*\b(context|prompt|tokens)\b/i;
 
@@ -428,21 +428,21 @@ const wordings: readonly Wording[] = [
 
 const TIMEOUT_CODES = /^(ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(HEADERS|BODY|CONNECT)_TIMEOUT)$/;
 
-const fits =
+const matches =
   (sentence: string) =>
   ([pattern]: Wording): boolean =>
     pattern.test(sentence);
 
 const findCause = ({ status, labels, sentence, code }: ErrorSigns): Cause => {
-  const known = labels.flatMap((label) => causeOfLabel(label) ?? []);
-  // A connection's failure is in its code, not in its words.
-  const hasWords = status !== null || labels.length > 0 || code === null;
-  const exact = hasWords ? exactWordings.find(fits(sentence))?.[1] : undefined;
-  const worded = hasWords ? wordings.find(fits(sentence))?.[1] : undefined;
+  const causesOfLabels = labels.flatMap((label) => causeOfLabel(label) ?? []);
+  // the failure of a connection has a code; its words don't count
+  const hasSentence = status !== null || labels.length > 0 || code === null;
+  const causeByExactWords = hasSentence ? exactWordings.find(matches(sentence))?.[1] : undefined;
+  const causeByWords = hasSentence ? wordings.find(matches(sentence))?.[1] : undefined;
   const causes: readonly Cause[] = [
-    ...(exact === undefined ? [] : [exact]),
-    ...known.filter((cause) => !isVague(cause)),
-    ...(worded === undefined ? [] : [worded]),
+    ...(causeByExactWords === undefined ? [] : [causeByExactWords]),
+    ...causesOfLabels.filter((cause) => !isVague(cause)),
+    ...(causeByWords === undefined ? [] : [causeByWords]),
   ];
   const decision = status === null ? undefined : decisions[status];
   if (decision !== undefined) {
@@ -452,14 +452,15 @@ const findCause = ({ status, labels, sentence, code }: ErrorSigns): Cause => {
     );
   }
   if (status !== null && status >= 500) {
-    // A server that reports its own failure is believed, even if it mentions the prompt.
-    return (known.length > 0 ? known.find((cause) => !isVague(cause)) : causes[0]) ?? 'unreachable';
+    // with a label the words don't count, even if they mention the prompt
+    const labelCause = causesOfLabels.find((cause) => !isVague(cause));
+    return (causesOfLabels.length > 0 ? labelCause : causes[0]) ?? 'unreachable';
   }
   const [first] = causes;
   if (first !== undefined) return first;
   if (status !== null && status >= 400)
     return LENGTH_WORDS.test(sentence) ? 'contextOverflow' : 'badRequest';
-  const [vague] = known;
+  const [vague] = causesOfLabels;
   if (vague !== undefined) return vague;
   if (code !== null) return TIMEOUT_CODES.test(code) ? 'timeout' : 'unreachable';
   return status === 200 ? 'unreachable' : 'malformed';
@@ -491,7 +492,7 @@ const errorKind = (
  * "The package" below means such a package.
  */
 
-/** What an error says of its cause. */
+/** The signs of an error. */
 type ErrorSigns = {
   /**
    * Status of the answer, or the one that its body names; null for an error in a stream or of a
@@ -511,13 +512,13 @@ type ErrorSigns = {
   readonly named: readonly string[];
 };
 
-/** The signs that stand in a body or an event. */
+/** The signs in a body or an event. */
 type Detail = Pick<ErrorSigns, 'labels' | 'retryDelay' | 'named' | 'headers'> & {
   readonly message: string | null;
   readonly status: number | null;
 };
 
-const NOTHING: Detail = {
+const NO_DETAIL: Detail = {
   labels: [],
   message: null,
   status: null,
@@ -529,7 +530,7 @@ const NOTHING: Detail = {
 /** Characters of a provider's sentence that are read. */
 const SENTENCE_MAX = 2_000;
 
-/** The status that a code is, as a number or as text; null if it is none. */
+/** A code, number or text, as an HTTP status; null if it is not one. */
 const asStatus = (code: unknown): number | null => {
   const status = typeof code === 'string' ? Number(code) : code;
   return typeof status === 'number' && status >= 400 && status < 600 ? status : null;
@@ -567,47 +568,47 @@ const faultText = (faults: readonly Fault[]): string | null =>
       .join('; '),
   );
 
-/** An error as an object, of whatever provider. */
+/** The signs in an error object of any provider. */
 const readObject = (body: Loose): Detail => {
-  const failed = objectIn(body, 'response').error;
-  const inner = isObject(body.error) ? body.error : isObject(failed) ? failed : body;
-  // A gateway only says that the provider behind it failed: that provider's words count.
-  const behind = readDetail(objectIn(inner, 'metadata').raw, 'words');
+  const error = [body.error, objectIn(body, 'response').error].find(isObject);
+  const inner = error ?? body;
+  // A gateway only reports that the provider behind it failed: that provider's error counts.
+  const upstream = readDetail(objectIn(inner, 'metadata').raw, 'words');
   const { labels, retryDelay } = readDetails(listIn(inner.details));
   const faults = readFaults(body.detail ?? objectIn(inner, 'message').detail);
   const ownLabels = [inner.code, inner.status, inner.type].flatMap((label) => asLabel(label) ?? []);
   return {
-    labels: [...behind.labels, ...labels, ...ownLabels],
+    labels: [...upstream.labels, ...labels, ...ownLabels],
     message:
-      behind.message ??
+      upstream.message ??
       asText(inner.message) ??
       asText(body.error) ??
       asText(body.detail) ??
       faultText(faults),
-    status: asStatus(inner.code) ?? behind.status,
-    retryDelay: behind.retryDelay ?? retryDelay,
+    status: asStatus(inner.code) ?? upstream.status,
+    retryDelay: upstream.retryDelay ?? retryDelay,
     headers: lowerNames(objectIn(inner, 'metadata').headers),
     named: [
-      ...behind.named,
+      ...upstream.named,
       ...(asText(inner.param) ?? '').split(' ').filter((name) => name !== ''),
       ...faults.map(({ place }) => place).filter((place) => place !== ''),
     ],
   };
 };
 
-const readPage = (text: string): Detail => ({ ...NOTHING, message: asText(pageWords(text)) });
+const readPage = (text: string): Detail => ({ ...NO_DETAIL, message: asText(pageWords(text)) });
 
 /**
- * `{error: {type, code, message}}`, `{error: text}` or `{type, message}`, as an object or as JSON
- * text. Text that is no JSON is a gateway's page.
+ * The signs in `{error: {type, code, message}}`, `{error: text}` or `{type, message}`, as an object
+ * or as JSON text. `ifText`: what to do with other text: read it as a gateway's page, or ignore it.
  */
-function readDetail(value: unknown, otherwise: 'words' | 'nothing'): Detail {
-  if (typeof value !== 'string') return isObject(value) ? readObject(value) : NOTHING;
+function readDetail(value: unknown, ifText: 'words' | 'nothing'): Detail {
+  if (typeof value !== 'string') return isObject(value) ? readObject(value) : NO_DETAIL;
   try {
     const json: unknown = JSON.parse(value);
-    return isObject(json) ? readObject(Array.isArray(json) ? objectIn(json, 0) : json) : NOTHING;
+    return isObject(json) ? readObject(Array.isArray(json) ? objectIn(json, 0) : json) : NO_DETAIL;
   } catch {
-    return otherwise === 'words' ? readPage(value) : NOTHING; // no JSON: status or code must do
+    return ifText === 'words' ? readPage(value) : NO_DETAIL; // no JSON: status or code must do
   }
 }
 
@@ -624,28 +625,28 @@ const readCode = (error: unknown): string | null => {
 const isStrings = (value: unknown): value is Readonly<Record<string, string>> =>
   isObject(value) && Object.values(value).every((entry) => typeof entry === 'string');
 
-/** Headers of the provider behind a gateway (OpenRouter), which it hands on in the body. */
+/** Headers of the provider behind a gateway (OpenRouter), from the body. */
 const lowerNames = (headers: unknown): Readonly<Record<string, string>> =>
   isStrings(headers)
     ? Object.fromEntries(Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text]))
     : {};
 
-/** The error in an event that the package did not understand and hands on as `value`. */
+/** The error in an event that the package did not understand and returns as `value`. */
 const readUnknownEvent = ({ value }: Loose): Detail =>
-  isObject(value) && value.error !== undefined ? readDetail(value, 'nothing') : NOTHING;
+  isObject(value) && value.error !== undefined ? readDetail(value, 'nothing') : NO_DETAIL;
 
 /** The unexpected body of an answer with status 200, which packages wrap into a cause. */
 const readCause = ({ cause }: Loose): Detail => {
-  if (!isObject(cause)) return NOTHING;
+  if (!isObject(cause)) return NO_DETAIL;
   if (cause.responseBody !== undefined) return readDetail(cause.responseBody, 'words');
-  return typeof cause.type === 'string' ? readDetail(cause, 'nothing') : NOTHING;
+  return typeof cause.type === 'string' ? readDetail(cause, 'nothing') : NO_DETAIL;
 };
 
 /** True for a fault in a package's code: its message tells a user nothing. */
 const isFaultOfCode = (error: unknown): boolean =>
   error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
 
-/** A piece of a reply that is no JSON: the connection has damaged it. */
+/** A piece of a reply with invalid JSON: the connection has damaged it. */
 const isCutFrame = (error: unknown): boolean =>
   error instanceof Error && error.name === 'AI_JSONParseError';
 
@@ -658,9 +659,9 @@ const readSigns = (error: unknown): ErrorSigns => {
     readDetail(loose.data, 'nothing'),
     readUnknownEvent(loose),
     readCause(loose),
-    status === null ? readDetail(loose, 'nothing') : NOTHING,
+    status === null ? readDetail(loose, 'nothing') : NO_DETAIL,
   ];
-  const source = sources.find(({ message }) => message !== null) ?? NOTHING;
+  const source = sources.find(({ message }) => message !== null) ?? NO_DETAIL;
   const code = readCode(error);
   const isFault = (isFaultOfCode(error) || isFaultOfCode(loose.cause)) && code === null;
   return {

@@ -335,7 +335,8 @@ const readUsage = (usage: Loose): TokenUsage | null => {
 };
 
 const sum = (one: unknown, other: unknown): number | null => {
-  const [first, second] = [asCount(one), asCount(other)];
+  const first = asCount(one);
+  const second = asCount(other);
   return first === null || second === null ? null : first + second;
 };
 

@@ -12,7 +12,7 @@ import { findEndpoint, type Provider, providers } from './provider-table.js';
 
 export type LocalModel = { readonly id: string; readonly url: string; readonly title: string };
 
-/** Where nobody listens the answer comes at once; a busy machine may need longer. */
+/** Without a server the refusal comes at once; a server on a busy machine may need longer. */
 const ANSWER_MS = 3_000;
 /** Models that answer no questions. */
 const NO_CHAT = /embed|rerank|whisper|tts|ocr|guard/i;

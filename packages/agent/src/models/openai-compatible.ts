@@ -217,7 +217,7 @@ const readReply = (reply: StreamedReply): Reader => {
     const beside = besideIn(delta, MESSAGE_FIELDS);
     const named = thoughtIn(beside);
     const { [named?.sentAs ?? '']: _, ...others } = beside;
-    reply.addBeside(others);
+    reply.addExtraFields(others);
     const content = typeof delta.content === 'string' ? delta.content : '';
     const { thought, text } = content === '' && !isLast ? NOTHING : divide(content, isLast);
     if (named !== null) add('reasoning', named.text, named.sentAs);

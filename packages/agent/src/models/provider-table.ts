@@ -1,6 +1,6 @@
 /**
- * The table of model providers. Models, settings, flags, completion, doctor, the manual page,
- * docs/set-up/models.md and the filter of secrets read it; nothing else knows a provider by name.
+ * The table of model providers, the only place that names them. Models, settings, flags,
+ * completion, doctor, the manual page, docs/set-up/models.md and the redaction of secrets read it.
  *
  * A new provider is a row here and its models in `packages/agent/src/models/catalogue.ts`. Only if
  * it speaks another wire, it also needs an adapter and its line in
@@ -11,7 +11,7 @@
 import type { ProcessEnvironment } from '../platform/environment.js';
 import type { ModelFacts } from '../ports/model.js';
 
-/** What is known of a provider. */
+/** A row of the table. */
 type Row = {
   /** Its name in messages. */
   readonly title: string;
@@ -25,8 +25,7 @@ type Row = {
   /** The model that examples name. */
   readonly defaultModel: string;
   /**
-   * Names that mean this provider when the user leaves it out, such as `claude-…`; null if there
-   * are none.
+   * Model names that mean this provider without its name, such as `claude-…`; null: none.
    */
   readonly modelNames: RegExp | null;
   /** `required`: no call without a key. `optional`: sent if one is set. `unused`: never sent. */
@@ -34,27 +33,26 @@ type Row = {
   /** Variables that may hold its key; the first that is set counts. */
   readonly keyVariables: readonly [string, ...string[]];
   /**
-   * Variables of other programs that hold a key for it, too. They count where the provider is
-   * named, and choose no model.
+   * Variables of other programs that may hold its key, too. They count if the user names the
+   * provider, and do not choose the default model.
    */
   readonly sharedVariables?: readonly string[];
-  /** Page that gives out keys; null if none does. */
+  /** Page where users get keys; null: none. */
   readonly keysFrom: string | null;
-  /** Variable with the address, in place of `address`. */
+  /** Variable with an address that replaces `address`. */
   readonly urlVariable: string;
   /**
-   * `host`: scheme, host and port may be missing, and come from `address`. `resource`: the path of
-   * the API may be missing, as in the address that Azure shows.
+   * `host`: scheme, host and port may be missing, and come from `address`: OLLAMA_HOST=`:8080`.
+   * `resource`: the path of the API may be missing, as in the address that Azure shows.
    */
   readonly urlForm: 'url' | 'host' | 'resource';
   /**
-   * Its own address, with the version where the wire wants it there; null if every server has
-   * another one.
+   * Its own address, with the version if the wire needs it; null if servers have different ones.
    */
   readonly address: string | null;
   /**
-   * Who knows the windows and prices of its models: our catalogue, the server's list of models, or
-   * Ollama's own API.
+   * The source of the windows and prices of its models: our catalogue, the server's list of models,
+   * or Ollama's own API.
    */
   readonly factsFrom: 'catalogue' | 'modelList' | 'ollama';
   /** Advice about a server that users start themselves; null if the provider runs it. */
@@ -68,14 +66,14 @@ type OwnServer = {
   /** Command that fetches a model, without the model's name; null if there is none. */
   readonly fetchModel: string | null;
   /**
-   * What to do if the server does not say how much context it gives; null: nothing is lost by it.
+   * Advice if the server does not report its context size; null: none is needed.
    */
   readonly contextAdvice: string | null;
 };
 
 /**
- * A provider that others run, that speaks Chat Completions and lists its models. What its list does
- * not tell of a model stands in catalogue.ts.
+ * A provider in the cloud that speaks Chat Completions and lists its models. catalogue.ts adds
+ * facts that the list lacks.
  */
 const hosted = <
   const Facts extends Pick<
@@ -124,8 +122,8 @@ const local = <
   }) as const;
 
 /**
- * Rows by the word before the slash of a model id, in the order in which a key chooses where
- * several are set.
+ * Rows by the word before the slash of a model id. If several keys are set, the first row chooses
+ * the default model.
  */
 const rows = {
   anthropic: {
@@ -394,13 +392,13 @@ export type CataloguedProvider = {
 
 export type Provider = Omit<Row, 'wire'> & { readonly name: string; readonly wire: WireName };
 
-/** A provider that the user names, and what only such a one has. */
+/** A provider that the user defines in the settings. */
 export type OwnProvider = Provider & {
   /** Sent with each request. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What the user looks at when its key is refused: a variable, or a setting. */
+  /** The variable or setting with its key, for messages. */
   readonly keyFrom: string;
-  /** What the user says of its models, by their names. */
+  /** Facts about its models from the settings, by name. */
   readonly models: Readonly<Record<string, ModelFacts>>;
 };
 
@@ -412,29 +410,28 @@ export const providers: readonly Provider[] = Object.entries(rows).map(([name, r
 export const findProvider = (name: string): Provider | undefined =>
   providers.find((provider) => provider.name === name);
 
-/** The provider of a model id; undefined for scripts and for names that mean nothing. */
+/** The provider of a model id; undefined for scripts and unknown names. */
 export const providerOfModel = (modelId: string): Provider | undefined =>
   findProvider(modelId.split('/')[0] ?? '');
 
-/** An id of its usual model. */
+/** The id of its default model. */
 export const exampleId = ({ name, defaultModel }: Provider): string => `${name}/${defaultModel}`;
 
-/** The provider that is used where none is named. */
+/** The provider of the default model without any key. */
 export const defaultProvider: Provider = { name: 'anthropic', ...rows.anthropic };
 
 /** The provider that messages offer to users without a key. */
 export const keylessProvider: Provider = { name: 'ollama', ...rows.ollama };
 
-/** The model that is used where none is named, and no key of another provider is set. */
+/** The default model without any key. */
 export const DEFAULT_MODEL = exampleId(defaultProvider);
 
-/** A model that nobody named, and the variable whose key chose it; null if no key is set. */
+/** The default model, and the variable whose key chose it; null if no key is set. */
 export type UsualModel = { readonly id: string; readonly variable: string | null };
 
 /**
- * The model where none is named: that of the first provider of the table whose key is set.
- * Variables that other programs share choose none, and neither does a provider without a usual
- * model.
+ * The default model: that of the first provider of the table whose key is set. Variables that are
+ * shared with other programs do not count, nor do providers without an address of their own.
  */
 export const usualModel = (environment: ProcessEnvironment): UsualModel => {
   for (const provider of providers) {
@@ -498,7 +495,7 @@ export const exampleModel = (providerName: string): string => {
   return provider === undefined ? DEFAULT_MODEL : exampleId(provider);
 };
 
-/** How models are named, for messages and completion; scripts are no provider. */
+/** The forms of model ids, for messages and completion. */
 export const modelForms: readonly string[] = [
   ...[...providers, ...packageProviders].map(({ name }) => `${name}/NAME`),
   'scripted/FILE',
@@ -514,7 +511,7 @@ export const serversWithOwnKey: Readonly<
   'openrouter.ai': { title: 'OpenRouter', keyVariable: 'OPENROUTER_API_KEY' },
 };
 
-/** Every variable that holds the key of a provider, and nothing else. */
+/** Every variable that only holds the key of a provider. */
 export const keyVariables: readonly string[] = [
   ...new Set([
     ...providers.flatMap((provider) => provider.keyVariables),
@@ -523,8 +520,8 @@ export const keyVariables: readonly string[] = [
 ];
 
 /**
- * The first of these variables that is set. A key goes only to the server that it is for: OpenAI's
- * key is never sent to a server that merely speaks its API (`findEndpoint`).
+ * The key in the first of these variables that is set; null: none. A key goes only to its own
+ * server: OpenAI's key is never sent to another server with the same API (`findEndpoint`).
  */
 export const keyIn = (environment: ProcessEnvironment, names: readonly string[]): string | null => {
   for (const name of names) {
@@ -534,10 +531,10 @@ export const keyIn = (environment: ProcessEnvironment, names: readonly string[])
   return null;
 };
 
-/** Where a provider is reached. */
+/** The address of a provider, and the variables with its key. */
 type Endpoint = {
   readonly kind: 'ok';
-  /** Without a slash at its end; null if nobody says where the server is. */
+  /** Without a slash at its end; null: unknown. */
   readonly url: string | null;
   /** The provider's name in messages; `OpenRouter` for a server at that host. */
   readonly title: string;
@@ -569,7 +566,7 @@ const completeResource = (text: string): string => {
   return /^\/(openai\/?)?$/.test(pathname) ? `${origin}${RESOURCE_PATH}` : text;
 };
 
-/** Reads a host as Ollama does: a server that listens everywhere is on this machine. */
+/** Reads a host as Ollama does: `0.0.0.0`, where a server listens, means this machine. */
 const completeHost = (text: string, { hostname, port }: URL): string => {
   const full = /^https?:\/\//.test(text)
     ? text
@@ -582,7 +579,7 @@ const completeHost = (text: string, { hostname, port }: URL): string => {
   return url.href;
 };
 
-/** The address that the environment names, or else the provider's. */
+/** The address in the environment, or else the provider's. */
 const addressIn = (
   environment: ProcessEnvironment,
   { urlVariable, urlForm, address }: Provider,
@@ -592,8 +589,8 @@ const addressIn = (
 };
 
 /**
- * Finds where a provider is reached, and which variables hold its key there. `baseUrl` wins over
- * the environment.
+ * Finds the address of a provider, and the variables with its key there. `baseUrl` wins over the
+ * environment.
  */
 export const findEndpoint = (
   provider: Provider,
@@ -608,10 +605,10 @@ export const findEndpoint = (
   const checked = checkUrl(text, baseUrl ? '--base-url' : urlVariable);
   if (checked.kind === 'badUrl') return checked;
   const host = new URL(checked.url).hostname;
-  const known =
+  const server =
     address === null && Object.hasOwn(serversWithOwnKey, host)
       ? serversWithOwnKey[host]
       : undefined;
-  if (known === undefined) return { ...endpoint, url: checked.url };
-  return { ...endpoint, url: checked.url, title: known.title, keyVariables: [known.keyVariable] };
+  if (server === undefined) return { ...endpoint, url: checked.url };
+  return { ...endpoint, url: checked.url, title: server.title, keyVariables: [server.keyVariable] };
 };

@@ -1,15 +1,16 @@
 /**
- * What all wires share. A wire is the HTTP API of a model's provider, and its adapter is one file
- * of this folder. From top to bottom: `wireModel`, which makes a model from a wire; small parts
- * that adapters use; `StreamedReply`, the reply as it comes; `readEvents`, one request and the
- * events of its answer; and `sentMessages`, which says what is sent of the conversation, in its own
- * types. wire-errors.ts has the errors of all wires.
+ * The shared code of all wires. A wire is the HTTP API of a model's provider, such as Anthropic
+ * Messages; its adapter is one file of this folder. wire-errors.ts has the errors of all wires.
  *
- * - One call is one request: nothing here retries. Only where a refusal teaches what the server
- *   takes (lessons.ts), the request is sent once more as it takes it, and Google's wire goes on
- *   with a reply that its provider hands out in parts.
- * - Our own abort can surface as any error: the signal is looked at before the error is.
+ * - One call is one request, without retries. Two exceptions: after a refusal that shows what the
+ *   server accepts (a lesson, lessons.ts), the request is adapted and sent again; and Google's wire
+ *   continues a reply that its provider returns in parts.
+ * - Our own abort can surface as any error, so the signal is checked before the error.
  * - A reply is whole only with the provider's own reason for its end.
+ *
+ * From top to bottom: `wireModel`, which makes a model from a wire; small parts of adapters;
+ * `StreamedReply`, which collects a reply; `readEvents`, one request and the events of its answer;
+ * and `sentMessages`, the messages of a request.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -41,18 +42,17 @@ import { classify, type ErrorSource, readRefusal } from './errors.js';
 import { learn, type Terms } from './lessons.js';
 import { brokenOff, eventError, failedAnswer, oddAnswer, oddEvent } from './wire-errors.js';
 
-/** The differences between wires. */
+/** The parts of a model that differ between wires. */
 export type Wire = {
   readonly provider: ErrorSource;
-  /** What it takes in a request, and what it does not. */
   readonly dialect: Dialect;
-  /** The request in the words of the wire. */
+  /** The body of the HTTP request. */
   body(request: ModelRequest): object;
   /** Sends a body and reads the answer into the reply. Rejects if that fails. */
   send(body: object, reply: StreamedReply, signal: AbortSignal): Promise<void>;
 };
 
-/** What every adapter gets to make a model. */
+/** The options of every adapter. */
 export type AdapterOptions = {
   /** Name of the model here, such as `anthropic/claude-sonnet-5-5`. */
   readonly modelId: string;
@@ -60,14 +60,14 @@ export type AdapterOptions = {
   readonly name: string;
   /** Name of the provider in messages. */
   readonly providerName: string;
-  /** With the version at its end where the provider's clients have it there. */
+  /** With the version at its end if the provider's own clients write it there. */
   readonly baseUrl: string;
-  /** Left out for servers that want none. */
+  /** Absent for servers without keys. */
   readonly apiKey?: string;
-  /** Variable that messages about a wrong key name. */
+  /** The environment variable with the key, for messages about a wrong key. */
   readonly keyVariable: string;
   readonly facts: ModelFacts;
-  /** The model thinks unasked, so a summary of its thoughts costs nothing more. Default: no. */
+  /** The model thinks by default, so a summary of its thoughts is free. Default: no. */
   readonly thinksByItself?: boolean;
   /** Whether summaries of thoughts are asked for; default `on`. */
   readonly summaries?: 'on' | 'off';
@@ -76,17 +76,19 @@ export type AdapterOptions = {
   readonly now?: () => number;
 };
 
-/** The request with a level of effort that the model has. */
+/** The request with the nearest level of effort that the model has. */
 const withNearestEffort = (request: ModelRequest, facts: ModelFacts): ModelRequest =>
   request.effort === undefined
     ? request
     : { ...request, effort: nearestEffort(facts, request.effort) };
 
-/** What the options say of the server and the account; a model that is given ready says less. */
+/** The options about the server and the account. */
 type ServerOptions = Pick<AdapterOptions, 'facts' | 'now'> &
   Partial<Pick<AdapterOptions, 'baseUrl' | 'apiKey'>>;
 
-/** The terms of servers, by address, key and model: this process learns each only once. */
+/**
+ * The terms (accepted fields) of servers, by address, key and model, as this process learned them.
+ */
 const knownTerms = new Map<string, Terms>();
 
 /** A model whose calls go over a wire. */
@@ -110,8 +112,8 @@ export const wireModel = (wire: Wire, options: ServerOptions): Model => ({
   },
 });
 
-/** A server may refuse one field after the other. */
-const LESSONS_MAX = 4;
+/** A server may refuse one field after the other, so several lessons may follow. */
+const RETRIES_MAX = 4;
 
 type Call = {
   readonly wire: Wire;
@@ -119,7 +121,7 @@ type Call = {
   readonly request: ModelRequest;
 };
 
-/** Performs one call: pushes the pieces of the reply, and then its end or its failure. */
+/** Performs one call: pushes the pieces of the reply, then its end or its failure. */
 const converse = async (
   { wire, options, request }: Call,
   signal: AbortSignal,
@@ -127,24 +129,24 @@ const converse = async (
 ): Promise<void> => {
   const { facts, now = Date.now, baseUrl = '', apiKey = '' } = options;
   const server = [baseUrl, apiKey, wire.dialect.modelId].join(' ');
-  for (let lessons = 0; ; lessons++) {
+  for (let retries = 0; ; retries++) {
     const terms = knownTerms.get(server);
     const reply = new StreamedReply(push, wire.dialect.server);
-    const limited = terms?.limit(request) ?? request;
+    const adapted = terms?.limit(request) ?? request;
     let body: object = {};
     try {
-      body = wire.body(limited);
+      body = wire.body(adapted);
       if (terms !== undefined) body = terms.apply(body);
       await wire.send(body, reply, signal);
       const isEffortless = request.effort !== undefined && terms?.effort === 'refused';
       return push({ ...reply.finish(), ...(isEffortless ? { effort: 'refused' } : {}) });
     } catch (thrown) {
       const { usage } = reply;
-      // Nobody waits for an end after our own abort, but charged tokens are still reported.
+      // After our own abort the end is not needed, but charged tokens are still reported.
       if (signal.aborted && usage === null) return;
       const error = reply.explain(thrown);
-      const refusal = signal.aborted || lessons === LESSONS_MAX ? null : readRefusal(error);
-      const learned = refusal && learn(refusal, { request: limited, body, facts }, terms);
+      const refusal = signal.aborted || retries === RETRIES_MAX ? null : readRefusal(error);
+      const learned = refusal && learn(refusal, { request: adapted, body, facts }, terms);
       if (learned === null)
         return push({ type: 'failed', error: classify(error, wire.provider, now()), usage });
       knownTerms.set(server, learned);
@@ -156,10 +158,10 @@ type Next = IteratorResult<ModelPiece, undefined>;
 const END: Next = { done: true, value: undefined };
 
 /**
- * A queue of pieces for one reader, in order of arrival. `begin` runs when the reader first asks,
- * `leave` if it stops reading before the end.
+ * A queue of pieces for one reader, in order of arrival. `begin` runs at the first read, `onLeave`
+ * if the reader stops before the end.
  */
-const createPieceQueue = (begin: () => void, leave: () => void) => {
+const createPieceQueue = (begin: () => void, onLeave: () => void) => {
   let queue: ModelPiece[] = [];
   let waiting: ((next: Next) => void) | null = null;
   let state: 'new' | 'open' | 'ended' = 'new';
@@ -194,7 +196,7 @@ const createPieceQueue = (begin: () => void, leave: () => void) => {
     [Symbol.asyncIterator]: () => ({
       next,
       async return() {
-        if (state === 'open') leave();
+        if (state === 'open') onLeave();
         queue = [];
         end();
         return END;
@@ -206,7 +208,7 @@ const createPieceQueue = (begin: () => void, leave: () => void) => {
 // ---- Parts of adapters ----
 
 /**
- * Reads one event of a wire, as unchecked JSON, into the reply. `end`: nothing behind it is read.
+ * Reads one event of a wire, as unchecked JSON, into the reply. `end`: later events are skipped.
  */
 export type ReadEvent = (event: Loose) => 'more' | 'end';
 
@@ -225,10 +227,10 @@ export const exchange = (
     errorLine: (text) => reply.sawErrorLine(text),
   });
 
-/** One for all calls of a model: it keeps their connection. */
+/** The `fetch` for all calls of a model, which share its connection. */
 export const connect = ({ fetch }: AdapterOptions): LeanFetch => fetch ?? createFetch({});
 
-/** The server and the account that errors speak of. */
+/** The server and the account, for error messages. */
 export const errorSource = (options: AdapterOptions, url: string): ErrorSource => ({
   name: options.providerName,
   keyVariable: options.keyVariable,
@@ -237,39 +239,36 @@ export const errorSource = (options: AdapterOptions, url: string): ErrorSource =
   url,
 });
 
-/** Adds the version to a base URL, which providers' own clients leave out. */
+/** Adds the version to a base URL without one. */
 export const versionedUrl = (baseUrl: string, version: string): string => {
   const bare = baseUrl.replace(/\/+$/, '');
   return /\/v\d\w*$/.test(bare) ? bare : `${bare}/${version}`;
 };
 
-/**
- * The reason for the end that a provider's word means. Words come from outside: no field of every
- * object is one.
- */
+/** The stop reason for a provider's word, which may be any text: `toString` is not in `reasons`. */
 export const findStopReason = (
   reasons: Readonly<Record<string, StopReason>>,
   word: string,
 ): StopReason => (Object.hasOwn(reasons, word) ? reasons[word] : undefined) ?? 'other';
 
-/** A text of an event; throws if it is none. */
+/** A text field of an event; throws if the field is not a text. */
 export const textIn = (event: Loose, name: string): string => {
   const text = event[name];
   if (typeof text !== 'string') throw oddEvent(`${name} is no text`);
   return text;
 };
 
-// ---- The reply as it comes ----
+// ---- The reply while it streams ----
 
-/** A part of the reply whose end has not come. */
-type Draft = {
+/** A part of the reply while it streams. */
+type PartDraft = {
   readonly type: 'text' | 'reasoning' | 'call';
   readonly id: string;
   readonly tool: string;
   text: string;
   metadata: ProviderMetadata | undefined;
-  /** The server to which the metadata goes back. */
-  readonly place: { readonly server?: string };
+  /** The server that sent the metadata. */
+  readonly origin: { readonly server?: string };
 };
 
 type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
@@ -277,8 +276,8 @@ type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
 type Counts = { readonly [Field in keyof TokenUsage]: unknown };
 
 /**
- * Tokens from a server's counts. Null if one that must be there is missing, or if one is no count:
- * half of a report is none. The caches' counts may be missing.
+ * Tokens from a server's counts. Null if the input or output is missing, or any count is not a
+ * number. The counts of caches may be missing.
  */
 export const readTokens = (counts: Counts): TokenUsage | null => {
   const inputTokens = asCount(counts.inputTokens);
@@ -293,7 +292,7 @@ export const readTokens = (counts: Counts): TokenUsage | null => {
     : { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens };
 };
 
-/** The sum; null if one of them is not known. */
+/** The sum; null if one of them is unknown. */
 export const addTokens = (one: TokenUsage | null, other: TokenUsage | null): TokenUsage | null =>
   one === null || other === null
     ? null
@@ -305,8 +304,9 @@ export const addTokens = (one: TokenUsage | null, other: TokenUsage | null): Tok
       };
 
 /**
- * Like `readTokens`, where the input includes cached tokens. Some servers report a total with
- * them, some without: a total below the cached count does not include them.
+ * Like `readTokens`, for servers whose input usually includes cached tokens. An input below the
+ * cached count does not include them. With 800 cached tokens, an input of 1,000 has 200 uncached
+ * ones, and an input of 100 has 100.
  */
 export const readTotals = (counts: Counts): TokenUsage | null => {
   const usage = readTokens(counts);
@@ -317,44 +317,43 @@ export const readTotals = (counts: Counts): TokenUsage | null => {
 };
 
 /**
- * One reply, as its wire reads it from the events.
+ * Collects one reply from the events that a wire reads.
  *
- * - Parts stand in the order in which they began. A call that was never closed is kept as far as it
- *   came.
- * - The text of a call's input is handed on as the model wrote it.
- * - It is whole only with the provider's own reason for stopping. `[DONE]` is one if every call of
- *   the reply is whole.
+ * - Parts are in the order of their beginnings. An unfinished call stays, with the input so far.
+ * - The input of a call stays the text that the model wrote.
+ * - A reply is whole only with the provider's own reason for stopping. `[DONE]` counts as one if
+ *   every call of the reply is whole.
  */
 export class StreamedReply {
-  /** Tokens counted so far; null if the provider has named none. */
+  /** Tokens so far; null if the provider has reported none. */
   usage: TokenUsage | null = null;
-  /** Whether they are those of the whole reply. */
+  /** Whether `usage` is that of the whole reply. */
   #isCounted = false;
   readonly #push: (piece: ModelPiece) => void;
-  readonly #place: { readonly server?: string };
-  readonly #drafts: Draft[] = [];
+  readonly #origin: { readonly server?: string };
+  readonly #drafts: PartDraft[] = [];
   /** Why the reply ends, or the error with which it has failed; null: unknown so far. */
   #stopped: StopReason | Error | null = null;
   /** The model has refused to answer. */
   #isRefused = false;
   /** `[DONE]` came. */
   #isDone = false;
-  /** What the server has sent beside text and calls, by the names of its fields. */
-  #beside: JsonObject = {};
-  /** The text of a line `error: …`; null: none came. */
+  /** Fields of the message beside text and calls, by name. */
+  #extraFields: JsonObject = {};
+  /** The text of a line `error: …`; null: no such line came. */
   #errorLine: string | null = null;
-  /** An event could not be read, or tells an error. */
+  /** An event could not be read, or reports an error. */
   #hasFailedEvent = false;
 
-  /** `server`: goes with all that goes back to it; absent: it goes back to any. */
+  /** `server`: stored with metadata, which goes back to that server alone; absent: to any. */
   constructor(push: (piece: ModelPiece) => void, server?: string) {
     this.#push = push;
-    this.#place = server === undefined ? {} : { server };
+    this.#origin = server === undefined ? {} : { server };
   }
 
   /**
-   * Takes a report of tokens so far, in place of the one before: reports are sums, and none is
-   * added to another. `part`: more must follow. Null: it can't be read.
+   * Replaces the usage by a newer report: reports are totals. `part`: more must follow. Null: the
+   * report can't be read.
    */
   count(usage: TokenUsage | null, coverage: 'whole' | 'part' = 'whole'): void {
     this.usage = usage;
@@ -366,7 +365,7 @@ export class StreamedReply {
     addMetadata(this.#open(type, id), metadata);
   }
 
-  /** Adds to a part, and begins it if nobody has. */
+  /** Adds to a part, and begins it if necessary. */
   add(type: 'text' | 'reasoning', id: string, text: string, metadata?: ProviderMetadata): void {
     const draft = this.#find(type, id);
     addMetadata(draft, metadata);
@@ -385,27 +384,27 @@ export class StreamedReply {
     this.#push({ type: 'toolCall', tool: draft.tool, text });
   }
 
-  /** `input`: its whole text, in place of what came of it in pieces. */
+  /** `input`: the whole text, in place of the pieces before. */
   endCall(id: string, input: string, metadata?: ProviderMetadata): void {
     const draft = this.#find('call', id);
     draft.text = input;
     addMetadata(draft, metadata);
   }
 
-  /** Adds only metadata to a part: a signature comes after the text that it signs. */
-  note(type: Draft['type'], id: string, metadata: ProviderMetadata | undefined): void {
+  /** Adds only metadata to a part, such as a signature after the text that it signs. */
+  note(type: PartDraft['type'], id: string, metadata: ProviderMetadata | undefined): void {
     addMetadata(this.#find(type, id), metadata);
   }
 
-  /** Words of a refusal are a part of their own. */
+  /** Adds the text of a refusal, a separate part. */
   refuse(text: string): void {
     this.#isRefused = true;
     this.add('text', 'refusal', text);
   }
 
-  /** Fields of the message that are neither text nor calls; they come in pieces, too. */
-  addBeside(fields: Loose): void {
-    this.#beside = joinFields(this.#beside, fields);
+  /** Adds fields of the message beside text and calls; they may come in pieces. */
+  addExtraFields(fields: Loose): void {
+    this.#extraFields = joinFields(this.#extraFields, fields);
   }
 
   /** The model works without output: nothing to show, but the reply is not silent. */
@@ -437,9 +436,8 @@ export class StreamedReply {
   }
 
   /**
-   * Why the reply failed. The server's own `error:` line says more than the end of the stream. A
-   * failed event is the reason itself: the line may come after it in the same chunk, and chunks
-   * must not decide.
+   * The error of a failed reply. The server's own `error:` line says more than the end of the
+   * stream, but a failed event says more than that line: it may come earlier in the same chunk.
    */
   explain(thrown: unknown): unknown {
     const line = this.#errorLine;
@@ -453,27 +451,35 @@ export class StreamedReply {
 
   /** The whole reply; throws if it broke off, or ended with a failure. */
   finish(): Completed {
-    const stopped = this.#reason();
+    const reason = this.#reason();
     const parts = this.#parts();
     // Some servers report a plain end for a reply with calls.
-    const isCalling = stopped === 'end' && parts.some(({ type }) => type === 'call');
-    const stopReason = this.#isRefused ? 'refusal' : isCalling ? 'toolUse' : stopped;
+    const isCalling = reason === 'end' && parts.some(({ type }) => type === 'call');
+    const completeReason = isCalling ? 'toolUse' : reason;
+    const stopReason = this.#isRefused ? 'refusal' : completeReason;
     const usage = this.#isCounted ? this.usage : null;
-    // Counts that can't be true are none: each request has input, a reply with parts has output.
+    // Impossible counts are ignored: each request has input, a reply with parts has output.
     const { inputTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 } = usage ?? {};
     const hasInput = inputTokens + cacheReadTokens + cacheWriteTokens > 0;
-    const isTrue = hasInput && (usage?.outputTokens !== 0 || parts.length === 0);
-    return { type: 'completed', parts, stopReason, usage: isTrue ? usage : null };
+    const isPlausible = hasInput && (usage?.outputTokens !== 0 || parts.length === 0);
+    return { type: 'completed', parts, stopReason, usage: isPlausible ? usage : null };
   }
 
   /** The part that began last with this id. */
-  #find(type: Draft['type'], id: string): Draft {
+  #find(type: PartDraft['type'], id: string): PartDraft {
     const draft = this.#drafts.findLast((draft) => draft.type === type && draft.id === id);
     return draft ?? this.#open(type, id);
   }
 
-  #open(type: Draft['type'], id: string, tool = ''): Draft {
-    const draft: Draft = { type, id, tool, text: '', metadata: undefined, place: this.#place };
+  #open(type: PartDraft['type'], id: string, tool = ''): PartDraft {
+    const draft: PartDraft = {
+      type,
+      id,
+      tool,
+      text: '',
+      metadata: undefined,
+      origin: this.#origin,
+    };
     this.#drafts.push(draft);
     return draft;
   }
@@ -486,23 +492,24 @@ export class StreamedReply {
     return 'end';
   }
 
-  /** What came beside the message goes back with a thought, even if there are no words of one. */
+  /** The parts. Extra fields become metadata of a thought, which may be empty. */
   #parts(): Completed['parts'] {
     const parts = this.#drafts.flatMap(closeDraft);
-    if (Object.keys(this.#beside).length === 0) return parts;
-    const metadata = { openaiCompatible: this.#beside, ...this.#place };
+    if (Object.keys(this.#extraFields).length === 0) return parts;
+    const metadata = { openaiCompatible: this.#extraFields, ...this.#origin };
     return [{ type: 'reasoning', text: '', metadata }, ...parts];
   }
 }
 
-/** Metadata of a part comes in pieces, by provider. */
-const addMetadata = (draft: Draft, added: ProviderMetadata | undefined): void => {
+/** Adds metadata, which comes in pieces, by provider. */
+const addMetadata = (draft: PartDraft, added: ProviderMetadata | undefined): void => {
   if (added === undefined) return;
   const merged: { [provider: string]: JsonObject } = {};
   for (const provider of new Set([...Object.keys(draft.metadata ?? {}), ...Object.keys(added)])) {
-    const [known, more] = [draft.metadata?.[provider], added[provider]];
+    const before = draft.metadata?.[provider];
+    const more = added[provider];
     merged[provider] = {
-      ...(isObject(known) ? known : {}),
+      ...(isObject(before) ? before : {}),
       ...(isObject(more) ? more : {}),
     } as JsonObject; // JSON
   }
@@ -515,33 +522,33 @@ const closeDraft = ({
   tool,
   text,
   metadata,
-  place,
-}: Draft): readonly (AssistantText | ReasoningPart | RawCall)[] => {
-  const noted = metadata === undefined ? {} : { metadata: { ...metadata, ...place } };
+  origin,
+}: PartDraft): readonly (AssistantText | ReasoningPart | RawCall)[] => {
+  const noted = metadata === undefined ? {} : { metadata: { ...metadata, ...origin } };
   if (type === 'call') return [{ type, callId: id, tool, rawInput: text, ...noted }];
   if (type === 'reasoning')
     return text === '' && metadata === undefined ? [] : [{ type, text, ...noted }];
   return text.trim() === '' ? [] : [{ type, text, ...noted }];
 };
 
-const isWhole = ({ type, text }: Draft): boolean => {
+const isWhole = ({ type, text }: PartDraft): boolean => {
   if (type !== 'call') return true;
   try {
     JSON.parse(text);
     return true;
   } catch {
-    return false; // half of its arguments
+    return false; // incomplete arguments
   }
 };
 
 /**
- * Fields that come in pieces, such as OpenRouter's `reasoning_details`: a model's thoughts, signed
- * or encrypted by its provider. They must go back whole and in order, or the provider forgets the
- * thoughts, or refuses the conversation. `streamed`: the fields whose texts are joined; without it
- * all are.
+ * Joins fields that come in pieces, such as OpenRouter's `reasoning_details`: a model's thoughts,
+ * signed or encrypted by its provider. They must go back whole and in order, or the provider
+ * ignores the thoughts, or refuses the conversation. `streamed`: the fields whose texts are joined;
+ * default: all.
  */
-const joinFields = (known: Loose, added: Loose, streamed?: ReadonlySet<string>): JsonObject => {
-  const joined: { [key: string]: unknown } = { ...known };
+const joinFields = (before: Loose, added: Loose, streamed?: ReadonlySet<string>): JsonObject => {
+  const joined: { [key: string]: unknown } = { ...before };
   for (const [key, value] of Object.entries(added)) {
     if (value === undefined || value === null || key === '__proto__') continue;
     const isStreamed = streamed === undefined || streamed.has(key);
@@ -550,17 +557,19 @@ const joinFields = (known: Loose, added: Loose, streamed?: ReadonlySet<string>):
   return joined as JsonObject; // it came as JSON
 };
 
-const joinValues = (known: unknown, value: unknown): unknown => {
-  if (typeof known === 'string' && typeof value === 'string') return known + value;
-  if (Array.isArray(value)) return joinLists(Array.isArray(known) ? known : [], value);
-  return isObject(known) && isObject(value) ? joinFields(known, value) : value;
+const joinValues = (before: unknown, value: unknown): unknown => {
+  if (typeof before === 'string' && typeof value === 'string') return before + value;
+  if (Array.isArray(value)) return joinLists(Array.isArray(before) ? before : [], value);
+  return isObject(before) && isObject(value) ? joinFields(before, value) : value;
 };
 
-/** Fields of a block that come in pieces; any other field of a later piece replaces the earlier. */
+/**
+ * Fields of a block whose texts are joined. Any other field of a later piece replaces the earlier.
+ */
 const STREAMED: ReadonlySet<string> = new Set(['text', 'summary', 'thinking']);
 
-const joinLists = (known: readonly unknown[], pieces: readonly unknown[]): readonly unknown[] => {
-  const joined = [...known];
+const joinLists = (before: readonly unknown[], pieces: readonly unknown[]): readonly unknown[] => {
+  const joined = [...before];
   for (const piece of pieces) {
     const at = joined.findLastIndex((last) => isSameBlock(last, piece));
     const last = joined[at];
@@ -571,8 +580,8 @@ const joinLists = (known: readonly unknown[], pieces: readonly unknown[]): reado
 };
 
 /**
- * Whether a piece continues a block; without an index a piece of thinking does, if the block has no
- * signature.
+ * Whether a piece continues a block: it has the same index and id. Without an index a piece of
+ * thinking continues a block without a signature.
  */
 const isSameBlock = (last: unknown, piece: unknown): boolean => {
   if (!isObject(last) || !isObject(piece) || last.type !== piece.type) return false;
@@ -590,27 +599,28 @@ export type WireRequest = {
   readonly body: object;
 };
 
-/** What the lines of an answer mean. */
+/** Receives the lines of an answer. */
 export type EventSink = {
-  /** Takes an event. `end`: nothing behind it is read. */
+  /** An event. `end`: later lines are skipped. */
   event(event: Loose): 'more' | 'end';
-  /** A comment came, by which gateways say that a provider is at work. */
+  /** A comment, with which gateways report that a provider is at work. */
   alive(): void;
-  /** `[DONE]` came. */
+  /** `[DONE]`. */
   done(): void;
-  /** A line `error: …` came, which some servers write in place of an event. */
+  /** A line `error: …`, which some servers write in place of an event. */
   errorLine(text: string): void;
 };
 
 const USER_AGENT = `pawl/${VERSION}`;
 
 /**
- * Sends a request and reads the events of its answer. Rejects if the answer is none, or breaks off.
+ * Sends a request and reads the events of its answer. Rejects if the answer is not a stream of
+ * events, or breaks off.
  *
- * - It sends our user agent, and asks for an uncompressed answer.
- * - A success whose body is no event stream (a login page, JSON) fails with the body's first words.
- *   A redirect fails, too: a key is sent only to the address that the user named.
- * - A request has no half characters (lone surrogates): a provider refuses it, and with it every
+ * - The request has our user agent, and asks for an uncompressed answer.
+ * - A success with another body (a login page, JSON) fails with the body's first words. A redirect
+ *   fails, too: a key is sent only to the address that the user named.
+ * - Half characters (lone surrogates) are replaced: a provider would refuse this request, and every
  *   later one of the session.
  */
 const readEvents = async (
@@ -643,7 +653,7 @@ const replaceLoneSurrogates = (json: string): string =>
 /** Characters of an unexpected body that are read. */
 const ODD_CHARACTERS_MAX = 65_536;
 
-/** Feeds the body to the parser, until its beginning shows that it is no stream of events. */
+/** Feeds the body to the parser, unless its beginning is not that of an event stream. */
 const readBody = async (body: LeanBody, sink: EventSink): Promise<void> => {
   const parser = new EventParser({
     event: (text) => (text === '[DONE]' ? 'more' : sink.event(parseEvent(text))),
@@ -673,7 +683,7 @@ const EVENT_STARTS = ['data', 'event', 'id', 'retry', 'error'].flatMap((field) =
   `${field}\r\n`,
 ]);
 
-/** What a body begins with; `unknown` may become an event, `odd` is no stream of events. */
+/** The beginning of a body. `unknown`: too short to decide; `odd`: not an event stream. */
 type Start = 'unknown' | 'events' | 'odd';
 
 const classifyStart = (text: string): Start => {
@@ -697,27 +707,26 @@ const parseEvent = (text: string): Loose => {
   return event;
 };
 
-// ---- What is sent of the conversation ----
+// ---- The messages of a request ----
 
-/** What a wire takes in a request, and what it does not. */
+/** The model and the limits of a wire, for the messages of its requests. */
 export type Dialect = {
   /** The model that gets the request: `provider/name`. */
   readonly modelId: string;
-  /** Where it is reached; absent: unknown. */
+  /** The server; absent: unknown. */
   readonly server?: string;
   /**
-   * True if the provider caches only marked parts. Messages of the user that follow each other stay
-   * apart then, since each may have a mark.
+   * True if the provider caches only marked parts. Consecutive user messages then stay separate,
+   * since each may have a mark.
    */
   readonly marksCache: boolean;
   /**
    * True if metadata of a cut (broken-off) reply goes back. Its thoughts never do, so metadata that
-   * refers to them must not either.
+   * refers to them must be dropped.
    */
   readonly keepsCut: boolean;
   /**
-   * Set if the provider takes no GIF: it would refuse the request, and every later one of the
-   * conversation.
+   * Set if the provider accepts no GIF: it would refuse this request, and every later one.
    */
   readonly refusesGif?: true;
 };
@@ -728,26 +737,25 @@ export type SentPicture = {
   readonly base64: string;
 };
 
-/** A user message: its results come first, then what the user says and all pictures. */
+/** A user message: its results come first, then texts and all pictures. */
 export type SentUser = {
   readonly role: 'user';
   readonly results: readonly ResultPart[];
   readonly content: readonly (UserText | SentPicture)[];
 };
 
-/** The metadata of a reply is what goes back with it. No message is empty. */
+/** A message of a request, never empty. Metadata of a reply goes back to the provider. */
 export type SentMessage = SentUser | AssistantMessage;
 
 /**
  * The messages of a request as its model gets them.
  *
- * 1. What was sent before is sent again byte for byte: a pure function of the messages.
- * 2. Results come before text. A part that a wire forbids (blank text) is left out.
- * 3. What a server sent beside text goes back to the model and the server that it came from, and to
- *    no other, with the part that it came with. What belongs to the whole reply (OpenRouter's
- *    `reasoning_details`) comes with a thought.
- * 4. Ids of calls of another model become nine letters and digits, the one form that every provider
- *    takes (Mistral).
+ * 1. It is a pure function of the messages: earlier messages are sent again byte for byte.
+ * 2. Results come before text. Blank texts, which wires forbid, are omitted.
+ * 3. Metadata goes back with its part, but only to the model and the server that sent it. Metadata
+ *    of a whole reply (OpenRouter's `reasoning_details`) comes with a thought.
+ * 4. Call ids of another model are replaced by nine letters and digits, the only form that every
+ *    provider accepts (Mistral): `c00003001` is the first call of message 3.
  */
 export const sentMessages = (
   messages: readonly Message[],
@@ -773,20 +781,20 @@ export const sentMessages = (
   return sent;
 };
 
-/** Whether the tools may be called: as a request says it, if it has tools. */
+/** The tool choice of a request, if it has tools. */
 export const sentChoice = ({ tools, toolChoice }: ModelRequest): ModelRequest['toolChoice'] =>
   tools.length === 0 ? undefined : toolChoice;
 
 export const isBlank = (text: string): boolean => text.trim() === '';
 
 /**
- * The last two user messages, at whose ends the provider caches the prompt: so the point where the
- * previous request ended is always one of them.
+ * The last two user messages. The provider caches the prompt at their ends; one of them is the end
+ * of the previous request.
  */
 export const cachedUsers = (messages: readonly SentMessage[]): ReadonlySet<SentMessage> =>
   new Set(messages.filter(({ role }) => role === 'user').slice(-2));
 
-/** Adds to the user message before, if there is one. */
+/** Adds a user message, joined with the user message before if possible. */
 const addUser = (sent: SentMessage[], user: SentUser, { marksCache }: Dialect): void => {
   const last = sent.at(-1);
   if (last?.role === 'user' && user.results.length === 0 && !marksCache)
@@ -831,7 +839,7 @@ const sentPictures = (
       : [{ type: 'picture', mediaType, base64 }];
   });
 
-/** What came with a part, if it came from the server that gets the request. */
+/** The metadata of a part, if the server of this request sent it. */
 const ownMetadata = (
   { metadata }: AssistantPart,
   { server }: Dialect,
@@ -842,7 +850,7 @@ const ownMetadata = (
   return from === undefined || from === server ? sent : undefined;
 };
 
-/** `metadata`: what goes back with the part; undefined: nothing. */
+/** `metadata`: goes back with the part; undefined: none. */
 const sentPart = (
   part: AssistantPart,
   ids: ReadonlyMap<string, string>,
@@ -852,7 +860,7 @@ const sentPart = (
     case 'text':
       return isBlank(part.text) ? [] : [{ ...part, metadata: metadata ?? {} }];
     case 'reasoning':
-      // Without what came with it, such as its signature, it would be rejected.
+      // a thought without its metadata, such as its signature, would be rejected
       return metadata === undefined ? [] : [{ ...part, metadata }];
     case 'call':
       return [{ ...part, callId: ids.get(part.callId) ?? part.callId, metadata: metadata ?? {} }];
@@ -861,16 +869,16 @@ const sentPart = (
   }
 };
 
-/** A number in letters and digits, as short ids need it. */
+/** A number in letters and digits (base 36), for short ids. */
 const digits = (number: number, length: number): string =>
   number.toString(36).padStart(length, '0');
 
 /** Ids of a reply's calls for another provider, made from their places. */
-const plainIds = ({ parts }: AssistantMessage, place: number): ReadonlyMap<string, string> =>
+const plainIds = ({ parts }: AssistantMessage, messageIndex: number): ReadonlyMap<string, string> =>
   new Map(
     parts
       .filter((part) => part.type === 'call')
-      .map(({ callId }, index) => [callId, `c${digits(place, 5)}${digits(index + 1, 3)}`]),
+      .map(({ callId }, index) => [callId, `c${digits(messageIndex, 5)}${digits(index + 1, 3)}`]),
   );
 
 const NO_IDS: ReadonlyMap<string, string> = new Map();

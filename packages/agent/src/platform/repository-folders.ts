@@ -106,7 +106,8 @@ const ceilings = (): readonly string[] =>
 const isYes = (value: string | undefined): boolean => /^(true|yes|on|1)$/i.test(value ?? '');
 
 const isOneFileSystem = (folder: string, parent: string): boolean => {
-  const [own, above] = [entryStatus(folder), entryStatus(parent)];
+  const own = entryStatus(folder);
+  const above = entryStatus(parent);
   // a folder that does not exist yet will be made on the file system of its parent
   return own === null || above === null || own.dev === above.dev;
 };

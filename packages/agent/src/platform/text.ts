@@ -59,7 +59,8 @@ const editDistance = (left: string, right: string): number => {
     const line = [row];
     rows.push(line);
     for (let column = 1; column <= right.length; column++) {
-      const [here, there] = [left[row - 1], right[column - 1]];
+      const here = left[row - 1];
+      const there = right[column - 1];
       const change = at(row - 1, column - 1) + (here === there ? 0 : 1);
       const isSwapped = here === right[column - 2] && left[row - 2] === there;
       const swap = isSwapped ? at(row - 2, column - 2) + 1 : change;

@@ -12,8 +12,12 @@ type BoundedJson =
   | { readonly kind: 'ok'; readonly value: unknown }
   | { readonly kind: 'invalid'; readonly why: 'syntax' | 'tooDeep' | 'tooLong' };
 
-const [QUOTE, BACKSLASH] = [0x22, 0x5c];
-const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
 
 /** Index behind the string that begins at `start`. */
 const endOfString = (text: string, start: number): number => {
@@ -86,7 +90,8 @@ export const isTable = (value: unknown): value is ParsedTable =>
  * text is never the secret.
  */
 export const isSameSecret = (given: string | null | undefined, secret: string): boolean => {
-  const [one, other] = [Buffer.from(given ?? ''), Buffer.from(secret)];
+  const one = Buffer.from(given ?? '');
+  const other = Buffer.from(secret);
   return one.length > 0 && one.length === other.length && timingSafeEqual(one, other);
 };
 

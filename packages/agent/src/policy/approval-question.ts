@@ -82,7 +82,7 @@ export type ApprovalRequest = {
   readonly grantable?: Exclude<Grantable, 'any'>;
 };
 
-/** Describes a call completely, for whoever answers. */
+/** Describes a call completely, for the user who answers. */
 export const describeQuestion = (
   { call, why, diff, grantable }: ApprovalRequest,
   workspace: string,

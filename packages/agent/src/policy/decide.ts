@@ -1,26 +1,29 @@
 /**
  * Decides from the facts of a call whether it is allowed, asked about or denied.
  *
- * 1. The first matching rule of the preset is the default. A written `deny` or `ask` makes it
- *    stricter. A written `allow` turns a question into a yes, but never a denial, except for hosts
- *    and, with the preset `ci`, MCP tools: they are denied until they are named.
- * 2. deny > ask > allow. A grant of the session turns a question into a yes.
- * 3. Protected paths (other programs run or obey them later: git hooks, CI) and paths of
- *    credentials are allowed only by an answer about exactly this call.
- * 4. Unclear shell texts, destructive git commands and the deletion of the whole workspace or its
- *    history ask in every preset. Only a grant for exactly this command covers them, and a written
- *    rule that its user wrote by hand: one that an answer wrote (`from: 'folder'`) does not, nor
- *    does that one cover the loss of files.
- * 5. A hook of the user can deny a call or have it asked about. It allows nothing.
- * 6. A tool of an MCP server whose declaration has changed since its last run is asked about. No
- *    rule or grant covers it.
- * 7. The preset `full` has none of these protections and questions: only the user's own rules and
- *    hooks hold, and those of a project do not.
+ * Several sources have an opinion about a call (allow, ask or deny); the strictest one wins:
+ * deny > ask > allow.
  *
- * From top to bottom: `decide`, which takes the strictest of several opinions; which rule of the
- * preset fits a call; opinions that are built in; the opinion of the preset; those of written
- * rules, hooks and MCP servers; questions of the model; access that a command is known to need; and
- * the sandbox level of an allowed call.
+ * 1. The preset: its first matching rule. A written `allow` turns its `ask` into `allow`, but not
+ *    its `deny`, except for hosts and, with the preset `ci`, MCP tools: they are denied until a
+ *    rule names them.
+ * 2. Written rules: `deny` and `ask` count directly.
+ * 3. Protected paths (other programs run or obey them later: git hooks, CI) and paths of
+ *    credentials: they ask. Only an answer about exactly this call allows them.
+ * 4. Unclear shell texts, destructive git commands, and the deletion of the whole workspace or its
+ *    history: they ask in every preset. A grant for exactly this command covers them, and so does a
+ *    rule that the user wrote by hand. A rule that an answer wrote (`from: 'folder'`) covers
+ *    neither them nor the loss of files.
+ * 5. Hooks of the user ask and deny. They allow nothing.
+ * 6. A tool of an MCP server whose declaration has changed since its last run asks. No rule or
+ *    grant covers it.
+ *
+ * A grant of the session turns an `ask` into `allow`. With the preset `full` only the preset, the
+ * user's own written rules and hooks count.
+ *
+ * From top to bottom: `decide`; the rules of the preset; built-in opinions; the opinion of the
+ * preset; those of written rules, hooks and MCP servers; questions of the model; access that a
+ * command is expected to need; and the sandbox level of an allowed call.
  */
 
 import {
@@ -92,7 +95,7 @@ export const decide = (
   call: JudgedCall,
 ): PolicyDecision => {
   const written = decideByWrittenRules(
-    countingRules(settings),
+    effectiveRules(settings),
     call,
     commandPlace(settings, call),
     settings.workspace,
@@ -106,8 +109,8 @@ export const decide = (
           presetOpinion(settings, call, written),
         ]
       : [questionOpinion(settings, call), ...hookOpinions(call)];
-  const { unattended: _, ...strictest } = opinions.reduce((one, other) =>
-    rank(other) > rank(one) ? other : one,
+  const { unattended: _, ...strictest } = opinions.reduce((strictestSoFar, opinion) =>
+    rank(opinion) > rank(strictestSoFar) ? opinion : strictestSoFar,
   );
   if (strictest.decision !== 'ask') return strictest;
   const { grantable } = strictest;
@@ -123,7 +126,7 @@ export const decide = (
     return { ...strictest, decision: 'allow', why: 'you allowed it before', by: 'grant' };
   if ((settings.onAsk ?? 'ask') === 'ask') return strictest;
   const unattended = opinions.find(
-    (one) => one.decision === 'ask' && one.unattended !== undefined,
+    (opinion) => opinion.decision === 'ask' && opinion.unattended !== undefined,
   )?.unattended;
   return unattended === undefined ? strictest : { ...strictest, decision: 'deny', why: unattended };
 };
@@ -135,7 +138,7 @@ const rank = ({ decision, grantable }: Opinion): number =>
   3 * strictness[decision] + narrowness[grantable];
 
 /** The written rules that count: with `full` a project's do not. */
-const countingRules = ({ writtenRules = [], preset }: PolicySettings): readonly WrittenRule[] =>
+const effectiveRules = ({ writtenRules = [], preset }: PolicySettings): readonly WrittenRule[] =>
   preset === 'full' ? writtenRules.filter(({ from }) => from !== 'project') : writtenRules;
 
 /** Questions and denials that every preset but `full` has. */
@@ -148,13 +151,13 @@ const builtInOpinions = (
     ? []
     : [
         ...protectionOpinions(settings, call),
-        ...doubtOpinions(call, written, settings),
+        ...dangerOpinions(call, written, settings),
         ...declarationOpinions(call),
       ];
 
 // ---- The rules of the preset ----
 
-/** `*` and `*.example.com` never allow a private host: it must be named, but with `full`. */
+/** `*` and `*.example.com` never allow a private host; it must be named, except with `full`. */
 const matchesRuleHost = (
   { decision }: PolicyRule,
   pattern: string,
@@ -204,7 +207,7 @@ export const commandPlace = (
     : 'leaving';
 };
 
-/** Stands for the names of files where nobody has looked them up. */
+/** Stands for the names of files that were not looked up. */
 const NOT_LOOKED_UP = 'a file that the command names';
 
 /** Files that the command may delete or overwrite and that git could not restore, in words. */
@@ -226,8 +229,7 @@ const fitsCall = (
   if (rule.runs !== undefined && rule.runs !== place) return false;
   if (rule.unrecoverable !== undefined && unrecoverableFiles(call).length === 0) return false;
   const isGeneral = rule.runs === undefined && rule.tool === '*';
-  // The rules of an older session are silent about MCP servers. They must not allow their tools by
-  // accident.
+  // The rules of older sessions do not mention MCP servers, and must not allow their tools.
   if (place === 'mcpServer' && isGeneral && rule.decision === 'allow') return false;
   const inside = call.facts.paths.every((path) => liesIn(workspace, path));
   if (rule.where !== 'anywhere' && (rule.where === 'inside') !== inside) return false;
@@ -237,19 +239,19 @@ const fitsCall = (
 
 // ---- Opinions that are built in ----
 
-const NOBODY = 'Nobody is there to be asked.';
+const NO_USER = 'Nobody is there to be asked.';
 
-/** A question that is asked in spite of rules. `advice`: for the model if nobody can be asked. */
+/** A question that rules do not answer. `advice`: for the model if no user can be asked. */
 const builtInQuestion = (why: string, grantable: Grantable, advice: string): Opinion => ({
   decision: 'ask',
   why,
   by: 'built in',
   grantable,
-  unattended: `${why}. ${NOBODY} ${advice}`,
+  unattended: `${why}. ${NO_USER} ${advice}`,
 });
 
-/** The presets that deny what others ask about, since nothing is to change or nobody is there. */
-const FIRM = new Set<Preset | undefined>(['plan', 'ci']);
+/** Presets that deny where others ask, since nothing may change or no user is there. */
+const DENYING_PRESETS = new Set<Preset | undefined>(['plan', 'ci']);
 
 /** Protected paths and credential paths: only an answer about exactly this call allows them. */
 const protectionOpinions = (
@@ -267,7 +269,7 @@ const protectionOpinions = (
       'once',
       'Do without it, or end with what the user is to do.',
     );
-    return FIRM.has(settings.preset)
+    return DENYING_PRESETS.has(settings.preset)
       ? { ...opinion, decision: 'deny', why: `${why}: the preset ${settings.preset} denies it` }
       : opinion;
   });
@@ -275,26 +277,25 @@ const protectionOpinions = (
 
 const LOST_MAX = 5;
 
-/** What a git command would destroy. Paths that only the session itself changed are no loss. */
-const lostByGit = (command: ParsedCommand, { discarded }: CallFacts): string | null => {
+/**
+ * The work that a git command would destroy, in words. Changes of the session itself don't count.
+ */
+const gitLoss = (command: ParsedCommand, { discarded }: CallFacts): string | null => {
   const why = findGitLoss(command);
   // `discarded` is about commands that take paths back from git (pathRestore), and no others
   if (why === null || discarded === undefined || pathRestore(command) === null) return why;
   if (discarded.length === 0) return null;
   const more = discarded.length > LOST_MAX ? ` and ${discarded.length - LOST_MAX} more` : '';
-  const known = why.replace('could be lost', 'would be lost');
-  return `${known}: ${discarded.slice(0, LOST_MAX).join(', ')}${more}`;
+  const certain = why.replace('could be lost', 'would be lost');
+  return `${certain}: ${discarded.slice(0, LOST_MAX).join(', ')}${more}`;
 };
 
 /** Whether the user wrote all rules that allow by hand. `folder`: an answer wrote the rule. */
 const isByHand = (written: WrittenDecision): boolean =>
   written.decision === 'allow' && written.rules.every(({ from }) => from !== 'folder');
 
-/**
- * Texts that are unclear, and what destroys work in git, the workspace or its history: they ask in
- * every preset.
- */
-const doubtOpinions = (
+/** Unclear texts, and commands that destroy work in git, the workspace or its history. */
+const dangerOpinions = (
   { facts }: JudgedCall,
   written: WrittenDecision,
   { workspace }: PolicySettings,
@@ -312,12 +313,12 @@ const doubtOpinions = (
     );
   const lost = isByHand(written)
     ? null
-    : (shell.commands.map((one) => lostByGit(one, facts)).find((why) => why !== null) ??
+    : (shell.commands.map((one) => gitLoss(one, facts)).find((why) => why !== null) ??
       wipesWorkspace(shell.commands, workspace));
   if (lost !== null)
     opinions.push(
       builtInQuestion(
-        `${lost}`,
+        lost,
         'thisCall',
         'Keep the work another way: git stash push, a branch, or undo only your own changes ' +
           'with the tools for files.',
@@ -330,7 +331,7 @@ const LISTED_MAX = 3;
 
 // ---- The opinion of the preset ----
 
-/** The rule's reason, with the files that it is about. */
+/** The rule's reason, with the files that would be lost. */
 const ruleReason = ({ why, unrecoverable }: PolicyRule, call: JudgedCall): string => {
   if (unrecoverable === undefined) return why;
   const files = unrecoverableFiles(call);
@@ -338,7 +339,7 @@ const ruleReason = ({ why, unrecoverable }: PolicyRule, call: JudgedCall): strin
   return `${why}: ${files.slice(0, LISTED_MAX).join(', ')}${more}`;
 };
 
-/** The texts of a rule about leaving the sandbox, for a call whose words are known to need that. */
+/** The texts of a rule about leaving the sandbox, for a call that is expected to need that. */
 const expectedTexts = (
   rule: PolicyRule,
   { facts: { needs, expects } }: JudgedCall,
@@ -368,7 +369,7 @@ const mcpTexts = (
   return { why: name(why), ...(unattended === undefined ? {} : { unattended: name(unattended) }) };
 };
 
-/** The reason of a rule, and the text if nobody can be asked, in words that fit the call. */
+/** The reason of a rule, and the text if no user can be asked, in words that fit the call. */
 const textsFor = (rule: PolicyRule, call: JudgedCall): Pick<PolicyRule, 'why' | 'unattended'> => {
   const { needs, mcp } = call.facts;
   if (rule.runs === 'leaving' && needs === 'repository') return gitTexts(rule);
@@ -376,7 +377,7 @@ const textsFor = (rule: PolicyRule, call: JudgedCall): Pick<PolicyRule, 'why' | 
   return expectedTexts(rule, call);
 };
 
-/** The preset's first fitting rule, unless a written rule turns its question into a yes. */
+/** The preset's first fitting rule, unless a written rule allows the call instead. */
 const presetOpinion = (
   settings: PolicySettings,
   call: JudgedCall,
@@ -428,10 +429,7 @@ const writtenOpinions = (written: WrittenDecision): readonly Opinion[] => {
   return [{ decision: written.decision, why: `${maybe}a rule: ${by}`, by, grantable: 'any' }];
 };
 
-/**
- * Hooks ask and deny, and allow nothing. An answer about one call says nothing about what a hook
- * thinks of the next.
- */
+/** Hooks ask and deny, and allow nothing. The answer counts for one call only. */
 const hookOpinions = ({ hooks }: JudgedCall): readonly Opinion[] =>
   verdictsIn(hooks)
     .filter(({ decision }) => decision !== 'allow')
@@ -443,8 +441,8 @@ const hookOpinions = ({ hooks }: JudgedCall): readonly Opinion[] =>
     }));
 
 /**
- * A tool that its MCP server declares otherwise than before. The runtime forgets the change when
- * the call runs, so one yes is enough.
+ * A tool whose declaration by its MCP server has changed. The runtime forgets the change when the
+ * call runs, so one approval is enough.
  */
 const declarationOpinions = ({ facts: { mcp } }: JudgedCall): readonly Opinion[] =>
   mcp?.declaration !== 'changed'
@@ -461,7 +459,7 @@ const declarationOpinions = ({ facts: { mcp } }: JudgedCall): readonly Opinion[]
 
 // ---- Questions of the model ----
 
-/** A question is for the user alone: no rule, grant or preset answers it. Hooks may forbid it. */
+/** A question of the model: no rule, grant or preset answers it. Hooks may deny it. */
 const QUESTION: Opinion = {
   decision: 'ask',
   why: 'the model asks you',
@@ -492,13 +490,13 @@ const questionOpinion = (
   };
 };
 
-// ---- Access that a command is known to need ----
+// ---- Access that a command is expected to need ----
 
 /**
- * The call without needs that it did not name itself, but got because its words are known to need
- * them (`expects`).
+ * The call without needs that its words are expected to have (`expects`) but the model did not
+ * name.
  */
-const asWritten = (call: JudgedCall): JudgedCall => {
+const withoutExpectedNeeds = (call: JudgedCall): JudgedCall => {
   const { expects, needs, ...facts } = call.facts;
   if (expects === undefined || needs !== expects.needs) return call;
   const shape = facts.shape.replace(` (needs: ${needs})`, '');
@@ -506,8 +504,8 @@ const asWritten = (call: JudgedCall): JudgedCall => {
 };
 
 /**
- * The call with what its words are known to need, if a rule or an earlier answer allows that, or
- * somebody can be asked; else as it is written, so that it runs in the sandbox.
+ * The call with its expected needs, if a rule or an earlier answer allows them, or the user can be
+ * asked. Otherwise the call without them, so that it runs in the sandbox.
  */
 export const withExpectedNeeds = (
   settings: PolicySettings,
@@ -515,14 +513,14 @@ export const withExpectedNeeds = (
   call: JudgedCall,
 ): JudgedCall => {
   const { expects } = call.facts;
-  const written = asWritten(call);
+  const written = withoutExpectedNeeds(call);
   if (expects === undefined || commandPlace(settings, written) !== 'sandboxed') return call;
   const { needs } = expects;
   const shape = `${written.facts.shape} (needs: ${needs})`;
   const widened = { ...written, facts: { ...written.facts, needs, shape } };
   if (commandPlace(settings, widened) !== 'leaving') return written;
   const { decision, why } = decide(settings, grants, widened);
-  // another question about the call comes first: the one about access would not mention its reason
+  // a question for another reason comes first: the one about access would not mention that reason
   const inside = decide(settings, grants, written);
   if (inside.decision === 'ask' && inside.why !== why) return written;
   const isAnswered = decision === 'ask' && (settings.onAsk ?? 'ask') === 'ask';

@@ -112,8 +112,8 @@ export type CallFacts = {
   /** The access outside the sandbox that it needs; absent if none. */
   readonly needs?: Needs;
   /**
-   * The call does not say what it needs, but its words are known not to work without. Whoever can
-   * be asked is asked at once.
+   * Access that the words are expected to need, although the call does not ask for it. The user is
+   * asked at once, if possible.
    */
   readonly expects?: { readonly needs: 'network' | 'outside'; readonly words: string };
   /** Present for a call that runs a shell command. */
@@ -123,16 +123,16 @@ export type CallFacts = {
   /** The `paths` that hold credentials. */
   readonly secret?: readonly string[];
   /**
-   * Files that the command would delete or overwrite and that git could not restore. Absent: nobody
-   * looked, so every file that the words name counts.
+   * Files that the command would delete or overwrite and that git could not restore. Absent: not
+   * looked up, so every file that the words name counts.
    */
   readonly unrecoverable?: readonly string[];
   /**
    * Uncommitted changes of others that `git restore` and `git checkout` of paths would discard:
-   * files that are neither deleted nor as this session wrote them. Absent: nobody looked.
+   * files that are neither deleted nor as this session wrote them. Absent: not looked up.
    */
   readonly discarded?: readonly string[];
-  /** The command goes on after the call has ended. */
+  /** The command runs on after the end of the call. */
   readonly background?: 'yes';
   /** Present for a call to a tool of an MCP server. */
   readonly mcp?: McpToolName;

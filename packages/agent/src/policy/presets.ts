@@ -69,8 +69,7 @@ export type WrittenRule = RuleSubject & {
 export type Preset = 'plan' | 'careful' | 'auto' | 'ci' | 'full';
 
 /**
- * The preset that goes on with an accepted plan: the one before `plan`. Nobody gets `full` by a
- * plan.
+ * The preset that follows an accepted plan: the one before `plan`. A plan never leads to `full`.
  */
 export const presetAfterPlan = (before: Preset | undefined): 'careful' | 'auto' | 'ci' =>
   before === 'auto' || before === 'ci' ? before : 'careful';
@@ -87,23 +86,23 @@ const rule = (
   ...limits,
 });
 
-// Texts for the model, if a call is denied because nobody can be asked.
-const NOBODY = 'and nobody is there to be asked';
+// Texts for the model, if a call is denied because no user can be asked.
+const NO_USER = 'and nobody is there to be asked';
 const STAY =
-  `the command leaves the sandbox, ${NOBODY}. Do without: use what is installed and what the ` +
+  `the command leaves the sandbox, ${NO_USER}. Do without: use what is installed and what the ` +
   'workspace holds, run it without needs, or end with what the user is to run.';
 const STAY_INSIDE =
-  `the path lies outside the workspace, ${NOBODY}. Do without it, or end with what the user is ` +
+  `the path lies outside the workspace, ${NO_USER}. Do without it, or end with what the user is ` +
   'to do.';
 const NO_HOST =
-  `the host was not allowed by name, ${NOBODY}. Do without it; the user can allow it with ` +
+  `the host was not allowed by name, ${NO_USER}. Do without it; the user can allow it with ` +
   '--allow-hosts.';
 const NO_SANDBOX =
   'commands run in a sandbox, and none works here: pawl doctor tells the user why and what to do, ' +
   'or the user decides for --sandbox off. Go on with the tools for files.';
 
 const NO_MCP =
-  `an MCP server would do it outside the sandbox, ${NOBODY}. Do without it; the user can allow ` +
+  `an MCP server would do it outside the sandbox, ${NO_USER}. Do without it; the user can allow ` +
   'it with a rule: [rules.mcp] allow.';
 
 // Rules and reasons that several presets share.
@@ -113,7 +112,7 @@ const LOSES =
 const LEAVES = 'it leaves the sandbox';
 const CHANGES_GIT = 'it changes git folders';
 const STAY_OFF_GIT =
-  `the command changes git folders, ${NOBODY}. Do without: run git itself, or end with what ` +
+  `the command changes git folders, ${NO_USER}. Do without: run git itself, or end with what ` +
   'the user is to run.';
 
 const MCP = 'an MCP server does it, outside the sandbox';

@@ -93,11 +93,11 @@ export type Checkpoints = {
     readonly by: Exclude<ChangedBy, 'rewind'>;
     readonly calls: readonly JudgedCall[];
     /**
-     * Since when changes are theirs; absent: since the first of the calls. `lastCheckpoint`:
-     * commands run in the background, so all changes are theirs. `crash`: the calls are those of a
-     * killed process, if it left any without a checkpoint.
+     * What else may have changed files. `jobs`: commands in the background, at any time since the
+     * last checkpoint. `killedCalls`: calls of a killed process, if it left any without a
+     * checkpoint.
      */
-    readonly since?: 'lastCheckpoint' | 'crash';
+    readonly alsoRan?: 'jobs' | 'killedCalls';
   }): Promise<TakenCheckpoint | null>;
   /**
    * Called at the end of a turn, after `take`: looks at all files where `take` looks only at those

@@ -107,7 +107,7 @@ export class Compactions {
       if (done.kind === 'fault')
         this.#fail(compactionId, `the summary could not be asked for: ${done.fault.message}`, null);
     });
-    this.#requests.hold(summarising);
+    this.#requests.track(summarising);
   }
 
   #fail(

@@ -3,10 +3,10 @@
  * first use.
  *
  * From top to bottom: the options; `createAgent` and `openSession`, which users call; the parts
- * that all sessions of an agent share; starting and resuming a session;
- * its instructions (the system prompt); `equip`, the dependencies of one session; and the agent for
- * sessions that an engine (a durable execution service) keeps instead of this process. runtime.ts
- * has the sessions that are open.
+ * that all sessions of an agent share; starting and resuming a session; its instructions (the
+ * system prompt); `equip`, which makes the dependencies of one session; and the agent for sessions
+ * that an engine (a durable execution service) runs instead of this process. runtime.ts holds the
+ * open sessions.
  */
 
 import { realpath } from 'node:fs/promises';
@@ -187,7 +187,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     machine: agentMachine.fingerprint, // new journals name it
     // `startedBy`: the call of the tool `task` that starts the session; null for one of the user
     equip: async ({ workspace }, sessionId, startedBy) => {
-      // `parts` holds the runtime, so it is set below; no session starts before.
+      // `parts` includes the runtime, so it is set below; no session starts before
       const taskTools =
         tasks && startedBy === null ? [await createSessionTaskTool(parts, sessionId)] : [];
       const from = startedBy === null ? 'user' : 'task';
@@ -271,8 +271,8 @@ const createParts = ({
 type AgentParts = ReturnType<typeof createParts>;
 
 /**
- * Connects the models that an engine's session names, if the agent does not have them. One that
- * may only take over is missed when its time comes: its request fails, and says so.
+ * Connects the models that an engine's session names, if the agent does not have them. A failure of
+ * a fallback model is only reported: its requests fail later, with the reason.
  */
 const connectModels = async (
   { model: first, fallback, models, report }: AgentParts,
@@ -292,8 +292,8 @@ const connectModels = async (
 type LocalParts = AgentParts & { readonly runtime: LocalRuntime; readonly journals: JournalStore };
 
 /**
- * The session's watcher: handles approvals by `onApproval`, or ends turns that need one in
- * `unapproved` if nobody answers; and calls the caller's watcher.
+ * The session's watcher: answers approvals by `onApproval`, or without it ends the turn and adds
+ * the call to `unapproved`; and calls the caller's watcher.
  */
 const sessionWatcher = (
   { runtime, report }: LocalParts,
@@ -331,7 +331,7 @@ const resumeSession = async (
   const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
   const opening = runtime.opened(id);
   const open = opening === null ? null : await opening;
-  if (open !== null && !open.isLeft) return joinSession(parts, open, workspace, session, probe);
+  if (open !== null && !open.isEnding) return joinSession(parts, open, workspace, session, probe);
   const local = localOptions(session);
   const watcher = sessionWatcher(parts, id, session, local.unapproved);
   return runtime.open(id, {
@@ -351,7 +351,7 @@ const resumeSession = async (
   });
 };
 
-/** Another opening of a session that is open: it may watch, and changes nothing. */
+/** A further opening of an open session: it may watch, and changes no settings. */
 const joinSession = (
   { model }: LocalParts,
   open: AgentSession,
@@ -383,7 +383,7 @@ const startSession = async (
   return session;
 };
 
-/** What a session needs of the process that opens it. */
+/** Parts of a session that come from the process that opens it, and are not stored. */
 const localOptions = ({ stoppingPolicy, unpriced = 'refuse' }: SessionOptions) => ({
   unpriced,
   unapproved: [] as UnapprovedCall[],
@@ -404,7 +404,7 @@ const createSessionTaskTool = async (parts: LocalParts, parentId: string): Promi
   }: Settings): Promise<string> => {
     const inputs = {
       ...({ workspace, preset: 'plan', clock, writtenRules } as const),
-      decided: Promise.resolve([{ sandbox, onAsk: 'deny' }, null] as const),
+      settingsAndProbe: Promise.resolve([{ sandbox, onAsk: 'deny' }, null] as const),
     };
     return redactor.clean(`${await composeInstructions(inputs, report)}\n\n${taskInstructions}`);
   };
@@ -438,16 +438,16 @@ const prepareSession = async (
 ): Promise<NewSession> => {
   const { preset = 'auto' } = options;
   const probing = probeUnlessOff(options.sandbox, workspace, options.preset);
-  const deciding = probing.then(
+  const settingsAndProbe = probing.then(
     (probe) => [newSettings(model, workspace, options, probe), probe] as const,
   );
   const { writtenRules } = options.settings ?? {};
   const standard = await composeInstructions(
-    { workspace, preset, clock, decided: deciding, writtenRules },
+    { workspace, preset, clock, settingsAndProbe, writtenRules },
     report,
   );
   const instructions = moreInstructions === '' ? standard : `${standard}\n\n${moreInstructions}`;
-  const [chosen, probe] = await deciding;
+  const [chosen, probe] = await settingsAndProbe;
   const settings =
     fallback.length === 0
       ? chosen
@@ -478,7 +478,7 @@ type InstructionInputs = {
    * A promise, since the sandbox probe takes as long as reading the files; both run at the same
    * time.
    */
-  readonly decided: Promise<readonly [Pick<Settings, 'sandbox' | 'onAsk'>, ProbeResult]>;
+  readonly settingsAndProbe: Promise<readonly [Pick<Settings, 'sandbox' | 'onAsk'>, ProbeResult]>;
 };
 
 /** Whether a written rule forbids reading the file, or asks first. */
@@ -492,7 +492,7 @@ const isRestricted = (file: string, workspace: string, rules: readonly WrittenRu
 
 /** Builds the system prompt; reports AGENTS.md files that could not be used. */
 const composeInstructions = async (
-  { workspace, preset, clock, decided, writtenRules = [] }: InstructionInputs,
+  { workspace, preset, clock, settingsAndProbe, writtenRules = [] }: InstructionInputs,
   report: (fault: Error) => void,
 ): Promise<string> => {
   const { findAgentsBelow, instructionsFor, loadAgentsFiles } = await import('./instructions.js');
@@ -502,7 +502,7 @@ const composeInstructions = async (
     readBranch(workspace),
   ]);
   for (const warning of warnings) report(new Error(warning));
-  const [{ sandbox = 'off', onAsk }, probe] = await decided;
+  const [{ sandbox = 'off', onAsk }, probe] = await settingsAndProbe;
   return instructionsFor({
     workspace,
     platform: process.platform,
@@ -517,7 +517,7 @@ const composeInstructions = async (
   });
 };
 
-type EquippedSession = {
+type SessionPlace = {
   readonly workspace: string;
   readonly sessionId: string;
   readonly startedBy: 'user' | 'task';
@@ -526,11 +526,12 @@ type EquippedSession = {
 };
 
 /**
- * What the tool `bash` looks up before a command runs; the code is loaded at its first use.
- * `findDiscarded`: which changes that this session did not make a command such as `git restore`
- * would discard. `findLosses`: which files neither git nor a rewind of the session could bring back
- * after a command has deleted them. `askGit`: how git reads words. `movedFiles`: protected files
- * that git would write.
+ * Look-ups of the tool `bash` before a command runs; the code is loaded at its first use.
+ *
+ * - `findDiscarded`: changes of others that a command such as `git restore` would discard.
+ * - `findLosses`: files that neither git nor a rewind of the session could bring back.
+ * - `askGit`: how git reads words.
+ * - `movedFiles`: protected files that git would write.
  */
 const createLookups = (
   files: FileMemory,
@@ -564,7 +565,7 @@ const createLookups = (
   };
 };
 
-/** The sandboxes of a session, and the places that they keep from commands. */
+/** The sandboxes of a session, and the user's places that commands may not reach. */
 const openSandbox = (
   { passEnvironment, keyFiles, report }: AgentParts,
   environment: ProcessEnvironment,
@@ -579,7 +580,7 @@ const openSandbox = (
 /** Creates the dependencies of one session. `taskTools`: tools of this session alone. */
 const equip = async (
   parts: AgentParts,
-  { workspace, sessionId, startedBy, parent }: EquippedSession,
+  { workspace, sessionId, startedBy, parent }: SessionPlace,
   taskTools: readonly Tool[] = [],
 ): Promise<SessionDependencies> => {
   const { models, tools, moreTools, lateTools, redactor, hooks } = parts;
@@ -597,7 +598,8 @@ const equip = async (
     tools === undefined ? import('../tools/builtin-tools.js') : null,
   ]);
   const { sandbox, userPlaces } = openSandbox(parts, environment, sessionId);
-  const [files, jobs] = [createFileMemory(), createJobs()];
+  const files = createFileMemory();
+  const jobs = createJobs();
   const written = (file: string): string | undefined => files.ownWrite?.(file)?.after;
   const seen = (file: string): string | undefined => files.get(file);
   const hasHooks = hooks.length > 0;
@@ -642,8 +644,7 @@ const equip = async (
 };
 
 /**
- * The agent for sessions that an engine keeps. It has no tool `task`: an engine's sessions start no
- * others.
+ * The agent for sessions that an engine runs. It has no tool `task`: such sessions start no others.
  */
 
 export type EngineAgentOptions = Omit<AgentOptions, 'journals' | 'tasks'> & {
@@ -663,11 +664,11 @@ export type EngineAgent = {
   prepare(
     session: Pick<SessionOptions, 'workspace' | 'preset' | 'sandbox' | 'hosts' | 'settings'>,
   ): Promise<NewSession>;
-  /** What a session works with on this node. */
+  /** The dependencies of a session on this node. */
   equip(session: {
     readonly settings: Settings;
     readonly sessionId: string;
-    /** Only whether it is there counts: then a task of another session starts this one. */
+    /** Present, with any value: a task of another session starts this one. */
     readonly startedBy?: unknown;
   }): Promise<SessionDependencies>;
 };

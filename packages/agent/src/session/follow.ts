@@ -45,7 +45,9 @@ export class SessionFollower {
   /** The next entry of the journal. One that was seen before does nothing. */
   entry({ seq, event }: Entry): void {
     if (seq <= this.#seq) return;
-    const [before, shown, streamedText] = [this.#state, this.#shown, this.#streamedText];
+    const before = this.#state;
+    const shown = this.#shown;
+    const streamedText = this.#streamedText;
     const isText = event.type === 'TextDelta';
     const isStreamed = isText && event.text.startsWith(streamedText);
     const rest = isStreamed ? { ...event, text: event.text.slice(streamedText.length) } : event;

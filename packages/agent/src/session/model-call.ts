@@ -1,12 +1,13 @@
 /**
- * One call of the model: what is sent, how its reply is read to the end, and what it cost; and the
- * models of an agent by their ids.
+ * Calls of the model: prepares a request, reads the reply to its end, and prices its tokens. Also
+ * the models of an agent by their ids.
  *
- * From top to bottom: `admitRequest`, which sets money aside; `ModelCalls`, the performer of
- * SendLlmRequest, with the forms of its events; `readStream`, one reply; the price of tokens;
- * pictures in requests; and `createModels`. The usage of a call is reported even after it was
- * aborted, since the provider charges for it. A late tool joins after the start of the session,
- * for example when its server has connected.
+ * The usage of a call is reported even after an abort, since the provider charges for it. A late
+ * tool joins after the start of the session, for example when its server has connected.
+ *
+ * From top to bottom: `admitRequest`, which reserves money; `ModelCalls`, the performer of
+ * SendLlmRequest; `readStream`, one reply; the price of tokens; pictures in requests; and
+ * `createModels`.
  */
 
 import { estimateTokens, messagesOf, requestMessages } from '../machine/conversation.js';
@@ -39,7 +40,7 @@ import { judgeCall } from './judge-call.js';
 import type { Post } from './loop.js';
 import { checkModel, checkPiece } from './outside-values.js';
 
-/** Which request asks for admission; `signal` ends its wait. */
+/** The request that asks for admission; `signal` ends its wait. */
 type Admission = {
   readonly post: Post;
   readonly usageId: string;
@@ -49,9 +50,9 @@ type Admission = {
 };
 
 /**
- * The request as it may be sent: under a limit in dollars the machine sets its worst case aside and
- * says how long the reply may be. null: it must not be sent. `freshBytes`: so many bytes are new to
- * the model, and so not in the provider's cache.
+ * The request as it may be sent: under a limit in dollars the machine reserves its worst case and
+ * sets the length of the reply. null: it must not be sent. `freshBytes`: the number of bytes that
+ * are not in the conversation.
  */
 export const admitRequest = (
   { post, usageId, settings: { limits }, model: { id, facts }, signal }: Admission,
@@ -68,8 +69,7 @@ export const admitRequest = (
     signal.addEventListener('abort', () => resolve(null), { once: true });
     post({ type: 'RequestMeasured', usageId, ...measured }, (accepted, state) => {
       const reservation = findReservation(state.session, usageId);
-      // `measuredId`: the request for which the machine waits now. It is another one after an
-      // abort.
+      // after an abort the machine waits for another request
       const isAwaited = measuredId(state) === usageId;
       const mayBeSent = accepted && reservation !== undefined && isAwaited;
       resolve(mayBeSent ? { ...request, outputTokensMax: reservation.outputTokens } : null);
@@ -81,8 +81,9 @@ export const admitRequest = (
 const FREE_SHARE = 1 / 50;
 
 /**
- * The request with an answer that fits into the window behind its prompt: servers refuse one that
- * might not.
+ * The request with an output limit that fits into the window behind its prompt: servers refuse a
+ * request that might not fit. With a window of 32,768 tokens and a prompt of 30,000 the reply may
+ * have 32,768 × 0.98 − 30,000 = 2,112.
  */
 const withAnswerRoom = (
   request: ModelRequest,
@@ -92,10 +93,10 @@ const withAnswerRoom = (
   const { instructions, tools, messages } = request;
   // `contextTokens` is the model's count of its last request, tools included. Where it is an
   // estimate it counts messages only, so all of this request is estimated too.
-  const besides = instructions.length + JSON.stringify(tools).length;
-  const estimated = estimateTokens(messages) + Math.ceil(besides / CHARACTERS_PER_TOKEN);
-  const left = windowTokens * (1 - FREE_SHARE) - Math.max(contextTokens, estimated);
-  const room = Math.max(OUTPUT_TOKENS_MIN, Math.floor(left));
+  const otherCharacters = instructions.length + JSON.stringify(tools).length;
+  const estimated = estimateTokens(messages) + Math.ceil(otherCharacters / CHARACTERS_PER_TOKEN);
+  const freeTokens = windowTokens * (1 - FREE_SHARE) - Math.max(contextTokens, estimated);
+  const room = Math.max(OUTPUT_TOKENS_MIN, Math.floor(freeTokens));
   return room < facts.outputTokensMax ? { ...request, outputTokensMax: room } : request;
 };
 
@@ -120,18 +121,18 @@ export class ModelCalls {
   readonly #session: RunningSession;
   readonly #requests = new OpenRequests();
   /**
-   * Requests that wait for tools, hooks, the user's stopping policy or their pictures. An abort
-   * removes the id.
+   * Ids of requests that are not sent yet: they wait for tools, hooks, the user's stopping policy
+   * or pictures. An abort removes the id.
    */
-  readonly #asking = new Set<string>();
+  readonly #preparing = new Set<string>();
   /** Ends the wait of the request with this id, for tools and for its money. */
-  readonly #waiting = new Map<string, AbortController>();
+  readonly #waits = new Map<string, AbortController>();
   /** null: all tools were there from the start. */
   readonly #lateTools: LateTools | null;
   /** Whether the model has replied in this session. */
   #hasReplied = false;
-  /** Models of which the user knows that their servers refuse the effort. */
-  readonly #effortless = new Set<string>();
+  /** Models whose servers refuse the effort, once the user was told so. */
+  readonly #effortRefusers = new Set<string>();
 
   constructor(equipment: Equipment, session: RunningSession) {
     this.#equipment = equipment;
@@ -145,17 +146,17 @@ export class ModelCalls {
    */
   send(requestId: string, length: number, before: State): void {
     const conversing = attempt(async () => {
-      this.#asking.add(requestId);
+      this.#preparing.add(requestId);
       const waiting = new AbortController();
-      this.#waiting.set(requestId, waiting);
+      this.#waits.set(requestId, waiting);
       const afterJoin =
         this.#lateTools === null
           ? before
           : await this.#joinTools(this.#lateTools, waiting.signal, before);
-      const offered = this.#offeredSince(afterJoin);
+      const offered = this.#newlyOffered(afterJoin);
       const ready =
         offered.length === 0 ? afterJoin : await this.#declare(offered, afterJoin, waiting.signal);
-      if (!this.#asking.has(requestId)) return;
+      if (!this.#preparing.has(requestId)) return;
       const { state, why } = await this.#mayCall(requestId, ready);
       const { session } = state;
       const model = this.#equipment.model(session.settings.model);
@@ -163,14 +164,14 @@ export class ModelCalls {
       const messages = showsImages(plain)
         ? await withImages(plain, model, this.#session.journal.blobs, session.refusedPictures)
         : plain;
-      // Without the id an abort came meanwhile, so nobody waits for this call.
-      if (!this.#asking.delete(requestId)) return;
+      // Without the id an abort came meanwhile.
+      if (!this.#preparing.delete(requestId)) return;
       if (why === null) await this.#converse(requestId, model, messages, session, waiting.signal);
       else this.#session.post({ type: 'PolicyStopped', requestId, why });
     }).then((sent) => {
-      this.#waiting.delete(requestId);
+      this.#waits.delete(requestId);
       if (sent.kind === 'done') return;
-      this.#asking.delete(requestId);
+      this.#preparing.delete(requestId);
       const message = `the request could not be made: ${sent.fault.message}`;
       const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
       this.#session.post({
@@ -181,14 +182,14 @@ export class ModelCalls {
         jitter: this.#equipment.random(),
       });
     });
-    this.#requests.hold(conversing);
+    this.#requests.track(conversing);
   }
 
   /** The state with the tools that have come since the last request. */
   async #joinTools(lateTools: LateTools, signal: AbortSignal, before: State): Promise<State> {
     const { clock } = this.#equipment;
     this.#hasReplied ||= hasReplied(before.session);
-    // Before the first reply nothing is cached, so it is worth a wait for all tools.
+    // Before the first reply nothing is cached, so a wait for all tools pays off.
     const tools = await lateTools.before({
       isFirst: !this.#hasReplied,
       declared: new Set(this.#equipment.declarations().map(({ name }) => name)),
@@ -199,11 +200,11 @@ export class ModelCalls {
   }
 
   /**
-   * Tools that the settings did not offer at the start and offer now: one that proposes a plan, in
-   * the preset `plan`, and one that reaches hosts. They stay declared afterwards, for the sake of
-   * the cached prompt; policy denies them.
+   * Tools that the settings did not offer at the start and offer now: the tool that proposes a plan
+   * (preset `plan`), and tools that reach hosts. Declarations stay afterwards, since the prompt is
+   * cached; the policy then denies the calls.
    */
-  #offeredSince({ session: { settings } }: State): readonly Tool[] {
+  #newlyOffered({ session: { settings } }: State): readonly Tool[] {
     const declared = this.#equipment.declarations();
     return [...this.#equipment.tools.values()].filter(
       (tool) =>
@@ -218,7 +219,7 @@ export class ModelCalls {
     const all = [...this.#equipment.declarations(), ...tools.map(declare)];
     const patch = { tools: await this.#session.journal.blobs.put(JSON.stringify(all)) };
     return new Promise((resolve) => {
-      // The session may end before the event is applied. Then nobody waits for this request.
+      // The session may end before the event is applied.
       signal.addEventListener('abort', () => resolve(before), { once: true });
       this.#session.post({ type: 'SettingsChanged', patch }, (_accepted, state) => {
         this.#equipment.join(tools); // from now on requests declare them
@@ -227,7 +228,7 @@ export class ModelCalls {
     });
   }
 
-  /** The state with what hooks add to it, and why the call is held back, or null. */
+  /** The state after the hooks before a request; `why`: the call is held back; null: it is not. */
   async #mayCall(
     requestId: string,
     state: State,
@@ -255,16 +256,16 @@ export class ModelCalls {
   }
 
   abort(requestId: string): void {
-    this.#asking.delete(requestId);
-    this.#waiting.get(requestId)?.abort();
+    this.#preparing.delete(requestId);
+    this.#waits.get(requestId)?.abort();
     this.#session.userHooks?.abort(requestId);
     this.#requests.abort(requestId);
   }
 
   /** Aborts every request. Resolves when the last one has reported its usage. */
   stopAll(): Promise<void> {
-    this.#asking.clear();
-    for (const waiting of this.#waiting.values()) waiting.abort();
+    this.#preparing.clear();
+    for (const waiting of this.#waits.values()) waiting.abort();
     return this.#requests.stopAll();
   }
 
@@ -295,7 +296,7 @@ export class ModelCalls {
     const joiner = createJoiner(this.#equipment.clock, (key, text) =>
       postDelta(this.#session.post, requestId, key, text),
     );
-    const reading = readStream({
+    const openRequest = readStream({
       model,
       request,
       clock: this.#equipment.clock,
@@ -309,7 +310,7 @@ export class ModelCalls {
       onLateUsage: (usage) =>
         this.#session.post({ type: 'UsageReported', usageId: requestId, usage }),
     });
-    const ending = await this.#requests.follow(requestId, reading);
+    const ending = await this.#requests.follow(requestId, openRequest);
     if (ending.type === 'aborted') return joiner.drop();
     joiner.flush();
     if (ending.type === 'failed') this.#fail({ requestId, ...firstPiece }, ending);
@@ -343,7 +344,7 @@ export class ModelCalls {
       );
     }
     const { stopReason } = reply;
-    // Such a reply was broken off, for example at the output limit.
+    // `cut`: broken off, for example at the output limit
     const cut = stopReason !== 'end' && stopReason !== 'toolUse';
     const message = {
       role: 'assistant',
@@ -352,8 +353,8 @@ export class ModelCalls {
       parts: storeParts(reply, judged),
     } as const;
     const { usage, effort } = reply;
-    const isNews = effort !== undefined && !this.#effortless.has(model.id);
-    if (isNews) this.#effortless.add(model.id);
+    const isFirstRefusal = effort !== undefined && !this.#effortRefusers.has(model.id);
+    if (isFirstRefusal) this.#effortRefusers.add(model.id);
     const calls = [...judged.values()];
     const hooks = calls.length === 0 ? await this.#judgeEnd(request.requestId, reply) : {};
     this.#session.post({
@@ -363,14 +364,13 @@ export class ModelCalls {
       calls,
       stopReason,
       usage,
-      ...(isNews ? { effort } : {}),
+      ...(isFirstRefusal ? { effort } : {}),
       ...hooks,
     });
   }
 
   /**
-   * What hooks say about the end of the turn. A reply that was cut or cancelled ends it in any
-   * case.
+   * The verdicts of hooks about the end of the turn. A cut or cancelled reply ends it in any case.
    */
   async #judgeEnd(requestId: string, reply: Completed): Promise<{ readonly hooks?: HookVerdicts }> {
     const state = this.#session.state();
@@ -393,7 +393,7 @@ export type FirstPiece = { readonly firstPieceAt?: number };
 export const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 'effort'> =>
   effort === 'auto' ? {} : { effort };
 
-/** Whether the model has replied in the session. A summary has taken the place of its replies. */
+/** Whether the model has replied in the session. A summary may have replaced its replies. */
 export const hasReplied = ({ conversation, counters }: SessionData): boolean =>
   counters.compaction > 0 || messagesOf(conversation).some(({ role }) => role === 'assistant');
 
@@ -437,7 +437,7 @@ const isEmptyText = (part: Completed['parts'][number]): boolean =>
 
 /*
  * 1. There is exactly one ending, whatever the model does; no piece is shown after it.
- * 2. Usage that arrives after the ending is still reported, since it was paid for.
+ * 2. Usage after the ending is still reported, since it was paid for.
  * 3. Pieces are validated: an invalid piece ends the call, invalid usage counts as missing.
  * 4. A reply of more than REPLY_MAX characters fails as `malformed`.
  * 5. A whole reply has usage: if its server reports none, its tokens are estimated, and its cost is
@@ -494,11 +494,11 @@ const failure = (kind: ModelError['kind'], retryable: boolean, message: string):
   usage: null,
 });
 
-/** A timer for silence of the model; each piece restarts it by `heard`. */
-type Silence = { heard(): void; stop(): void };
+/** A timer for silence of the model. Each piece restarts it. */
+type Silence = { restart(): void; stop(): void };
 
-/** Calls `fall` after too long a silence. Uses one timer for any number of pieces. */
-const watchSilence = (call: StreamParts, fall: (message: string) => void): Silence => {
+/** Calls `onTimeout` after a silence that is too long. One timer serves any number of pieces. */
+const watchSilence = (call: StreamParts, onTimeout: (message: string) => void): Silence => {
   const { clock, model } = call;
   let limitMs = call.firstByteMs;
   let what = 'sent nothing';
@@ -507,7 +507,7 @@ const watchSilence = (call: StreamParts, fall: (message: string) => void): Silen
   const check = (): void => {
     const leftMs = lastAt + limitMs - clock.now();
     if (leftMs > 0) cancel = clock.after(leftMs, check);
-    else fall(`${model.id} ${what} for ${limitMs / 1000} s; the request was ended`);
+    else onTimeout(`${model.id} ${what} for ${limitMs / 1000} s; the request was ended`);
   };
   const arm = (): void => {
     cancel?.();
@@ -516,7 +516,7 @@ const watchSilence = (call: StreamParts, fall: (message: string) => void): Silen
   arm();
   let first = true;
   return {
-    heard() {
+    restart() {
       lastAt = clock.now();
       if (!first) return;
       first = false;
@@ -530,31 +530,30 @@ const watchSilence = (call: StreamParts, fall: (message: string) => void): Silen
   };
 };
 
-/** Bytes to a token where nobody has counted. Tokenizers make fewer tokens of most texts. */
-const ESTIMATED_BYTES_PER_TOKEN = 2;
+/** For estimates. Most texts have more bytes per token, so estimates are high. */
+const BYTES_PER_TOKEN = 2;
 
-/** Tokens of a call that nobody has counted, from above as far as its texts tell; no price. */
+/** A high estimate of a call's tokens, for servers that report none. The price is unknown. */
 const estimateUsage = ({ request }: StreamParts, reply: string, characters: number): Usage => {
   const { bytes, images } = measureRequest(request);
   const outputBytes = Math.max(Buffer.byteLength(reply), characters);
   return {
     ...UNKNOWN_USAGE,
-    inputTokens:
-      Math.ceil(bytes / ESTIMATED_BYTES_PER_TOKEN) + images * IMAGE_TOKENS_MAX + HIDDEN_TOKENS_MAX,
-    outputTokens: Math.ceil(outputBytes / ESTIMATED_BYTES_PER_TOKEN),
+    inputTokens: Math.ceil(bytes / BYTES_PER_TOKEN) + images * IMAGE_TOKENS_MAX + HIDDEN_TOKENS_MAX,
+    outputTokens: Math.ceil(outputBytes / BYTES_PER_TOKEN),
   };
 };
 
-/** `firstPieceAt` is only looked for: it may be any time. */
+/** Whether a failed call cost nothing. Only the presence of `firstPieceAt` counts, so it is 0. */
 const isFree = ({ error }: Pick<EndingPiece<'failed'>, 'error'>, characters: number): boolean =>
   costsNothing(characters === 0 ? { error } : { error, firstPieceAt: 0 });
 
-/** Whether it has no usage, and may have cost something. */
+/** Whether the call may have cost something without reporting usage. */
 const isUncounted = (ending: ReplyEnding, characters: number): boolean =>
   ending.type === 'aborted' ||
   (ending.type === 'failed' && ending.usage === null && !isFree(ending, characters));
 
-/** The ending with its usage in dollars, or with what stands for usage that was not reported. */
+/** The ending with its usage in dollars, or with an estimate in place of missing usage. */
 const withUsage = (
   call: StreamParts,
   ending: EndingPiece<'completed' | 'failed'>,
@@ -570,7 +569,7 @@ const withUsage = (
   const isEstimated = call.estimates && !isFree(ending, characters);
   const estimate = isEstimated ? estimateUsage(call, '', characters) : null;
   if (tokens === null) return { ...ending, usage: estimate };
-  // The server has counted its output only up to where it last said so.
+  // the server's last count may lie before the end of the output
   const outputTokens = Math.max(tokens.outputTokens, estimate?.outputTokens ?? 0);
   return { ...ending, usage: priceUsage({ ...tokens, outputTokens }, facts.prices) };
 };
@@ -578,91 +577,87 @@ const withUsage = (
 /** Starts the call. Deadlines, faults of the model and a missing ending become `failed`. */
 export const readStream = (call: StreamParts): OpenRequest => {
   const abortion = new AbortController();
-  let over: ReplyEnding | null = null;
+  let ending: ReplyEnding | null = null;
   let resolveEnded: (ending: ReplyEnding) => void;
   const ended = new Promise<ReplyEnding>((resolve) => {
     resolveEnded = resolve;
   });
-  const end = (ending: ReplyEnding): void => {
-    if (over !== null) return;
-    over = ending;
+  const finish = (first: ReplyEnding): void => {
+    if (ending !== null) return;
+    ending = first;
     silence.stop();
-    resolveEnded(ending);
-    if (ending.type !== 'completed') abortion.abort();
+    resolveEnded(first);
+    if (first.type !== 'completed') abortion.abort();
   };
-  const silence = watchSilence(call, (message) => end(failure('timeout', true, message)));
+  const silence = watchSilence(call, (message) => finish(failure('timeout', true, message)));
   let characters = 0;
   let isReported = false;
-  const hear = (piece: ModelPiece): void => {
+  const receive = (piece: ModelPiece): void => {
     const isEnding = piece.type === 'completed' || piece.type === 'failed';
     if (isEnding && piece.usage !== null) isReported = true;
-    if (over !== null) {
+    if (ending !== null) {
       if (isEnding && piece.usage !== null)
         call.onLateUsage(priceUsage(piece.usage, call.model.facts.prices));
       return;
     }
-    silence.heard();
-    if (isEnding) end(withUsage(call, piece, characters));
+    silence.restart();
+    if (isEnding) finish(withUsage(call, piece, characters));
     else call.onPiece(piece);
   };
-  /** Checks one piece. Returns whether to continue reading. */
-  const take = (raw: unknown): boolean => {
+  /** Checks and receives one piece. Returns whether to continue reading. */
+  const check = (raw: unknown): boolean => {
     const checkedPiece = checkPiece(call.model, raw);
     if (checkedPiece.kind === 'bad') {
       const message = `${call.model.id} sent what is no piece of a reply: ${checkedPiece.why}`;
       const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
-      hear({ type: 'failed', error, usage: checkedPiece.usage });
+      receive({ type: 'failed', error, usage: checkedPiece.usage });
       return false;
     }
     const { piece } = checkedPiece;
     if (piece.type !== 'completed' && piece.type !== 'failed') characters += piece.text.length;
     if (characters > REPLY_MAX) {
-      end(failure('malformed', false, `${call.model.id} ${TOO_LONG}`));
+      finish(failure('malformed', false, `${call.model.id} ${TOO_LONG}`));
       return false;
     }
-    hear(piece);
+    receive(piece);
     return true;
   };
-  const hearAll = async (): Promise<void> => {
+  const receiveAll = async (): Promise<void> => {
     for await (const raw of call.model.stream(call.request, abortion.signal))
-      if (!take(raw)) return;
+      if (!check(raw)) return;
   };
-  // Nothing more comes. If the reply has ended before, these ends have no effect.
-  const silent = attempt(hearAll).then((reading) => {
-    if (reading.kind === 'done')
-      end(failure('unreachable', true, `the reply of ${call.model.id} broke off`));
-    else
-      end(
-        failure(
-          'malformed',
-          false,
-          `the connection to ${call.model.id} failed: ${reading.fault.message}`,
-        ),
-      );
-    if (call.estimates && !isReported && over !== null && isUncounted(over, characters))
+  // Nothing more comes. If the reply has ended before, `finish` has no effect.
+  const silent = attempt(receiveAll).then((received) => {
+    const { id } = call.model;
+    finish(
+      received.kind === 'done'
+        ? failure('unreachable', true, `the reply of ${id} broke off`)
+        : failure('malformed', false, `the connection to ${id} failed: ${received.fault.message}`),
+    );
+    if (call.estimates && !isReported && ending !== null && isUncounted(ending, characters))
       call.onLateUsage(estimateUsage(call, '', characters));
   });
-  return { ended, silent, abort: () => end({ type: 'aborted' }) };
+  return { ended, silent, abort: () => finish({ type: 'aborted' }) };
 };
 
 /** The open model calls of one session, by the ids under which they are reported. */
 export class OpenRequests {
   readonly #open = new Map<string, OpenRequest>();
-  readonly #held = new Set<Promise<void>>();
+  readonly #tracked = new Set<Promise<void>>();
 
   /** Resolves with the ending of the call, whose id is then free again. */
-  async follow(id: string, reading: OpenRequest): Promise<ReplyEnding> {
-    this.hold(reading.silent);
-    this.#open.set(id, reading);
-    const ending = await reading.ended;
-    if (this.#open.get(id) === reading) this.#open.delete(id);
+  async follow(id: string, request: OpenRequest): Promise<ReplyEnding> {
+    this.track(request.silent);
+    this.#open.set(id, request);
+    const ending = await request.ended;
+    if (this.#open.get(id) === request) this.#open.delete(id);
     return ending;
   }
 
-  /** Makes `stopAll` wait for work that never rejects. */
-  hold(work: Promise<void>): void {
-    const held: Promise<void> = work.then(() => void this.#held.delete(held));
-    this.#held.add(held);
+  /** Makes `stopAll` wait for work, which must not reject. */
+  track(work: Promise<void>): void {
+    const tracked: Promise<void> = work.then(() => void this.#tracked.delete(tracked));
+    this.#tracked.add(tracked);
   }
 
   abort(id: string): void {
@@ -673,14 +668,14 @@ export class OpenRequests {
    * Aborts every call. Resolves when the last one has reported its usage and all of it is posted.
    */
   async stopAll(): Promise<void> {
-    for (const reading of this.#open.values()) reading.abort();
-    await Promise.all(this.#held);
+    for (const request of this.#open.values()) request.abort();
+    await Promise.all(this.#tracked);
   }
 }
 
 const MILLION = 1_000_000;
 
-/** Usage of a call about which nothing is known: no tokens, at an unknown price. */
+/** Usage of a call without any report: no tokens, at an unknown price. */
 export const UNKNOWN_USAGE: Usage = { ...noUsage, costUsd: null };
 
 /** null if the sum is not a possible amount of money, because a price is wrong. */
@@ -758,12 +753,12 @@ const showImages = (part: Shown, images: readonly Image[], why: string): ResultP
 
 /** The newest pictures with their bytes, by their index among all pictures. */
 const loadNewest = async (
-  named: readonly Image[],
+  images: readonly Image[],
   blobs: Blobs,
 ): Promise<ReadonlyMap<number, string>> => {
   const loaded = new Map<number, string>();
   let remaining = CHARACTERS_MAX;
-  for (const [place, { sha256 }] of [...named.entries()].reverse()) {
+  for (const [place, { sha256 }] of [...images.entries()].reverse()) {
     const base64 = await blobs.get(sha256);
     if (base64 === undefined) continue;
     remaining -= base64.length;
@@ -793,8 +788,8 @@ const withoutRefused = (
   refused: readonly string[],
 ): readonly Message[] =>
   mapShown(messages, (part) => {
-    const taken = part.images.filter(({ sha256 }) => !refused.includes(sha256));
-    return showImages(part, taken, 'refused by the provider');
+    const accepted = part.images.filter(({ sha256 }) => !refused.includes(sha256));
+    return showImages(part, accepted, 'refused by the provider');
   });
 
 /** The messages in a form that the model accepts. Rejects if a blob exists but can't be read. */
@@ -807,17 +802,17 @@ const withImages = async (
   const why = imagesFault(model);
   if (why !== null) return mapShown(all, (part) => showImages(part, [], why));
   const messages = refused.length === 0 ? all : withoutRefused(all, refused);
-  const named = messages.flatMap(({ parts }) =>
+  const images = messages.flatMap(({ parts }) =>
     parts.filter(hasImages).flatMap(({ images }) => images),
   );
-  const loaded = await loadNewest(named, blobs);
+  const loaded = await loadNewest(images, blobs);
   let place = 0;
   return mapShown(messages, (part) => {
-    const images = part.images.flatMap((image) => {
+    const available = part.images.flatMap((image) => {
       const base64 = loaded.get(place++);
       return base64 === undefined ? [] : [{ ...image, base64 }];
     });
-    return showImages(part, images, OMITTED_IMAGES);
+    return showImages(part, available, OMITTED_IMAGES);
   });
 };
 

@@ -1,9 +1,8 @@
 /**
  * Performs the actions of a session: each kind of action has one performer.
  *
- * From top to bottom: `prepare`, before the event of an action is durable, which may only read;
- * `perform`, after it; `createPerformers`; and `CheckpointRuns`. A checkpoint keeps what calls
- * changed in files, so that a rewind can take it back.
+ * `prepare` runs before the event of an action is durable, and may only read; `perform` runs after
+ * it. Below them: `CheckpointRuns`, the performer around calls that may change files.
  */
 
 import type { Action } from '../machine/action.js';
@@ -75,7 +74,7 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.previews.drop(action.batchId, action.callId);
       break;
     case 'CancelTools':
-      performers.tools.cancel(action.batchId, action.callIds, action.force);
+      performers.tools.cancel(action.batchId, action.callIds, { force: action.force });
       break;
     case 'StartCompaction':
       performers.compactions ??= performers.createCompactions();
@@ -144,14 +143,14 @@ export const createPerformers = (
   );
   const session: RunningSession = { journal, state, post, userHooks, checkpoints };
   const tools = new ToolRuns(equipment, session);
-  const remember = (): Promise<void> => tools.remember();
+  const loadFiles = (): Promise<void> => tools.loadFiles();
   return {
     models: new ModelCalls(equipment, session),
     compactions: null,
     createCompactions: () => new Compactions(equipment, session),
     tools,
-    previews: new Previews(equipment, session, remember),
-    hooks: new HookRuns(equipment, session, remember),
+    previews: new Previews(equipment, session, loadFiles),
+    hooks: new HookRuns(equipment, session, loadFiles),
     userHooks,
     checkpoints,
     timers: createTimers(equipment.clock, (timerId) => post({ type: 'TimerFired', timerId })),
@@ -176,11 +175,14 @@ export const createUserHookRuns = (
 
 // ---- Checkpoints ----
 
-/**
- * Calls that may have changed files since the last checkpoint. `batchId` null: a command of the
- * user.
- */
-type Ended = { readonly batchId: string | null; readonly calls: JudgedCall[] };
+/** Calls that may have changed files since the last checkpoint. */
+type NotedCalls = {
+  /** Null: a command of the user. */
+  readonly batchId: string | null;
+  readonly calls: JudgedCall[];
+  /** They are those of a killed process, which nobody has noted. */
+  readonly areKilled: boolean;
+};
 
 const NOTHING_CHANGED = { created: 0, changed: 0, deleted: 0, files: [] } as const;
 
@@ -191,42 +193,37 @@ const LISTED_MAX = 10;
 const APPLIED_MS = 30_000;
 
 /**
- * Takes checkpoints around calls and posts each as CheckpointTaken; performs RestoreFiles.
+ * Takes checkpoints around calls, and posts each as CheckpointTaken; performs RestoreFiles. A
+ * checkpoint stores what calls changed in files, so that a rewind can take it back.
  *
  * `before` notes a call that may change files, `settle` takes the checkpoint once its batch has
  * ended, and `endTurn` looks at all files. A fault never stops a call: the user is told which
  * changes can't be taken back.
  */
 export class CheckpointRuns {
-  readonly #checkpoints: Checkpoints | null;
+  readonly checkpoints: Checkpoints | null;
   readonly #post: Post;
   readonly #hasJobs: () => boolean;
-  #ended: Ended | null = null;
-  /**
-   * Why more than the noted calls may have changed files: commands have run in the background since
-   * the last checkpoint, or the calls are those of a killed process. Undefined: nothing more has.
-   */
-  #since: 'lastCheckpoint' | 'crash' | undefined;
+  /** Those whose checkpoint is to be taken; null: none. */
+  #noted: NotedCalls | null = null;
+  /** Those whose checkpoint was taken last in this turn; null: none. */
+  #last: NotedCalls | null = null;
   /** A noted call may have started a command in the background. */
   #mayHaveJobs = false;
+  /** Commands have run in the background since the last checkpoint. */
+  #jobsRan = false;
   /** Ends when all checkpoints are taken, and their events are applied. */
   #settled: Promise<void> = Promise.resolve();
   /** How many checkpoints are being taken. */
   #taking = 0;
-  /** Whose checkpoint was taken last in this turn; null: none. */
-  #last: Ended | null = null;
-  /** Why files could not be kept before the last calls. */
-  #unkept: Error | null = null;
+  /** Why the last calls began though their files could not be stored before; null: they could. */
+  #fault: Error | null = null;
 
-  /** `hasJobs`: whether commands run in the background. */
+  /** `checkpoints` null: the session has none. `hasJobs`: commands run in the background. */
   constructor(checkpoints: Checkpoints | null, post: Post, hasJobs: () => boolean) {
-    this.#checkpoints = checkpoints;
+    this.checkpoints = checkpoints;
     this.#post = post;
     this.#hasJobs = hasJobs;
-  }
-
-  get checkpoints(): Checkpoints | null {
-    return this.#checkpoints;
   }
 
   /** Before a call takes effect; `batchId` is null for a command of the user. A cancel ends it. */
@@ -235,22 +232,21 @@ export class CheckpointRuns {
     call: JudgedCall | null,
     signal?: AbortSignal,
   ): Promise<void> {
-    const checkpoints = this.#checkpoints;
+    const { checkpoints } = this;
     if (checkpoints === null || (call !== null && !call.traits.mutating)) return;
     const cancelled = new Promise<'cancelled'>((resolve) => {
       if (signal?.aborted) resolve('cancelled');
       signal?.addEventListener('abort', () => resolve('cancelled'), { once: true });
     });
-    // The calls noted so far are of a killed process, or of another batch.
-    const isOther = this.#since === 'crash' || this.#ended?.batchId !== batchId;
+    const isOther = this.#noted?.areKilled || this.#noted?.batchId !== batchId;
     if (isOther && !this.isSettled) await Promise.race([this.settle(), cancelled]);
-    const noted = attempt(() => checkpoints.before(call)).then((looked) => {
-      if (looked.kind === 'fault') this.#unkept = looked.fault;
+    const looking = attempt(() => checkpoints.before(call)).then((looked) => {
+      if (looked.kind === 'fault') this.#fault = looked.fault;
       return looked;
     });
-    if ((await Promise.race([noted, cancelled])) === 'cancelled') return;
-    this.#ended ??= { batchId, calls: [] };
-    if (call !== null) this.#ended.calls.push(call);
+    if ((await Promise.race([looking, cancelled])) === 'cancelled') return;
+    this.#noted ??= { batchId, calls: [], areKilled: false };
+    if (call !== null) this.#noted.calls.push(call);
     this.#mayHaveJobs ||= call?.facts.background === 'yes';
   }
 
@@ -259,50 +255,60 @@ export class CheckpointRuns {
    * now; false: at some time after the crash.
    */
   async after(call: JudgedCall, hasEnded = true): Promise<string> {
-    const checkpoints = this.#checkpoints;
-    if (checkpoints === null || !call.traits.mutating || this.#ended === null) return '';
+    const { checkpoints } = this;
+    if (checkpoints === null || !call.traits.mutating || this.#noted === null) return '';
     const looked = await attempt(() => checkpoints.after(call, hasEnded));
     return looked.kind === 'done' ? looked.value : ''; // the checkpoint has all the same
   }
 
   /** Calls of an earlier process may have changed files. `batchId`: of its last batch. */
   expect(batchId: string): void {
-    if (this.#checkpoints === null) return;
-    this.#ended ??= { batchId, calls: [] };
-    this.#since = 'crash';
+    if (this.checkpoints !== null) this.#noted ??= { batchId, calls: [], areKilled: true };
   }
 
   /** Whether nothing is left to take. */
   get isSettled(): boolean {
-    return this.#taking === 0 && (this.#ended === null || this.#checkpoints === null);
+    return this.#taking === 0 && (this.#noted === null || this.checkpoints === null);
   }
 
   /** For the hooks, which are to know what the calls of a killed process changed; null: nothing. */
   settleKilled(): Promise<void> | null {
-    return this.#since === 'crash' ? this.settle() : null;
+    return this.#noted?.areKilled ? this.settle() : null;
   }
 
   /** Takes the checkpoint of calls that have ended. Resolves when it is in the journal. */
   settle(): Promise<void> {
-    const [ended, checkpoints] = [this.#ended, this.#checkpoints];
-    if (ended === null || checkpoints === null) return this.#settled;
-    this.#ended = null;
-    const since = this.#since;
-    this.#since = this.#mayHaveJobs && this.#hasJobs() ? 'lastCheckpoint' : undefined;
-    this.#last = ended;
-    return this.#after(() => this.#take(checkpoints, ended, since));
+    const noted = this.#noted;
+    const { checkpoints } = this;
+    if (noted === null || checkpoints === null) return this.#settled;
+    const alsoRan = noted.areKilled ? 'killedCalls' : this.#jobsRan ? 'jobs' : undefined;
+    this.#noted = null;
+    this.#last = noted;
+    this.#jobsRan = this.#mayHaveJobs && this.#hasJobs();
+    return this.#after(async () => {
+      const { calls } = noted;
+      const by = changedBy(noted);
+      const taken = await attempt(() =>
+        checkpoints.take({ by, calls, ...(alsoRan === undefined ? {} : { alsoRan }) }),
+      );
+      const before = this.#fault;
+      if (taken.kind === 'done') this.#fault = null;
+      const fault = taken.kind === 'fault' ? taken.fault : before;
+      await this.#report(checkpoints, noted, taken.kind === 'done' ? taken.value : null, fault);
+    });
   }
 
   /** Like `settle`, at the end of a turn: also takes what no call was seen to change. */
   endTurn(): Promise<void> {
     void this.settle();
-    const [last, checkpoints] = [this.#last, this.#checkpoints];
+    const last = this.#last;
+    const { checkpoints } = this;
     this.#last = null;
     if (last === null || checkpoints === null) return this.#settled;
     return this.#after(async () => {
-      const swept = await attempt(() => checkpoints.sweep(whoseIs(last)));
-      if (swept.kind === 'fault') await this.#tellLost(last, swept.fault);
-      else if (swept.value !== null) await this.#record(checkpoints, last, swept.value);
+      const swept = await attempt(() => checkpoints.sweep(changedBy(last)));
+      if (swept.kind === 'fault') await this.#report(checkpoints, last, null, swept.fault);
+      else await this.#report(checkpoints, last, swept.value, null);
     });
   }
 
@@ -315,43 +321,25 @@ export class CheckpointRuns {
     return this.#settled;
   }
 
-  async #take(
+  /** Posts a checkpoint, and why there is none, or only a part. Resolves when it is applied. */
+  async #report(
     checkpoints: Checkpoints,
-    ended: Ended,
-    since: 'lastCheckpoint' | 'crash' | undefined,
+    noted: NotedCalls,
+    taken: TakenCheckpoint | null,
+    fault: Error | null,
   ): Promise<void> {
-    const { calls } = ended;
-    const by = whoseIs(ended);
-    const taken = await attempt(() =>
-      checkpoints.take({
-        by,
-        calls,
-        ...(since === undefined ? {} : { since }),
-      }),
-    );
-    if (taken.kind === 'fault') return this.#tellLost(ended, taken.fault);
-    const unkept = this.#unkept;
-    this.#unkept = null;
-    if (taken.value === null && unkept === null) return;
-    // An empty id: there is no checkpoint, only the sentence about what could not be taken.
-    const value = taken.value ?? { checkpoint: '', changes: NOTHING_CHANGED, leftOut: [] };
-    const leftOut = unkept === null ? value.leftOut : [...value.leftOut, lostText(unkept)];
-    await this.#record(checkpoints, ended, { ...value, leftOut });
-  }
-
-  #tellLost(ended: Ended, fault: Error): Promise<void> {
-    return this.#tell({
-      checkpoint: '',
-      by: whoseIs(ended),
-      batchId: ended.batchId,
-      changes: NOTHING_CHANGED,
-      leftOut: [lostText(fault)],
+    if (taken === null && fault === null) return;
+    // an empty id: there is no checkpoint, only the sentence about what could not be taken
+    const { checkpoint = '', changes = NOTHING_CHANGED, leftOut = [] } = taken ?? {};
+    await this.#tell({
+      checkpoint,
+      by: changedBy(noted),
+      batchId: noted.batchId,
+      changes,
+      leftOut: fault === null ? leftOut : [...leftOut, describeFault(fault)],
     });
-  }
-
-  async #record(checkpoints: Checkpoints, ended: Ended, taken: TakenCheckpoint): Promise<void> {
-    await this.#tell({ ...taken, by: whoseIs(ended), batchId: ended.batchId });
-    await attempt(() => checkpoints.recorded()); // if it fails, the next process tells it again
+    // if it fails, the next process tells it again
+    if (taken !== null) await attempt(() => checkpoints.recorded());
   }
 
   /** Resolves when the event is applied, or the session has ended. */
@@ -369,8 +357,8 @@ export class CheckpointRuns {
   /** Performs RestoreFiles; `keepsConversation`: only files go back. Always posts its end. */
   async restore(rewindId: string, plan: string, keepsConversation: boolean): Promise<void> {
     const restored = await attempt(async () => {
-      if (this.#checkpoints === null) throw new Error('this session keeps no checkpoints');
-      return this.#checkpoints.restore(plan);
+      if (this.checkpoints === null) throw new Error('this session keeps no checkpoints');
+      return this.checkpoints.restore(plan);
     });
     const outcome =
       restored.kind === 'done'
@@ -388,11 +376,12 @@ export class CheckpointRuns {
 
   /** Ends scans of the workspace. */
   async close(): Promise<void> {
-    await attempt(() => this.#checkpoints?.close());
+    await attempt(() => this.checkpoints?.close());
   }
 }
 
-const whoseIs = ({ batchId }: Ended): 'user' | 'agent' => (batchId === null ? 'user' : 'agent');
+const changedBy = ({ batchId }: NotedCalls): 'user' | 'agent' =>
+  batchId === null ? 'user' : 'agent';
 
 /** What the model has to know about its files; null: they are as its conversation says. */
 const describeRestore = (
@@ -421,7 +410,7 @@ const describeRestore = (
   return texts.length === 0 ? null : texts.join(' ');
 };
 
-const lostText = ({ message }: Error): string =>
+const describeFault = ({ message }: Error): string =>
   `What these calls changed can’t be taken back, or not all of it: ${message}`;
 
 const list = (texts: readonly string[], total: number): string => {

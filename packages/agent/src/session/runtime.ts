@@ -164,7 +164,7 @@ export class LocalRuntime implements Runtime {
   /** The session if it is open here, or is being opened; null otherwise. */
   opened(sessionId: string): AgentSession | Promise<AgentSession> | null {
     const open = this.#open.get(sessionId);
-    if (open !== undefined && !open.isLeft) return open;
+    if (open !== undefined && !open.isEnding) return open;
     return this.#opening.get(sessionId) ?? null;
   }
 
@@ -183,7 +183,7 @@ export class LocalRuntime implements Runtime {
   ): Promise<AgentSession> {
     const before = this.#open.get(sessionId);
     // The lock of the journal is free when it has ended.
-    if (before?.isLeft === true) await attempt(() => before.ended);
+    if (before?.isEnding === true) await attempt(() => before.ended);
     const opened = await this.#dependencies.journals.open(sessionId, { takeOver });
     const { journal, tornTail, past } = opened;
     const origin = opened.isForeign === undefined ? 'own' : 'foreign';

@@ -1,11 +1,13 @@
 /**
  * One session of the agent that is open in this process.
  *
- * From top to bottom: `Session`, as users of the library see it; `agentAdapter`, what the loop must
- * know of the agent's events; `AgentSession`; `Turn`, the result of a prompt, and the words for why
- * it ended; and the buffer for events that nobody reads yet. Volatile events are pieces of a
- * streamed reply: they need not reach the disk one by one, since the whole reply follows. A foreign
- * session came from another state folder, for example by an import.
+ * Volatile events are pieces of a streamed reply: they need not reach the disk one by one, since
+ * the whole reply follows. A foreign session came from another state folder, for example by an
+ * import.
+ *
+ * From top to bottom: `Session`, the face for users of the library; `agentAdapter`, which describes
+ * the agent's events to the loop; `AgentSession`; `Turn`, the result of a prompt, and texts for its
+ * reason; and a buffer for events before their reader is there.
  */
 
 import type { Action } from '../machine/action.js';
@@ -119,8 +121,9 @@ export type Session = {
   planRewind(request: RewindRequest): Promise<RewindReport>;
   /**
    * Goes back to an entry of the journal: the conversation, and the files that the session's calls
-   * have changed. A file that somebody else changed since is left and listed. Nothing is erased:
-   * `redo` goes forward again. Rejects while a turn runs, and if there is no such entry.
+   * have changed. A file with a later change of another program or user stays, and is listed.
+   * Nothing is erased: `redo` goes forward again. Rejects while a turn runs, and if there is no
+   * such entry.
    */
   rewind(request: RewindRequest): Promise<RewindReport>;
   /**
@@ -131,11 +134,11 @@ export type Session = {
   /** Goes forward again from the last rewind, any number of times; rejects if there is none. */
   redo(): Promise<RewindReport>;
   /**
-   * Takes the last summary of the conversation back, by a person or by itself; `redo` brings it
-   * again. Rejects if there is none, or if the messages no longer fit the window of the model.
+   * Takes back the last summary of the conversation, requested or automatic; `redo` restores it.
+   * Rejects if there is none, or if the messages no longer fit the window of the model.
    */
   undoCompaction(): Promise<RewindReport>;
-  /** Runs a command of the user in the workspace; what it changes is kept as theirs. */
+  /** Runs a command of the user in the workspace. Its changes count as the user's. */
   whileUserRuns<T>(command: () => Promise<T>): Promise<T>;
   /**
    * Resolves when the session waits for the user; rejects with the error that stopped it, for
@@ -167,9 +170,9 @@ const mergeText = (pending: Event | null, event: Event): Event | null => {
 };
 
 /**
- * The agent's deltas are volatile. A group (events that are journaled together) waits for the
+ * The agent's events, for the loop. A group (events that are journaled together) waits for the
  * ToolStarted events of the calls that it starts. Events are not checked again: `send` checks those
- * of a user, performers check what models, tools and hooks give.
+ * of a user, performers check values from models, tools and hooks.
  */
 export const agentAdapter: MachineAdapter<AgentTypes> = {
   step: agent.stepUnchecked,
@@ -187,10 +190,10 @@ export const agentAdapter: MachineAdapter<AgentTypes> = {
  * Facts about the end of the earlier process, read from the journal.
  *
  * - `past`: the files that calls have read and written; absent: the journal is read for it later.
- * - `stoppedAt`: the time of the last event, if a turn runs: the time since then does not count for
- *   it.
- * - `upgrade`: set if an earlier version of the machine wrote the last entries. It tells with which
- *   conversation and work this version goes on.
+ * - `stoppedAt`: the time of the last event, if a turn was running; null if none was. The time
+ *   since then does not count for the turn.
+ * - `upgrade`: set if an earlier version of the machine wrote the last entries: the conversation
+ *   and work that this version continues.
  */
 type Interruption = {
   readonly past: PastFiles | undefined;
@@ -205,13 +208,13 @@ type ClientInput = {
   readonly sent: Promise<Sent>;
 };
 
-/** What a session needs of the process that opens it; it lives as long as this process. */
+/** Parts of a session that come from the process that opens it, and are not stored. */
 export type LocalOptions = {
   /** Asked before every model call. */
   readonly stoppingPolicy?: StoppingPolicy;
   /** Whether `useModel` takes a model without a price where there is a limit in dollars. */
   readonly unpriced?: Unpriced;
-  /** The calls of the last turn that nobody could be asked about. */
+  /** The calls of the last turn that needed an approval, without a user to ask. */
   readonly unapproved?: UnapprovedCall[];
 };
 
@@ -230,9 +233,9 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   readonly #performers: Performers;
   readonly id: string;
   readonly tornTail: Session['tornTail'];
-  /** The last entry from elsewhere; Infinity: all are, and the next prompt adopts the session. */
+  /** The last foreign entry; Infinity: all are foreign, and the next prompt adopts the session. */
   #foreignUntil: number;
-  /** Who has opened the session and not closed it. */
+  /** The openings of the session that are not closed. */
   readonly #holders = new Set<Session>([this]);
   /** Inputs by the ids of their senders; null until the first that has one. */
   #clientInputs: Promise<Map<string, ClientInput>> | null = null;
@@ -290,7 +293,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     const before = this.current.session.usage;
     const lastSeq = this.seq;
     const { unapproved = [] } = this.#local;
-    // Of a turn that runs, they are still to be reported.
+    // those of a running turn are still to be reported
     if (isIdle(this.current)) unapproved.length = 0;
     const client = requestId === undefined ? {} : { clientRequestId: requestId };
     const { seq } = await this.send({ type: 'UserInput', text, mode, ...client });
@@ -300,7 +303,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     signal?.addEventListener('abort', cancel, { once: true });
     if (signal?.aborted) cancel();
     try {
-      return createTurn(before, await this.idle(), unapproved);
+      return toTurn(before, await this.idle(), unapproved);
     } finally {
       signal?.removeEventListener('abort', cancel);
     }
@@ -311,7 +314,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     const ended = await this.#endedTurn(seq);
     if (ended !== null) return ended;
     const state = await this.idle();
-    return (await this.#endedTurn(seq)) ?? createTurn(state.session.usage, state, []);
+    return (await this.#endedTurn(seq)) ?? toTurn(state.session.usage, state, []);
   }
 
   /** The turn of an input, from the journal; null while it runs. */
@@ -320,7 +323,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     let before: UsageTotals | null = null;
     for await (const step of steps(this.header, this.#journal.read(1))) {
       if (step.seq === seq) before = step.before.session.usage;
-      if (before !== null && isIdle(step.state)) return createTurn(before, step.state, []);
+      if (before !== null && isIdle(step.state)) return toTurn(before, step.state, []);
     }
     return null;
   }
@@ -370,7 +373,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     return sent;
   };
 
-  /** An input whose sender has sent it before is not sent again. */
+  /** Sends an input, unless it was sent with this id before. */
   async #sendOnce(id: string, input: Posted): Promise<Sent> {
     const { type } = input;
     const text = 'text' in input ? input.text : '';
@@ -389,14 +392,14 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     return earlier.sent;
   }
 
-  /** Only the runtime may set what it knows of a change. */
+  /** The change without fields that only the runtime may set, and with prices. */
   #complete(input: Extract<Input, { readonly type: 'SettingsChanged' }>): Posted {
     const { stoppedAt: _, ...change } = input;
     const { tools: __, fallback: ___, primary: ____, ...patch } = input.patch;
     return { ...change, ...this.#changeSettings(patch) };
   }
 
-  /** What was sent to the session that it was forked from does not count. */
+  /** Reads the inputs from the journal, without those of the session that it was forked from. */
   async #readClientInputs(): Promise<Map<string, ClientInput>> {
     const inputs = new Map<string, ClientInput>();
     for await (const { seq, event } of this.#journal.read((this.header.parent?.seq ?? 0) + 1))
@@ -412,18 +415,18 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   async #adopt(): Promise<void> {
     this.#foreignUntil = this.#journal.seq;
     const adopted = await attempt(() => this.#journal.adopt?.());
-    // It stays foreign. A later resume then ends pending work instead of going on with it.
+    // It stays foreign: a later resume ends pending work instead of continuing it.
     if (adopted.kind === 'fault') this.#report(adopted.fault);
   }
 
-  /** Calls are stopped first, so that the model learns what became of them. */
+  /** Shuts down. Calls are stopped first, so that the model learns their outcomes. */
   async #shutDown(): Promise<{ readonly seq: number }> {
     const { tools, checkpoints } = this.#performers;
     const stopped = tools.isIdle ? null : await tools.stopForEnd();
     // A session with nothing to wait for ends at once, so the event of the last checkpoint must
     // come before.
     if (!checkpoints.isSettled) await checkpoints.settle();
-    // A rewind is changing files: it comes to its end first.
+    // A rewind is changing files: it ends first.
     if (this.current.name === 'Rewinding') await this.idle();
     const submitted = this.submit({ type: 'ShutdownRequested', ...stoppedOutcomes(stopped) });
     stopped?.reportUsage();
@@ -437,11 +440,11 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     };
   }
 
-  /** What its calls changed has been looked at: files that change then are not changed by them. */
+  /** Also waits for the last checkpoint: later changes of files are not the session's. */
   readonly idle = async (): Promise<State> => {
     const state = await this.#rest();
     const { checkpoints } = this.#performers;
-    // a session that is over takes no event of a checkpoint
+    // an ended session takes no event of a checkpoint
     if (!checkpoints.isSettled) await Promise.race([checkpoints.settle(), this.ended]);
     return state;
   };
@@ -506,8 +509,8 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   };
 
   /**
-   * What a rewind is planned from, once the last checkpoint is in the journal. Rejects while a call
-   * runs.
+   * The journal and checkpoints for planning a rewind, once the last checkpoint is in the journal.
+   * Rejects while a turn runs.
    */
   async #settled() {
     if (this.current.name !== 'WaitingForUserInput' && this.current.name !== 'Ready') {
@@ -528,7 +531,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     const { CannotRewind, reportRewind } = await import('./rewind.js');
     if (refusal !== null) throw new CannotRewind(refusal);
     if (plan === null && conversation === null) return report;
-    this.#rewinds += 1; // two may be asked for after one entry
+    this.#rewinds += 1; // two rewinds may follow the same entry
     const rewindId = `rewind-${this.seq + 1}-${this.#rewinds}`;
     const rewound = new Promise<On<'Rewound'> | null>((resolve, reject) => {
       const unwatch = this.watch(({ event, diagnostics }) => {
@@ -558,10 +561,10 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     });
     const [done] = await Promise.all([rewound, submitted]);
     if (done === null) return report;
-    const stays = new Set(done.left.map(({ path }) => path));
-    // What stays as it is: files, and HEAD, branches and the index of git (`refs`) by their names.
-    // '.': everything, since the restore failed as a whole.
-    const refs = stays.has('.') ? [] : report.refs.filter(({ name }) => !stays.has(name));
+    const unrestored = new Set(done.left.map(({ path }) => path));
+    // `unrestored` has paths of files, and names of HEAD, branches and git's index (`refs`). '.':
+    // the restore failed as a whole.
+    const refs = unrestored.has('.') ? [] : report.refs.filter(({ name }) => !unrestored.has(name));
     return reportRewind(planned, report.messages, { ...done, refs });
   }
 
@@ -570,7 +573,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     if (this.#holders.size === 0) await this.shutDown();
   };
 
-  /** The session for another who has opened it. The last one who closes it ends it. */
+  /** The session for a further opening. The last `close` ends the session. */
   join(watcher: Watcher | undefined): Session {
     const unwatch = watcher === undefined ? null : this.watch(watcher);
     const joined: Session = {
@@ -585,12 +588,12 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     return joined;
   }
 
-  /** Whether it has ended, or ends since nobody holds it. */
-  get isLeft(): boolean {
+  /** Whether the session has ended, or is ending because all its openings are closed. */
+  get isEnding(): boolean {
     return this.isOver || this.#holders.size === 0;
   }
 
-  /** Ends the session for all who hold it. */
+  /** Ends the session for all its openings. */
   async shutDown(): Promise<void> {
     this.#holders.clear();
     if (!this.isOver) await this.send({ type: 'ShutdownRequested' });
@@ -638,8 +641,8 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   }
 
   /**
-   * Judges the calls that have not run by their tools, from their inputs: what the journal says of
-   * them is not believed.
+   * Lets the tools judge the calls that have not run again, from their inputs. The judgements in
+   * the journal are not trusted.
    */
   async #judgePending({ workspace, sandbox }: Settings): Promise<Pick<On<'Resumed'>, 'judged'>> {
     if (this.#opened.name !== 'ExecutingTools') return {};
@@ -673,14 +676,14 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     };
   }
 
-  /** Settles the calls that an earlier process left. */
+  /** Settles the calls of an earlier process that had no outcome. */
   #recover(resumed: State, past: PastFiles | undefined): void {
     const running = runningCalls(this.#opened, resumed);
     const waited = running.map(({ batchId, call }) => `${batchId} ${call.callId}`);
     const takingOver = attempt(() => this.#equipment.takeOver?.(waited)).then((taken) => {
       if (taken.kind === 'fault') this.#report(taken.fault);
     });
-    recoverCalls(running, this.#journal, this.#performers.tools, { known: past, takingOver });
+    recoverCalls(running, this.#journal, this.#performers.tools, { past, takingOver });
   }
 
   /**
@@ -737,7 +740,7 @@ export type Turn = {
   readonly state: State;
 };
 
-/** Why a turn ended. `unapproved`: calls needed an approval, and nobody was there to give it. */
+/** Why a turn ended. `unapproved`: calls that needed an approval, without a user to ask. */
 export type TurnReason =
   | WaitReason
   | {
@@ -755,19 +758,15 @@ const finalText = (state: State): string => {
 
 /** Tokens and cost that were added to the totals. */
 export const usageBetween = (before: UsageTotals, after: UsageTotals): Usage => {
-  const { unpriced, ...used } = usageSince(before, after);
-  return unpriced > 0 ? { ...used, costUsd: null } : used;
+  const { unpriced, ...usage } = usageSince(before, after);
+  return unpriced > 0 ? { ...usage, costUsd: null } : usage;
 };
 
 /** If the session was shut down during the turn, the prompt counts as cancelled. */
 const turnReason = (state: State): WaitReason =>
   state.name === 'WaitingForUserInput' ? state.reason : { kind: 'cancelled', cause: 'user' };
 
-const createTurn = (
-  before: UsageTotals,
-  state: State,
-  unapproved: readonly UnapprovedCall[],
-): Turn => {
+const toTurn = (before: UsageTotals, state: State, unapproved: readonly UnapprovedCall[]): Turn => {
   const reason = turnReason(state);
   const endedByModel = reason.kind === 'endOfTurn';
   return {
@@ -833,10 +832,10 @@ export const reasonText = (reason: WaitReason): string => {
   }
 };
 
-/** Keeps items in order until someone subscribes. */
+/** Stores items in order until the first subscription. */
 export type EventBuffer<T extends object | string> = {
   push(item: T): void;
-  /** Delivers the kept items, then each new one. The returned function ends the subscription. */
+  /** Delivers the stored items, then each new one. The returned function ends the subscription. */
   subscribe(listener: (item: T) => void): () => void;
 };
 

@@ -10,13 +10,15 @@
  * 4. The files that a call saw are journaled with its end. In a session that was opened again no
  *    tool runs before the files of earlier calls are loaded.
  *
+ * A call starts in two steps: `announceStart` posts ToolStarted while the reply is not durable yet,
+ * so that both cost one sync; the tool runs once ToolStarted is durable. Recovery after a crash
+ * depends on the effect class of a call: `pure` changes nothing, `probeable` changes one file that
+ * can be compared, and the effect of an `opaque` call is known to its tool alone. "Hooks" are those
+ * after tools: formatters and commits.
+ *
  * From top to bottom: `ToolRuns`, the performer; `ToolRun`, one call from its preparation to its
- * outcome; the context of a tool; the deadline; what the hooks see before and after; and the calls
- * that were running in an earlier process. A start has two halves: `announceStart` posts
- * ToolStarted while the reply is not durable yet, so that both cost one sync; the tool runs once
- * ToolStarted is durable. A call that a crash has interrupted is judged by its effect class:
- * `pure` changes nothing, `probeable` changes one file that can be compared, and of an `opaque` one
- * only its tool knows. The hooks here are those after tools: formatters and commits.
+ * outcome; the context of a tool; the deadline; hooks before and after a call; and the calls that
+ * were running in an earlier process.
  */
 
 import type { Call, CallOutcome, SeenFile } from '../machine/call.js';
@@ -49,15 +51,15 @@ import type { UserHookRuns } from './user-hooks.js';
 
 /**
  * Decides about a call that was running when the session ended: its outcome, or null to run it
- * again. `look` hashes the file that the call was to change.
+ * again. `hashFile` hashes the file that the call was going to change.
  */
 type Recover = (
-  look: () => Promise<FileHashes | undefined>,
+  hashFile: () => Promise<FileHashes | undefined>,
   files: FileMemory,
 ) => Promise<ToolOutcome | null>;
 
 /** Fills the session's memory of files. Never rejects. */
-type Recall = (files: FileMemory) => Promise<void>;
+type LoadFiles = (files: FileMemory) => Promise<void>;
 
 type Perform = () => Promise<ToolOutcome>;
 
@@ -66,13 +68,13 @@ export class ToolRuns {
   readonly #session: RunningSession;
   readonly #blobs: Blobs;
   readonly #runs = new Map<string, ToolRun>();
-  /** Tools that have not returned, also of calls that were given up. */
+  /** Tools that have not returned, also those of abandoned calls. */
   readonly #returning = new Set<Promise<void>>();
-  #recalling: Promise<void> | null = null;
-  #recall: Recall | null = null;
+  #loadingFiles: Promise<void> | null = null;
+  #fileLoader: LoadFiles | null = null;
   /** The session is ending. */
   #closing = false;
-  /** Outcomes of calls that never began, and of those that the end of the session has stopped. */
+  /** Outcomes of calls that never began, or were stopped for the end of the session. */
   readonly #stopped = createStoppedCalls();
   readonly #batchRoom = new BatchRoom();
 
@@ -90,8 +92,8 @@ export class ToolRuns {
     if (this.#runs.has(callKey(batchId, call.callId))) return 'posted';
     const run = this.#add(batchId, call);
     const tool = this.#equipment.tools.get(call.tool);
-    // Both record on disk, before the start is journaled, that this process may start calls here.
-    // Only then can a later process conclude from a missing trace that a call never ran.
+    // Both write to disk, before the start is journaled, that this process may start calls here.
+    // Only then can a later process conclude from a missing record that a call never ran.
     tool?.announce?.(this.#settings().workspace);
     if (isRecorded(call)) this.#equipment.sentCalls?.announce(this.#settings().workspace);
     run.observed = observeBefore(this.#equipment.hooks, this.#settings(), call, run.signal.signal);
@@ -100,15 +102,15 @@ export class ToolRuns {
       this.#session.post(started, this.#runWhenDurable(run));
       return 'posted';
     }
-    void this.#look(run).then((hashes) =>
+    void this.#hashFile(run).then((hashes) =>
       this.#session.post({ ...started, ...hashes }, this.#runWhenDurable(run)),
     );
     return 'later';
   }
 
-  /** The first tool that runs loads the file hashes from before the session was resumed. */
-  recallWith(recall: Recall): void {
-    this.#recall = recall;
+  /** Sets the function that loads the files of earlier calls before the first tool runs. */
+  loadFilesWith(load: LoadFiles): void {
+    this.#fileLoader = load;
   }
 
   /** Settles a call that was started before the session was resumed. */
@@ -118,8 +120,8 @@ export class ToolRuns {
   }
 
   /**
-   * Settles a call whose effect only its tool can find: it is awaited, starts if it had not yet, or
-   * is unknown.
+   * Settles a call by asking its tool: a running call is awaited, a call that never began starts,
+   * and the outcome of any other is unknown.
    */
   recoverOpaque(batchId: string, call: JudgedCall): void {
     const run = this.#add(batchId, call);
@@ -127,10 +129,16 @@ export class ToolRuns {
   }
 
   /** With `force` the machine has settled the calls: they end at once and post nothing more. */
-  cancel(batchId: string, callIds: readonly string[], force: boolean): void {
+  cancel(
+    batchId: string,
+    callIds: readonly string[],
+    { force }: { readonly force: boolean },
+  ): void {
     for (const callId of callIds) {
       const run = this.#runs.get(callKey(batchId, callId));
-      if (run !== undefined) this.#stop(run, force);
+      if (run === undefined) continue;
+      if (force) this.#kill(run);
+      else this.#stop(run);
     }
   }
 
@@ -144,7 +152,7 @@ export class ToolRuns {
    */
   async stopForEnd(): Promise<StoppedCalls> {
     this.#closing = true;
-    for (const run of this.#runs.values()) this.#end(run);
+    for (const run of this.#runs.values()) this.#stopForEnd(run);
     await whenReturned([...this.#runs.values()], this.#equipment.clock);
     return this.#stopped;
   }
@@ -152,37 +160,42 @@ export class ToolRuns {
   /** Ends everything by force. Resolves when the last tool has returned. */
   async stopAll(): Promise<void> {
     this.#closing = true;
-    for (const run of this.#runs.values()) this.#stop(run, true);
+    for (const run of this.#runs.values()) this.#kill(run);
     await Promise.all(this.#returning);
   }
 
   #add(batchId: string, call: JudgedCall): ToolRun {
     const run = createRun(batchId, call, this.#equipment, this.#session.post);
     this.#runs.set(callKey(batchId, call.callId), run);
-    if (this.#closing) this.#end(run);
+    if (this.#closing) this.#stopForEnd(run);
     return run;
   }
 
-  /** Stops a call for the end of the session. Its outcome is kept in `#stopped`, not posted. */
-  #end(run: ToolRun): void {
-    run.isStopped = true;
+  /** Stops a call for the end of the session. Its outcome goes to `#stopped` and is not posted. */
+  #stopForEnd(run: ToolRun): void {
+    run.isStoppedForEnd = true;
     run.deadline.stop();
     run.joiner.drop();
-    this.#stop(run, false);
+    this.#stop(run);
     run.force.abort('cancelled');
   }
 
-  /** Forgets a call that has ended or never began. */
-  #drop(run: ToolRun): void {
+  /** Removes a call that has ended or never began. */
+  #remove(run: ToolRun): void {
     const key = callKey(run.batchId, run.call.callId);
     if (this.#runs.get(key) === run) this.#runs.delete(key);
     run.markReturned();
   }
 
-  #stop(run: ToolRun, force: boolean): void {
+  /** Asks the tool to end soon. */
+  #stop(run: ToolRun): void {
     if (!run.signal.signal.aborted) run.signal.abort('cancelled');
-    if (!force) return;
-    run.isForgotten = true;
+  }
+
+  /** Ends the tool at once, for a call that the machine has settled. */
+  #kill(run: ToolRun): void {
+    this.#stop(run);
+    run.isSettled = true;
     run.deadline.stop();
     run.joiner.drop();
     run.force.abort('cancelled');
@@ -195,7 +208,7 @@ export class ToolRuns {
   }
 
   /** The hashes of the file that a probeable call is going to change: now, and after it. */
-  async #look(run: ToolRun): Promise<FileHashes | undefined> {
+  async #hashFile(run: ToolRun): Promise<FileHashes | undefined> {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool?.before === undefined) return undefined;
     const read = await attempt(() => tool.before?.(run.call.input, this.#createContext(run)));
@@ -208,20 +221,20 @@ export class ToolRuns {
   #runWhenDurable(run: ToolRun): OnApplied {
     return (accepted) => {
       if (accepted) return void this.#finish(run);
-      this.#stopped.add(run, NEVER_RAN);
-      this.#drop(run);
+      this.#stopped.add(run, CANCELLED_BEFORE_START);
+      this.#remove(run);
     };
   }
 
   /** Reports the outcome that `judge` finds; runs the call again if it finds none. */
   async #recover(run: ToolRun, judge: Recover): Promise<void> {
-    await this.remember();
+    await this.loadFiles();
     const outcome = await judge(
-      () => this.#look(run),
+      () => this.#hashFile(run),
       recordingMemory(this.#equipment.files, run.seen, run.call.callId),
     );
     const { hooks } = this.#equipment;
-    // It had its effect before the crash, so the hooks learn of its changes only now.
+    // The call took effect before the crash, so the hooks read its changes only now.
     if (outcome?.status === 'ok' && isWatched(hooks, this.#settings(), run.call))
       await attempt(() => hooks.after(run.call, this.#settings()));
     if (outcome !== null) return this.#report(run, outcome);
@@ -235,7 +248,7 @@ export class ToolRuns {
   }
 
   async #recoverOpaque(run: ToolRun): Promise<void> {
-    await this.remember();
+    await this.loadFiles();
     const interruptedCall = await this.#findInterrupted(run);
     if (interruptedCall.kind === 'unknown')
       return this.#report(run, { status: 'lost', text: interruptedCall.text });
@@ -264,36 +277,36 @@ export class ToolRuns {
     return { kind: 'unknown', text: `${CALL_UNKNOWN} (${interruptedCall.fault.message})` };
   }
 
-  /** Resolves when the files of calls before a resume are loaded. No tool runs before. */
-  async remember(): Promise<void> {
-    if (this.#recall === null) return;
-    this.#recalling ??= this.#recall(this.#equipment.files);
-    await this.#recalling;
+  /** Loads the files of calls before a resume, once. No tool runs before. */
+  async loadFiles(): Promise<void> {
+    if (this.#fileLoader === null) return;
+    this.#loadingFiles ??= this.#fileLoader(this.#equipment.files);
+    await this.#loadingFiles;
   }
 
   /**
-   * Runs a call whose ToolStarted is durable, and reports its outcome. `interrupted`: waits for the
-   * call of an earlier process, which may run still, instead of running the tool.
+   * Runs a call whose ToolStarted is durable, and reports its outcome. `interrupted`: waits for a
+   * call that an earlier process started, instead of running the tool.
    */
   async #finish(
     run: ToolRun,
     interrupted?: Perform,
     deadlineMs = run.call.traits.deadlineMs,
   ): Promise<void> {
-    if (this.#recall !== null) await this.remember();
+    if (this.#fileLoader !== null) await this.loadFiles();
     if (run.observed !== null) await run.observed;
     if (interrupted === undefined)
       await this.#session.checkpoints.before(run.batchId, run.call, run.signal.signal);
     run.deadline = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
     const outcome = await this.#awaitOutcome(run, interrupted);
     run.deadline.stop();
-    // one of an earlier process has ended just now only if it ran still when this one began
+    // a call of an earlier process ends only now if it was still running when this process began
     const hasEnded = interrupted === undefined || run.observed !== null;
-    const told = await this.#withLostText(run, outcome, hasEnded);
-    await this.#report(run, told, this.#session.userHooks);
+    const reported = await this.#withLostText(run, outcome, hasEnded);
+    await this.#report(run, reported, this.#session.userHooks);
   }
 
-  /** The outcome, with what it did to uncommitted text of the user. */
+  /** The outcome, with a text about uncommitted changes of the user that the call has lost. */
   async #withLostText(run: ToolRun, outcome: ToolOutcome, hasEnded: boolean): Promise<ToolOutcome> {
     if (outcome.status === 'cancelled') return outcome;
     const text = await this.#session.checkpoints.after(run.call, hasEnded);
@@ -305,14 +318,14 @@ export class ToolRuns {
     if (tool === undefined)
       return { status: 'failed', text: `there is no tool ${run.call.tool} any more` };
     const perform = interrupted ?? ((): Promise<ToolOutcome> => this.#runTool(tool, run));
-    if (interrupted === undefined && run.signal.signal.aborted) return NEVER_RAN;
-    // At the end of the session no phase of the hooks follows, so they need not look.
-    const performed = this.#perform(run, tool, perform).finally(
+    if (interrupted === undefined && run.signal.signal.aborted) return CANCELLED_BEFORE_START;
+    // At the end of the session no phase of the hooks follows, so they need not read.
+    const performed = this.#catchFault(run, tool, perform).finally(
       () => this.#closing || observeAfter(this.#equipment.hooks, this.#settings(), run),
     );
     this.#awaitAtEnd(performed);
     const first = await Promise.race([performed, run.gaveUp]);
-    // A tool that was given up may still return, and tell what it has spent.
+    // An abandoned tool may still return and report its usage.
     void performed.then((late) => {
       if (late !== first) this.#countLate(run, late);
     });
@@ -321,15 +334,15 @@ export class ToolRuns {
 
   async #runTool(tool: Tool, run: ToolRun): Promise<ToolOutcome> {
     const context = this.#createContext(run);
-    // a server may give the id of an earlier call again
+    // a server may use the id of an earlier call again
     this.#equipment.files.hide?.(run.call.callId);
-    // Such a tool can't find its interrupted calls: the record tells whether this one was sent.
+    // Without `findInterrupted`, recovery depends on this record of a sent call.
     if (tool.findInterrupted === undefined && isRecorded(run.call)) context.sending?.();
     return tool.run(run.call.input, context);
   }
 
   /** Runs the tool; an error becomes an outcome. */
-  async #perform(run: ToolRun, tool: Tool, perform: Perform): Promise<ToolOutcome> {
+  async #catchFault(run: ToolRun, tool: Tool, perform: Perform): Promise<ToolOutcome> {
     const ran = await attempt(perform);
     if (ran.kind === 'done') return this.#take(run, tool, ran.value);
     const status = run.signal.signal.aborted ? abortReason(run) : 'failed';
@@ -346,7 +359,7 @@ export class ToolRuns {
     return outcome;
   }
 
-  /** The end of the session waits for it: what it spends is then still counted. */
+  /** Makes the end of the session wait for work, so that its usage still counts. */
   #awaitAtEnd(work: Promise<unknown>): void {
     const returned: Promise<void> = work.then(() => void this.#returning.delete(returned));
     this.#returning.add(returned);
@@ -362,10 +375,7 @@ export class ToolRuns {
     return this.#session.state().session.settings;
   }
 
-  /**
-   * The outcome as the model sees it: without secrets, cut, and with what the user's hooks say
-   * about it.
-   */
+  /** The outcome as the model sees it: without secrets, cut, and with remarks of user hooks. */
   async #finishOutcome(
     run: ToolRun,
     outcome: ToolOutcome,
@@ -373,20 +383,20 @@ export class ToolRuns {
   ): Promise<CallOutcome> {
     const clean = redactOutcome(this.#equipment.redactor, outcome);
     const { outputCutBytes } = this.#settings();
-    // All results of a batch share a limit: `take` counts this one and returns what it may have.
+    // All results of a batch share a limit: `take` counts this one and returns its share.
     const room = this.#batchRoom.take(run.batchId, clean, outputCutBytes, () =>
       endedTexts(this.#session.state()),
     );
     const cut = await cutOutcome(clean, room.limitBytes, this.#blobs, room.why);
-    if (userHooks === null || run.isForgotten) return cut;
+    if (userHooks === null || run.isSettled) return cut;
     const { call, signal, force } = run;
     // After its deadline the signal of the call is aborted already.
     const signals = signal.signal.aborted ? [force.signal] : [signal.signal, force.signal];
     return userHooks.afterTool(call, cut, signals);
   }
 
-  /** The files that a call saw. A result that was cut, or lacks a secret, shows no lines. */
-  #seenBy({ call, seen }: ToolRun, isWhole: boolean): readonly SeenFile[] {
+  /** The files that a call saw. A cut or redacted result shows no lines. */
+  #seenFiles({ call, seen }: ToolRun, isWhole: boolean): readonly SeenFile[] {
     const { callId } = call;
     if (!isWhole) this.#equipment.files.hide?.(callId);
     return [...seen.values()].map(({ lines = [], ...file }) => {
@@ -404,14 +414,15 @@ export class ToolRuns {
     userHooks: UserHookRuns | null = null,
   ): Promise<void> {
     const { batchId, call } = run;
-    const finished = run.isForgotten ? outcome : await this.#finishOutcome(run, outcome, userHooks);
-    this.#drop(run);
-    if (run.isForgotten) return this.#countLate(run, outcome);
-    run.isForgotten = true; // nothing more is posted for it
+    const finished = run.isSettled ? outcome : await this.#finishOutcome(run, outcome, userHooks);
+    this.#remove(run);
+    if (run.isSettled) return this.#countLate(run, outcome);
+    run.isSettled = true; // so no later report of it is posted
     const isWhole = finished.text === outcome.text;
-    const seen = run.seen.size === 0 ? [] : this.#seenBy(run, isWhole);
+    const seen = run.seen.size === 0 ? [] : this.#seenFiles(run, isWhole);
     const whole = seen.length === 0 ? finished : { ...finished, seen };
-    if (run.isStopped) return this.#stopped.add(run, whole, () => this.#countLate(run, outcome));
+    if (run.isStoppedForEnd)
+      return this.#stopped.add(run, whole, () => this.#countLate(run, outcome));
     run.joiner.flush();
     this.#session.post({ type: 'ToolCompleted', batchId, callId: call.callId, outcome: whole });
   }
@@ -421,13 +432,13 @@ export class ToolRuns {
 const abortReason = (run: ToolRun): DeadlineReason => run.signal.signal.reason as DeadlineReason;
 
 /** The outcome of a call that the user or the end of a turn cancelled before its start. */
-const NEVER_RAN: ToolOutcome = {
+const CANCELLED_BEFORE_START: ToolOutcome = {
   status: 'cancelled',
   ran: 'no',
   text: 'cancelled before it had run',
 };
 
-/** Whether it is recorded that the call begins: after a crash nothing else tells it. */
+/** Whether the start of a call is recorded on disk, since nothing else shows it after a crash. */
 const isRecorded = ({ traits }: JudgedCall): boolean => traits.effect === 'opaque';
 
 const CALL_UNKNOWN =
@@ -440,7 +451,7 @@ const findUnsent = async (_: unknown, { findSent }: ToolContext): Promise<Interr
     ? { kind: 'neverBegan' }
     : { kind: 'unknown', text: CALL_UNKNOWN };
 
-/** Results of the running batch that have come, also before a resume. */
+/** Texts of the results that the running batch has so far, also from before a resume. */
 const endedTexts = (state: State): readonly string[] =>
   state.name === 'ExecutingTools'
     ? state.calls.flatMap((call) => ('outcome' in call ? [call.outcome.text] : []))
@@ -456,18 +467,18 @@ type ToolRun = {
   readonly force: AbortController;
   /** Joins pieces of progress, so that few events show them. */
   readonly joiner: Joiner;
-  /** By real path: what this call read or wrote. */
+  /** The files that this call read or wrote, by real path. */
   readonly seen: Map<string, SeenFile>;
   deadline: DeadlineWatch;
-  /** Resolves when `giveUp` is called: the call has ignored its deadline. */
+  /** Resolves when `giveUp` abandons the call, which has ignored its deadline. */
   readonly gaveUp: Promise<ToolOutcome>;
   giveUp(outcome: ToolOutcome): void;
   /** Resolves when the hooks have read the workspace before the call; null if they need not. */
   observed: Promise<void> | null;
-  /** True if the machine no longer needs the outcome. */
-  isForgotten: boolean;
-  /** Whether the end of the session has stopped it: then its outcome is not posted. */
-  isStopped: boolean;
+  /** The machine has the outcome, or no longer needs it. */
+  isSettled: boolean;
+  /** The end of the session has stopped the call, so its outcome is not posted. */
+  isStoppedForEnd: boolean;
   /** Resolves when the call has ended, or never began. */
   readonly returned: Promise<void>;
   markReturned(): void;
@@ -475,10 +486,10 @@ type ToolRun = {
 
 /** Outcomes of the calls that the end of a session has stopped. */
 export type StoppedCalls = {
-  /** Of all that have ended so far. Their usage is reported by itself. */
+  /** Outcomes of the calls that have ended so far, without their usage. */
   outcomes(): readonly StoppedCall[];
   add(run: Pick<ToolRun, 'batchId' | 'call'>, outcome: CallOutcome, reportUsage?: () => void): void;
-  /** Posts what the calls have spent, once the end is posted. */
+  /** Posts the usage of the calls, after the end of the session is posted. */
   reportUsage(): void;
 };
 
@@ -523,7 +534,7 @@ const createRun = (
     markReturned = resolve;
   });
   const show = (_key: string, text: string): void => {
-    if (!run.isStopped) post({ type: 'ToolProgress', batchId, callId, text });
+    if (!run.isStoppedForEnd) post({ type: 'ToolProgress', batchId, callId, text });
   };
   const joiner = redactJoined(redactor, createJoiner(clock, show), 'progress');
   const run: ToolRun = {
@@ -539,8 +550,8 @@ const createRun = (
     force: new AbortController(),
     deadline: NO_DEADLINE,
     observed: null,
-    isForgotten: false,
-    isStopped: false,
+    isSettled: false,
+    isStoppedForEnd: false,
   };
   return run;
 };
@@ -557,13 +568,13 @@ const createContext = (
   const { callId, facts } = call;
   const { settings, grants } = state().session;
   const { workspace, sandbox } = settings;
-  // never without a fence, whatever the settings are by now: nobody looks at what it changes
+  // a reading command gets its own level, whatever the settings are: its changes are not observed
   const level = isReadingCommand(call) ? 'reads' : levelOfCall(sandbox, facts.needs);
   const usualLevel = levelOfCall(sandbox, undefined);
-  const isUnasked = (): boolean => decide(settings, grants, call).decision === 'allow';
-  // Who has allowed more than the usual level: a rule or an earlier answer, or the user just now.
   const isUsual = level === usualLevel || level === 'reads';
-  const widened = isUsual ? null : isUnasked() ? 'unasked' : 'byUser';
+  // a rule or an earlier answer allows more than the usual level, or the user just now
+  const widened = (): 'unasked' | 'byUser' =>
+    decide(settings, grants, call).decision === 'allow' ? 'unasked' : 'byUser';
   return {
     workspace,
     batchId,
@@ -572,7 +583,7 @@ const createContext = (
     jobs,
     sandbox: level,
     ...(facts.shell === undefined ? {} : { shell: facts.shell }),
-    ...(widened === null ? {} : { widened }),
+    ...(isUsual ? {} : { widened: widened() }),
     ...(settings.onAsk === 'ask' && settings.preset !== 'plan' ? {} : { unattended: true }),
     ...(call.reply === undefined ? {} : { reply: call.reply }),
     paths: facts.paths,
@@ -583,7 +594,7 @@ const createContext = (
     files: recordingMemory(files, run.seen, callId, state),
     left: () => getAllowance(state().session, spendingId(batchId, callId)),
     progress: (text) => {
-      if (!run.isForgotten && typeof text === 'string') joiner.add('progress', text);
+      if (!run.isSettled && typeof text === 'string') joiner.add('progress', text);
     },
     sending: () => sentCalls?.record(workspace, callKey(batchId, callId)),
     findSent: async () => (await sentCalls?.find(workspace, callKey(batchId, callId))) ?? 'unknown',
@@ -595,29 +606,28 @@ const createContext = (
 /** Why a call is stopped. The reason of its abort signals. */
 type DeadlineReason = 'cancelled' | 'timedOut';
 
-/** The watch of a call without a time limit, and of one that has not started. */
+/** For a call without a time limit, or one that has not started. */
 const NO_DEADLINE: DeadlineWatch = {
   stop: () => undefined,
   pause: () => () => undefined,
   extend: () => undefined,
 };
 
-/** A call that shows progress may take so many times its time limit. */
+/** A call that shows progress may take its time limit this many times. */
 const EXTENSIONS_MAX = 10;
 
 type DeadlineWatch = {
   stop(): void;
-  /**
-   * The deadline stands still until the returned function is called. One that has passed stays so.
-   */
+  /** Pauses the deadline until the returned function is called; no effect after the deadline. */
   pause(): () => void;
-  /** The deadline is as far away again as at the start, up to EXTENSIONS_MAX times in all. */
+  /** Restarts the deadline, up to EXTENSIONS_MAX times its limit in all. */
   extend(): void;
 };
 
 /**
- * Aborts the run at its deadline, forces it a grace period later, and gives it up after another
- * one.
+ * Aborts the run at its deadline, forces it a grace period later, and abandons it after another
+ * one. With a deadline of 60 s and a grace period of 5 s: `signal` after 60 s, `force` after 65 s,
+ * `giveUp` after 70 s.
  */
 export const watchDeadline = (
   run: Pick<ToolRun, 'call' | 'signal' | 'force' | 'giveUp'>,
@@ -626,7 +636,7 @@ export const watchDeadline = (
   graceMs: number,
 ): DeadlineWatch => {
   if (deadlineMs <= 0) return NO_DEADLINE;
-  // The whole limit, although a recovered call has only what remains of it.
+  // the whole limit, although a recovered call gets only the rest of it
   const seconds = `${run.call.traits.deadlineMs / 1000} s`;
   const abandon = (): void =>
     run.giveUp({
@@ -642,7 +652,8 @@ export const watchDeadline = (
     cancel = clock.after(graceMs, force);
   };
   /** How long the call may run, and has run, without pauses. */
-  let [limitMs, ranMs] = [deadlineMs, 0];
+  let limitMs = deadlineMs;
+  let ranMs = 0;
   let since = clock.now();
   let pauses = 0;
   let isOver = false;
@@ -681,13 +692,13 @@ export const watchDeadline = (
   };
 };
 
-/** Whether the hooks need to know about a call: it changes something, and they may run after it. */
+/** Whether the hooks observe a call: it changes something, and they may run after it. */
 const isWatched = (hooks: Hooks | null, settings: Settings, call: JudgedCall): hooks is Hooks =>
   hooks !== null && settings.hooks !== 'never' && call.traits.mutating;
 
 /**
- * Lets the hooks read the workspace before a call takes effect. A cancel does not wait for that.
- * null if the hooks need not know about the call.
+ * Lets the hooks read the workspace before a call takes effect; null if they don't observe it. A
+ * cancel does not wait for that.
  */
 const observeBefore = (
   hooks: Hooks | null,
@@ -704,9 +715,9 @@ const observeBefore = (
 };
 
 /**
- * Lets the hooks read the workspace right after a call, where the user may change files before a
- * phase of the hooks reads it: the turn was cancelled, so that none follows, or another call of the
- * batch waits for an answer. The outcome waits for it, so a turn rests only after it.
+ * Lets the hooks read the workspace right after a call, if the user may change files before their
+ * next phase: after a cancel no phase follows, and another call of the batch may wait for an
+ * answer. The outcome waits for the reading, so the turn ends after it.
  */
 const observeAfter = async (
   hooks: Hooks | null,
@@ -725,18 +736,19 @@ const observeAfter = async (
 /**
  * Settles calls that were running when a session was interrupted (rules.md#resume-calls).
  *
- * 1. In every class the answer is one ordinary ToolCompleted. If a call may have run, its result
- *    says so.
- * 2. `pure` runs again. `probeable` runs again if the file is as it was before, and is done if the
- *    file is as the call leaves it. The tool looks for an `opaque` one: it is awaited, or runs if
- *    it had not started, or is unknown.
+ * Each call gets one ordinary ToolCompleted. If it may have run, its result says so.
+ *
+ * - `pure`: runs again.
+ * - `probeable`: runs again if the file is as before the call; is done if the file is as after it;
+ *   else lost.
+ * - `opaque`: its tool finds it. It is awaited if it runs, runs if it never began, else lost.
  */
 
 type Running = { readonly batchId: string; readonly call: JudgedCall };
 
 const isRunning = (call: Call): boolean => call.status === 'running';
 
-/** The calls that were running before the session was opened again and still are after Resumed. */
+/** The calls that were running at the end of the earlier process and still are after Resumed. */
 export const runningCalls = (opened: State, resumed: State): readonly Running[] => {
   if (opened.name !== 'ExecutingTools' || resumed.name !== 'ExecutingTools') return [];
   const { batchId } = resumed;
@@ -747,7 +759,7 @@ export const runningCalls = (opened: State, resumed: State): readonly Running[] 
     .map(({ judged }) => ({ batchId, call: judged }));
 };
 
-/** The status says that the outcome is unknown; the text says what is known. */
+/** An outcome with the status `lost` (unknown), and a text with the known facts. */
 const lost = (text: string): ToolOutcome => ({ status: 'lost', text });
 
 const FILE_CHANGED = lost('the file has changed since the call began: read it before you go on');
@@ -762,7 +774,7 @@ const TOOK_EFFECT: ToolOutcome = {
 };
 
 const readPast = async (journal: Pick<Journal, 'read'>, upTo: number): Promise<PastFiles> => {
-  // `see` takes one event after the other; `past` tells what they say of files.
+  // `see` takes one event after the other; `past` returns the files in them.
   const { see, past } = collectPastFiles();
   const read = await attempt(async () => {
     for await (const { seq, event } of journal.read()) {
@@ -770,27 +782,26 @@ const readPast = async (journal: Pick<Journal, 'read'>, upTo: number): Promise<P
       see(event);
     }
   });
-  // If the journal can't be read again, hashes are unknown, which is reported, and files must be
-  // read again.
+  // If the journal can't be read, hashes are unknown (which results report), and the model must
+  // read files again.
   return read.kind === 'done' ? past() : collectPastFiles().past();
 };
 
 /**
- * Compares the file with its hashes: a call runs again, took effect, or is lost. One that changed
- * nothing may run again.
+ * Compares the file with its hashes: the call runs again (null), took effect, or is lost.
  */
 const decideProbeable = async (
   { facts }: JudgedCall,
   recorded: FileHashes | undefined,
-  look: () => Promise<FileHashes | undefined>,
+  hashFile: () => Promise<FileHashes | undefined>,
   files: FileMemory,
 ): Promise<ToolOutcome | null> => {
   if (recorded === undefined) return NOT_RECORDED;
-  const now = (await look())?.before;
+  const now = (await hashFile())?.before;
   if (now === recorded.before) return null;
   if (now === undefined || now !== recorded.after) return FILE_CHANGED;
   const [path, ...others] = facts.paths;
-  // The model knows the file as it is now, since its call has made it so.
+  // The model knows the file as it is now, since its own call has written it.
   if (path !== undefined && others.length === 0) {
     files.set(path, now);
     files.wrote?.(path, recorded.before, now);
@@ -800,7 +811,7 @@ const decideProbeable = async (
 
 /**
  * Settles each running call by its effect class, and restores the session's memory of files.
- * Without `known` the journal is read for that once, when the first tool runs. No tool runs before
+ * Without `past` the journal is read for that, once, when the first tool runs. No tool runs before
  * `takingOver` has resolved.
  */
 export const recoverCalls = (
@@ -808,17 +819,17 @@ export const recoverCalls = (
   journal: Pick<Journal, 'read' | 'seq'>,
   tools: ToolRuns,
   {
-    known,
+    past,
     takingOver,
-  }: { readonly known: PastFiles | undefined; readonly takingOver: Promise<void> },
+  }: { readonly past: PastFiles | undefined; readonly takingOver: Promise<void> },
 ): void => {
   const upTo = journal.seq;
-  let reading = known === undefined ? null : Promise.resolve(known);
+  let reading = past === undefined ? null : Promise.resolve(past);
   const readOnce = (): Promise<PastFiles> => {
     reading ??= readPast(journal, upTo);
     return reading;
   };
-  tools.recallWith(async (files) => {
+  tools.loadFilesWith(async (files) => {
     const { seen } = await readOnce();
     for (const { path, sha256, lines } of seen.values()) files.set(path, sha256, undefined, lines);
     await takingOver;
@@ -829,11 +840,11 @@ export const recoverCalls = (
       tools.recoverOpaque(batchId, call);
       continue;
     }
-    tools.recover(batchId, call, async (look, files) => {
+    tools.recover(batchId, call, async (hashFile, files) => {
       if (effect === 'pure') return null;
       const past = await readOnce();
       const recorded = past.batchId === batchId ? past.hashes.get(call.callId) : undefined;
-      return decideProbeable(call, recorded, look, files);
+      return decideProbeable(call, recorded, hashFile, files);
     });
   }
 };

@@ -213,7 +213,8 @@ const rebaseEdits = async (
       'changed.',
   );
   if (now === undefined || lines === null) return refused;
-  const [before, planned] = [planEdits(earlier, edits), planEdits(now, edits)];
+  const before = planEdits(earlier, edits);
+  const planned = planEdits(now, edits);
   if (before.kind === 'refused' || planned.kind === 'refused') return refused;
   if (!lines.areSame(before.spans, planned.spans)) return refused;
   // plans the same edits once more, with the bytes and the result text

@@ -348,7 +348,8 @@ export const createFileMemory = (): FileMemory => {
   const hash = (file: string): string | undefined => seenFiles.files.get(file)?.sha256;
   const shown = (file: string) => seenFiles.files.get(file)?.lines ?? [];
   const writes = new Map<string, OwnWrite>();
-  const [texts, earlierTexts] = [createTexts<SeenText>(), createTexts<{ text: string }>()];
+  const texts = createTexts<SeenText>();
+  const earlierTexts = createTexts<{ text: string }>();
   return {
     get: hash,
     shown,

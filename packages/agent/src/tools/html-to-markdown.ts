@@ -87,7 +87,8 @@ const plainText = (html: string): string =>
 /** The page's main part, if it marks one. */
 const extractMain = (html: string): string => {
   const lower = lowerAscii(html);
-  const [start, end] = [lower.indexOf('<main'), lower.lastIndexOf('</main')];
+  const start = lower.indexOf('<main');
+  const end = lower.lastIndexOf('</main');
   return start >= 0 && end > start ? html.slice(start, end) : cutOut(html, '<head>', '</head>');
 };
 

@@ -82,7 +82,8 @@ const describeMove = async (
   before: string,
   after: string,
 ) => {
-  const [from, to] = [shortHash(before), shortHash(after)];
+  const from = shortHash(before);
+  const to = shortHash(after);
   const losing = (sentence: string) => ({ sentence: `${sentence}.`, lost: true });
   const keeping = (sentence: string) => ({ sentence: `${sentence}.`, lost: false });
   if (!(await hasCommit(repository, before)))

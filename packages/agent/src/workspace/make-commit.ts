@@ -150,7 +150,11 @@ export const findObstacle = (
 const TIMES_MAX = 5;
 
 /** Exit codes of the script. */
-const [MOVED, LOCK_HELD, INDEX_CHANGED, HEAD_SWITCHED, REF_REFUSED] = [0, 10, 11, 12, 13];
+const MOVED = 0;
+const LOCK_HELD = 10;
+const INDEX_CHANGED = 11;
+const HEAD_SWITCHED = 12;
+const REF_REFUSED = 13;
 
 /**
  * Moves a branch, or a HEAD that is detached, together with the user's index. The lock of the index

@@ -162,7 +162,8 @@ type Loss = { readonly name: string; readonly kind: GitLoss['kind'] };
 
 const parseStatus = (output: string): readonly Loss[] =>
   output.split('\0').flatMap((entry): readonly Loss[] => {
-    const [columns, name] = [entry.slice(0, 2), entry.slice(3)];
+    const columns = entry.slice(0, 2);
+    const name = entry.slice(3);
     if (columns === '??') return [{ name, kind: 'untracked' }];
     if (columns === '!!') return [{ name, kind: 'ignored' }];
     // What is in the index can be restored, and a file that is gone can't be lost.

@@ -122,7 +122,7 @@ const fillDisk = (folder: string, left = 0): void => {
   closeSync(disk);
 };
 
-/** Appends 420 entries, a snapshot every 210; the disk is full but for `left` bytes before entry `fullAt`. */
+/** Appends 430 entries, a snapshot every 210; the disk is full but for `left` bytes before entry `fullAt`. */
 const snapshotOf = async (
   folder: string,
   id: string,
@@ -131,7 +131,7 @@ const snapshotOf = async (
 ): Promise<void> => {
   const plan = { every: 210, later: (work: () => void): void => work() };
   const journal = await fileJournals({ folder, snapshots: plan }).create(headerOf(id));
-  const drafts = tell(420, initialState(journal.header.settings), () => 'x'.repeat(150));
+  const drafts = tell(430, initialState(journal.header.settings), () => 'x'.repeat(150));
   for (let from = 0; from < drafts.length; from += 10) {
     if (from === fullAt) fillDisk(folder, left);
     await journal.append(drafts.slice(from, from + 10));
@@ -141,8 +141,10 @@ const snapshotOf = async (
   const folderOf = join(folder, 'sessions');
   const names = (await readdir(folderOf)).filter((name) => name.startsWith(`${id}.snapshot`));
   for (const name of names) {
-    const lines = (await readFile(join(folderOf, name), 'utf8')).split('\n');
-    say(`${name} ${lines.length - 1} lines, ${lines.at(-1)?.length} characters after them`);
+    const content: { readonly states: readonly { readonly seq: number }[] } = JSON.parse(
+      await readFile(join(folderOf, name), 'utf8'),
+    );
+    say(`${name} ${content.states.at(-1)?.seq}`);
   }
   say(`${id} ${journal.full === null ? 'has room' : 'is full'}`);
   await rm(join(folder, 'filler'), { force: true });
@@ -152,7 +154,7 @@ const snapshotOf = async (
 const snapshot = async (folder: string): Promise<void> => {
   await snapshotOf(folder, 'control', 1_000, 0);
   await snapshotOf(folder, 'first', 200, 16_384);
-  await snapshotOf(folder, 'next', 410, 16_384);
+  await snapshotOf(folder, 'next', 420, 16_384);
   await snapshotOf(folder, 'reserve', 200, 0);
 };
 

@@ -8,11 +8,11 @@ import {
   type FileTarget,
   fileTarget,
   GroupWriter,
-  type Surroundings,
+  type WriterEnvironment,
 } from '../../src/journal/writer.js';
 
 /** The file belongs to the writer, whatever happens. */
-const OWNED: Surroundings = {
+const OWNED: WriterEnvironment = {
   before: async () => undefined,
   after: () => undefined,
   explain: async (error) => error,

@@ -14,7 +14,7 @@ import type { AgentTypes, EntryDraft, Header, Journal } from '../../src/ports/jo
 const atOnce = { every: 1, later: (work: () => void): void => work() };
 
 export const storeOf = (folder: string, every = 1, machine: JournaledMachine = agentMachine) =>
-  fileJournals({ folder, snapshots: { ...atOnce, every }, machine });
+  fileJournals({ folder, checkEvery: 1, snapshots: { ...atOnce, every }, machine });
 export type Store = ReturnType<typeof storeOf>;
 
 export const pathsIn = (folder: string, sessionId = 'a') => ({

@@ -15,7 +15,7 @@ import {
   started,
 } from '../../../../test/kit/agent/given.js';
 import { play } from '../../../../test/kit/agent/trace-player.js';
-import { headerOf, linesOf, makeFolder, plain, tell } from '../../../../test/kit/journal/story.js';
+import { headerOf, makeFolder, plain, tell } from '../../../../test/kit/journal/story.js';
 import { chooseRows } from '../../../../test/tier.js';
 import { initialState, step } from '../../src/machine/machine.js';
 import { collectPastFiles } from '../../src/machine/seen-files.js';
@@ -47,7 +47,8 @@ for (const file of chooseRows(traces, undefined, 20)) {
     await write(store, { ...headerOf('a'), settings }, drafts, GROUP);
     const collector = collectPastFiles();
     for (const { event } of drafts) collector.see(event);
-    for (const visitLast of [0, Math.floor(steps.length / 2)]) {
+    const count = drafts.length;
+    for (const visitLast of [0, 1, GROUP, count]) {
       // a reader of a session that another process has open
       const seen: number[] = [];
       const visit = ({ seq }: { readonly seq: number }): void => void seen.push(seq);
@@ -62,8 +63,9 @@ for (const file of chooseRows(traces, undefined, 20)) {
       // a snapshot does not hold the time of the last entry: without entries after it, the journal is asked
       const lastAt = past?.lastAt ?? collector.past().lastAt;
       assert.deepEqual({ ...past, lastAt }, collector.past());
-      const most = drafts.length - visitLast;
-      const first = most === drafts.length ? most : most - (most % GROUP);
+      const first = count - folded.length;
+      assert.ok(folded.length >= visitLast);
+      assert.ok(first > 0 || visitLast >= GROUP || count <= 2 * GROUP, 'a snapshot was used');
       assert.deepEqual(
         folded.map(({ seq }) => seq),
         drafts.map((_, index) => index + 1).slice(first),
@@ -78,21 +80,24 @@ for (const file of chooseRows(traces, undefined, 20)) {
   });
 }
 
-test('snapshots go on over many openings, and the state stays that of the journal', async (context) => {
-  const { store, folder, snapshot, last } = await stage(context, { count: 6, every: 3 });
+test('snapshots follow each other over many openings, and the state stays that of the journal', async (context) => {
+  const { store, folder, last } = await stage(context, { count: 6, every: 3 });
   let state = (await openOnce(store)).state;
   assert.deepEqual(plain(state), last);
   for (let life = 1; life <= 5; life++) {
-    const before = (await linesOf(snapshot)).length;
     const { journal, state: opened } = await store.open('a');
     const drafts = tell(4, opened, texts);
     for (const draft of drafts) await appendAndRest(journal, [draft]);
     await journal.close();
     state = drafts.at(-1)?.state ?? opened;
-    assert.ok((await linesOf(snapshot)).length > before, 'it was appended to, and not begun again');
-    const { folded, state: again } = await openOnce(store);
-    assert.ok(folded.length <= 3, `${folded.length} entries were folded`);
-    assert.deepEqual(plain(again), plain(state));
+    for (const [visitLast, most] of [
+      [0, 3],
+      [2, 8],
+    ] as const) {
+      const { folded, state: again } = await openOnce(store, { visitLast });
+      assert.ok(folded.length >= visitLast && folded.length <= most, `${folded.length} folded`);
+      assert.deepEqual(plain(again), plain(state));
+    }
     const replayed = await storeOf(folder).replay('a');
     assert.deepEqual(plain(replayed.state), plain(state));
     assert.deepEqual(replayed.mismatches, []);
@@ -147,12 +152,26 @@ test('files that were seen before a snapshot are still known, over several openi
   assert.deepEqual(plain(state), plain(drafts.at(-1)?.state));
 });
 
-test('long texts are not stored again, and the file is yours alone', async (context) => {
-  const { journal, snapshot } = await stage(context, { count: 60, every: 10 });
-  const [stored, all] = [await stat(snapshot), await stat(journal)];
-  assert.ok(!(await readFile(snapshot, 'utf8')).includes('xxxxxxxxxxxxxxxxxxxx'));
-  assert.ok(stored.size < all.size, `${stored.size} of ${all.size} bytes`);
-  assert.equal(stored.mode & 0o777, 0o600);
+test('a snapshot is plain JSON of all texts, each once, and yours alone', async (context) => {
+  const { snapshot } = await stage(context, { count: 61, every: 10 });
+  const content: unknown = JSON.parse(await readFile(snapshot, 'utf8'));
+  const stored = JSON.stringify(content);
+  for (let index = 2; index < 50; index++)
+    assert.equal(stored.split(JSON.stringify(texts(index))).length, 2, `text ${index}`);
+  assert.equal((await stat(snapshot)).mode & 0o777, 0o600);
+});
+
+test('a session that grows is stored each time that it has grown by an eighth', async (context) => {
+  const { store, snapshot } = await stage(context, { count: 100, every: 4 });
+  const { journal, state } = await store.open('a');
+  const written: number[] = [];
+  for (const [index, draft] of tell(40, state, texts).entries()) {
+    const before = (await stat(snapshot)).ino;
+    await appendAndRest(journal, [draft]);
+    if ((await stat(snapshot)).ino !== before) written.push(index + 1);
+  }
+  await journal.close();
+  assert.deepEqual(written, [13, 28]);
 });
 
 test('a session goes on where no snapshot can be written, and leaves none for a journal that was removed', async (context) => {

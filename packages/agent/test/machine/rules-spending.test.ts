@@ -4,7 +4,7 @@ import * as g from '../../../../test/kit/agent/given.js';
 import { settingsOf } from '../../../../test/kit/agent/settings.js';
 import { bring, type Walker, walk } from '../../../../test/kit/agent/walker.js';
 import { initialState } from '../../src/machine/machine.js';
-import { spendingIn } from '../../src/machine/moves/tool-batch.js';
+import { spendingIds } from '../../src/machine/moves/tool-batch.js';
 import type { Usage } from '../../src/machine/settings.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 
@@ -148,6 +148,6 @@ test('limit-before-call: a request that has not said what it cost holds back no 
   assert.deepEqual(openIds(walker), ['req-1', 'batch-1/1']);
   const state = walker.state();
   assert.equal(state.name === 'ExecutingTools' && state.calls[0]?.status, 'starting');
-  assert.deepEqual(spendingIn(state), ['batch-1/1']);
-  assert.deepEqual(spendingIn(bring('W').state()), []);
+  assert.deepEqual(spendingIds(state), ['batch-1/1']);
+  assert.deepEqual(spendingIds(bring('W').state()), []);
 });

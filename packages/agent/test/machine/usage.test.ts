@@ -17,7 +17,7 @@ import {
   hasMoneyLimit,
   isPaid,
   measuredId,
-  offerWithin,
+  worstCaseWithin,
   rearm,
   remainingIn,
   reserve,
@@ -380,7 +380,7 @@ test('a request counts by its bytes and pictures, and by what the model counted 
 
 test('a reply may be as long as what is left pays for, and what costs nothing as long as any', () => {
   const offered = (left: number, output: number, outputTokensMax = 64_000) =>
-    offerWithin(left, {
+    worstCaseWithin(left, {
       inputTokens: 10_000,
       prices: { ...PRICES, output },
       outputTokensMax,

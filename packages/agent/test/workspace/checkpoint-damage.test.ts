@@ -3,15 +3,27 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { hashBytes } from '../../src/journal/state-folder.js';
+import { KnownFiles, SavedScan } from '../../src/workspace/checkpoints/known-files.js';
 import { performPlan } from '../../src/workspace/checkpoints/restore.js';
-import { WorkspaceLister } from '../../src/workspace/checkpoints/scan.js';
-import { CheckpointStore } from '../../src/workspace/checkpoints/store.js';
+import { CheckpointStore, storeFolder } from '../../src/workspace/checkpoints/store.js';
+import { WorkspaceLister } from '../../src/workspace/checkpoints/workspace-lister.js';
 import { KnownRepository } from '../../src/workspace/git.js';
+import { type Folder, makeFolder, type WatchedSession } from './whose-changes.js';
 
 const scratch = (): string => realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-damage-')));
 
@@ -69,4 +81,112 @@ describe('damage to checkpoints', () => {
       assert.deepEqual([[...listing.names], listing.clean === null], [['own'], false]);
     }
   });
+});
+
+type Refused = {
+  readonly title: string;
+  /** Only what other sessions claim can't be read. */
+  readonly isOfClaims?: true;
+  /** What is done, until the store refuses. */
+  readonly does: (folder: Folder, session: WatchedSession) => Promise<unknown>;
+  readonly refused: (session: WatchedSession) => Promise<unknown>;
+  /** What the same says once the store takes it. */
+  readonly then: (session: WatchedSession, folder: Folder) => Promise<unknown>;
+  readonly expected: unknown;
+};
+
+const writeBy = async (session: WatchedSession, { write }: Folder, name: string) =>
+  session.bash(`echo 1 > ${name}`, () => write(name, '1\n'));
+
+const changedIn = async ({ checkpoints }: WatchedSession): Promise<readonly string[]> =>
+  (await checkpoints.observe()).changes.files().map((file) => path.basename(file));
+
+const refusals: readonly Refused[] = [
+  {
+    title: 'the changes of a batch',
+    does: (folder, session) => writeBy(session, folder, 'one'),
+    refused: (session) => session.end(),
+    then: async (session, folder) => {
+      await writeBy(session, folder, 'two');
+      return (await session.end())?.changes.files.map((file) => file.path);
+    },
+    expected: ['one', 'two'],
+  },
+  {
+    title: 'a sentence for the user',
+    does: async (folder, session) => {
+      folder.write('one', 'mine\n');
+      await folder.rest();
+      await session.bash('rm one', () => folder.remove('one'));
+    },
+    refused: (session) => session.end(),
+    then: async (session) => (await session.end())?.leftOut.length,
+    expected: 1,
+  },
+  {
+    title: 'what changed, for auto-commit',
+    isOfClaims: true,
+    does: async (folder, session) => {
+      await session.checkpoints.observe();
+      await writeBy(session, folder, 'one');
+      await session.end();
+    },
+    refused: (session) => session.checkpoints.observe(),
+    then: changedIn,
+    expected: ['one'],
+  },
+  {
+    title: 'which files are committed',
+    does: async (folder, session) => {
+      await writeBy(session, folder, 'one');
+      await session.checkpoints.settle([path.join(folder.workspace, 'one')]);
+    },
+    refused: (session) => session.end(),
+    then: async (session, folder) => {
+      await session.end();
+      return changedIn(folder.session('one')); // another process
+    },
+    expected: [],
+  },
+];
+
+for (const { title, isOfClaims = false, does, refused, then, expected } of refusals)
+  it(`keeps for later what the store refuses: ${title}`, async (t) => {
+    const folder = makeFolder(t, { one: '0\n', two: '0\n' });
+    const session = folder.session('one');
+    await does(folder, session);
+    const lists = path.join(storeFolder(folder.stateFolder, folder.workspace), 'sessions');
+    mkdirSync(lists, { recursive: true });
+    const damaged = isOfClaims ? path.join(lists, 'other') : lists;
+    if (isOfClaims) mkdirSync(damaged);
+    else {
+      renameSync(lists, `${lists}-aside`);
+      writeFileSync(lists, '');
+    }
+    await assert.rejects(refused(session));
+    rmSync(damaged, { recursive: true });
+    if (!isOfClaims) renameSync(`${lists}-aside`, lists);
+    assert.deepEqual(await then(session, folder), expected);
+  });
+
+it('a saved scan that a full disk cuts off is no scan, and is written again', async () => {
+  const folder = scratch();
+  const store = new CheckpointStore(folder);
+  const file = path.join(folder, 'scan');
+  const open = (): { known: KnownFiles; scan: SavedScan } => {
+    const known = new KnownFiles(folder, store);
+    return { known, scan: new SavedScan(file, known, new Set()) };
+  };
+  const { known, scan } = open();
+  await scan.save();
+  writeFileSync(path.join(folder, 'a'), 'a');
+  await known.note('a');
+  rmSync(file);
+  symlinkSync('/dev/full', file);
+  await scan.save();
+  assert.equal(existsSync(file), false);
+  await scan.save();
+  const later = open();
+  assert.equal(await later.scan.load(), true);
+  assert.ok(later.known.has('a'));
 });

@@ -430,7 +430,7 @@ test('what no folder of a large workspace reports is found at the end of the tur
   assert.equal(tree(workspace), before);
 });
 
-test('of a large repository only the thread looks at clean files, and nobody reads them', async (t) => {
+test('of a large repository a command costs no look at other files, and nobody reads clean ones', async (t) => {
   const folder = realpathSync(temporaryFolder(t, 'clean'));
   const workspace = path.join(folder, 'work');
   mkdirSync(workspace);
@@ -458,12 +458,14 @@ test('of a large repository only the thread looks at clean files, and nobody rea
   const call = command('echo more > filler/1/1.txt');
   await checkpoints.before(call);
   assert.equal(counts.openSync, 1); // the copy of what git does not hold
+  assert.ok(counts.lstatSync > 2_000, 'control: the first scan looks at all files');
+  counts.lstatSync = 0;
   write(workspace, 'filler/1/1.txt', 'more');
   const taken = await checkpoints.take({ by: 'agent', calls: [call] });
   assert.equal(taken?.changes.changed, 1);
+  assert.ok(counts.lstatSync < 20, `${counts.lstatSync} looks`);
   assert.equal(await checkpoints.sweep('agent'), null);
   assert.equal(counts.openSync, 2);
-  assert.ok(counts.lstatSync < 20, `${counts.lstatSync} looks`);
 });
 
 for (const target of ['self', 'other', '../outside'])

@@ -23,11 +23,11 @@ import {
 } from '../../src/platform/files.js';
 import { loadAgentsFiles } from '../../src/session/instructions.js';
 import { loadFile } from '../../src/tools/files.js';
+import { lookAt, readState } from '../../src/workspace/checkpoints/file-entries.js';
 import { copyFiles } from '../../src/workspace/checkpoints/files-at.js';
-import { readState } from '../../src/workspace/checkpoints/restore.js';
-import { lookAt, WorkspaceLister } from '../../src/workspace/checkpoints/scan.js';
 import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
 import { CheckpointStore } from '../../src/workspace/checkpoints/store.js';
+import { WorkspaceLister } from '../../src/workspace/checkpoints/workspace-lister.js';
 import { KnownRepository } from '../../src/workspace/git.js';
 
 /**

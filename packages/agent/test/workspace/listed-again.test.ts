@@ -15,7 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import '../../../../test/own-process.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { chooseRows } from '../../../../test/tier.js';
-import { WorkspaceLister } from '../../src/workspace/checkpoints/scan.js';
+import { WorkspaceLister } from '../../src/workspace/checkpoints/workspace-lister.js';
 import { KnownRepository } from '../../src/workspace/git.js';
 
 /** Git is not asked again while nothing changed, and whatever could change its list is seen. */

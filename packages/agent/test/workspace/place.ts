@@ -243,7 +243,7 @@ export const makeSession = (
     },
     async recover(ended) {
       if (ended !== undefined) await checkpoints?.after(ended);
-      await checkpoints?.take({ by: 'agent', calls: [], since: 'crash' });
+      await checkpoints?.take({ by: 'agent', calls: [], alsoRan: 'killedCalls' });
     },
     async batch(deeds) {
       if (open.length > 0) await take(open); // as the next request of the model does

@@ -6,8 +6,9 @@ import { after, type TestContext, test } from 'node:test';
 import '../../../../test/own-process.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { chooseRows, isDeep, SEED } from '../../../../test/tier.js';
+import { readState } from '../../src/workspace/checkpoints/file-entries.js';
 import type { FileState, PathChange } from '../../src/workspace/checkpoints/manifest.js';
-import { performPlan, readState } from '../../src/workspace/checkpoints/restore.js';
+import { performPlan } from '../../src/workspace/checkpoints/restore.js';
 import { CheckpointStore } from '../../src/workspace/checkpoints/store.js';
 
 /** A restore that is killed at any of its calls of the file system, and one with a rival. */

@@ -345,7 +345,7 @@ test('what a killed process has done to branches is taken back too', async (t) =
   await world.checkpoints().before(call);
   commit(world, 'two');
   await world.restart();
-  const taken = await world.checkpoints().take({ by: 'agent', calls: [], since: 'crash' });
+  const taken = await world.checkpoints().take({ by: 'agent', calls: [], alsoRan: 'killedCalls' });
   assert.deepEqual((await world.back([taken?.checkpoint ?? ''])).left, []);
   assert.equal(world.look(), before);
 });

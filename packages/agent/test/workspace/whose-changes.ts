@@ -9,6 +9,7 @@ import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { toolCall } from '../../src/machine/event.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 import type { Checkpoints, Restored, TakenCheckpoint } from '../../src/ports/checkpoints.js';
+import type { WorkspaceObserver } from '../../src/workspace/checkpoints/own-changes.js';
 import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
 
 /** A workspace with sessions in it, whose calls run as the runtime runs them, beside a rival. */
@@ -27,7 +28,7 @@ export type Folder = {
 };
 
 export type WatchedSession = {
-  readonly checkpoints: Checkpoints;
+  readonly checkpoints: Checkpoints & WorkspaceObserver;
   /** The checkpoints so far. */
   readonly taken: string[];
   /** A tool for files writes the file. `then`: somebody else works before the next call. */

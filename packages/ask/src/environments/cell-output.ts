@@ -4,30 +4,14 @@
  */
 
 import { groupDigits } from '@pawl/agent/platform/text';
-
-/** Moves a cut position out of a surrogate pair. */
-const beforePair = (text: string, at: number): number => {
-  const unit = text.charCodeAt(at - 1);
-  return unit >= 0xd800 && unit <= 0xdbff ? at - 1 : at;
-};
-const afterPair = (text: string, at: number): number => {
-  const unit = text.charCodeAt(at);
-  return unit >= 0xdc00 && unit <= 0xdfff ? at + 1 : at;
-};
+import { cutMiddle } from '../run/texts-for-model.js';
 
 const gap = (characters: number, where: string): string =>
-  `\n… ${groupDigits(characters)} characters left out${where} …\n`;
+  `… ${groupDigits(characters)} characters left out${where} …`;
 
-/**
- * Cuts the text to about `max` characters: head, a line with the number of missing characters and
- * `where`, tail.
- */
-export const cutOutput = (text: string, max: number, where: string): string => {
-  if (text.length <= max) return text;
-  const headEnd = beforePair(text, Math.ceil(max / 2));
-  const tailStart = afterPair(text, text.length - Math.floor(max / 2));
-  return text.slice(0, headEnd) + gap(tailStart - headEnd, where) + text.slice(tailStart);
-};
+/** Cuts the text to about `max` characters; `where` says where the rest is. */
+export const cutOutput = (text: string, max: number, where: string): string =>
+  cutMiddle(text, max, (missing) => gap(missing, where));
 
 /** Replaces lone surrogates, which providers and UTF-8 files reject. */
 export const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd');
@@ -58,7 +42,7 @@ export const collectOutput = (keptMax: number): Output => {
       tail = tail.slice(-half);
     },
     whole() {
-      return wellFormed(dropped === 0 ? head + tail : head + gap(dropped, '') + tail);
+      return wellFormed(dropped === 0 ? head + tail : `${head}\n${gap(dropped, '')}\n${tail}`);
     },
   };
 };

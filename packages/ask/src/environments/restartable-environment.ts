@@ -114,8 +114,6 @@ export const createEnvironment = async (
 type PausableTimer = {
   pause(): void;
   resume(): void;
-  /** Restarts with `leftMs` remaining. */
-  restart(leftMs: number): void;
   /** Stops the timer for good. */
   cancel(): void;
 };
@@ -145,11 +143,6 @@ export const startPausableTimer = (forMs: number, ring: () => void): PausableTim
   return {
     pause,
     resume,
-    restart(nextMs) {
-      pause();
-      leftMs = nextMs;
-      resume();
-    },
     cancel() {
       if (typeof timer !== 'string') clearTimeout(timer);
       timer = 'over';

@@ -17,7 +17,6 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import { Duplex, type Readable, type Writable } from 'node:stream';
 import { programFilter } from '@pawl/agent/command/sandbox/seccomp';
 import {
@@ -271,7 +270,7 @@ export const probeProgramSandbox = async (options: SandboxedProgram): Promise<st
   return end.code === 0 ? null : whyNotStarted(end, options.program);
 };
 
-/** Library folders to use if `ldd` is missing. */
+/** Library folders to use where `ldd` tells none. */
 const LIBRARY_FOLDERS: readonly string[] = ['/lib', '/lib64', '/usr/lib', '/usr/lib64'];
 
 /** `libm.so.6 => /lib/…/libm.so.6 (0x…)` or `/lib64/ld-linux-x86-64.so.2 (0x…)`. */
@@ -280,8 +279,11 @@ const findLibrary = (line: string): readonly string[] => {
   return library === undefined ? [] : [library];
 };
 
-/** Null: there is no ldd, it fails, or the program is linked statically. */
-const askLibraries = async (program: string): Promise<readonly string[] | null> => {
+/**
+ * Paths of a program's libraries. The program must be trusted, since `ldd` may start it. A static
+ * program may still load files from the usual folders.
+ */
+export const listLibraries = async (program: string): Promise<readonly string[]> => {
   const programs = ownPrograms();
   const ldd = programs.find('ldd');
   const environment = { ...process.env, LC_ALL: 'C' };
@@ -290,23 +292,6 @@ const askLibraries = async (program: string): Promise<readonly string[] | null> 
       ? null
       : await askProgram(ldd, [program], { environment, searchPath: programs.folders });
   return answer === null || answer.code !== 0
-    ? null
+    ? LIBRARY_FOLDERS.filter((folder) => existsSync(folder))
     : answer.output.split('\n').flatMap(findLibrary);
-};
-
-/** By the program and its version on disk. */
-const knownLibraries = new Map<string, readonly string[]>();
-
-/**
- * Paths of a program's libraries, asked once while its file stays as it is. The program must be
- * trusted, since `ldd` may start it. Rejects where the program is gone.
- */
-export const listLibraries = async (program: string): Promise<readonly string[]> => {
-  const { size, mtimeMs } = await stat(program);
-  const key = `${size} ${mtimeMs} ${program}`;
-  const libraries = knownLibraries.get(key) ?? (await askLibraries(program));
-  // a static program may still load files from these folders
-  if (libraries === null) return LIBRARY_FOLDERS.filter((folder) => existsSync(folder));
-  knownLibraries.set(key, libraries);
-  return libraries;
 };

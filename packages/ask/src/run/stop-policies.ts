@@ -97,56 +97,23 @@ export const budgetWords = (short: Short): string => {
   }
 };
 
-/**
- * Stops if the next call can't be paid; with a limit in dollars, also after a call of unknown
- * price.
- */
-const judgeBudget = (facts: Pick<StopFacts, 'needed' | 'left' | 'unpriced'>): StopVerdict => {
-  const short = findShortage(facts.needed, facts);
-  return short === null ? GO : stop(short, budgetWords(short));
-};
-
-const judgeTime = ({ at, deadlineAt }: Pick<StopFacts, 'at' | 'deadlineAt'>): StopVerdict =>
-  deadlineAt !== null && at >= deadlineAt ? stop('time', 'the time limit is reached') : GO;
-
-const reached = (count: number, most: number): boolean => most > 0 && count >= most;
-
-const judgeIterations = (facts: Pick<StopFacts, 'iterations' | 'iterationsMax'>): StopVerdict =>
-  reached(facts.iterations, facts.iterationsMax)
-    ? finish('iterations', `${facts.iterations} of ${facts.iterationsMax} iterations are used up`)
-    : GO;
-
-const judgeErrors = ({
-  errors,
-  errorsMax,
-}: Pick<StopFacts, 'errors' | 'errorsMax'>): StopVerdict =>
-  reached(errors, errorsMax) ? finish('errors', `${errors} iterations in a row failed`) : GO;
-
-const judgeRepeats = (facts: Pick<StopFacts, 'repeated' | 'repeatedMax'>): StopVerdict =>
-  reached(facts.repeated, facts.repeatedMax)
-    ? finish('repeated', `the same was asked for ${facts.repeated} times in a row`)
-    : GO;
-
-const judgeProgress = (facts: Pick<StopFacts, 'sameOutput' | 'sameOutputMax'>): StopVerdict =>
-  reached(facts.sameOutput, facts.sameOutputMax)
-    ? finish('noProgress', `${facts.sameOutput} iterations in a row came to the same`)
-    : GO;
+const isReached = (count: number, most: number): boolean => most > 0 && count >= most;
 
 /** The strongest verdict of all policies; the first among equals. */
 export const judge = (facts: StopFacts): StopVerdict => {
-  const verdicts = [
-    judgeBudget(facts),
-    judgeTime(facts),
-    judgeIterations(facts),
-    judgeErrors(facts),
-    judgeRepeats(facts),
-    judgeProgress(facts),
-  ];
-  return (
-    verdicts.find(({ kind }) => kind === 'stop') ??
-    verdicts.find(({ kind }) => kind === 'finish') ??
-    GO
-  );
+  const { at, deadlineAt, iterations, iterationsMax, errors, repeated, sameOutput } = facts;
+  const short = findShortage(facts.needed, facts);
+  if (short !== null) return stop(short, budgetWords(short));
+  if (deadlineAt !== null && at >= deadlineAt) return stop('time', 'the time limit is reached');
+  if (isReached(iterations, iterationsMax))
+    return finish('iterations', `${iterations} of ${iterationsMax} iterations are used up`);
+  if (isReached(errors, facts.errorsMax))
+    return finish('errors', `${errors} iterations in a row failed`);
+  if (isReached(repeated, facts.repeatedMax))
+    return finish('repeated', `the same was asked for ${repeated} times in a row`);
+  if (isReached(sameOutput, facts.sameOutputMax))
+    return finish('noProgress', `${sameOutput} iterations in a row came to the same`);
+  return GO;
 };
 
 export const noRepeat: Repeat = { digest: '', times: 0 };

@@ -7,9 +7,9 @@
  * state with `to`, also if the run stays there; `stay` is for events. `late` means that the event
  * is ignored.
  *
- * Seed 004 is a published description of such runs. Traces can be compared with it, so states and
- * edges have its names: `as` is that of an edge. An edge between two states without `as` is not
- * part of the seed, and ends its trace (seed-projection.ts).
+ * Seed 004 is a published description of such runs (docs/seeds/recursive.md). Traces can be
+ * compared with it, so states and edges have its names: `as` is the seed's name of an edge. An edge
+ * between two states without `as` is not part of the seed, and ends its trace (seed-projection.ts).
  *
  * A closing run is one whose next reply is the last: `mustFinish` or the user's policy has asked
  * the model for its answer. Its limit is reached if the number of iterations was the reason.
@@ -36,7 +36,7 @@ const NO_WAIT = late('stale: the wait was already over');
 const NO_ASKING = late('stale: no policy was asked here');
 
 const noCell = { CellFinished: NO_CELL, SubcallAsked: NO_CELL, SubcallAnswered: NO_CELL };
-const noTurn = {
+const noModelCall = {
   ModelReplied: NO_CALL,
   ModelFailed: NO_CALL,
   CallRefused: NO_CALL,
@@ -48,6 +48,43 @@ const noEnvironment = {
   EnvironmentFailed: late('stale: this run has no environment'),
 };
 
+/** Entries of all states that call a model; a state may have another one in its place. */
+const calls = {
+  ModelFailed: [
+    { when: call.isStaleReply, stay: call.ignoreReply },
+    { when: call.mayRetry, stay: call.waitToRetry },
+    { to: 'DONE', then: call.giveUp },
+  ],
+  CallRefused: [
+    { when: call.isStaleReply, stay: call.ignoreReply },
+    { to: 'DONE', then: call.stopForBudget },
+  ],
+  PolicyAnswered: [
+    { when: call.isStaleVerdict, stay: call.ignoreVerdict },
+    { when: call.saysStop, to: 'DONE', then: call.stopForUserPolicy },
+    { when: call.saysFinish, stay: call.finishForUserPolicy },
+    { stay: call.takeGo },
+  ],
+  TimerFired: [
+    { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
+    { when: call.isRetryTimer, stay: call.tryAgain },
+    { stay: end.ignoreTimer },
+  ],
+} as const;
+/** Entries of the states that may read a variable. */
+const reading = {
+  VariableRead: [{ when: reply.isStaleRead, stay: reply.ignoreRead }, { stay: reply.takeVariable }],
+} as const;
+/** Entries of the states that may have an environment. */
+const environment = {
+  EnvironmentStarted: [
+    { when: resume.isUnexpected, stay: resume.ignoreEnvironment },
+    { stay: resume.environmentIsThere },
+  ],
+  EnvironmentFailed: { to: 'DONE', then: end.failEnvironment },
+} as const;
+const cancel = { CancelRequested: { to: 'DONE', then: end.cancelRun } } as const;
+
 const table: CodeTable = {
   states: {
     INIT: {
@@ -58,6 +95,9 @@ const table: CodeTable = {
       ],
       on: {
         ...noCell,
+        ...calls,
+        ...environment,
+        ...cancel,
         VariableRead: NO_READING,
         Started: [
           { when: start.hasStarted, stay: start.ignoreStart },
@@ -74,32 +114,6 @@ const table: CodeTable = {
           { when: call.isRefusal, to: 'DONE', then: call.endRefused },
           { to: 'PROMPTING', as: 'LLMResponseReceived', then: reply.takeReply },
         ],
-        ModelFailed: [
-          { when: call.isStaleReply, stay: call.ignoreReply },
-          { when: call.mayRetry, stay: call.waitToRetry },
-          { to: 'DONE', then: call.giveUp },
-        ],
-        CallRefused: [
-          { when: call.isStaleReply, stay: call.ignoreReply },
-          { to: 'DONE', then: call.stopForBudget },
-        ],
-        PolicyAnswered: [
-          { when: call.isStaleVerdict, stay: call.ignoreVerdict },
-          { when: call.saysStop, to: 'DONE', then: call.stopForUserPolicy },
-          { when: call.saysFinish, stay: call.finishForUserPolicy },
-          { stay: call.takeGo },
-        ],
-        TimerFired: [
-          { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
-          { when: call.isRetryTimer, stay: call.tryAgain },
-          { stay: end.ignoreTimer },
-        ],
-        EnvironmentStarted: [
-          { when: resume.isUnexpected, stay: resume.ignoreEnvironment },
-          { stay: resume.environmentIsThere },
-        ],
-        EnvironmentFailed: { to: 'DONE', then: end.failEnvironment },
-        CancelRequested: { to: 'DONE', then: end.cancelRun },
       },
     },
 
@@ -112,6 +126,8 @@ const table: CodeTable = {
       on: {
         ...noCell,
         ...noEnvironment,
+        ...calls,
+        ...cancel,
         Started: BEGUN,
         VariableRead: NO_READING,
         ModelReplied: [
@@ -119,26 +135,11 @@ const table: CodeTable = {
           { when: call.isRefusal, to: 'DONE', then: call.endRefused },
           { to: 'DONE', as: 'LLMResponseReceived', then: reply.endPlain },
         ],
-        ModelFailed: [
-          { when: call.isStaleReply, stay: call.ignoreReply },
-          { when: call.mayRetry, stay: call.waitToRetry },
-          { to: 'DONE', then: call.giveUp },
-        ],
-        CallRefused: [
-          { when: call.isStaleReply, stay: call.ignoreReply },
-          { to: 'DONE', then: call.stopForBudget },
-        ],
         PolicyAnswered: [
           { when: call.isStaleVerdict, stay: call.ignoreVerdict },
           { when: call.saysStop, to: 'DONE', then: call.stopForUserPolicy },
           { stay: call.takeGo }, // also `finish`: the one reply of a plain call is its answer
         ],
-        TimerFired: [
-          { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
-          { when: call.isRetryTimer, stay: call.tryAgain },
-          { stay: end.ignoreTimer },
-        ],
-        CancelRequested: { to: 'DONE', then: end.cancelRun },
       },
     },
 
@@ -152,26 +153,20 @@ const table: CodeTable = {
       ],
       on: {
         ...noCell,
-        ...noTurn,
+        ...noModelCall,
+        ...reading,
+        ...environment,
+        ...cancel,
         Started: BEGUN,
-        VariableRead: [
-          { when: reply.isStaleRead, stay: reply.ignoreRead },
-          { stay: reply.takeVariable },
-        ],
         TimerFired: [
           { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
           { stay: end.ignoreTimer },
         ],
-        EnvironmentStarted: [
-          { when: resume.isUnexpected, stay: resume.ignoreEnvironment },
-          { stay: resume.environmentIsThere },
-        ],
-        EnvironmentFailed: { to: 'DONE', then: end.failEnvironment },
-        CancelRequested: { to: 'DONE', then: end.cancelRun },
       },
     },
 
     EXECUTING: {
+      // `mustFinish` is here alone: before the first call nothing was iterated or repeated
       always: [
         { when: cells.blockIsNext, to: 'EXECUTING', then: cells.runBlock },
         { when: cells.variableIsNext, to: 'EXECUTING', then: reply.readVariable },
@@ -195,6 +190,10 @@ const table: CodeTable = {
         { when: call.mayCall, to: 'EXECUTING', then: call.callModel },
       ],
       on: {
+        ...calls,
+        ...reading,
+        ...environment,
+        ...cancel,
         Started: BEGUN,
         CellFinished: [
           { when: cells.isOtherCell, stay: cells.ignoreCell },
@@ -210,10 +209,6 @@ const table: CodeTable = {
           { when: cells.isOpen, stay: cells.takeAnswer },
           { stay: cells.ignoreAnswer },
         ],
-        VariableRead: [
-          { when: reply.isStaleRead, stay: reply.ignoreRead },
-          { stay: reply.takeVariable },
-        ],
         ModelReplied: [
           { when: call.isStaleReply, stay: call.ignoreReply },
           { when: call.isRefusal, to: 'DONE', then: call.endRefused },
@@ -226,34 +221,13 @@ const table: CodeTable = {
           { when: call.mayRetry, stay: call.waitToRetry },
           { to: 'DONE', then: call.giveUp },
         ],
-        CallRefused: [
-          { when: call.isStaleReply, stay: call.ignoreReply },
-          { to: 'DONE', then: call.stopForBudget },
-        ],
-        PolicyAnswered: [
-          { when: call.isStaleVerdict, stay: call.ignoreVerdict },
-          { when: call.saysStop, to: 'DONE', then: call.stopForUserPolicy },
-          { when: call.saysFinish, stay: call.finishForUserPolicy },
-          { stay: call.takeGo },
-        ],
-        TimerFired: [
-          { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
-          { when: call.isRetryTimer, stay: call.tryAgain },
-          { stay: end.ignoreTimer },
-        ],
-        EnvironmentStarted: [
-          { when: resume.isUnexpected, stay: resume.ignoreEnvironment },
-          { stay: resume.environmentIsThere },
-        ],
-        EnvironmentFailed: { to: 'DONE', then: end.failEnvironment },
-        CancelRequested: { to: 'DONE', then: end.cancelRun },
       },
     },
 
     DONE: {
       on: {
         ...noCell,
-        ...noTurn,
+        ...noModelCall,
         Started: OVER,
         VariableRead: NO_READING,
         TimerFired: NO_WAIT,
@@ -269,9 +243,10 @@ const table: CodeTable = {
   defaults: { ShutdownRequested: { stay: end.standDown }, Resumed: { stay: resume.startAgain } },
 };
 
-// ---- The names of the machine, each with a line of documentation ----
+// ---- The type of the table; and the machine, with a line of documentation for each name ----
 
 type DefaultEvent = 'ShutdownRequested' | 'Resumed';
+/** `never`: it has no transient states, which are left within the step that enters them. */
 type CodeTable = Table<CodeState, CodeEvent, CodeAction, never, DefaultEvent>;
 
 /** Takes the table, gives the machine. */
@@ -284,7 +259,7 @@ const codeMachine = machine<CodeState, CodeEvent, CodeAction>()({
   states: {
     INIT: 'the depth is tested, the environment starts, the first call is made',
     SHALLOW_CALL: 'too deep for an environment: one plain call',
-    PROMPTING: 'the reply is looked at; rests only while a variable is read that answers',
+    PROMPTING: 'the reply is looked at; waits only while the variable that FINAL_VAR names is read',
     EXECUTING: 'the code of the reply runs, then the next call is made',
     DONE: 'the run is over',
   },
@@ -292,7 +267,7 @@ const codeMachine = machine<CodeState, CodeEvent, CodeAction>()({
     Started: 'the run begins',
     ModelReplied: 'a reply is whole',
     ModelFailed: 'a model call failed',
-    CallRefused: 'what is left does not pay for the call that waited',
+    CallRefused: 'what is left of the budget does not pay for the call that waited',
     EnvironmentStarted: 'the environment is ready',
     EnvironmentFailed: 'the environment could not be started, or broke',
     CellFinished: 'a cell came to its end',

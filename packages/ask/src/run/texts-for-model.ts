@@ -3,7 +3,7 @@
  * sub-calls; before them, how numbers and cuts look. `…Words` make sentences.
  */
 
-import { firstCharacters } from '@pawl/agent/platform/text';
+import { firstCharacters, groupDigits } from '@pawl/agent/platform/text';
 import type { CellReport, CellVariable } from './cell-types.js';
 import type { InputFacts } from './settings.js';
 import type { FinishedCell, Outcome, Run } from './state.js';
@@ -18,29 +18,29 @@ const promptShownMax = 4_000;
 /** Upper bound for the note that an environment adds to output that it has cut. */
 const cutNoteMax = 1_000;
 
-const digits = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 const counted = (count: number, one: string): string =>
-  `${digits(count)} ${one}${count === 1 ? '' : 's'}`;
+  `${groupDigits(count)} ${one}${count === 1 ? '' : 's'}`;
 
-/** True if a cut at this offset would split a surrogate pair. */
-const isSplit = (text: string, at: number): boolean => {
-  const code = text.charCodeAt(at);
-  return code >= 0xdc00 && code <= 0xdfff;
-};
-const cutTail = (text: string, length: number): string => {
-  const from = text.length - length;
-  return text.slice(isSplit(text, from) ? from + 1 : from);
-};
+/** The last `length` characters; one less where that would split a surrogate pair. */
+const cutTail = (text: string, length: number): string =>
+  text.slice(text.length - length).replace(/^[\udc00-\udfff]/, '');
 
-/**
- * Cuts a text over `most` characters to head and tail, with the number of missing characters
- * between.
- */
-export const cutCharacters = (text: string, most: number): string => {
+/** Cuts a text over `most` characters to head and tail, with a line for what is missing between. */
+export const cutMiddle = (
+  text: string,
+  most: number,
+  gap: (characters: number) => string,
+): string => {
   if (text.length <= most) return text;
   const half = Math.floor(most / 2);
-  const missing = counted(text.length - 2 * half, 'character');
-  return `${firstCharacters(text, half)}\n[… ${missing} left out …]\n${cutTail(text, half)}`;
+  const [head, tail] = [firstCharacters(text, half), cutTail(text, half)];
+  return `${head}\n${gap(text.length - head.length - tail.length)}\n${tail}`;
+};
+
+/** The count leaves out a half character at each cut: texts of journals say it so. */
+export const cutCharacters = (text: string, most: number): string => {
+  const missing = text.length - 2 * Math.floor(most / 2);
+  return cutMiddle(text, most, () => `[… ${counted(missing, 'character')} left out …]`);
 };
 
 // ---- The task ----
@@ -118,7 +118,7 @@ export const plainWords = ({ task }: Run): string => {
 // ---- What cells came to ----
 
 const variableWords = ({ name, type, size }: CellVariable): string =>
-  size === null ? `${name} (${type})` : `${name} (${type}, ${digits(size)})`;
+  size === null ? `${name} (${type})` : `${name} (${type}, ${groupDigits(size)})`;
 
 const shown = (text: string, outputMax: number): string =>
   text.length <= outputMax + cutNoteMax ? text : cutCharacters(text, outputMax);

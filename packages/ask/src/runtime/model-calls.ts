@@ -9,7 +9,7 @@
 import { requestMessages } from '@pawl/agent/machine/conversation';
 import type { ModelErrorKind } from '@pawl/agent/machine/event';
 import type { AssistantMessage, AssistantPart, Message } from '@pawl/agent/machine/message';
-import { HIDDEN_TOKENS_MAX, offerWithin } from '@pawl/agent/machine/moves/budget';
+import { HIDDEN_TOKENS_MAX, worstCaseWithin } from '@pawl/agent/machine/moves/budget';
 import type { Usage } from '@pawl/agent/machine/settings';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { type Clock, waitAtMost } from '@pawl/agent/platform/clock';
@@ -108,7 +108,7 @@ export class TreeCalls {
       const jitter = this.#equipment.random();
       this.#post({ type: 'ModelFailed', node, requestId, error, usage: null, jitter });
     });
-    this.#requests.hold(calling); // stopAll waits for it
+    this.#requests.track(calling); // stopAll waits for it
   }
 
   abort(requestId: string): void {
@@ -237,7 +237,7 @@ const admit = ({ capUsd }: CallAction, request: ModelRequest, { id, facts }: Mod
     return { kind: 'refused', why };
   }
   const inputTokens = measureRequest(request).bytes + HIDDEN_TOKENS_MAX;
-  const offer = offerWithin(capUsd, { inputTokens, prices, outputTokensMax });
+  const offer = worstCaseWithin(capUsd, { inputTokens, prices, outputTokensMax });
   const { outputTokens, outputUsd, inputUsd, fits } = offer;
   if (fits)
     return {

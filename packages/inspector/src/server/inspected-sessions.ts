@@ -53,7 +53,7 @@ export class InspectedSessions {
     return { version: this.#place.version, sessions };
   }
 
-  /** Folds the journal; a second time only if it has changed. */
+  /** Folds the journal; a second time only if its size has changed: entries are only added. */
   async summary(sessionId: string): Promise<SessionSummary> {
     const { size } = await stat(this.#getPath(sessionId));
     const known = this.#summaries.get(sessionId);
@@ -67,15 +67,15 @@ export class InspectedSessions {
     });
     const { usage, counters } = state.session;
     const startedAt = times.first ?? header.createdAt;
-    const summary = {
+    const summary = this.clean({
       seq,
       state: state.name,
       usage,
       turns: counters.turn,
       startedAt,
       endedAt: Math.max(times.last, startedAt),
-      damage: damage === null ? null : this.#place.redactor.clean(damage.message),
-    };
+      damage: damage?.message ?? null,
+    });
     this.#summaries.set(sessionId, { size, summary });
     return summary;
   }
@@ -86,12 +86,13 @@ export class InspectedSessions {
   async session(sessionId: string): Promise<InspectedSession> {
     // Up to entry 0: only the header is needed, and no event is applied.
     const { header } = await this.#store.replay(sessionId, { at: 0 });
-    const later: string[] = [];
-    // A fault loses nothing: entries behind damage in the journal are not shown.
+    const laterHashes: string[] = [];
+    // A fault loses only tools of entries behind it: `feed` meets it there, too, and tells it.
     await attempt(async () => {
-      for await (const { event } of this.#store.read(sessionId)) later.push(...laterTools(event));
+      for await (const { event } of this.#store.read(sessionId))
+        laterHashes.push(...laterTools(event));
     });
-    return this.#inspected(header, later);
+    return this.clean(await this.#inspected(header, laterHashes));
   }
 
   /** The entries after `seq`, then each one that is added. */
@@ -107,21 +108,24 @@ export class InspectedSessions {
   /** The whole session as it is now, for a file. */
   async exported(sessionId: string): Promise<ExportedSession> {
     const { header, records, damage } = await this.#store.inspect(sessionId);
-    const entries = records.map(({ entry }) => this.clean(entry));
-    const later = records.flatMap(({ entry: { event } }) => laterTools(event));
-    return { ...(await this.#inspected(header, later)), entries, damage: damage?.message ?? null };
+    const entries = records.map(({ entry }) => entry);
+    const inspected = await this.#inspected(
+      header,
+      entries.flatMap(({ event }) => laterTools(event)),
+    );
+    return this.clean({ ...inspected, entries, damage: damage?.message ?? null });
   }
 
-  async #inspected(header: Header, later: readonly string[]): Promise<InspectedSession> {
+  async #inspected(header: Header, laterHashes: readonly string[]): Promise<InspectedSession> {
     const { blobs } = this.#store;
-    const [instructions, tools, ...joined] = await Promise.all(
-      [header.instructions, header.tools, ...later].map((sha256) => blobs.get(sha256)),
+    const [instructions, tools, ...laterTexts] = await Promise.all(
+      [header.instructions, header.tools, ...laterHashes].map((sha256) => blobs.get(sha256)),
     );
-    const known = later.flatMap((sha256, index) => {
-      const text = joined[index];
+    const known = laterHashes.flatMap((sha256, index) => {
+      const text = laterTexts[index];
       return text === undefined ? [] : [[sha256, text] as const];
     });
-    return this.clean({
+    return {
       header,
       prompt:
         instructions === undefined || tools === undefined
@@ -129,7 +133,7 @@ export class InspectedSessions {
           : { instructions, tools, laterTools: Object.fromEntries(known) },
       version: this.#place.version,
       foreignMachine: header.machine !== agentMachine.fingerprint,
-    });
+    };
   }
 
   #getPath(sessionId: string): string {
@@ -151,7 +155,7 @@ const laterTools = (event: Event): readonly string[] =>
  * are, so the result has the type of `value`.
  */
 const redactJson = <T>(redactor: Pick<Redactor, 'isIdle' | 'clean'>, value: T): T =>
-  // Safe: only texts change, and they stay texts.
+  // Safe: texts stay texts, and only names of fields with free names can hold a secret.
   redactor.isIdle ? value : (cleanValue(redactor, value) as T);
 
 /** The same, for a value of any type. */
@@ -159,7 +163,11 @@ export const cleanValue = (redactor: Pick<Redactor, 'clean'>, value: unknown): u
   if (typeof value === 'string') return redactor.clean(value);
   if (Array.isArray(value)) return value.map((one) => cleanValue(redactor, one));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [redactor.clean(key), cleanValue(redactor, one)]),
-  );
+  const fields = new Map<string, unknown>();
+  for (const [key, one] of Object.entries(value)) {
+    let name = redactor.clean(key);
+    while (fields.has(name)) name += "'"; // two keys with the same secret stay two
+    fields.set(name, cleanValue(redactor, one));
+  }
+  return Object.fromEntries(fields);
 };

@@ -4,10 +4,10 @@ import type { AskSettingsPatch } from '@pawl/ask/create-asker';
 import type { WrittenEnvironment } from '@pawl/ask/ports';
 import type { ChangedLimits } from '@pawl/ask/run/event';
 import {
-  chooseWord,
   type RunFlags,
   readAmount,
   readLimits,
+  readWord,
   settingFlag,
   TAKE_OVER,
 } from '../settings/flags.js';
@@ -67,9 +67,9 @@ export const frozenFlags = (flags: AskFlags): readonly string[] =>
   frozen.filter(([name]) => flags[name] !== undefined).map(([, flag]) => flag);
 
 export const readEnvironment = ({ environment }: AskFlags): WrittenEnvironment | null =>
-  environment === undefined || environment === 'javascript'
-    ? (environment ?? null)
-    : chooseWord<WrittenEnvironment>('--environment', environment, ['quickjs', 'python']);
+  environment === 'javascript'
+    ? environment
+    : readWord<WrittenEnvironment>('ask.environment', environment);
 
 /** New limits for a resumed run; null if no flag sets one. */
 export const readChangedLimits = (flags: AskFlags): ChangedLimits | null => {

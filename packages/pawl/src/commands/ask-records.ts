@@ -128,7 +128,7 @@ export type OpenedRun = {
 
 /** The first records of the stream; the second has question, inputs and environment. */
 export const openingRecords = ({
-  run: { id: sessionId, settings, tornTail, note },
+  run: { id: sessionId, settings, tornTail },
   journal,
   workspace,
   resumed,
@@ -140,7 +140,7 @@ export const openingRecords = ({
   });
   return [
     { type: 'session', schema: 1, sessionId, workspace, model, journal, resumed, tornTail },
-    { type: 'run', question, inputs, environment, note },
+    { type: 'run', question, inputs, environment, note: null },
   ];
 };
 

@@ -99,10 +99,9 @@ const textOutlet = (verbose: boolean): Outlet => {
   const watched = process.stderr.isTTY || verbose;
   return {
     begin({ run, resumed }) {
-      const { id, settings, note, tornTail } = run;
+      const { id, settings, tornTail } = run;
       if (tornTail !== null) printLine(tornText(tornTail));
-      if (note !== null) printLine(warningText(note));
-      else if (watched) printLine(safe`· programs run in ${makeSafe(settings.environment)}`);
+      if (watched) printLine(safe`· programs run in ${makeSafe(settings.environment)}`);
       if (resumed && run.state().name === 'Ended')
         printLine(safe`· run ${makeSafe(id)} has already ended; this is its outcome`);
     },

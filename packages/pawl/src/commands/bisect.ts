@@ -5,9 +5,8 @@
  * 1. Each try runs in a new copy of the workspace as it was, in the sandbox, without network. The
  *    workspace itself is never touched.
  * 2. The command has to fail after the last checkpoint. Where it fails before the first one, too,
- *    because it needs what the session made, the search begins at the first one where it passes.
- * 3. Some more checkpoints are tried at the end: halving alone never notices that a command passes
- *    again later.
+ *    because it needs what the session made, they are tried in order up to the first one where it
+ *    passes: the search begins there.
  *
  * A checkpoint is what some calls of the session changed in files. From top to bottom: the search;
  * one try; and the command.
@@ -41,61 +40,22 @@ import { createFileDiff, fileDiffText } from './diff-files.js';
 
 export type Answer = 'passes' | 'fails';
 
-export type Search = {
-  /** The first checkpoint found after which the command fails, from 1 on. */
-  readonly first: number;
-  /** Answers that contradict a single change: after `count` checkpoints, and what came of it. */
-  readonly odd: readonly { readonly count: number; readonly answer: Answer }[];
-};
-
-/** The middle of the longest run of untried counts between `low` and `high`; null: none is left. */
-const nextUntried = (
-  low: number,
-  high: number,
-  answers: ReadonlyMap<number, Answer>,
-): number | null => {
-  let [best, bestLength, start] = [0, 0, low + 1];
-  for (let count = low + 1; count <= high; count += 1) {
-    if (count < high && !answers.has(count)) continue;
-    if (count - start > bestLength) [best, bestLength] = [start, count - start];
-    start = count + 1;
-  }
-  return bestLength === 0 ? null : best + Math.floor((bestLength - 1) / 2);
-};
-
 /**
- * Halves between `start` checkpoints, where the command passes, and `total`, where it fails. `ask`
- * runs it on the files as they were after so many checkpoints. Then tries as many again in the
- * rest, by turns above and below the place found.
+ * The first checkpoint found after which the command fails, from 1 on. Halves between `start`
+ * checkpoints, where the command passes, and `total`, where it fails. `ask` runs it on the files as
+ * they were after so many checkpoints.
  */
 export const searchFirst = async (
   { start, total }: { readonly start: number; readonly total: number },
   ask: (count: number) => Promise<Answer>,
-): Promise<Search> => {
-  const answers = new Map<number, Answer>();
+): Promise<number> => {
   let [low, high] = [start, total];
   while (high - low > 1) {
     const middle = low + Math.floor((high - low) / 2);
-    const answer = await ask(middle);
-    answers.set(middle, answer);
-    if (answer === 'passes') low = middle;
+    if ((await ask(middle)) === 'passes') low = middle;
     else high = middle;
   }
-  const tries = answers.size;
-  for (let index = 0; index < tries; index += 1) {
-    // where nothing is left on one side, the other side is tried
-    const count =
-      (index % 2 === 0 ? nextUntried(high, total, answers) : nextUntried(start, low, answers)) ??
-      nextUntried(start, low, answers) ??
-      nextUntried(high, total, answers);
-    if (count === null) break;
-    answers.set(count, await ask(count));
-  }
-  // one change explains that it fails from `high` on, and passes before
-  const odd = [...answers]
-    .filter(([count, answer]) => (answer === 'fails') !== count >= high)
-    .map(([count, answer]) => ({ count, answer }));
-  return { first: high, odd: odd.sort((one, other) => one.count - other.count) };
+  return high;
 };
 
 // One try
@@ -119,17 +79,22 @@ const linkPackages = async (workspace: string, copy: string): Promise<void> => {
   }
 };
 
-type Trial = { readonly answer: Answer; readonly code: string; readonly output: string };
+/** `exit`: null if a signal ended it. `ending`: how it ended, for the user. */
+type Trial = {
+  readonly answer: Answer;
+  readonly exit: number | null;
+  readonly ending: string;
+  readonly output: string;
+};
 
 /** The shell found no such command, or may not run it. */
-const NOT_RUN: readonly string[] = ['exit code 126', 'exit code 127'];
+const NOT_RUN: readonly (number | null)[] = [126, 127];
 
 class Bisector {
   readonly history: FileHistory;
   readonly #copies: HistoryCopies;
   readonly #command: string;
   readonly #scratch: string;
-  readonly #stop = new AbortController();
   readonly #sandboxes: SessionSandbox = createSessionSandbox({ environment: process.env });
   readonly #warned = new Set<string>();
   readonly #variables = createCommandVariables(process.env);
@@ -156,7 +121,7 @@ class Bisector {
   async #fill(copy: string, count: number): Promise<void> {
     const { workspace, store } = this.history;
     const states = this.#copies.after(count); // what stood in the files then, by path
-    const { signal } = this.#stop;
+    const { signal } = new AbortController(); // Ctrl-C ends the program
     const place = { workspace, target: copy, environment: process.env, signal };
     const notCopied = await copyFiles({ ...place, states, store });
     for (const { path: file, why } of [...this.#copies.untouched, ...notCopied]) {
@@ -174,13 +139,13 @@ class Bisector {
     const command = startCommand({
       sandbox: () => this.#sandboxes.of(copy),
       level: 'workspace',
-      fresh: false, // it reaches no more than the level, so it needs no empty home
+      fresh: false, // an empty home is for a command that is allowed more than its level
       program: SHELL,
       ownEnvironment: process.env,
       command: this.#command,
       workspace: copy,
       environment: this.#variables(copy, this.#command, marker),
-      deadlineMs: null,
+      deadlineMs: null, // a test suite may take long; Ctrl-C ends one that hangs
       record: { call: marker, marker, job: null },
       progress: () => undefined,
     });
@@ -192,12 +157,13 @@ class Bisector {
         'configuration',
         `The command can't be started in the sandbox: ${how.why}. pawl doctor says how to repair it.`,
       );
-    if (how.kind === 'killed') return { answer: 'fails', code: `ended by ${how.signal}`, output };
-    return { answer: how.code === 0 ? 'passes' : 'fails', code: `exit code ${how.code}`, output };
+    if (how.kind === 'killed')
+      return { answer: 'fails', exit: null, ending: `ended by ${how.signal}`, output };
+    const answer = how.code === 0 ? 'passes' : 'fails';
+    return { answer, exit: how.code, ending: `exit code ${how.code}`, output };
   }
 
   async close(): Promise<void> {
-    this.#stop.abort();
     await this.#sandboxes.close();
   }
 }
@@ -212,17 +178,27 @@ const LINES_SHOWN = 10;
 const outputText = (output: string): string =>
   output.trim() === '' ? '' : `\nIts output ends with:\n${lastLines(output, LINES_SHOWN)}`;
 
+/** Runs the command after so many checkpoints, and tells the user the answer. */
+const askAndTell = async (bisector: Bisector, count: number): Promise<Answer> => {
+  const { answer, ending } = await bisector.try(count);
+  const { seq = 0, title = '' } = bisector.history.steps[count - 1] ?? {};
+  const how = answer === 'fails' ? ` (${ending})` : '';
+  writeError(safe`${makeSafe(`${answer} after seq ${seq}${how}`)}  ${oneLine(title, 60)}\n`);
+  return answer;
+};
+
 /**
  * The first number of checkpoints after which the command passes. Throws a `Stop` if the command
  * gives no answer that a search could use.
  */
 const findStart = async (bisector: Bisector, total: number): Promise<number> => {
   const before = await bisector.try(0);
-  if (NOT_RUN.includes(before.code))
-    throw usageStop(
-      `The command can't be run in a copy of the workspace (${before.code}).${outputText(before.output)}`,
-    );
   const after = await bisector.try(total);
+  // before the first checkpoint alone: the session may have made the program
+  if (NOT_RUN.includes(before.exit) && NOT_RUN.includes(after.exit))
+    throw usageStop(
+      `The command can't be run in a copy of the workspace (${after.ending}).${outputText(after.output)}`,
+    );
   if (after.answer === 'passes')
     throw usageStop(
       'The command passes after the last checkpoint: there is nothing to look for. It runs in a ' +
@@ -231,13 +207,13 @@ const findStart = async (bisector: Bisector, total: number): Promise<number> => 
   if (before.answer === 'passes') return 0;
   writeError(
     makeSafe(
-      `It fails before the first checkpoint (${before.code}): looking for one where it passes.\n`,
+      `It fails before the first checkpoint (${before.ending}): looking for one where it passes.\n`,
     ),
   );
   for (let count = 1; count < total; count += 1)
-    if ((await bisector.try(count)).answer === 'passes') return count;
+    if ((await askAndTell(bisector, count)) === 'passes') return count;
   throw usageStop(
-    `The command fails before the first checkpoint (${before.code}), and after each one: no call ` +
+    `The command fails before the first checkpoint (${before.ending}), and after each one: no call ` +
       `of the session made it fail.${outputText(before.output)}`,
   );
 };
@@ -265,33 +241,13 @@ const foundText = async (history: FileHistory, first: number): Promise<Safe> => 
   );
 };
 
-const tellOdd = ({ steps }: FileHistory, { odd }: Search): void => {
-  if (odd.length === 0) return;
-  const places = odd.map(
-    ({ count, answer }) => `${answer} after seq ${steps[count - 1]?.seq ?? 0}`,
-  );
-  writeError(
-    makeSafe(
-      `! The answers are not monotonous: the command also ${places.join(', ')}. So there is more ` +
-        'than one such change, or its result varies; this is one of them.\n',
-    ),
-  );
-};
-
 const bisect = async (bisector: Bisector): Promise<number> => {
   const { history } = bisector;
   const total = history.steps.length;
   const start = await findStart(bisector, total);
-  const search = await searchFirst({ start, total }, async (count) => {
-    const { answer, code } = await bisector.try(count);
-    const { seq = 0, title = '' } = history.steps[count - 1] ?? {};
-    const how = answer === 'fails' ? ` (${code})` : '';
-    writeError(safe`${makeSafe(`${answer} after seq ${seq}${how}`)}  ${oneLine(title, 60)}\n`);
-    return answer;
-  });
-  writeOut(safe`${await foundText(history, search.first)}\n`);
-  tellOdd(history, search);
-  const from = history.steps[search.first - 1]?.from ?? 1;
+  const first = await searchFirst({ start, total }, (count) => askAndTell(bisector, count));
+  writeOut(safe`${await foundText(history, first)}\n`);
+  const from = history.steps[first - 1]?.from ?? 1;
   writeError(
     makeSafe(
       `To take it back, and all after it: pawl rewind ${history.sessionId} --at ${from} --files\n`,
@@ -300,7 +256,7 @@ const bisect = async (bisector: Bisector): Promise<number> => {
   return exitCodes.done;
 };
 
-/** Exit code 0 if the checkpoint was found, 2 if there is nothing to find. */
+/** Exit code 0: the checkpoint was found; 2: there is nothing to find; 78: the sandbox can't start. */
 export const bisectSession = async (prefix: string, words: readonly string[]): Promise<number> => {
   if (words.length === 0 || words.every((word) => word.trim() === ''))
     throw usageStop('It is written as: pawl bisect ID -- COMMAND, for example -- npm test');

@@ -584,7 +584,6 @@ const mcp: PawlCommand<McpFlags> = {
     ],
     workspaceFlag('the folder to start them in (default: this one)'),
     ['--model <provider/name>', 'the model of the sessions of serve'],
-    ['--http [port]', 'serve over HTTP instead of stdin and stdout\nOn 127.0.0.1, with a token.'],
   ],
   run: async ({ flags, words: [what, name, ...words] }) =>
     (await import('./mcp.js')).runMcp(what, name, words, flags),

@@ -25,6 +25,8 @@ export type SessionSource = {
   blob(sha256: string): Promise<string | undefined>;
 };
 
+type Pair<T> = { readonly a: T; readonly b: T };
+
 /** One of the two events at which the sessions part. */
 export type PartingEvent = {
   readonly seq: number;
@@ -36,8 +38,8 @@ export type PartingEvent = {
 /** What one of the sessions did after the last event that both have. */
 export type SessionRest = LaterFigures & {
   /**
-   * The reason of its last rest, as `result` of the JSON stream names it; null if it never came to
-   * rest.
+   * The reason of its last rest there, as `result` of the JSON stream names it; null if it never
+   * came to rest there.
    */
   readonly ended: string | null;
   readonly damage: JournalError | null;
@@ -45,7 +47,7 @@ export type SessionRest = LaterFigures & {
 
 export type SessionComparison = {
   /** Entries of each session up to the difference, with those that are not compared. */
-  readonly common: { readonly a: number; readonly b: number };
+  readonly common: Pair<number>;
   /** Settings that differ, apart from the folder. */
   readonly settings: readonly FieldDifference[];
   /** Other parts of the headers that differ: they are told, but don't make sessions different. */
@@ -53,12 +55,12 @@ export type SessionComparison = {
   /**
    * The first event that differs; null on the side that has ended, and both null if none differs.
    */
-  readonly parting: { readonly a: PartingEvent | null; readonly b: PartingEvent | null };
+  readonly parting: Pair<PartingEvent | null>;
   /** The fields that differ, if both sessions have an event there. */
   readonly fields: readonly FieldDifference[];
   /** Outputs of commands that differ in durations only. They count as equal. */
   readonly durationsOnly: number;
-  readonly rest: { readonly a: SessionRest; readonly b: SessionRest };
+  readonly rest: Pair<SessionRest>;
 };
 
 /**
@@ -105,6 +107,7 @@ class SessionReader {
   /** Reads the rest, from `first` on, which was read but not counted. */
   async finish(first: JournalStep | null): Promise<SessionRest> {
     const before = this.#figures.figures();
+    this.#lastEnding = null;
     for (let step = first; step !== null; step = await this.#read()) this.count(step);
     const later = figuresSince(before, this.#figures.figures());
     return { ...later, ended: this.#lastEnding, damage: this.damage };
@@ -140,9 +143,6 @@ const inOutput = (event: JsonObject, change: (text: string) => string): JsonObje
   return { ...event, outcome: Object.fromEntries(changed) };
 };
 
-const comparableSettings = ({ settings }: Header, { comparable }: SessionReader): JsonObject =>
-  JSON.parse(comparable.text(JSON.stringify({ ...settings, workspace: null })));
-
 const headerDifferences = (a: Header, b: Header): readonly string[] => [
   ...(a.workspace === b.workspace ? [] : ['folder']),
   ...(a.machine === b.machine ? [] : ['state machine']),
@@ -159,15 +159,13 @@ const describeParting = (step: JournalStep | null): PartingEvent | null =>
     after: step.state.name,
   };
 
-type Pair<T> = { readonly a: T; readonly b: T };
-
 /** The fields in which two events differ, and whether durations alone would. */
 const compareEvents = async (
   readers: Pair<SessionReader>,
   events: Pair<Event>,
 ): Promise<{ readonly fields: readonly FieldDifference[]; readonly durationsOnly: boolean }> => {
-  const a = await readers.a.comparable.next(events.a);
-  const b = await readers.b.comparable.next(events.b);
+  const a = await readers.a.comparable.convert(events.a);
+  const b = await readers.b.comparable.convert(events.b);
   const fields = fieldDifferences(a, b);
   const areCommands =
     readers.a.comparable.isCommandOutput(events.a) &&
@@ -208,8 +206,8 @@ export const compareSessions = async (
   return {
     common,
     settings: fieldDifferences(
-      comparableSettings(a.header, readers.a),
-      comparableSettings(b.header, readers.b),
+      readers.a.comparable.settings(a.header),
+      readers.b.comparable.settings(b.header),
     ),
     headers: headerDifferences(a.header, b.header),
     parting: { a: describeParting(stepA), b: describeParting(stepB) },
@@ -224,7 +222,12 @@ export const compareSessions = async (
 // tool input is compared in full, whatever its fields are called.
 
 const IGNORED: ReadonlySet<string> = new Set([
-  ...['at', 'firstPieceAt', 'stoppedAt', 'jitter', 'usage', 'metadata'],
+  'at',
+  'firstPieceAt',
+  'stoppedAt',
+  'jitter',
+  'usage',
+  'metadata',
 ]);
 /**
  * The parts of a commit that depend on its time and its author, and the folders of its repository.
@@ -252,21 +255,21 @@ const escapeForRegExp = (text: string): string => text.replace(/[.*+?^${}()|[\]\
 /** Makes the events of one session comparable, in their order. */
 class ComparableEvents {
   readonly #blob: SessionSource['blob'];
-  readonly #workspace: RegExp | null;
+  readonly #workspace: RegExp | null = null;
   readonly #numbers = new Map<string, string>();
   readonly #commands = new Set<string>();
 
   /** `workspace`: its path, if the sessions have different ones; otherwise null. */
   constructor(blob: SessionSource['blob'], workspace: string | null) {
     this.#blob = blob;
-    this.#workspace =
-      workspace === null || workspace.length < 2
-        ? null
-        : new RegExp(`(?<![\\w.-])${escapeForRegExp(workspace)}(?![\\w-]|\\.\\w)`, 'g');
+    if (workspace === null || workspace.length < 2) return;
+    // also as JSON has it: tools print JSON
+    const forms = [workspace, JSON.stringify(workspace).slice(1, -1)].map(escapeForRegExp);
+    this.#workspace = new RegExp(`(?<![\\w.-])(?:${forms.join('|')})(?![\\w-]|\\.\\w)`, 'g');
   }
 
-  /** The next event of the session, comparable. Notes its calls of commands for later events. */
-  async next(event: Event): Promise<JsonObject> {
+  /** The event without what differs between any two runs. Notes its calls of commands. */
+  async convert(event: Event): Promise<JsonObject> {
     if (event.type === 'LlmCompleted')
       // `opaque`: nobody knows what the call did, as with a shell command
       for (const { callId, traits } of event.calls)
@@ -289,16 +292,21 @@ class ComparableEvents {
     );
   }
 
+  /** The settings without the workspace. Their fields count, whatever they are called. */
+  settings({ settings }: Header): JsonObject {
+    return this.#object({ ...settings, workspace: null }, 0, true);
+  }
+
   /** The text without the path of the workspace. */
-  text(text: string): string {
+  #text(text: string): string {
     return this.#workspace === null ? text : text.replace(this.#workspace, '⟨workspace⟩');
   }
 
   #value(value: unknown, depth: number, isFreelyNamed: boolean): Json {
-    if (typeof value === 'string') return this.text(value);
+    if (typeof value === 'string') return this.#text(value);
     if (typeof value === 'number' || typeof value === 'boolean') return value;
     if (typeof value !== 'object' || value === null) return null;
-    if (depth > DEPTH_MAX) return this.text(deepJson(value)); // writes JSON without recursion
+    if (depth > DEPTH_MAX) return this.#text(deepJson(value)); // writes JSON without recursion
     if (Array.isArray(value))
       return value.map((item: unknown) => this.#value(item, depth + 1, isFreelyNamed));
     return this.#object(value, depth + 1, isFreelyNamed);
@@ -311,7 +319,7 @@ class ComparableEvents {
       if (!isFreelyNamed && name === 'callId') fields.push([name, this.#number(String(value))]);
       else
         fields.push([
-          isFreelyNamed ? this.text(name) : name,
+          isFreelyNamed ? this.#text(name) : name,
           this.#value(value, depth, isFreelyNamed || FREELY_NAMED.has(name)),
         ]);
     }

@@ -89,7 +89,7 @@ const eventText = (event: PartingEvent | null): Safe => {
 };
 
 const endedText = ({ ended, state, damage }: SessionRest): string => {
-  const rest = ended === null ? 'never came to rest' : `last turn: ${ended}`;
+  const rest = ended === null ? 'no turn ended' : `last turn: ${ended}`;
   return `${rest}; ${damage === null ? `now ${state}` : `damaged after ${state}`}`;
 };
 

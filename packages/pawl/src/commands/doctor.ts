@@ -1,7 +1,6 @@
 /**
  * `pawl doctor`: looks for known problems of the setup, and says how to repair each. A check is a
- * row: its name, a probe, what is wrong if the probe finds something, the repair, and perhaps a
- * wider check that covers it.
+ * row: its name, a probe, what is wrong if the probe finds something, and the repair.
  *
  * From top to bottom: the types; the checks; `runDoctor`, which runs all of them and prints the
  * report; then the probes, of programs, folders, configuration, the model and its provider, and
@@ -24,7 +23,7 @@ import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import type { SandboxProbe } from '@pawl/agent/command/sandbox/bubblewrap';
 import { probeSandbox } from '@pawl/agent/command/session-sandbox';
-import { isContainer, isSubsystem, readSystemFile } from '@pawl/agent/command/surroundings';
+import { isContainer, isSubsystem } from '@pawl/agent/command/surroundings';
 import type { HookDeclaration } from '@pawl/agent/extensions/hooks/hook-config';
 import { expandVariables, type McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import { checkHolder, describeSelf, readHolder } from '@pawl/agent/journal/lock';
@@ -85,8 +84,6 @@ export type DoctorWorld = {
   readonly systemRoot?: string;
   /** Milliseconds since 1970. */
   readonly now: number;
-  /** Whether stdout is a terminal. */
-  readonly isTerminal: boolean;
   /** Whether checks may use the network (`--online`). */
   readonly online: boolean;
   /** The model to check; null for the configured one. */
@@ -102,11 +99,6 @@ export type Check = {
   readonly name: string;
   /** `fault`: something does not work. `note`: it works, but maybe not as the user expects. */
   readonly level: Level;
-  /**
-   * Name of a check that covers this one: if that one finds something, this finding is not
-   * reported.
-   */
-  readonly partOf: string | null;
   /** The finding; null if all is well. */
   look(world: DoctorWorld): Promise<Finding | null>;
 };
@@ -121,16 +113,9 @@ type Text<T> = string | ((found: T, world: DoctorWorld) => string);
 
 const row =
   (level: Level) =>
-  <T>(
-    name: string,
-    probe: Probe<T>,
-    what: Text<T>,
-    repair: Text<T>,
-    partOf: string | null = null,
-  ): Check => ({
+  <T>(name: string, probe: Probe<T>, what: Text<T>, repair: Text<T>): Check => ({
     name,
     level,
-    partOf,
     async look(world) {
       const found = await probe(world);
       if (found === null || found === undefined || found === false) return null;
@@ -247,10 +232,9 @@ const sandboxChecks: readonly Check[] = [
   ),
   note(
     'fullWithoutFence',
-    async (world) => (await choosesFull(world)) && !(await seemsIsolated(world)),
-    'your configuration chooses the preset full, and this seems to be neither a container nor ' +
-      'a virtual machine: the agent can do unasked all that you can do, everywhere on this ' +
-      'computer',
+    async (world) => (await choosesFull(world)) && !isFencedMachine(world),
+    'your configuration chooses the preset full, and this is no container that Pawl knows: the ' +
+      'agent can do unasked all that you can do, everywhere on this computer',
     'Remove preset = "full" from your config.toml, and give --preset full only where a ' +
       'container or a virtual machine is the fence',
   ),
@@ -490,13 +474,6 @@ const settingChecks: readonly Check[] = [
       `the language settings (${locale}) are not for UTF-8: commands may print characters wrongly`,
     'export LANG=C.UTF-8',
   ),
-  note(
-    'terminalUnknown',
-    ({ environment: { TERM }, isTerminal }) => isTerminal && (!TERM || TERM === 'dumb'),
-    (_, { environment: { TERM } }) =>
-      `TERM is ${TERM ? 'dumb' : 'not set'}: the terminal shows plain lines`,
-    'If it is a usual terminal: export TERM=xterm-256color',
-  ),
   fault(
     'mcpServerUnusable',
     async (world) => {
@@ -519,8 +496,6 @@ const settingChecks: readonly Check[] = [
   ),
 ];
 
-/** This program did not exist before: a clock with an earlier date is wrong. */
-const OLDEST_CLOCK_MS = Date.UTC(2026, 10, 1);
 const CLOCK_SKEW_MS_MAX = 5 * 60_000;
 
 /**
@@ -559,14 +534,6 @@ const modelChecks: readonly Check[] = [
     },
     (model) => `max_usd can't hold: the price of ${model} is unknown`,
     'Set max_tokens or max_rounds instead, or allow_unknown_price = true',
-  ),
-  fault(
-    'clockWrong',
-    ({ now }) => now < OLDEST_CLOCK_MS,
-    (_, { now }) =>
-      `the clock says ${new Date(now).toISOString().slice(0, 10)}, which is before this ` +
-      'program was built',
-    'Set it: sudo timedatectl set-ntp true',
   ),
   fault(
     'unreachable',
@@ -636,7 +603,6 @@ export const runDoctor = async (flags: DoctorFlags): Promise<number> => {
     userId: process.getuid?.() ?? null,
     workspace: flags.workspace ?? process.cwd(),
     now: Date.now(),
-    isTerminal: process.stdout.isTTY === true,
     online: flags.online === true,
     model: flags.model ?? null,
   });
@@ -653,10 +619,7 @@ export const runDoctor = async (flags: DoctorFlags): Promise<number> => {
   return isWell ? exitCodes.done : exitCodes.taskFailed;
 };
 
-/**
- * Runs all checks at once. The findings come in the order of the checks, without those that another
- * one covers.
- */
+/** Runs all checks at once. The findings come in the order of the checks. */
 export const diagnose = async (world: DoctorWorld): Promise<readonly Diagnosis[]> => {
   const results = await Promise.all(
     checks.map(async (check) => {
@@ -667,11 +630,8 @@ export const diagnose = async (world: DoctorWorld): Promise<readonly Diagnosis[]
       return { check, finding: { what, repair: 'Please report it' } };
     }),
   );
-  const withFinding = new Set(
-    results.flatMap(({ check, finding }) => (finding === null ? [] : [check.name])),
-  );
-  return results.flatMap(({ check: { name, level, partOf }, finding }) =>
-    finding === null || withFinding.has(partOf ?? '') ? [] : [{ name, level, ...finding }],
+  return results.flatMap(({ check: { name, level }, finding }) =>
+    finding === null ? [] : [{ name, level, ...finding }],
   );
 };
 
@@ -772,36 +732,13 @@ const ripgrepFault = async (): Promise<string | null> => {
     : accessFault(program.value, constants.X_OK);
 };
 
-/** Files, each with words that stand in it only in a container or in a virtual machine. */
-const ISOLATION_WORDS: readonly (readonly [file: string, words: RegExp])[] = [
-  ['proc/self/mountinfo', /^\S+ \S+ \S+ \S+ \/ .* - overlay |\/(docker|containerd|libpod)\//m],
-  [
-    'sys/class/dmi/id/product_name',
-    /kvm|qemu|vmware|virtualbox|virtual machine|hvm domu|bochs|bhyve|parallels|compute engine/i,
-  ],
-  [
-    'sys/class/dmi/id/sys_vendor',
-    /qemu|kvm|vmware|innotek|xen|bochs|amazon ec2|openstack|digitalocean|parallels|bhyve/i,
-  ],
-  ['proc/cpuinfo', /^flags\s*:.*\bhypervisor\b/m],
-];
-
 const probedMachine = ({ environment, platform, systemRoot: root = '/' }: DoctorWorld) => ({
   ...{ environment, platform, root },
 });
 
-/**
- * Whether this looks like a container or a virtual machine. The Linux of Windows is none: the
- * user's disks are mounted there.
- */
-const seemsIsolated = async (world: DoctorWorld): Promise<boolean> => {
-  const machine = probedMachine(world);
-  if (isSubsystem(machine)) return false;
-  if (isContainer(machine)) return true;
-  for (const [file, words] of ISOLATION_WORDS)
-    if (words.test(readSystemFile(machine, file))) return true;
-  return (await runProgram(world, 'systemd-detect-virt', ['--quiet']))?.code === 0;
-};
+/** The Linux of Windows is no fence: the user's disks are mounted there. */
+const isFencedMachine = (world: DoctorWorld): boolean =>
+  isContainer(probedMachine(world)) && !isSubsystem(probedMachine(world));
 
 // Probes of folders
 

@@ -16,7 +16,6 @@ import {
 } from '@pawl/verify/projections/projection';
 import { exitCodes } from '../process/exit-codes.js';
 import { usageStop } from '../settings/flags.js';
-import { askedActions } from './asked-actions.js';
 
 type Flags = { readonly table?: true; readonly json?: true; readonly view?: string };
 
@@ -32,8 +31,7 @@ export const showMachine = async ({ view, json, table }: Flags): Promise<number>
     );
   else if (projection !== null)
     text = table ? projectionTable(projection) : projectionDiagram(projection);
-  // `askedActions`: the actions that each arrow leads to
-  else text = table ? markdownTable(agent, askedActions) : mermaid(agent);
+  else text = table ? markdownTable(agent) : mermaid(agent);
   if (process.stdout.isTTY && !json && !table)
     writeError(
       safe`A Mermaid diagram, which a browser draws. As a table: --table. Drawn: pawl inspect\n`,

@@ -34,7 +34,7 @@ import { changeConfigFile, type EditedConfig, type TomlFormat } from '../setting
 import { addServer, removeServer } from '../settings/edit-mcp-servers.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
 
-export type McpFlags = RunFlags & NewServerFlags & { readonly http?: string | true };
+export type McpFlags = RunFlags & NewServerFlags;
 
 /** What the subcommands work with. */
 type McpContext = {
@@ -178,11 +178,6 @@ const change = async (
   return exitCodes.done;
 };
 
-const serve = async ({ http, ...flags }: McpFlags): Promise<number> => {
-  const { serveMcp, serveMcpOverHttp } = await import('../editor/mcp-server.js');
-  return http === undefined ? serveMcp(flags) : serveMcpOverHttp(flags, http);
-};
-
 /** `pawl mcp`: `what` is the subcommand, and `words` are those behind the name of the server. */
 export const runMcp = async (
   what = 'list',
@@ -200,7 +195,7 @@ export const runMcp = async (
       return list(await readContext(flags));
     case 'serve':
       if (name !== undefined) throw usageStop('pawl mcp serve takes no name.');
-      return serve(flags);
+      return (await import('../editor/mcp-server.js')).serveMcp(flags);
     case 'logout':
       return runLogout(name, await readContext(flags));
     case 'test':

@@ -184,7 +184,10 @@ export const engineSessions = async (
   await warnOfTasks(sessions, warn);
   const { startEngineNode } = await loadEnginePackage();
   const engine = lateRuntime();
-  const keyed = keyedBy({ charge: async (...asked) => (await engine.runtime).charge(...asked) });
+  const spending: SpendingStore = {
+    charge: async (...asked) => (await engine.runtime).charge(...asked),
+  };
+  const keyed = keyedBy(spending);
   const findKeyName = rememberKeys(engine.runtime);
   const agent = nodeAgent(sessions, { keyed, findKeyName, warn });
   const { blobs } = nodeOptions;
@@ -209,6 +212,7 @@ export const engineSessions = async (
   const prepare = (wish: NodeSessionWish) => blamingClient(() => agent.prepare(wish));
   return {
     runtime: { ...sharedSessions(runtime, prepare, nodeOptions.name), isCounted: 'yes' },
+    spending,
     recordsFolder: join(stateFolder, 'serve', 'sessions'), // not used: the engine keeps the records
     stop,
   };
@@ -255,12 +259,18 @@ const nodeAgent = (
   { keyed, findKeyName, warn: tell }: SessionKeys & { readonly warn: Warn },
 ): NodeAgent => {
   const warn = warnOnce(tell);
+  const rightsIn = async ({ sessionId }: SessionToEquip) => {
+    const key = await findKeyName(sessionId);
+    if (key !== null) return { forKey: keyed(key).forKey };
+    throw new Error(
+      `nobody knows whose session ${sessionId} is: it has no record, or a damaged one`,
+    );
+  };
   return {
     prepare: (wish) => prepareSession({ ...flags, ...keyed(wish.key) }, wish, warn),
     equip: async (session) => {
       // a new session has no record yet, and gets only its header here
-      const key = session.isNew ? null : await findKeyName(session.sessionId);
-      const forKey = key === null ? {} : { forKey: keyed(key).forKey };
+      const forKey = session.isNew ? {} : await rightsIn(session);
       return equipSession({ ...flags, ...forKey }, session, warn);
     },
   };

@@ -11,6 +11,7 @@ import { type BigIntStats, statSync } from 'node:fs';
 import { attemptNow } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import { isWithin, readRegularSync } from '@pawl/agent/platform/files';
+import { ApiFault } from '@pawl/serve/api-fault';
 import {
   type KeyPlaces,
   type KeySource,
@@ -193,13 +194,23 @@ const placesFault = (keys: readonly ServeKey[], nodePlaces: KeyPlaces): string |
 
 // ---- Sessions ----
 
-/** What the keys mean for their sessions. A change of the keys counts with the next request. */
+/**
+ * What the keys mean for their sessions. A change of the keys counts with the next request. Throws
+ * without such a key: its session has the rights of nobody.
+ */
 export const keyedFlags =
   (source: KeySource, nodePlaces: KeyPlaces, store: SpendingStore): KeyedFlags =>
   (name) => {
     const find = (): ServeKey | undefined => source.now().find((key) => key.name === name);
     const key = find();
-    const owner = key?.places === undefined ? NODE : `the key ${name}`;
+    if (key === undefined)
+      throw new ApiFault(
+        'wrongToken',
+        `The key ${name} of the session is not among those of this node. Its operator has removed ` +
+          'or renamed it.',
+      );
+    const { places, models, preset } = key;
+    const owner = places === undefined ? NODE : `the key ${name}`;
     const hidden = ownedPlaces(source.now(), nodePlaces).filter((place) => place.owner !== owner);
     return {
       forKey: {
@@ -210,9 +221,9 @@ export const keyedFlags =
             now: () => systemClock.now(),
           }),
         hidden: hidden.map(({ path }) => path),
-        ...(key?.models === undefined ? {} : { models: key.models }),
-        ...(key?.places === undefined ? {} : { isConfined: 'yes' }),
+        ...(models === undefined ? {} : { models }),
+        ...(places === undefined ? {} : { isConfined: 'yes' }),
       },
-      ...(key?.preset === undefined ? {} : { preset: key.preset }),
+      ...(preset === undefined ? {} : { preset }),
     };
   };

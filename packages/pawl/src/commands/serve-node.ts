@@ -122,8 +122,10 @@ const openSessions = async (
     return engineSessions({ ...flags, engine }, sessions, { keyedBy, metrics, warn });
   }
   const folder = join(openStateFolder(process.env), 'serve');
+  const spending = fileSpending(join(folder, 'spending'));
   return {
-    runtime: embeddedSessions(sessions, keyedBy(fileSpending(join(folder, 'spending'))), warn),
+    runtime: embeddedSessions(sessions, keyedBy(spending), warn),
+    spending,
     recordsFolder: join(folder, 'sessions'),
     stop: async () => undefined, // its sessions were closed
   };
@@ -178,7 +180,12 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
   const workspaces = readWorkspaces(places, keys, ending.signal);
   const metrics = new NodeMetrics();
   // Nothing listens yet: a fault in the flags or the surroundings ends the program before.
-  const { runtime, recordsFolder, stop } = await openSessions(flags, keys, places, metrics);
+  const { runtime, spending, recordsFolder, stop } = await openSessions(
+    flags,
+    keys,
+    places,
+    metrics,
+  );
   const started = await attempt(() =>
     startNode({
       runtime,
@@ -190,6 +197,7 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
       // further values of the header Host that the node accepts
       names: flags.name ?? [],
       workspaces,
+      spending,
       recordsFolder,
       report: (fault) => warn(fault.message),
     }),

@@ -10,6 +10,7 @@ import { newSessionId } from '@pawl/agent/session/equipment';
 import type { LocalRuntime } from '@pawl/agent/session/runtime';
 import { ApiFault } from '@pawl/serve/api-fault';
 import type { NodeRuntime, NodeSessionWish } from '@pawl/serve/node-runtime';
+import type { SpendingStore } from '@pawl/serve/spending';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { storedJournals } from '../sessions/stored-sessions.js';
@@ -172,6 +173,8 @@ export const blamingClient = async <T>(work: () => Promise<T>): Promise<T> => {
 /** The sessions of a node, and what belongs to them. */
 export type NodeSessions = {
   readonly runtime: NodeRuntime;
+  /** What the keys have spent. */
+  readonly spending: SpendingStore;
   /** The folder with a record for each session of the client that it belongs to. */
   readonly recordsFolder: string;
   /** Called when the node has drained. */

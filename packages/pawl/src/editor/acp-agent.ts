@@ -32,17 +32,10 @@ import {
 import { attempt } from '@pawl/agent/platform/attempt';
 import { pathErrorText } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
-import { type Session, workspaceRefusal } from '@pawl/agent/session/create-agent';
-import { CannotRewind } from '@pawl/agent/session/rewind';
+import { workspaceRefusal } from '@pawl/agent/session/create-agent';
 import type { AcpHost } from './acp-host.js';
 import { AcpSession, BadOption, TurnFailed } from './acp-session.js';
 import { BadPrompt } from './prompt-blocks.js';
-import {
-  readRewindParameters,
-  readSessionId,
-  rewindMethods,
-  timelineAnswer,
-} from './rewind-requests.js';
 import type { Client, ClientFeatures } from './session-updates.js';
 
 const initializeResponse = (version: string): InitializeResponse => ({
@@ -53,7 +46,6 @@ const initializeResponse = (version: string): InitializeResponse => ({
     promptCapabilities: { image: true, embeddedContext: true },
     mcpCapabilities: { http: true, sse: false },
     sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
-    _meta: { pawl: { rewind: { methods: Object.values(rewindMethods) } } },
   },
   authMethods: [],
 });
@@ -206,42 +198,6 @@ const addSessionRequests = (app: AgentApp, { host, sessions }: ConnectionState):
     )
     .onNotification('session/cancel', ({ params }) => sessions.cancel(params.sessionId));
 
-/** An extension of the protocol: what was done is taken back, and comes again. */
-const addRewindRequests = (app: AgentApp, { host, sessions }: ConnectionState): AgentApp => {
-  const during = <A>(work: (session: Session) => Promise<A>) =>
-    handler(host, ({ params }: Request<{ readonly sessionId: string }>) =>
-      sessions.get(params.sessionId).during(work),
-    );
-  return app
-    .onRequest(
-      rewindMethods.timeline,
-      readSessionId,
-      during(async (session) => timelineAnswer(await session.timeline())),
-    )
-    .onRequest(
-      rewindMethods.plan,
-      readRewindParameters,
-      handler(host, ({ params }) =>
-        sessions.get(params.sessionId).during((session) => session.planRewind(params.request)),
-      ),
-    )
-    .onRequest(
-      rewindMethods.rewind,
-      readRewindParameters,
-      handler(host, ({ params }) => sessions.get(params.sessionId).rewind(params.request)),
-    )
-    .onRequest(
-      rewindMethods.redo,
-      readSessionId,
-      during((session) => session.redo()),
-    )
-    .onRequest(
-      rewindMethods.undoCompaction,
-      readSessionId,
-      during((session) => session.undoCompaction()),
-    );
-};
-
 type AcpStreams = {
   readonly output: WritableStream<Uint8Array>;
   readonly input: ReadableStream<Uint8Array>;
@@ -253,10 +209,7 @@ export const serveClient = (host: AcpHost, { output, input }: AcpStreams): AcpCo
   const { stream, afterAnswer } = hookAnswers(ndJsonStream(output, input));
   const features = { notices: false, compaction: false, forms: false };
   const connected: ConnectionState = { host, sessions, features, afterAnswer };
-  const app = [addOpenings, addSessionRequests, addRewindRequests].reduce(
-    (built, add) => add(built, connected),
-    agent({ name: 'pawl' }),
-  );
+  const app = addSessionRequests(addOpenings(agent({ name: 'pawl' }), connected), connected);
   const connection = app.connect(stream);
   const closed = connection.closed.then((): unknown => connection.signal.reason);
   return { closed, ended: closed.then(() => sessions.closeAll()), close: () => connection.close() };
@@ -474,9 +427,7 @@ const INTERNAL = -32603;
 /** Errors with words for the user. `data` says the kind of a failed turn. */
 const errorFor = (host: AcpHost, error: unknown): RequestError => {
   if (error instanceof RequestError) return error;
-  const isRefusal = [BadParameters, BadPrompt, BadOption, CannotRewind].some(
-    (kind) => error instanceof kind,
-  );
+  const isRefusal = [BadParameters, BadPrompt, BadOption].some((kind) => error instanceof kind);
   if (isRefusal && error instanceof Error) return new RequestError(INVALID_PARAMS, error.message);
   if (error instanceof UnknownSession)
     return new RequestError(NOT_FOUND, error.message, { sessionId: error.sessionId });

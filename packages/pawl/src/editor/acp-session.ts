@@ -33,7 +33,6 @@ import {
   createApprovals,
 } from '@pawl/agent/session/approvals';
 import type { Session } from '@pawl/agent/session/create-agent';
-import type { RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
 import { usageBetween } from '@pawl/agent/session/session';
 import {
   aboutPresets,
@@ -303,22 +302,6 @@ export class AcpSession {
     // A model may know no effort, or another range of it.
     const note = id === 'mode' ? null : effortNote(await session.model(), effort);
     if (note !== null) this.tell(note);
-  }
-
-  /** Works with the session. Resolves when the client has what the session showed. */
-  async during<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    const done = await work(await this.#session.current());
-    await this.#outbox.flushed();
-    return done;
-  }
-
-  /** `prompt`: the text of the turn that was taken back, to be edited; null for others. */
-  rewind(request: RewindRequest): Promise<RewindReport & { readonly prompt: string | null }> {
-    return this.during(async (session) => {
-      const points = request.conversation === false ? [] : await session.timeline();
-      const report = await session.rewind(request);
-      return { ...report, prompt: points.find(({ seq }) => seq === request.at)?.text ?? null };
-    });
   }
 
   async close(): Promise<void> {

@@ -1,18 +1,14 @@
 /**
- * `pawl mcp serve`: Pawl as a tool of other agents, over stdin and stdout, or over HTTP on
- * loopback.
+ * `pawl mcp serve`: Pawl as a tool of other agents, over stdin and stdout.
  *
- * From top to bottom: the sessions of this process; both commands; the tools `prompt`, `sessions`
- * and `show`; and the HTTP server.
+ * From top to bottom: the sessions of this process; the command; and the tools `prompt`, `sessions`
+ * and `show`.
  */
 
-import { randomBytes } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   type CallToolResult,
-  createMcpHandler,
   fromJsonSchema,
   McpServer,
   type ServerContext,
@@ -21,10 +17,7 @@ import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/s
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
 import { isIgnored, type State } from '@pawl/agent/machine/state';
-import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
-import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
-import { listenOn, readBytes, waitForDrain } from '@pawl/agent/platform/http';
-import { isSameSecret } from '@pawl/agent/platform/untrusted-input';
+import { attempt } from '@pawl/agent/platform/attempt';
 import type { Preset } from '@pawl/agent/policy/presets';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import type { Stepped, Watcher } from '@pawl/agent/ports/session';
@@ -32,7 +25,7 @@ import type { Session } from '@pawl/agent/session/create-agent';
 import { reasonText } from '@pawl/agent/session/session';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { reserveStdout, writeError } from '@pawl/terminal/write';
-import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
+import { exitCodes } from '../process/exit-codes.js';
 import { packageVersion } from '../process/package-folder.js';
 import { openFromFlags } from '../sessions/open-session.js';
 import { findSession, foldStored, userSessions } from '../sessions/stored-sessions.js';
@@ -110,54 +103,6 @@ export const serveMcp = async (flags: RunFlags): Promise<number> => {
   await handle.close();
   await closeAll(running);
   return exitCodes.done;
-};
-
-const PORT_MAX = 65_535;
-/** A shorter token could be guessed. */
-const TOKEN_LENGTH_MIN = 16;
-
-const readPort = (value: string | true): number => {
-  if (value === true) return 0;
-  const port = /^\d{1,5}$/.test(value) ? Number(value) : 0;
-  if (port >= 1 && port <= PORT_MAX) return port;
-  throw usageStop(`--http needs a port from 1 to ${PORT_MAX}, or none for any free one.`);
-};
-
-/** The token of PAWL_MCP_TOKEN, or a new one. */
-const readToken = ({ PAWL_MCP_TOKEN: token = '' }: NodeJS.ProcessEnv): string => {
-  if (token === '') return randomBytes(24).toString('base64url');
-  if (token.length >= TOKEN_LENGTH_MIN && /^[\x21-\x7e]+$/.test(token)) return token;
-  throw usageStop(`PAWL_MCP_TOKEN needs at least ${TOKEN_LENGTH_MIN} characters, without spaces.`);
-};
-
-/** `pawl mcp serve --http [PORT]`: until a signal. */
-export const serveMcpOverHttp = async (flags: RunFlags, value: string | true): Promise<number> => {
-  const [port, token] = [readPort(value), readToken(process.env)];
-  const running = new Set<Session>();
-  const host = createSessionsHost(flags, running);
-  const opened = await attempt(() =>
-    openLoopbackServer({ port, token, create: () => createSessionsServer(host) }),
-  );
-  if (opened.kind === 'fault')
-    throw new Stop(
-      exitCodes.unavailable,
-      'unavailable',
-      `Pawl can't listen on ${port === 0 ? 'any port' : `port ${port}`}: ${opened.fault.message}`,
-    );
-  const { value: server } = opened;
-  writeError(
-    safe`Pawl is an MCP server at ${makeSafe(server.url)}. Every request needs the header\n`,
-  );
-  writeError(safe`Authorization: Bearer ${makeSafe(token)}\n`);
-  const exit = await new Promise<number>((resolve) => {
-    listenToSignals({
-      interrupt: () => resolve(exitCodes.done),
-      interruptAgain: () => process.exit(exitCodes.interrupted),
-      terminate: () => resolve(exitCodes.terminated),
-    });
-  });
-  await Promise.all([server.close(), closeAll(running)]);
-  return exit;
 };
 
 /**
@@ -289,7 +234,7 @@ const listText = (all: readonly SessionInfo[]): string =>
     .map(({ sessionId, workspace, title }) => `${sessionId}  ${workspace}  ${title}`)
     .join('\n');
 
-/** The server of one connection or request. */
+/** The server of one connection. */
 const createSessionsServer = (host: SessionsHost): McpServer => {
   const server = new McpServer({ name: 'pawl', version: host.version });
   const promptInput = toolSchema<PromptInput>(
@@ -331,116 +276,4 @@ const createSessionsServer = (host: SessionsHost): McpServer => {
     ({ sessionId }) => answer(async () => say(showText(await host.readState(sessionId)))),
   );
   return server;
-};
-
-/**
- * An MCP server over HTTP for programs of this machine.
- *
- * 1. It listens on 127.0.0.1 only. A request needs the token.
- * 2. Host and Origin must be ours, so that no web page reaches it under a foreign name or from a
- *    browser.
- * 3. A caller that goes away cancels its request.
- */
-type LoopbackServer = {
-  /** `http://127.0.0.1:PORT/mcp` */
-  readonly url: string;
-  close(): Promise<void>;
-};
-
-type LoopbackOptions = {
-  /** 0: any free port. */
-  readonly port: number;
-  readonly token: string;
-  /** Makes the server of one request. */
-  readonly create: () => McpServer;
-};
-
-const MCP_PATH = '/mcp';
-const BODY_BYTES_MAX = 4 * 1024 * 1024;
-const CONNECTIONS_MAX = 64;
-
-type Refusal = { readonly status: number; readonly why: string };
-
-/** Why a request is not answered; null if it is. */
-const findRefusal = (
-  { url, headers }: IncomingMessage,
-  port: number,
-  token: string,
-): Refusal | null => {
-  const foreign = foreignHeader(headers, loopbackHosts(port));
-  if (foreign === 'host') return { status: 403, why: 'the host is not this one' };
-  if (foreign === 'origin') return { status: 403, why: 'requests of web pages are not answered' };
-  if (!isSameSecret(headers.authorization, `Bearer ${token}`))
-    return { status: 401, why: 'the token is missing or wrong' };
-  return url === MCP_PATH ? null : { status: 404, why: `there is only ${MCP_PATH}` };
-};
-
-const refuse = (outgoing: ServerResponse, { status, why }: Refusal): void => {
-  outgoing.writeHead(status, {
-    'content-type': 'application/json',
-    connection: 'close',
-    ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
-  });
-  outgoing.end(JSON.stringify({ error: why }));
-};
-
-const send = async (response: Response, outgoing: ServerResponse): Promise<void> => {
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
-  for await (const piece of response.body ?? []) {
-    if (outgoing.destroyed) return;
-    if (!outgoing.write(piece)) await waitForDrain(outgoing);
-  }
-  outgoing.end();
-};
-
-export const openLoopbackServer = async ({
-  port,
-  token,
-  create,
-}: LoopbackOptions): Promise<LoopbackServer> => {
-  const handler = createMcpHandler(create, { maxRequestBodySize: BODY_BYTES_MAX });
-  const respond = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
-    // `boundPort` is known once the server listens (below), before any request.
-    const refusal = findRefusal(incoming, boundPort, token);
-    if (refusal !== null) return refuse(outgoing, refusal);
-    const body = await readBytes(incoming, BODY_BYTES_MAX);
-    if (body === null) return refuse(outgoing, { status: 413, why: 'the request is too large' });
-    const gone = new AbortController();
-    outgoing.once('close', () => gone.abort());
-    const { method = 'GET' } = incoming;
-    const headers = Object.entries(incoming.headers).map(
-      ([name, value]) => [name, String(value)] as const,
-    );
-    // throws for what no request may be, such as a GET with a body
-    const request = attemptNow(
-      () =>
-        new Request(`http://127.0.0.1:${boundPort}${MCP_PATH}`, {
-          method,
-          headers: Object.fromEntries(headers),
-          signal: gone.signal,
-          ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
-        }),
-    );
-    if (request.kind === 'fault')
-      return refuse(outgoing, { status: 400, why: 'the request can not be read' });
-    await send(await handler.fetch(request.value), outgoing);
-  };
-  const server = createServer((incoming, outgoing) => {
-    attempt(() => respond(incoming, outgoing)).then(({ kind }) => {
-      if (kind === 'done') return;
-      // The caller is gone, or its answer failed: only it loses something.
-      if (outgoing.headersSent) outgoing.destroy();
-      else refuse(outgoing, { status: 500, why: 'the request failed' });
-    });
-  });
-  server.maxConnections = CONNECTIONS_MAX;
-  const boundPort = await listenOn(server, { host: '127.0.0.1', port });
-  return {
-    url: `http://127.0.0.1:${boundPort}${MCP_PATH}`,
-    async close() {
-      server.close();
-      await handler.close();
-      server.closeAllConnections();
-    },
-  };
 };

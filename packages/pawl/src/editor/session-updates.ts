@@ -12,7 +12,6 @@ import type {
   AvailableCommand,
   ContentBlock,
   SessionUpdate,
-  ToolCallContent,
 } from '@agentclientprotocol/sdk';
 import { titleFrom } from '@pawl/agent/journal/list';
 import type { JournalStep } from '@pawl/agent/journal/steps';
@@ -108,8 +107,8 @@ export class SessionUpdates {
   readonly #rewinds = createRewoundNotes();
   #title: UpdateParts['title'];
   /**
-   * The step with the text of a replayed reply. It is shown after the next step: that one has the
-   * reasoning of the reply, which editors show before the text.
+   * The step with the text of a replayed reply, which waits for the next step: that step's
+   * reasoning is shown first, then this text, then the rest of that step.
    */
   #delayedText: Stepped | null = null;
 
@@ -120,7 +119,7 @@ export class SessionUpdates {
     this.#title = parts.title;
   }
 
-  /** A step of the running session. */
+  /** A step of the running session. An input is not shown: the client sent it. */
   see(stepped: Stepped): void {
     if (isIgnored(stepped)) return;
     const { event } = stepped;
@@ -180,7 +179,14 @@ export class SessionUpdates {
 
   #showInput({ text, images = [] }: On<'UserInput'>): void {
     this.#push(textUpdate('user_message_chunk', text));
-    for (const image of images) this.#push(() => this.#pictureUpdate(image));
+    for (const image of images)
+      this.#push({
+        make: () => this.#pictureUpdate(image),
+        otherwise: textUpdate(
+          'user_message_chunk',
+          `[${image.mediaType}: its bytes can't be read]`,
+        ),
+      });
   }
 
   async #pictureUpdate({ mediaType, sha256 }: Image): Promise<SessionUpdate | null> {
@@ -289,11 +295,14 @@ export class SessionUpdates {
     // The files right after the call, with their hashes: the diff fits a file that is still so.
     const seen = event.type === 'ToolCompleted' ? (event.outcome.seen ?? []) : [];
     const sha256 = seen.find((file) => file.path === path)?.sha256 ?? null;
-    const shownContent = async (): Promise<ToolCallContent[]> => [
-      ...((await madeChange(path, diff, sha256)) ?? outputContent(diff)),
-    ];
-    const locations = callLocations(call, findFirstLine(diff));
-    this.#push(async () => ({ ...update, locations, content: await shownContent() }));
+    const located = { ...update, locations: callLocations(call, findFirstLine(diff)) };
+    this.#push({
+      make: async () => {
+        const change = await madeChange(path, diff, sha256);
+        return change === null ? null : { ...located, content: [...change] };
+      },
+      otherwise: { ...located, content: outputContent(diff) },
+    });
   }
 }
 
@@ -351,8 +360,12 @@ class RunningOutputs {
   }
 }
 
-/** An update, or how to make one when its turn comes; null: nothing is sent. */
-type OutboxItem = SessionUpdate | (() => Promise<SessionUpdate | null>);
+/** An update that is made when its turn comes; `otherwise` is sent if it fails, or gives null. */
+type LaterUpdate = {
+  make(): Promise<SessionUpdate | null>;
+  readonly otherwise: SessionUpdate;
+};
+type OutboxItem = SessionUpdate | LaterUpdate;
 
 type Chunk = Extract<
   SessionUpdate,
@@ -360,7 +373,8 @@ type Chunk = Extract<
 >;
 
 const isChunk = (item: OutboxItem | undefined): item is Chunk =>
-  typeof item === 'object' &&
+  item !== undefined &&
+  'sessionUpdate' in item &&
   (item.sessionUpdate === 'agent_message_chunk' || item.sessionUpdate === 'agent_thought_chunk');
 
 /** Both chunks as one; null if they belong to different messages. */
@@ -373,6 +387,11 @@ const joinChunks = (before: OutboxItem | undefined, after: OutboxItem): Chunk | 
     ...before,
     content: { ...before.content, text: before.content.text + after.content.text },
   };
+};
+
+const makeLater = async ({ make, otherwise }: LaterUpdate): Promise<SessionUpdate> => {
+  const made = await attempt(make);
+  return made.kind === 'done' && made.value !== null ? made.value : otherwise;
 };
 
 /**
@@ -422,13 +441,10 @@ export class Outbox {
 
   async #sendAll(): Promise<void> {
     for (let item = this.#waiting.shift(); item !== undefined; item = this.#waiting.shift()) {
-      const next = item;
+      const update = 'make' in item ? await makeLater(item) : item;
       // Sending fails only if the client is gone: then the connection ends, and the journal has
       // everything.
-      await attempt(async () => {
-        const update = typeof next === 'function' ? await next() : next;
-        if (update !== null) await this.#send(update);
-      });
+      await attempt(() => this.#send(update));
     }
     this.#sending = null; // in the moment in which nothing waits: a later item begins again
   }

@@ -248,7 +248,7 @@ export const recordSchema = variant('type', [
       strictObject({ name: string(), path: string(), characters: count, sha256: string() }),
     ),
     environment: picklist(['javascript', 'quickjs', 'python']),
-    /** Why the preferred environment is not used; null if it is. */
+    /** Always null: the environment is the one that was named. */
     note: nullable(string()),
   }),
   strictObject({

@@ -430,7 +430,7 @@ const answerServers = (
 ): void => {
   const ask: AskUserOrNot = (question, signal) => {
     notifier.ask();
-    return view.serverForms.ask(question, signal);
+    return view.askForServer(question, signal);
   };
   uiServers(opened).answerWith(ask, (text) => view.print(makeSafe(text)));
 };

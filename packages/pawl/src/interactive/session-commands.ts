@@ -9,6 +9,7 @@ import path from 'node:path';
 import { emptyConversation, messagesOf } from '@pawl/agent/machine/conversation';
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
+import { isBusy } from '@pawl/agent/machine/state';
 import { errorCode } from '@pawl/agent/platform/files';
 import { codeFence, plural } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
@@ -16,7 +17,6 @@ import { liveRights } from '@pawl/agent/session/session-settings';
 import { hashLoaded, loadFile } from '@pawl/agent/tools/files';
 import { diffSinceHead } from '@pawl/agent/workspace/uncommitted-files';
 import { fileDiffRows } from '@pawl/terminal/diff-rows';
-import { isBusy } from '@pawl/terminal/live-area';
 import { codeBlocks } from '@pawl/terminal/markdown';
 import {
   formatWhen,

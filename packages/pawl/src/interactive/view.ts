@@ -1,20 +1,14 @@
 /**
  * The view of one session: what the screen shows, and which part receives each key.
  *
- * From top to bottom: the view; the requests that it makes to the session; the words for an answer;
- * and questions of MCP servers.
+ * From top to bottom: the view; the requests that it makes to the session; and the words for an
+ * answer.
  */
 
-import {
-  type FieldValue,
-  type QuestionField,
-  readTyped,
-  type ServerAnswer,
-  type ServerQuestion,
-} from '@pawl/agent/extensions/mcp/question';
+import type { ServerAnswer, ServerQuestion } from '@pawl/agent/extensions/mcp/question';
 import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { ApprovalAnswer, Event, InputMode } from '@pawl/agent/machine/event';
-import type { State } from '@pawl/agent/machine/state';
+import { isBusy, type State } from '@pawl/agent/machine/state';
 import { type Clock, isSoonAfter } from '@pawl/agent/platform/clock';
 import {
   type ApprovalRequest,
@@ -30,7 +24,6 @@ import type { Key, Pressed } from '@pawl/terminal/keys';
 import {
   type Frame,
   inputBox,
-  isBusy,
   keyCard,
   type LiveArea,
   queuedRows,
@@ -39,7 +32,6 @@ import {
   withPlaceholder,
 } from '@pawl/terminal/live-area';
 import {
-  harmless,
   indentWords,
   type Look,
   lineSign,
@@ -48,7 +40,6 @@ import {
   paintTyped,
   shortened,
 } from '@pawl/terminal/paint';
-import { serverQuestionRows } from '@pawl/terminal/question-rows';
 import {
   type AnsweredQuestion,
   Questions,
@@ -67,6 +58,7 @@ import type { RecentTurns } from '../sessions/open-session.js';
 import { readTypedInput, type TypedInput } from '../sessions/typed-input.js';
 import { createPlainQuestions, type PlainQuestions } from './plain-questions.js';
 import { renderRecentTurns } from './recent-turns.js';
+import { ServerForms } from './server-forms.js';
 
 type ViewParts = {
   readonly area: LiveArea;
@@ -116,8 +108,8 @@ export class InteractiveView {
   readonly #transcript: Transcript;
   readonly #questions: Questions;
   readonly #plainQuestions: PlainQuestions;
-  /** Questions of MCP servers. */
-  readonly serverForms: ServerForms;
+  /** Questions of MCP servers; null before the first. */
+  #serverForms: ServerForms | null = null;
   #state: State;
   #picking: OpenList | null = null;
   /** Keys for a list that is about to open; null if none is. */
@@ -160,10 +152,6 @@ export class InteractiveView {
         this.#picking?.done(null); // the list would cover the question
         this.redraw();
       },
-    });
-    this.serverForms = new ServerForms(look, (text) => {
-      this.print(text);
-      this.redraw();
     });
     this.#plainQuestions = createPlainQuestions(this.#questions, look, (text) => this.print(text));
   }
@@ -298,6 +286,15 @@ export class InteractiveView {
     this.redraw();
   }
 
+  /** Asks the user what an MCP server wants to know (`ServerForms.ask`). */
+  askForServer(question: ServerQuestion, signal: AbortSignal): Promise<ServerAnswer> {
+    this.#serverForms ??= new ServerForms(this.#look, (text) => {
+      this.print(text);
+      this.redraw();
+    });
+    return this.#serverForms.ask(question, signal);
+  }
+
   /** Shows a step of the session. */
   see(stepped: Stepped): void {
     const sent = this.#prompts.see(this.#state, stepped);
@@ -325,9 +322,9 @@ export class InteractiveView {
     else if (key.name === 'c') this.interrupt();
     else if (key.name === 'z') this.#handlers.suspend();
     else if (key.name === 'o') this.#expand();
-    else if (key.name !== 'd' || !this.#composer.isEmpty || this.#questions.replied !== '')
-      return false;
-    else this.#handlers.end('clean');
+    else if (key.name === 'd' && this.#composer.isEmpty && this.#questions.replied === '')
+      this.#handlers.end('clean');
+    else return false;
     return true;
   }
 
@@ -386,7 +383,7 @@ export class InteractiveView {
   }
 
   #useComposed(composed: ComposerResult): void {
-    if (composed.kind === 'paste') this.#handlers.pastePicture();
+    if (composed.kind === 'picture') this.#handlers.pastePicture();
     if (composed.kind === 'preset') this.#handlers.nextPreset();
     if (composed.kind === 'list') this.#handlers.openList(composed.command);
     if (composed.kind !== 'submit') return;
@@ -395,11 +392,12 @@ export class InteractiveView {
     const input = readTypedInput(composed.text, mode, this.#composer.commandNames);
     // The session leaves this window: a text would not be sent here any more, so it comes back.
     if (this.#isLeaving && input.kind !== 'command') {
+      if (input.kind === 'refused') this.#warn(input.why);
       this.takeBack([composed.text]);
       return;
     }
     // The line may be an answer to an MCP server.
-    if (this.serverForms.take(composed.text)) return;
+    if (this.#serverForms?.take(composed.text)) return;
     this.#enter(input, composed.shown);
   }
 
@@ -427,18 +425,24 @@ export class InteractiveView {
 
   #enter(input: TypedInput, text: string): void {
     if (input.kind === 'refused') this.#warn(`${input.why} Up brings your line back.`);
+    else if (input.kind === 'say') this.#say(input, text);
+    else if (input.kind !== 'nothing') {
+      this.print(paintTyped(this.#look, text));
+      this.#handlers.runCommand(input);
+    }
     // Enter on an empty line during the wait before a retry.
-    const retriesNow = input.kind === 'nothing' && this.#state.name === 'Error';
-    if (retriesNow) this.#handlers.runCommand({ kind: 'command', name: 'retry', words: '' });
-    if (input.kind === 'refused' || input.kind === 'nothing') return;
+    else if (this.#state.name === 'Error')
+      this.#handlers.runCommand({ kind: 'command', name: 'retry', words: '' });
+  }
+
+  #say(input: Extract<TypedInput, { readonly kind: 'say' }>, text: string): void {
     const shown = paintTyped(this.#look, text);
-    const waits = input.kind === 'say' && isBusy(this.#state);
+    const waits = isBusy(this.#state);
     if (!waits) this.print(shown);
     else if (this.#look.plain === 'yes')
       this.print(safe`${lineSign(this.#look, '·')} queued: ${oneLine(text, QUEUED_COLUMNS)}`);
-    if (input.kind === 'say') this.#prompts.typed(input.text, waits ? shown : safe``);
-    if (input.kind === 'say') this.#handlers.say(input.text, input.mode);
-    else this.#handlers.runCommand(input);
+    this.#prompts.typed(input.text, waits ? shown : safe``);
+    this.#handlers.say(input.text, input.mode);
   }
 
   /** Says why a typed line had no effect. */
@@ -451,14 +455,15 @@ export class InteractiveView {
    * so they are printed.
    */
   takeBack(texts: readonly string[]): void {
-    if (this.#look.plain === 'yes')
-      this.print(safe`${lineSign(this.#look, '·')} not sent: ${makeSafe(texts.join('\n'))}`);
-    else this.#join([...texts, this.#composer.text]);
+    const text = joinLines(texts);
+    if (this.#look.plain !== 'yes') this.#join([text, this.#composer.text]);
+    else if (text !== '')
+      this.print(safe`${lineSign(this.#look, '·')} not sent: ${makeSafe(text)}`);
   }
 
   /** Puts texts into the input line, one per line. */
   #join(texts: readonly string[]): void {
-    this.#composer.setText(texts.filter((text) => text !== '').join('\n'));
+    this.#composer.setText(joinLines(texts));
   }
 
   /** Keeps a reason whose question went away. A single letter was an answer and is dropped. */
@@ -488,13 +493,13 @@ export class InteractiveView {
     const does = statusRow(this.#state, columns, now, seen);
     const leaves = oneLine('leaving, to go on in the background · no text is sent', columns);
     const status = paint(this.#look, 'dim', this.#isLeaving ? leaves : does);
-    const { row } = this.serverForms;
+    const formRow = this.#serverForms?.row ?? null;
     const queued = queuedRows(this.#state, columns).map((one) => paint(this.#look, 'dim', one));
     const above = [
       ...this.#transcript.rows(columns, now),
       ...queued,
       status,
-      ...(row === null ? [] : [row]),
+      ...(formRow === null ? [] : [formRow]),
     ];
     if (this.#picking === null && this.#questions.current !== null) {
       const line = this.#questions.takesKeys ? null : this.#inputFrame(columns);
@@ -544,6 +549,9 @@ export class InteractiveView {
       : line;
   }
 }
+
+const joinLines = (texts: readonly string[]): string =>
+  texts.filter((text) => text !== '').join('\n');
 
 /**
  * Requests of the user to the session. The view does not wait for them; their results arrive as
@@ -617,149 +625,3 @@ const GRANT_COLUMNS_MAX = 100;
 /** A grant in one line. */
 export const grantText = (grant: Grant, workspace = ''): string =>
   oneLine(describeGrant(grant, workspace), GRANT_COLUMNS_MAX);
-
-// The questions of MCP servers in a terminal.
-
-/** The question that waits for lines of the user. */
-type OpenForm = {
-  readonly question: ServerQuestion;
-  /** The next field; null while the user has not said whether to answer. */
-  field: number | null;
-  readonly content: [string, FieldValue][];
-  answered(answer: ServerAnswer): void;
-};
-
-const DECLINED: ServerAnswer = { action: 'decline' };
-const YES = /^\s*y(es)?\s*$/i;
-const NO = /^\s*no?\s*$/i;
-
-const formFields = ({ asks }: ServerQuestion): readonly QuestionField[] =>
-  asks.kind === 'form' ? asks.fields : [];
-
-const fieldHint = ({ type }: QuestionField): string => {
-  if (type.kind === 'boolean') return ' (y or n)';
-  if (type.kind === 'choice') return ' (a number of the list)';
-  if (type.kind === 'choices') return ' (numbers of the list, with commas)';
-  return type.kind === 'text' ? '' : ' (a number)';
-};
-
-/**
- * The questions of MCP servers, answered by typed lines, one question at a time.
- *
- * 1. A line goes to the server only after the user has typed `y`. Until then every other line goes
- *    to the agent.
- * 2. Nothing is filled in: what the server gets was typed for it.
- */
-class ServerForms {
-  readonly #look: Look;
-  readonly #print: (text: Safe) => void;
-  #open: OpenForm | null = null;
-
-  constructor(look: Look, print: (text: Safe) => void) {
-    this.#look = look;
-    this.#print = print;
-  }
-
-  /**
-   * Asks the user. The caller asks one question at a time. A text as the reason of the signal says
-   * why it is not asked any more.
-   */
-  ask(question: ServerQuestion, signal: AbortSignal): Promise<ServerAnswer> {
-    return new Promise((resolve) => {
-      const withdraw = (): void => {
-        open.answered({ action: 'cancel' });
-        this.#printNote(
-          typeof signal.reason === 'string' ? signal.reason : 'withdrawn: the call has ended',
-        );
-      };
-      const open: OpenForm = {
-        question,
-        field: null,
-        content: [],
-        answered: (answer) => {
-          signal.removeEventListener('abort', withdraw);
-          this.#open = null;
-          resolve(answer);
-        },
-      };
-      signal.addEventListener('abort', withdraw, { once: true });
-      this.#open = open;
-      this.#print(
-        joinSafe(serverQuestionRows(question, this.#look.columns, 'withoutChoices'), safe`\n`),
-      );
-      if (this.#look.plain === 'yes') this.#print(this.#promptText(open));
-    });
-  }
-
-  /** What the next line answers; null if it goes to the agent. */
-  get row(): Safe | null {
-    if (this.#open === null) return null;
-    const { columns } = this.#look;
-    return paint(this.#look, 'yellow', oneLine(this.#promptText(this.#open), columns - 1));
-  }
-
-  /** Takes a typed line; false if it is not for the server. */
-  take(typed: string): boolean {
-    const open = this.#open;
-    if (open === null) return false;
-    if (open.field === null) return this.#takeFirst(open, typed);
-    const field = formFields(open.question)[open.field];
-    if (field !== undefined) this.#takeField(open, field, typed);
-    return true;
-  }
-
-  #takeFirst(open: OpenForm, typed: string): boolean {
-    if (NO.test(typed)) {
-      this.#printNote('declined');
-      open.answered(DECLINED);
-      return true;
-    }
-    if (!YES.test(typed)) return false;
-    this.#next(open, 0);
-    return true;
-  }
-
-  #takeField(open: OpenForm, field: QuestionField, typed: string): void {
-    const at = (open.field ?? 0) + 1;
-    const isEmpty = typed.trim() === '';
-    const read = isEmpty ? null : readTyped(typed, field);
-    if (isEmpty && field.isRequired) {
-      this.#printNote('declined: it needs an answer here');
-      open.answered(DECLINED);
-    } else if (read?.kind === 'invalid') this.#printNote(read.why);
-    else {
-      if (read !== null) open.content.push([field.name, read.value]);
-      if (read !== null) this.#printNote(`${field.label}: ${typed}`);
-      this.#next(open, at);
-    }
-  }
-
-  #next(open: OpenForm, at: number): void {
-    const field = formFields(open.question)[at];
-    open.field = at;
-    if (field === undefined) {
-      this.#printNote(`sent to ${open.question.server}`);
-      open.answered({ action: 'accept', content: Object.fromEntries(open.content) });
-    } else {
-      const choices = 'choices' in field.type ? field.type.choices : [];
-      for (const [index, { label }] of choices.entries()) this.#printNote(`${index + 1}  ${label}`);
-      if (this.#look.plain === 'yes') this.#print(this.#promptText(open));
-    }
-  }
-
-  #promptText({ question, field: at }: OpenForm): Safe {
-    const server = oneLine(question.server, 40);
-    if (at === null) {
-      const isForm = question.asks.kind === 'form';
-      return safe`${server} asks: y and Enter ${isForm ? safe`to answer` : safe`once you have done it`}, n and Enter to decline`;
-    }
-    const field = formFields(question)[at];
-    if (field === undefined) return server;
-    const alone = field.isRequired ? safe`Enter alone declines` : safe`Enter alone leaves it out`;
-    return safe`for ${server}, not the agent: ${oneLine(field.label, 60)}${makeSafe(fieldHint(field))} · ${alone}`;
-  }
-
-  #printNote(text: string): void {
-    this.#print(paint(this.#look, 'dim', indentWords(harmless(text), this.#look.columns)));
-  }
-}

@@ -4,14 +4,14 @@
  * the flags of `pawl config`, `pawl serve` and `pawl acp`.
  */
 
-import { type Effort, efforts, type Limits, type Settings } from '@pawl/agent/machine/settings';
+import type { Effort, Limits, Settings } from '@pawl/agent/machine/settings';
 import { providers } from '@pawl/agent/models/provider-table';
 import type { SandboxLevel } from '@pawl/agent/policy/decide';
 import type { Preset } from '@pawl/agent/policy/presets';
 import type { Model } from '@pawl/agent/ports/model';
 import type { ProfileName } from '@pawl/verify/projections/all-projections';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { checkVariable, findSetting, settings } from './setting-table.js';
+import { checkVariable, findSetting, flagName, settings } from './setting-table.js';
 
 /** Flag and help text of a setting. */
 export const settingFlag = (key: string): readonly [string, string] => {
@@ -202,25 +202,29 @@ export const chooseWord = <Word extends string>(
   return known;
 };
 
-export const readPreset = (flags: RunFlags): Preset | null =>
-  flags.preset === undefined
-    ? null
-    : chooseWord<Preset>('--preset', flags.preset, ['plan', 'careful', 'auto', 'ci', 'full']);
+/** The word of a setting; null where the flag is not set. Throws for another word. */
+export const readWord = <Word extends string>(
+  key: string,
+  text: string | undefined,
+): Word | null => {
+  if (text === undefined) return null;
+  const setting = findSetting(key);
+  const words = setting.kind.type === 'words' ? setting.kind.words : [];
+  // the setting has the words of the type
+  return chooseWord(flagName(setting) ?? key, text, words) as Word;
+};
 
-export const readSandbox = (flags: RunFlags): SandboxLevel | null =>
-  flags.sandbox === undefined
+/** Names them in the order of help; the setting's own is that of strictness. */
+export const readPreset = ({ preset }: RunFlags): Preset | null =>
+  preset === undefined
     ? null
-    : chooseWord<SandboxLevel>('--sandbox', flags.sandbox, [
-        'workspace',
-        'workspace+net',
-        'read-only',
-        'off',
-      ]);
+    : chooseWord<Preset>('--preset', preset, ['plan', 'careful', 'auto', 'ci', 'full']);
 
-export const readOnAsk = (flags: RunFlags): 'stop' | 'deny' | null =>
-  flags.onAsk === undefined
-    ? null
-    : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
+export const readSandbox = ({ sandbox }: RunFlags): SandboxLevel | null =>
+  readWord<SandboxLevel>('sandbox', sandbox);
+
+export const readOnAsk = ({ onAsk }: RunFlags): 'stop' | 'deny' | null =>
+  readWord<'stop' | 'deny'>('on_ask', onAsk);
 
 /** What `--fail-on` can name. */
 const FAILURES = ['denied'] as const;
@@ -239,13 +243,13 @@ export const readFailOn = ({ failOn }: Pick<RunFlags, 'failOn'>): readonly FailO
   });
 
 export const readEffort = ({ effort }: Pick<RunFlags, 'effort'>): Effort | null =>
-  effort === undefined ? null : chooseWord<Effort>('--effort', effort, efforts);
+  readWord<Effort>('effort', effort);
 
 /** Whether pictures are sent to the model; `auto`: only if it is known to accept them. */
 export type PicturesChoice = 'auto' | 'yes' | 'no';
 
-export const readPictures = ({ pictures = 'auto' }: Pick<RunFlags, 'pictures'>): PicturesChoice =>
-  chooseWord<PicturesChoice>('--pictures', pictures, ['auto', 'yes', 'no']);
+export const readPictures = ({ pictures }: Pick<RunFlags, 'pictures'>): PicturesChoice =>
+  readWord<PicturesChoice>('pictures', pictures) ?? 'auto';
 
 /** The models that may take over, each once. */
 export const readFallback = ({ fallback }: Pick<RunFlags, 'fallback'>): readonly string[] => {
@@ -267,19 +271,8 @@ export const readAllowedHosts = ({ allowHosts }: RunFlags): readonly string[] | 
 export const readAfterTools = (
   flags: RunFlags,
 ): Partial<Pick<Settings, 'hooks' | 'formatter' | 'autoCommit'>> => {
-  const hooks =
-    flags.hooks === undefined
-      ? null
-      : chooseWord<Settings['hooks']>('--hooks', flags.hooks, [
-          'mutating',
-          'mutatingOk',
-          'always',
-          'never',
-        ]);
-  const formatter =
-    flags.formatter === undefined
-      ? null
-      : chooseWord<'on' | 'off'>('--formatter', flags.formatter, ['on', 'off']);
+  const hooks = readWord<Settings['hooks']>('hooks', flags.hooks);
+  const formatter = readWord<'on' | 'off'>('formatter', flags.formatter);
   const uselessFlag =
     flags.autoCommit === true ? '--auto-commit' : formatter === 'on' ? '--formatter on' : null;
   if (hooks === 'never' && uselessFlag !== null)
@@ -291,16 +284,8 @@ export const readAfterTools = (
   };
 };
 
-export const readProfileName = (flags: RunFlags): ProfileName | null =>
-  flags.profile === undefined
-    ? null
-    : chooseWord<ProfileName>('--profile', flags.profile, [
-        'minimal',
-        'loom',
-        'sketch',
-        'tools',
-        'full',
-      ]);
+export const readProfileName = ({ profile }: RunFlags): ProfileName | null =>
+  readWord<ProfileName>('profile', profile);
 
 /** Parses a line number of a journal. `flag` is named in the error. */
 export const readSeq = (flag: string, text: string): number => readAmount(flag, text, 'whole');

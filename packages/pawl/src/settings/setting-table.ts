@@ -79,17 +79,19 @@ const anyNumber = { type: 'number', whole: false } as const;
 const onOrOff = { type: 'switch' } as const;
 const words = (...list: readonly string[]) => ({ type: 'words', words: list }) as const;
 
-type Row = Omit<
-  Setting,
-  'variable' | 'frozen' | 'builtIn' | 'tightest' | 'projectRange' | 'ownWords' | 'userWords'
-> &
-  Partial<Setting>;
+type Row = Pick<Setting, 'key' | 'kind' | 'help'> &
+  Partial<Setting> & {
+    /** The built-in value, which is also the strictest one. */
+    readonly usual?: Value;
+  };
 
-const row = (setting: Row): Setting => ({
+const row = ({ usual, ...setting }: Row): Setting => ({
   variable: `PAWL_${setting.key.toUpperCase().replaceAll('.', '_')}`,
-  frozen: true,
-  builtIn: 'none',
-  tightest: null,
+  project: 'no',
+  flag: null,
+  frozen: false,
+  builtIn: String(usual ?? 'none'),
+  tightest: usual ?? null,
   projectRange: null,
   ownWords: [],
   userWords: [],
@@ -107,6 +109,7 @@ const modelCallSettings: readonly Setting[] = [
   row({
     key: 'effort',
     kind: words('auto', 'low', 'medium', 'high', 'xhigh', 'max'),
+    frozen: true,
     project: 'tighten',
     flag: '--effort <level>',
     builtIn: 'auto',
@@ -121,10 +124,7 @@ const modelCallSettings: readonly Setting[] = [
     key: 'reasoning_summaries',
     kind: words('off', 'on'),
     project: 'tighten',
-    flag: null,
-    builtIn: 'on',
-    tightest: 'on',
-    frozen: false,
+    usual: 'on',
     help:
       "ask providers for summaries of the model's reasoning: on or off\n" +
       'If an account may not have them, requests continue without.',
@@ -132,10 +132,7 @@ const modelCallSettings: readonly Setting[] = [
   row({
     key: 'cache_ttl',
     kind: words('auto', '5m', '1h'),
-    project: 'no',
-    flag: null,
     builtIn: 'auto',
-    frozen: false,
     help:
       'how long Anthropic keeps the cache of a request: 5m, 1h or auto\n' +
       '1h costs 2 times the price of input to write, 5m 1.25 times. auto is 1h in a terminal, ' +
@@ -145,19 +142,13 @@ const modelCallSettings: readonly Setting[] = [
     key: 'max_retries',
     kind: wholeNumber,
     project: 'tighten',
-    flag: null,
-    builtIn: '8',
-    tightest: 8,
-    frozen: false,
+    usual: 8,
     help: 'how often to retry a failed model call',
   }),
   row({
     key: 'retry_ms',
     kind: wholeNumber,
-    project: 'no',
-    flag: null,
     builtIn: '1000',
-    frozen: false,
     help:
       'wait before the first retry\n' +
       'Each further wait is twice as long, up to a minute, plus a random part of up to a quarter.',
@@ -166,22 +157,16 @@ const modelCallSettings: readonly Setting[] = [
     key: 'first_byte_ms',
     kind: wholeNumber,
     project: 'raise',
-    flag: null,
-    builtIn: '120000',
-    tightest: 120_000,
+    usual: 120_000,
     projectRange: PROJECT_WAIT_MS,
-    frozen: false,
     help: 'how long a model may take to start its reply\nRaise it for slow local models.',
   }),
   row({
     key: 'silence_ms',
     kind: wholeNumber,
     project: 'raise',
-    flag: null,
-    builtIn: '90000',
-    tightest: 90_000,
+    usual: 90_000,
     projectRange: PROJECT_WAIT_MS,
-    frozen: false,
     help: 'how long a model may pause within a reply',
   }),
 ];
@@ -190,6 +175,7 @@ const commonSettings: readonly Setting[] = [
   row({
     key: 'model',
     kind: { type: 'model' },
+    frozen: true,
     project: 'sameProvider',
     flag: '--model <provider/name>',
     builtIn: 'see docs/set-up/models.md',
@@ -198,9 +184,7 @@ const commonSettings: readonly Setting[] = [
   row({
     key: 'fallback',
     kind: { type: 'models' },
-    project: 'no',
     flag: '--fallback <models>',
-    frozen: false,
     help:
       'models that take over if the model is overloaded, unreachable or used up\n' +
       'Separated by commas, the first one first: openai/NAME,ollama/NAME. Each takes over after ' +
@@ -211,7 +195,6 @@ const commonSettings: readonly Setting[] = [
     kind: anyNumber,
     project: 'tighten',
     flag: '--max-usd <amount>',
-    frozen: false,
     help:
       'the most that the session may cost, in dollars\n' +
       'No request is sent that could make the session cost more.',
@@ -223,7 +206,6 @@ const commonSettings: readonly Setting[] = [
     flag: '--max-rounds <count>',
     builtIn: '100 in a terminal, else none',
     tightest: 100,
-    frozen: false,
     help:
       'stop a turn after this many model calls with tools\n' +
       'The default is 100 in a terminal; without a terminal there is no limit.',
@@ -233,7 +215,6 @@ const commonSettings: readonly Setting[] = [
     kind: wholeNumber,
     project: 'tighten',
     flag: '--max-tokens <count>',
-    frozen: false,
     help:
       'stop calling models once the session has used this many tokens\n' +
       'The last request and its reply may exceed the limit.',
@@ -243,7 +224,6 @@ const commonSettings: readonly Setting[] = [
     kind: anyNumber,
     project: 'tighten',
     flag: '--max-minutes <count>',
-    frozen: false,
     help: 'stop a turn after this many minutes',
   }),
   row({
@@ -256,7 +236,6 @@ const commonSettings: readonly Setting[] = [
     flag: '--preset <name>',
     builtIn: 'careful in a terminal, else auto',
     tightest: 'careful',
-    frozen: false,
     help:
       'what the agent may do unasked: plan, careful, auto, ci or full\n' +
       'plan only reads. careful asks before edits, before a command deletes or overwrites what ' +
@@ -273,7 +252,6 @@ const commonSettings: readonly Setting[] = [
     flag: '--sandbox <level>',
     builtIn: 'workspace; with the preset plan read-only',
     tightest: 'read-only',
-    frozen: false,
     help:
       'what commands can reach: workspace, workspace+net, read-only or off\n' +
       'workspace is the default: commands write only there, and have no network, no keys and no ' +
@@ -283,18 +261,12 @@ const commonSettings: readonly Setting[] = [
     key: 'claude_files',
     kind: words('off', 'on'),
     project: 'tighten',
-    flag: null,
-    builtIn: 'on',
-    tightest: 'on',
-    frozen: false,
+    usual: 'on',
     help: 'also read skills and commands from .claude folders: on or off',
   }),
   row({
     key: 'pass_env',
     kind: { type: 'names' },
-    project: 'no',
-    flag: null,
-    frozen: false,
     help:
       'environment variables to pass to commands in the sandbox, besides the usual ones\n' +
       'For example ["DATABASE_URL"]. Keys of providers are never passed.',
@@ -305,7 +277,6 @@ const commonSettings: readonly Setting[] = [
     project: 'tighten',
     flag: '--allow-hosts <hosts>',
     tightest: '',
-    frozen: false,
     help:
       'hosts that tools may read from without asking\n' +
       'Separated by commas: example.com, *.example.com or example.com:8080.',
@@ -313,19 +284,17 @@ const commonSettings: readonly Setting[] = [
   row({
     key: 'on_ask',
     kind: words('stop', 'deny'),
-    project: 'no',
     flag: '--on-ask <what>',
     builtIn: 'stop',
-    frozen: false,
     help: 'without a terminal, if a call needs approval: stop (default) or deny',
   }),
   row({
     key: 'hooks',
     kind: words('never', 'mutatingOk', 'mutating', 'always'),
+    frozen: true,
     project: 'tighten',
     flag: '--hooks <when>',
-    builtIn: 'mutating',
-    tightest: 'mutating',
+    usual: 'mutating',
     help:
       'when to format and look for commits: mutating, mutatingOk, always, never\n' +
       'mutating is the default: after calls that may have changed something, even if they ' +
@@ -334,6 +303,7 @@ const commonSettings: readonly Setting[] = [
   row({
     key: 'formatter',
     kind: words('off', 'on'),
+    frozen: true,
     project: 'tighten',
     flag: '--formatter <on|off>',
     builtIn: 'on with the presets auto and ci, else off',
@@ -347,10 +317,7 @@ const commonSettings: readonly Setting[] = [
     key: 'checkpoints',
     kind: words('off', 'on'),
     project: 'tighten',
-    flag: null,
-    builtIn: 'on',
-    tightest: 'on',
-    frozen: false,
+    usual: 'on',
     help:
       'keep what the agent changes in files, to take it back: on (default) or off\n' +
       'Copies lie in the state folder.',
@@ -358,10 +325,7 @@ const commonSettings: readonly Setting[] = [
   row({
     key: 'notifications',
     kind: words('off', 'on'),
-    project: 'no',
-    flag: null,
     builtIn: 'on',
-    frozen: false,
     help:
       'in a terminal: title of the window, bell and notification: on (default) or off\n' +
       'The title shows the state. The bell rings if an answer is wanted, or a long turn has ended ' +
@@ -370,10 +334,10 @@ const commonSettings: readonly Setting[] = [
   row({
     key: 'explore',
     kind: onOrOff,
+    frozen: true,
     project: 'tighten',
     flag: '--explore',
-    builtIn: 'false',
-    tightest: false,
+    usual: false,
     help:
       'give the model a tool that answers questions about very large files\n' +
       'It uses programs and further model calls (pawl ask), which count toward the limits.',
@@ -381,10 +345,10 @@ const commonSettings: readonly Setting[] = [
   row({
     key: 'tasks',
     kind: onOrOff,
+    frozen: true,
     project: 'tighten',
     flag: '--tasks',
-    builtIn: 'false',
-    tightest: false,
+    usual: false,
     help:
       'give the model a tool that starts other agents\n' +
       'Each has a session of its own, reads the workspace, changes nothing, and counts toward the ' +
@@ -395,9 +359,7 @@ const commonSettings: readonly Setting[] = [
     kind: words('no', 'auto', 'yes'),
     project: 'tighten',
     flag: '--pictures <auto|yes|no>',
-    builtIn: 'auto',
-    tightest: 'auto',
-    frozen: false,
+    usual: 'auto',
     help:
       'send pictures to the model: auto, yes or no\n' +
       'auto is the default: if the model is known to accept them. yes: even if its server does ' +
@@ -406,16 +368,16 @@ const commonSettings: readonly Setting[] = [
   row({
     key: 'auto_commit',
     kind: onOrOff,
+    frozen: true,
     project: 'tighten',
     flag: '--auto-commit',
-    builtIn: 'false',
-    tightest: false,
+    usual: false,
     help: "commit the agent's changes, and never yours; it needs checkpoints",
   }),
   row({
     key: 'profile',
     kind: words('minimal', 'loom', 'sketch', 'tools', 'full'),
-    project: 'no',
+    frozen: true,
     flag: '--profile <name>',
     help:
       'a set of settings: minimal, loom, sketch, tools or full\n' +
@@ -426,9 +388,6 @@ const commonSettings: readonly Setting[] = [
   row({
     key: 'answer_minutes',
     kind: anyNumber,
-    project: 'no',
-    flag: null,
-    frozen: false,
     help:
       'refuse a call of a detached session after so many minutes without an answer\n' +
       'By default it waits.',
@@ -436,10 +395,7 @@ const commonSettings: readonly Setting[] = [
   row({
     key: 'telemetry',
     kind: words('off', 'auto', 'content'),
-    project: 'no',
-    flag: null,
     builtIn: 'auto',
-    frozen: false,
     help:
       'send spans of OpenTelemetry to a collector: auto, content or off\n' +
       'auto is the default: if telemetry_endpoint or OTEL_EXPORTER_OTLP_ENDPOINT names a collector. ' +
@@ -448,9 +404,6 @@ const commonSettings: readonly Setting[] = [
   row({
     key: 'telemetry_endpoint',
     kind: { type: 'url' },
-    project: 'no',
-    flag: null,
-    frozen: false,
     help: 'address of the collector (OTLP over HTTP), for example http://localhost:4318',
   }),
   row({
@@ -458,9 +411,7 @@ const commonSettings: readonly Setting[] = [
     kind: onOrOff,
     project: 'tighten',
     flag: '--allow-unknown-price',
-    builtIn: 'false',
-    tightest: false,
-    frozen: false,
+    usual: false,
     help: 'allow --max-usd with a model whose price is unknown',
   }),
   ...modelCallSettings,
@@ -471,6 +422,7 @@ const askSettings: readonly Setting[] = [
   row({
     key: 'ask.sub_model',
     kind: { type: 'model' },
+    frozen: true,
     project: 'sameProvider',
     flag: '--sub-model <provider/name>',
     builtIn: 'the same model',
@@ -479,7 +431,7 @@ const askSettings: readonly Setting[] = [
   row({
     key: 'ask.environment',
     kind: { ...words('quickjs', 'python'), former: ['javascript'] },
-    project: 'no',
+    frozen: true,
     flag: '--environment <name>',
     builtIn: 'quickjs',
     help:
@@ -489,10 +441,10 @@ const askSettings: readonly Setting[] = [
   row({
     key: 'ask.max_depth',
     kind: wholeNumber,
+    frozen: true,
     project: 'tighten',
     flag: '--max-depth <count>',
-    builtIn: '1',
-    tightest: 1,
+    usual: 1,
     help:
       'how deep runs may nest (default: 1)\n' +
       'Calls above this depth can run programs themselves; with 1 none can.',
@@ -500,20 +452,19 @@ const askSettings: readonly Setting[] = [
   row({
     key: 'ask.max_iterations',
     kind: wholeNumber,
+    frozen: true,
     project: 'tighten',
     flag: '--max-iterations <count>',
-    builtIn: '30',
-    tightest: 30,
+    usual: 30,
     help: 'ask the model for its answer after this many programs (default: 30)',
   }),
   row({
     key: 'ask.cell_ms',
     kind: wholeNumber,
+    frozen: true,
     project: 'tighten',
-    flag: null,
     variable: 'PAWL_CELL_MS',
-    builtIn: '60000',
-    tightest: 60_000,
+    usual: 60_000,
     projectRange: [1_000, 60_000],
     help: 'time limit for a program, without the time of its calls to models',
   }),
@@ -524,20 +475,14 @@ const providerSettings: readonly Setting[] = providers.flatMap(
     row({
       key: `providers.${name}.base_url`,
       kind: { type: 'url' },
-      project: 'no',
-      flag: null,
       variable: urlVariable,
       builtIn: "the provider's own",
-      frozen: false,
       help: `address of ${name}, if not its usual one`,
     }),
     row({
       key: `providers.${name}.api_key_file`,
       kind: { type: 'file' },
-      project: 'no',
-      flag: null,
       variable: keyVariable,
-      frozen: false,
       help: `a file with the key of ${name}, readable only by you`,
     }),
   ],

@@ -14,7 +14,7 @@ import { completed } from '../../../../test/kit/terminal/stage.js';
 import { makePng } from '../../../../test/servers/sample-pictures.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { readPrompt } from '../../src/editor/prompt-blocks.js';
-import { SessionUpdates } from '../../src/editor/session-updates.js';
+import { Outbox, SessionUpdates, textUpdate } from '../../src/editor/session-updates.js';
 import { makeStage } from './acp-stage.js';
 import { select } from './strict-client.js';
 
@@ -119,6 +119,21 @@ test('of a reply that ends with other text than was streamed, only the streamed 
       : [],
   );
   assert.deepEqual(texts, ['Two', '> The text of the reply above does not count.', 'One. Two.']);
+});
+
+test('an update that can not be made is sent in its other form, and those after it follow', async () => {
+  const sent: unknown[] = [];
+  const outbox = new Outbox(async (update) => void sent.push(update));
+  const [failed, empty, last] = ['a', 'b', 'c'].map((text) =>
+    textUpdate('user_message_chunk', text),
+  );
+  assert.ok(failed && empty && last);
+  outbox.push({ make: () => Promise.reject(new Error('no access')), otherwise: failed });
+  outbox.push({ make: async () => null, otherwise: empty });
+  outbox.push({ make: async () => last, otherwise: failed }); // control
+  outbox.open();
+  await outbox.flushed();
+  assert.deepEqual(sent, [failed, empty, last]);
 });
 
 test('the blocks of a prompt become one text with pictures', () => {

@@ -382,15 +382,16 @@ for (const place of ['project', 'home'] as const)
     const state = path.join(folder, 'state', 'pawl');
     const sessionId = await plantCheckpoint(state, workspace, ['.envrc', 'ok.txt']);
     await client.request('session/load', { sessionId, cwd: workspace, mcpServers: [] });
-    const ask = async (method: string, more: object = {}): Promise<string> =>
-      JSON.stringify(await client.request(`_pawl/session/${method}`, { sessionId, ...more }));
-    const timeline = await ask('timeline');
+    const typed = async (command: string): Promise<string> => {
+      const before = client.textOf(sessionId).length;
+      await client.prompt(sessionId, command);
+      return client.textOf(sessionId).slice(before);
+    };
+    const timeline = await typed('/rewind');
     assert.match(timeline, /\.envrc deleted \(stays as it is: [^)]*\), ok\.txt deleted/);
     assert.doesNotMatch(timeline, /a\.js/);
-    assert.match(await ask('plan_rewind', { at: 0, force: true }), /"path":"\.envrc","why"/);
-    const rewind = ask('rewind', { at: 0, force: true, refs: true });
-    if (place === 'home') await assert.rejects(rewind, /is your home/);
-    else await rewind;
+    const said = await typed('/rewind 0 force refs');
+    assert.match(said, place === 'home' ? /is your home/ : /left as it is: \.envrc/);
     const written = readdirSync(workspace);
     assert.deepEqual(written, place === 'home' ? [] : ['ok.txt']);
     client.expectNoFault();

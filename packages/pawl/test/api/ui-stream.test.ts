@@ -174,3 +174,132 @@ test('a turn without its reader goes on, and is read again by its id', async (co
   assert.match(linesOf(await show(await again)).join('\n'), /text: Done\.$/);
   assert.equal(model.requests.length, 2);
 });
+
+/** The chunks of a response, without the closing `[DONE]`. */
+const chunksOf = async (response: Response): Promise<readonly UIMessageChunk[]> =>
+  (await response.text())
+    .split('\n\n')
+    .flatMap((event) => (event.startsWith('data: {') ? [JSON.parse(event.slice(6))] : []));
+
+const typesOf = (chunks: readonly UIMessageChunk[], ...types: readonly string[]) =>
+  chunks.flatMap((chunk) => {
+    if (!types.includes(chunk.type)) return [];
+    if (chunk.type === 'text-delta') return [`text: ${chunk.delta}`];
+    if (chunk.type === 'error') return [`error: ${chunk.errorText}`];
+    const id = 'toolCallId' in chunk ? ` ${chunk.toolCallId}` : '';
+    return [`${chunk.type}${id}`];
+  });
+
+test('all text of a request that is sent again is retracted, also that before its reasoning', async (context) => {
+  const error = { kind: 'unreachable', message: 'cut', retryable: true, retryAfterMs: 0 } as const;
+  const model = testModel(
+    pieces(
+      { type: 'text', text: 'Before.' },
+      { type: 'reasoning', text: 'Hm.' },
+      { type: 'text', text: 'After.' },
+      { type: 'failed', error, usage: null },
+    ),
+    say('Done.'),
+  );
+  const { session } = await openHere(context, model);
+  const chunks = await chunksOf(uiMessageResponse(session, 'go'));
+  const texts = chunks.flatMap((chunk) => (chunk.type === 'text-start' ? [chunk.id] : []));
+  const retracted = chunks.flatMap((chunk) =>
+    chunk.type === 'data-retracted' ? [(chunk.data as { readonly id: string }).id] : [],
+  );
+  assert.deepEqual([texts.length, retracted], [3, texts.slice(0, 2)]);
+});
+
+test('a fault of the session, or of closing it, stands before `finish`; the answer stays', async (context) => {
+  const { session } = await openHere(context, testModel(say('Done.')));
+  const close = () => Promise.reject(new Error('the disk is full'));
+  const shown = ['text-delta', 'finish-step', 'error', 'finish'];
+  for (const prompt of [session.prompt, () => Promise.reject(new Error('the disk is full'))]) {
+    const options = { close: true, requestId: 'm1' };
+    for (const step of [['finish-step'], []]) {
+      const chunks = await chunksOf(
+        uiMessageResponse({ ...session, prompt, close }, 'go', options),
+      );
+      const answer = prompt === session.prompt ? ['text: Done.', ...step] : [];
+      assert.deepEqual(typesOf(chunks, ...shown), [...answer, 'error: the disk is full', 'finish']);
+    }
+  }
+});
+
+test('a reader who joins by the id sees the calls that run, have ended or ask', async (context) => {
+  let end = (): void => undefined;
+  const slow = tool(
+    'slow',
+    () =>
+      new Promise((resolve) => {
+        end = () => resolve(ok('at last'));
+      }),
+  );
+  const quick = tool('quick', () => ok('done'));
+  const change = tool('change', () => ok('changed'), command);
+  const calls = callTools(rawCall('1', 'quick'), rawCall('2', 'slow'), rawCall('3', 'change'));
+  const { session } = await openHere(context, testModel(calls, say('Done.')), {
+    tools: [slow, quick, change],
+    preset: 'careful',
+    settings: { onAsk: 'ask' },
+  });
+  const shown = ['tool-input-available', 'tool-approval-request', 'tool-output-available'];
+  const input = ['1', '2', '3'].map((id) => `tool-input-available batch-1.${id}`);
+  const ended = (id: string) => `tool-output-available batch-1.${id}`;
+  const first = chunksOf(uiMessageResponse(session, 'go', { requestId: 'm1' }));
+  let now = '';
+  const reach = (expected: string) =>
+    until(
+      () => `${expected}: ${now}`,
+      async () => {
+        const state = await session.state();
+        if (state.name === 'ExecutingTools')
+          now = state.calls.map(({ status }) => status).join(' ');
+        return now === expected;
+      },
+    );
+  await reach('ok running awaitingApproval');
+  const asking = chunksOf(uiMessageResponse(session, 'go', { requestId: 'm1' }));
+  await session.send({
+    type: 'ApprovalAnswered',
+    batchId: 'batch-1',
+    callId: '3',
+    answer: { kind: 'allow' },
+    scope: 'once',
+  });
+  await reach('ok running queued');
+  const last = chunksOf(uiMessageResponse(session, 'go', { requestId: 'm1' }));
+  end();
+  const ask = 'tool-approval-request batch-1.3';
+  assert.deepEqual(typesOf(await asking, ...shown), [
+    ...input,
+    ended('1'),
+    ask,
+    ended('2'),
+    ended('3'),
+  ]);
+  assert.deepEqual(typesOf(await last, ...shown), [...input, ended('1'), ended('2'), ended('3')]);
+  assert.equal(typesOf(await first, 'tool-output-available').length, 3); // control
+});
+
+test('the stream of a prompt that waits for a running turn has nothing of that turn', async (context) => {
+  let end = (): void => undefined;
+  const model = testModel(async function* () {
+    yield { type: 'text', text: 'One' };
+    await new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    yield { type: 'text', text: ' and more.' };
+    yield completed([{ type: 'text', text: 'One and more.' }]);
+  }, say('Two.'));
+  const { session } = await openHere(context, model);
+  const one = chunksOf(uiMessageResponse(session, 'one'));
+  await until('the request', () => model.requests.length === 1);
+  const follow = { mode: 'followUp', requestId: 'm2' } as const;
+  const two = chunksOf(uiMessageResponse(session, 'two', follow));
+  await until('the queue', async () => (await session.state()).session.queue.length === 1);
+  end();
+  const texts = typesOf(await two, 'text-delta', 'start-step');
+  assert.deepEqual(texts, ['start-step', 'text: Two.']);
+  assert.match(typesOf(await one, 'text-delta').join(), /One.*and more.*Two/); // control: it goes on
+});

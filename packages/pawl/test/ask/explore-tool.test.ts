@@ -1,13 +1,13 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { memoryJournals } from '@pawl/agent/journal/memory-store';
 import type { Tool } from '@pawl/agent/ports/tool';
 import { openSession } from '@pawl/agent/session/create-agent';
 import { createAsker } from '@pawl/ask/create-asker';
-import { spentBy } from '@pawl/ask/tree/tree-state';
+import { countedUsd, spentBy } from '@pawl/ask/tree/tree-state';
 import {
   answers,
   environments,
@@ -78,37 +78,44 @@ test('its answer is the result, and what it spent counts for the session', async
   assert.equal(state.session.usage.inputTokens + state.session.usage.outputTokens, 2 * 110 + 1_010);
 });
 
-test('a run that was begun and not finished is gone on with: what it has asked is not asked again', async (t) => {
-  const first = notingModel({
-    replies: [{ text: program('lines = context.split("\\n").length') }, COUNT],
+for (const { whose, isResumed } of [
+  { whose: 'of the same call', isResumed: true },
+  { whose: 'of another call', isResumed: false },
+])
+  test(`an unfinished run ${whose} ${isResumed ? 'goes on, and asks nothing twice' : 'stays as it is'}`, async (t) => {
+    const looks = { text: program('lines = context.split("\\n").length') };
+    const inner = notingModel({ replies: isResumed ? [looks, COUNT] : [looks, COUNT, COUNT] });
+    const { workspace, runs, tool } = await place(t, inner);
+    const begin = async (caller: string): Promise<void> => {
+      const begun = await createAsker({ model: inner, journals: runs, environments }).ask({
+        question: QUESTION.question,
+        contexts: [{ path: path.join(workspace, 'big.txt') }],
+        workspace,
+        settings: { caller },
+      });
+      await new Promise<void>((resolve) => {
+        begun.watch(({ event }) => event.type === 'CellFinished' && resolve());
+      });
+      await begun.close();
+    };
+    let asked = 0;
+    const killed: Tool = {
+      ...tool,
+      run: async (input, context) => {
+        const { sessionId, batchId, callId } = context;
+        await begin(`${sessionId}/${batchId}/${isResumed ? callId : 'other'}`);
+        asked = inner.requests.length;
+        return tool.run(input, context);
+      },
+    };
+    const { result } = await converse(t, workspace, killed);
+    assert.equal(result, '9');
+    const isAskedAgain = inner.requests.slice(asked).some(({ messages }) => messages.length === 1);
+    assert.equal(isAskedAgain, !isResumed);
+    const ids: string[] = [];
+    for await (const { sessionId } of runs.list()) ids.push(sessionId);
+    assert.equal(ids.length, isResumed ? 1 : 2);
   });
-  const { workspace, runs, tool } = await place(t, first);
-  const file = path.join(workspace, 'big.txt');
-  const begun = await createAsker({
-    model: first,
-    journals: runs,
-    environments,
-  }).ask({ question: QUESTION.question, contexts: [{ path: file }], workspace });
-  await new Promise<void>((resolve) => {
-    const unwatch = begun.watch(({ event }) => {
-      if (event.type !== 'CellFinished') return;
-      unwatch();
-      resolve();
-    });
-  });
-  await begun.close();
-  const asked = first.requests.length;
-  const { result } = await converse(t, workspace, tool);
-  assert.equal(result, '9');
-  assert.equal(first.requests[0]?.messages.length, 1);
-  assert.ok(
-    first.requests.slice(asked).every(({ messages }) => messages.length > 1),
-    'the first call was not made again',
-  );
-  const ids: string[] = [];
-  for await (const { sessionId } of runs.list()) ids.push(sessionId);
-  assert.deepEqual(ids, [begun.id]);
-});
 
 test('a file that can not be asked about is a failed result, and the model may go on', async (t) => {
   const { workspace, tool } = await place(t, notingModel({ replies: [] }));
@@ -195,16 +202,24 @@ test('a cancelled turn ends the run, and what it had spent counts', async (t) =>
 
 const PRICES = { input: 1, output: 10, cacheRead: 0.1, cacheWrite: 1.25 };
 
+type Between = (workspace: string) => Promise<void>;
+
 /** The call is made twice, as after a crash that came before its outcome was stored. */
-const callTwice = async (t: TestContext, inner: NotingModel) => {
+const callTwice = async (
+  t: TestContext,
+  inner: NotingModel,
+  { later = 0.5, between = async () => undefined }: { later?: number; between?: Between } = {},
+) => {
   const { workspace, tool, runs } = await place(t, inner);
-  const left = { usd: { type: 'left', amount: 0.5 }, tokens: { type: 'unlimited' } } as const;
+  const left = (amount: number) =>
+    ({ usd: { type: 'left', amount }, tokens: { type: 'unlimited' } }) as const;
   const costs: (number | null | undefined)[] = [];
   const twice: Tool = {
     ...tool,
     run: async (input, context) => {
-      const once = await tool.run(input, { ...context, left: () => left });
-      const again = await tool.run(input, { ...context, left: () => left });
+      const once = await tool.run(input, { ...context, left: () => left(0.5) });
+      await between(workspace);
+      const again = await tool.run(input, { ...context, left: () => left(later) });
       costs.push(once.usage?.costUsd, again.usage?.costUsd);
       return again;
     },
@@ -220,6 +235,9 @@ const callTwice = async (t: TestContext, inner: NotingModel) => {
   return { result, costs, limits, spent: spent.toFixed(6) };
 };
 
+const FAIL = { kind: 'badRequest' } as const;
+const BEGUN = { text: program('more = 1'), usage: COUNT.usage };
+
 test('a repeated call takes the answer of its run, and tells what it spent', async (t) => {
   const inner = notingModel({ replies: [COUNT], facts: { prices: PRICES } });
   const { result, costs, limits } = await callTwice(t, inner);
@@ -231,9 +249,8 @@ test('a repeated call takes the answer of its run, and tells what it spent', asy
 });
 
 test('a repeated call whose run failed begins another one, of what that has left, and tells both', async (t) => {
-  const fail = { kind: 'badRequest' } as const;
   const inner = notingModel({
-    replies: [{ text: program('more = 1'), usage: COUNT.usage }, { fail }, COUNT],
+    replies: [BEGUN, { fail: FAIL }, COUNT],
     facts: { prices: PRICES },
   });
   const { result, costs, limits, spent } = await callTwice(t, inner);
@@ -242,4 +259,86 @@ test('a repeated call whose run failed begins another one, of what that has left
   assert.equal(costs[1]?.toFixed(6), spent);
   assert.ok(Number(spent) >= 0.0022, 'both runs have spent');
   assert.deepEqual(limits.toSorted(), [0.5 - 0.0011, 0.5]);
+});
+
+for (const [what, options, expected] of [
+  ['has no budget left', { later: 0 }, /used up/],
+  [
+    'finds a link in the place of its file',
+    {
+      between: async (workspace: string) => {
+        await rm(path.join(workspace, 'big.txt'));
+        await symlink('/etc/passwd', path.join(workspace, 'big.txt'));
+      },
+    },
+    /failed/,
+  ],
+  [
+    'finds a file that no run can read',
+    {
+      between: (workspace: string) =>
+        writeFile(path.join(workspace, 'big.txt'), Buffer.from([0, 1, 2, 255])),
+    },
+    /failed/,
+  ],
+] as const)
+  test(`a repeated call that ${what} tells what its first run has spent`, async (t) => {
+    const inner = notingModel({ replies: [BEGUN, { fail: FAIL }], facts: { prices: PRICES } });
+    const { result, costs } = await callTwice(t, inner, options);
+    assert.match(result, expected);
+    assert.deepEqual(costs, [0.0011, 0.0011]);
+  });
+
+test('an answer that is there needs no budget', async (t) => {
+  const inner = notingModel({ replies: [COUNT], facts: { prices: PRICES } });
+  const { result, costs } = await callTwice(t, inner, { later: 0 });
+  assert.deepEqual([result, costs], ['9', [0.0011, 0.0011]]);
+});
+
+test('an unfinished run goes on with the budget that is left; one that can not go on is passed over', async (t) => {
+  const inner = notingModel({ replies: [COUNT], facts: { prices: PRICES } });
+  const { workspace, tool, runs } = await place(t, inner);
+  const contexts = [{ path: path.join(workspace, 'big.txt') }];
+  const { question } = QUESTION;
+  /** A run that stopped after its first reply. */
+  const stop = async (caller: string) => {
+    const model = notingModel({ replies: [BEGUN, { stall: true }], facts: { prices: PRICES } });
+    const asker = createAsker({ model, journals: runs, environments });
+    const run = await asker.ask({
+      question,
+      contexts,
+      workspace,
+      settings: { caller, limits: { usd: 1 } },
+    });
+    await new Promise<void>((resolve) => {
+      run.watch(({ event }) => event.type === 'CellFinished' && resolve());
+    });
+    await run.close();
+    return { id: run.id, spent: countedUsd(run.state()) };
+  };
+  const begun: Awaited<ReturnType<typeof stop>>[] = [];
+  const left = { usd: { type: 'left', amount: 0.25 }, tokens: { type: 'unlimited' } } as const;
+  const poor: Tool = {
+    ...tool,
+    run: async (input, context) => {
+      const { sessionId, batchId, callId } = context;
+      const caller = `${sessionId}/${batchId}/${callId}`;
+      begun.push(await stop(caller), await stop(caller));
+      const holder = await runs.open(begun[1]?.id ?? '');
+      t.after(() => holder.journal.close());
+      return tool.run(input, { ...context, left: () => left });
+    },
+  };
+  const { result } = await converse(t, workspace, poor);
+  assert.equal(result, '9');
+  assert.deepEqual(
+    inner.requests.map(({ messages }) => messages.length > 1),
+    [true],
+  );
+  const ids: string[] = [];
+  for await (const { sessionId } of runs.list()) ids.push(sessionId);
+  assert.deepEqual(ids.toSorted(), begun.map(({ id }) => id).toSorted());
+  const [free, held] = begun;
+  const { state } = await runs.peek(free?.id ?? '');
+  assert.equal(state.nodes.n0?.run.settings.limits.usd, 0.25 - (held?.spent ?? 0));
 });

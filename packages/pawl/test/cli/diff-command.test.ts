@@ -134,6 +134,29 @@ test('what a file says about durations, tool input of any field name, and settin
   assert.match(model, /Settings at the start\n {2}model\n {4}A "test\/model"/);
 });
 
+test('a folder counts as the same in any writing; a rest before the parting is none after it', async () => {
+  const inJson = (text: string): string => JSON.stringify(text).slice(1, -1);
+  const made = (workspace: string, second: string, count: number) => {
+    const change = (json: string): string =>
+      JSON.stringify(
+        JSON.parse(
+          json
+            .replaceAll('/project', inJson(workspace))
+            .replace(' in 1.2s', inJson(`, as JSON: ${inJson(workspace)}`))
+            .replace('thanks', second),
+        ).slice(0, count),
+      );
+    return session('one', change, { workspace, model: `scripted/${workspace}/model.json` });
+  };
+  const compared = await compareSessions(
+    made('/a "b"', 'thanks', 9),
+    made('/c\\d', 'and now?', 10),
+  );
+  const { settings, common, rest } = compared;
+  assert.deepEqual([settings, common], [[], { a: 8, b: 8 }]);
+  assert.deepEqual([rest.a.ended, rest.b.ended], [null, 'answer']);
+});
+
 test('outputs that were cut are compared in full', async () => {
   const cut = (hash: string) => (json: string) =>
     json.replace('in 1.2s"', `in 1.2s","blob":"${hash}"`);

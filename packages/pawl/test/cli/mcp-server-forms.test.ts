@@ -34,7 +34,7 @@ const ask = (question: ServerQuestion) => {
   const stage = stageView();
   const taken = new AbortController();
   const answers: ServerAnswer[] = [];
-  void stage.view.serverForms.ask(question, taken.signal).then((answer) => answers.push(answer));
+  void stage.view.askForServer(question, taken.signal).then((answer) => answers.push(answer));
   const settled = async (): Promise<readonly ServerAnswer[]> => {
     await new Promise(setImmediate);
     return answers;

@@ -50,6 +50,16 @@ test('a text that is sent at rest is printed at once, and once', () => {
   assert.equal(at.printed.filter((text) => text.includes('fix it')).length, 1);
 });
 
+test('while the session leaves, an empty line says nothing, and a refused one comes back with why', () => {
+  const at = stageView('yes');
+  at.view.setLeaving(true);
+  at.type('\r');
+  assert.deepEqual(at.printed, []);
+  at.type('/nosuch\r');
+  assert.match(at.printed.join('\n'), /nosuch[\s\S]*not sent: \/nosuch/);
+  assert.equal(at.printed.length, 2);
+});
+
 test('the output of a command is sent once, with the next text', () => {
   const shellOutputs = new ShellOutputs();
   assert.equal(shellOutputs.attach('hi'), 'hi');

@@ -144,11 +144,11 @@ test('flags set what happens after tools; contradictory flags are refused', () =
   });
   assert.throws(
     () => readAfterTools({ hooks: 'no' }),
-    /--hooks needs one of mutating, mutatingOk, always, never, not 'no'/,
+    /--hooks needs one of never, mutatingOk, mutating, always, not 'no'/,
   );
   assert.throws(
     () => readAfterTools({ formatter: 'prettier' }),
-    /--formatter needs one of on, off/,
+    /--formatter needs one of off, on/,
   );
   assert.throws(
     () => readAfterTools({ hooks: 'never', autoCommit: true }),

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path, { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -334,50 +332,4 @@ test('when the other agent goes, a running command ends with it', async (t) => {
     until('the command runs', () => processesWith(sleep).length > 0).then(() => connection.close()),
   ]);
   await until('no process is left', () => processesWith(sleep).length === 0);
-});
-
-test('over HTTP another agent is served with the token, and an interrupt ends what it has started', async (t) => {
-  const sleep = uniqueSleep(t);
-  const place = await makeServed(t, [
-    message(text('Fine.')),
-    message(call('c1', 'bash', { command: `sleep ${sleep}` })),
-    done,
-  ]);
-  const served = spawn(process.execPath, [bin, 'mcp', 'serve', '--http'], {
-    env: { ...place.environment },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  atEnd(t, () => void served.kill('SIGKILL'));
-  const exit = once(served, 'exit');
-  let said = '';
-  served.stderr?.on('data', (piece: Buffer) => {
-    said += piece.toString('utf8');
-  });
-  await until('it says where it is', () => /Bearer \S+\n/.test(said));
-  const [, url, token] = /at (\S+?)\. [\s\S]*(Bearer \S+)\n/.exec(said) ?? [];
-  const connection = createConnection(
-    settingsOf<McpServer>('pawl', { url, headers: { Authorization: token } }),
-    {
-      environment: process.env,
-      workspace: place.workspace,
-      stateFolder: place.folder,
-    },
-  );
-  atEnd(t, () => connection.close());
-  const options = { signal: new AbortController().signal, onProgress: () => undefined };
-  const { workspace } = place;
-  assert.equal(
-    textOf(await connection.call('prompt', { prompt: 'hi', workspace }, options)),
-    'Fine.',
-  );
-  const running = connection.call('prompt', { prompt: 'wait', workspace, preset: 'auto' }, options);
-  const told = assert.rejects(
-    running,
-    /the MCP server pawl is gone: .*Whether the call took effect/,
-  );
-  await until('the command runs', () => processesWith(sleep).length > 0);
-  served.kill('SIGINT');
-  assert.deepEqual(await exit, [0, null]);
-  await until('no process is left', () => processesWith(sleep).length === 0);
-  await told;
 });

@@ -133,6 +133,8 @@ test('a node serves the examples of its page, ends on SIGTERM with nothing lost,
   // its client has not closed it, so it opens for its reader, and waits
   const { content } = await again.until('that it has caught up', ({ event }) => event === 'state');
   assert.equal(content.state, 'WaitingForUserInput');
+  const audit = readFileSync(join(place.state, 'pawl', 'serve', 'audit.jsonl'), 'utf8');
+  assert.match(audit, new RegExp(`"key":"default","action":"open","sessionId":"${id}"`));
   assert.equal(
     again.entries.some((entry) => entry.seq === seq && entry.event.type === 'UserInput'),
     true,

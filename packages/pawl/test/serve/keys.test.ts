@@ -195,6 +195,7 @@ test('no two keys get places of which one shows what the other has', (context) =
     const store = { charge: () => assert.fail('nothing is asked') };
     const { forKey } = keyedFlags(source, nodePlaces, store)('first');
     assert.deepEqual(forKey.hidden, [at(place)], name);
+    assert.throws(() => keyedFlags(source, nodePlaces, store)('third'), /key third .* not among/);
     assert.equal(one?.places?.repositories.get('api'), api, name);
     assert.equal(other?.places?.repositories.size, 0, name);
     assert.equal(other.places.folders.includes(at('none')), false, name);

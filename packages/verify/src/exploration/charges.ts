@@ -20,7 +20,7 @@ import {
   measuredId,
   spendingId,
 } from '@pawl/agent/machine/moves/budget';
-import { isRunning, isSpending, spendingIn } from '@pawl/agent/machine/moves/tool-batch';
+import { isRunning, isSpending, spendingIds } from '@pawl/agent/machine/moves/tool-batch';
 import type { Limits, Usage } from '@pawl/agent/machine/settings';
 import type { In, SessionData, State } from '@pawl/agent/machine/state';
 import type { Step } from '@pawl/machine/kernel/table';
@@ -236,7 +236,7 @@ const graceTimer = ({ phase }: In<'ExecutingTools'>, at: number): readonly Explo
 /** The ids of the work that is going on. */
 const currentIds = (state: State): readonly string[] => {
   const id = measuredId(state);
-  return id === null ? spendingIn(state) : [id];
+  return id === null ? spendingIds(state) : [id];
 };
 
 /** A call that was given up says late what it cost. */
@@ -322,7 +322,7 @@ const removeReported = (
 ): Charges => {
   if (event.type === 'Resumed' && diagnostics.length === 0) {
     // What was in flight is never reported; a call that goes on is found again.
-    const current = spendingIn(state);
+    const current = spendingIds(state);
     const open = charges.open.filter(({ id }) => isSpendingId(id) && current.includes(id));
     return { ...charges, open, reported: null };
   }

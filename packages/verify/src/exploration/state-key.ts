@@ -9,7 +9,7 @@ import type { Message } from '@pawl/agent/machine/message';
 import { mayHaveChanged } from '@pawl/agent/machine/moves/batch-events';
 import { hasSessionLimit, isSpendingId, remainingTimer } from '@pawl/agent/machine/moves/budget';
 import { utf8Bytes } from '@pawl/agent/machine/moves/retry';
-import { isEnded, spendingIn } from '@pawl/agent/machine/moves/tool-batch';
+import { isEnded, spendingIds } from '@pawl/agent/machine/moves/tool-batch';
 import {
   type Dimension,
   type Limit,
@@ -171,7 +171,7 @@ const getGrantTarget = (grant: Grant): string => {
 
 /** Whether a call that was abandoned while it ran has not reported its usage. */
 const hasOpenBill = (state: State): boolean => {
-  const running = spendingIn(state);
+  const running = spendingIds(state);
   return state.session.unaccounted.some((id) => isSpendingId(id) && !running.includes(id));
 };
 

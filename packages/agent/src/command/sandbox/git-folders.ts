@@ -250,7 +250,8 @@ const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', b: '\b' };
 
 /** A value without quotes, comments and continuations. */
 const plainValue = (text: string): string => {
-  let [value, length] = ['', 0];
+  let value = '';
+  let length = 0;
   let isQuoted = false;
   for (let at = 0; at < text.length; at++) {
     const character = text[at] ?? '';
@@ -271,7 +272,8 @@ const plainValue = (text: string): string => {
  */
 const configEntries = (text: string): readonly Entry[] => {
   const entries: Entry[] = [];
-  let [section, head] = ['', ''];
+  let section = '';
+  let head = '';
   for (const line of text
     .replace(/^\ufeff/, '')
     .replace(/\\\r?\n/g, '')
@@ -406,7 +408,8 @@ export const createConfiguredPlaces = (
   workspace: string,
   environment: ProcessEnvironment,
 ): ReadPlaces => {
-  let [cachedKey, statuses] = ['', new Map<string, string>()];
+  let cachedKey = '';
+  let statuses = new Map<string, string>();
   let places: readonly NamedPlace[] = [];
   return (configs, tops) => {
     const key = JSON.stringify([configs, tops]);
@@ -422,7 +425,9 @@ export const createConfiguredPlaces = (
     const user = userConfigs(environment).filter(path.isAbsolute);
     const all = [...configs, ...tops.flatMap((top) => user.map((file) => ({ file, top })))];
     for (const config of all) readConfig(reading, config);
-    [cachedKey, statuses, places] = [key, reading.statuses, [...reading.named.values()]];
+    cachedKey = key;
+    statuses = reading.statuses;
+    places = [...reading.named.values()];
     return places;
   };
 };
@@ -505,7 +510,8 @@ export const cleanConfig = (file: string, workspace: string): CleanedConfig | nu
   if (loaded.kind !== 'file') return null;
   const before = loaded.bytes.toString('utf8');
   const removed: string[] = [];
-  let [text, section] = ['', ''];
+  let text = '';
+  let section = '';
   for (const entry of configEntries(before)) {
     const { key, value, head, name } = entry;
     if (isHarmlessEntry(entry, path.dirname(file), workspace)) {

@@ -412,7 +412,8 @@ export class BackgroundWalk {
   #start(frontier: readonly Frontier[], isEnd: boolean, isIdle: boolean): void {
     if (this.#walk !== null || this.#sinceMs === null) return;
     this.#hasWalked = true;
-    const [steps, startedAt] = [this.#visitAll(frontier), performance.now()];
+    const steps = this.#visitAll(frontier);
+    const startedAt = performance.now();
     this.#walk = { steps, startedAt, isEnd, sinceMs: this.#sinceMs };
     // No command runs, so this walk covers all that have run.
     if (isIdle) this.#sinceMs = null;
@@ -568,7 +569,8 @@ const readFolder = (folder: string, status: Stats, scope: ProtectedNames): Folde
     protectedEntries: [],
     sockets: [],
   };
-  let [hasHead, hasObjects] = [false, false];
+  let hasHead = false;
+  let hasObjects = false;
   for (const entry of entriesIn(folder)) {
     const { name } = entry;
     if (name === 'HEAD') hasHead = true;

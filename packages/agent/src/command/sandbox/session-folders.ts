@@ -308,7 +308,8 @@ export const carryOver = (
       failures += countFiles(from, linkTargets);
       continue;
     }
-    const [source, target] = [openEntry(from), openEntry(to)];
+    const source = openEntry(from);
+    const target = openEntry(to);
     try {
       if (source !== null && target !== null) failures += moveEntries(source, target, linkTargets);
     } catch {
@@ -391,7 +392,8 @@ export type RecordOrigin = 'here' | 'namespace' | 'elsewhere' | 'copy';
 
 /** This machine since its last start, and this pid namespace. Null if that is unknown. */
 const thisMachine = (): string | null => {
-  const [boot, pids] = [bootId(), pidNamespace()];
+  const boot = bootId();
+  const pids = pidNamespace();
   return boot === '' || pids === '' ? null : `${boot} ${pids}`;
 };
 

@@ -413,7 +413,8 @@ const parseAnswer = (answer: object, moment: HookMoment): HookAnswer => {
   if (decision === undefined) throw new HookFault('its decision is none of allow, ask and deny');
   if (decision === 'ask' && moment !== 'before-tool')
     throw new HookFault('its decision is ask, which has a meaning before a tool only');
-  const [reason, note] = [answerText(answer, 'reason'), answerText(answer, 'note')];
+  const reason = answerText(answer, 'reason');
+  const note = answerText(answer, 'note');
   return {
     decision,
     ...(reason === null ? {} : { reason }),

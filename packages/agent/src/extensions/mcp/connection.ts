@@ -81,7 +81,8 @@ const MESSAGE_MAX = 300;
 const REPEATS_MAX = 3;
 /** How long a server over HTTP that has gone away is waited for, and the pauses between, in ms. */
 const RETURN_MS = 10_000;
-const [PAUSE_MS, PAUSE_MAX_MS] = [50, 1_000];
+const PAUSE_MS = 50;
+const PAUSE_MAX_MS = 1_000;
 /** Questions of a server during one call. */
 const QUESTIONS_MAX = 10;
 

@@ -339,7 +339,8 @@ const BEFORE_CONNECTION: ReadonlySet<string> = new Set(
 
 const lostConnection = (fault: Error, code: string): ConnectionLost => {
   const isBefore = BEFORE_CONNECTION.has(code) || Reflect.get(fault, 'syscall') === 'connect';
-  const [message, cause] = [fault.message || code, { cause: fault }];
+  const message = fault.message || code;
+  const cause = { cause: fault };
   return isBefore ? new NotDelivered(message, cause) : new ConnectionLost(message, cause);
 };
 

@@ -117,7 +117,8 @@ const readField = (
 ): QuestionField | null => {
   const type = readType(schema, clean);
   if (type === null || name.length > NAME_MAX) return null;
-  const [title, about] = [readText(schema, 'title') ?? name, readText(schema, 'description')];
+  const title = readText(schema, 'title') ?? name;
+  const about = readText(schema, 'description');
   const label = cut(clean(about === null ? title : `${title}: ${about}`), LABEL_MAX);
   return { name, label, isRequired, type };
 };

@@ -165,7 +165,8 @@ const findFault = (
   if (fault !== null) return fault;
   if (!SERVER_NAME.test(name))
     return [null, 'needs a name of at most 32 letters, digits, - and _, without two _ in a row'];
-  const [isStdio, isHttp] = [raw.command !== undefined, raw.url !== undefined];
+  const isStdio = raw.command !== undefined;
+  const isHttp = raw.url !== undefined;
   if (isStdio === isHttp) return [null, 'needs either command or url'];
   const foreign = ['args', 'env', 'cwd'].find((key) => raw[key] !== undefined);
   if (isHttp && foreign !== undefined) return [foreign, 'belongs to a server with a command'];

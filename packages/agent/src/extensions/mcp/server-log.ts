@@ -30,7 +30,8 @@ export const openServerLog = (
 ): ServerLog => {
   const folder = join(stateFolder, 'mcp', 'logs');
   const file = join(folder, `${server}.log`);
-  let [remaining, last] = [CONNECTION_MAX, ''];
+  let remaining = CONNECTION_MAX;
+  let last = '';
   return {
     file,
     last: () => last.trim().split('\n').at(-1)?.trim().slice(0, LAST_MAX) ?? '',

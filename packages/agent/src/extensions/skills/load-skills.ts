@@ -247,7 +247,8 @@ const fitting = (skills: readonly PromptFile[], budget: number): readonly Prompt
 /** The greatest length of a description with which all of them fit: the longest are cut first. */
 const longestLength = (skills: readonly PromptFile[], budget: number): number => {
   const longest = Math.max(DESCRIPTION_MIN, ...skills.map(({ description }) => description.length));
-  let [fits, exceeds] = [DESCRIPTION_MIN, longest + 1];
+  let fits = DESCRIPTION_MIN;
+  let exceeds = longest + 1;
   while (exceeds - fits > 1) {
     const middle = (fits + exceeds) >> 1;
     if (sizeWith(skills, middle) <= budget) fits = middle;

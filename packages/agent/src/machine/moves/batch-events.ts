@@ -6,8 +6,8 @@
  * calls are ended by force; and settling, which makes one message with a result for each call.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
- * begins to wait. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`, or `ignore(state, why)`. `rest` in the table is the move with which a
+ * state begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { decide } from '../../policy/decide.js';
@@ -69,13 +69,13 @@ import {
 } from './tool-batch.js';
 
 /** The result of a move that stays in the batch. */
-type Same = MoveTo<'ExecutingTools'>;
+type BatchMove = MoveTo<'ExecutingTools'>;
 
 // ---- Running ----
 
 export const isStarting = (state: ToolBatch, event: On<'ToolStarted'>): boolean =>
   findCall(state, event)?.status === 'starting';
-export const markRunning = (state: ToolBatch, event: On<'ToolStarted'>): Same => {
+export const markRunning = (state: ToolBatch, event: On<'ToolStarted'>): BatchMove => {
   const call = findCall(state, event);
   // Stryker disable next-line ConditionalExpression: asked before
   if (call?.status !== 'starting') return ignore(state, 'no such call is starting');
@@ -92,18 +92,20 @@ export const markRunning = (state: ToolBatch, event: On<'ToolStarted'>): Same =>
     }),
   );
 };
-export const ignoreStart = (state: ToolBatch): Same => ignore(state, 'no such call is starting');
+export const ignoreStart = (state: ToolBatch): BatchMove =>
+  ignore(state, 'no such call is starting');
 
 export const isRunningCall = (state: ToolBatch, event: CallReference): boolean => {
   const call = findCall(state, event);
   return call !== undefined && isRunning(call);
 };
 /** Progress is shown by the runtime; the machine only says that it belongs to a running call. */
-export const showProgress = (state: ToolBatch): Same => go(state);
-export const ignoreProgress = (state: ToolBatch): Same => ignore(state, 'no such call is running');
+export const showProgress = (state: ToolBatch): BatchMove => go(state);
+export const ignoreProgress = (state: ToolBatch): BatchMove =>
+  ignore(state, 'no such call is running');
 
 /** Records the outcome of a call; the first report wins (rules.md#first-outcome-wins). */
-export const recordOutcome = (state: ToolBatch, event: On<'ToolCompleted'>): Same => {
+export const recordOutcome = (state: ToolBatch, event: On<'ToolCompleted'>): BatchMove => {
   const call = findCall(state, event);
   // Stryker disable next-line ConditionalExpression,LogicalOperator: asked before
   if (call === undefined || !isRunning(call)) return ignoreOutcome(state, event);
@@ -132,8 +134,8 @@ export const recordOutcome = (state: ToolBatch, event: On<'ToolCompleted'>): Sam
   );
 };
 
-/** Counts the usage of a call that was abandoned. */
-export const countLate = (state: ToolBatch, event: On<'ToolCompleted'>): Same => {
+/** Counts the usage of an abandoned call. */
+export const countLate = (state: ToolBatch, event: On<'ToolCompleted'>): BatchMove => {
   const ignored = ignoreOutcome(state, event);
   const session = countToolUsage(state.session, event);
   return session === state.session
@@ -141,7 +143,7 @@ export const countLate = (state: ToolBatch, event: On<'ToolCompleted'>): Same =>
     : { ...ignored, state: changeBatch(state, { session }) };
 };
 
-const ignoreOutcome = (state: ToolBatch, event: CallReference): Same => {
+const ignoreOutcome = (state: ToolBatch, event: CallReference): BatchMove => {
   const call = findCall(state, event);
   if (call === undefined) return ignore(state, 'no such call in this batch');
   return ignore(
@@ -154,14 +156,14 @@ const ignoreOutcome = (state: ToolBatch, event: CallReference): Same => {
 
 export const isPreviewing = (state: ToolBatch, event: On<'CallPreviewed'>): boolean =>
   findCall(state, event)?.status === 'previewing';
-export const ignorePreview = (state: ToolBatch): Same =>
+export const ignorePreview = (state: ToolBatch): BatchMove =>
   ignore(state, 'no such call is being previewed');
 
 /**
  * A call that can't be done ends without a question. Any other call is decided again, with its
  * diff.
  */
-export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Same => {
+export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): BatchMove => {
   const call = findCall(state, event);
   // Stryker disable next-line ConditionalExpression: asked before
   if (call?.status !== 'previewing') return ignorePreview(state);
@@ -177,19 +179,12 @@ export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Same 
   }
   const context = { session: state.session, batchId: state.batchId, before };
   const diff = preview.kind === 'change' ? preview.diff : null;
-  // Undefined: the policy decides again. `asks`: the actions that ask the user; `stops`: nobody can
-  // be asked, and that ends the turn.
-  const {
-    call: next,
-    asks,
-    stops,
-  } = admit(context, judged, requestedAt, event.at, undefined, diff);
-  const admitted = replaceCalls(
-    stops ? changeBatch(state, { phase: { mode: 'stopping' } }) : state,
-    next,
-  );
+  // undefined: the policy decides again
+  const admission = admit(context, judged, requestedAt, event.at, undefined, diff);
+  const { call: next, asks, stops } = admission;
+  const batch = stops ? changeBatch(state, { phase: { mode: 'stopping' } }) : state;
   const shown = isEnded(next) ? [displayResult(state.batchId, next)] : [];
-  const started = startReadyCalls(admitted, event.at);
+  const started = startReadyCalls(replaceCalls(batch, next), event.at);
   return go(started.state, ...shown, ...asks, ...started.actions);
 };
 
@@ -205,17 +200,17 @@ export const isQuestion = (state: ToolBatch, event: CallReference): boolean => {
   const call = findCall(state, event);
   return call?.status === 'awaitingApproval' && call.judged.traits.asks !== undefined;
 };
-export const ignoreAnswer = (state: ToolBatch): Same =>
+export const ignoreAnswer = (state: ToolBatch): BatchMove =>
   ignore(state, 'no such call awaits approval');
 
-const refuseCall = (state: ToolBatch, call: Call, reason: string, at: number): Same => {
+const refuseCall = (state: ToolBatch, call: Call, reason: string, at: number): BatchMove => {
   const text = refusedText(reason, call.judged.traits.asks);
   const denied = neverRan(call.judged, call.requestedAt, at, 'denied', text);
   const started = startReadyCalls(replaceCalls(state, denied), at);
   return go(started.state, displayResult(state.batchId, denied), ...started.actions);
 };
 
-/** The user says yes to a plan, as it is or in the user's own words. */
+/** The user accepts a plan, as it is or in the user's own words. */
 export const acceptsPlan = (state: ToolBatch, event: On<'ApprovalAnswered'>): boolean =>
   isQuestion(state, event) &&
   event.answer.kind !== 'deny' &&
@@ -223,10 +218,10 @@ export const acceptsPlan = (state: ToolBatch, event: On<'ApprovalAnswered'>): bo
   findCall(state, event)?.judged.traits.asks === 'plan';
 
 /**
- * The session leaves the preset `plan` for the one before. The grants of before count again, as
- * after any change of the preset. A preset that was changed while the plan waited stays.
+ * The session returns from the preset `plan` to the one before. Earlier grants count again, as
+ * after any change of the preset. If the user changed the preset while the plan waited, it stays.
  */
-export const acceptPlan = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same => {
+export const acceptPlan = (state: ToolBatch, event: On<'ApprovalAnswered'>): BatchMove => {
   const { settings } = state.session;
   if (settings.preset !== 'plan') return takeReply(state, event);
   const session = changeSession(state.session, { settings: settingsAfterPlan(settings) });
@@ -237,7 +232,7 @@ export const acceptPlan = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
  * Gives the user's words to the call that asked for them. It then runs, and reports them
  * (rules.md#answered-question).
  */
-export const takeReply = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same => {
+export const takeReply = (state: ToolBatch, event: On<'ApprovalAnswered'>): BatchMove => {
   const call = findCall(state, event);
   // Stryker disable next-line ConditionalExpression: asked before
   if (call?.status !== 'awaitingApproval') return ignoreAnswer(state);
@@ -255,7 +250,7 @@ export const takeReply = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same
  * Takes the user's answer. Its scope becomes a grant, which may allow other waiting calls
  * (rules.md#answered-approval).
  */
-export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same => {
+export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): BatchMove => {
   const call = findCall(state, event);
   // Stryker disable next-line ConditionalExpression: asked before
   if (call?.status !== 'awaitingApproval') return ignoreAnswer(state);
@@ -314,10 +309,10 @@ export const cancelsRunning = (state: ToolBatch, event: CallReference): boolean 
   const call = findCall(state, event);
   return isNotCancelling(state) && call !== undefined && isRunning(call);
 };
-export const ignoreCancel = (state: ToolBatch): Same =>
+export const ignoreCancel = (state: ToolBatch): BatchMove =>
   ignore(state, 'no such call is waiting or running');
 
-export const cancelWaitingCall = (state: ToolBatch, event: On<'CancelTool'>): Same => {
+export const cancelWaitingCall = (state: ToolBatch, event: On<'CancelTool'>): BatchMove => {
   const call = findCall(state, event);
   if (call === undefined) return ignoreCancel(state);
   const ended = neverRan(call.judged, call.requestedAt, event.at, 'cancelled', notRunText('user'));
@@ -330,14 +325,14 @@ export const cancelWaitingCall = (state: ToolBatch, event: On<'CancelTool'>): Sa
   );
 };
 
-export const cancelRunningCall = (state: ToolBatch, event: On<'CancelTool'>): Same => {
+export const cancelRunningCall = (state: ToolBatch, event: On<'CancelTool'>): BatchMove => {
   const call = findCall(state, event);
   // Stryker disable next-line ConditionalExpression,LogicalOperator: asked before
   if (call === undefined || !isRunning(call)) return ignoreCancel(state);
   const [timerId, session] = nextId(state.session, 'timer');
   const timer = timerFrom(timerId, event.at, session.settings.graceMs);
   const stopped = replaceCalls(changeBatch(state, { session }), { ...call, graceTimerId: timerId });
-  return go(stopped, ...cancelCalls(state, [call], false), schedule(timer));
+  return go(stopped, ...cancelCalls(state, [call], { force: false }), schedule(timer));
 };
 
 /** The call whose grace period this timer ends. */
@@ -345,7 +340,7 @@ const callInGrace = (state: ToolBatch, timerId: string): Call | undefined =>
   state.calls.find((call) => isRunning(call) && call.graceTimerId === timerId);
 
 /** Ends one call by force; what it has done is unknown. */
-const forceCall = (state: ToolBatch, call: Call | undefined, event: Event): Same => {
+const forceCall = (state: ToolBatch, call: Call | undefined, event: Event): BatchMove => {
   if (call === undefined) return ignoreCancel(state);
   const timer =
     isRunning(call) && event.type !== 'TimerFired' ? cancelTimer(call.graceTimerId) : [];
@@ -353,16 +348,16 @@ const forceCall = (state: ToolBatch, call: Call | undefined, event: Event): Same
   const started = startReadyCalls(replaceCalls(state, ended), event.at);
   const actions = [
     ...timer,
-    ...cancelCalls(state, [call], true),
+    ...cancelCalls(state, [call], { force: true }),
     displayResult(state.batchId, ended),
   ];
   return go(started.state, ...actions, ...started.actions);
 };
-export const forceCancelledCall = (state: ToolBatch, event: On<'CancelTool'>): Same =>
+export const forceCancelledCall = (state: ToolBatch, event: On<'CancelTool'>): BatchMove =>
   forceCall(state, findCall(state, event), event);
 export const isCallGrace = (state: ToolBatch, event: On<'TimerFired'>): boolean =>
   callInGrace(state, event.timerId) !== undefined;
-export const forceLateCall = (state: ToolBatch, event: On<'TimerFired'>): Same =>
+export const forceLateCall = (state: ToolBatch, event: On<'TimerFired'>): BatchMove =>
   forceCall(state, callInGrace(state, event.timerId), event);
 
 // ---- Cancelling the turn ----
@@ -374,58 +369,58 @@ export const limitWhileCancelling = (state: ToolBatch, event: On<'TimerFired'>):
   isCancelling(state) && isTurnLimit(state, event);
 
 /** Cancels the waiting calls, and asks the running ones to stop within the grace period. */
-export const stopBatch = (state: ToolBatch, event: Event): Same => {
+export const stopBatch = (state: ToolBatch, event: Event): BatchMove => {
   const { at } = event;
   const cause = getStopCause(state, event);
   const waiting = state.calls.filter(isWaiting);
-  const open = state.calls.filter(isRunning);
+  const running = state.calls.filter(isRunning);
   const ended = waiting.map((call) =>
     neverRan(call.judged, call.requestedAt, at, 'cancelled', notRunText(cause)),
   );
   const shown = ended.map((call) => displayResult(state.batchId, call));
   // The grace period of the batch replaces those of single calls (rules.md#cancel-one-call).
-  const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
-  const rest = replaceCalls(
+  const grace = running.flatMap((call) => cancelTimer(call.graceTimerId));
+  const batch = replaceCalls(
     state,
     ...ended,
-    ...open.map((call): Call => ({ ...call, graceTimerId: null })),
+    ...running.map((call): Call => ({ ...call, graceTimerId: null })),
   );
-  if (open.length === 0) {
+  if (running.length === 0) {
     return go(
-      { ...rest, phase: { mode: 'cancelling', graceTimerId: null, cause } },
+      { ...batch, phase: { mode: 'cancelling', graceTimerId: null, cause } },
       ...withdrawApprovals(state, waiting),
       ...shown,
     );
   }
   const [timerId, session] = nextId(state.session, 'timer');
   return go(
-    { ...rest, session, phase: { mode: 'cancelling', graceTimerId: timerId, cause } },
+    { ...batch, session, phase: { mode: 'cancelling', graceTimerId: timerId, cause } },
     ...withdrawApprovals(state, waiting),
     ...shown,
     ...grace,
-    ...cancelCalls(state, open, false),
+    ...cancelCalls(state, running, { force: false }),
     schedule(timerFrom(timerId, at, session.settings.graceMs)),
   );
 };
 
 /** The grace period is over, or the user cancelled twice: ends every call by force. */
-export const forceBatch = (state: ToolBatch, event: Event): Same => {
-  const open = state.calls.filter(isRunning);
+export const forceBatch = (state: ToolBatch, event: Event): BatchMove => {
+  const running = state.calls.filter(isRunning);
   const cause = getCancelCause(state);
-  const ended = open.map((call) =>
+  const ended = running.map((call) =>
     endRunning(call, event.at, { status: 'cancelled', text: unknownText(cause) }),
   );
   const timer =
     state.phase.mode === 'cancelling' && event.type !== 'TimerFired'
       ? cancelTimer(state.phase.graceTimerId)
       : [];
-  const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
+  const grace = running.flatMap((call) => cancelTimer(call.graceTimerId));
   const phase = { mode: 'cancelling', graceTimerId: null, cause } as const;
   return go(
     changeBatch(replaceCalls(state, ...ended), { phase }),
     ...timer,
     ...grace,
-    ...cancelCalls(state, open, true),
+    ...cancelCalls(state, running, { force: true }),
     ...ended.map((call) => displayResult(state.batchId, call)),
   );
 };
@@ -500,7 +495,7 @@ export const cancelGraceTimers = (state: ToolBatch): readonly Action[] => {
   ];
 };
 
-/** How open calls end, for faults and for shutdown: running ones, and the text of waiting ones. */
+/** How a fault or a shutdown ends open calls. `waiting`: the text of calls that had not started. */
 type Ends = {
   running(call: Extract<Call, { readonly status: 'starting' | 'running' }>): EndedCall;
   readonly waiting: string;
@@ -518,7 +513,7 @@ const settleUnfinished = (
     return neverRan(call.judged, call.requestedAt, at, 'cancelled', waiting);
   });
   const withdrawn = withdrawApprovals(state, state.calls);
-  const cancelled = cancelCalls(state, state.calls.filter(isRunning), true);
+  const cancelled = cancelCalls(state, state.calls.filter(isRunning), { force: true });
   const shown = calls
     .filter((call, index) => call !== state.calls[index])
     .map((call) => displayResult(state.batchId, call, findOutcome(state, outcomes, call)));

@@ -11,8 +11,8 @@
  * called open, until its usage has been counted.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
- * begins to wait. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`, or `ignore(state, why)`. `rest` in the table is the move with which a
+ * state begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import type { Action } from '../action.js';
@@ -93,9 +93,9 @@ const getSpent = (session: SessionData, dimension: Dimension, at: number): numbe
   }
 };
 
-/** The first of these counted limits that is reached, or null. Time does not matter for them: 0. */
-const reached = <D extends Dimension>(session: SessionData, among: readonly D[]): D | null =>
-  among.find((dimension) =>
+/** The first of these counted limits that is reached, or null. Their spending needs no time: 0. */
+const findReached = <D extends Dimension>(session: SessionData, counted: readonly D[]): D | null =>
+  counted.find((dimension) =>
     isReached(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0)),
   ) ?? null;
 
@@ -104,7 +104,7 @@ const reached = <D extends Dimension>(session: SessionData, among: readonly D[])
  * these.
  */
 export const sessionLimit = (session: SessionData): 'usd' | 'tokens' | null =>
-  reached(session, ['usd', 'tokens']);
+  findReached(session, ['usd', 'tokens']);
 
 export const hasSessionLimit = ({ settings: { limits } }: SessionData): boolean =>
   limits.usd !== 'unlimited' || limits.tokens !== 'unlimited';
@@ -118,7 +118,7 @@ export const sessionIsSpent = ({ session }: State): boolean => sessionLimit(sess
 export const stopBeforeCall = ({
   session,
 }: In<'CallingLlm'> | In<'Compacting'>): MoveTo<'BudgetExceeded'> =>
-  // A guard has found the limit; the default only satisfies the type, here and below.
+  // The guard has checked that a limit is reached: the default only satisfies the type.
   go({ name: 'BudgetExceeded', session, dimension: sessionLimit(session) ?? 'usd' });
 
 /** What is left of the session's limits. */
@@ -133,14 +133,15 @@ export const remainingIn = (
   };
 };
 
-/** What a call that spends may spend: its reservation, or else what is left. */
+/** What a spending call may spend: its reservation, or without one all that remains. */
 export const getAllowance = (
   session: SessionData,
   id: string,
 ): { readonly usd: Remaining; readonly tokens: Remaining } => {
-  const left = remainingIn(session);
-  const own = findReservation(session, id);
-  return own === undefined ? left : { ...left, usd: { type: 'left', amount: own.usd } };
+  const remaining = remainingIn(session);
+  const reservation = findReservation(session, id);
+  if (reservation === undefined) return remaining;
+  return { ...remaining, usd: { type: 'left', amount: reservation.usd } };
 };
 
 /** Formats a number without its unit. */
@@ -185,13 +186,16 @@ export const setLimit = (session: SessionData, dimension: Dimension, limit: Limi
   return changeTurn(changeSession(changed, { slices }), { warned });
 };
 
-/** autoRearm: raises a reached dollar or token limit by its slice, with a notice. */
+/**
+ * autoRearm: raises a reached dollar or token limit by its slice, with a notice. With a limit and a
+ * slice of $1 and $1.20 spent, the new limit is $2.20.
+ */
 export const rearm = (session: SessionData, dimension: Dimension): SessionUpdate => {
   if (session.settings.autoRearm === 'off' || (dimension !== 'usd' && dimension !== 'tokens'))
     return { session, actions: [] };
   const slice = session.slices[dimension];
   if (slice === 'unlimited') return { session, actions: [] };
-  // Above the old limit also where the next request did not fit below it.
+  // The limit may be above `spent`, if the next request did not fit below it.
   const before = getLimit(session.settings.limits, dimension);
   const spent = getSpent(session, dimension, 0);
   const limit = (before === 'unlimited' ? spent : Math.max(before, spent)) + slice;
@@ -209,12 +213,12 @@ export const countRound = (state: In<'CheckingBudget'>): MoveTo<'CheckingBudget'
 };
 
 export const limitReached = (state: In<'CheckingBudget'>): boolean =>
-  reached(state.session, countedLimits) !== null;
+  findReached(state.session, countedLimits) !== null;
 
-/** Whether one more call without tools may ask the model for its answer. */
+/** Whether the model may be asked for its answer, in one more request without tools. */
 export const mayFinish = (state: In<'CheckingBudget'>): boolean => {
   const { settings, turn } = state.session;
-  const dimension = reached(state.session, countedLimits);
+  const dimension = findReached(state.session, countedLimits);
   return (
     settings.atLimit === 'finish' &&
     turn.finishing === 'no' &&
@@ -227,7 +231,7 @@ export const askToFinish = (
   event: Event,
 ): MoveTo<'GatheringAdditionalMessages'> => {
   const { session } = state;
-  const dimension = reached(session, countedLimits) ?? 'rounds';
+  const dimension = findReached(session, countedLimits) ?? 'rounds';
   const spent = spentText(session, dimension, event.at);
   const noted = appendTexts(session, 'note', [
     `[${spent}: no tool runs any more. Give your final answer now.]`,
@@ -240,7 +244,7 @@ export const askToFinish = (
 };
 
 export const exceedBudget = (state: In<'CheckingBudget'>): MoveTo<'BudgetExceeded'> => {
-  const dimension = reached(state.session, countedLimits) ?? 'usd';
+  const dimension = findReached(state.session, countedLimits) ?? 'usd';
   return go({ name: 'BudgetExceeded', session: state.session, dimension });
 };
 
@@ -251,12 +255,12 @@ export const warnOfBudget = (
 ): MoveTo<'GatheringAdditionalMessages'> => {
   const { session } = state;
   const { limits, budgetWarnRatio } = session.settings;
-  const near = dimensions.filter((dimension) => {
+  const aboveWarnRatio = dimensions.filter((dimension) => {
     const limit = getLimit(limits, dimension);
     if (limit === 'unlimited' || session.turn.warned.includes(dimension)) return false;
     return getSpent(session, dimension, event.at) >= limit * budgetWarnRatio;
   });
-  const warnings = near.map((dimension): Action => {
+  const warnings = aboveWarnRatio.map((dimension): Action => {
     return {
       type: 'DisplayWarning',
       kind: 'budget',
@@ -266,7 +270,7 @@ export const warnOfBudget = (
   // A limit that was raised meanwhile lets tools run again.
   const warned = changeTurn(session, {
     finishing: 'no',
-    warned: [...session.turn.warned, ...near],
+    warned: [...session.turn.warned, ...aboveWarnRatio],
   });
   return go({ name: 'GatheringAdditionalMessages', session: warned }, ...warnings);
 };
@@ -321,23 +325,24 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
   ...((total.estimated ?? usage.estimated) ? joinEstimated(total, usage) : {}),
 });
 
-/**
- * How much of a request its usage covers: a broken one may have cost more than was counted.
- */
+/** How much of a request its usage covers. A broken request may have cost more than it reports. */
 type Coverage = 'whole' | 'partial';
 
-/** The usage as it counts: what is not known of it counts at its worst case. */
+/**
+ * The usage as it counts: an unknown part counts at its reserved worst case. A request with $0.10
+ * reserved for its input and $0.40 for its output breaks off, and reports $0.12: it counts $0.50.
+ */
 export const settledUsage = (
   session: SessionData,
   id: string,
   usage: Usage,
   coverage: Coverage,
 ): Usage => {
-  const held = findReservation(session, id);
-  if (held === undefined || held.usd === 0) return usage;
-  if (usage.costUsd === null) return { ...usage, costUsd: held.usd };
+  const reservation = findReservation(session, id);
+  if (reservation === undefined || reservation.usd === 0) return usage;
+  if (usage.costUsd === null) return { ...usage, costUsd: reservation.usd };
   if (coverage === 'whole') return usage;
-  const worstUsd = Math.min(held.usd, usage.costUsd + held.outputUsd);
+  const worstUsd = Math.min(reservation.usd, usage.costUsd + reservation.outputUsd);
   return { ...usage, costUsd: Math.max(usage.costUsd, worstUsd) };
 };
 
@@ -378,8 +383,8 @@ export const costsNothing = ({
   firstPieceAt === undefined && (error.sent === 'no' || refusals.has(error.kind));
 
 /**
- * Counts a failed request. One that its provider refused, or never got, keeps nothing reserved; any
- * other one without usage stays reserved, since it may have cost that much.
+ * Counts a failed request. If its provider refused or never received it, its reservation ends. Any
+ * other failed request without usage stays reserved, since it may have cost that much.
  */
 export const countFailure = (session: SessionData, failure: On<'LlmFailed'>): SessionData => {
   const { requestId, usage } = failure;
@@ -391,7 +396,7 @@ export const countFailure = (session: SessionData, failure: On<'LlmFailed'>): Se
 /**
  * Counts the final report of an id. Without usage the id is closed, since nothing can come late.
  */
-const close = (session: SessionData, id: string, usage: Usage | null): SessionData => {
+const closeId = (session: SessionData, id: string, usage: Usage | null): SessionData => {
   if (usage !== null) return countUsage(session, id, usage);
   if (!session.unaccounted.includes(id)) return session;
   return changeSession(session, {
@@ -406,12 +411,14 @@ export const surplusWarnings = (
   id: string,
   usage: Usage | null,
 ): readonly Action[] => {
-  const held = findReservation(session, id);
+  const reservation = findReservation(session, id);
   const usd = usage?.costUsd ?? 0;
-  if (held === undefined || usd <= held.usd || !session.unaccounted.includes(id)) return [];
+  if (reservation === undefined || usd <= reservation.usd) return [];
+  if (!session.unaccounted.includes(id)) return [];
+  const most = formatNumber('usd', reservation.usd);
   const text =
-    `the provider charged ${formatNumber('usd', usd)} for a request that could cost ` +
-    `${formatNumber('usd', held.usd)} at most: its reply or its prices are larger than it was told`;
+    `the provider charged ${formatNumber('usd', usd)} for a request that could cost ${most} at ` +
+    'most: its reply or its prices are larger than it was told';
   return [{ type: 'DisplayWarning', kind: 'usage', text }];
 };
 
@@ -419,15 +426,15 @@ export const surplusWarnings = (
 export const countHookUsage = (
   session: SessionData,
   { hookId, usage }: On<'HookCompleted'>,
-): SessionData => close(session, hookId, usage);
+): SessionData => closeId(session, hookId, usage);
 
 /** The usage id of a spending call, open from its start to its outcome. */
 export const spendingId = (batchId: string, callId: string): string => `${batchId}/${callId}`;
 export const isSpendingId = (id: string): boolean => id.includes('/');
 
 /**
- * Counts the outcome of a spending call. One that was stopped or lost, and has not said what it
- * cost, keeps its reservation.
+ * Counts the outcome of a spending call. A stopped or lost call that reports no usage keeps its
+ * reservation.
  */
 export const countToolUsage = (
   session: SessionData,
@@ -438,7 +445,7 @@ export const countToolUsage = (
   const mayCost = usage === null && ran !== 'no' && status !== 'ok' && status !== 'failed';
   return mayCost && findReservation(session, id) !== undefined
     ? session
-    : close(session, id, usage);
+    : closeId(session, id, usage);
 };
 
 /** Counts the usage in an event, if it has any. */
@@ -544,15 +551,16 @@ export const withoutReservations = (
 type Measured = On<'RequestMeasured'>;
 
 /**
- * Tokens of the request, counted from above. A summary is asked of what the conversation
- * holds, so only `freshBytes` are new to the model; another request of the conversation has grown.
+ * The most tokens that the request can have. The model has counted the measured request, so only
+ * further bytes count one token each: `freshBytes` of a request for a summary, the growth of any
+ * other request. Measured 20,000 bytes as 5,000 tokens, a request of 21,000 has 6,000 at most.
  */
 const inputTokensMax = (
   { name, session }: State,
   { model, bytes, images, freshBytes }: Measured,
 ): number => {
   const { measured } = session;
-  // Bytes that the measured request did not hold; negative: nothing is known of them.
+  // Bytes that the measured request did not hold; negative: unknown.
   const more = freshBytes ?? (name === 'CallingLlm' ? bytes - (measured?.bytes ?? 0) : -1);
   const counted =
     measured !== undefined && measured.model === model && more >= 0
@@ -562,7 +570,7 @@ const inputTokensMax = (
 };
 
 /** What a request may cost at most, and how long its reply may be. */
-type Offer = {
+type WorstCase = {
   readonly inputTokens: number;
   readonly inputUsd: number;
   readonly outputTokens: number;
@@ -572,7 +580,7 @@ type Offer = {
 };
 
 /** The worst case of the measured request, with the longest reply that the limit allows. */
-const offer = (state: State, event: Measured): Offer => {
+const worstCase = (state: State, event: Measured): WorstCase => {
   const { session } = state;
   const limit = session.settings.limits.usd;
   const { prices, outputTokensMax } = event;
@@ -581,12 +589,12 @@ const offer = (state: State, event: Measured): Offer => {
     const outputTokens = outputTokensMax;
     return { inputTokens, inputUsd: 0, outputTokens, outputUsd: 0, fits: true };
   }
-  const left = limit * (1 - ROUNDING) - session.usage.costUsd - reservedUsd(session);
-  return offerWithin(left, { inputTokens, prices, outputTokensMax });
+  const usd = limit * (1 - ROUNDING) - session.usage.costUsd - reservedUsd(session);
+  return worstCaseWithin(usd, { inputTokens, prices, outputTokensMax });
 };
 
-/** What a token of the input costs at most, in dollars for a million. */
-export const dearestInput = ({ input, cacheWrite, cacheRead }: Prices): number =>
+/** The highest price of the input, in dollars per million tokens. */
+export const highestInputPrice = ({ input, cacheWrite, cacheRead }: Prices): number =>
   Math.max(input, cacheWrite, cacheRead);
 
 type Request = {
@@ -595,13 +603,17 @@ type Request = {
   readonly outputTokensMax: number;
 };
 
-/** The worst case of a request that may cost `left` dollars, with the longest reply. */
-export const offerWithin = (
-  left: number,
+/**
+ * The worst case of a request that may cost `usd` dollars, with the longest reply. For $1, 100,000
+ * tokens in at $3 a million and output at $15, the input costs $0.30 and $0.70 pay for 46,666
+ * tokens of output: the reply may have 32,000 (OUTPUT_TOKENS_MAX).
+ */
+export const worstCaseWithin = (
+  usd: number,
   { inputTokens, prices, outputTokensMax }: Request,
-): Offer => {
-  const inputUsd = (inputTokens * dearestInput(prices)) / MILLION;
-  const free = left - inputUsd;
+): WorstCase => {
+  const inputUsd = (inputTokens * highestInputPrice(prices)) / MILLION;
+  const free = usd - inputUsd;
   const most = Math.min(outputTokensMax, OUTPUT_TOKENS_MAX);
   const least = Math.min(outputTokensMax, OUTPUT_TOKENS_MIN);
   const paid = prices.output === 0 ? most : Math.floor((free * MILLION) / prices.output);
@@ -611,9 +623,9 @@ export const offerWithin = (
 };
 
 /** Whether what is left pays for the request, or there is no limit any more. */
-export const isPaid = (state: State, event: Measured): boolean => offer(state, event).fits;
+export const isPaid = (state: State, event: Measured): boolean => worstCase(state, event).fits;
 
-/** The id that stands for the work of the state, if its requests are measured. */
+/** The usage id of the state's work, if its requests are measured; else null. */
 export const measuredId = (state: State): string | null => {
   switch (state.name) {
     case 'CallingLlm':
@@ -636,7 +648,7 @@ export const ignoreMeasure = <S extends State>(state: S): Stay<S> =>
 export const reserve = <S extends State>(state: S, event: Measured): Stay<S> => {
   const { session } = state;
   const { usageId: id, model, bytes } = event;
-  const { inputUsd, outputUsd, outputTokens } = offer(state, event);
+  const { inputUsd, outputUsd, outputTokens } = worstCase(state, event);
   const before = findReservation(session, id);
   const reservation = {
     id,
@@ -646,23 +658,23 @@ export const reserve = <S extends State>(state: S, event: Measured): Stay<S> => 
     sent: state.name === 'CallingLlm' ? { model, bytes } : null,
   };
   const reserved = [...withoutReservations(session, [id]), reservation];
-  // A copy, since `changeSession` takes the object NOT_MEASURED itself for "not measuring".
+  // A copy: `changeSession` leaves the field absent if it gets the object NOT_MEASURED itself.
   const { measured = { ...NOT_MEASURED } } = session;
   return go(withSession(state, changeSession(session, { reserved, measured })));
 };
 
-/** A text beside the conversation that can't be paid is not asked for: it has a default. */
+/** A side request (a text beside the conversation) that can't be paid is not sent. */
 export const refuseSideRequest = <S extends State>(state: S): Stay<S> =>
   ignore(state, 'what is left of the limit does not pay for this request');
 
-/** The request is not sent: nothing was spent under its id, unless an earlier one was. */
+/** The request is not sent. Its id is closed, unless an earlier request was sent under it. */
 export const stopUnpaid = (
   state: In<'CallingLlm'> | In<'Compacting'>,
   event: Measured,
 ): MoveTo<'BudgetExceeded'> => {
   const { session } = state;
   const { usageId } = event;
-  const { inputTokens, inputUsd, outputTokens, outputUsd } = offer(state, event);
+  const { inputTokens, inputUsd, outputTokens, outputUsd } = worstCase(state, event);
   const unaccounted =
     findReservation(session, usageId) === undefined
       ? session.unaccounted.filter((id) => id !== usageId)
@@ -681,29 +693,30 @@ export const stopUnpaid = (
 
 /** "$0.80 of $1.00 is used, $0.30 of it reserved until its cost is known". */
 const moneyText = (session: SessionData): string => {
-  const held = reservedUsd(session);
-  const used = formatNumber('usd', session.usage.costUsd + held);
+  const reserved = reservedUsd(session);
+  const used = formatNumber('usd', session.usage.costUsd + reserved);
   const ofLimit = `${used} of ${formatLimit('usd', session.settings.limits.usd)} is used`;
-  return held === 0
+  return reserved === 0
     ? ofLimit
-    : `${ofLimit}, ${formatNumber('usd', held)} of it reserved until its cost is known`;
+    : `${ofLimit}, ${formatNumber('usd', reserved)} of it reserved until its cost is known`;
 };
 
-/** Sets aside for calls that spend what is left: it is theirs until they say what they spent. */
+/** Reserves the rest of the limit for a spending call, until its outcome reports its usage. */
 export const reserveForCalls = (session: SessionData, ids: readonly string[]): SessionData => {
-  const left = remainingIn(session).usd;
+  const remaining = remainingIn(session).usd;
   const [id] = ids; // at most one: under a limit, calls that spend run one at a time
   // Sessions of earlier versions set nothing aside.
   const reservesMoney = session.measured !== undefined;
-  if (!reservesMoney || left.type === 'unlimited' || id === undefined) return session;
+  if (!reservesMoney || remaining.type === 'unlimited' || id === undefined) return session;
   const { reserved = [] } = session;
-  const reservation = { id, usd: left.amount, outputUsd: left.amount, outputTokens: 0, sent: null };
+  const usd = remaining.amount;
+  const reservation = { id, usd, outputUsd: usd, outputTokens: 0, sent: null };
   return changeSession(session, { reserved: [...reserved, reservation] });
 };
 
 /**
- * After the end of its process no usage can come any more: what was set aside counts as spent,
- * except for the work in `current`, which tells what it cost.
+ * Counts reservations of an ended process as spent, since no usage of its requests can come any
+ * more. The work in `current` is excepted: it runs, and will report its usage.
  */
 export const settleLost = (session: SessionData, current: readonly string[]): SessionUpdate => {
   const { reserved = [] } = session;
@@ -761,15 +774,15 @@ export const resetClock = (
   after: SessionData,
   ranUntil: number,
 ): SessionUpdate => {
-  const same = before.settings.limits.timeMs === after.settings.limits.timeMs;
-  if (same || !turnRuns(state)) return { session: after, actions: [] };
+  const isUnchanged = before.settings.limits.timeMs === after.settings.limits.timeMs;
+  if (isUnchanged || !turnRuns(state)) return { session: after, actions: [] };
   const started = startClock(after, ranUntil, elapsedMs(before, ranUntil));
   return { session: started.session, actions: [...cancelClock(after), ...started.actions] };
 };
 
 /**
  * Continues the time of the turn in a resumed session: the time limit with the rest of its delay.
- * The time in which nobody ran does not count (rules.md#time-while-stopped).
+ * The time while the session was stopped does not count (rules.md#time-while-stopped).
  */
 export const resumeClock = (
   before: SessionData,

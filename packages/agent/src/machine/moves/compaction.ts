@@ -3,8 +3,8 @@
  * request), mid (between rounds), overflow (request too large).
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`. The rest of a state is the move with which it begins to wait. `In<N>` is
- * the state N, `On<T>` the event T.
+ * `go(state, ...actions)`. `rest` in the table is the move with which a state begins to wait.
+ * `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { verdictsIn } from '../../policy/judged-call.js';

@@ -1,10 +1,10 @@
 /**
- * Hooks: the phases after a batch of tools, and what hooks of the user say. A failed phase does not
- * stop the turn.
+ * Hooks: the phases after a batch of tools, and the verdicts of the user's hooks. A failed phase
+ * does not stop the turn.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
- * begins to wait. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`, or `ignore(state, why)`. `rest` in the table is the move with which a
+ * state begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import {
@@ -62,10 +62,10 @@ export const skipHook = (state: Hook): MoveTo<'CheckingBudget'> =>
   go({ name: 'CheckingBudget', session: state.session });
 
 /**
- * Rest of PostToolsHook: starts the phase under a new id. Effects that the phase before was about
- * to have (`prepared`) are not effects of this one.
+ * Rest of PostToolsHook: starts the phase under a new id, without the effects that the phase before
+ * was about to have (`prepared`).
  */
-export const runHook = ({ prepared: _ofEarlier, ...state }: Hook): MoveTo<'PostToolsHook'> => {
+export const runHook = ({ prepared: _dropped, ...state }: Hook): MoveTo<'PostToolsHook'> => {
   const [hookId, numbered] = nextId(state.session, 'hook');
   const session = changeSession(numbered, { unaccounted: [...numbered.unaccounted, hookId] });
   return go({ ...state, session, hookId }, runAction({ ...state, hookId }));
@@ -79,8 +79,8 @@ const runAction = ({ hookId, phase, mutated }: Hook): RunHook => ({
 });
 
 /**
- * Starts the phase again under the same id: it looks first whether it had the effects that it had
- * prepared.
+ * Starts the phase again under the same id. The phase first checks which of its prepared effects
+ * happened.
  */
 export const hookAgain = (state: Hook): Action => ({
   ...runAction(state),
@@ -93,7 +93,7 @@ export const isStaleHook = (state: Hook, event: Completed | Prepared | On<'HookF
 export const ignorePrepared = (state: Hook): Stay<Hook> =>
   ignore(state, 'stale: it belongs to an old hook');
 /**
- * Keeps the effect, so that a resumed phase can look whether it was had
+ * Records the effect, so that a resumed phase can check whether it happened
  * (rules.md#hook-effects).
  */
 export const recordPrepared = (state: Hook, { effect }: Prepared): Stay<Hook> =>
@@ -147,7 +147,7 @@ const finishPhase = (state: Hook, event: Completed): SessionUpdate => {
   return { session, actions: phaseNotices(state, event) };
 };
 
-/** Begins the next phase after one that is done. */
+/** Begins the next phase after a completed one. */
 const nextPhase = (state: Hook, event: Completed, phase: HookPhase): MoveTo<'PostToolsHook'> => {
   const { session, actions } = finishPhase(state, event);
   return go({ ...state, session, phase, tree: event.dirty ? 'dirty' : 'clean' }, ...actions);
@@ -193,13 +193,13 @@ export const goOnWithoutHook = (state: Hook, event: On<'HookFailed'>): MoveTo<'C
 
 // ---- Hooks of the user, at moments that have no other event ----
 
-type Ran = On<'UserHooksRan'>;
+type HooksRan = On<'UserHooksRan'>;
 
 /**
- * Texts for the model: notes, and after a batch (`hookRemarks`) also objections. Nobody can deny
- * the start of a session, so its objections are for the user alone.
+ * Texts for the model: notes, and after a batch (`hookRemarks`) also objections. The start of a
+ * session can't be denied, so objections to it are for the user alone.
  */
-const modelTexts = ({ moment, verdicts }: Ran): readonly string[] => {
+const modelTexts = ({ moment, verdicts }: HooksRan): readonly string[] => {
   switch (moment) {
     case 'after-batch':
       return hookRemarks(verdicts);
@@ -228,7 +228,7 @@ const isNoted = ({ notes, conversation }: SessionData, text: string): boolean =>
  * Texts for the request that waits for the hooks, or else for the next one. The event can come
  * twice; the model reads the same text once.
  */
-const addTexts = (state: State, event: Ran): SessionData => {
+const addTexts = (state: State, event: HooksRan): SessionData => {
   const { session } = state;
   const texts = modelTexts(event).filter((text) => !isNoted(session, text));
   if (texts.length === 0) return session;
@@ -240,7 +240,7 @@ const addTexts = (state: State, event: Ran): SessionData => {
 };
 
 /** Records what hooks said (rules.md#user-hooks-report). */
-export const hearHooks = <S extends State>(state: S, event: Ran): Stay<S> => {
+export const hearHooks = <S extends State>(state: S, event: HooksRan): Stay<S> => {
   const session = addTexts(state, event);
   const shown = showObjections(event.verdicts);
   if (session === state.session && shown.length === 0)
@@ -264,7 +264,7 @@ export const showHooks = (verdicts: HookVerdicts): readonly Action[] =>
   // Stryker disable next-line ConditionalExpression: a shortcut
   verdicts.length === 0 ? [] : verdicts.flatMap(showVerdict);
 
-/** Likewise, with their objections. The objection to a call stands in its result already. */
+/** Failures, notes and objections. The objection to a call is in its result already. */
 export const showObjections = (verdicts: HookVerdicts): readonly Action[] =>
   verdicts.flatMap((verdict) => {
     const { hook, decision, fault } = verdict;

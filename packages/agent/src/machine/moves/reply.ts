@@ -7,8 +7,8 @@
  * paid for, so its text stays, and none of its calls runs.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
- * begins to wait. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`, or `ignore(state, why)`. `rest` in the table is the move with which a
+ * state begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { hookNotes, hookRemarks, someHookObjects, verdictsIn } from '../../policy/judged-call.js';
@@ -248,7 +248,7 @@ const CALL_TAG =
 const CALL_OBJECT =
   /^(```\w*\s*)?\[?\{\s*"(name|tool|function)"\s*:\s*"[\w.:/-]+"\s*,\s*"(arguments|parameters|input|args)"\s*:/;
 
-/** Whether the text ends with a call. An answer that only speaks of one goes on behind it. */
+/** Whether the text ends with a call. An answer that only mentions a call has text behind it. */
 const isCallAsText = (text: string): boolean =>
   /[>}\])`]$/.test(text) && (CALL_TAG.test(text) || CALL_OBJECT.test(text));
 

@@ -1,9 +1,9 @@
 /**
  * The only retry of the agent. The user sees it, can cancel it and can skip the wait.
  *
- * From top to bottom: the delay; a conversation that has outgrown the window; whether a failure is
- * tried again, and the words about it; the model that takes over after the last retry; empty
- * replies; and the cut of a long text.
+ * From top to bottom: the delay; a conversation that is too long for the model; a refused picture;
+ * retries and their texts; the model that takes over after the last retry; empty replies; and the
+ * cut of a long text.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
  * `go(state, ...actions)`. `In<N>` is the state N, `On<T>` the event T.
@@ -54,7 +54,9 @@ type RetrySettings = Pick<
 type FailedCall = Pick<Failure, 'error' | 'jitter'>;
 
 /**
- * Milliseconds before retry `retry` (from 1): the larger of the schedule and the provider's wish.
+ * Milliseconds before retry `retry` (from 1): the larger of the schedule and the delay that the
+ * provider asked for. With a schedule of 2 s and a jitter of up to 500 ms, of which the event draws
+ * 0.4, it is 2,200 ms.
  */
 export const retryDelayMs = (
   settings: RetrySettings,
@@ -151,8 +153,8 @@ const picturesIn = (messages: readonly Message[]): readonly string[] =>
   );
 
 /**
- * Pictures that the refusal can mean: those that no earlier request had, or else, since the model
- * may be another one now, all that are still shown.
+ * Pictures that the refusal can mean: the new ones of this request. Without new ones all pictures
+ * in the conversation, since the model may have changed.
  */
 const suspectPictures = ({
   conversation,
@@ -185,7 +187,7 @@ export const sendWithoutPictures = (state: Calling, event: Failure): MoveTo<'Cal
   });
 };
 
-/** Whether the provider asks for no longer a wait than the settings allow. */
+/** Whether the settings allow the wait that the provider asks for. */
 const withinCap = ({ retryAfterCapMs }: RetrySettings, { error }: FailedCall): boolean =>
   (error.retryAfterMs ?? 0) <= retryAfterCapMs;
 
@@ -267,7 +269,7 @@ export const giveUp = (state: Calling, event: Failure): MoveTo<'Failed'> => {
 
 // ---- Another model takes over for the rest of the turn (rules.md#fallback) ----
 
-/** Failures of a provider, where another one may well answer the same request. */
+/** Failures of a provider. Another provider may answer the same request. */
 const outages: ReadonlySet<ModelErrorKind> = new Set([
   'rateLimited',
   'overloaded',
@@ -275,7 +277,7 @@ const outages: ReadonlySet<ModelErrorKind> = new Set([
   'timeout',
 ]);
 
-/** What no retry helps with, such as a certificate that is not trusted, is to be repaired. */
+/** Without errors that the user must repair, such as a certificate that is not trusted. */
 const isOutage = ({ error }: Failure): boolean =>
   error.kind === 'quotaExhausted' || (error.retryable && outages.has(error.kind));
 
@@ -293,7 +295,7 @@ const fallbackFault = (session: SessionData, model: FallbackModel): string | nul
 
 /** The models that have not been asked in this turn, each once. */
 const laterModels = ({ settings }: SessionData): readonly FallbackModel[] => {
-  // Stryker disable next-line ArrayDeclaration: what is no model counts as the user's
+  // Stryker disable next-line ArrayDeclaration: any other value counts as the user's model
   const { model, primary, fallback = [] } = settings;
   const ids = fallback.map((one) => one.model);
   const asked = primary === undefined ? -1 : ids.indexOf(model);
@@ -335,7 +337,7 @@ export const fallBack = (state: Calling, event: Failure): MoveTo<'CallingLlm'> =
   const counted = countFailure(state.session, event);
   const { settings } = counted;
   const { next, skipped } = searchFallback(counted);
-  // The guard saw that there is one; the default only satisfies the type.
+  // The guard has found one; the default only satisfies the type.
   // Stryker disable next-line ObjectLiteral: asked for the compiler
   const { model, windowTokens, cancelMode, prices = null } = next ?? { ...settings, prices: null };
   const { primary = modelSettings(settings) } = settings;
@@ -436,6 +438,7 @@ const takeBytes = (characters: readonly string[], limit: number): number => {
 
 /**
  * Head and tail of a text with a note between them: at most `limit` bytes, whole characters only.
+ * Of 1,000 bytes with a limit of 300 and a note of 40, the first and the last 130 stay.
  */
 export const cutMiddle = (text: string, limit: number, note: string): string => {
   if (utf8Bytes(text) <= limit) return text;

@@ -1,15 +1,15 @@
 /**
  * Going back to an earlier entry of the session, and forward again: conversation and files.
  *
- * The plan of a rewind is an event before the first file changes: so a process that was killed
- * meanwhile goes on with the same plan.
+ * The plan of a rewind is an event before the first file changes, so a later process continues with
+ * the same plan if this one is killed.
  *
  * From top to bottom: whether the conversation to go to is whole; the rewind; the texts about it;
  * checkpoints; and, for the runtime, the conversation to go to.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
- * begins to wait. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`, or `ignore(state, why)`. `rest` in the table is the move with which a
+ * state begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { AppendList } from '@pawl/machine/kernel/append-list';
@@ -85,7 +85,7 @@ export const rewoundConversation = (
   return isAnswered(messages) ? toConversation(messages) : null;
 };
 
-/** Whether the request names nothing, or a conversation that is none. */
+/** Whether the request changes nothing, or its conversation is invalid. */
 export const isImpossible = (
   { session }: Waiting,
   { conversation, files }: On<'RewindRequested'>,
@@ -117,7 +117,7 @@ export const beginRewind = (
     ...(conversation === undefined ? {} : { conversation }),
   });
 
-/** Rest of Rewinding; a resumed session goes on with the same plan. */
+/** Rest of Rewinding; a resumed session continues with the same plan. */
 export const restoreFiles = (state: Rewinding): MoveTo<'Rewinding'> =>
   go(state, { type: 'RestoreFiles', rewindId: state.rewindId, plan: state.plan });
 
@@ -291,7 +291,8 @@ export const rewindConversation = (
   present: Conversation,
   target: Conversation,
 ): Pick<RewoundConversation, 'kept' | 'messages'> => {
-  const [before, after] = [messagesOf(present), messagesOf(target)];
+  const before = messagesOf(present);
+  const after = messagesOf(target);
   let kept = 0;
   // Stryker disable next-line all: past the end all differs
   while (kept < before.length && kept < after.length && isSame(before[kept], after[kept])) kept++;

@@ -1,13 +1,12 @@
 /**
- * Moves of the session as a whole: it is shut down, resumed, and its settings change.
+ * Moves of the session as a whole: shutdown, resuming, changed settings.
  *
- * From top to bottom: the shutdown; resuming, by state; and changed settings. An "epoch" is one
- * opening of the session: a `Resumed` with one that is known already is a duplicate and changes
- * nothing.
+ * An "epoch" is one opening of the session. A `Resumed` with an old epoch is a duplicate and
+ * changes nothing.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
- * begins to wait. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`, or `ignore(state, why)`. `rest` in the table is the move with which a
+ * state begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import type { JudgedCall } from '../../policy/judged-call.js';
@@ -46,8 +45,8 @@ import { keepPartial } from './stop.js';
 import {
   callWithId,
   cancelCalls,
-  closeUnstarted,
   displayResult,
+  dropStartingIds,
   type EndedCall,
   endInvalid,
   endRunning,
@@ -57,17 +56,17 @@ import {
   notRunText,
   replaceCalls,
   restartBatch,
-  spendingIn,
+  spendingIds,
   type ToolBatch,
   unknownText,
 } from './tool-batch.js';
 import { enqueue, isBlank } from './turn.js';
 
-/** Ends the work of the state that is left. Its exit cancels the timers. */
-const leave = (state: RestingState, event: On<'ShutdownRequested'>): SessionUpdate => {
+/** Ends the work of the state. Its exit cancels the timers. */
+const endWork = (state: RestingState, event: On<'ShutdownRequested'>): SessionUpdate => {
   switch (state.name) {
     case 'CallingLlm': {
-      // stores the text of the reply that has come, or takes blank text off the screen
+      // stores the text of the reply so far, or takes blank text off the screen
       const { session, actions } = keepPartial(state, 'shutdown');
       return {
         session,
@@ -99,7 +98,7 @@ export const shutDown = (
   state: RestingState,
   event: On<'ShutdownRequested'>,
 ): MoveTo<'ShuttingDown'> => {
-  const { session, actions } = leave(state, event);
+  const { session, actions } = endWork(state, event);
   return go({ name: 'ShuttingDown', session }, ...actions);
 };
 
@@ -122,17 +121,17 @@ export const keepInput = (
 /*
  * ---- Resuming ----
  *
- * The state alone tells what was in flight. The runtime settles calls that were running with
- * ordinary events: it runs them again, looks whether they had their effect, or reports them lost.
+ * The state alone says what was in flight. The runtime settles calls that were running with
+ * ordinary events: it runs them again, checks whether they had their effect, or reports them lost.
  */
 
 /**
  * The session in its new epoch, with the time limit of the turn continued. Ids of abandoned
  * spending calls are closed: no report can come any more.
  */
-const openAnew = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
-  const running = spendingIn(state);
-  // What was reserved for work of the old process counts as spent, since nobody reports its cost.
+const openEpoch = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
+  const running = spendingIds(state);
+  // Reservations of the old process count as spent, since its cost can't be reported any more.
   const { session, actions: notices } = settleLost(state.session, running);
   const unaccounted = session.unaccounted.filter((id) => !isSpendingId(id) || running.includes(id));
   const renewed = changeSession(session, { epoch: event.epoch, unaccounted });
@@ -159,7 +158,6 @@ const restartActions = (state: RestingState): readonly Action[] => {
   }
 };
 
-/** Each opening has a new epoch: a Resumed with a known epoch is a duplicate. */
 export const isOldEpoch = (state: RestingState, event: On<'Resumed'>): boolean =>
   event.epoch <= state.session.epoch;
 export const ignoreEpoch = <S extends RestingState>(state: S): Stay<S> =>
@@ -168,13 +166,13 @@ export const ignoreEpoch = <S extends RestingState>(state: S): Stay<S> =>
 /** Default: the state stays and its work restarts (rules.md#resume-rest). */
 export const goOn = <S extends RestingState>(state: S, event: On<'Resumed'>): Stay<S> => {
   if (isOldEpoch(state, event)) return ignoreEpoch(state);
-  const { session, actions } = openAnew(state, event);
+  const { session, actions } = openEpoch(state, event);
   return go(withSession(state, session), ...actions, ...restartActions(state));
 };
 
-/** The retry waits for the rest of its delay; the time in which nobody ran does not count. */
+/** The retry waits for the rest of its delay, without the time while the session was stopped. */
 export const goOnRetrying = (state: In<'Error'>, event: On<'Resumed'>): MoveTo<'Error'> => {
-  const { session, actions } = openAnew(state, event);
+  const { session, actions } = openEpoch(state, event);
   const timer = remainingTimer(state, event.at, event.stoppedAt);
   return go({ ...state, ...timer, session }, ...actions, schedule(timer));
 };
@@ -184,7 +182,7 @@ export const goOnWaiting = (
   state: In<'WaitingForUserInput'>,
   event: On<'Resumed'>,
 ): MoveTo<'WaitingForUserInput'> => {
-  const { session, actions } = openAnew(state, event);
+  const { session, actions } = openEpoch(state, event);
   return go(withSession(state, session), ...actions, { type: 'PromptForInput' });
 };
 
@@ -193,7 +191,7 @@ export const openAgain = (
   state: In<'ShuttingDown'>,
   event: On<'Resumed'>,
 ): MoveTo<'WaitingForUserInput'> => {
-  const { session, actions } = openAnew(state, event);
+  const { session, actions } = openEpoch(state, event);
   const reason = { kind: 'resumed' } as const;
   return go({ name: 'WaitingForUserInput', session, reason, next: 'rest' }, ...actions);
 };
@@ -202,7 +200,7 @@ export const openAgain = (
 
 /** Sends the same request under the same id. */
 export const sendSame = (state: In<'CallingLlm'>, event: On<'Resumed'>): MoveTo<'CallingLlm'> => {
-  const { session, actions } = openAnew(state, event);
+  const { session, actions } = openEpoch(state, event);
   const unsaid = retractPartial(state.requestId, state.partial);
   return go(changeCalling(state, { session, partial: '' }), ...unsaid, ...actions);
 };
@@ -213,7 +211,7 @@ export const endDrain = (
   cause: CancelCause,
 ): SessionUpdate => {
   const { session, actions } = keepPartial(state, cause);
-  const resumed = openAnew({ ...state, session }, event);
+  const resumed = openEpoch({ ...state, session }, event);
   return { session: resumed.session, actions: [...actions, ...resumed.actions] };
 };
 
@@ -222,13 +220,13 @@ export const compactSame = (
   state: In<'Compacting'>,
   event: On<'Resumed'>,
 ): MoveTo<'Compacting'> => {
-  const { session, actions } = openAnew(state, event);
+  const { session, actions } = openEpoch(state, event);
   return go({ ...state, session }, ...actions);
 };
 
-/** Goes on with the same plan. */
+/** Continues with the same plan. */
 export const rewindSame = (state: In<'Rewinding'>, event: On<'Resumed'>): MoveTo<'Rewinding'> => {
-  const { session, actions } = openAnew(state, event);
+  const { session, actions } = openEpoch(state, event);
   return go({ ...state, session }, ...actions);
 };
 
@@ -236,15 +234,15 @@ export const rewindSame = (state: In<'Rewinding'>, event: On<'Resumed'>): MoveTo
 
 /** The batch was being cancelled: ends it as if the grace period were over, and starts nothing. */
 export const endBatch = (batch: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> => {
-  const { state, actions } = forceBatch(closeUnstarted(batch), event);
+  const { state, actions } = forceBatch(dropStartingIds(batch), event);
   // Without the time limit, since the turn ends with this step.
-  const { session: lost, actions: notices } = settleLost(state.session, spendingIn(state));
-  const { epoch, unaccounted } = openAnew(withSession(state, lost), event).session;
+  const { session: lost, actions: notices } = settleLost(state.session, spendingIds(state));
+  const { epoch, unaccounted } = openEpoch(withSession(state, lost), event).session;
   const session = changeSession(lost, { epoch, unaccounted });
   return go(changeBatch(state, { session }), ...actions, ...notices);
 };
 
-/** A user's yes to a call that has not begun ends with the process that asked, like the grants. */
+/** An approval of a call that has not begun ends with the process that asked, like the grants. */
 const asUndecided = (call: Call, judged: JudgedCall): Call => {
   const { requestedAt, status } = call;
   // Stryker disable next-line ConditionalExpression: a shortcut
@@ -253,46 +251,46 @@ const asUndecided = (call: Call, judged: JudgedCall): Call => {
 };
 
 /**
- * The batch with its pending calls as their tools judge them now; `ended`: those that are no valid
- * calls any more. Events of earlier versions carry no judgements.
+ * The batch with its pending calls as their tools judge them now; `ended`: calls that are no longer
+ * valid. Events of earlier versions carry no judgements.
  */
-const judgeAnew = (
+const updateJudgements = (
   state: ToolBatch,
   { judged = [], at }: On<'Resumed'>,
 ): { readonly batch: ToolBatch; readonly ended: readonly EndedCall[] } => {
   const changed: Call[] = [];
   const ended: EndedCall[] = [];
-  for (const anew of judged) {
-    const call = callWithId(state.calls, anew.callId);
-    if (call === undefined || call.judged.tool !== anew.tool) continue;
+  for (const rejudged of judged) {
+    const call = callWithId(state.calls, rejudged.callId);
+    if (call === undefined || call.judged.tool !== rejudged.tool) continue;
     if (!isWaiting(call) && call.status !== 'starting') continue;
     if (call.status === 'starting' && call.graceTimerId !== null) continue; // it is being cancelled
-    const fault = endInvalid(anew, call.requestedAt, at);
-    if (fault === null) changed.push(asUndecided(call, anew));
+    const fault = endInvalid(rejudged, call.requestedAt, at);
+    if (fault === null) changed.push(asUndecided(call, rejudged));
     else ended.push(fault);
   }
   return { batch: replaceCalls(state, ...changed, ...ended), ended };
 };
 
 /**
- * Decides calls that have not run again. Calls being cancelled end: one that was starting never
- * ran, one that was running is ended by force before another call starts.
+ * Decides again about calls that have not run. Calls that were being cancelled end: a starting call
+ * never ran, a running call is ended by force before another call starts.
  */
 export const goOnWithBatch = (
   before: ToolBatch,
   event: On<'Resumed'>,
 ): MoveTo<'ExecutingTools'> => {
-  const { batch: state, ended: invalid } = judgeAnew(closeUnstarted(before), event);
+  const { batch: state, ended: invalid } = updateJudgements(dropStartingIds(before), event);
   const { batchId } = state;
   const cancelled = state.calls.filter(isRunning).filter((call) => call.graceTimerId !== null);
   const ended = cancelled.map((call) => endCancelled(call, event.at));
   const batch = replaceCalls(state, ...ended);
-  const { session, actions } = openAnew(batch, event);
+  const { session, actions } = openEpoch(batch, event);
   const started = restartBatch(changeBatch(batch, { session }), event.at);
   const forced = cancelCalls(
     state,
     cancelled.filter(({ status }) => status === 'running'),
-    true,
+    { force: true },
   );
   const shown = [...ended, ...invalid].map((call) => displayResult(batchId, call));
   return go(started.state, ...actions, ...forced, ...shown, ...started.actions);

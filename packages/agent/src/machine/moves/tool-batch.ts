@@ -1,11 +1,12 @@
 /**
  * The batch: the tool calls of one reply of the model.
  *
- * A judged call is a call with what its tool says of it: whether its input is valid (verdict), how
- * the tool behaves (traits) and what the call would touch (facts). From top to bottom: looking into
- * a batch; finding calls by id; the texts that tell the model how each call ended, and results with
- * them; streaks of like batches; the start, which lets those calls run that may; and admission,
- * which decides about each call.
+ * A judged call is a call with the judgement of its tool: whether its input is valid (verdict), how
+ * the tool behaves (traits) and what the call would touch (facts). To admit a call is to decide
+ * whether it may start, ends at once, or needs the user's answer.
+ *
+ * From top to bottom: questions about calls; finding calls by id; results and their texts for the
+ * model; streaks of equal batches; starting calls; and admission.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
  * `go(state, ...actions)`. `In<N>` is the state N, `On<T>` the event T.
@@ -115,7 +116,7 @@ export const withdrawApprovals = (state: ToolBatch, calls: readonly Call[]): rea
 export const cancelCalls = (
   state: ToolBatch,
   calls: readonly Call[],
-  force: boolean,
+  { force }: { readonly force: boolean },
 ): readonly Action[] =>
   calls.length === 0
     ? []
@@ -133,8 +134,7 @@ export const cancelCalls = (
 /**
  * Each event of a batch finds its call several times. Without an index a reply of 5,000 calls takes
  * quadratic time. The positions never change while a batch runs, so all copies of its calls share
- * one index. The index is only a cache: calls that were not seen before are indexed at the first
- * look.
+ * one index. The index is only a cache, made at the first search.
  */
 const positions = new WeakMap<readonly Call[], ReadonlyMap<string, number>>();
 
@@ -142,8 +142,8 @@ const positions = new WeakMap<readonly Call[], ReadonlyMap<string, number>>();
 const SEARCHED_MAX = 8;
 
 const indexPositions = (calls: readonly Call[]): ReadonlyMap<string, number> => {
-  const known = positions.get(calls);
-  if (known !== undefined) return known;
+  const cached = positions.get(calls);
+  if (cached !== undefined) return cached;
   const indexed = new Map(calls.map(({ judged }, index) => [judged.callId, index]));
   positions.set(calls, indexed);
   return indexed;
@@ -165,8 +165,8 @@ export const callWithId = (calls: readonly Call[], callId: string): Call | undef
 /** A copy whose calls may be replaced by other versions of themselves, but not moved. */
 const copyCalls = (calls: readonly Call[]): Call[] => {
   const copy = [...calls];
-  const known = positions.get(calls);
-  if (known !== undefined) positions.set(copy, known);
+  const cached = positions.get(calls);
+  if (cached !== undefined) positions.set(copy, cached);
   return copy;
 };
 
@@ -181,7 +181,7 @@ const withCalls = (calls: readonly Call[], changed: readonly Call[]): readonly C
   return copy;
 };
 
-// ---- Result texts: one for each way in which a call ends (rules.md#truthful-results) ----
+// ---- Result texts: one for each way to end (rules.md#truthful-results) ----
 
 export type EndedCall = Extract<Call, { readonly completedAt: number }>;
 
@@ -205,7 +205,7 @@ export const neverRan = (
   outcome: { failed: true, text },
 });
 
-/** How a call ended that had started, or was about to. */
+/** How a started or starting call ended. */
 type Ending = {
   readonly status: RanStatus;
   readonly text: string;
@@ -213,7 +213,7 @@ type Ending = {
   readonly ran?: 'no';
 };
 
-/** Ends a call that had started, or was about to: all but `ok` reads as a failure. */
+/** Ends a started or starting call. Any status but `ok` counts as a failure. */
 export const endRunning = (
   call: Call,
   at: number,
@@ -229,8 +229,8 @@ export const endRunning = (
 });
 
 export const noSuchToolText = (judged: JudgedCall): string => {
-  const known = judged.verdict.kind === 'noSuchTool' ? judged.verdict.known.join(', ') : '';
-  return `no such tool: ${judged.tool}; available: ${known}`;
+  const tools = judged.verdict.kind === 'noSuchTool' ? judged.verdict.known.join(', ') : '';
+  return `no such tool: ${judged.tool}; available: ${tools}`;
 };
 
 export const invalidText = (judged: JudgedCall): string => {
@@ -317,7 +317,7 @@ export const cancelledResult = (judged: JudgedCall, cause: CancelCause): ResultP
 export const refusedResult = (judged: JudgedCall, stopReason: StopReason): ResultPart =>
   createResult(judged, true, `not run: the reply ended with ${stopReason}`);
 
-// ---- Streaks: like batches in a row, for the limits repeats, errors and sameResults ----
+// ---- Streaks: equal batches in a row, for the limits repeats, errors and sameResults ----
 
 /** FNV-1a over UTF-16 units, 32 bits: a fingerprint, not a cryptographic hash. */
 const fingerprint = (text: string): string => {
@@ -383,11 +383,9 @@ export const startBatch = (
   const { reply } = state;
   const [batchId, session] = nextId(state.session, 'batch');
   const calls: Call[] = [];
-  // An admission has actions that ask the user. `stops`: nobody can be asked, which ends the turn.
   const asks: Action[] = [];
   let stops = false;
   for (const requested of reply.calls) {
-    // the call as the policy may trust it, with the rights that it is known to need
     const judged = expectNeeds(session, withoutStaleLookups(requested, calls));
     const admitted = admitRequested({ session, batchId, before: calls }, judged, reply, event.at);
     calls.push(admitted.call);
@@ -406,7 +404,7 @@ export const startBatch = (
  * only be denied.
  */
 export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
-  // calls start in order, so the last one tells soonest
+  // calls start in order, so waiting ones are near the end
   // Stryker disable next-line ConditionalExpression: a shortcut
   if (batch.calls.findLast(isWaiting) === undefined) return go(batch);
   const calls = copyCalls(batch.calls);
@@ -423,24 +421,18 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
     if (waiting === undefined || !isWaiting(waiting)) continue;
     if (isAsked(waiting)) break;
     if (!hasRoom(batch.session, running, waiting.judged)) break;
-    const {
-      call,
-      asks: asksHere,
-      stops: stopsHere,
-    } = admitAgain(
-      { session: batch.session, batchId: batch.batchId, before: calls.slice(0, index) },
-      waiting,
-      at,
-    );
-    // It ended, the user or its tool is asked, or it must be asked for later.
+    const { session, batchId } = batch;
+    const admission = admitAgain({ session, batchId, before: calls.slice(0, index) }, waiting, at);
+    const { call } = admission;
+    // It ended, waits for the user or for its preview, or its preview must wait.
     // Stryker disable next-line ConditionalExpression: no other is looked at meanwhile
     if (call.status !== 'queued' || call.allowed === 'notYet') {
       calls[index] = call;
-      stops ||= stopsHere;
-      if (isEnded(call)) shown.push(displayResult(batch.batchId, call));
-      asks.push(...asksHere);
-      if (isEnded(call)) continue;
-      break;
+      stops ||= admission.stops;
+      asks.push(...admission.asks);
+      if (!isEnded(call)) break;
+      shown.push(displayResult(batchId, call));
+      continue;
     }
     const { judged, requestedAt, allowed } = call;
     const started: Call = { judged, requestedAt, status: 'starting', allowed, graceTimerId: null };
@@ -467,21 +459,21 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
 };
 
 /** The usage ids of running calls that spend. */
-export const spendingIn = (state: State): readonly string[] =>
-  state.name === 'ExecutingTools' ? openSpendings(state.batchId, state.calls) : [];
+export const spendingIds = (state: State): readonly string[] =>
+  state.name === 'ExecutingTools' ? openSpendingIds(state.batchId, state.calls) : [];
 
 /** The usage ids of calls that are starting: after a crash they never ran and spent nothing. */
-export const unstartedIn = (state: State): readonly string[] =>
+export const startingIds = (state: State): readonly string[] =>
   state.name === 'ExecutingTools'
     ? state.calls
         .filter(({ status }) => status === 'starting')
         .map(({ judged }) => spendingId(state.batchId, judged.callId))
     : [];
 
-/** The batch, with nothing set aside any more for calls that never ran. */
-export const closeUnstarted = (batch: ToolBatch): ToolBatch => {
+/** The batch without open ids and reservations of calls that never ran. */
+export const dropStartingIds = (batch: ToolBatch): ToolBatch => {
   const { session } = batch;
-  const unstarted = unstartedIn(batch);
+  const unstarted = startingIds(batch);
   return changeBatch(batch, {
     session: changeSession(session, {
       unaccounted: session.unaccounted.filter((id) => !unstarted.includes(id)),
@@ -491,8 +483,8 @@ export const closeUnstarted = (batch: ToolBatch): ToolBatch => {
 };
 
 /**
- * Resumes a batch: calls that have not run are decided again, since the rules may have changed and
- * the user may be gone (rules.md#resume-calls). Calls that were starting never ran: they start
+ * Resumes a batch: decides again about calls that have not run, since the rules may have changed
+ * and the user may be gone (rules.md#resume-calls). Calls that were starting never ran: they start
  * again if they still may.
  */
 export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
@@ -506,8 +498,8 @@ export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
       calls.push({ judged, requestedAt, status: 'queued', allowed: call.allowed });
     else if (!isAsked(call)) calls.push(call);
     else {
-      const asked = expectNeeds(session, judged);
-      const admitted = admit({ session, batchId, before: calls }, asked, requestedAt, at);
+      const needing = expectNeeds(session, judged);
+      const admitted = admit({ session, batchId, before: calls }, needing, requestedAt, at);
       stops ||= admitted.stops;
       shown.push(...admitted.asks);
       if (!isAsked(admitted.call)) shown.push(...withdrawApprovals(batch, [call]));
@@ -522,7 +514,7 @@ export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
 
 type Queued = Extract<Call, { readonly status: 'queued' }>;
 
-/** Decides again about a queued call. What the user has allowed is not asked a second time. */
+/** Decides again about a queued call. The user is not asked twice about the same call. */
 const admitAgain = (context: CallContext, call: Queued, at: number): Admission => {
   const now = decideCall(context.session, call.judged);
   const isAllowed = call.allowed === 'byUser' && now.decision !== 'deny';
@@ -530,10 +522,10 @@ const admitAgain = (context: CallContext, call: Queued, at: number): Admission =
   return admit(context, call.judged, call.requestedAt, at, now);
 };
 
-/** Whether a call may run beside those that run. */
+/** Whether a call may run beside the running ones. */
 const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCall): boolean => {
   if (running.length === 0) return true;
-  // A spending call may spend all that is left of a limit, so a second one waits for its end.
+  // A spending call may spend the whole rest of a limit, so a second one waits for its end.
   const spendsAlone = isSpending(next) && hasSessionLimit(session);
   if (spendsAlone && running.some(({ judged }) => isSpending(judged))) return false;
   // Stryker disable next-line MethodExpression: such a call runs alone
@@ -544,17 +536,17 @@ const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCal
 /*
  * ---- Admission: a call ends at once, may start, or the user is asked ----
  *
- * A tool with previews is asked before the user, so that nobody approves a call that can't be done.
- * The preview waits until no earlier call can change what it reads.
+ * A tool with previews is asked before the user, so that the user is not asked about a call that
+ * can't be done. The preview waits until no earlier call can change what it reads.
  */
 
 /**
- * The decision about a call that has not started: queued, waiting for the user, or ended. `asks`:
- * the actions that ask. `stops`: nobody can be asked, and that ends the turn.
+ * The decision about a call that has not started: the call is then queued, waiting for the user, or
+ * ended. `asks`: actions that ask the user. `stops`: the user can't be asked, which ends the turn.
  */
 type Admission = { readonly call: Call; readonly asks: readonly Action[]; readonly stops: boolean };
 
-/** The surroundings of a call. `before`: the earlier calls of the batch. */
+/** The session and batch of a call. `before`: the earlier calls of the batch. */
 type CallContext = {
   readonly session: SessionData;
   readonly batchId: string;
@@ -567,7 +559,7 @@ const admitUnchanged = (call: Call): Admission => ({ call, asks: [], stops: fals
 export const decideCall = (session: SessionData, judged: JudgedCall): PolicyDecision =>
   decide(session.settings, session.grants, judged);
 
-/** The call with the rights that it is known to need; calls of older journals name none. */
+/** The call with the rights that it is expected to need; calls of older journals name none. */
 const expectNeeds = ({ settings, grants }: SessionData, judged: JudgedCall): JudgedCall =>
   // Stryker disable next-line ConditionalExpression: a shortcut
   judged.facts.expects === undefined ? judged : withExpectedNeeds(settings, grants, judged);
@@ -585,8 +577,8 @@ const mayChange = (earlier: Call, { facts }: JudgedCall): boolean => {
 };
 
 /**
- * Whether an earlier call may move, overwrite or change files, so that what was looked up about
- * them is old.
+ * Whether an earlier call may move, overwrite or change files, so that facts about them are out of
+ * date.
  */
 const mayChangeFiles = ({ judged: { traits, facts } }: Call): boolean => {
   if (facts.shell === undefined) return traits.mutating;
@@ -599,9 +591,9 @@ const mayChangeFiles = ({ judged: { traits, facts } }: Call): boolean => {
 const isMutating = ({ judged: { traits } }: Call): boolean => traits.mutating;
 
 /**
- * The call as the policy may trust it. Which files git could not restore (`unrecoverable`), and
- * which uncommitted changes a git command would discard, was looked up before any call of the batch
- * ran: behind one that changes files it counts as not looked up.
+ * The call without facts that an earlier call of the batch may change: the files that git could not
+ * restore (`unrecoverable`), and the uncommitted changes that a git command would discard. Both
+ * were looked up before any call of the batch ran.
  */
 const withoutStaleLookups = (judged: JudgedCall, before: readonly Call[]): JudgedCall => {
   const { unrecoverable, discarded, ...facts } = judged.facts;
@@ -650,8 +642,8 @@ const askUser = (
 
 export const isSpending = ({ traits }: JudgedCall): boolean => traits.spends === 'yes';
 
-/** The usage ids of those calls that run and spend. */
-const openSpendings = (batchId: string, calls: readonly Call[]): readonly string[] =>
+/** The usage ids of running calls that spend. */
+const openSpendingIds = (batchId: string, calls: readonly Call[]): readonly string[] =>
   calls
     .filter(
       ({ status, judged }) => (status === 'starting' || status === 'running') && isSpending(judged),
@@ -669,7 +661,7 @@ const whyUnpaid = (
 ): string | null => {
   if (sessionLimit(session) !== null) return skippedText;
   if (!isSpending(judged) || !hasSessionLimit(session)) return null;
-  const running = openSpendings(batchId, before);
+  const running = openSpendingIds(batchId, before);
   const hasAbandoned = session.unaccounted.some((id) => isSpendingId(id) && !running.includes(id));
   return hasAbandoned ? unbilledText : null;
 };

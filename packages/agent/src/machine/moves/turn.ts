@@ -2,8 +2,8 @@
  * Moves of WaitingForUserInput, the begin and the end of a turn.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
- * begins to wait. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`, or `ignore(state, why)`. `rest` in the table is the move with which a
+ * state begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import type { Event, On, QueuedInput } from '../event.js';
@@ -198,7 +198,7 @@ export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> =>
     warned: numbered.turn.warned.filter(
       (dimension) => dimension === 'usd' || dimension === 'tokens',
     ),
-    // A turn for an objection goes on counting; input of the user begins anew.
+    // A turn for an objection continues the count; input of the user resets it.
     // Stryker disable next-line ConditionalExpression: asked before
     ...(state.next === 'sendAgain' && objections !== undefined ? { objections } : {}),
   };

@@ -18,7 +18,7 @@ type GitOptions = {
   readonly settings: readonly string[];
   /** Index of the subcommand. */
   readonly at: number;
-  /** Why nobody can tell what a setting is. */
+  /** Why a setting can't be determined. */
   readonly unclear?: string;
 };
 

@@ -116,7 +116,8 @@ export const wrapped = (
   words: Words,
   { valued: withValue = '', flags: withoutValue = '', before = 0, after }: Wrapper,
 ): Meaning => {
-  const [valued, flags] = [listWords(withValue), listWords(withoutValue)];
+  const valued = listWords(withValue);
+  const flags = listWords(withoutValue);
   const first = skipOptions(words, 1, valued, flags);
   let last = first;
   if (after !== undefined) {

@@ -26,7 +26,7 @@ export type Meaning = {
   readonly runs?: number;
   /** Index of the word from which a command may stand, for rules that ask or deny. */
   readonly mayRun?: number;
-  /** Why nobody can tell what it runs. */
+  /** Why it can't be determined what it runs. */
   readonly unclear?: string;
   /** What it runs that stands in no text, such as a file; rules for its words still apply. */
   readonly indirect?: string;

@@ -1,6 +1,7 @@
 /**
- * Rows of shells and builtins, of wrappers, whose last words are another command, and of programs
- * that run others among much else (tmux, docker).
+ * Rows about shells and builtins, wrappers (their last words are another command, as in
+ * `nice make`), and runners (programs that can also run others, such as tmux and docker). A row
+ * says what a call of its program would run: `runs` returns a `Meaning`.
  */
 
 import { listWords, programName } from '../paths.js';
@@ -18,7 +19,7 @@ import {
 import { anyWord, type Meaning, type Rows, type Words, type Wrapper } from './program.js';
 
 /**
- * `bash -c TEXT`. What a shell reads from its input, or from a file named at run time, is unclear.
+ * `bash -c TEXT`. It is unclear what a shell runs from its input, or from a file named at run time.
  */
 const shell = (words: Words): Meaning => {
   const name = programName(words[0] ?? '');
@@ -49,9 +50,9 @@ const shell = (words: Words): Meaning => {
 };
 
 const evaluate = (words: Words): Meaning => {
-  const known = literal(words.slice(1));
-  if (known === null) return { unclear: `what eval runs is ${NOT_KNOWN}` };
-  const text = known.join(' ');
+  const texts = literal(words.slice(1));
+  if (texts === null) return { unclear: `what eval runs is ${NOT_KNOWN}` };
+  const text = texts.join(' ');
   return text.trim() === '' ? {} : { texts: [text], runs: 1 };
 };
 
@@ -107,13 +108,13 @@ const unclearWithOption = (words: Words, letters: RegExp): Meaning =>
  * Builtins that take names of variables. A name may be a list element, whose subscript is
  * evaluated.
  */
-const namesVariables = (words: Words): Meaning => {
+const variableNames = (words: Words): Meaning => {
   const mayHoldSubscript = words
     .slice(1)
     .some((word) => word === null || /\[/.test(word) || /^-[a-zA-Z]*[in]/.test(word));
-  const names = words.slice(1).some((word) => word !== null && SHELL_VARIABLE.test(word));
+  const changesReading = words.slice(1).some((word) => word !== null && SHELL_VARIABLE.test(word));
   return {
-    ...(mayHoldSubscript || names ? { evaluates: true as const } : {}),
+    ...(mayHoldSubscript || changesReading ? { evaluates: true as const } : {}),
     ...(words.slice(1).includes(null)
       ? { indirect: `${words[0]} sets a variable that is named at run time` }
       : {}),
@@ -134,7 +135,8 @@ const WATCH_FLAGS = `
   --chgexit --precise --no-rerun --no-title --no-wrap --exec`;
 
 const watch = (words: Words): Meaning => {
-  const [valued, flags] = [listWords(WATCH_VALUED), listWords(WATCH_FLAGS)];
+  const valued = listWords(WATCH_VALUED);
+  const flags = listWords(WATCH_FLAGS);
   let at = 1;
   for (let word = words[at]; word?.startsWith('-'); word = words[at]) {
     const length = word === '--' ? 1 : optionLength(word, valued, flags);
@@ -169,8 +171,8 @@ const ip = (words: Words): Meaning => {
 const SHELL = /^(.*\/)?(ba|da|z|k|mk|a)?sh$/;
 
 /**
- * A command that stands somewhere behind `from`, with options of the runner in between. A shell
- * there runs its text; single words that hold several are shell texts, too.
+ * A command somewhere behind `from`, after options of the runner. A shell there runs its text; a
+ * word with blanks in it counts as a shell text, too.
  */
 const commandBehind = (words: Words, from: number): Meaning => {
   const rest = words.slice(from);
@@ -261,7 +263,7 @@ const XARGS: Wrapper = {
     --no-run-if-empty --verbose --show-limits --exit`,
 };
 
-/** The text for which `xargs` puts its input, by an option such as `-0I`; null if none does. */
+/** The text that `xargs` replaces by its input, from an option such as `-0I`; null: none. */
 const placeholderIn = (options: Words): string | null => {
   for (const [index, word] of options.entries()) {
     const value = /^(?:-[0oprtx]*[IiJ]|--rep[a-z]*=?)(.*)$/s.exec(word ?? '')?.[1];
@@ -325,7 +327,7 @@ const command = (words: Words): Meaning =>
 const linesToVariables = (words: Words): Meaning =>
   hasOption(words, /^-\w*C/)
     ? { unclear: `${words[0]} runs a command for each line` }
-    : namesVariables(words);
+    : variableNames(words);
 
 const SHELLS: Rows = {
   'sh bash dash zsh': { runs: shell, repository: 'script' },
@@ -343,10 +345,10 @@ const SHELLS: Rows = {
   compgen: { runs: (words) => unclearWithOption(words, /^-\w*[CFWP]/) },
   'mapfile readarray': { runs: linesToVariables },
   fc: { runs: () => ({ unclear: 'fc runs commands of the history' }) },
-  'read unset declare typeset local export readonly getopts': { runs: namesVariables },
+  'read unset declare typeset local export readonly getopts': { runs: variableNames },
   printf: {
     reads: 'always',
-    runs: (words) => (words[1] === '-v' || words[1] === null ? namesVariables(words) : {}),
+    runs: (words) => (words[1] === '-v' || words[1] === null ? variableNames(words) : {}),
   },
   test: { reads: 'always', runs: testsVariables },
   '[': { runs: testsVariables },

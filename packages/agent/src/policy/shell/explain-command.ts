@@ -21,8 +21,8 @@ import {
 /** The decision, with its grounds. */
 export type Explained = PolicyDecision & {
   /**
-   * Files that the command would delete or overwrite and git could not restore; absent if nobody
-   * looked.
+   * Files that the command would delete or overwrite and git could not restore; absent: not looked
+   * up.
    */
   readonly unrecoverable?: readonly string[];
   readonly facts: ShellFacts;
@@ -35,9 +35,9 @@ type LookedUp = {
   readonly shell: ShellFacts;
   /** The access outside the sandbox that the call asks for itself. */
   readonly needs: Needs | undefined;
-  /** Null: nobody looked, or none is lost. */
+  /** Null: not looked up, or none is lost. */
   readonly unrecoverable: readonly string[] | null;
-  /** The access that the words are known to need, although the call does not ask for it. */
+  /** The access that the words are expected to need, although the call does not ask for it. */
   readonly expects: CallFacts['expects'] | null;
 };
 

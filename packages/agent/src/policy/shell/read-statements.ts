@@ -1,13 +1,13 @@
 /**
- * Reads a shell text as bash does, without running it: `readCommands` returns the commands that
- * bash would run, or why nobody can know.
+ * Parses a shell text as bash does, without running it: `readCommands` returns the commands that
+ * bash would run, or why they can't be determined.
  *
  * From top to bottom: the whole text; tests (`[[ … ]]`); lists, pipelines and compound commands;
- * simple commands with their redirections; and here-documents. read-words.ts reads the single
- * words. A cursor is a place in the text, with all that was found before it.
+ * simple commands with their redirections; and here-documents. read-words.ts parses single words. A
+ * cursor is a position in the text, with the findings before it.
  *
- * What the reader does not know makes the whole text unclear, so that the policy asks: a wrong
- * guess would let a command run unseen.
+ * Unknown syntax makes the whole text unclear, so that the policy asks: a wrong guess would let a
+ * command run unseen.
  */
 
 import { changesShell } from '../programs/shells.js';
@@ -152,11 +152,11 @@ const takeWord = (cursor: Cursor, word: string): void => {
 };
 
 /** Whether an operator or a reserved word stands here. */
-const standsHere = (cursor: Cursor, end: string): boolean =>
+const isEndHere = (cursor: Cursor, end: string): boolean =>
   /^\w/.test(end) || end === '}' ? isWord(cursor, end) : isAt(cursor, end);
 
 const isAtEnd = (cursor: Cursor, ends: readonly string[]): boolean =>
-  ends.some((end) => standsHere(cursor, end)) || (ends.length === 0 && isEnd(cursor));
+  ends.some((end) => isEndHere(cursor, end)) || (ends.length === 0 && isEnd(cursor));
 
 /**
  * Reads commands up to one of `ends`, which it does not consume, or up to the end of the text if
@@ -171,7 +171,7 @@ const readList = (cursor: Cursor, ends: readonly string[]): void => {
     readAndOr(cursor);
     skipBlanks(cursor);
     const isBackground = peek(cursor) === '&' && peek(cursor, 1) !== '&';
-    // apart: in a separate process, so that it changes no variable of the shell
+    // apart: in a subshell, so that it changes no variable of the shell
     if (isBackground) markFlow(cursor, before, 'apart');
     if (peek(cursor) === '\n') readNewline(cursor);
     else if (
@@ -250,12 +250,12 @@ const readFor = (cursor: Cursor): void => {
     skipLines(cursor);
     if (isWord(cursor, 'in')) {
       cursor.at += 2;
-      let isWordThere = true;
-      while (isWordThere) {
+      let hasWord = true;
+      while (hasWord) {
         skipBlanks(cursor);
         skipComment(cursor);
         const { start, end } = readWord(cursor);
-        isWordThere = end > start;
+        hasWord = end > start;
       }
     }
   }
@@ -323,7 +323,7 @@ const compounds: readonly (readonly [word: string, read: (cursor: Cursor) => voi
   ['function', readFunction],
   ['[[', readTest],
 ];
-/** Words that bash treats as syntax, and with which no command begins here. */
+/** Reserved words with which no command begins here. */
 const RESERVED = ['then', 'elif', 'else', 'fi', 'do', 'done', 'esac', '}', ']]', 'coproc', '!'];
 
 /** Reads `(list)` or `((arithmetic))`. */
@@ -376,11 +376,11 @@ type Redirections = {
   readonly writes: (string | null)[];
   /** Indexes of `writes` that only append. */
   readonly appends: number[];
-  /** What the command reads; only the last redirection counts, but no file is forgotten. */
+  /** The input of the command. A file stays counted, although the last redirection wins. */
   reads: 'stdin' | 'a text' | 'a text or file';
 };
 
-/** Reads the delimiter of a here-document, whose body follows after the line. Is it quoted? */
+/** Reads the delimiter of a here-document, whose body follows after the line. True if quoted. */
 const readDelimiter = (cursor: Cursor, stripTabs: boolean): boolean => {
   const { start, end } = readWord(cursor);
   const raw = cursor.text.slice(start, end);
@@ -443,7 +443,7 @@ const readRedirections = (cursor: Cursor): void => {
     });
 };
 
-/** Reads `(a b)` after `name=`: its elements, or null if they are known only at run time. */
+/** Reads `(a b)` after `name=`: its elements, or null if they are determined at run time. */
 const readArray = (cursor: Cursor): readonly string[] | null => {
   cursor.at++;
   const elements: (string | null)[] = [];
@@ -458,11 +458,10 @@ const readArray = (cursor: Cursor): readonly string[] | null => {
     }
   });
   cursor.at++;
-  const known = elements.filter((element) => element !== null);
-  return known.length === elements.length ? known : null;
+  return elements.every((element) => element !== null) ? elements : null;
 };
 
-/** The value after `name=`; null if it is known only at run time, adds, or sets one element. */
+/** The value after `name=`; null if it is determined at run time, adds, or sets one element. */
 const assignedValue = (
   { text }: Word,
   [start, , subscript]: RegExpExecArray,
@@ -494,7 +493,7 @@ type CommandHead =
  * The function's name if the words begin a definition, `name ()`; otherwise null. `standsAlone`:
  * nothing stands before the last of the words.
  */
-const definedName = (
+const functionName = (
   cursor: Cursor,
   words: readonly Word[],
   standsAlone: boolean,
@@ -539,12 +538,12 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
       throw unclear(`the character ${JSON.stringify(peek(cursor))} stands where none can`);
     words.push(isList ? { ...word, text: null, end: cursor.at } : word);
     skipBlanks(cursor);
-    const name = definedName(cursor, words, standsAlone);
+    const name = functionName(cursor, words, standsAlone);
     if (name !== null) return { kind: 'function', name };
   }
-  const isNothing =
+  const isEmpty =
     words.length === 0 && assignments.length === 0 && redirections.writes.length === 0;
-  if (isNothing && redirections.reads === 'stdin') throw unclear('a command is missing');
+  if (isEmpty && redirections.reads === 'stdin') throw unclear('a command is missing');
   addCommand(cursor, {
     start: words[0]?.start ?? start,
     words,
@@ -579,9 +578,9 @@ const readBody = (cursor: Cursor, end: number): void => {
 /** Reads a newline, and the bodies of the here-documents that began before it. */
 const readNewline = (cursor: Cursor): void => {
   cursor.at++;
-  const waiting = cursor.pending;
+  const { pending } = cursor;
   cursor.pending = [];
-  for (const { delimiter, quoted, stripTabs } of waiting) {
+  for (const { delimiter, quoted, stripTabs } of pending) {
     const start = cursor.at;
     for (let lineAt = start; ; ) {
       if (lineAt >= cursor.limit) throw unclear(`the here-document ${delimiter} has no end`);

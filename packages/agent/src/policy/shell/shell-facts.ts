@@ -1,11 +1,13 @@
 /**
  * Determines what a shell text would run, for the rules that judge it.
  *
- * 1. Two readings must agree: ours, which knows how bash treats words, and that of a published
- *    grammar. For a plain text, `plainStarts` replaces the grammar; tests ensure that both give the
- *    same result.
- * 2. A text that can't be read, is read differently, or takes too long, is unclear. Nothing is left
- *    out silently.
+ * 1. Two parsers must agree: ours, which knows how bash treats words, and a published grammar. For
+ *    a plain text, `plainStarts` replaces the grammar; tests ensure that both give the same result.
+ * 2. A text is unclear if it can't be parsed, if the parsers disagree, or if parsing takes too
+ *    long. Then the policy asks the user.
+ *
+ * For `FOO=1 npm test && bash -c "rm a"` the facts are the commands `npm test`, `bash -c "rm a"`
+ * and `rm a`.
  *
  * From top to bottom: `shellFacts`, which collects the commands; odd characters; the file that a
  * shell would start; the second reading, for plain texts and by the grammar; and words whose value
@@ -35,20 +37,20 @@ const TEXTS_MAX = 30;
 /** Absolute path of the program that a command of this name would start; null if there is none. */
 export type FindProgram = (name: string) => string | null;
 
-/** What is known of the text so far. */
+/** The facts collected so far. */
 type Collected = {
   readonly commands: ParsedCommand[];
   /** Functions that the text defines. */
   readonly functions: Set<string>;
   readonly find: FindProgram;
-  /** The value of SHELL that the command gets; null if it is not known. */
+  /** The value of SHELL that the command gets; null: unknown. */
   readonly shell: string | null;
   texts: number;
   /** A shell other than bash may read the text. */
   isPosix: boolean;
-  /** Why nobody can tell what the text runs. */
+  /** Why it can't be determined what the text runs. */
   unclear: string | null;
-  /** What it runs that no command shows: a file, a function. */
+  /** It runs something that is not among the commands: a file, a function. */
   indirect: string | null;
   /** It evaluates arithmetic or names, which runs substitutions in the values of variables. */
   evaluates: boolean;
@@ -68,7 +70,7 @@ export const shellFacts = async (
   if (text.length > LENGTH_MAX)
     return { commands: [], unclear: `it is longer than ${LENGTH_MAX} characters` };
   const odd = oddCharacter(text);
-  const into: Collected = {
+  const collected: Collected = {
     commands: [],
     functions: new Set(),
     find,
@@ -80,30 +82,30 @@ export const shellFacts = async (
     evaluates: false,
     quotesSubstitution: false,
   };
-  await addText(text, into, 0);
-  if (into.evaluates && into.quotesSubstitution)
-    markUnclear(into, 'it evaluates a text that may hold a substitution');
-  if (into.evaluates) into.indirect ??= 'it evaluates arithmetic or names of variables';
-  if (into.functions.size > 0) into.indirect ??= 'it defines a function';
-  const { commands, unclear, indirect } = into;
+  await addText(text, collected, 0);
+  if (collected.evaluates && collected.quotesSubstitution)
+    setUnclear(collected, 'it evaluates a text that may hold a substitution');
+  if (collected.evaluates) collected.indirect ??= 'it evaluates arithmetic or names of variables';
+  if (collected.functions.size > 0) collected.indirect ??= 'it defines a function';
+  const { commands, unclear, indirect } = collected;
   return { commands, unclear, ...(indirect === null ? {} : { indirect }) };
 };
 
-const markUnclear = (into: Collected, why: string): void => {
-  into.unclear ??= why;
+const setUnclear = (collected: Collected, why: string): void => {
+  collected.unclear ??= why;
 };
 
 /** Adds the commands of a shell text, also of one within another. `depth`: 0 for the outermost. */
-const addText = async (text: string, into: Collected, depth: number): Promise<void> => {
-  if (depth > TEXTS_DEEP_MAX || ++into.texts > TEXTS_MAX)
-    return markUnclear(into, 'it holds texts within texts too deeply');
+const addText = async (text: string, collected: Collected, depth: number): Promise<void> => {
+  if (depth > TEXTS_DEEP_MAX || ++collected.texts > TEXTS_MAX)
+    return setUnclear(collected, 'it holds texts within texts too deeply');
   const reading = readCommands(text);
-  if (reading.kind === 'unclear') return markUnclear(into, reading.why);
-  if (into.isPosix && reading.isBashOnly)
-    return markUnclear(into, 'sh reads its text differently from bash');
+  if (reading.kind === 'unclear') return setUnclear(collected, reading.why);
+  if (collected.isPosix && reading.isBashOnly)
+    return setUnclear(collected, 'sh reads its text differently from bash');
   const disagreement = await findDisagreement(text, reading.commands);
-  if (disagreement !== null) return markUnclear(into, disagreement);
-  await addReading(reading, text, into, depth);
+  if (disagreement !== null) return setUnclear(collected, disagreement);
+  await addReading(reading, text, collected, depth);
 };
 
 /**
@@ -113,21 +115,22 @@ const addText = async (text: string, into: Collected, depth: number): Promise<vo
 const addReading = async (
   reading: Extract<ShellReading, { kind: 'read' }>,
   text: string,
-  into: Collected,
+  collected: Collected,
   depth: number,
 ): Promise<void> => {
-  for (const name of reading.functions) into.functions.add(name);
-  into.evaluates ||= reading.evaluates;
-  into.quotesSubstitution ||= reading.quotesSubstitution;
+  for (const name of reading.functions) collected.functions.add(name);
+  collected.evaluates ||= reading.evaluates;
+  collected.quotesSubstitution ||= reading.quotesSubstitution;
   // a text within another one may run after that has changed SHELL
-  const environment = depth === 0 && into.shell !== null ? { SHELL: into.shell } : {};
-  const commands = into.functions.size === 0 ? completeCommands(reading, text, environment) : null;
+  const environment = depth === 0 && collected.shell !== null ? { SHELL: collected.shell } : {};
+  const commands =
+    collected.functions.size === 0 ? completeCommands(reading, text, environment) : null;
   for (const [index, command] of (commands ?? reading.commands).entries()) {
     const previous = commands?.[index - 1];
     const undoes = previous !== undefined && deletesNewBranch(previous, command);
     const name = command.words[0]?.text ?? '';
     const isFiltering = !reading.hasCompound && isFilter(command, findRow(name)?.filters);
-    await addSimple(command, into, depth, {
+    await addSimple(command, collected, depth, {
       ...(undoes ? { undoes: 'previous' } : {}),
       ...(isFiltering ? { filters: 'yes' } : {}),
     });
@@ -143,9 +146,9 @@ const isFilter = ({ words, reads, writes }: SimpleCommand, options: RegExp | und
 /** Adds a command that stands in the text itself. */
 const addSimple = async (
   command: SimpleCommand,
-  into: Collected,
+  collected: Collected,
   depth: number,
-  more: Pick<ParsedCommand, 'undoes' | 'filters'>,
+  flags: Pick<ParsedCommand, 'undoes' | 'filters'>,
 ): Promise<void> => {
   const words = command.words.map(({ text }) => text);
   const patterns = command.words.map(({ pattern }) => pattern ?? null);
@@ -153,63 +156,63 @@ const addSimple = async (
   const places = placesIn(meaning);
   const assignments = command.assignments.map(({ raw }) => raw);
   const wrapped = depth > 0 ? ({ wrapped: 'yes' } as const) : {};
-  into.commands.push({
+  collected.commands.push({
     words,
     assignments,
     writes: command.writes,
     ...(command.appends.length === 0 ? {} : { appends: command.appends }),
     ...withPatterns(patterns),
-    program: findProgram(words[0], into),
+    program: findProgram(words[0], collected),
     ...wrapped,
     ...places,
-    ...more,
+    ...flags,
   });
   if (command.assignments.some(({ name }) => changesShell(name)))
-    markUnclear(into, 'it sets a variable that changes how the shell reads');
-  await addMeaning(words, patterns, meaning, into, depth);
+    setUnclear(collected, 'it sets a variable that changes how the shell reads');
+  await addMeaning(words, patterns, meaning, collected, depth);
 };
 
 /** Adds a command that another one runs. */
 const addWords = async (
   words: Words,
   patterns: Patterns,
-  into: Collected,
+  collected: Collected,
   depth: number,
 ): Promise<void> => {
-  if (depth > TEXTS_DEEP_MAX * 2) return markUnclear(into, 'commands run commands too deeply');
+  if (depth > TEXTS_DEEP_MAX * 2) return setUnclear(collected, 'commands run commands too deeply');
   const meaning = commandMeaning(words);
   const places = placesIn(meaning);
-  into.commands.push({
+  collected.commands.push({
     words,
     assignments: [],
     writes: [],
     ...withPatterns(patterns),
-    program: findProgram(words[0], into),
+    program: findProgram(words[0], collected),
     wrapped: 'yes',
     ...places,
   });
-  await addMeaning(words, patterns, meaning, into, depth + 1);
+  await addMeaning(words, patterns, meaning, collected, depth + 1);
 };
 
-/** Adds what a command runs beside itself. */
+/** Adds the commands and texts that a command runs. */
 const addMeaning = async (
   words: Words,
   patterns: Patterns,
   meaning: Meaning,
-  into: Collected,
+  collected: Collected,
   depth: number,
 ): Promise<void> => {
-  if (meaning.unclear !== undefined) markUnclear(into, meaning.unclear);
-  if (meaning.indirect !== undefined) into.indirect ??= meaning.indirect;
-  if (meaning.evaluates) into.evaluates = true;
-  const { isPosix } = into;
-  into.isPosix = meaning.isPosix ?? isPosix;
+  if (meaning.unclear !== undefined) setUnclear(collected, meaning.unclear);
+  if (meaning.indirect !== undefined) collected.indirect ??= meaning.indirect;
+  if (meaning.evaluates) collected.evaluates = true;
+  const { isPosix } = collected;
+  collected.isPosix = meaning.isPosix ?? isPosix;
   for (const inner of meaning.commands ?? [])
-    await addWords(inner, innerPatterns(words, inner, meaning, patterns), into, depth);
-  for (const text of meaning.texts ?? []) await addText(text, into, depth + 1);
-  into.isPosix = isPosix;
+    await addWords(inner, innerPatterns(words, inner, meaning, patterns), collected, depth);
+  for (const text of meaning.texts ?? []) await addText(text, collected, depth + 1);
+  collected.isPosix = isPosix;
   const [name] = words;
-  if (name != null && into.functions.has(name)) into.indirect ??= `${name} is a function`;
+  if (name != null && collected.functions.has(name)) collected.indirect ??= `${name} is a function`;
 };
 
 /** The file of a program; null for builtins, functions and names that are not known. */
@@ -218,7 +221,7 @@ const findProgram = (
   { find, functions }: Collected,
 ): string | null => (name == null || isBuiltin(name) || functions.has(name) ? null : find(name));
 
-/** Where commands stand in the words. */
+/** The positions of further commands in the words. */
 const placesIn = ({ runs, mayRun }: Meaning): Pick<ParsedCommand, 'runs' | 'mayRun'> => ({
   ...(runs === undefined ? {} : { runs }),
   ...(mayRun === undefined ? {} : { mayRun }),
@@ -250,17 +253,22 @@ const withPatterns = (patterns: Patterns): Pick<ParsedCommand, 'patterns'> =>
  * `git branch NAME && git branch -D NAME`: the branch exists only since the command before, so no
  * commit is lost.
  */
-const deletesNewBranch = (one: SimpleCommand, other: SimpleCommand): boolean => {
-  // `flow`: `and` runs only if the command before it ended well, `always` runs in any case
-  if (other.flow !== 'and' || (one.flow !== 'always' && one.flow !== 'and')) return false;
-  const [create, remove] = [one, other].map(({ words }) => words.map(({ text }) => text));
-  const [git, branch, name, ...more] = create ?? [];
-  if (git !== 'git' || branch !== 'branch' || name == null || more.length > 0) return false;
-  if (one.assignments.length + other.assignments.length > 0 || name.startsWith('-')) return false;
-  return remove?.length === 4 && remove.join('\n') === ['git', 'branch', '-D', name].join('\n');
+const deletesNewBranch = (previous: SimpleCommand, command: SimpleCommand): boolean => {
+  // `flow`: `and` runs only if the command before it succeeded, `always` runs in any case
+  if (command.flow !== 'and') return false;
+  if (previous.flow !== 'always' && previous.flow !== 'and') return false;
+  if (previous.assignments.length + command.assignments.length > 0) return false;
+  const [git, branch, name, ...rest] = previous.words.map(({ text }) => text);
+  if (git !== 'git' || branch !== 'branch' || rest.length > 0) return false;
+  if (name == null || name.startsWith('-')) return false;
+  const deletion = ['git', 'branch', '-D', name];
+  return (
+    command.words.length === deletion.length &&
+    command.words.every(({ text }, index) => text === deletion[index])
+  );
 };
 
-/** Why the two readings disagree about where commands begin; null if they agree. */
+/** Why the two parsers disagree about where commands begin; null if they agree. */
 const findDisagreement = async (
   text: string,
   commands: readonly SimpleCommand[],
@@ -322,8 +330,8 @@ export const commandFinder = (searchPath: string, workspace: string): FindProgra
   const folders = searchPath.split(path.delimiter).map((folder) => path.resolve(workspace, folder));
   const programs = new Map<string, string | null>();
   return (name) => {
-    const known = programs.get(name);
-    if (known !== undefined) return known;
+    const cached = programs.get(name);
+    if (cached !== undefined) return cached;
     const files = name.includes('/')
       ? [path.resolve(workspace, name)]
       : folders.map((folder) => path.join(folder, name));
@@ -335,19 +343,15 @@ export const commandFinder = (searchPath: string, workspace: string): FindProgra
 };
 
 /*
- * ---- Where commands begin, by a second reading ----
+ * ---- Where commands begin, by the second parser ----
  *
  * It shares no code with ours (read-statements.ts), so that the two check each other: a scan of
  * plain texts, a published grammar for all others.
- */
-
-/*
- * A plain text: one line of words, closed quotes and operators
- * between commands. It contains no compound command, no command made from a value, and nothing that
- * shells and grammars read differently. Most commands of a model are plain; for others the grammar
- * is loaded, which takes 17 MB.
  *
- * A text with any other character, word or operator is not plain. Nothing is guessed.
+ * A plain text is one line of words, closed quotes and operators between commands. It contains no
+ * compound command, no command made from a value, and nothing that shells and grammars read
+ * differently. Any other character, word or operator makes a text not plain. Most commands of a
+ * model are plain; for others the grammar is loaded, which takes 17 MB.
  */
 
 const QUOTED = /'[ -&(-~]*'|"[ !#%-[\]-_a-~]*"/.source;
@@ -394,9 +398,9 @@ export const plainStarts = (text: string): ReadonlySet<number> | null => {
  * Folders of the grammar's files, relative to the bundle and to its chunks. In the sources the
  * files come from packages.
  */
-const FOLDERS = ['./shell/', '../shell/'];
+const BUNDLE_FOLDERS = ['./shell/', '../shell/'];
 const FILES = ['web-tree-sitter.cjs', 'web-tree-sitter.wasm', 'tree-sitter-bash.wasm'] as const;
-const SOURCES = [
+const PACKAGE_FILES = [
   'web-tree-sitter',
   'web-tree-sitter/web-tree-sitter.wasm',
   'tree-sitter-bash/tree-sitter-bash.wasm',
@@ -406,11 +410,11 @@ const require = createRequire(import.meta.url);
 
 /** The paths of the files: the library's code, its WebAssembly, the grammar. */
 const locateFiles = (): readonly string[] => {
-  const folder = FOLDERS.map((name) => fileURLToPath(new URL(name, import.meta.url))).find(
+  const folder = BUNDLE_FOLDERS.map((name) => fileURLToPath(new URL(name, import.meta.url))).find(
     (place) => existsSync(path.join(place, FILES[0])),
   );
   return folder === undefined
-    ? SOURCES.map((name) => require.resolve(name))
+    ? PACKAGE_FILES.map((name) => require.resolve(name))
     : FILES.map((name) => path.join(folder, name));
 };
 
@@ -467,8 +471,8 @@ export type CommandStarts =
 const PARSE_MS = 250;
 
 /**
- * Whether the limit has passed, on the clock and in CPU time: a busy machine lets this process wait
- * for longer than any text takes, and the user would be asked about a harmless command.
+ * Whether the limit has passed, on the clock and in CPU time. On a busy machine the clock alone
+ * would make harmless texts unclear.
  */
 const startLimit = (): (() => boolean) => {
   const startedAtMs = performance.now();
@@ -514,8 +518,7 @@ export const commandStarts = async (text: string): Promise<CommandStarts> => {
  * `CMD="ls -la"; $CMD`, `cmd=(ls -la); "${cmd[@]}"`,
  * `eval "$(echo ls)"`, `$SHELL`, which is handed to the shell, and `"$(cat <<'EOF' …)"`.
  *
- * 1. Of variables only a command whose program is a value is completed. All others stay as they
- *    are read.
+ * 1. Variables are replaced only in a command whose program is a variable.
  * 2. A value counts while nothing can have changed it: in a text without compound commands and
  *    arithmetic, after an assignment that surely ran, and until a builtin that can set variables.
  * 3. A value that the shell would treat further (patterns, backslashes) does not count.
@@ -536,7 +539,7 @@ const RESERVED_NAMES =
 /** An expansion that assigns: `${x:=value}`. */
 const ASSIGNS = /\$\{[^}]*=/;
 
-/** Builtins that set no variable but those which are never known. */
+/** Builtins that set no variable but those of RESERVED_NAMES. */
 const HARMLESS = new Set([':', 'true', 'false', 'echo', 'pwd', 'cd', 'exit']);
 
 /** Whether a command leaves the values of all variables as they are. */
@@ -551,50 +554,46 @@ const leavesVariables = (words: readonly Word[]): boolean => {
   return name === 'set' && changesNothing && /^[-+]/.test(option ?? '') && option !== '--';
 };
 
-/** Values of variables that are known at a place of the text. */
-type Values = {
-  readonly known: Map<string, Value>;
+/** Variables with a certain value at a place of the text. */
+type Variables = {
+  readonly values: Map<string, Value>;
   /** Names whose assignment runs only if the list gets so far. */
   readonly conditional: Set<string>;
 };
 
-const forget = ({ known, conditional }: Values, names: Iterable<string>): void => {
+const forget = ({ values, conditional }: Variables, names: Iterable<string>): void => {
   for (const name of names) {
-    known.delete(name);
+    values.delete(name);
     conditional.delete(name);
   }
 };
 
-/** What the shell knows after this command. `words`: with the values in their places. */
-const remember = (values: Values, command: SimpleCommand, words: readonly Word[]): void => {
+/** Updates the variables after a command. `words`: its words with values in place of variables. */
+const remember = (variables: Variables, command: SimpleCommand, words: readonly Word[]): void => {
   const { assignments, flow, reads, writes } = command;
   const names = assignments.map(({ name }) => name);
-  // assignments before words hold for that command alone; to be safe, these names are forgotten
-  if (words.length > 0) {
-    if (leavesVariables(words)) forget(values, names);
-    else forget(values, [...values.known.keys()]);
-    return;
-  }
-  forget(values, names);
+  // assignments before words count for that command alone; to be safe, these names are forgotten
+  const leavesOthers = words.length === 0 || leavesVariables(words);
+  forget(variables, leavesOthers ? names : [...variables.values.keys()]);
+  if (words.length > 0) return;
   // with a redirection, which may fail, the assignment does not surely run
   const hasNoRedirection = writes.length === 0 && reads === 'stdin';
   if (!hasNoRedirection || (flow !== 'always' && flow !== 'and')) return;
   for (const { name, value } of assignments) {
-    if (value === null || value.length === 0 || RESERVED_NAMES.test(name)) forget(values, [name]);
-    else {
-      values.known.set(name, value);
-      if (flow === 'and') values.conditional.add(name);
-    }
+    forget(variables, [name]); // `A=1 A=$x` assigns twice
+    if (value === null || value.length === 0 || RESERVED_NAMES.test(name)) continue;
+    variables.values.set(name, value);
+    if (flow === 'and') variables.conditional.add(name);
   }
 };
 
 const REFERENCE =
   /^(?:\$(\w+)|\$\{(\w+)\}|"\$(\w+)"|"\$\{(\w+)\}"|\$\{(\w+)\[@\]\}|"\$\{(\w+)\[@\]\}")$/;
 
-/** The words that an expansion becomes; null if they are known only when it runs. */
-const expand = (raw: string, known: ReadonlyMap<string, Value>): readonly string[] | null => {
+/** The words that an expansion becomes; null if they are certain only when it runs. */
+const expand = (raw: string, values: ReadonlyMap<string, Value>): readonly string[] | null => {
   const match = REFERENCE.exec(raw);
-  const value = known.get(match?.slice(1).find((name) => name !== undefined) ?? '');
+  const value = values.get(match?.slice(1).find((name) => name !== undefined) ?? '');
   if (match === null || value === undefined) return null;
   const isQuoted = raw.startsWith('"');
   const isList = raw.includes('[@]');
@@ -609,17 +608,17 @@ const expand = (raw: string, known: ReadonlyMap<string, Value>): readonly string
   return words.length > 0 ? words : null;
 };
 
-/** The command with the values of its words, if its program becomes known by that. */
+/** The command with the values of its variables, if that determines its program. */
 const completeCommand = (
   { words, ...command }: SimpleCommand,
   text: string,
-  known: ReadonlyMap<string, Value>,
+  values: ReadonlyMap<string, Value>,
 ): SimpleCommand => {
   const [first] = words;
   if (first === undefined || first.text !== null) return { words, ...command };
   const completed = words.flatMap((word): readonly Word[] => {
     const { start, end } = word;
-    const expanded = word.text === null ? expand(text.slice(start, end), known) : null;
+    const expanded = word.text === null ? expand(text.slice(start, end), values) : null;
     return expanded?.map((value) => ({ text: value, start, end })) ?? [word];
   });
   return completed[0]?.text == null ? { words, ...command } : { words: completed, ...command };
@@ -636,23 +635,25 @@ const echoedText = (raw: string): string | null => {
   const [name, ...texts] = words.map(({ text }) => text);
   if (name !== 'echo' || assignments.length > 0 || writes.length > 0 || reads !== 'stdin')
     return null;
-  const known = texts.filter((text) => text !== null);
-  const isConstant = known.length === texts.length && !known.some((text) => text.includes('\\'));
-  return isConstant && known.length > 0 && !known[0]?.startsWith('-') ? known.join(' ') : null;
+  const constant = texts.filter((text) => text !== null);
+  const isConstant =
+    constant.length === texts.length && !constant.some((text) => text.includes('\\'));
+  const isPrinted = constant.length > 0 && !constant[0]?.startsWith('-');
+  return isConstant && isPrinted ? constant.join(' ') : null;
 };
 
 /** `cat` of a here-document in which nothing is substituted, up to its end. */
 const HERE_TEXT = /^([^\s"'$`\\]*)"\$\((cat <<\s*'(\w+)'\n(?:([\s\S]*?)\n)?\3)\s*\)"$/;
 
 /** The constant text that `"$(cat <<'EOF' …)"` becomes, also behind `--body=`; else null. */
-const hereText = (raw: string): string | null => {
+const hereDocumentText = (raw: string): string | null => {
   const [, before = '', inner, , body = ''] = HERE_TEXT.exec(raw) ?? [];
   const reading = inner === undefined ? null : readCommands(`${inner}\n`);
   const isOne = reading?.kind === 'read' && reading.commands.length === 1;
   return isOne ? before + body.replace(/\n+$/, '') : null;
 };
 
-/** The command with texts that are constant in their places: of `cat`, and of `eval "$(echo …)"`. */
+/** The command with the constant texts that `$(cat …)` and `eval "$(echo …)"` become. */
 const withConstantTexts = (command: SimpleCommand, text: string): SimpleCommand => {
   const [name, word, ...others] = command.words;
   if (name?.text === 'eval' && word?.text === null && others.length === 0) {
@@ -661,15 +662,15 @@ const withConstantTexts = (command: SimpleCommand, text: string): SimpleCommand 
   }
   if (!text.includes('$(cat <<')) return command;
   const words = command.words.map((each): Word => {
-    const constant = each.text === null ? hereText(text.slice(each.start, each.end)) : null;
+    const constant = each.text === null ? hereDocumentText(text.slice(each.start, each.end)) : null;
     return constant === null ? each : { ...each, text: constant };
   });
   return { ...command, words };
 };
 
 /**
- * The commands of a text, with the values that stand in it. `environment`: variables that the shell
- * surely starts with.
+ * The commands of a text, with values in place of variables. `environment`: variables that the
+ * shell surely starts with.
  */
 const completeCommands = (
   reading: Reading,
@@ -680,19 +681,22 @@ const completeCommands = (
   if (functions.length > 0) return commands;
   if (hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
     return commands.map((command) => withConstantTexts(command, text));
-  const values: Values = { known: new Map(Object.entries(environment)), conditional: new Set() };
-  // names that a process apart has set: unknown in it, unchanged in the shell
-  const setApart = new Set<string>();
+  const variables: Variables = {
+    values: new Map(Object.entries(environment)),
+    conditional: new Set(),
+  };
+  // names that a subshell has set: unknown within it, unchanged in the shell
+  const setInSubshell = new Set<string>();
   return commands.map((command) => {
-    const isApart = command.flow === 'apart';
-    if (command.flow !== 'and') forget(values, [...values.conditional]);
-    if (!isApart) setApart.clear();
-    const known = setApart.size === 0 ? values.known : new Map(values.known);
-    for (const name of setApart) known.delete(name);
-    const completed = withConstantTexts(completeCommand(command, text, known), text);
-    if (isApart && command.words.length === 0)
-      for (const { name } of command.assignments) setApart.add(name);
-    else remember(values, command, completed.words);
+    const isSubshell = command.flow === 'apart';
+    if (command.flow !== 'and') forget(variables, [...variables.conditional]);
+    if (!isSubshell) setInSubshell.clear();
+    const values = setInSubshell.size === 0 ? variables.values : new Map(variables.values);
+    for (const name of setInSubshell) values.delete(name);
+    const completed = withConstantTexts(completeCommand(command, text, values), text);
+    if (isSubshell && command.words.length === 0)
+      for (const { name } of command.assignments) setInSubshell.add(name);
+    else remember(variables, command, completed.words);
     return completed;
   });
 };

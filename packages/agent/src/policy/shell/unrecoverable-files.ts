@@ -6,8 +6,7 @@
  * 2. A file counts if it exists and is unknown to git, ignored by it, or changed since it was
  *    added. Ignored files do not count if their name says that they are generated: `node_modules`,
  *    `dist`.
- * 3. Words that are known only when the command runs count as well, and so do files outside a
- *    repository.
+ * 3. Words that are determined at run time count as well, and so do files outside a repository.
  *
  * From top to bottom: `unrecoverableFiles`; the paths that the words of a command mean; and
  * `discardedFiles`, which asks the same about `git restore` and `git checkout`.
@@ -33,7 +32,7 @@ import {
 import type { Words } from '../programs/program.js';
 import { isGit } from '../programs/program-table.js';
 
-/** What git says about files that it could not restore. Absolute paths. */
+/** A file that git could not restore. The path is absolute. */
 export type GitLoss = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };
 
 /**
@@ -47,8 +46,8 @@ export type FindLosses = (
 
 /**
  * Files that the commands of a text would delete or overwrite and that git could not restore: paths
- * from the workspace on, and words for what is known only when they run. Null if they name no such
- * file.
+ * relative to the workspace, and UNKNOWN for files that are determined at run time. Null if the
+ * commands delete and overwrite nothing.
  */
 export const unrecoverableFiles = async (
   facts: ShellFacts,
@@ -64,8 +63,8 @@ export const unrecoverableFiles = async (
 };
 
 /**
- * The files and folders of the workspace that the words of a text delete or overwrite. `isUnknown`:
- * also others, which are known only when it runs. Null: none.
+ * The files and folders of the workspace that the commands of a text delete or overwrite.
+ * `isUnknown`: also others, which are determined at run time. Null: none.
  */
 const lossPaths = (
   { commands }: ShellFacts,
@@ -89,7 +88,7 @@ const lossPaths = (
     }),
   );
   const files = inWorkspace(
-    paths.flatMap((known) => known ?? []),
+    paths.flatMap((some) => some ?? []),
     workspace,
   );
   return { files, isUnknown: paths.includes(null) };
@@ -97,7 +96,7 @@ const lossPaths = (
 
 const TOKENS_MAX = 400;
 const NAME_CHARACTERS_MAX = 1_000;
-/** Folders of a text below which its other words are looked for: `tar -C FOLDER`. */
+/** Folders in a text below which its other words may name files: `tar -C FOLDER`. */
 const BASES_MAX = 5;
 
 /**
@@ -111,8 +110,10 @@ export const namedFiles = (
   workspace: string,
 ): readonly string[] => {
   const words = facts.commands.flatMap((command) => [...command.words, ...command.writes]);
-  // what stands in quotes may hold blanks
-  const quoted = [...text.matchAll(/"([^"\n]+)"|'([^'\n]+)'/g)].map(([, one, two]) => one ?? two);
+  // names in quotes may have blanks
+  const quoted = [...text.matchAll(/"([^"\n]+)"|'([^'\n]+)'/g)].map(
+    ([, inDouble, inSingle]) => inDouble ?? inSingle,
+  );
   const parts = [...words, ...quoted, ...text.split(/[\s"'`=:,;()<>|&{}[\]$%\\]+/)].flatMap(
     (word) => (word == null || word === '' ? [] : [word, word.replace(/^-\w|^[^=]*=/, '')]),
   );
@@ -121,11 +122,14 @@ export const namedFiles = (
     .slice(0, TOKENS_MAX);
   const starts = commandFolders(facts.commands, workspace) ?? [workspace];
   const bases = tokens.map((token) => path.resolve(workspace, token)).filter(isFolder);
-  const found = [...new Set([...starts, ...bases.slice(0, BASES_MAX)])].flatMap((folder) =>
+  const candidates = [...new Set([...starts, ...bases.slice(0, BASES_MAX)])].flatMap((folder) =>
     tokens.map((token) => path.resolve(folder, token)).filter(isFile),
   );
   return [
-    ...new Set([...inWorkspace(found, workspace), ...(lossPaths(facts, workspace)?.files ?? [])]),
+    ...new Set([
+      ...inWorkspace(candidates, workspace),
+      ...(lossPaths(facts, workspace)?.files ?? []),
+    ]),
   ];
 };
 
@@ -171,7 +175,7 @@ const namesIn = (folder: string): readonly string[] => {
   }
 };
 
-/** The words that braces make. Null for a sequence, `{1..3}`, which is not expanded. */
+/** The words that braces make: `a{b,c}` is `ab` and `ac`. Null for a sequence such as `{1..3}`. */
 const expandBraces = (pattern: string): readonly string[] | null => {
   const group = /^((?:[^\\{]|\\.|\{\})*)\{((?:[^\\{}]|\\.)*)\}(.*)$/s.exec(pattern);
   if (group === null) return /(^|[^\\])\{/.test(pattern.replaceAll('{}', '')) ? null : [pattern];
@@ -179,14 +183,13 @@ const expandBraces = (pattern: string): readonly string[] | null => {
   const parts = inside.split(/(?<!\\),/);
   if (parts.length < 2) return null;
   const expanded = parts.map((part) => expandBraces(`${before}${part}${after}`));
-  const known = expanded.filter((one) => one !== null);
-  return known.length === expanded.length ? known.flat() : null;
+  return expanded.every((words) => words !== null) ? expanded.flat() : null;
 };
 
 const HAS_PATTERN = /(^|[^\\])[*?[]/;
 
 /** A pattern without its escapes. */
-const plainText = (pattern: string): string => pattern.replace(/\\(.)/gs, '$1');
+const removeEscapes = (pattern: string): string => pattern.replace(/\\(.)/gs, '$1');
 
 /** A class in brackets, or one sign, which may be escaped. */
 const PART_SIGN = /\\(.)|\[([!^]?)([^\]\\[]+)\]|./gsu;
@@ -210,13 +213,13 @@ const partSigns = (part: string): readonly (string | RegExp)[] | null => {
 /** Where a pattern is expanded. `withHidden`: `*` matches hidden names too. */
 type Glob = { readonly folder: string; readonly withHidden: boolean };
 
-/** The paths that a pattern without braces matches; null if it can't be told. */
+/** The paths that a pattern without braces matches; null: unknown. */
 const matchPattern = (pattern: string, { folder, withHidden }: Glob): readonly string[] | null => {
   let places: readonly string[] = [pattern.startsWith('/') ? '/' : folder];
   for (const part of pattern.split('/')) {
     if (part === '' || part === '.') continue;
     if (!HAS_PATTERN.test(part)) {
-      places = places.map((place) => path.join(place, plainText(part))).filter(exists);
+      places = places.map((place) => path.join(place, removeEscapes(part))).filter(exists);
       continue;
     }
     const signs = partSigns(part);
@@ -232,7 +235,7 @@ const matchPattern = (pattern: string, { folder, withHidden }: Glob): readonly s
   return places;
 };
 
-/** The paths that a word means in a folder; null if that is known only when the command runs. */
+/** The paths that a word means in a folder; null if they are determined at run time. */
 const wordPaths = (word: FileWord, glob: Glob): readonly string[] | null => {
   if (word.kind === 'unknown') return null;
   if (word.kind === 'path') return [path.resolve(glob.folder, word.text)];
@@ -243,10 +246,9 @@ const wordPaths = (word: FileWord, glob: Glob): readonly string[] | null => {
     .map((pattern) =>
       HAS_PATTERN.test(pattern)
         ? matchPattern(pattern, glob)
-        : [path.resolve(glob.folder, plainText(pattern))],
+        : [path.resolve(glob.folder, removeEscapes(pattern))],
     );
-  const known = matched.filter((one) => one !== null);
-  return known.length === matched.length ? known.flat() : null;
+  return matched.every((paths) => paths !== null) ? matched.flat() : null;
 };
 
 type LossOptions = {
@@ -256,7 +258,7 @@ type LossOptions = {
   readonly countsMoves: boolean;
 };
 
-/** The paths that a copy or move overwrites, or moves away; null if they can't be told. */
+/** The paths that a copy or move overwrites, or moves away; null: unknown. */
 const copyPaths = (
   { sources, to, moves }: Extract<FileLoss, { kind: 'copy' }>,
   { glob, workspace, countsMoves }: LossOptions,
@@ -280,7 +282,7 @@ const copyPaths = (
   return [...known.map((source) => path.join(target, path.basename(source))), ...gone];
 };
 
-/** Folders in which a command of the text may run; null if one is named only when it runs. */
+/** Folders in which a command of the text may run; null if one is determined at run time. */
 const commandFolders = (
   commands: readonly ParsedCommand[],
   workspace: string,
@@ -302,8 +304,8 @@ const commandFolders = (
 };
 
 /**
- * The path without symlinks in its folder, and for a file that is overwritten without one at its
- * end.
+ * The path without symlinks in its folder. If it is a symlink itself, also its target, which a
+ * command may overwrite.
  */
 const realPlaces = (file: string): readonly string[] => {
   try {
@@ -317,8 +319,7 @@ const realPlaces = (file: string): readonly string[] => {
 };
 
 /**
- * Those of the paths that exist and touch the workspace. A folder around the workspace stands for
- * the workspace.
+ * The existing paths inside the workspace. A folder around the workspace counts as the workspace.
  */
 const inWorkspace = (files: readonly string[], workspace: string): readonly string[] => {
   const places = files.flatMap(realPlaces).flatMap((file) => {
@@ -329,8 +330,9 @@ const inWorkspace = (files: readonly string[], workspace: string): readonly stri
 };
 
 /**
- * Whether a file belongs to git itself or to a repository below the workspace, about which git is
- * silent. The folder of such a repository, and the workspace with its `.git`, count too.
+ * Whether a file belongs to git itself or to a repository below the workspace, about which git of
+ * the workspace reports nothing. The folder of such a repository, and the workspace with its
+ * `.git`, count too.
  */
 const belongsToRepository = (file: string, workspace: string): boolean => {
   if (file.split('/').includes('.git') || exists(path.join(file, '.git'))) return true;
@@ -361,20 +363,20 @@ const findLostFiles = async (
 // ---- Changes that git would discard ----
 
 /**
- * Which uncommitted changes of others the commands would discard: paths from the workspace on.
- * Null: no repository, or git fails.
+ * The uncommitted changes that the commands would discard and that are not the session's own: paths
+ * relative to the workspace. Null: no repository, or git fails.
  */
 export type FindDiscarded = (
   workspace: string,
   restores: readonly PathRestore[],
 ) => Promise<readonly string[] | null>;
 
-/** Deletes files or makes folders, and puts no file anywhere. */
+/** Programs that delete files or make folders, and create no file. */
 const ONLY_DELETES = wordSet('rm rmdir mkdir unlink');
 
 /**
- * Whether a command leaves alone what was looked up about a restore beside it. A program that may
- * change files could put one where git restores, before or in a loop.
+ * Whether a command can't change the files that a restore beside it discards. Any other program
+ * could create one before git restores it.
  */
 const leavesRestores = (command: ParsedCommand, workspace: string): boolean =>
   reads(command, workspace) ||
@@ -383,7 +385,7 @@ const leavesRestores = (command: ParsedCommand, workspace: string): boolean =>
 
 /**
  * The changes that `git restore` and `git checkout` of paths in a text would discard, and that are
- * not the session's own. Null if there is no such command, or it can't be told.
+ * not the session's own. Null: no such command, or unknown.
  */
 export const discardedFiles = async (
   { commands, unclear, indirect }: ShellFacts,
@@ -409,7 +411,7 @@ export const discardedFiles = async (
 
 // ---- How git reads its words ----
 
-/** Asks git what an alias stands for, or which commit a name means. Null: none. */
+/** Asks git for the words of an alias, or the commit of a name. Null: none. */
 export type AskGit = (
   workspace: string,
   about: 'alias' | 'commit',
@@ -417,9 +419,9 @@ export type AskGit = (
 ) => Promise<string | null>;
 type AskHere = (about: 'alias' | 'commit', name: string) => Promise<string | null>;
 
-/** An alias for an alias is read no further. */
+/** Aliases of aliases are followed up to this depth. */
 const ALIASES_DEEP = 3;
-/** The words of an alias that is plain: one without quotes, and none that runs a shell. */
+/** A plain alias: without quotes, and without a shell command. */
 const PLAIN_ALIAS = /^[\w@%+=:,./ -]+$/;
 
 /** The words of git with an alias of the repository or the user in full. */
@@ -455,8 +457,8 @@ const readAsGit = async (
       { kind: 'pattern', text },
       { folder: folders[0] ?? '', withHidden: false },
     );
-    const known = paths !== null && paths.length > 0 && paths.length <= LISTED_MAX;
-    return known ? paths.map((one) => `./${path.relative(folders[0] ?? '', one)}`) : [word];
+    const isListed = paths !== null && paths.length > 0 && paths.length <= LISTED_MAX;
+    return isListed ? paths.map((one) => `./${path.relative(folders[0] ?? '', one)}`) : [word];
   });
   const all = await withoutAlias(matched, ask);
   const [name, ...rest] = gitCommand(all);
@@ -469,7 +471,7 @@ const readAsGit = async (
   return [...all.slice(0, at), '--', ...all.slice(at)];
 };
 
-/** The commands of a text, with what git makes of its words (`readAs`). */
+/** The commands of a text. Those of git get their words as git reads them (`readAs`). */
 export const withGitReadings = async (
   facts: ShellFacts,
   workspace: string,
@@ -482,8 +484,8 @@ export const withGitReadings = async (
     const readAs = isGit(command.words)
       ? await readAsGit(command, folders, (...about) => askGit(workspace, ...about))
       : command.words;
-    const isSame = readAs.join('\0') === command.words.join('\0');
-    commands.push(isSame ? command : { ...command, readAs });
+    const isUnchanged = readAs.join('\0') === command.words.join('\0');
+    commands.push(isUnchanged ? command : { ...command, readAs });
   }
   return { ...facts, commands };
 };

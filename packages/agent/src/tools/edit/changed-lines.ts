@@ -20,7 +20,8 @@ export type ChangedLines = {
 
 /** Compares two texts of a file; null if too much has changed. */
 export const compareLines = (earlier: string, now: string): ChangedLines | null => {
-  const [earlierLines, nowLines] = [splitLines(earlier), splitLines(now)];
+  const earlierLines = splitLines(earlier);
+  const nowLines = splitLines(now);
   const compared = pairLines(
     earlierLines.map((line) => withBreak(earlier, line)),
     nowLines.map((line) => withBreak(now, line)),
@@ -28,8 +29,10 @@ export const compareLines = (earlier: string, now: string): ChangedLines | null 
   if (compared === null) return null;
   const { partners, changed } = compared;
   const isSame = (before: Span, after: Span): boolean => {
-    const [first, last] = [lineAt(earlierLines, before.start), lineAt(earlierLines, before.end)];
-    const [from, to] = [lineAt(nowLines, after.start), lineAt(nowLines, after.end)];
+    const first = lineAt(earlierLines, before.start);
+    const last = lineAt(earlierLines, before.end);
+    const from = lineAt(nowLines, after.start);
+    const to = lineAt(nowLines, after.end);
     if (last - first !== to - from) return false;
     // a place that ends where a line begins does not touch that line
     const until = before.end === earlierLines[last]?.start && last > first ? last - 1 : last;
@@ -60,7 +63,8 @@ export const moveLines = (
   earlier: string,
   now: string,
 ): readonly ShownLines[] => {
-  const [before, after] = [fileLines(earlier), fileLines(now)];
+  const before = fileLines(earlier);
+  const after = fileLines(now);
   if (lines.every(({ first, last }) => first === 1 && last === undefined)) return lines;
   const partners = pairLines(before, after)?.partners;
   if (partners === undefined) return [];

@@ -114,7 +114,8 @@ export const explainUnclear = (file: SearchedFile, why: string, place: Span): st
 
 /** `line 3` or `lines 3-5`. */
 export const describePlace = (file: SearchedFile, { start, end }: Span): string => {
-  const [first, behind] = [file.lineNumberAt(start), file.lineNumberAt(end)];
+  const first = file.lineNumberAt(start);
+  const behind = file.lineNumberAt(end);
   const last =
     end > start && behind > first && file.lines[behind - 1]?.start === end ? behind - 1 : behind;
   return describeLines(first - 1, last - 1);
@@ -150,7 +151,8 @@ const showPlace = (file: SearchedFile, place: Span, lines: number): string => {
   const from = Math.max(0, first - CONTEXT_LINES);
   const to = Math.min(lastIndex(file), last + CONTEXT_LINES);
   if (to - from < lines) return showLines(file, from, to, []);
-  const [head, tail] = [showLines(file, from, first + 1, []), showLines(file, last - 1, to, [])];
+  const head = showLines(file, from, first + 1, []);
+  const tail = showLines(file, last - 1, to, []);
   return `${head}\n[lines ${first + 3}-${last - 1} are not shown]\n${tail}`;
 };
 
@@ -350,7 +352,8 @@ const findFirstDifference = (
   requested: readonly string[],
 ): string => {
   const file = lines.slice(first, first + requested.length + AHEAD_MAX).map(({ text }) => text);
-  const [fileKeys, keys] = [file.map(toleratedKey), requested.map(toleratedKey)];
+  const fileKeys = file.map(toleratedKey);
+  const keys = requested.map(toleratedKey);
   for (const [index, key] of keys.entries()) {
     const there = fileKeys[index];
     if (there === key) continue;
@@ -384,7 +387,8 @@ const describeMismatch = (
   const [there, line = ''] = [file[index], requested[index]];
   if (there === undefined)
     return `line ${number} is behind the end of the file, oldText goes on with ${quoteLine(line)}`;
-  const [fileKeys, keys] = [file.map(toleratedKey), requested.map(toleratedKey)];
+  const fileKeys = file.map(toleratedKey);
+  const keys = requested.map(toleratedKey);
   const [fileKey = '', key = ''] = [fileKeys[index], keys[index]];
   const next = fileKeys[index + 1];
   // the next lines are equal: this one was changed, and none was added or removed
@@ -414,7 +418,8 @@ const distanceTo = (key: string, keys: readonly string[], from: number): number 
  */
 const describeLine = (file: string, number: number, requested: string): string | null => {
   if (file === requested) return null;
-  const [fileIndent, requestedIndent] = [getIndent(file), getIndent(requested)];
+  const fileIndent = getIndent(file);
+  const requestedIndent = getIndent(requested);
   const fileBody = trimEndBlanks(file.slice(fileIndent.length));
   const requestedBody = trimEndBlanks(requested.slice(requestedIndent.length));
   if (fileBody === requestedBody && fileIndent !== requestedIndent) {

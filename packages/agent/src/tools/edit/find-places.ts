@@ -337,7 +337,8 @@ const placeAt = (
   comparison: Comparison,
 ): FoundPart => {
   const lines = file.lines.slice(first, first + part.lines.length);
-  const [from, last] = [lines[0], lines.at(-1)];
+  const from = lines[0];
+  const last = lines.at(-1);
   if (from === undefined || last === undefined)
     throw new RangeError('a part has at least one line');
   const openEnd = part.open

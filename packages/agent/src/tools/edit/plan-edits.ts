@@ -337,7 +337,8 @@ const describeDifferences = (
   if (parts.some(({ lacksBreak }) => lacksBreak))
     remarks.push(`${name}: the file ends without a line break.`);
   const there = parts.map(({ start, end }) => file.text.slice(start, end)).join('');
-  const [fileEndings, requestedEndings] = [findEndings(there), findEndings(reading.oldText)];
+  const fileEndings = findEndings(there);
+  const requestedEndings = findEndings(reading.oldText);
   const fitted = fitEndings(file, edit.newText, parts[0]?.start ?? 0);
   if (fileEndings !== requestedEndings && fileEndings !== 'none' && requestedEndings !== 'none') {
     remarks.push(`${name} matched with other line endings; those of the file are kept.`);
@@ -436,7 +437,8 @@ const adaptBody = (
   pair: LinePair | undefined,
   adaptCharacters: Pattern['adaptCharacters'],
 ): string => {
-  const [requested, file] = [getBody(pair?.requested ?? ''), getBody(pair?.file ?? '')];
+  const requested = getBody(pair?.requested ?? '');
+  const file = getBody(pair?.file ?? '');
   if (requested.length !== file.length || requested === file) return adaptCharacters(line);
   const [before, after] = commonEnds(requested, line);
   const middle = adaptCharacters(line.slice(before, line.length - after));
@@ -492,7 +494,8 @@ const learnDeeperFirst = (
   [first, ...rest]: readonly LinePair[],
   lines: readonly string[],
 ): Indents | null => {
-  const [deep, file] = [getIndent(first?.requested ?? ''), getIndent(first?.file ?? '')];
+  const deep = getIndent(first?.requested ?? '');
+  const file = getIndent(first?.file ?? '');
   const top = getIndent(lines[0] ?? '');
   if (top !== deep && top !== file) return null;
   const isOnlyFirst = rest.every(({ requested }) => getIndent(requested) !== deep);
@@ -523,10 +526,8 @@ const sideByIndents = (
   pairs: readonly IndentPair[],
   indents: readonly string[],
 ): 'requested' | 'file' | 'unclear' => {
-  const [requested, file] = [
-    new Set(pairs.map((pair) => pair.requested)),
-    new Set(pairs.map((pair) => pair.file)),
-  ];
+  const requested = new Set(pairs.map((pair) => pair.requested));
+  const file = new Set(pairs.map((pair) => pair.file));
   const hasRequested = indents.some((indent) => requested.has(indent) && !file.has(indent));
   const hasFile = indents.some((indent) => file.has(indent) && !requested.has(indent));
   const [first] = indents;
@@ -543,7 +544,8 @@ const sideByIndents = (
 const learnCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters'] => {
   const counterparts = new Map<string, Set<string>>();
   for (const pair of pairs) {
-    const [requested, file] = [getBody(pair.requested), getBody(pair.file)];
+    const requested = getBody(pair.requested);
+    const file = getBody(pair.file);
     if (requested.length !== file.length) continue;
     for (let at = 0; at < requested.length; at++) {
       const [one = '', other = ''] = [requested[at], file[at]];

@@ -9,37 +9,12 @@
  *    runs, everything that may have changed with it.
  */
 
-import { readFile } from 'node:fs/promises';
 import { isLockedAnywhere } from '../../journal/lock.js';
 import { lockPath } from '../../journal/state-folder.js';
-import type { Known } from './known-files.js';
-import {
-  type ChangeOrigin,
-  type FileState,
-  isSameState,
-  type Manifest,
-  type RefState,
-} from './manifest.js';
+import { CLOCK_LAG_MS } from './attribution.js';
+import { readRunning } from './batch.js';
+import { type FileState, isSameState, type Manifest, type PathChange } from './manifest.js';
 import { type CheckpointStore, namesIn, sessionsIn } from './store.js';
-
-/**
- * A file beside the store for the case that the process is killed: the calls whose checkpoint is
- * not in the journal yet. `known`: how the files were that tools have named; null: absent.
- */
-export type RunningCalls = {
-  readonly ranFromMs: number;
-  /** When the first command among them started; missing: there is none. */
-  readonly commandsFromMs?: number;
-  readonly known: readonly (readonly [string, Known | null])[];
-  /** The commands among them: when each started and ended; null: it has not. */
-  readonly commands?: readonly (readonly [callId: string, fromMs: number, toMs: number | null])[];
-  /** HEAD, branches and index before; missing: none are known. */
-  readonly git?: readonly (readonly [string, RefState])[];
-  /** The session whose task this one is. */
-  readonly parent?: string;
-  /** Their checkpoint; null: none yet. */
-  readonly taken: string | null;
-};
 
 /** What one session did to a path: how it was before, and how it is; null: not known yet. */
 type Claim = {
@@ -49,20 +24,19 @@ type Claim = {
 };
 
 /** Changes of the session that asks, to one path. */
-type AskedChange = {
-  readonly path: string;
-  readonly before: FileState;
-  readonly origin?: ChangeOrigin;
+type AskedChange = OwnChange & {
   /** How the path was before and after each of the changes. */
   readonly states: readonly FileState[];
   /** When the last of them was over at the latest. */
   readonly toMs: number;
 };
 
+type OwnChange = Pick<PathChange, 'path' | 'before' | 'origin'>;
+
 /** The session that asks, and the one whose task it is. */
 type Asking = { readonly sessionId: string; readonly parent?: string | undefined };
 
-export class Claims {
+class Claims {
   readonly #bySession = new Map<string, Map<string, Claim>>();
   /** Sessions of which a command runs, and since when. */
   readonly #running = new Map<string, number>();
@@ -105,7 +79,7 @@ const isInTheWay = ({ before, after, isByTool }: Claim, change: AskedChange): bo
 };
 
 /** Reads what other sessions changed since that time, and what their calls may be changing. */
-export const readClaims = async (
+const readClaims = async (
   store: CheckpointStore,
   stateFolder: string,
   asking: Asking,
@@ -159,16 +133,22 @@ async function* manifestsSince(
   }
 }
 
-/** The record of a session's running calls; null: none runs, or none had changed anything yet. */
-export const readRunning = async (
+/** Finds the session that claims a change of these checkpoints; null: none does. */
+export const findClaims = async (
   store: CheckpointStore,
-  sessionId: string,
-): Promise<RunningCalls | null> => {
-  try {
-    const text = await readFile(store.callsFile(sessionId), 'utf8');
-    const running: RunningCalls = JSON.parse(text);
-    return running;
-  } catch {
-    return null;
-  }
+  stateFolder: string,
+  asking: Asking,
+  manifests: readonly Manifest[],
+): Promise<(change: OwnChange) => string | null> => {
+  if (manifests.length === 0) return () => null;
+  const sinceMs = Math.min(...manifests.map(({ ran }) => ran?.fromMs ?? 0)) - CLOCK_LAG_MS;
+  const claims = await readClaims(store, stateFolder, asking, sinceMs);
+  const own = new Map<string, { readonly states: FileState[]; toMs: number }>();
+  for (const { changes, ran } of manifests)
+    for (const { path, before, after } of changes) {
+      const { states } = own.get(path) ?? { states: [] };
+      own.set(path, { states: [...states, before, after], toMs: ran?.toMs ?? 0 });
+    }
+  return (change) =>
+    claims.find({ ...change, ...(own.get(change.path) ?? { states: [], toMs: 0 }) });
 };

@@ -1,18 +1,20 @@
 /**
  * The files of a session's workspace as they were after a checkpoint, for a comparison or a copy. A
- * manifest is a checkpoint with the states of its paths before and after. A leaf is a file or link.
+ * manifest is a checkpoint with the states of its paths before and after.
  *
  * 1. Files that the session never changed are the present ones.
- * 2. A copy is written into a new folder: folders and files first, then links. So no link leads a
- *    file elsewhere.
+ * 2. All else is written like a rewind into an empty folder (restore.ts), so no link leads a file
+ *    elsewhere.
  */
 
-import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
+import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { copyRegular, errorCode } from '../../platform/files.js';
 import { KnownRepository, useRepository } from '../git.js';
 import { addEmptyWorktree } from '../session-worktrees.js';
+import { lookAt, placeOf, splitName } from './file-entries.js';
 import {
   ABSENT,
   type FileState,
@@ -22,17 +24,9 @@ import {
   type Manifest,
   type PathChange,
 } from './manifest.js';
-import { setMode } from './restore.js';
-import {
-  foldersAround,
-  type HeldWorkspaceFolder,
-  holdFolder,
-  lookAt,
-  placeOf,
-  splitName,
-  WorkspaceLister,
-} from './scan.js';
+import { holdOrMake, performPlan } from './restore.js';
 import type { CheckpointStore } from './store.js';
+import { WorkspaceLister } from './workspace-lister.js';
 
 /** States by path. */
 export type FileStates = ReadonlyMap<string, FileState>;
@@ -101,140 +95,48 @@ export type CopyRequest = {
  * changed it. Returns the files that could not be copied.
  */
 export const copyFiles = async (request: CopyRequest): Promise<readonly FileLeft[]> => {
-  const { target, signal } = request;
-  const { folders, files, links, left: leftFiles } = await collectContents(request);
-  const sorted = [...folders].sort(([one], [other]) => (one < other ? -1 : 1));
-  const failed = new Set<string>();
-  for (const [name] of sorted) {
-    const failure = await workIn(target, name, 'made', makeFolder);
-    if (failure === null) continue;
-    failed.add(name);
-    leftFiles.push(failure);
-  }
-  for (const leaf of [...files, ...links]) {
-    signal.throwIfAborted();
-    const failure = await workIn(target, leaf.name, 'copied', leaf.write);
-    if (failure !== null) leftFiles.push(failure);
-  }
-  for (const [name, mode] of sorted.toReversed()) {
-    if (mode === null || failed.has(name)) continue;
-    const failure = await workIn(target, name, 'given its mode', async (place) => {
-      setMode(place, mode);
-      return null;
-    });
-    if (failure !== null) leftFiles.push(failure);
-  }
-  return leftFiles;
-};
-
-/** A file or link of the copy. */
-type Leaf = { readonly name: string; readonly write: Work };
-
-/** Makes or changes an entry of the copy. Returns why it can't; null: it did. */
-type Work = (place: Buffer) => Promise<string | null>;
-
-const makeFolder: Work = async (place) => {
-  await mkdir(place).catch((error: unknown) => {
-    if (errorCode(error) !== 'EEXIST') throw error;
-  });
-  return null;
-};
-
-/** A leaf as it is in the workspace now; null if it is gone, or of another kind. */
-const presentLeaf = (
-  workspace: string,
-  name: string,
-): { readonly kind: 'file' | 'link'; readonly leaf: Leaf } | null => {
-  const entry = lookAt(workspace, name);
-  if (entry?.kind === 'link') return { kind: 'link', leaf: linkTo(name, entry.target ?? '') };
-  if (entry?.kind !== 'file') return null;
-  const from = placeOf(workspace, name);
-  const write: Work = async (place) => {
-    await copyRegular(from, place, { follow: 'none' });
-    return null;
+  const { workspace, target, states, store, environment, signal } = request;
+  const known = new KnownRepository(environment);
+  const lister = new WorkspaceLister({ workspace, environment, signal, known });
+  const { names, limit } = await lister.list(false); // not which files equal git's blobs
+  const notCopied: FileLeft[] = limit === null ? [] : [fileLeft('.', limit)];
+  const changes: PathChange[] = [];
+  const write = (name: string, after: FileState): void => {
+    changes.push({ path: name, before: ABSENT, after });
   };
-  return { kind: 'file', leaf: { name, write } };
+  for (const name of names) {
+    signal.throwIfAborted();
+    const entry = states.has(name) ? null : lookAt(workspace, name);
+    if (entry?.kind === 'link') write(name, { kind: 'link', target: entry.target ?? '' });
+    const why = entry?.kind === 'file' ? await copyPresent(workspace, target, name) : null;
+    if (why !== null) notCopied.push(fileLeft(name, why));
+  }
+  for (const [name, state] of states)
+    if (state.kind === 'notKept') notCopied.push(fileLeft(name, state.why));
+    else if (state.kind !== 'absent') write(name, state);
+  const planId = hashBytes(Buffer.from(target)); // only drafts have it in their names
+  const plan = { version: 1, workspace: target, changes, left: notCopied } as const;
+  return (await performPlan(store, planId, plan)).left;
 };
 
-const linkTo = (name: string, target: string): Leaf => ({
-  name,
-  write: async (place) => {
-    await symlink(Buffer.from(target, 'latin1'), place);
-    return null;
-  },
-});
-
-const storedFile = (
-  store: CheckpointStore,
-  name: string,
-  { sha256, mode }: Extract<FileState, { readonly kind: 'file' }>,
-): Leaf => ({
-  name,
-  write: async (place) => {
-    const bytes = await store.get(sha256);
-    if (bytes === null) return 'its content is not in the store of checkpoints';
-    await writeFile(place, bytes, { flag: 'wx', mode: 0o600 });
-    await chmod(place, mode);
-    return null;
-  },
-});
-
-/** Works on an entry of the copy, unless its folder is a link or a file in it. */
-const workIn = async (
+/** Copies a file as it is now. Returns why it can't; null: it did. */
+const copyPresent = async (
+  workspace: string,
   target: string,
   name: string,
-  done: string,
-  work: Work,
-): Promise<FileLeft | null> => {
+): Promise<string | null> => {
   const [folder, base] = splitName(name);
-  let held: HeldWorkspaceFolder | null = null;
   try {
-    held = holdFolder(target, folder);
-    const why = await work(held.at(base));
-    return why === null ? null : fileLeft(name, why);
+    const held = holdOrMake(target, folder);
+    try {
+      await copyRegular(placeOf(workspace, name), held.at(base), { follow: 'none' });
+      return null;
+    } finally {
+      held.close();
+    }
   } catch (error) {
-    const why = held === null ? 'its folder is a link at that time' : null;
-    return fileLeft(name, why ?? `it can’t be ${done} (${errorCode(error) || error})`);
-  } finally {
-    held?.close();
+    return `it can’t be copied (${errorCode(error) || error})`;
   }
-};
-
-/** What the copy consists of. */
-type Contents = {
-  /** Modes by name; null: the default. */
-  readonly folders: Map<string, number | null>;
-  readonly files: Leaf[];
-  readonly links: Leaf[];
-  readonly left: FileLeft[];
-};
-
-const collectContents = async (request: CopyRequest): Promise<Contents> => {
-  const { workspace, states, store, environment, signal } = request;
-  const contents: Contents = { folders: new Map(), files: [], links: [], left: [] };
-  const lister = new WorkspaceLister({
-    workspace,
-    environment,
-    signal,
-    known: new KnownRepository(environment),
-  });
-  const listing = await lister.list(false); // not which files equal git's blobs
-  if (listing.limit !== null) contents.left.push(fileLeft('.', listing.limit));
-  for (const name of listing.names) {
-    if (states.has(name)) continue;
-    const present = presentLeaf(workspace, name);
-    if (present !== null) contents[present.kind === 'file' ? 'files' : 'links'].push(present.leaf);
-  }
-  for (const [name, state] of states) {
-    if (state.kind === 'file') contents.files.push(storedFile(store, name, state));
-    if (state.kind === 'link') contents.links.push(linkTo(name, state.target));
-    if (state.kind === 'folder') contents.folders.set(name, state.mode);
-    if (state.kind === 'notKept') contents.left.push(fileLeft(name, state.why));
-  }
-  const leaves = [...contents.files, ...contents.links].map(({ name }) => name);
-  for (const folder of foldersAround([...leaves, ...contents.folders.keys()]))
-    if (!contents.folders.has(folder)) contents.folders.set(folder, null);
-  return contents;
 };
 
 /**

@@ -29,8 +29,9 @@ import {
 } from '../git.js';
 import { shortHash } from '../head-changes.js';
 import { findUnfinished, RefFiles, takeStamp } from '../repository-snapshot.js';
+import { FILE_BYTES_MAX } from './file-entries.js';
 import type { RefChange, RefState } from './manifest.js';
-import { FILE_BYTES_MAX } from './restore.js';
+
 import type { CheckpointStore } from './store.js';
 
 /** By `HEAD`, `refs/heads/…` and `index`; `refs/stash` is only looked at. */
@@ -99,6 +100,9 @@ export const describeRef = ({ path: ref, after }: RefChange): MovedRef => {
   return { name, text: `${name} ${text}` };
 };
 
+/** `isMixed`: HEAD went elsewhere than on, or the stash changed. */
+type RefsSince = { readonly changes: readonly RefChange[]; readonly isMixed: boolean };
+
 /** Reads, compares and takes back the refs of one session's workspace. */
 export class GitStates {
   readonly #place: GitPlace;
@@ -155,8 +159,16 @@ export class GitStates {
     return state;
   }
 
+  /** How the state has changed since then; null: it was not known. */
+  async since(before: GitState | null): Promise<RefsSince> {
+    const now = before === null ? null : await this.read();
+    if (before === null || now === null) return { changes: [], isMixed: false };
+    const isMixed = await this.#isMixed(before, now);
+    return { changes: await this.#changesBetween(before, now), isMixed };
+  }
+
   /** What differs. An index of which only times differ is the same. */
-  async changesBetween(before: GitState, after: GitState): Promise<readonly RefChange[]> {
+  async #changesBetween(before: GitState, after: GitState): Promise<readonly RefChange[]> {
     const changes: RefChange[] = [];
     for (const name of new Set([...before.keys(), ...after.keys()])) {
       const change = {
@@ -176,7 +188,7 @@ export class GitStates {
   }
 
   /** Whether HEAD went elsewhere than on, or the stash changed. */
-  async isMixed(before: GitState, after: GitState): Promise<boolean> {
+  async #isMixed(before: GitState, after: GitState): Promise<boolean> {
     if (!isSameRef(before.get(STASH) ?? ABSENT, after.get(STASH) ?? ABSENT)) return true;
     const [from, to] = [findHead(before), findHead(after)];
     if (from.branch !== to.branch) return true;

@@ -1,28 +1,15 @@
 /**
  * Looks at the workspace of a session: which names (paths in it) may differ from what is known of
- * them. A small workspace is looked at as a whole. In a large one a thread (scan-thread.ts) watches
- * the folders, and only what they reported is looked at.
+ * them. A small workspace is looked at as a whole. In a large one folders are watched
+ * (folder-watch.ts), and only what they reported is looked at.
  */
 
-import { rm } from 'node:fs/promises';
-import type { KnownFiles } from './known-files.js';
-import {
-  type FileEntry,
-  foldersAround,
-  inSlices,
-  type Listing,
-  lookAt,
-  lookAtAll,
-  type WorkspaceLister,
-} from './scan.js';
-import type { ScanThread, ThreadLook } from './scan-thread.js';
+import { type FileEntry, foldersAround, lookAt, lookAtAll, splitName } from './file-entries.js';
+import { FolderWatch, type Reports } from './folder-watch.js';
+import type { Differences, KnownFiles } from './known-files.js';
+import type { Listing, WorkspaceLister } from './workspace-lister.js';
 
-/** `names`: all that may have changed; `entries`: those of them that are there. */
-export type WorkspaceLook = {
-  readonly listing: Listing;
-  readonly names: readonly string[];
-  readonly entries: ReadonlyMap<string, FileEntry>;
-};
+export type WorkspaceLook = { readonly listing: Listing; readonly changed: Differences };
 
 type Sources = {
   readonly known: KnownFiles;
@@ -31,197 +18,121 @@ type Sources = {
   readonly lister: WorkspaceLister;
 };
 
-/** Smaller workspaces are looked at as a whole, without a thread. */
+/** Smaller workspaces are looked at as a whole. */
 const SMALL_FILES_MAX = 2_000;
-/** How often a list of names may change while it is made, before everything is looked at. */
-const LISTINGS_MAX = 5;
-
-/** What git lists, and the folders around it. */
-class ListedNames {
-  readonly listing: Listing;
-  readonly files: ReadonlySet<string>;
-  readonly folders: ReadonlySet<string>;
-
-  constructor(listing: Listing) {
-    this.listing = listing;
-    this.files = listing.names;
-    this.folders = new Set(foldersAround([...listing.names]));
-  }
-
-  /** Whether the names are the same. */
-  isFor(listing: Listing): boolean {
-    const { names } = listing;
-    if (listing === this.listing) return true;
-    return names.size === this.files.size && [...names].every((name) => this.files.has(name));
-  }
-}
 
 export class WorkspaceLooks {
   readonly #workspace: string;
-  /** A folder for the thread. */
   readonly #marks: string;
   readonly #sources: Sources;
-  /** Null: there is none, or none any more. */
-  #thread: ScanThread | null = null;
-  /** The thread could not be started, or has ended. */
-  #hasFailed = false;
-  /** The names that were sent to the thread. */
-  #listed: ListedNames | null = null;
-  /** Folders that reported something since git's list was last known to hold; null: any. */
-  #reported: Set<string> | null = null;
-  #isWatching = false;
+  #watch: FolderWatch | null = null;
+  /**
+   * What was reported since the last look, and names that differed then. Null: anything may have
+   * changed.
+   */
+  #reports: Reports | null = null;
+  /** The names at the last look, and the folders around them. */
+  #listed: { readonly listing: Listing; readonly folders: ReadonlySet<string> } | null = null;
 
-  /** `marks`: a folder in which the thread makes files. */
+  /** `marks`: a folder for the watch. */
   constructor(workspace: string, marks: string, sources: Sources) {
     this.#workspace = workspace;
     this.#marks = marks;
     this.#sources = sources;
   }
 
-  /** Whether a look costs no more than what changed. */
-  areQuick({ names }: Listing): boolean {
-    return names.size <= SMALL_FILES_MAX || this.areByReport;
-  }
-
   /** Whether looks rely on what folders report. */
-  get areByReport(): boolean {
-    return this.#thread !== null && this.#isWatching;
+  get isWatching(): boolean {
+    return this.#watch?.isWatching === true;
   }
 
-  /**
-   * The first scan. Files that equal their blob and have not changed since `listedAtMs` become
-   * known, in a large workspace; returns all else that is there. `except`: names that it is to
-   * return in any case.
-   */
-  async scan(
-    listing: Listing,
-    listedAtMs: number,
-    except: ReadonlySet<string>,
-  ): Promise<ReadonlyMap<string, FileEntry>> {
-    const { clean } = listing;
-    const names = [...listing.names];
-    const isLarge = names.length > SMALL_FILES_MAX && clean !== null && !this.#hasFailed;
-    const thread = isLarge ? await this.#start() : null;
-    if (thread === null || clean === null) return lookAtAll(this.#workspace, names);
-    const { known, lister } = this.#sources;
-    const folders = foldersAround(names);
-    thread.sendFolders(lister.folders ?? ['', ...folders]);
-    for await (const slice of inSlices(clean.keys()))
-      for (const name of slice) if (!known.has(name)) known.table.add(name);
-    thread.sendNames(known.table.takeUnsent());
-    const found = await thread.scan();
-    if (found === null) return lookAtAll(this.#workspace, names);
-    this.#note(found);
-    const unchanged = new Map<string, string>();
-    const others: string[] = [];
-    for await (const slice of inSlices(names))
-      for (const name of slice) {
-        const blob = except.has(name) ? undefined : clean.get(name);
-        const changedAtMs = blob === undefined ? 0 : known.table.changedAtMs(name);
-        if (blob !== undefined && changedAtMs > 0 && changedAtMs < listedAtMs)
-          unchanged.set(name, blob);
-        else {
-          others.push(name);
-          if (!known.has(name)) known.table.put(name, null);
-        }
-      }
-    known.setClean(unchanged);
-    return lookAtAll(this.#workspace, others, folders);
+  /** Whether a look costs no more than what has changed. */
+  isQuick({ names }: Listing): boolean {
+    return names.size <= SMALL_FILES_MAX || this.isWatching;
   }
 
-  /** `last`: the names at the last look. `isWhole`: also at what has reported nothing. */
-  async look(last: Listing | null, isWhole: boolean): Promise<WorkspaceLook> {
-    const isLarge = last !== null && last.names.size > SMALL_FILES_MAX && !this.#hasFailed;
-    const thread = isLarge ? (this.#thread ?? (await this.#start())) : null;
-    const look = thread === null ? null : await this.#lookBy(thread, isWhole);
-    if (look !== null) return look;
-    const { known, named, lister } = this.#sources;
-    const listing = await lister.list(false); // not which files equal git's blobs
-    const entries = await lookAtAll(this.#workspace, [...listing.names, ...named]);
-    return { listing, entries, names: [...new Set([...known.names(), ...entries.keys()])] };
+  /** The first scan: all names of the listing that are there. */
+  async scan(listing: Listing): Promise<ReadonlyMap<string, FileEntry>> {
+    this.#watchFolders(listing); // before the look, so that each later change is reported
+    const entries = await lookAtAll(this.#workspace, [...listing.names], this.#listed?.folders);
+    this.#lookAgain([...entries].flatMap(([name, { stamp }]) => (stamp === '' ? [name] : [])));
+    return entries;
   }
 
-  /** The names that reports say differ from what is known; null: there are no reports. */
+  /** `isWhole`: also at what has reported nothing. */
+  async look(isWhole: boolean): Promise<WorkspaceLook> {
+    await this.#collect();
+    const listing = await this.#sources.lister.list(false, this.#reports?.folders ?? null);
+    this.#watchFolders(listing);
+    const isEverything = isWhole || this.#reports === null;
+    const changed = isEverything ? await this.#lookAtAll(listing) : this.#lookAtReported(listing);
+    this.#lookAgain(changed.keys()); // until they are known
+    return { listing, changed };
+  }
+
+  /** The names that reports say may differ from what is known; null: there are no reports. */
   async reported(): Promise<readonly string[] | null> {
-    const thread = this.#thread;
-    if (thread === null || !this.#isWatching) return null;
-    thread.sendNames(this.#sources.known.table.takeUnsent());
-    const look = await thread.look(false);
-    if (look === null) return null; // the next look closes it
-    this.#note(look);
-    return look.changed;
+    await this.#collect();
+    return this.#reports === null ? null : [...this.#reports.names];
   }
 
-  async #start(): Promise<ScanThread | null> {
-    try {
-      const { ScanThread } = await import('./scan-thread.js');
-      this.#thread = new ScanThread(this.#workspace, this.#marks);
-    } catch {
-      this.#hasFailed = true; // no thread can be started: looks are at everything
-    }
-    return this.#thread;
+  /** After a look: the next one is at these names, and at what is reported from now on. */
+  #lookAgain(names: Iterable<string>): void {
+    this.#reports = this.isWatching ? { folders: new Set(), names: new Set(names) } : null;
   }
 
-  /** A look with the thread's help. Null: it can't help, so everything has to be looked at. */
-  async #lookBy(thread: ScanThread, isWhole: boolean): Promise<WorkspaceLook | null> {
-    const { known, lister } = this.#sources;
-    for (let time = 0; time < LISTINGS_MAX; time++) {
-      thread.sendNames(known.table.takeUnsent());
-      const found = await thread.look(isWhole && time === 0);
-      if (found === null) {
-        await this.close();
-        return null;
-      }
-      this.#note(found);
-      const listing = await lister.list(false, this.#reported);
-      this.#reported = new Set(); // the list holds now, so only later reports count
-      if (this.#listed?.isFor(listing)) return this.#lookAt(listing, found.changed);
-      await this.#sendNames(thread, listing);
-    }
-    return null; // names come and go all the time
+  /** Adds what folders have reported. */
+  async #collect(): Promise<void> {
+    if (this.#watch === null) return;
+    const reports = await this.#watch.take();
+    if (reports === null) this.#reports = null;
+    for (const folder of reports?.folders ?? []) this.#reports?.folders.add(folder);
+    for (const name of reports?.names ?? []) this.#reports?.names.add(name);
   }
 
-  /** Notes which folders reported something. */
-  #note({ reported, isWatching }: ThreadLook): void {
-    this.#isWatching = isWatching;
-    if (reported === null) this.#reported = null;
-    else for (const folder of reported) this.#reported?.add(folder);
+  /** Watches the folders of a large workspace. Names that are new count as reported. */
+  #watchFolders(listing: Listing): void {
+    const last = this.#listed;
+    if (listing !== last?.listing)
+      this.#listed = { listing, folders: new Set(foldersAround([...listing.names])) };
+    if (listing.names.size <= SMALL_FILES_MAX && this.#watch === null) return;
+    this.#watch ??= new FolderWatch(this.#workspace, this.#marks);
+    const folders = this.#listed?.folders ?? [];
+    const added = this.#watch.watch(this.#sources.lister.folders ?? new Set(['', ...folders]));
+    if (this.#reports === null || (listing === last?.listing && added.size === 0)) return;
+    for (const names of [listing.names, folders])
+      for (const name of names)
+        if (!last?.listing.names.has(name) || added.has(splitName(name)[0]))
+          this.#reports.names.add(name);
   }
 
-  /** Sends the names to look at and the folders to watch. */
-  async #sendNames(thread: ScanThread, listing: Listing): Promise<void> {
-    const { known, named, lister } = this.#sources;
-    const listed = new ListedNames(listing);
-    this.#listed = listed;
-    for (const names of [listed.files, listed.folders, named])
-      for await (const slice of inSlices(names))
-        for (const name of slice) if (!known.has(name)) known.table.add(name);
-    thread.sendNames(known.table.takeUnsent());
-    thread.sendFolders(lister.folders ?? ['', ...listed.folders]);
-  }
-
-  /** Looks at the names that the thread has found, if a whole look would include them. */
-  #lookAt(listing: Listing, changed: readonly string[]): WorkspaceLook {
+  async #lookAtAll({ names }: Listing): Promise<Differences> {
     const { known, named } = this.#sources;
-    const entries = new Map<string, FileEntry>();
-    const aroundNamed = new Set(foldersAround([...named]));
-    const names = changed.filter((name) => {
-      const isFolder = this.#listed?.folders.has(name) || aroundNamed.has(name);
-      const isFile = this.#listed?.files.has(name) || named.has(name);
-      const entry = isFolder || isFile ? lookAt(this.#workspace, name) : null;
-      const isListed = entry?.kind === 'folder' ? isFolder : isFile;
-      if (entry !== null && isListed) entries.set(name, entry);
-      return entries.has(name) || known.has(name);
-    });
-    return { listing, names, entries };
+    const folders = [...(this.#listed?.folders ?? []), ...foldersAround([...named])];
+    const entries = await lookAtAll(this.#workspace, [...names, ...named], folders);
+    const changed = new Map<string, FileEntry | null>();
+    for (const [name, entry] of entries) if (known.differs(name, entry)) changed.set(name, entry);
+    for (const name of known.names()) if (!entries.has(name)) changed.set(name, null);
+    return changed;
   }
 
-  async close(): Promise<void> {
-    const thread = this.#thread;
-    this.#thread = null;
-    this.#hasFailed = true;
-    if (thread === null) return;
-    await thread.close();
-    await rm(this.#marks, { recursive: true, force: true });
+  /** Looks at the reported names, if a look at everything would include them. */
+  #lookAtReported({ names }: Listing): Differences {
+    const { known, named } = this.#sources;
+    const changed = new Map<string, FileEntry | null>();
+    const aroundNamed = new Set(foldersAround([...named]));
+    for (const name of new Set([...(this.#reports?.names ?? []), ...named])) {
+      const isFolder = this.#listed?.folders.has(name) || aroundNamed.has(name);
+      const isFile = names.has(name) || named.has(name);
+      const entry = lookAt(this.#workspace, name);
+      if (!known.differs(name, entry)) continue;
+      const isListed = entry?.kind === 'folder' ? isFolder : isFile;
+      if (isListed || known.has(name)) changed.set(name, isListed ? entry : null);
+    }
+    return changed;
+  }
+
+  close(): void {
+    this.#watch?.close();
   }
 }

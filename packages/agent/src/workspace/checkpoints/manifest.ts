@@ -80,7 +80,7 @@ export type Manifest = {
 /** A store of contents, by sha256. */
 type Contents = { get(sha256: string): Promise<Buffer | null> };
 
-export const ABSENT: FileState = { kind: 'absent' };
+export const ABSENT = { kind: 'absent' } as const;
 
 /** A name as people read it. */
 export const showName = (name: string): string => Buffer.from(name, 'latin1').toString('utf8');

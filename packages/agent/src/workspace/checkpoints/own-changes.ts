@@ -97,8 +97,15 @@ export class OwnChanges {
     this.#cutAt = earlier.#cutAt;
   }
 
-  add(manifest: Manifest, claimedBy: (change: PathChange) => string | null): void {
+  /** How many checkpoints were added. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Null: the checkpoint is not in the store any more. */
+  add(manifest: Manifest | null, claimedBy: (change: PathChange) => string | null): void {
     const at = this.#count++;
+    if (manifest === null) return;
     for (const change of manifest.changes) {
       const earlier = this.#changes.get(change.path) ?? [];
       const seen = { ...change, at, manifest, claimedBy: claimedBy(change) };

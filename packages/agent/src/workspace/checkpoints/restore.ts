@@ -1,8 +1,8 @@
 /**
  * Takes changes of files back by a stored plan: the part of a rewind that concerns files.
  *
- * From top to bottom: the plan and how it is performed; how a path is now; folders, held open; the
- * change of one path; the phases of a plan. A leaf is a file or a link.
+ * From top to bottom: the plan and how it is performed; folders, held open; the change of one path;
+ * the phases of a plan. A leaf is a file or a link.
  *
  * 1. A file is replaced as a whole, by a file that was written beside it.
  * 2. What somebody changed meanwhile stays: the old file is moved aside and looked at there, and
@@ -32,13 +32,15 @@ import {
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
+import { descriptorPath, errorCode, hasDescriptorPaths, O_PATH } from '../../platform/files.js';
 import {
-  descriptorPath,
-  errorCode,
-  hasDescriptorPaths,
-  O_PATH,
-  readRegularSync,
-} from '../../platform/files.js';
+  type HeldWorkspaceFolder,
+  holdFolder,
+  loadIn,
+  lookAt,
+  readState,
+  splitName,
+} from './file-entries.js';
 import {
   type FileState,
   fileLeft,
@@ -46,7 +48,6 @@ import {
   type PathChange,
   type RefChange,
 } from './manifest.js';
-import { type HeldWorkspaceFolder, holdFolder, lookAt, splitName } from './scan.js';
 import type { CheckpointStore } from './store.js';
 
 /** `changes`: from how a path is (`before`) to how it shall be (`after`). */
@@ -152,77 +153,10 @@ const clearDrafts = (
   return failed;
 };
 
-// ---- How a path is now ----
-
-export const FILE_BYTES_MAX = 20 * 1024 * 1024;
-export const TOO_LARGE = 'it has more than 20 MB';
-const EXCHANGED = 'a folder around it was exchanged while it was read';
-
-/** A file with its bytes, or the state of anything else. */
-type Loaded =
-  | { readonly kind: 'bytes'; readonly bytes: Buffer; readonly mode: number }
-  | Exclude<FileState, { readonly kind: 'file' }>;
-
-/** How a path is now. The bytes of a file go to `keep`, if it is small enough. */
-export const readState = async (
-  workspace: string,
-  name: string,
-  keep: (bytes: Buffer) => Promise<string> | string = hashBytes,
-): Promise<FileState> => {
-  const loaded = load(workspace, name);
-  if (loaded.kind !== 'bytes') return loaded;
-  const { bytes, mode } = loaded;
-  try {
-    return { kind: 'file', sha256: await keep(bytes), bytes: bytes.length, mode };
-  } catch (error) {
-    return notRead(errorCode(error) || String(error));
-  }
-};
-
-const ABSENT = { kind: 'absent' } as const;
-const notRead = (why: string) =>
-  ({ kind: 'notKept', why: `it can’t be read or kept (${why})` }) as const;
-/** Its folder is opened first: whoever exchanges it for a symlink leads to no other file. */
-const load = (workspace: string, name: string): Loaded => {
-  const [folder, base] = splitName(name);
-  try {
-    const held = holdFolder(workspace, folder);
-    try {
-      return loadIn(held.at(base));
-    } finally {
-      held.close();
-    }
-  } catch (error) {
-    const code = errorCode(error);
-    if (code === '') throw error; // not from the file system
-    if (code === 'ENOENT') return ABSENT;
-    if (code !== 'ENOTDIR' && code !== 'ELOOP')
-      return { kind: 'notKept', why: `it can’t be reached (${code})` };
-    // a file or symlink stands where a folder was, or did until now
-    return lookAt(workspace, name) === null ? ABSENT : { kind: 'notKept', why: EXCHANGED };
-  }
-};
-
-/** `place`: an entry of an open folder. */
-const loadIn = (place: Buffer): Loaded => {
-  const loaded = readRegularSync(place, FILE_BYTES_MAX, { follow: 'folders' });
-  if (loaded.kind === 'file')
-    return { kind: 'bytes', bytes: loaded.bytes, mode: loaded.status.mode & 0o7777 };
-  if (loaded.kind === 'absent') return ABSENT;
-  if (loaded.kind === 'unusable' && loaded.isTooLarge) return { kind: 'notKept', why: TOO_LARGE };
-  const status = lstatSync(place, { throwIfNoEntry: false });
-  if (status?.isDirectory()) return { kind: 'folder', mode: status.mode & 0o7777 };
-  if (status?.isSymbolicLink())
-    return { kind: 'link', target: readlinkSync(place, 'buffer').toString('latin1') };
-  // pipes, sockets and devices are left alone
-  if (!status?.isFile()) return ABSENT;
-  return notRead(loaded.kind === 'unusable' ? loaded.code : 'EBUSY');
-};
-
 // ---- Folders, held open ----
 
 /** Opens a folder, which is made with those around it if it is missing. */
-const holdOrMake = (workspace: string, folder: string): HeldWorkspaceFolder => {
+export const holdOrMake = (workspace: string, folder: string): HeldWorkspaceFolder => {
   try {
     return holdFolder(workspace, folder);
   } catch (error) {
@@ -436,7 +370,7 @@ type Phase = {
 const OWN_ACCESS = 0o700;
 
 /** Sets the mode of a folder, also of one that is closed to us. */
-export const setMode = (folder: Buffer, mode: number): void => {
+const setMode = (folder: Buffer, mode: number): void => {
   const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW;
   const descriptor = openSync(folder, hasDescriptorPaths() ? flags | O_PATH : flags);
   try {

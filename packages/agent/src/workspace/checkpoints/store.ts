@@ -12,11 +12,22 @@
 
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { appendFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import {
+  appendFile,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
 import { hashBytes } from '../../journal/state-folder.js';
+import { attempt } from '../../platform/attempt.js';
 import { errorCode } from '../../platform/files.js';
 import { encodeManifest, keptObjects, type Manifest, parseManifest } from './manifest.js';
 
@@ -45,6 +56,23 @@ const readOrNull = async (file: string): Promise<Buffer | null> => {
   }
 };
 
+/**
+ * Replaces a file as a whole; null removes it. One that can't be written is removed: what it said
+ * before does not hold any more.
+ */
+export const replaceFile = async (file: string, text: string | null): Promise<void> => {
+  const draft = `${file}.draft`;
+  try {
+    if (text === null) return await rm(file, { force: true });
+    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+    await writeFile(draft, text, { mode: 0o600 });
+    await rename(draft, file);
+  } catch {
+    // the next process scans anew, and does not know what a killed one was doing
+    for (const old of [draft, file]) await attempt(() => rm(old, { force: true }));
+  }
+};
+
 export class CheckpointStore {
   readonly folder: string;
   /** Objects that this process has written, or read as a whole. */
@@ -69,73 +97,67 @@ export class CheckpointStore {
   /** Stores bytes and returns their sha256. Rejects if the disk refuses. */
   async put(bytes: Buffer): Promise<string> {
     const sha256 = hashBytes(bytes);
-    if (this.#known.has(sha256)) return sha256;
-    // a damaged object is written again
-    if ((await this.get(sha256)) !== null) {
-      this.#known.add(sha256);
-      return sha256;
-    }
-    const place = this.#place(sha256);
+    if (this.#isStored(sha256)) return sha256;
     const packed = bytes.length < DEFLATE_FROM_BYTES ? bytes : await deflate(bytes);
-    const isSmaller = packed.length < bytes.length * 0.9;
-    const draft = `${place}.${randomUUID()}`;
-    await mkdir(path.dirname(place), { recursive: true, mode: 0o700 });
+    const draft = this.#writeDraft(sha256, bytes, packed);
     try {
-      const file = await open(draft, 'wx', 0o600);
-      try {
-        await file.appendFile(Buffer.from([isSmaller ? DEFLATED : PLAIN]));
-        await file.appendFile(isSmaller ? packed : bytes);
-        await file.datasync();
-      } finally {
-        await file.close();
-      }
-      await rename(draft, place);
+      const file = await open(draft, 'r+');
+      await file.datasync().finally(() => file.close());
     } catch (error) {
-      await rm(draft, { force: true });
+      rmSync(draft, { force: true });
       throw error;
     }
-    this.#known.add(sha256);
+    this.#finish(sha256, draft);
     return sha256;
   }
 
   /** Like `put`, for one of many contents: synchronous, and the disk is not synced. */
   putMany(bytes: Buffer): string {
     const sha256 = hashBytes(bytes);
-    if (this.#known.has(sha256)) return sha256;
-    const place = this.#place(sha256);
+    if (this.#isStored(sha256)) return sha256;
     const packed = bytes.length < DEFLATE_FROM_BYTES ? bytes : deflateRawSync(bytes, { level: 1 });
-    const isSmaller = packed.length < bytes.length * 0.9;
-    const content = Buffer.concat([
-      Buffer.from([isSmaller ? DEFLATED : PLAIN]),
-      isSmaller ? packed : bytes,
-    ]);
-    if (!this.#isThere(place, sha256)) {
-      const folder = path.dirname(place);
-      if (!this.#folders.has(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
-      this.#folders.add(folder);
-      const draft = `${place}.${randomUUID()}`;
-      try {
-        writeFileSync(draft, content, { flag: 'wx', mode: 0o600 });
-        renameSync(draft, place);
-      } catch (error) {
-        rmSync(draft, { force: true });
-        throw error;
-      }
-    }
-    this.#known.add(sha256);
+    this.#finish(sha256, this.#writeDraft(sha256, bytes, packed));
     return sha256;
   }
 
-  /** Whether the object is on disk and whole. */
-  #isThere(place: string, sha256: string): boolean {
+  /** Writes an object under another name, which it returns. */
+  #writeDraft(sha256: string, bytes: Buffer, packed: Buffer): string {
+    const place = this.#place(sha256);
+    const folder = path.dirname(place);
+    if (!this.#folders.has(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    this.#folders.add(folder);
+    const isSmaller = packed.length < bytes.length * 0.9;
+    const kind = Buffer.from([isSmaller ? DEFLATED : PLAIN]);
+    const draft = `${place}.${randomUUID()}`;
+    try {
+      const content = Buffer.concat([kind, isSmaller ? packed : bytes]);
+      writeFileSync(draft, content, { flag: 'wx', mode: 0o600 });
+      return draft;
+    } catch (error) {
+      rmSync(draft, { force: true });
+      throw error;
+    }
+  }
+
+  #finish(sha256: string, draft: string): void {
+    renameSync(draft, this.#place(sha256));
+    this.#known.add(sha256);
+  }
+
+  /** Whether the object is on disk and whole. A damaged one is written again. */
+  #isStored(sha256: string): boolean {
+    const place = this.#place(sha256);
+    if (this.#known.has(sha256)) return true;
     if (!existsSync(place)) return false;
     try {
       const stored = readFileSync(place);
       const content = stored.subarray(1);
-      return hashBytes(stored[0] === DEFLATED ? inflateRawSync(content) : content) === sha256;
+      const bytes = stored[0] === DEFLATED ? inflateRawSync(content) : content;
+      if (hashBytes(bytes) === sha256) this.#known.add(sha256);
     } catch {
-      return false; // damaged: it is written again
+      // damaged
     }
+    return this.#known.has(sha256);
   }
 
   /** Null if the object is missing or damaged. */
@@ -167,7 +189,7 @@ export class CheckpointStore {
     return `${this.#list(sessionId)}.calls`;
   }
 
-  /** Where scan-thread.ts makes files of which only the events count. */
+  /** Where folder-watch.ts makes files of which only the events count. */
   marksFolder(sessionId: string): string {
     return path.join(this.folder, 'marks', sessionId);
   }
@@ -261,8 +283,10 @@ export const sessionsIn = async (store: string): Promise<readonly StoredSession[
   for (const sessionId of await namesIn(path.join(store, 'sessions'))) {
     if (/\.(scan|calls)(\.draft)?$/.test(sessionId)) continue;
     const file = path.join(store, 'sessions', sessionId);
-    const [status, list] = [await stat(file), await readFile(file, 'utf8')];
-    const checkpoints = list.split('\n').length - 1;
+    const list = await readOrNull(file);
+    const status = await stat(file).catch(() => null);
+    if (list === null || status === null) continue; // removed meanwhile
+    const checkpoints = list.toString('latin1').split('\n').length - 1;
     sessions.push({ store, sessionId, usedAtMs: status.mtimeMs, checkpoints });
   }
   return sessions;

@@ -6,34 +6,26 @@
 import type { CodeAction, OutsideAction } from '../action.js';
 import type { RunEventOf } from '../event.js';
 import { go, ignore, type Next, type Same } from '../move-result.js';
-import type { CallTurn, CodeState, Living, Outcome, Run, RunningCell } from '../state.js';
+import type { CodeState, Living, Outcome, Run, RunningCell } from '../state.js';
 import { errorText } from '../texts-for-model.js';
 
 type Work = Living['work'];
 
-const stopTurn = (work: CallTurn): readonly OutsideAction[] => {
+const stopWork = (work: Work): readonly OutsideAction[] => {
   switch (work.kind) {
     case 'calling':
       return [{ type: 'AbortModel', requestId: work.requestId }];
     case 'retrying':
       return [{ type: 'CancelTimer', timerId: work.timerId }];
+    case 'new':
+    case 'next':
+    case 'running':
+    case 'reading':
     case 'deciding':
     case 'asking':
       return [];
     default:
       return work satisfies never;
-  }
-};
-
-const stopWork = (work: Work): readonly OutsideAction[] => {
-  switch (work.kind) {
-    case 'new':
-    case 'next':
-    case 'running':
-    case 'reading':
-      return [];
-    default:
-      return stopTurn(work);
   }
 };
 

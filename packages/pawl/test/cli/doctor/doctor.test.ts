@@ -58,7 +58,6 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   sandboxOff: [configured('sandbox = "off"\n'), /pawl config --origin/],
   fullWithoutFence: [
     (place, context) => {
-      fakeProgram(place, 'systemd-detect-virt', 'exit 1');
       const systemRoot = path.join(place.folder, 'root');
       return configured('preset = "full"\n', { systemRoot })(place, context);
     },
@@ -158,7 +157,6 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   certificatesUnread: [set({ SSL_CERT_FILE: '/dev/null' }), /NODE_EXTRA_CA_CERTS=/],
   certificatesNotChecked: [set({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }), /Unset it/],
   localeNotUtf8: [set({ LANG: 'C' }), /C\.UTF-8/],
-  terminalUnknown: [set({ TERM: 'dumb' }), /xterm/],
   noKey: [set({ ANTHROPIC_API_KEY: '' }), /Set ANTHROPIC_API_KEY/],
   modelNotFound: [set({ PAWL_MODEL: 'scripted//nowhere.json' }), /./],
   addressFaulty: [set({ ANTHROPIC_BASE_URL: 'nonsense' }), /./],
@@ -173,7 +171,6 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   ],
   modelUnknown: [set({ PAWL_MODEL: 'anthropic/claude-nobody' }), /docs\/set-up\/models\.md/],
   priceUnknown: [set({ PAWL_MODEL: 'anthropic/claude-nobody', PAWL_MAX_USD: '1' }), /max_tokens/],
-  clockWrong: [({ world }) => ({ ...world, now: Date.UTC(2020, 0, 1) }), /timedatectl/],
   unreachable: [
     ({ world }) => ({
       ...world,
@@ -313,21 +310,11 @@ test('a state folder behind a link that leads nowhere is unwritable and no crash
   assert.doesNotMatch(JSON.stringify(await diagnose(world)), /the check itself failed/);
 });
 
-/** What a container or a virtual machine looks like from inside. */
+/** What a container looks like from inside. */
 const isolated: Readonly<Record<string, Harm>> = {
   'a file of Docker': inRoot('.dockerenv', ''),
   'a file of Podman': inRoot('run/.containerenv', 'engine="podman"'),
   'a control group': inRoot('proc/1/cgroup', '0::/kubepods/besteffort/pod1\n'),
-  'an overlay as the root': inRoot(
-    'proc/self/mountinfo',
-    '27 1 0:40 / / rw,relatime - overlay overlay rw,lowerdir=/a\n',
-  ),
-  'a vendor of virtual machines': inRoot('sys/class/dmi/id/sys_vendor', 'QEMU\n'),
-  'a hypervisor': inRoot('proc/cpuinfo', 'flags\t\t: fpu vme hypervisor lahf_lm\n'),
-  'systemd-detect-virt': (place) => {
-    fakeProgram(place, 'systemd-detect-virt', 'exit 0');
-    return { ...place.world, systemRoot: path.join(place.folder, 'root') };
-  },
 };
 
 function inRoot(file: string, text: string): Harm {

@@ -66,7 +66,6 @@ export const makePlace = (context: TestContext): Place => {
       workspace: work,
       systemRoot: path.join(folder, 'root'),
       now: Date.UTC(2027, 0, 1),
-      isTerminal: true,
       online: false,
       model: null,
     },

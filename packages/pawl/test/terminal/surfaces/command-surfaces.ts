@@ -144,7 +144,7 @@ const mcp: Surface['show'] = async (hostile, _out, size) => {
   await run('mcp', 'add', 'd', '--', hostile.text(40), hostile.text(40));
   await run('mcp', 'add', 'e', '--url', hostile.text(40), '--header', hostile.text(40));
   await run('mcp', 'login', 'c', hostile.text(40));
-  await run('mcp', 'serve', '--http', `x${hostile.text(40)}`);
+  await run('mcp', 'serve', hostile.text(40));
   rmSync(file);
 };
 

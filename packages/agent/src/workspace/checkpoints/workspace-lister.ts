@@ -1,27 +1,19 @@
 /**
- * What is in the workspace: files that git knows or could add, by their stamps. A stamp is a text
- * of a file's times, size, inode and mode. A name is a path in the workspace with each byte as one
- * character, since it may be no UTF-8; `toName` makes it, and `showName` gives its text.
+ * Lists the names of all files and links of the workspace that git knows or could add: what git
+ * ignores is left out, and so are nested repositories, submodules and `.git`. Without a repository
+ * the folders are walked. A name is a path in the workspace (file-entries.ts).
  *
- * From top to bottom: a look at one name and at many; all names, walked without git; the class
- * `WorkspaceLister`, which lists them with git; what its answers depend on.
- *
- * 1. Git lists the names; it leaves out what it ignores. Without a repository the folders are
- *    walked. Nested repositories and submodules are left alone, and so is `.git`. Git is not asked
- *    again while no folder, no index and no file of patterns has changed, and then only about the
- *    folders that have.
- * 2. A file counts as unchanged while its size, times, inode and mode stay. One that changed a
- *    moment before the scan is read again by the next one: two writes may have one time.
+ * Git is not asked again while no folder, no index and no file of patterns has changed, and then
+ * only about the folders that have.
  */
 
-import { existsSync, lstatSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs';
+import { existsSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { stateFolder } from '../../platform/environment.js';
-import { errorCode, holdFolderSync, readTextOrEmptySync, realPath } from '../../platform/files.js';
+import { readTextOrEmptySync, realPath } from '../../platform/files.js';
 import { repositoryFolders } from '../../platform/repository-folders.js';
 import { ProgramFailure } from '../../platform/run-program.js';
-import { isGenerated } from '../../policy/paths.js';
 import {
   attributesFiles,
   excludesFile,
@@ -30,29 +22,18 @@ import {
   type Repository,
   useRepository,
 } from '../git.js';
+import {
+  foldersAround,
+  inSlices,
+  lookAt,
+  placeOf,
+  readFolderIfThere,
+  readHeldFolder,
+  SLICE,
+  stampOf,
+  TICK_MS,
+} from './file-entries.js';
 import { showName, toName } from './manifest.js';
-
-/**
- * Where the content of a file is: in the store, in git, or nowhere. `blob`: the one of the index
- * that a clean file equals; empty for links and folders.
- */
-export type KnownContent =
-  | { readonly kind: 'stored'; readonly sha256: string }
-  | { readonly kind: 'git'; readonly blob: string }
-  | { readonly kind: 'notKept'; readonly why: string };
-
-/** How a file, link or folder is. */
-export type FileEntry = {
-  readonly kind: 'file' | 'link' | 'folder';
-  readonly mode: number;
-  readonly bytes: number;
-  /** Empty: it changed a moment ago, so it has to be read again. */
-  readonly stamp: string;
-  readonly changedAtMs: number;
-  readonly inode: string;
-  /** Of a link. */
-  readonly target?: string;
-};
 
 /** The names of all files and links that git knows or could add. */
 export type Listing = {
@@ -64,198 +45,6 @@ export type Listing = {
 };
 
 const FILES_MAX_WITHOUT_GIT = 20_000;
-/** After so many looks, or so many names, other work gets a turn. */
-const SLICE = 400;
-const SLICE_OF_NAMES = 5_000;
-
-/** The items in slices, with a turn for other work after each. */
-export async function* inSlices<T>(
-  items: Iterable<T>,
-  size = SLICE_OF_NAMES,
-): AsyncGenerator<readonly T[]> {
-  let slice: T[] = [];
-  for (const item of items) {
-    if (slice.push(item) < size) continue;
-    yield slice;
-    slice = [];
-    await nextTurn();
-  }
-  yield slice;
-}
-
-/** Two changes within a tick of the kernel may have the same time. */
-const TICK_MS = 20;
-
-/** How a file, link or folder is. Null: there is none, or something of another kind. */
-export const lookAt = (workspace: string, name: string): FileEntry | null =>
-  isBehindLink(workspace, name) ? null : lookInFolder(workspace, name);
-
-/** Like `lookAt`, for a name whose folders are known to be folders. */
-const lookInFolder = (workspace: string, name: string): FileEntry | null => {
-  const place = quickPlace(workspace, name);
-  let status: Stats | undefined;
-  try {
-    status = lstatSync(place, { throwIfNoEntry: false });
-  } catch {
-    return null; // a file stands where a folder was, or it can't be reached: see `whyUnknown`
-  }
-  if (status === undefined) return null;
-  const common = describeFile(status);
-  if (status.isFile()) return { kind: 'file', ...common };
-  if (status.isDirectory()) return { kind: 'folder', ...common };
-  if (!status.isSymbolicLink()) return null;
-  try {
-    return { kind: 'link', ...common, target: readTarget(workspace, name) };
-  } catch {
-    return null; // removed meanwhile
-  }
-};
-
-type FileNumbers = Pick<Stats, 'mtimeMs' | 'ctimeMs' | 'ino' | 'size' | 'mode'>;
-
-/** What the numbers of a file say. */
-export const describeFile = (numbers: FileNumbers) => ({
-  mode: numbers.mode & 0o7777,
-  bytes: numbers.size,
-  stamp: numbers.ctimeMs > Date.now() - TICK_MS ? '' : stampOf(numbers),
-  changedAtMs: Math.floor(numbers.ctimeMs),
-  inode: `${numbers.ino}`,
-});
-
-/**
- * Differs once a file has changed, if it had not changed for `TICK_MS` when the stamp was taken.
- * Times are exact to a quarter of a microsecond: exact numbers cost as much again as the look.
- */
-const stampOf = ({ mtimeMs, ctimeMs, ino, size, mode }: FileNumbers): string =>
-  `${mtimeMs} ${ctimeMs} ${ino} ${size} ${mode}`;
-
-const readTarget = (workspace: string, name: string): string => {
-  const [folder, base] = splitName(name);
-  const held = holdFolder(workspace, folder);
-  try {
-    return readlinkSync(held.at(base), 'buffer').toString('latin1');
-  } finally {
-    held.close();
-  }
-};
-
-const toBytes = (name: string): Buffer => Buffer.from(name, 'latin1');
-
-/** The path of a name. A buffer, since names may be no UTF-8. */
-export const placeOf = (workspace: string, name: string): Buffer =>
-  Buffer.concat([Buffer.from(workspace), Buffer.from('/'), toBytes(name)]);
-
-export const splitName = (name: string): readonly [folder: string, base: string] => {
-  const at = name.lastIndexOf('/');
-  return at < 0 ? ['', name] : [name.slice(0, at), name.slice(at + 1)];
-};
-
-/** An open folder. `at`: the path of an entry, which leads into this folder even if it is moved. */
-export type HeldWorkspaceFolder = { at(base: string): Buffer; close(): void };
-
-/** Opens a folder of the workspace as `holdFolderSync` does. */
-export const holdFolder = (workspace: string, folder: string): HeldWorkspaceFolder => {
-  const held = holdFolderSync(folder === '' ? workspace : placeOf(workspace, folder));
-  return { at: (base) => held.at(toBytes(base)), close: held.close };
-};
-
-/** Like `placeOf`, without a buffer if possible: making one takes as long as the look. */
-const quickPlace = (workspace: string, name: string): string | Buffer =>
-  /^[\0-\x7f]*$/.test(name) ? `${workspace}/${name}` : placeOf(workspace, name);
-
-/** Whether a link stands where one of its folders was: what it leads to is another file. */
-const isBehindLink = (workspace: string, name: string): boolean => {
-  try {
-    return foldersAround([name]).some((folder) =>
-      lstatSync(quickPlace(workspace, folder), { throwIfNoEntry: false })?.isSymbolicLink(),
-    );
-  } catch {
-    return false; // a file stands there, or a folder is closed: a look at the name tells
-  }
-};
-
-/** Why nobody can know whether it is there: a folder around it is closed to us. Null: known. */
-export const whyUnknown = (workspace: string, name: string): string | null => {
-  if (isBehindLink(workspace, name)) return null;
-  try {
-    lstatSync(placeOf(workspace, name), { throwIfNoEntry: false });
-    return null;
-  } catch (error) {
-    const code = errorCode(error);
-    return code === 'ENOTDIR' ? null : `it can’t be reached (${code || error})`;
-  }
-};
-
-/** The folders around the names, the outer before the inner. */
-export const foldersAround = (names: readonly string[]): readonly string[] => {
-  const folders = new Set<string>();
-  for (const name of names)
-    for (let at = name.lastIndexOf('/'); at > 0; at = name.lastIndexOf('/', at - 1)) {
-      const folder = name.slice(0, at);
-      if (folders.has(folder)) break;
-      folders.add(folder);
-    }
-  return [...folders].sort();
-};
-
-/** Looks at all names and the folders around them, a slice at a time, so that nothing else waits. */
-export const lookAtAll = async (
-  workspace: string,
-  names: readonly string[],
-  folders = foldersAround(names),
-): Promise<Map<string, FileEntry>> => {
-  const entries = new Map<string, FileEntry>();
-  // first the folders, of which only folders count, then the names, of which all else counts
-  for (const list of [folders, names])
-    for await (const slice of inSlices(list, SLICE))
-      for (const name of slice) {
-        const isInFolder = !name.includes('/') || entries.has(path.posix.dirname(name));
-        const entry = isInFolder ? lookInFolder(workspace, name) : null;
-        const isOfFolders = list !== names;
-        if (entry !== null && (entry.kind === 'folder') === isOfFolders) entries.set(name, entry);
-      }
-  return entries;
-};
-
-// ---- The names ----
-
-/** Limits for the files that one path names: so many, with so many bytes together. */
-const NAMED_MAX = 1_000;
-const NAMED_ENTRIES_MAX = 20_000;
-const NAMED_BYTES_MAX = 100 * 1024 * 1024;
-
-/**
- * The files at a name and below it that no scan lists, since git ignores them, without what builds
- * make again. `areAll`: none is larger than `bytesMax`, they are not too many, and no other
- * repository is among them.
- */
-export const unlistedAt = (
-  workspace: string,
-  start: string,
-  { isListed, bytesMax }: { isListed: (name: string) => boolean; bytesMax: number },
-): { readonly names: readonly string[]; readonly areAll: boolean } => {
-  const names: string[] = [];
-  const open = [start];
-  let [bytes, areAll] = [0, true];
-  for (let name = open.pop(); name !== undefined; name = open.pop()) {
-    const entry = name === '' ? null : lookAt(workspace, name);
-    if (isGenerated(name) || (name !== '' && entry === null)) continue;
-    if (name !== '' && entry?.kind !== 'folder') {
-      if (isListed(name)) continue;
-      bytes += entry?.bytes ?? 0;
-      const fits = bytes <= NAMED_BYTES_MAX && names.length < NAMED_MAX;
-      if (fits && (entry?.bytes ?? 0) <= bytesMax) names.push(name);
-      else areAll = false;
-      continue;
-    }
-    const inside = readHeldFolder(workspace, name).map(({ name }) => name);
-    const fits = open.length + inside.length <= NAMED_ENTRIES_MAX;
-    if (!fits || (name !== '' && inside.includes('.git'))) areAll = false;
-    else
-      for (const one of inside) if (one !== '.git') open.push(name === '' ? one : `${name}/${one}`);
-  }
-  return { names, areAll };
-};
 
 /** The name of Pawl's state folder, if it lies in the workspace; otherwise of no file there. */
 export const stateName = (workspace: string, folder: string): string => {
@@ -282,32 +71,6 @@ const walk = ({ workspace, environment }: GitPlace): Listing => {
     }
   }
   return { names: new Set(names), clean: null, limit: null };
-};
-
-const readFolder = (place: Buffer) =>
-  readdirSync(place, { withFileTypes: true, encoding: 'latin1' });
-
-/** Nothing if it was removed or exchanged, or is closed to us, so to commands as well. */
-const readHeldFolder = (workspace: string, folder: string): ReturnType<typeof readFolder> => {
-  try {
-    const held = holdFolder(workspace, folder);
-    try {
-      return readFolder(held.at('.'));
-    } finally {
-      held.close();
-    }
-  } catch {
-    return [];
-  }
-};
-
-/** Nothing for a folder that is gone, closed, or no folder: its stamp tells when that changes. */
-const readFolderIfThere = (place: Buffer): ReturnType<typeof readFolder> => {
-  try {
-    return readFolder(place);
-  } catch {
-    return [];
-  }
 };
 
 const TOO_MANY =

@@ -1,0 +1,148 @@
+/**
+ * The calls since the last checkpoint: when they ran, which files they named, and what looks have
+ * found that they changed. What has to survive a kill is also in a record beside the store
+ * (`RunningCalls`), from which the next process makes the batch again.
+ */
+
+import { readFile } from 'node:fs/promises';
+import type { CommandRun } from './attribution.js';
+import type { GitState } from './git-state.js';
+import type { Known } from './known-files.js';
+import type { PathChange, RefState } from './manifest.js';
+import { type CheckpointStore, replaceFile } from './store.js';
+
+/** The calls whose checkpoint is not in the journal yet. */
+export type RunningCalls = {
+  readonly ranFromMs: number;
+  /** When the first command among them started; missing: there is none. */
+  readonly commandsFromMs?: number;
+  /** How the files were that calls have named; null: absent. */
+  readonly known: readonly (readonly [string, Known | null])[];
+  /** The commands among them: when each started and ended; null: it has not. */
+  readonly commands?: readonly (readonly [callId: string, fromMs: number, toMs: number | null])[];
+  /** HEAD, branches and index before; missing: none are known. */
+  readonly git?: readonly (readonly [string, RefState])[];
+  /** The session whose task this one is. */
+  readonly parent?: string;
+  /** Their checkpoint; null: none yet. */
+  readonly taken: string | null;
+};
+
+export class CallBatch {
+  readonly fromMs: number;
+  /** HEAD, branches and index before the first call; null: none are known. */
+  readonly git: GitState | null;
+  /** When its commands ran, by the ids of their calls; null: a command of the user. */
+  readonly runs = new Map<string | null, CommandRun>();
+  /** What looks have found so far, one after the other: a path may have several. */
+  readonly changes: PathChange[] = [];
+  /** How paths were before the first call that changed or named them; null: absent. */
+  readonly before = new Map<string, Known | null>();
+  /** Paths that tools for files have named. */
+  readonly named = new Set<string>();
+  /** Those, and files that commands have named and no scan lists. */
+  readonly #recorded = new Set<string>();
+  /** Its commands, as in the record; null: it has not ended. */
+  readonly #commands = new Map<string, { readonly fromMs: number; readonly toMs: number | null }>();
+  #commandsFromMs: number | undefined;
+  /** The process that made the calls was killed. */
+  readonly isKilled: boolean;
+
+  constructor(git: GitState | null, fromMs = Date.now(), isKilled = false) {
+    this.git = git;
+    this.fromMs = fromMs;
+    this.isKilled = isKilled;
+  }
+
+  /** The batch of a killed process: at any time since its beginning something may have run. */
+  static fromRecord(record: RunningCalls): CallBatch {
+    const git = record.git === undefined ? null : new Map(record.git);
+    const batch = new CallBatch(git, record.ranFromMs, true);
+    batch.#commandsFromMs = record.commandsFromMs;
+    batch.runs.set(null, { fromMs: batch.fromMs, toMs: 0, jobsToMs: Number.POSITIVE_INFINITY });
+    for (const [callId, fromMs, toMs] of record.commands ?? []) {
+      batch.#commands.set(callId, { fromMs, toMs });
+      if (toMs !== null) batch.runs.set(callId, { fromMs, toMs, jobsToMs: toMs });
+    }
+    for (const [name, known] of record.known) batch.before.set(name, known); // the last is the oldest
+    batch.name([...batch.before.keys()], true);
+    return batch;
+  }
+
+  /** Whether a command has begun of which no end is known. */
+  get hasOpenCommand(): boolean {
+    return [...this.#commands.values()].some(({ toMs }) => toMs === null);
+  }
+
+  /** Notes how a path was, unless an earlier state is known. */
+  noteBefore(name: string, known: Known | null): void {
+    if (!this.before.has(name)) this.before.set(name, known);
+  }
+
+  /** A call names files. `isTool`: it is one of a tool for files. */
+  name(names: readonly string[], isTool: boolean): void {
+    for (const name of names) {
+      this.#recorded.add(name);
+      if (isTool) this.named.add(name);
+    }
+  }
+
+  /** A command begins; null: one of the user, of which a record needs to know nothing. */
+  begin(callId: string | null): void {
+    const fromMs = Date.now();
+    const jobsToMs = Number.POSITIVE_INFINITY;
+    this.#commandsFromMs ??= fromMs;
+    this.runs.set(callId, { fromMs, toMs: Number.POSITIVE_INFINITY, jobsToMs });
+    if (callId !== null) this.#commands.set(callId, { fromMs, toMs: null });
+  }
+
+  /** A call of a tool for files begins: hooks of the user may follow, which are commands. */
+  expectHooks(callId: string): void {
+    const fromMs = Date.now();
+    this.#commandsFromMs ??= fromMs;
+    this.runs.set(callId, { fromMs, toMs: 0, jobsToMs: Number.POSITIVE_INFINITY });
+  }
+
+  /** A command has ended. `mayGoOn`: something that it has started may run on. */
+  end(callId: string, toMs: number, mayGoOn: boolean): void {
+    const command = this.#commands.get(callId);
+    if (command === undefined) return;
+    const { fromMs } = command;
+    this.#commands.set(callId, { fromMs, toMs });
+    this.runs.set(callId, { fromMs, toMs, jobsToMs: mayGoOn ? Number.POSITIVE_INFINITY : toMs });
+  }
+
+  toRecord(parent: string | undefined): RunningCalls {
+    const commandsFromMs = this.#commandsFromMs;
+    return {
+      ranFromMs: this.fromMs,
+      ...(commandsFromMs === undefined ? {} : { commandsFromMs }),
+      commands: [...this.#commands].map(([id, { fromMs, toMs }]) => [id, fromMs, toMs] as const),
+      known: [...this.#recorded].map((name) => [name, this.before.get(name) ?? null] as const),
+      ...(this.git === null ? {} : { git: [...this.git] }),
+      ...(parent === undefined ? {} : { parent }),
+      taken: null,
+    };
+  }
+}
+
+/** The record of a session's running calls; null: none runs, or none had changed anything yet. */
+export const readRunning = async (
+  store: CheckpointStore,
+  sessionId: string,
+): Promise<RunningCalls | null> => {
+  try {
+    const running: RunningCalls = JSON.parse(await readFile(store.callsFile(sessionId), 'utf8'));
+    return running;
+  } catch {
+    return null; // there is none; where it is damaged, nobody knows what the calls changed
+  }
+};
+
+/** Replaces the record; null removes it. */
+export const writeRunning = (
+  store: CheckpointStore,
+  sessionId: string,
+  running: RunningCalls | null,
+): Promise<void> =>
+  replaceFile(store.callsFile(sessionId), running === null ? null : JSON.stringify(running));
