@@ -427,8 +427,8 @@ const foundBySimulator: readonly Fault[] = [
     'clock.after(Math.max(0, delayMs * 2), ring)',
   ]),
   simulator('a reply that broke off is not noticed', 'session/model-call.ts', [
-    "finish(received.kind === 'done'",
-    "if (received.kind !== 'done') finish(received.kind === 'done'",
+    "finish(\n      received.kind === 'done'",
+    "if (received.kind !== 'done') finish(\n      received.kind === 'done'",
   ]),
   simulator('nobody watches for a model that falls silent', 'session/model-call.ts', [
     'cancel = limitMs > 0 ? clock.after(limitMs, check) : null;',

@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { after } from 'node:test';
 import { build } from 'esbuild';
 import type { CommandLevel } from '../../../packages/agent/src/policy/decide.js';
 import { inlineShellScripts } from '../../../scripts/inline-shell-scripts.js';
@@ -90,6 +91,23 @@ export const buildRunner = async (folder: string, source = 'fence-runner'): Prom
     logLevel: 'error',
   });
   return outfile;
+};
+
+/**
+ * The runner, and beside it what a script of bash makes in an empty folder; everybody may read both.
+ * Gone after the tests of the file.
+ */
+export const prepareRunner = async (
+  script = '',
+): Promise<{ readonly runner: string; readonly fixture: string }> => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'pawl-fence-runner-'));
+  after(() => removeFolderSync(folder));
+  const runner = await buildRunner(folder);
+  const fixture = path.join(folder, 'fixture');
+  chmodSync(folder, 0o755);
+  mkdirSync(fixture);
+  execFileSync('/bin/bash', ['-ec', script], { cwd: fixture });
+  return { runner, fixture };
 };
 
 const SECRETS = [

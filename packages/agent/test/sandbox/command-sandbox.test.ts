@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import {
-  buildRunner,
   type Case,
+  prepareRunner,
   type Ran,
   runCases,
   SEEDED,
   testAccounts,
 } from '../../../../test/kit/sandbox/fence.js';
-import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { chooseRows } from '../../../../test/tier.js';
 import { ESCAPES } from './fence-escapes.js';
 import { EVERYDAY } from './fence-everyday.js';
@@ -47,13 +43,8 @@ const kindOf = ({ name }: Case): string =>
 
 const ALL = chooseRows([...ESCAPES, ...REACH_ESCAPES, ...HANDED_OVER], kindOf);
 
-const folder = mkdtempSync(path.join(tmpdir(), 'pawl-fence-runner-'));
-const runner = await buildRunner(folder);
+const { runner } = await prepareRunner();
 const accounts = testAccounts();
-
-after(() => {
-  removeFolderSync(folder);
-});
 
 const escaped = (ran: Ran, name: string): boolean =>
   (ran.ends.get(name) ?? []).some(

@@ -1,33 +1,17 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import {
-  buildRunner,
+  prepareRunner,
   type Ran,
   runCases,
   testAccounts,
 } from '../../../../test/kit/sandbox/fence.js';
-import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { chooseRows } from '../../../../test/tier.js';
 import type { RepositoryAccess } from '../../src/policy/repository-access.js';
 import { ACCESSES, ATTACKS, type Attack, caseOf, HISTORY } from './git-history-attacks.js';
 
-const folder = mkdtempSync(path.join(tmpdir(), 'pawl-history-runner-'));
-const runner = await buildRunner(folder);
+const { runner, fixture } = await prepareRunner(HISTORY);
 const accounts = testAccounts();
-
-after(() => {
-  removeFolderSync(folder);
-});
-
-const fixture = path.join(folder, 'fixture');
-chmodSync(folder, 0o755);
-mkdirSync(fixture);
-const made = spawnSync('/bin/bash', ['-ec', HISTORY], { cwd: fixture, encoding: 'utf8' });
-assert.equal(made.status, 0, made.stderr);
 
 const CHOSEN = chooseRows(ATTACKS, ({ kind, name }) => kind ?? name);
 

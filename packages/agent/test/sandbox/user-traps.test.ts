@@ -1,34 +1,18 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import {
-  buildRunner,
+  prepareRunner,
   type Ran,
   runCases,
   testAccounts,
 } from '../../../../test/kit/sandbox/fence.js';
-import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { chooseRows } from '../../../../test/tier.js';
 import { FIXTURE, TRAPS, type Trap, trapCase } from './user-traps.js';
 
 // What a fenced command leaves in the workspace, and then the user's own git, editor and shell: nothing of it may run.
 
-const folder = mkdtempSync(path.join(tmpdir(), 'pawl-traps-'));
-const runner = await buildRunner(folder);
+const { runner, fixture } = await prepareRunner(FIXTURE);
 const accounts = testAccounts();
-
-after(() => {
-  removeFolderSync(folder);
-});
-
-const fixture = path.join(folder, 'fixture');
-chmodSync(folder, 0o755);
-mkdirSync(fixture);
-const made = spawnSync('/bin/bash', ['-ec', FIXTURE], { cwd: fixture, encoding: 'utf8' });
-assert.equal(made.status, 0, made.stderr);
 
 const CHOSEN = chooseRows(TRAPS, ({ kind, name }) => kind ?? name);
 
