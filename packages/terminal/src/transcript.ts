@@ -484,6 +484,7 @@ const endOfBlock = (text: string): string => {
 
 const createAnswerStream = (look: Look): AnswerStream => {
   const blocks = createBlocks();
+  let hasText = false;
   let hasRows = false;
   const renderBlocks = (texts: readonly string[]): readonly Block[] => {
     const rendered = texts
@@ -492,18 +493,30 @@ const createAnswerStream = (look: Look): AnswerStream => {
     hasRows ||= rendered.length > 0;
     return rendered;
   };
+  const takeRest = (): string => {
+    const rest = hasText ? blocks.take() : '';
+    hasText = false;
+    return rest;
+  };
   return {
-    add: (text) => renderBlocks(blocks.add(text)),
-    // `clearPart` leaves out a last line whose meaning is still open, such as a single `#`.
-    live: (columns) =>
-      renderMarkdown(look, clearPart(endOfBlock(blocks.rest())), columns, 'streaming'),
+    add(text) {
+      hasText ||= text !== '';
+      return renderBlocks(blocks.add(text));
+    },
+    live(columns) {
+      if (!hasText) return [];
+      // `clearPart` leaves out a last line whose meaning is still open, such as a single `#`.
+      const rest = clearPart(endOfBlock(blocks.rest()));
+      return renderMarkdown(look, rest, columns, 'streaming');
+    },
     finish() {
-      const rest = renderBlocks([blocks.take()]);
+      const rest = takeRest();
+      const rendered = rest === '' ? [] : renderBlocks([rest]);
       hasRows = false;
-      return rest;
+      return rendered;
     },
     drop() {
-      blocks.take();
+      takeRest();
       const shown = hasRows;
       hasRows = false;
       return shown ? 'yes' : 'no';

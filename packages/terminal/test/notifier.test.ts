@@ -4,7 +4,7 @@ import { initialState } from '@pawl/agent/machine/machine';
 import { defaultSettings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
 import { fakeClock } from '../../../test/fake-clock.js';
-import { Notifier } from '../src/live-area.js';
+import { Notifier } from '../src/notifier.js';
 import { windowTitle } from '../src/paint.js';
 import { makeSafe, type Safe } from '../src/safe-text.js';
 

@@ -20,7 +20,8 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import { type Choice, rankChoices } from '@pawl/terminal/choices';
 import { Composer, type NamePaste } from '@pawl/terminal/composer';
 import { type Pressed, readKeyboard, readLines } from '@pawl/terminal/keys';
-import { Notifier, type Screen } from '@pawl/terminal/live-area';
+import type { Screen } from '@pawl/terminal/live-area';
+import { Notifier } from '@pawl/terminal/notifier';
 import {
   type Background,
   detectLook,
