@@ -42,7 +42,7 @@ const tortureWithFaults = async (cluster: Cluster): Promise<number> => {
   const part = (share: number): number => Math.ceil(kills * share);
   const figures = await runCrowd(cluster, {
     turns: 3,
-    atOnce: 12,
+    atOnce: 8,
     faults: {
       nodeKilled: kills - part(0.2),
       engineKilled: part(0.2),
@@ -52,7 +52,6 @@ const tortureWithFaults = async (cluster: Cluster): Promise<number> => {
       blobsFull: part(0.05),
       engineFull: part(0.05),
     },
-    everyMs: 1_000,
     seed,
     progress: say,
   });

@@ -6,7 +6,6 @@
 
 import {
   agentMachine,
-  type CarriedSession,
   type Entry,
   type Event,
   type Header,
@@ -214,23 +213,9 @@ export class SessionStates {
 //    the entries.
 // 2. In the middle of a turn that the present machine follows, the turn goes on. The session is
 //    taken over at rest.
-// 3. A turn that it can't follow is cancelled. Calls that run are asked for their outcome; none is
-//    started.
+// 3. A turn that it can't follow ends. Calls that run are asked for their outcome.
 // 4. A session of a later machine is refused in words. Nothing that arrives for it is lost: the
 //    engine asks again.
-
-/** Calls that have not started don't start: the turn is cancelled. */
-const withoutWaitingCalls = (session: CarriedSession): CarriedSession => {
-  const { work, at } = session;
-  if (work.kind !== 'calls') return session;
-  const text = 'not run: the turn was cancelled by an update of Pawl';
-  const calls = work.calls.map((call) =>
-    call.startedAt === null && call.ended === undefined
-      ? { ...call, ended: { status: 'cancelled', ran: false, at, text } as const }
-      : call,
-  );
-  return { ...session, work: { ...work, calls } };
-};
 
 /** The events that come before those that arrived. `lastAt`: the time of the last entry. */
 export const takeOverEvents = (
@@ -241,12 +226,9 @@ export const takeOverEvents = (
   if (upgrade === null) return [];
   const epoch = state.session.epoch + 1;
   const { session } = upgrade;
-  const isRunning =
-    turnRuns(state) || session?.work.kind === 'calls' || session?.work.kind === 'request';
-  if (!isRunning) return [{ type: 'Resumed', epoch, upgrade }];
-  if (session === undefined) return [];
-  const carried = { ...upgrade, session: withoutWaitingCalls(session) };
-  return [{ type: 'Resumed', epoch, stoppedAt: lastAt, upgrade: carried }, { type: 'CancelTurn' }];
+  if (session === undefined) return turnRuns(state) ? [] : [{ type: 'Resumed', epoch, upgrade }];
+  const resumed = { type: 'Resumed', epoch, stoppedAt: lastAt, upgrade } as const;
+  return session.work.kind === 'calls' ? [resumed, { type: 'CancelTurn' }] : [resumed];
 };
 
 /** Why a session of this version can't be used here; null if it can. */

@@ -8,10 +8,14 @@ import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 
+type Rows = readonly Readonly<Record<string, unknown>>[];
+
 export type Engine = {
   readonly ingressUrl: string;
   readonly adminUrl: string;
   readonly pid: number;
+  /** The rows that its own tables have for a query in SQL. */
+  query(sql: string): Promise<Rows>;
   /** The end of what it said since the last question. */
   takeLog(): string;
   /** Starts it again on the same files and ports, after `kill`. */
@@ -123,6 +127,13 @@ export const startEngine = async (
     adminUrl,
     get pid() {
       return server.pid ?? 0;
+    },
+    async query(query) {
+      const headers = { 'content-type': 'application/json', accept: 'application/json' };
+      const body = JSON.stringify({ query });
+      const response = await fetch(`${adminUrl}/query`, { method: 'POST', headers, body });
+      const { rows } = (await response.json()) as { readonly rows: Rows }; // as it writes them
+      return rows;
     },
     takeLog() {
       const said = text;

@@ -5,14 +5,8 @@ import { after, test } from 'node:test';
 import type { Entry } from 'pawl/engine';
 import { atEnd } from '../../test/temporary-folder.js';
 import { until } from '../../test/until.js';
-import { startCluster } from './cluster/cluster.js';
-import {
-  BROKEN_VERSION,
-  deploySettings,
-  faultsIn,
-  NEXT_VERSION,
-  runDeploy,
-} from './cluster/deploy.js';
+import { clusterSettings, startCluster } from './cluster/cluster.js';
+import { BROKEN_VERSION, faultsIn, NEXT_VERSION, runDeploy } from './cluster/deploy.js';
 
 /** Nodes are replaced one after the other while sessions work. */
 
@@ -52,7 +46,7 @@ const STOPPED_MS = 2_000;
 test('a rolling deploy of another version cuts no turn, refuses nothing for long and repeats nothing', async () => {
   const next = await cluster.plant(NEXT_VERSION);
   let replacedMs = 0;
-  const settings = deploySettings(cluster.folder);
+  const settings = clusterSettings(cluster.folder);
   const held = String(await first.ask({ kind: 'create', settings }));
   const say = (text: string) => first.ask({ kind: 'send', id: held, text, requestId: text });
   await say('session with a first turn');

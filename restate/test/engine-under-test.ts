@@ -74,19 +74,6 @@ const onlyOwn = (
   };
 };
 
-const stuckAt = async (adminUrl: string): Promise<readonly string[]> => {
-  const query = 'select target, retry_count from sys_invocation where retry_count > 3';
-  const response = await fetch(`${adminUrl}/query`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json' },
-    body: JSON.stringify({ query }),
-  });
-  const { rows } = (await response.json()) as {
-    readonly rows: readonly { readonly target: string }[];
-  };
-  return rows.map(({ target }) => target);
-};
-
 /** The engine's server, and a folder beside its files. Both are gone at the end. */
 export const startTestEngine = async (
   scope: TestScope,
@@ -145,6 +132,9 @@ export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest
       return { runtime: node, stop: () => runtime.disconnect() };
     },
     takeCharge: () => registerShared(adminUrl, `http://127.0.0.1:${node.sharedPort}`),
-    stuck: () => stuckAt(adminUrl),
+    async stuck() {
+      const rows = await engine.query('select target from sys_invocation where retry_count > 3');
+      return rows.map(({ target }) => String(target));
+    },
   };
 };

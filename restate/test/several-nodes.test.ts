@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { makeServed, type Place, start } from '../../packages/pawl/test/e2e/pawl.js';
+import { makeServed } from '../../packages/pawl/test/e2e/pawl.js';
 import { call, last, message, text } from '../../packages/pawl/test/e2e/wire-words.js';
 import { isEntry, NodeClient, type StreamedMessage } from '../../test/kit/serve/node-client.js';
 import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
@@ -13,6 +13,7 @@ import { startBalancer } from './cluster/balancer.js';
 import { startTestEngine } from './engine-under-test.js';
 import { freeFirstPort } from './free-first-port.js';
 import { installPawl } from './installed-pawl.js';
+import { type Ports, startServedNode } from './served-node.js';
 
 /** Several nodes by the command `pawl serve`: the real program, the real engine, SIGKILL. */
 
@@ -53,46 +54,9 @@ const waitsForAnswer = ({ event, content }: StreamedMessage): boolean =>
   event === 'state' && Array.isArray(content.approvals) && content.approvals.length > 0;
 
 /** Resolves when a node has nothing to do any more. */
-const untilDone = async (service: string): Promise<void> => {
-  for (;;) {
-    const query = `select target from sys_invocation where target_service_name = '${service}' and status <> 'completed'`;
-    const headers = { 'content-type': 'application/json', accept: 'application/json' };
-    const body = JSON.stringify({ query });
-    const response = await fetch(`${engine.adminUrl}/query`, { method: 'POST', headers, body });
-    const { rows } = (await response.json()) as { readonly rows: readonly unknown[] };
-    if (rows.length === 0) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-};
-
-type Ports = readonly [number, number];
-
-const startNode = async (place: Place, name: 'n1' | 'n2', ports: Ports, nodesPort: number) => {
-  const [own, other] = name === 'n1' ? ports : [ports[1], ports[0]];
-  const words = [
-    '--engine',
-    engine.ingressUrl.replace('http:', 'restate:'),
-    '--engine-admin',
-    engine.adminUrl,
-  ];
-  const node = [
-    '--node',
-    name,
-    '--node-ports',
-    String(own),
-    '--nodes',
-    `http://127.0.0.1:${nodesPort}`,
-  ];
-  const peer = ['--peer', `http://127.0.0.1:${other + 2}`, '--port', '0'];
-  const repository = ['--repository', `api=${path.join(place.folder, 'api')}`];
-  const all = [program, 'serve', ...words, ...node, ...peer, ...repository];
-  const running = start(place, process.execPath, all, null);
-  atEnd(scope, () => void running.child.kill('SIGKILL'));
-  const address = await until(
-    () => `the address: ${running.stderr()}`,
-    () => /at (\S+)\. Every/.exec(running.stderr())?.[1],
-  );
-  return { running, client: new NodeClient(address, TOKEN) };
+const untilDone = (service: string): Promise<boolean> => {
+  const query = `select target from sys_invocation where target_service_name = '${service}' and status <> 'completed'`;
+  return until('nothing is left', async () => (await engine.query(query)).length === 0);
 };
 
 test('before all nodes have this version, records are unavailable in words', async () => {
@@ -115,8 +79,15 @@ test('a session whose node was killed says so on another node, is moved there, a
   const ports: Ports = [await freeFirstPort(), await freeFirstPort()];
   const nodes = await startBalancer(ports);
   atEnd(scope, () => nodes.close());
-  const first = await startNode(place, 'n1', ports, nodes.port);
-  const second = await startNode(place, 'n2', ports, nodes.port);
+  const startNode = async (index: 0 | 1) => {
+    const repository = ['--repository', `api=${path.join(place.folder, 'api')}`];
+    const reached = { ports, nodesPort: nodes.port };
+    const parts = { place, program, engine };
+    const { running, address } = await startServedNode(scope, parts, index, reached, repository);
+    return { running, client: new NodeClient(address, TOKEN) };
+  };
+  const first = await startNode(0);
+  const second = await startNode(1);
 
   const workspace = { repository: 'api', commit: 'main' };
   const created = await first.client.ask('POST', '/v1/sessions', { workspace });
@@ -137,7 +108,7 @@ test('a session whose node was killed says so on another node, is moved there, a
   assert.ok(approval);
   const early = await second.client.ask('POST', `/v1/sessions/${id}/move`);
   assert.deepEqual([early.status, early.body.error?.code], [409, 'conflict'], early.text);
-  assert.match(early.body.error?.message ?? '', /is on the node n1, which answers/);
+  assert.match(early.body.error?.message ?? '', /is on the node n0, which answers/);
   assert.deepEqual([(await second.client.describe(id)).workspace?.isPresent], [true]);
 
   first.running.child.kill('SIGKILL');
@@ -154,10 +125,10 @@ test('a session whose node was killed says so on another node, is moved there, a
   await reader.until(
     'word that the node is gone',
     ({ event, content }) =>
-      event === 'delta' && /node n1 .* does not answer/.test(JSON.stringify(content)),
+      event === 'delta' && /node n0 .* does not answer/.test(JSON.stringify(content)),
   );
   const { workspace: gone } = await second.client.describe(id);
-  assert.deepEqual([gone?.node, gone?.isPresent], ['n1', false]);
+  assert.deepEqual([gone?.node, gone?.isPresent], ['n0', false]);
   rmSync(worktree, { recursive: true }); // as on another computer
 
   const moved = await second.client.ask('POST', `/v1/sessions/${id}/move`);
@@ -179,10 +150,10 @@ test('a session whose node was killed says so on another node, is moved there, a
   assert.match(outcomes[0] ?? '', /^a\.txt\none\n/);
 
   // The node that comes back does nothing of what was left to it.
-  const third = await startNode(place, 'n1', ports, nodes.port);
+  const third = await startNode(0);
   const { workspace: here } = await third.client.describe(id);
-  assert.deepEqual([here?.node, here?.isPresent], ['n2', true]);
-  await untilDone('Tools-n1');
+  assert.deepEqual([here?.node, here?.isPresent], ['n1', true]);
+  await untilDone('Tools-n0');
   assert.equal(existsSync(path.join(worktree, '..', 'ran')), false);
   const entries = await third.client.events(id);
   await entries.until(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { makeServed, start, uniqueSleep } from '../../packages/pawl/test/e2e/pawl.js';
+import { makeServed, uniqueSleep } from '../../packages/pawl/test/e2e/pawl.js';
 import {
   attackEverywhere,
   makeTenants,
@@ -19,6 +19,7 @@ import { startBalancer } from './cluster/balancer.js';
 import { startTestEngine } from './engine-under-test.js';
 import { freeFirstPort } from './free-first-port.js';
 import { installPawl } from './installed-pawl.js';
+import { type Ports, startServedNode } from './served-node.js';
 
 /** Tenants of two nodes on the engine: one bill, one count, and nothing of the other one. */
 
@@ -26,29 +27,16 @@ const scope = { after: (hook: () => void) => after(hook) };
 const { engine } = await startTestEngine(scope);
 const program = await installPawl(temporaryFolder(scope, 'installed'));
 
-type Ports = readonly [number, number];
-
+/** A node of these tenants, and the clients of its keys. */
 const startNode = async (
   { place, file }: Pick<Tenants, 'place' | 'file'>,
   index: 0 | 1,
-  ports: Ports,
-  nodesPort: number,
+  reached: Parameters<typeof startServedNode>[3],
   more: readonly string[] = [],
 ) => {
-  const peer = ports[1 - index] ?? 0;
-  const words = [
-    ...['--engine', engine.ingressUrl.replace('http:', 'restate:')],
-    ...['--engine-admin', engine.adminUrl, '--node', `n${index}`],
-    ...['--node-ports', String(ports[index]), '--nodes', `http://127.0.0.1:${nodesPort}`],
-    ...['--peer', `http://127.0.0.1:${peer + 2}`, '--port', '0'],
-    ...['--keys', file, ...more],
-  ];
-  const running = start(place, process.execPath, [program, 'serve', ...words], null);
-  atEnd(scope, () => void running.child.kill('SIGKILL'));
-  const address = await until(
-    () => `the address: ${running.stderr()}`,
-    () => /at (\S+)\. Every/.exec(running.stderr())?.[1],
-  );
+  const words = ['--keys', file, ...more];
+  const parts = { place, program, engine };
+  const { running, address } = await startServedNode(scope, parts, index, reached, words);
   return { running, clientOf: (name: string) => new NodeClient(address, tokenOf(name)) };
 };
 
@@ -69,10 +57,8 @@ test('tenants of two nodes see nothing of each other, and their money and figure
   const ports: Ports = [await freeFirstPort(), await freeFirstPort()];
   const balancer = await startBalancer(ports);
   atEnd(scope, () => balancer.close());
-  const [one, other] = [
-    await startNode(tenants, 0, ports, balancer.port),
-    await startNode(tenants, 1, ports, balancer.port),
-  ];
+  const reached = { ports, nodesPort: balancer.port };
+  const [one, other] = [await startNode(tenants, 0, reached), await startNode(tenants, 1, reached)];
 
   // the first node has the session, and each of them is asked for it
   const attacked = await attackEverywhere(tenants, [one.clientOf, other.clientOf]);
@@ -104,27 +90,22 @@ test('tenants of two nodes see nothing of each other, and their money and figure
 
 /** Puts other values into the engine in place of records of sessions; undefined removes one. */
 const forgeRecords = async (forged: Readonly<Record<string, unknown>>): Promise<void> => {
-  const ask = async (at: string, body: object) => {
-    const headers = { 'content-type': 'application/json', accept: 'application/json' };
-    const init = { method: 'POST', headers, body: JSON.stringify(body) };
-    const response = await fetch(`${engine.adminUrl}/${at}`, init);
-    const answer = await response.text();
-    assert.ok(response.ok, answer);
-    return answer;
-  };
   for (const [sessionId, record] of Object.entries(forged)) {
     const shard = findShard(sessionId);
     const query = `select key, value_utf8 from state where service_name = 'SessionMetadata' and service_key = '${shard}'`;
-    const { rows } = JSON.parse(await ask('query', { query })) as {
-      readonly rows: readonly { readonly key: string; readonly value_utf8: string }[];
-    };
+    const rows = await engine.query(query);
     const others = rows.filter(({ key }) => key !== sessionId);
-    const values = others.map(({ key, value_utf8 }) => [key, value_utf8] as const);
+    const values = others.map((row) => [String(row.key), String(row.value_utf8)] as const);
     if (record !== undefined) values.push([sessionId, JSON.stringify(record)]);
     const new_state = Object.fromEntries(
       values.map(([key, value]) => [key, [...Buffer.from(value)]]),
     );
-    await ask('services/SessionMetadata/state', { object_key: shard, new_state });
+    const response = await fetch(`${engine.adminUrl}/services/SessionMetadata/state`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ object_key: shard, new_state }),
+    });
+    assert.ok(response.ok, await response.text());
   }
 };
 
@@ -149,7 +130,8 @@ test('a session of which nobody knows whose it is does nothing more, also what i
   const ports: Ports = [await freeFirstPort(), await freeFirstPort()];
   const balancer = await startBalancer(ports);
   atEnd(scope, () => balancer.close());
-  const serve = () => startNode({ place, file }, 0, ports, balancer.port, ['--folder', work]);
+  const reached = { ports, nodesPort: balancer.port };
+  const serve = () => startNode({ place, file }, 0, reached, ['--folder', work]);
   const first = await serve();
   const kept = first.clientOf('kept');
   const control = await kept.create(work);

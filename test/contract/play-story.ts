@@ -80,9 +80,9 @@ export const entriesOf = async (runtime: Runtime, id: string): Promise<readonly 
 export const attend = (
   runtime: Runtime,
   id: string,
-): StorySession & { readonly seen: readonly Stepped[] } => {
+): StorySession & { readonly seen: readonly Stepped[]; leave(): void } => {
   const seen = new SeenSteps();
-  runtime.watch(id, (stepped) => seen.see(stepped));
+  const leave = runtime.watch(id, (stepped) => seen.see(stepped));
   const rest = async (): Promise<State> => {
     const coming = seen.next('the end of the turn', ({ state }) => waits(state));
     coming.catch(() => undefined); // the session may rest already
@@ -102,7 +102,7 @@ export const attend = (
     until: async (fits) => seen.all.find(fits) ?? (await seen.next('the step', fits)),
     entries: () => entriesOf(runtime, id),
   };
-  return { ...session, seen: seen.all };
+  return { ...session, seen: seen.all, leave };
 };
 
 export type Played = {

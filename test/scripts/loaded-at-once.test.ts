@@ -74,6 +74,11 @@ const promptWords =
     return ['-p', 'hi', '--model', 'scripted/script.json', ...flags];
   };
 
+const ofEditors = (sources: readonly string[]): readonly string[] =>
+  sources.filter((source) =>
+    /^protocols\.cjs$|^packages\/pawl\/src\/editor\/(?!acp-flags|mcp-server)/.test(source),
+  );
+
 describe('ask and the parts for editors are loaded with their first use', () => {
   it("not by import 'pawl'; by 'pawl/machine', which offers its machine", async () => {
     const { metafile } = await buildLibrary(root);
@@ -109,7 +114,7 @@ describe('ask and the parts for editors are loaded with their first use', () => 
   it('not by pawl -p, and not by --explore before the tool is called; by pawl ask', async (context) => {
     const plain = await loadedWhile(context, promptWords());
     assert.ok(plain.includes(AGENT));
-    assert.deepEqual(ofAsk(plain), []);
+    assert.deepEqual([ofAsk(plain), ofEditors(plain)], [[], []]);
     // nor telemetry, which nobody asked for: packages/pawl/test/e2e/telemetry.test.ts is the control
     assert.deepEqual(
       plain.filter((source) =>
@@ -128,13 +133,8 @@ describe('ask and the parts for editors are loaded with their first use', () => 
     assert.ok(asking.includes(ASK));
   });
 
-  it('the parts for editors are not loaded by the start of the program or by pawl -p', async (context) => {
-    const ofEditors = (sources: readonly string[]): readonly string[] =>
-      sources.filter((source) =>
-        /^protocols\.cjs$|^packages\/pawl\/src\/editor\/(?!acp-flags|mcp-server)/.test(source),
-      );
-    assert.deepEqual(ofEditors(await loadedWhile(context, promptWords())), []);
-    // control: where it is used, the same look finds it
+  it('the parts for editors by pawl acp', async (context) => {
+    // the control of the look above
     const serving = await loadedWhile(context, () => ['acp']);
     for (const source of ['packages/pawl/src/editor/acp-agent.ts', PROTOCOLS])
       assert.ok(ofEditors(serving).includes(source), serving.join(' '));

@@ -18,17 +18,18 @@ import {
 
 export type ResponsesBody = { readonly model: string; readonly input: readonly object[] };
 
-const eventsOfText = (
-  part: { readonly text: string },
+/** A message of one part, whose text comes in pieces. */
+const eventsOfMessage = (
+  { text }: { readonly text: string },
   id: string,
   index: number,
+  { pieces, part }: { readonly pieces: string; readonly part: object },
 ): readonly object[] => {
   const item = { type: 'message', id, role: 'assistant', status: 'in_progress', content: [] };
-  const content = [{ type: 'output_text', text: part.text, annotations: [] }];
   return [
     { type: 'response.output_item.added', output_index: index, item },
-    ...cutUp(part.text).map((delta) => ({
-      type: 'response.output_text.delta',
+    ...cutUp(text).map((delta) => ({
+      type: pieces,
       item_id: id,
       output_index: index,
       content_index: 0,
@@ -37,31 +38,7 @@ const eventsOfText = (
     {
       type: 'response.output_item.done',
       output_index: index,
-      item: { ...item, status: 'completed', content },
-    },
-  ];
-};
-
-const eventsOfRefusal = (
-  part: { readonly text: string },
-  id: string,
-  index: number,
-): readonly object[] => {
-  const item = { type: 'message', id, role: 'assistant', status: 'in_progress', content: [] };
-  const content = [{ type: 'refusal', refusal: part.text }];
-  return [
-    { type: 'response.output_item.added', output_index: index, item },
-    ...cutUp(part.text).map((delta) => ({
-      type: 'response.refusal.delta',
-      item_id: id,
-      output_index: index,
-      content_index: 0,
-      delta,
-    })),
-    {
-      type: 'response.output_item.done',
-      output_index: index,
-      item: { ...item, status: 'completed', content },
+      item: { ...item, status: 'completed', content: [part] },
     },
   ];
 };
@@ -150,9 +127,15 @@ const eventsOf = (
   const id = `${number}_${index}`;
   switch (part.type) {
     case 'text':
-      return eventsOfText(part, `msg_${id}`, index);
+      return eventsOfMessage(part, `msg_${id}`, index, {
+        pieces: 'response.output_text.delta',
+        part: { type: 'output_text', text: part.text, annotations: [] },
+      });
     case 'refusal':
-      return eventsOfRefusal(part, `msg_${id}`, index);
+      return eventsOfMessage(part, `msg_${id}`, index, {
+        pieces: 'response.refusal.delta',
+        part: { type: 'refusal', refusal: part.text },
+      });
     case 'thinking':
       return thoughts === 'words'
         ? eventsOfWords(part, `rs_${id}`, index)

@@ -14,7 +14,7 @@ import { begun, roam } from '../../../test/kit/agent/random.js';
 import { GO_TO, loaded, openParts, waitUntil } from '../../../test/kit/inspector/browser.js';
 import { StoredSession } from '../../../test/kit/inspector/stored-session.js';
 import { atEnd, temporaryFolder } from '../../../test/temporary-folder.js';
-import { SEED } from '../../../test/tier.js';
+import { countCases, SEED } from '../../../test/tier.js';
 import { InspectedSessions } from '../src/server/inspected-sessions.js';
 import { pageWith } from '../src/server/page-html.js';
 import { type Inspected, inState, textOf } from './inspected-page.js';
@@ -186,7 +186,7 @@ export const checkSessions = (inspected: () => Inspected): void => {
     }
   });
 
-  it('shows at 200 random events what a replay says', async (context) => {
+  it('shows at random events what a replay says', async (context) => {
     context.diagnostic(`PAWL_SEED=${SEED}`);
     let roll = SEED >>> 0;
     const random = (): number => {
@@ -208,7 +208,7 @@ export const checkSessions = (inspected: () => Inspected): void => {
     await stored.add(journaled);
     await stored.journal.close();
     const count = journaled.length;
-    const seqs = Array.from({ length: 200 }, () => Math.floor(random() * (count + 1)));
+    const seqs = Array.from({ length: countCases(150) }, () => Math.floor(random() * (count + 1)));
     const watched = await inspected().open('random', count);
     const { page } = watched;
     await page.setViewportSize({ width: 600, height: 700 });

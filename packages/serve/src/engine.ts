@@ -1,7 +1,11 @@
 /**
  * `pawl/engine`: the parts of a runtime on an engine, a service that keeps the journals of sessions
- * and calls programs for them. The machine decides, and performers do what it asks for. The program
- * that uses these parts stores the entries, and steps the machine once for each event.
+ * and calls programs for them (`restate/` is one). The machine (`agentMachine`, `step`) decides,
+ * and performers (`createPerformers`, `perform`) do what it asks for. The program that uses these
+ * parts stores the entries, and steps the machine once for each event.
+ *
+ * Above the empty line: the parts of a runtime, and their types. Below it: a node that serves
+ * sessions, with its keys, its spending and the places of its blobs.
  */
 
 export { forkHeader } from '@pawl/agent/journal/fork';
@@ -56,6 +60,7 @@ export {
 } from '@pawl/agent/session/perform';
 export { recoverCalls } from '@pawl/agent/session/tool-run';
 export type { SessionBegin, UserHookRuns } from '@pawl/agent/session/user-hooks';
+
 export { keyOfToken, readKeys, type ServeKey } from './keys.js';
 export type { AppliedChange } from './metrics.js';
 export { type NodeOptions, type ServingNode, startNode as serveSessions } from './node.js';

@@ -62,7 +62,7 @@ const listParameters = (
 
 const operation = (method: string, path: string, route: DescribedRoute): object => ({
   summary: route.about,
-  operationId: [method.toLowerCase(), ...path.split('/').slice(1)].join('-').replace('.', '-'),
+  operationId: [method.toLowerCase(), ...path.split('/').slice(1)].join('-').replaceAll('.', '-'),
   parameters: listParameters(method, path, route),
   ...(route.body === undefined
     ? {}
@@ -80,7 +80,10 @@ const operation = (method: string, path: string, route: DescribedRoute): object 
   },
 });
 
-/** The routes by method and path; `own` is for the processes of Pawl alone. */
+/**
+ * The routes by method and path. `ID` is the only placeholder of a path. A path that ends in `/own`
+ * is for the processes of Pawl alone.
+ */
 export const openApi = (routes: Readonly<Record<string, DescribedRoute>>): object => {
   const paths: Record<string, Record<string, object>> = {};
   for (const [name, route] of Object.entries(routes)) {

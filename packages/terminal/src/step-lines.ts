@@ -26,6 +26,9 @@ type PrintedPiece =
   /** The text since the last whole line does not count. */
   | { readonly kind: 'retract' };
 
+/** Words for a text that was printed and does not count. */
+export const RETRACTED = '(the text of the reply above does not count)';
+
 /**
  * `detail`, possibly empty: a diff, or the end of an output. `urgent` lines are printed even in
  * quiet mode.

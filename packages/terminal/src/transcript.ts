@@ -36,7 +36,13 @@ import {
 } from './paint.js';
 import { createRewoundNotes } from './rewind-words.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
-import { createJudgedCalls, type JudgedCalls, resumedNote, type ToolResult } from './step-lines.js';
+import {
+  createJudgedCalls,
+  type JudgedCalls,
+  RETRACTED,
+  resumedNote,
+  type ToolResult,
+} from './step-lines.js';
 import { callRows } from './tool-call-rows.js';
 
 /** Rows of a summary that are shown before Ctrl-O. */
@@ -44,7 +50,6 @@ const SUMMARY_ROWS = 8;
 /** A call with more rows gets an empty line after it. */
 const LARGE_ROWS = 4;
 const CUT_OFF = '(cut off here)';
-const RETRACTED = '(the text of the reply above does not count)';
 
 /**
  * Kinds of entries. An empty line separates entries of different kinds, and the blocks of an

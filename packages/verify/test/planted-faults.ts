@@ -241,8 +241,8 @@ const foundBySimulator: readonly Fault[] = [
     'error === null ? resolve() : resolve(void reject)',
   ]),
   simulator('a write that took a part of the bytes counts as whole', 'journal/writer.ts', [
-    'written += this.#handle.write(bytes, written, rest, this.#size + written);',
-    'written += Math.max(rest, this.#handle.write(bytes, written, rest, this.#size + written));',
+    'written += this.#handle.write(bytes, written, tail, this.#size + written);',
+    'written += Math.max(tail, this.#handle.write(bytes, written, tail, this.#size + written));',
   ]),
   simulator('the journal goes on after a failed write', 'journal/writer.ts', [
     `    this.#refusal = error;
@@ -327,8 +327,8 @@ const foundBySimulator: readonly Fault[] = [
     'go({ ...state, prepared: effect === null ? [effect] : [] });',
   ]),
   simulator('reserved space is not given back when the disk is full', 'journal/writer.ts', [
-    '      const was = isThere;',
-    '      const was = isThere && path === "";',
+    '      const wasReserved = isReserved;',
+    '      const wasReserved = isReserved && path === "";',
   ]),
   simulator('a session goes on after its entries went to reserved space', 'session/loop.ts', [
     'if (full !== null) await this.#endOnFullDisk(full);',
@@ -405,8 +405,8 @@ const foundBySimulator: readonly Fault[] = [
     'an edit is done again after a crash without a look at the file',
     'session/tool-run.ts',
     [
-      'return decideProbeable(call, recorded, look, files);',
-      'return recorded === null ? decideProbeable(call, recorded, look, files) : null;',
+      'return decideProbeable(call, recorded, hashFile, files);',
+      'return recorded === null ? decideProbeable(call, recorded, hashFile, files) : null;',
     ],
   ),
   simulator(

@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import type { Settings } from 'pawl/engine';
+import { presetRules } from '../../../packages/agent/src/policy/presets.js';
 import { type Edit, plant } from '../../../packages/agent/test/journal/planted-machine.js';
+import { storySettings } from '../../../test/contract/play-story.js';
 import { removeFolderSync } from '../../../test/temporary-folder.js';
 import { createRestateRuntime, httpLive, type RestateRuntime } from '../../src/index.js';
 import { type Engine, freePorts, startEngine } from '../../src/start-engine.js';
@@ -176,18 +179,6 @@ class NodeProcess implements ClusterNode {
   }
 }
 
-const pendingAt = async (adminUrl: string): Promise<readonly string[]> => {
-  const query =
-    "select target, status, retry_count, last_failure from sys_invocation where status <> 'completed'";
-  const response = await fetch(`${adminUrl}/query`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json' },
-    body: JSON.stringify({ query }),
-  });
-  const { rows } = (await response.json()) as { readonly rows: readonly Record<string, unknown>[] };
-  return rows.map((row) => JSON.stringify(row));
-};
-
 /** Disks of so many MB. `small`: each is a file system of its own, which only root can make. */
 const makeDisks = (top: string, sizes: Readonly<Record<string, number>>, small: boolean) => {
   for (const [name, size] of Object.entries(sizes)) {
@@ -209,10 +200,19 @@ const makeDisks = (top: string, sizes: Readonly<Record<string, number>>, small: 
   };
 };
 
+/** Of the sessions of a cluster: its nodes die more often than those of users. */
+export const clusterSettings = (folder: string): Settings =>
+  storySettings(folder, {
+    model: 'scripted/cluster',
+    rules: presetRules.full,
+    maxRetries: 50,
+    retrySchedule: { kind: 'list', delaysMs: [100] },
+  });
+
 /** The engine notices a node that answers nothing after as many seconds as a test waits. */
 const NOTICING = {
-  RESTATE_WORKER__INVOKER__HTTP2_KEEP_ALIVE_INTERVAL: '5s',
-  RESTATE_WORKER__INVOKER__HTTP2_KEEP_ALIVE_TIMEOUT: '3s',
+  RESTATE_WORKER__INVOKER__HTTP2_KEEP_ALIVE_INTERVAL: '10s',
+  RESTATE_WORKER__INVOKER__HTTP2_KEEP_ALIVE_TIMEOUT: '10s',
 };
 /** It reserves little of its disk ahead, so that a full one is noticed at once. */
 const SMALL = { RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE: '64MiB' };
@@ -283,7 +283,13 @@ export const startCluster = async (
     prefer: (node) =>
       balancer.prefer(ports[nodes.findIndex(({ name }) => name === node.name)] ?? 0),
     fill: (disk) => disks.fill(disk),
-    pending: () => pendingAt(adminUrl),
+    async pending() {
+      const facts = 'target, status, retry_count, last_failure';
+      const rows = await engine.query(
+        `select ${facts} from sys_invocation where status <> 'completed'`,
+      );
+      return rows.map((row) => JSON.stringify(row));
+    },
     async stop() {
       await runtime.disconnect();
       await live.close();

@@ -4,8 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Entry } from 'pawl/engine';
 import { MACHINE_VERSION } from '../../../packages/agent/src/machine/machine.js';
 import type { Edit } from '../../../packages/agent/test/journal/planted-machine.js';
-import { storySettings } from '../../../test/contract/play-story.js';
-import type { Cluster, ClusterNode } from './cluster.js';
+import { type Cluster, type ClusterNode, clusterSettings } from './cluster.js';
 
 /** Sessions at work while the nodes are replaced, one after the other; and what became of them. */
 
@@ -85,19 +84,12 @@ export const faultsIn = (
   ].map((fault) => `${id}: ${fault}`);
 };
 
-export const deploySettings = (folder: string) =>
-  storySettings(folder, {
-    model: 'scripted/cluster',
-    maxRetries: 50,
-    retrySchedule: { kind: 'list', delaysMs: [100] },
-  });
-
 export const runDeploy = async (
   cluster: Cluster,
   { first = 1, sessions, turns, deploy }: DeployOptions,
 ): Promise<DeployFigures> => {
   const { nodes, folder } = cluster;
-  const settings = deploySettings(folder);
+  const settings = clusterSettings(folder);
   let [ended, refusedMs] = [0, 0];
   const play = async (number: number) => {
     const node = nodes[number % nodes.length] as ClusterNode; // there is at least one

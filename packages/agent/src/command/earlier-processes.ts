@@ -87,7 +87,9 @@ const listCommands = ({ folder, origin }: Located): readonly FoundCommand[] =>
 /** `EarlierCommands.finishHistory` for one folder. */
 const finishIn = (located: Located, git: FindGit): readonly string[] => {
   const haveAllEnded = !listCommands(located).some(isCommandAlive);
-  return finishHistory(located.folder, git, haveAllEnded).map((line) => `[the sandbox: ${line}]`);
+  return finishHistory(located.folder, git, { isLast: haveAllEnded }).map(
+    (line) => `[the sandbox: ${line}]`,
+  );
 };
 
 /** Finds the leftovers of earlier processes of the session. `processFolder`: of this process. */
@@ -219,7 +221,7 @@ export const removeStale = (processFolder: string, git: FindGit): void => {
 
 const removeStaleFolder = (place: string, git: FindGit): void => {
   const judged = judgeFolder(place);
-  if (judged !== 'keep') finishHistory(place, git, true);
+  if (judged !== 'keep') finishHistory(place, git, { isLast: true });
   if (judged === 'remove') removeFolders(place);
   if (judged === 'keepResults') removePrivateFolders(place);
 };

@@ -1,18 +1,18 @@
 /**
- * A command that launcher.sh starts, seen through its files: by the process that had it started, or
- * by a later one that finds the files after a crash. Both judge it in the same way.
+ * A command that launcher.sh starts, followed by its files: in the process that requested it, or in
+ * a later one that finds the files after a crash. Both judge it in the same way.
  *
  * - fence: the sandbox around one command; a command without one is "open".
- * - parked: its shell has been started, in its fence, and waits for the line that lets it go.
+ * - parked: its shell has been started, in its fence, and waits for a line with the command.
  * - claim: the file that decides whether a parked command begins. Only one process can create it:
- *   the launcher, which then lets the command begin, or a process of Pawl, so that the command
- *   never begins. So no command runs twice. A command is claimed once the file exists.
+ *   the launcher, which then starts the command, or a process of Pawl, so that the command never
+ *   begins. So no command runs twice. A command is claimed once the file exists.
  * - spool: the folder of one command, with its output and its status.
  * - guard: the part of launcher.sh that outlives Pawl, and then ends commands at their deadlines.
  *
- * From top to bottom: what the files say of a command (`judgeCommand`); what is stored of it for a
- * later process; `Spool`, its files; `LaunchedCommand`, which this process follows; and
- * `FoundCommand`, which belonged to a killed process.
+ * From top to bottom: the status of a command (`judgeCommand`); its record for a later process;
+ * `Spool`, its files; `LaunchedCommand`, which this process follows; and `FoundCommand`, a command
+ * of a killed process.
  */
 
 import {
@@ -55,8 +55,8 @@ export type CommandStatus = {
   /** Output is missing because the disk was full. */
   readonly isCut: boolean;
   /**
-   * Name of the pipe that is held open while it runs, by its fence and by the part of launcher.sh
-   * that has started it; null if there is none.
+   * Name of the pipe that its fence, and the part of launcher.sh that started it, hold open while
+   * it runs; null: none.
    */
   readonly alivePipe: string | null;
 };
@@ -79,11 +79,11 @@ export const readStatus = (text: string): CommandStatus => {
 
 const numberIn = (line: string | undefined, at: number): number => Number(line?.split(' ')[at]);
 
-/** The reason for which a command was killed. `lost`: nobody intended that. */
+/** The reason for which a command was killed. `lost`: Pawl did not kill it. */
 export type KillReason = 'deadline' | 'cancelled' | 'lost';
 
-/** The meaning of the file `why`. */
-const whyKilled = (why: string): KillReason => {
+/** The reason in the file `why`. */
+const killReason = (why: string): KillReason => {
   const word = why.trim();
   return word === 'deadline' || word === 'cancelled' ? word : 'lost';
 };
@@ -92,17 +92,14 @@ export type LaunchFacts = {
   /** Whether the file `claim` exists. */
   readonly isClaimed: boolean;
   readonly status: CommandStatus;
-  /**
-   * Whether that process runs. Determine it before reading `status`, so that its last lines are not
-   * missed.
-   */
+  /** Whether its process runs. Check it before reading `status`, to get the last lines. */
   readonly isAlive: boolean;
   /** The file `why`: the reason why the command was killed; empty if there is none. */
   readonly why: string;
 };
 
 export type CommandVerdict =
-  /** Nobody has claimed it, so it does not run. It never will if the caller claims it now. */
+  /** It is not claimed, so it does not run, and never will if the caller claims it now. */
   | { readonly kind: 'neverStarted' }
   | { readonly kind: 'running'; readonly process: LaunchedProcess | null }
   /** It has ended; more of its output may come for a moment. */
@@ -116,10 +113,10 @@ export const judgeCommand = ({ isClaimed, status, isAlive, why }: LaunchFacts): 
   const { exitCode, isComplete, process } = status;
   if (exitCode !== null) return { kind: isComplete ? 'finished' : 'draining', exitCode };
   if (isAlive) return { kind: 'running', process };
-  return { kind: 'killed', why: whyKilled(why) };
+  return { kind: 'killed', why: killReason(why) };
 };
 
-/** What a later process must know of a command. */
+/** The facts about a command for a later process. */
 export type CommandRecord = {
   /** Identifies the call in its session: its batch and its id. */
   readonly call: string;
@@ -146,27 +143,24 @@ const recordSchema: v.GenericSchema<unknown, CommandRecord> = v.object({
   job: v.nullable(v.object({ jobId: v.string(), command: v.string() })),
 });
 
-/**
- * `due`: when it must end, in ms since boot; null without a deadline. `record`: null if nobody will
- * look for it.
- */
+/** `due`: deadline in ms since boot, or null. `record`: null if no later process needs it. */
 export type LaunchRequest = { readonly due: number | null; readonly record: CommandRecord | null };
 
-const orderFile = (folder: string): string => path.join(folder, 'order');
+const requestFile = (folder: string): string => path.join(folder, 'order');
 
 /** The first line is for launcher.sh: `due`, or `-`. The second line is JSON. */
 export const writeLaunchRequest = (folder: string, { due, record }: LaunchRequest): void =>
   writeFileSync(
-    orderFile(folder),
+    requestFile(folder),
     `${due ?? '-'}\n${record === null ? '' : `${JSON.stringify(record)}\n`}`,
   );
 
-/** Null if there is none, or none that was written to its end. */
+/** Null if the request is missing or incomplete. */
 const readLaunchRequest = (
   folder: string,
 ): (LaunchRequest & { readonly record: CommandRecord }) | null => {
   try {
-    const [due = '', json = ''] = readFileSync(orderFile(folder), 'utf8').split('\n');
+    const [due = '', json = ''] = readFileSync(requestFile(folder), 'utf8').split('\n');
     const record = v.parse(recordSchema, JSON.parse(json));
     return { due: due === '-' ? null : Number(due), record };
   } catch {
@@ -181,12 +175,15 @@ export type ProcessView = 'own' | 'foreign';
 const STATUS_BYTES = 512;
 
 /**
- * The files of one command, in a folder that commands can't write to. launcher.sh says who writes
- * which.
+ * The files of one command, in a folder that commands can't write to. launcher.sh lists their
+ * writers.
  *
- * `run`: shell text that starts the fence. `command`: shell text for the parked shell. `order`: see
- * writeLaunchRequest. `out`, `tail.1`, `tail.2`, …, `removed`: its output. `status`, `claim` and
- * `why`: see LaunchFacts. `attached`: the later agent that follows it.
+ * - `run`: shell text that starts the fence.
+ * - `command`: shell text for the parked shell.
+ * - `order`: see writeLaunchRequest.
+ * - `out`, `tail.1`, `tail.2`, …, `removed`: its output.
+ * - `status`, `claim` and `why`: see LaunchFacts.
+ * - `attached`: the later agent that follows it.
  */
 export class Spool {
   readonly folder: string;
@@ -196,7 +193,11 @@ export class Spool {
   readonly #output: SpoolReader;
 
   /** Opens the files of an earlier process. Throws if they are gone. */
-  constructor(folder: string, view: ProcessView, hasGaps = true) {
+  constructor(
+    folder: string,
+    view: ProcessView,
+    { hasGaps }: { readonly hasGaps: boolean } = { hasGaps: true },
+  ) {
     this.folder = folder;
     this.#view = view;
     this.#status = openSync(this.#at('status'), 'r');
@@ -213,7 +214,7 @@ export class Spool {
     writeFileSync(at('run'), run(at('command')));
     writeFileSync(at('command'), '');
     writeFileSync(at('status'), ' '.repeat(STATUS_BYTES));
-    return new Spool(folder, 'own', false); // no gaps: this process reads all the time
+    return new Spool(folder, 'own', { hasGaps: false }); // this process reads all the time
   }
 
   status(): CommandStatus {
@@ -221,10 +222,7 @@ export class Spool {
     return readStatus(this.#block.toString('latin1', 0, length));
   }
 
-  /**
-   * Whether its process runs. Call it before `status` is read again, so that its last lines are not
-   * missed.
-   */
+  /** Whether its process runs. Call it before `status`, to get the last lines there. */
   isAlive(): boolean {
     const { process, alivePipe } = this.status();
     if (this.#view === 'own') return process !== null && isRunning(process);
@@ -242,7 +240,7 @@ export class Spool {
 
   /** Writes what to run, before the start. */
   write(text: string, request: LaunchRequest): void {
-    // In place, because this very file is mounted for the parked shell.
+    // in place, because this very file is mounted for the parked shell
     writeFileSync(this.#at('command'), text, { flag: 'r+' });
     writeLaunchRequest(this.folder, request);
   }
@@ -253,8 +251,8 @@ export class Spool {
   }
 
   /**
-   * Claims the command, so that it never begins. False if it was claimed before, so it may run, or
-   * if the claim can't be written.
+   * Claims the command, so that it never begins. False if it is claimed already and may run, or the
+   * claim can't be written.
    */
   claim(): boolean {
     try {
@@ -270,7 +268,7 @@ export class Spool {
     try {
       writeFileSync(this.#at('why'), 'cancelled');
     } catch {
-      // It is killed all the same; a recovery would call it lost.
+      // It is killed anyway; a recovery would report it as lost.
     }
   }
 
@@ -279,7 +277,7 @@ export class Spool {
     try {
       return readFileSync(this.#at('why'), 'latin1');
     } catch {
-      return ''; // nobody has written it
+      return ''; // not written
     }
   }
 
@@ -300,8 +298,8 @@ export class Spool {
 }
 
 /**
- * Whether exactly this process runs. A zombie does not. Where the system does not tell when a
- * process with this number began, it may be this one.
+ * Whether exactly this process runs; false for a zombie. If the system does not report start times,
+ * any process with this number counts.
  */
 const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
   const { state, started } = readProcess(pid);
@@ -310,8 +308,7 @@ const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
 };
 
 /**
- * Whether any process holds a pipe open. Unlike a process number that means the same in every pid
- * namespace. True if nobody can tell.
+ * Whether any process holds a pipe open, in any pid namespace. True if unknown.
  */
 const isPipeHeld = (file: string): boolean => {
   try {
@@ -335,13 +332,12 @@ export type LaunchedEnd = {
   /** Output is missing because the disk was full. */
   readonly isCut: boolean;
   /**
-   * The end of its output is known. False if what writes it was killed, or if a detached process
-   * holds it open.
+   * The output is complete. False if its writer was killed, or if a detached process holds it open.
    */
   readonly isWhole: boolean;
   /** When it ended, in ms since boot; null if that is unknown. */
   readonly endedAt: number | null;
-  /** The recorded reason for which it was to be killed. */
+  /** The recorded reason for a kill. */
   readonly why: KillReason;
 };
 
@@ -366,33 +362,33 @@ export type FollowOptions = {
   readonly isFenced?: boolean;
 };
 
-/** Bytes of output that are passed on at once. */
+/** Most bytes of output in one read. */
 const READ_MAX = 1024 * 1024;
 /** How long to wait for the process of a command that is being parked, in ms. */
 const PARKING_MS = 10_000;
-/** Polling intervals in ms, with and without file change notifications. */
-const LOOK_MS = 200;
-const BLIND_LOOK_MS = 5;
+/** Polling intervals, with and without file change notifications. */
+const POLL_MS = 200;
+const POLL_UNNOTIFIED_MS = 5;
 /**
  * Grace periods in ms: without a process or an exit code, and with an exit code but no end of the
  * output.
  */
 const LOST_MS = 1_000;
 const DRAINING_MS = 5_000;
-/** The same without an exit code, while its launcher may still write one: on a busy machine late. */
+/** The same without an exit code while its launcher lives, which may write one late. */
 const LATE_MS = 20_000;
-/** How long to wait for an output that may be held open, once that of the command has come, in ms. */
+/** How long to wait for the end of the output after the command's end mark, in ms. */
 const HELD_OPEN_MS = 100;
 
-const IGNORED: OutputReceiver = { bytes: () => undefined, skipped: () => undefined };
+const IGNORE_OUTPUT: OutputReceiver = { bytes: () => undefined, skipped: () => undefined };
 
-/** Whether a change of this file is worth a look at the command. */
-const showsProgress = (name: string): boolean =>
+/** Whether a change of this file may change the state of the command. */
+const isRelevant = (name: string): boolean =>
   name === 'status' || name === 'out' || name.startsWith('tail.');
 
 /**
- * One command from its parking to its end. The system notifies us of changed files. The files are
- * also polled, in case a notification is missing.
+ * One command from its parking to its end. Follows its files by change notifications, and by
+ * polling in case one is missing.
  */
 export class LaunchedCommand {
   /** The process of bubblewrap, once it exists; null if it does not appear in time. */
@@ -410,15 +406,15 @@ export class LaunchedCommand {
   readonly #parkingTimer: NodeJS.Timeout;
   #state: 'parking' | 'parked' | 'running' | 'ending' | 'ended' = 'parking';
   #process: LaunchedProcess | null = null;
-  /** No launcher will claim it any more: it has ended, or belonged to an earlier process. */
-  #isOrphan = false;
-  #isKept = false;
+  /** Its launcher has ended, or belonged to an earlier process, so the command can't begin. */
+  #hasNoLauncher = false;
+  #keepsFiles = false;
   #outputBytes = 0;
-  /** Since when the command seems stuck; null if it does not. */
+  /** The time since which the command seems stuck; null: it does not. */
   #stuckSince: number | null = null;
-  #receiver = IGNORED;
+  #receiver = IGNORE_OUTPUT;
   #draining: NodeJS.Timeout | null = null;
-  #heldOpen: NodeJS.Timeout | null = null;
+  #detachedOutput: NodeJS.Timeout | null = null;
   #resolveReady: (process: LaunchedProcess | null) => void = () => undefined;
   #resolveEnded: (end: LaunchedEnd) => void = () => undefined;
 
@@ -435,7 +431,7 @@ export class LaunchedCommand {
       this.#resolveEnded = resolve;
     });
     this.#watcher = (options.watches ?? true) ? this.#watch() : null;
-    this.#lookRegularly();
+    this.#poll();
     this.#parkingTimer = setTimeout(() => this.#park(null), PARKING_MS).unref();
   }
 
@@ -444,14 +440,14 @@ export class LaunchedCommand {
     return this.#outputBytes;
   }
 
-  /** Its files stay until the session ends: it is a job, whose output can be read at any time. */
-  get isKept(): boolean {
-    return this.#isKept;
+  /** Whether its files stay until the session ends, for a job, whose output can be read later. */
+  get keepsFiles(): boolean {
+    return this.#keepsFiles;
   }
 
   /** Whether it is parked and can be started. */
   canStart(): boolean {
-    this.#look();
+    this.#update();
     return this.#state === 'parked' && this.#process !== null && this.#spool.isAlive();
   }
 
@@ -459,7 +455,7 @@ export class LaunchedCommand {
   start({ file, line }: ShellText, request: LaunchRequest, to: OutputReceiver): void {
     if (this.#state !== 'parked') return;
     this.#run(to);
-    this.#isKept = (request.record?.job ?? null) !== null;
+    this.#keepsFiles = (request.record?.job ?? null) !== null;
     this.#spool.write(file, request);
     this.#sendLine(line);
   }
@@ -467,9 +463,9 @@ export class LaunchedCommand {
   /** Follows a claimed command of an earlier process, instead of `start`. */
   attach(to: OutputReceiver): void {
     this.#park(this.#spool.status().process);
-    this.#isOrphan = true;
+    this.#hasNoLauncher = true;
     this.#run(to);
-    this.#look();
+    this.#update();
   }
 
   recordCancellation(): void {
@@ -477,8 +473,8 @@ export class LaunchedCommand {
   }
 
   /** Call it when its launcher has ended. */
-  loseLauncher(): void {
-    this.#isOrphan = true;
+  launcherEnded(): void {
+    this.#hasNoLauncher = true;
     if (this.#state === 'parking' || this.#state === 'parked') this.#end();
   }
 
@@ -487,7 +483,7 @@ export class LaunchedCommand {
     rmSync(this.#spool.folder, { recursive: true, force: true });
   }
 
-  /** The same, beside other work. */
+  /** Like `remove`, asynchronously. */
   removeLater(): Promise<void> {
     return rm(this.#spool.folder, { recursive: true, force: true });
   }
@@ -496,7 +492,7 @@ export class LaunchedCommand {
   #watch(): FSWatcher | null {
     try {
       const watcher = watch(this.#spool.folder, { persistent: false }, (_, name) => {
-        if (name === null || showsProgress(name)) this.#look();
+        if (name === null || isRelevant(name)) this.#update();
       });
       watcher.on('error', () => undefined);
       return watcher;
@@ -505,12 +501,12 @@ export class LaunchedCommand {
     }
   }
 
-  #lookRegularly(): NodeJS.Timeout {
-    const look = (): void => {
-      this.#look();
+  #poll(): NodeJS.Timeout {
+    const poll = (): void => {
+      this.#update();
       this.#endIfStuck();
     };
-    const timer = setInterval(look, this.#watcher === null ? BLIND_LOOK_MS : LOOK_MS).unref();
+    const timer = setInterval(poll, this.#watcher === null ? POLL_UNNOTIFIED_MS : POLL_MS).unref();
     this.#timer = timer;
     return timer;
   }
@@ -528,11 +524,11 @@ export class LaunchedCommand {
   #run(to: OutputReceiver): void {
     this.#receiver = to;
     this.#state = 'running';
-    this.#lookRegularly().ref(); // a running command keeps this process alive
+    this.#poll().ref(); // a running command keeps this process alive
   }
 
-  /** Reads the status and new output, and moves the state on. */
-  #look(): void {
+  /** Reads the status and new output, and updates the state. */
+  #update(): void {
     if (this.#state === 'ending' || this.#state === 'ended') return;
     const status = this.#spool.status();
     if (status.process !== null) this.#park(status.process);
@@ -541,7 +537,7 @@ export class LaunchedCommand {
     if (status.exitCode !== null)
       this.#draining ??= setTimeout(() => this.#end(), this.#drainingMs).unref();
     if (this.#marks.hasEnded && !this.#isFenced)
-      this.#heldOpen ??= setTimeout(() => this.#end(), HELD_OPEN_MS).unref();
+      this.#detachedOutput ??= setTimeout(() => this.#end(), HELD_OPEN_MS).unref();
   }
 
   #read(): boolean {
@@ -558,19 +554,19 @@ export class LaunchedCommand {
   #endIfStuck(): void {
     if (this.#state !== 'running') return;
     const { status, isClaimed, isAlive } = this.#facts();
-    // Its launcher has not claimed it yet, and will: we have parked it ourselves.
-    const isExpected = !isClaimed && !this.#isOrphan;
+    // its launcher will still claim it
+    const isExpected = !isClaimed && !this.#hasNoLauncher;
     const now = performance.now();
     if (status.exitCode !== null || isAlive || isExpected) this.#stuckSince = null;
     else this.#stuckSince ??= now;
     // The launcher writes the exit code before the end of the output.
-    const graceMs = this.#isOrphan || status.isComplete ? LOST_MS : LATE_MS;
+    const graceMs = this.#hasNoLauncher || status.isComplete ? LOST_MS : LATE_MS;
     if (now - (this.#stuckSince ?? now) >= graceMs) this.#end();
   }
 
   #facts(): LaunchFacts {
     const facts = this.#spool.facts();
-    // A process that has not shown itself in time is not waited for.
+    // a process that did not appear in time is not waited for
     return this.#process === null ? { ...facts, isAlive: false } : facts;
   }
 
@@ -589,13 +585,14 @@ export class LaunchedCommand {
   }
 
   #finish(): void {
-    const how = this.#howItEnded();
+    const how = this.#findEnd();
     const { isCut, isComplete, endedAt } = this.#spool.status();
-    const why = whyKilled(this.#spool.why());
+    const why = killReason(this.#spool.why());
     const end = { how, leftBehind: this.#marks.end(), isCut, isWhole: isComplete, endedAt, why };
     this.#state = 'ended';
     clearTimeout(this.#parkingTimer);
-    for (const timer of [this.#draining, this.#heldOpen]) if (timer !== null) clearTimeout(timer);
+    for (const timer of [this.#draining, this.#detachedOutput])
+      if (timer !== null) clearTimeout(timer);
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#watcher?.close();
     this.#spool.close();
@@ -603,9 +600,9 @@ export class LaunchedCommand {
     this.#resolveEnded(end);
   }
 
-  #howItEnded(): LaunchedEnd['how'] {
+  #findEnd(): LaunchedEnd['how'] {
     const facts = this.#facts();
-    // If our claim succeeds, nobody had claimed the command, and it can't begin any more.
+    // If our claim succeeds, the command was not claimed, and it can't begin any more.
     const verdict = judgeCommand({ ...facts, isClaimed: !this.#spool.claim() });
     switch (verdict.kind) {
       case 'neverStarted':
@@ -622,13 +619,12 @@ export class LaunchedCommand {
   }
 }
 
-/** In ms: what writes the rest of an output may still run, or was killed with everything else. */
+/** Like DRAINING_MS for a found command, whose output writer may have been killed. */
 const FOUND_DRAINING_MS = 2_000;
 
 /**
- * How a FoundCommand stands now. `direct`: it was started without the launcher, so nothing is
- * known of its end. `unseen`: it began in another pid namespace, and nothing shows from here
- * whether it still runs.
+ * The state of a FoundCommand. `direct`: it was started without the launcher, so its end is
+ * unknown. `unseen`: it began in another pid namespace, so it is unknown whether it still runs.
  */
 export type FoundVerdict = CommandVerdict | { readonly kind: 'direct' | 'unseen' };
 
@@ -658,7 +654,7 @@ export class FoundCommand {
       const verdict = judgeCommand(facts);
       if (verdict.kind !== 'killed' || verdict.why !== 'lost' || this.view === 'own')
         return verdict;
-      // Without a fence only the runner holds the pipe, and may have been killed alone.
+      // without a fence only launcher.sh holds the pipe, and may have been killed alone
       const isSeen = facts.status.alivePipe !== null && this.record.isFenced;
       return isSeen ? verdict : { kind: 'unseen' };
     });
@@ -692,8 +688,8 @@ export class FoundCommand {
   }
 
   /**
-   * What its files say, for a command of another machine or of an earlier start of this one:
-   * process numbers mean nothing then, so none is looked up. Changes no file.
+   * The status in its files, for a command of another machine or of an earlier boot: process
+   * numbers are meaningless then. Changes no file.
    */
   readStatus(): Pick<CommandStatus, 'exitCode' | 'endedAt'> & { readonly hasBegun: boolean } {
     if (this.#isDirect) return { exitCode: null, endedAt: null, hasBegun: true };
@@ -743,7 +739,7 @@ const namesIn = (folder: string): readonly string[] => {
 const startNumber = (name: string): number =>
   /^\d+$/.test(name) ? Number(name) : Number.MAX_SAFE_INTEGER;
 
-/** The commands that were ordered, the oldest first. */
+/** The requested commands, the oldest first. */
 export const findCommands = (folder: string, view: ProcessView): readonly FoundCommand[] =>
   namesIn(folder)
     .toSorted((one, other) => startNumber(one) - startNumber(other))

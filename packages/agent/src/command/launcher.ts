@@ -1,13 +1,13 @@
 /**
- * Starts the commands of a session through one shell, launcher.sh, which outlives this
- * program: so a command and its output survive a crash.
+ * Starts the commands of a session through shells (launcher.sh) that outlive this program, so that
+ * a command and its output survive a crash. Only command-sandbox.ts calls it.
  *
- * A command is parked before it is asked for, because building its fence (the sandbox around one
- * command) takes longer than most commands.
+ * A command is parked before it is requested: its shell waits behind its fence (the sandbox around
+ * one command), because building a fence takes longer than most commands.
  *
- * From top to bottom: `Launcher` and its pool of parked commands; the key that tells whether the
- * fence of a parked command still fits; `LauncherProcess`, one running launcher.sh; and the network
- * that the fenced commands of a session share. Only command-sandbox.ts calls it.
+ * From top to bottom: `Launcher` and its pool of parked commands; the key that identifies a fence;
+ * `LauncherProcess`, one running launcher.sh; and the network that the fenced commands of a session
+ * share.
  */
 
 import type { ChildProcess } from 'node:child_process';
@@ -58,14 +58,13 @@ import {
  * same file or folder. One launcher process (launcher.sh) serves one command at a time; each
  * simultaneous command gets another one.
  *
- * Setting up a command takes longer than a short command runs. While commands follow each other
- * closely, AHEAD of them are parked, each in a separate launcher process, and the next one is set
- * up while another runs.
+ * In a burst (commands that follow each other closely) PARKED_MAX of them are parked, each in a
+ * separate launcher process, and the next one is parked while another runs.
  */
 export type Launcher = {
   /**
-   * A parked command behind this fence, set up now if necessary. Null if that fails: start the
-   * command directly. `next`: the fence behind which the next command is parked; default: the same.
+   * A command parked behind this fence, parked now if necessary. Null if that fails: start the
+   * command directly. `next`: the fence for the next parked command; default: the same.
    */
   take(enclosure: Enclosure, next?: Enclosure): Promise<TakenCommand | null>;
   /**
@@ -79,8 +78,8 @@ export type Launcher = {
 export type TakenCommand = Launched & {
   readonly process: LaunchedProcess;
   /**
-   * Starts it, once. `folder`: where it begins if it has no fence; a fence names its own. `request`
-   * is stored, so that a later process finds the command.
+   * Starts it; call it once. `folder`: its working folder if it has no fence. `request` is stored,
+   * so that a later process finds the command.
    */
   start(command: CommandLine, folder: string, request: LaunchRequest, to: OutputReceiver): void;
 };
@@ -91,7 +90,7 @@ export type CommandFence = FenceProgram & {
   readonly filter: string | null;
   /** Words that start a program in the session's network; empty without one. */
   readonly entry: NetworkEntry;
-  /** A command that only reads: one of them is parked beside one of the others. */
+  /** It is for commands that only read. One of these and one of the others are parked. */
   readonly isReading: boolean;
   /**
    * Shell text that runs inside before the command, and ends the shell if the command must not
@@ -101,13 +100,12 @@ export type CommandFence = FenceProgram & {
 };
 
 /**
- * A command that nothing holds together but its group. `detach`: the words before its own, such as
- * setsid, which starts it in a new session, or sandbox-exec on macOS. Where the launcher gives it a
- * group, there may be none.
+ * A command without a fence. `detach`: words before its own, such as setsid, which starts it in a
+ * new session, or sandbox-exec on macOS; none if the launcher makes its process group.
  */
 export type OpenStart = { readonly detach: readonly string[] };
 
-/** What a command is parked behind. */
+/** The surroundings of a parked command: a fence, or none. */
 export type Enclosure = CommandFence | OpenStart;
 
 export type LauncherOptions = {
@@ -116,15 +114,19 @@ export type LauncherOptions = {
   /** The system's dd. */
   readonly copier: ProgramPath;
   /**
-   * Wraps a program so that it inherits no descriptor above `last`. Throws if that is impossible.
+   * Wraps a program so that it inherits no descriptor above `remaining`. Throws if that is impossible.
    */
-  readonly closingOthers: (program: ProgramPath, words: readonly string[], last: number) => Start;
+  readonly closingOthers: (
+    program: ProgramPath,
+    words: readonly string[],
+    remaining: number,
+  ) => Start;
   /** Size of the first and of each further piece of output, in reads of at most 64 kB. */
   readonly pieces?: readonly [first: number, more: number];
   /** False: don't use file change notifications. */
   readonly watches?: boolean;
   /**
-   * Running commands go on if this process is killed: somebody will look for them. Default: false.
+   * Running commands continue if this process is killed, for a later process. Default: false.
    */
   readonly outlives?: boolean;
 };
@@ -133,10 +135,10 @@ export const createLauncher = (options: LauncherOptions): Launcher => new Pool(o
 
 type Start = { readonly program: ProgramPath; readonly words: readonly string[] };
 
-/** One launcher process, with the command that is parked or runs in it. */
+/** One launcher process, with its parked or running command. */
 type Slot = {
   readonly launcher: LauncherProcess;
-  /** The network in which its process runs, and for what: see `slotKind`. */
+  /** Its network and use, see `slotKind`. */
   readonly kind: string;
   command: LaunchedCommand | null;
   /** Key of the parked command's fence; null if none is parked. */
@@ -151,28 +153,28 @@ const SLOTS_MAX = 16;
  * first.
  */
 const PARK_AFTER_MS = 2;
-/** Commands follow each other closely if the next one is requested within this time, in ms. */
-const CLOSE_MS = 100;
+/** A command belongs to a burst if it is requested within this time after the last end, in ms. */
+const BURST_MS = 100;
 /**
- * Delay before the next command is parked after one that was cancelled, in ms. A session that ends
- * cancels its commands, and would wait for what was set up meanwhile.
+ * Delay before the next command is parked after a cancelled one, in ms. A session that ends cancels
+ * its commands, and would then wait for the end of a parked one.
  */
 const CANCELLED_MS = 1_000;
-/** Number of parked commands while commands follow each other closely. */
-const AHEAD = 2;
-/** Number of ended commands whose files stay in any case. */
+/** Number of parked commands in a burst. */
+const PARKED_MAX = 2;
+/** Number of last ended commands whose files stay. */
 const RECENT_MAX = 3;
-/** Files of so many ended commands are removed later, when no command is requested for a moment. */
+/** The files of at most this many ended commands wait for a pause between commands. */
 const REMOVABLE_MAX = 32;
-/** Bytes of output with which a command's files are removed at once. */
+/** With more bytes of output, a command's files are removed at once. */
 const REMOVED_AT_ONCE_BYTES = 1_000_000;
 
-/** The launcher processes of a session, each with one command that is parked or runs. */
+/** The launcher processes of a session, each with one parked or running command. */
 class Pool implements Launcher {
   readonly #options: LauncherOptions;
   #slots: readonly Slot[] = [];
   /** Ends of launcher processes that are being killed. */
-  readonly #dropped = new Set<Promise<void>>();
+  readonly #ending = new Set<Promise<void>>();
   /** Resolves when the files of ended commands are removed. */
   #removing: Promise<unknown> = Promise.resolve();
   /** Number of commands that were parked so far. */
@@ -181,8 +183,8 @@ class Pool implements Launcher {
   /** When the last command ended, in ms. */
   #endedAt = Number.NEGATIVE_INFINITY;
   /** The timer that calls `#settle`. */
-  #settling: NodeJS.Timeout | null = null;
-  /** Behind what the next command is parked: of those that only read, and of the others. */
+  #settleTimer: NodeJS.Timeout | null = null;
+  /** The enclosure for the next parked command: of those that only read (true), and the others. */
   readonly #next = new Map<boolean, Enclosure>();
   /**
    * The last commands that have ended, the oldest first: their results may not be journaled yet.
@@ -204,7 +206,7 @@ class Pool implements Launcher {
     this.#isClosed = true;
     const killed = this.#slots.map(({ launcher }) => launcher.kill());
     this.#slots = [];
-    await Promise.all([...killed, ...this.#dropped, this.#removing]);
+    await Promise.all([...killed, ...this.#ending, this.#removing]);
   }
 
   async #takeOnce(enclosure: Enclosure, next: Enclosure): Promise<TakenCommand | null> {
@@ -218,16 +220,16 @@ class Pool implements Launcher {
         this.#drop(slot);
         return null;
       }
-      const isCloseToLast = performance.now() - this.#endedAt < CLOSE_MS;
+      const isInBurst = performance.now() - this.#endedAt < BURST_MS;
       let isCancelled = false;
       void command.ended.then((end) => {
-        this.#ended(slot, end);
-        const soonMs = isCloseToLast ? CLOSE_MS : PARK_AFTER_MS;
+        this.#commandEnded(slot, end);
+        const delayMs = isInBurst ? BURST_MS : PARK_AFTER_MS;
         this.#next.set(isReading(next), next);
-        this.#settleIn(isCancelled ? CANCELLED_MS : soonMs);
+        this.#settleIn(isCancelled ? CANCELLED_MS : delayMs);
       });
       // after the caller has started the command it took
-      if (isCloseToLast) setImmediate(() => this.#parkAhead(next)).unref();
+      if (isInBurst) setImmediate(() => this.#parkAhead(next)).unref();
       return {
         process,
         ended: command.ended,
@@ -248,48 +250,49 @@ class Pool implements Launcher {
     }
   }
 
-  /** A slot with a command that is parked behind this fence, perhaps only now. */
+  /** A slot with a command parked behind this fence, parked now if necessary. */
   #slotFor(enclosure: Enclosure, key: string): Slot | null {
-    // What runs is followed even if its launcher has ended.
+    // a running command is followed even if its launcher has ended
     this.#slots = this.#slots.filter((slot) => slot.launcher.isAlive || slot.key === null);
     const parked = this.#slots.filter((slot) => slot.key !== null);
     const ready = parked
       .toSorted((one, other) => one.number - other.number)
       .find((slot) => slot.key === key && slot.command?.canStart());
     if (ready !== undefined) return ready;
-    const free = this.#freeSlot(enclosure) ?? this.#firstParked(enclosure) ?? this.#open(enclosure);
-    if (free !== null) this.#park(free, enclosure, key);
-    return free;
+    const unused =
+      this.#findUnused(enclosure) ?? this.#findReplaceable(enclosure) ?? this.#open(enclosure);
+    if (unused !== null) this.#park(unused, enclosure, key);
+    return unused;
   }
 
   /** A slot without a command, in the right network. */
-  #freeSlot(enclosure: Enclosure): Slot | null {
+  #findUnused(enclosure: Enclosure): Slot | null {
     const kind = slotKind(enclosure);
-    return this.#slots.find((slot) => isFree(slot) && slot.kind === kind) ?? null;
+    return this.#slots.find((slot) => isUnused(slot) && slot.kind === kind) ?? null;
   }
 
   /** A slot with a parked command that may be discarded for one behind this fence. */
-  #firstParked(enclosure: Enclosure): Slot | null {
+  #findReplaceable(enclosure: Enclosure): Slot | null {
     const kind = slotKind(enclosure);
     return this.#slots.find((slot) => slot.key !== null && slot.kind === kind) ?? null;
   }
 
-  /** A new slot. Null if there are too many; one that runs no command makes room. */
+  /** A new slot, in place of one without a running command if there are too many; else null. */
   #open(enclosure: Enclosure): Slot | null {
     if (this.#isClosed) return null;
     if (this.#slots.length >= SLOTS_MAX) {
-      const idle = this.#slots.find((slot) => isFree(slot) || slot.key !== null);
+      const idle = this.#slots.find((slot) => isUnused(slot) || slot.key !== null);
       if (idle === undefined) return null;
       this.#drop(idle);
     }
-    const launcher = new LauncherProcess(this.#options, entryWords(enclosure));
+    const launcher = new LauncherProcess(this.#options, networkEntry(enclosure));
     const kind = slotKind(enclosure);
     const slot = { launcher, kind, command: null, key: null, number: 0 };
     this.#slots = [...this.#slots, slot];
     return slot;
   }
 
-  /** Parks a command in place of the one that is parked there. */
+  /** Parks a command in a slot, in place of a parked one. */
   #park(slot: Slot, enclosure: Enclosure, key: string): void {
     const { command, launcher } = slot;
     if (command !== null) {
@@ -308,12 +311,12 @@ class Pool implements Launcher {
     const { command, key } = slot;
     if (key !== null && command !== null) void command.ended.then(() => command.remove());
     const killed = slot.launcher.kill();
-    this.#dropped.add(killed);
-    void killed.then(() => this.#dropped.delete(killed));
+    this.#ending.add(killed);
+    void killed.then(() => this.#ending.delete(killed));
   }
 
   /** The command of a slot has ended. */
-  #ended(slot: Slot, { isWhole }: LaunchedEnd): void {
+  #commandEnded(slot: Slot, { isWhole }: LaunchedEnd): void {
     if (slot.command !== null) this.#recent.push(slot.command);
     if (this.#recent.length > RECENT_MAX) this.#removeSoon(this.#recent.shift());
     slot.command = null;
@@ -323,36 +326,36 @@ class Pool implements Launcher {
 
   /** Removes the files of an ended command: large ones at once, the others with many at a time. */
   #removeSoon(command: LaunchedCommand | undefined): void {
-    if (command === undefined || command.isKept) return;
+    if (command === undefined || command.keepsFiles) return;
     if (command.outputBytes > REMOVED_AT_ONCE_BYTES) command.remove();
     else this.#removable.push(command);
     if (this.#removable.length <= REMOVABLE_MAX) return;
     const commands = this.#removable;
     this.#removable = [];
-    // What can't be removed goes with the session's folder.
+    // the end of the session removes the rest
     const removed = Promise.allSettled(commands.map((one) => one.removeLater()));
     this.#removing = Promise.all([this.#removing, removed]);
   }
 
-  /** Parks one more command if too few are parked. It may replace one behind another fence. */
+  /** Parks one more command if too few are parked, perhaps in place of one behind another fence. */
   #parkAhead(enclosure: Enclosure): void {
     if (this.#isClosed) return;
     const key = fenceKey(enclosure);
     const parked = this.#slots.filter((slot) => slot.key !== null);
     const others = parked.filter((slot) => slot.key !== key);
-    if (parked.length - others.length >= AHEAD) return;
+    if (parked.length - others.length >= PARKED_MAX) return;
     const kind = slotKind(enclosure);
     const other = others.find((slot) => slot.kind === kind) ?? null;
-    this.#tryPark(other ?? this.#freeSlot(enclosure), enclosure, key);
+    this.#tryPark(other ?? this.#findUnused(enclosure), enclosure, key);
   }
 
-  /** Calls `#settle` after this time. The end of another command starts the time anew. */
+  /** Calls `#settle` after a delay, which restarts at the end of another command. */
   #settleIn(delayMs: number): void {
-    if (this.#settling !== null) clearTimeout(this.#settling);
-    this.#settling = setTimeout(() => this.#settle(), delayMs).unref();
+    if (this.#settleTimer !== null) clearTimeout(this.#settleTimer);
+    this.#settleTimer = setTimeout(() => this.#settle(), delayMs).unref();
   }
 
-  /** After a burst of commands. */
+  /** Removes files and adjusts the parked commands, in a pause between commands. */
   #settle(): void {
     if (this.#isClosed) return;
     for (const command of this.#removable) command.remove();
@@ -361,8 +364,8 @@ class Pool implements Launcher {
   }
 
   /**
-   * Keeps one parked command of those that only read, or of the others, and ends their other idle
-   * launcher processes.
+   * Leaves one parked command for reading commands, or for the others, and ends further idle
+   * launcher processes of that kind.
    */
   #settleFor(enclosure: Enclosure): void {
     const idle = this.#slots.filter(
@@ -370,18 +373,18 @@ class Pool implements Launcher {
         (command === null || key !== null) && isReading(enclosure) === kind.startsWith(READING),
     );
     const newestFirst = idle.toSorted((one, other) => other.number - one.number);
-    const last = newestFirst.find(({ key }) => key !== null) ?? idle.find(isFree);
-    for (const slot of idle) if (slot !== last) this.#drop(slot);
-    if (last === undefined || last.key !== null) return;
-    const fitting = this.#freeSlot(enclosure);
-    if (fitting !== last) this.#drop(last);
-    this.#tryPark(fitting, enclosure, fenceKey(enclosure));
+    const remaining = newestFirst.find(({ key }) => key !== null) ?? idle.find(isUnused);
+    for (const slot of idle) if (slot !== remaining) this.#drop(slot);
+    if (remaining === undefined || remaining.key !== null) return;
+    const unusedSlot = this.#findUnused(enclosure);
+    if (unusedSlot !== remaining) this.#drop(remaining);
+    this.#tryPark(unusedSlot, enclosure, fenceKey(enclosure));
   }
 
   /** Parks a command, in a new launcher process if there is no free one. */
-  #tryPark(free: Slot | null, enclosure: Enclosure, key: string): void {
+  #tryPark(unused: Slot | null, enclosure: Enclosure, key: string): void {
     try {
-      const slot = free ?? this.#open(enclosure);
+      const slot = unused ?? this.#open(enclosure);
       if (slot !== null) this.#park(slot, enclosure, key);
     } catch {
       // The disk is full or the process limit reached: the next command tries again.
@@ -389,24 +392,24 @@ class Pool implements Launcher {
   }
 }
 
-const isFree = ({ command, launcher }: Slot): boolean => command === null && launcher.isAlive;
+const isUnused = ({ command, launcher }: Slot): boolean => command === null && launcher.isAlive;
 
 // ---- The key of a fence ----
 
-/** Words that start a launcher in the network that the fence shall have. */
-const entryWords = (enclosure: Enclosure): NetworkEntry =>
+/** Words that start a launcher in the network of a fence. */
+const networkEntry = (enclosure: Enclosure): NetworkEntry =>
   'detach' in enclosure ? [] : enclosure.entry;
 
 const READING = 'reads\0';
 const isReading = (enclosure: Enclosure): boolean => 'seals' in enclosure && enclosure.isReading;
 
-/** What a launcher process can be used for, as a text: it can't change its network. */
+/** The use of a launcher process, as a text: reading commands or others, and the network. */
 const slotKind = (enclosure: Enclosure): string =>
-  `${isReading(enclosure) ? READING : ''}${entryWords(enclosure).join('\0')}`;
+  `${isReading(enclosure) ? READING : ''}${networkEntry(enclosure).join('\0')}`;
 
 const BINDS: ReadonlySet<string> = new Set(['--bind', '--ro-bind', '--bind-try', '--ro-bind-try']);
 
-/** Key of everything that a fence depends on, as it is now. */
+/** Identifies a fence with the present state of everything that it depends on. */
 const fenceKey = (enclosure: Enclosure): string => {
   if ('detach' in enclosure) return enclosure.detach.join('\0');
   const { program, words, seals, filter, entry } = enclosure;
@@ -430,7 +433,7 @@ const identifyMount = (place: string): string => {
     const { dev, ino, ctimeMs } = status;
     return status.isFile() ? `${dev}:${ino}:${ctimeMs}` : `${dev}:${ino}`;
   } catch {
-    return 'closed'; // to us, so to commands as well
+    return 'closed'; // unreadable for us, so for commands as well
   }
 };
 
@@ -443,7 +446,7 @@ const readHostMounts = (): string => {
   }
 };
 
-/** Keeps our process alive while a caller waits. Launchers and parked commands alone don't. */
+/** Waits with a timer that prevents our process from ending, which a launcher does not. */
 const whileAlive = async <T>(promise: Promise<T>): Promise<T> => {
   const timer = setInterval(() => undefined, 60_000);
   try {
@@ -455,7 +458,7 @@ const whileAlive = async <T>(promise: Promise<T>): Promise<T> => {
 
 // ---- One launcher process ----
 
-/** The bundler puts the texts in place of the calls. */
+/** The bundler replaces the calls by the texts. */
 const LAUNCHER = withoutComments(
   (hasProc
     ? readFileSync(new URL('./launcher-proc.sh', import.meta.url), 'utf8')
@@ -463,7 +466,7 @@ const LAUNCHER = withoutComments(
     readFileSync(new URL('./launcher.sh', import.meta.url), 'utf8'),
 );
 
-/** What runs it. */
+/** The shell that runs it. */
 const LAUNCHER_SHELL = hasProc ? SYSTEM_SHELL : (systemBash() ?? SYSTEM_SHELL);
 
 /** Descriptors of launcher.sh: one that closes when Pawl ends, and one for orders. */
@@ -509,8 +512,8 @@ class LauncherProcess {
     child.unref();
     this.#orders = pipeAt(child, ORDERS);
     this.#alive = pipeAt(child, ALIVE);
-    child.once('error', () => this.#ended());
-    child.once('exit', () => this.#ended());
+    child.once('error', () => this.#commandEnded());
+    child.once('exit', () => this.#commandEnded());
   }
 
   get isAlive(): boolean {
@@ -553,9 +556,9 @@ class LauncherProcess {
     this.#orders.write(`${line}\n`);
   }
 
-  #ended(): void {
+  #commandEnded(): void {
     this.#isAlive = false;
-    this.#current?.command.loseLauncher();
+    this.#current?.command.launcherEnded();
   }
 }
 
@@ -584,8 +587,9 @@ const pipeAt = (child: ChildProcess, descriptor: number): Writable => {
 };
 
 /**
- * Ends all processes of the launcher and resolves when they are gone. They hold the other end of
- * `alive` open. At our word one of them kills the group, and `alive` closes with the last one.
+ * Ends all processes of the launcher and resolves when they have ended. They hold the other end of
+ * `alive` open. After the line `end` one of them kills the group, and `alive` closes with the last
+ * one.
  */
 const endProcesses = (alive: Writable): Promise<void> =>
   new Promise((resolve) => {
@@ -594,27 +598,27 @@ const endProcesses = (alive: Writable): Promise<void> =>
       clearTimeout(timer);
       resolve();
     });
-    if (alive instanceof Duplex) alive.resume(); // an unread pipe never tells that it is closed
+    if (alive instanceof Duplex) alive.resume(); // an unread pipe never emits `close`
     alive.end('end\n');
   });
 
 // ---- The network of a session ----
 
 /**
- * The network that the fenced commands of a session share: a loopback of their own, and nothing
- * else. So a server in the background is reached by later commands.
+ * The network that the fenced commands of a session share: a private loopback only. So later
+ * commands can reach a server in the background.
  *
- * It is a pair of open files, of a network namespace and of the user namespace that owns it. No
- * process holds it, so no command can end it and nothing is left to clean up: it is gone when this
- * process and the session's last command have ended. Launchers enter it with nsenter and make their
- * fences inside, so that mounts, processes and rights are those of a fence with its own network.
+ * It is a pair of open files: a network namespace and the user namespace that owns it. No process
+ * holds it, so no command can end it, and it disappears when this process and the session's last
+ * command have ended. Launchers enter it with nsenter and make their fences inside, so that mounts,
+ * processes and rights are those of a fence with its own network.
  */
 type SessionNetwork = {
   readonly entry: NetworkEntry;
   close(): void;
 };
 
-/** Words that start a program in a network, before the program. Empty: in that of this machine. */
+/** Words before a program that start it in a network. Empty: the network of this machine. */
 export type NetworkEntry = readonly [nsenter: ProgramPath, ...words: string[]] | readonly [];
 
 /** `why`: half a sentence. */
@@ -623,8 +627,8 @@ export type SessionNetworkAnswer =
   | { readonly kind: 'missing'; readonly why: string };
 
 /**
- * The network of the session: that of its commands which an earlier process has started and that
- * still run (`running`, the newest first), or a new one. Never rejects.
+ * The network of the session: that of its still running commands of an earlier process (`running`,
+ * the newest first), or a new one. Never rejects.
  */
 export const openSessionNetwork = async (
   { bwrap, nsenter }: NetworkPrograms,
@@ -633,8 +637,8 @@ export const openSessionNetwork = async (
 ): Promise<SessionNetworkAnswer> => {
   if (!hasOwnProc()) return { kind: 'missing', why: '/proc is that of other processes' };
   let opened: Namespaces | string | null = null;
-  for (const process of running) opened ??= openRunning(process);
-  opened ??= await openNew(bwrap, mounts);
+  for (const process of running) opened ??= openNetworkOf(process);
+  opened ??= await createNetwork(bwrap, mounts);
   if (typeof opened === 'string') return { kind: 'missing', why: opened };
   const namespaces = opened;
   const entry = entryTo(namespaces, nsenter);
@@ -654,8 +658,8 @@ const closeNamespaces = ({ user, network }: Namespaces): void => {
 };
 
 /**
- * Throws if the process is gone or belongs to another user, and if it has the network of this
- * machine: then /proc is that of other processes than ours.
+ * Opens the namespaces of a process. Throws if it has ended or belongs to another user, and if it
+ * has the network of this machine: then /proc shows other processes than ours.
  */
 const openNamespaces = (pid: number): Namespaces => {
   const user = openSync(`/proc/${pid}/ns/user`, 'r');
@@ -670,14 +674,11 @@ const openNamespaces = (pid: number): Namespaces => {
   }
 };
 
-/**
- * The network of a command that an earlier process of the session has started in it and that still
- * runs. Null if it has ended.
- */
-const openRunning = ({ pid, startedAt }: LaunchedProcess): Namespaces | null => {
+/** Opens the network of a command of an earlier process. Null if the command has ended. */
+const openNetworkOf = ({ pid, startedAt }: LaunchedProcess): Namespaces | null => {
   try {
     const namespaces = openNamespaces(pid);
-    // Asked only now: so the open files are those of exactly this process.
+    // checked after opening, so the open files belong to exactly this process
     if (Number(readProcess(pid).started) === startedAt) return namespaces;
     closeNamespaces(namespaces);
   } catch {
@@ -687,14 +688,17 @@ const openRunning = ({ pid, startedAt }: LaunchedProcess): Namespaces | null => 
 };
 
 const READY_MS = 10_000;
-/** Says its process number, and waits until its input is closed. */
+/** Prints its process number, and waits until its input is closed. */
 const HOLDER = 'echo $$; read -r _';
 
 /**
- * A new network. A shell holds it until its files are open. Without a device folder and a process
- * namespace, since bubblewrap would put these below a further user namespace.
+ * Creates a network. A shell holds it until its files are open. It has no device folder and no
+ * process namespace, since bubblewrap would put these below a further user namespace.
  */
-const openNew = (bwrap: ProgramPath, mounts: readonly Mount[]): Promise<Namespaces | string> =>
+const createNetwork = (
+  bwrap: ProgramPath,
+  mounts: readonly Mount[],
+): Promise<Namespaces | string> =>
   new Promise((resolve) => {
     const words = ['--unshare-user', '--unshare-net', '--die-with-parent', ...mountWords(mounts)];
     const child = startProgram(bwrap, [...words, '--', SYSTEM_SHELL, '-c', HOLDER], {
@@ -723,12 +727,12 @@ const openNew = (bwrap: ProgramPath, mounts: readonly Mount[]): Promise<Namespac
     });
   });
 
-/** Whether process numbers in /proc are ours, and not those of another namespace of processes. */
+/** Whether /proc belongs to our pid namespace. */
 const hasOwnProc = (): boolean => {
   try {
     return readlinkSync('/proc/self') === String(process.pid);
   } catch {
-    return false; // no /proc, or one in which we are not
+    return false; // no /proc, or one without this process
   }
 };
 
@@ -741,7 +745,7 @@ const entryTo = (
   return [nsenter, `--user=${at(user)}`, `--net=${at(network)}`, '--preserve-credentials', '--'];
 };
 
-/** Whether a program starts in it: a filter of a container may forbid it. */
+/** Whether a program starts in the network: a filter of a container may forbid it. */
 const canEnter = async ([nsenter, ...words]: ReturnType<typeof entryTo>): Promise<boolean> => {
   const answer = await askProgram(nsenter, [...words, SYSTEM_SHELL, '-c', ':'], {
     environment: {},

@@ -3,9 +3,11 @@
  *
  * The machine decides by states, and a later machine can come to other states. What the user typed,
  * what the model said, what calls reported and what all of it cost stands in the events themselves.
- * From these a conversation follows that every provider accepts, and the work that was in flight.
- * What only an earlier machine knew is left out: notes, counts of rounds, grants, and why a call
- * did not run.
+ * From these follow a conversation that every provider accepts, the queue and the usage. A turn
+ * that was in flight ends: a request, a retry, a summary and a hook are not repeated, and a call
+ * that has not started never runs. Only a call that runs is carried, since recovery finds its real
+ * outcome. What only an earlier machine knew is left out: notes, counts of rounds, grants, and why
+ * a call did not run.
  *
  * The result is a "carried" session, which speaks of no machine's states. It is needed when an
  * update has changed the table, so that an old journal no longer leads to the same states. The
@@ -33,6 +35,7 @@ import {
   compactableLength,
   emptyConversation,
   estimateTokens,
+  holdsResults,
   messagesOf,
   replaceBySummary,
 } from './conversation.js';
@@ -45,6 +48,7 @@ import type {
   EventType,
   On,
   QueuedInput,
+  StopReason,
 } from './event.js';
 import type { AssistantMessage, Message, ResultPart, UserText } from './message.js';
 import { addUsage, spendingId, timerFrom } from './moves/budget.js';
@@ -72,12 +76,6 @@ const CONTINUED = '[The turn went on here.]';
 
 /** The calls of the last reply. No event before a call starts names the batch: its id is null. */
 type Batch = { batchId: string | null; readonly calls: CarriedCall[] };
-/**
- * How far the turn is. `retries`: a request failed and may be sent again. `stops`: the turn was
- * cancelled, and is not over.
- */
-type Turn = 'rests' | 'runs' | 'retries' | 'stops';
-type Rewind = Extract<CarriedWork, { readonly kind: 'rewind' }>;
 
 const textPart = ({ text, images }: QueuedInput): UserText => ({
   type: 'text',
@@ -86,10 +84,19 @@ const textPart = ({ text, images }: QueuedInput): UserText => ({
   ...(images === undefined ? {} : { images }),
 });
 
+/** The queue goes out: in a turn, behind the results of its calls, without texts for the next. */
+const sendQueue = (conversation: Conversation, queue: readonly QueuedInput[]) => {
+  const inTurn = holdsResults(conversation);
+  const waits = ({ mode }: QueuedInput): boolean => inTurn && mode === 'followUp';
+  const sent = queue.filter((input) => !waits(input)).map(textPart);
+  return { conversation: addParts(conversation, sent), queue: queue.filter(waits) };
+};
+
 /** The end of a call that the reply itself rules out; absent if it may run. */
 const endFromReply = (
   judged: JudgedCall,
-  { stopReason, at }: On<'LlmCompleted'>,
+  stopReason: StopReason,
+  at: number,
 ): Pick<CarriedCall, 'ended'> => {
   const end = (status: EndedStatus, text: string): Pick<CarriedCall, 'ended'> => ({
     ended: { status, ran: false, at, text },
@@ -118,6 +125,9 @@ const endFromOutcome = (outcome: CallOutcome, at: number): CarriedOutcome => {
 const isOpen = ({ startedAt, ended }: CarriedCall): boolean =>
   ended === undefined || (ended.status === 'cancelled' && startedAt === null);
 
+const isRunning = ({ startedAt, ended }: CarriedCall): boolean =>
+  startedAt !== null && ended === undefined;
+
 /** The first start counts. A call that starts was not cancelled in time. */
 const startedCall = (call: CarriedCall, startedAt: number): CarriedCall =>
   call.startedAt === null && isOpen(call)
@@ -135,26 +145,31 @@ const endBeforeStart = (
     ? { ...call, ended: { status, ran: false, at, text } }
     : call;
 
-/** The user's first answer counts. The words for a call that asks are kept with it. */
-const answeredCall = (call: CarriedCall, { answer, at }: On<'ApprovalAnswered'>): CarriedCall => {
-  const { judged, startedAt } = call;
-  const { asks } = judged.traits;
-  if (answer.kind === 'deny')
-    return endBeforeStart(call, 'denied', at, refusedText(answer.reason, asks));
-  if (asks === undefined || startedAt !== null || judged.reply !== undefined) return call;
-  return { ...call, judged: { ...judged, reply: answer.kind === 'reply' ? answer.text : '' } };
-};
+/** The first outcome counts. */
+const endedCall = (call: CarriedCall, outcome: CallOutcome, at: number): CarriedCall =>
+  isOpen(call) ? { ...call, ended: endFromOutcome(outcome, at) } : call;
 
-/**
- * The result of a call, with the notes of hooks that saw the call before it ran. `open`: its text
- * if the call has not ended.
- */
-const carriedResult = ({ judged, ended }: CarriedCall, open: string): ResultPart => ({
+const answeredCall = (call: CarriedCall, { answer, at }: On<'ApprovalAnswered'>): CarriedCall =>
+  answer.kind === 'deny'
+    ? endBeforeStart(call, 'denied', at, refusedText(answer.reason, call.judged.traits.asks))
+    : call;
+
+/** A preview may show that the call can't be done. */
+const previewedCall = (call: CarriedCall, { preview, at }: On<'CallPreviewed'>): CarriedCall =>
+  preview.kind === 'refused'
+    ? endBeforeStart(call, 'failed', at, outcomeText({ ...preview, status: 'failed' }, 'user'))
+    : call;
+
+/** The result of a call, with the notes of hooks that saw the call before it ran. */
+const carriedResult = ({ judged, startedAt, ended }: CarriedCall, waiting: string): ResultPart => ({
   type: 'result',
   callId: judged.callId,
   tool: judged.tool,
   failed: ended?.status !== 'ok',
-  text: withRemarks(ended?.text ?? open, hookNotes(verdictsIn(judged.hooks))),
+  text: withRemarks(
+    ended?.text ?? (startedAt === null ? waiting : interruptedText('')),
+    hookNotes(verdictsIn(judged.hooks)),
+  ),
   ...(ended?.images === undefined ? {} : { images: ended.images }),
 });
 
@@ -179,14 +194,18 @@ const namesItsCalls = (message: AssistantMessage, calls: readonly JudgedCall[]):
   );
 };
 
-/** Collects from the events, in order, all that a later machine needs to go on. */
+/**
+ * Collects from the events, in order, what a later machine needs to go on. It has no states: a text
+ * waits until a reply comes, and stands before it.
+ */
 class SessionFromEvents {
   #conversation: Conversation = emptyConversation;
   #queue: readonly QueuedInput[] = [];
   /** Number of inputs so far, from which they get their ids. */
   #inputs = 0;
   #batch: Batch | null = null;
-  #turn: Turn = 'rests';
+  /** The turn was cancelled, and nothing was asked or answered since. */
+  #isCancelled = false;
   /** The session was shut down, and not resumed since. */
   #isClosed = false;
   /** Streamed text of the reply that is under way. */
@@ -198,9 +217,7 @@ class SessionFromEvents {
   /** Ids whose usage was counted. */
   readonly #counted = new Set<string>();
   /** The rewind whose files are being taken back. */
-  #rewind: Rewind | null = null;
-  /** Something was taken back, and no turn has begun since. */
-  #isRewound = false;
+  #rewind: Pick<On<'RewindRequested'>, 'rewindId' | 'conversation'> | null = null;
 
   constructor(model: string) {
     this.#model = model;
@@ -216,15 +233,8 @@ class SessionFromEvents {
       case 'EditQueue':
         this.#editQueue(event);
         return;
-      case 'RetryLast':
-        this.#sendAgain();
-        return;
-      case 'RetryNow':
-      case 'TimerFired':
-        if (this.#turn === 'retries') this.#turn = 'runs';
-        return;
       case 'CancelTurn':
-        if (this.#turn !== 'rests') this.#turn = 'stops';
+        this.#isCancelled = true;
         return;
       case 'TextDelta':
         this.#partial += event.text;
@@ -235,60 +245,28 @@ class SessionFromEvents {
       case 'ShutdownRequested':
         this.#shutDown(event);
         return;
-      case 'PolicyStopped':
-        this.#interrupt('rests');
-        return;
       case 'Resumed':
         this.#resume(event);
         return;
-      default:
-        this.#seeResult(event);
+      case 'RewindRequested':
+        this.#rewind = event;
+        if (event.files === undefined) this.#goBack(event.rewindId);
         return;
-    }
-  }
-
-  /** Events that answer something the machine asked for. */
-  #seeResult(event: Event): void {
-    switch (event.type) {
+      case 'Rewound':
+        this.#goBack(event.rewindId);
+        return;
       case 'LlmCompleted':
         if (!this.#counted.has(event.requestId)) this.#reply(event);
         this.#countUsage(event.requestId, event.usage);
         return;
       case 'LlmFailed':
+        if (!this.#isCancelled) this.#partial = ''; // what came before a cancel stays
         this.#countUsage(event.requestId, event.usage);
-        // what came before a cancel stays
-        if (this.#turn !== 'stops') this.#partial = '';
-        // A conversation that is too long is summarised or cut, and sent again.
-        if (event.error.kind !== 'contextOverflow')
-          this.#interrupt(event.error.retryable ? 'retries' : 'rests');
-        return;
-      case 'ToolStarted':
-        this.#changeCall(event, (call) => startedCall(call, event.at));
-        return;
-      case 'CancelTool':
-        this.#changeCall(event, (call) =>
-          endBeforeStart(call, 'cancelled', event.at, notRunText('user')),
-        );
-        return;
-      case 'ToolCompleted':
-        this.#countUsage(spendingId(event.batchId, event.callId), event.outcome.usage ?? null);
-        this.#endCall(event, endFromOutcome(event.outcome, event.at));
-        return;
-      case 'ApprovalAnswered':
-        this.#changeCall(event, (call) => answeredCall(call, event));
-        this.#closeIfEnded();
-        return;
-      case 'CallPreviewed':
-        this.#refuse(event);
-        return;
-      case 'ToolsFailed':
-        if (this.#findBatch(event.batchId) === null) return;
-        this.#closeBatch(interruptedText(''), `not run: ${event.message}`);
-        this.#turn = 'rests';
         return;
       case 'HookCompleted':
         this.#countUsage(event.hookId, event.usage);
-        if (event.note.trim() !== '' && this.#conversation.open !== null) this.#note(event.note);
+        if (event.note.trim() !== '' && this.#conversation.open !== null)
+          this.#conversation = addTexts(this.#conversation, 'note', [event.note]);
         return;
       case 'CompactionCompleted':
         this.#countUsage(event.compactionId, event.usage);
@@ -300,11 +278,35 @@ class SessionFromEvents {
       case 'UsageReported':
         this.#countUsage(event.usageId, event.usage);
         return;
-      case 'RewindRequested':
-        this.#beginRewind(event);
+      default:
+        this.#seeCall(event);
         return;
-      case 'Rewound':
-        if (this.#rewind?.rewindId === event.rewindId) this.#goBack(this.#rewind);
+    }
+  }
+
+  /** Events of the calls of the last reply. */
+  #seeCall(event: Event): void {
+    switch (event.type) {
+      case 'ToolStarted':
+        this.#changeCall(event, (call) => startedCall(call, event.at));
+        return;
+      case 'CancelTool':
+        this.#changeCall(event, (call) =>
+          endBeforeStart(call, 'cancelled', event.at, notRunText('user')),
+        );
+        return;
+      case 'ToolCompleted':
+        this.#countUsage(spendingId(event.batchId, event.callId), event.outcome.usage ?? null);
+        this.#changeCall(event, (call) => endedCall(call, event.outcome, event.at));
+        return;
+      case 'ApprovalAnswered':
+        this.#changeCall(event, (call) => answeredCall(call, event));
+        return;
+      case 'CallPreviewed':
+        this.#changeCall(event, (call) => previewedCall(call, event));
+        return;
+      case 'ToolsFailed':
+        if (this.#findBatch(event.batchId) !== null) this.#closeBatch(`not run: ${event.message}`);
         return;
       // Stryker disable next-line ConditionalExpression: nothing comes after the last case
       default:
@@ -312,12 +314,16 @@ class SessionFromEvents {
     }
   }
 
-  /** The session so far. `seq`: number of the last entry. */
+  /** The session so far, its turn ended. `seq`: number of the last entry. */
   carried(seq: number): CarriedSession {
-    const { work, conversation } = this.#inFlight(seq);
+    const work = this.#work();
+    const { conversation, queue } =
+      work.kind === 'calls'
+        ? { conversation: this.#conversation, queue: this.#queue }
+        : this.#settled();
     return {
       messages: messagesOf(conversation),
-      queue: this.#queue,
+      queue,
       usage: this.#usage,
       idsFrom: Math.max(seq, this.#inputs), // no later id may be one that stands in an event
       at: this.#at,
@@ -325,92 +331,18 @@ class SessionFromEvents {
     };
   }
 
-  /** The work that a later machine takes up, and the conversation that fits it. */
-  #inFlight(seq: number): { readonly work: CarriedWork; readonly conversation: Conversation } {
-    const batch = this.#batch;
-    if (batch !== null && this.#turn === 'runs') {
-      const work = {
-        kind: 'calls',
-        batchId: batch.batchId ?? `batch-${seq}`,
-        calls: batch.calls,
-      } as const;
-      return { work, conversation: this.#conversation };
-    }
-    if (this.#rewind !== null) return { work: this.#rewind, conversation: this.#conversation };
-    if (this.#turn === 'runs')
-      return { work: { kind: 'request' }, conversation: this.#conversation };
-    const conversation = this.#settledConversation();
-    return { work: { kind: this.#isClosed ? 'closed' : 'nothing' }, conversation };
-  }
-
-  /**
-   * The conversation of a turn that is over: open calls are answered, and text of a reply that
-   * broke off is stored. `open` is the result of a call that ran, `waiting` of one that did not.
-   */
-  #settledConversation(open = interruptedText(''), waiting = MISSING): Conversation {
-    const answered = this.#answeredConversation(open, waiting);
-    if (this.#partial.trim() === '' || answered.open === null) return answered;
-    const parts = [{ type: 'text', text: this.#partial } as const];
-    return addReply(answered, { role: 'assistant', model: this.#model, cut: true, parts });
-  }
-
-  #answeredConversation(open: string, waiting: string): Conversation {
-    const batch = this.#batch;
-    if (batch === null) return this.#conversation;
-    const results = batch.calls.map((call) =>
-      carriedResult(call, call.startedAt === null ? waiting : open),
-    );
-    return addResults(this.#conversation, results);
-  }
-
-  /** Answers the open calls of the batch; the texts are those of `#settledConversation`. */
-  #closeBatch(open: string, waiting: string): void {
-    this.#conversation = this.#answeredConversation(open, waiting);
-    this.#batch = null;
-  }
-
-  #endTurn(): void {
-    this.#conversation = this.#settledConversation();
-    this.#batch = null;
-    this.#partial = '';
-    this.#turn = 'rests';
-  }
-
-  #sendQueue(): void {
-    this.#conversation = addParts(this.#conversation, this.#queue.map(textPart));
-    this.#queue = [];
-    this.#beginTurn();
-  }
-
-  #sendAgain(): void {
-    if (!this.#mayBeginTurn()) return;
-    this.#endTurn();
-    if (this.#conversation.open !== null) this.#beginTurn();
-  }
-
-  /** A stopped turn ends when its last running call has ended. */
-  #mayBeginTurn(): boolean {
-    const rests = this.#turn !== 'runs' && !this.#hasRunningCalls();
-    return rests && !this.#isClosed && this.#rewind === null;
-  }
-
-  /** A request ends without a reply. While a call runs no request is open, so the event is late. */
-  #interrupt(turn: 'rests' | 'retries'): void {
-    if (this.#turn === 'runs' && !this.#hasRunningCalls()) this.#turn = turn;
-  }
-
-  #hasRunningCalls(): boolean {
-    const calls = this.#batch?.calls ?? [];
-    return calls.some(({ startedAt, ended }) => startedAt !== null && ended === undefined);
-  }
-
-  #beginTurn(): void {
-    this.#turn = 'runs';
-    this.#isRewound = false;
+  /** Calls that run are recovered by the later machine. Those beside them that wait never run. */
+  #work(): CarriedWork {
+    const { batchId = null, calls = [] } = this.#batch ?? {};
+    if (batchId === null || this.#isCancelled || !this.#hasRunningCalls())
+      return { kind: this.#isClosed ? 'closed' : 'nothing' };
+    const ended = calls.map((call) => endBeforeStart(call, 'cancelled', this.#at, MISSING));
+    return { kind: 'calls', batchId, calls: ended };
   }
 
   #addInput({ text, mode, images }: On<'UserInput'>): void {
     if (text.trim() === '') return;
+    if (this.#isCancelled && !this.#hasRunningCalls()) this.#settle();
     this.#inputs += 1;
     const input = {
       inputId: `input-${this.#inputs}`,
@@ -419,13 +351,9 @@ class SessionFromEvents {
       ...(images === undefined ? {} : { images }),
     };
     this.#queue = [...this.#queue, input];
-    if (!this.#mayBeginTurn()) return; // until then the text waits
-    this.#endTurn();
-    this.#sendQueue();
   }
 
   #editQueue({ items }: On<'EditQueue'>): void {
-    if (this.#isClosed) return;
     const known = new Map(this.#queue.map((item) => [item.inputId, item]));
     this.#queue = items.map(({ inputId, text, mode }) => {
       const images = known.get(inputId)?.images;
@@ -433,73 +361,49 @@ class SessionFromEvents {
     });
   }
 
-  #reply(event: On<'LlmCompleted'>): void {
-    const { message, calls } = event;
-    if (this.#isClosed || this.#isRewound) return; // it belongs to what is over or taken back
-    const isAborted = this.#acceptLateReply();
+  #reply({ message, calls, stopReason, at }: On<'LlmCompleted'>): void {
     this.#partial = '';
-    if (message === null || saysNothing(message)) {
-      // the model is perhaps asked again, as after a failure
-      this.#interrupt('retries');
-      return;
-    }
-    if (!namesItsCalls(message, calls)) {
-      this.#interrupt('rests');
-      return;
-    }
-    this.#storeReply(event, message, isAborted);
-  }
-
-  /** Settles what a late reply shows to be over. Returns whether it is of a cancelled turn. */
-  #acceptLateReply(): boolean {
-    // A reply after a cancel belongs to the cancelled turn. If the user has typed since, that turn
-    // is over and the text has gone out: the reply answers it.
-    const isAborted = this.#turn === 'stops' && this.#queue.length === 0;
-    if (this.#turn === 'stops' && !isAborted) this.#endTurn();
-    // A reply that nothing here asked for: the earlier machine had sent the queue with a request,
-    // as in UserInput, UserInput, LlmCompleted, LlmCompleted.
-    if (this.#queue.length > 0 && (this.#turn === 'rests' || this.#batch !== null)) {
-      this.#closeBatch(interruptedText(''), MISSING);
-      this.#sendQueue();
-    }
-    return isAborted;
-  }
-
-  #storeReply(event: On<'LlmCompleted'>, message: AssistantMessage, isAborted: boolean): void {
-    const { calls, stopReason } = event;
-    this.#closeBatch(interruptedText(''), MISSING);
-    if (this.#conversation.open === null) this.#note(CONTINUED);
+    // The machine refuses a reply that does not name its calls, and stores none without words.
+    if (this.#isClosed || message === null || saysNothing(message)) return;
+    if (!namesItsCalls(message, calls)) return;
     const parts = message.parts.map((part) =>
       part.type === 'call' ? withoutDeepInput(part) : part,
     );
+    this.#settle();
+    if (this.#conversation.open === null)
+      this.#conversation = addTexts(this.#conversation, 'note', [CONTINUED]);
     this.#conversation = addReply(this.#conversation, { ...message, parts });
-    this.#turn = 'runs';
-    if (calls.length > 0) {
-      this.#batch = {
-        batchId: null,
-        calls: calls.map((judged) => ({
-          judged: withoutDeepInput(judged),
-          requestedAt: event.at,
-          startedAt: null,
-          ...endFromReply(judged, event),
-        })),
-      };
-      if (isAborted) this.#closeBatch(interruptedText(''), notRunText('user'));
-    }
-    const isOver =
-      isAborted ||
-      calls.length === 0 ||
-      (stopReason !== 'end' && stopReason !== 'toolUse' && stopReason !== 'maxTokens');
-    if (!isOver) {
-      this.#closeIfEnded();
-      return;
-    }
-    this.#endTurn();
-    if (!isAborted && this.#queue.length > 0) this.#sendQueue();
+    if (calls.length === 0) return;
+    const batched = calls.map((judged) => ({
+      judged: withoutDeepInput(judged),
+      requestedAt: at,
+      startedAt: null,
+      ...endFromReply(judged, stopReason, at),
+    }));
+    this.#batch = { batchId: null, calls: batched };
+    this.#closeIfEnded();
   }
 
-  #note(text: string): void {
-    this.#conversation = addTexts(this.#conversation, 'note', [text]);
+  /**
+   * The turn ended: calls are answered, texts have gone out, and what came of a cancelled reply is
+   * stored.
+   */
+  #settled(): { readonly conversation: Conversation; readonly queue: readonly QueuedInput[] } {
+    const sent = sendQueue(this.#answered(MISSING), this.#queue);
+    const isCut = this.#isCancelled && this.#partial.trim() !== '';
+    if (!isCut || sent.conversation.open === null) return sent;
+    const parts = [{ type: 'text', text: this.#partial } as const];
+    const reply = { role: 'assistant', model: this.#model, cut: true, parts } as const;
+    return { ...sent, conversation: addReply(sent.conversation, reply) };
+  }
+
+  #settle(): void {
+    const { conversation, queue } = this.#settled();
+    this.#conversation = conversation;
+    this.#queue = queue;
+    this.#batch = null;
+    this.#partial = '';
+    this.#isCancelled = false;
   }
 
   /** The open batch, if it may be this one: before its first call starts nobody names it. */
@@ -512,78 +416,47 @@ class SessionFromEvents {
     change: (call: CarriedCall) => CarriedCall,
   ): void {
     const batch = this.#findBatch(batchId);
-    if (batch === null) return;
-    const index = batch.calls.findIndex(({ judged }) => judged.callId === callId);
-    const call = batch.calls[index];
-    if (call === undefined) return;
+    const index = batch?.calls.findIndex(({ judged }) => judged.callId === callId) ?? -1;
+    const call = batch?.calls[index];
+    if (batch === null || call === undefined) return;
     batch.batchId = batchId;
     batch.calls[index] = change(call);
-  }
-
-  /** The first outcome counts. */
-  #endCall(
-    event: { readonly batchId: string; readonly callId: string },
-    ended: CarriedOutcome,
-  ): void {
-    this.#changeCall(event, (call) => (isOpen(call) ? { ...call, ended } : call));
     this.#closeIfEnded();
   }
 
-  /** A preview may show that the call can't be done. */
-  #refuse(event: On<'CallPreviewed'>): void {
-    const { preview, at } = event;
-    if (preview.kind !== 'refused') return;
-    const text = outcomeText({ status: 'failed', text: preview.text }, 'user');
-    this.#changeCall(event, (call) => endBeforeStart(call, 'failed', at, text));
-    this.#closeIfEnded();
-  }
-
-  /** Texts that the user typed meanwhile go with the results. */
   #closeIfEnded(): void {
-    if (this.#batch === null || this.#batch.calls.some(({ ended }) => ended === undefined)) return;
-    this.#closeBatch('', ''); // every call has a text of its own
-    if (this.#turn === 'stops') {
-      this.#endTurn();
-      return;
-    }
-    const steers = this.#queue.filter(({ mode }) => mode === 'steer');
-    this.#conversation = addParts(this.#conversation, steers.map(textPart));
-    this.#queue = this.#queue.filter(({ mode }) => mode !== 'steer');
+    if (this.#batch?.calls.some(isOpen) === false) this.#closeBatch();
   }
 
-  /**
-   * Begins a rewind, unless calls run. A turn may seem to run: no event says that a limit has ended
-   * it.
-   */
-  #beginRewind(event: On<'RewindRequested'>): void {
-    if (this.#hasRunningCalls() || this.#isClosed || this.#rewind !== null) return;
-    const conversation = this.#settledConversation();
-    const isPossible =
-      event.conversation === undefined
-        ? event.files !== undefined
-        : rewoundConversation(conversation, event.conversation) !== null;
-    if (!isPossible) return;
-    this.#endTurn();
-    this.#isRewound = true;
-    const { rewindId, to, files, conversation: rewound } = event;
-    if (files === undefined) this.#goBack(event);
-    else {
-      const { plan } = files;
-      const back = rewound === undefined ? {} : { conversation: rewound };
-      this.#rewind = { kind: 'rewind', rewindId, to, plan, ...back };
-    }
+  #closeBatch(waiting = MISSING): void {
+    this.#conversation = this.#answered(waiting);
+    this.#batch = null;
   }
 
-  #goBack({ conversation }: Pick<Rewind, 'conversation'>): void {
+  /** With the results of the open batch. `waiting`: the text for calls that have not started. */
+  #answered(waiting: string): Conversation {
+    if (this.#batch === null) return this.#conversation;
+    const results = this.#batch.calls.map((call) => carriedResult(call, waiting));
+    return addResults(this.#conversation, results);
+  }
+
+  #hasRunningCalls(): boolean {
+    return this.#batch?.calls.some(isRunning) === true;
+  }
+
+  #goBack(rewindId: string): void {
+    if (this.#rewind?.rewindId !== rewindId || this.#hasRunningCalls()) return;
+    const { conversation } = this.#rewind;
     this.#rewind = null;
+    this.#closeBatch();
     if (conversation === undefined) return;
     this.#conversation =
       rewoundConversation(this.#conversation, conversation) ?? this.#conversation;
   }
 
   #summarise(summary: string): void {
-    if (this.#isClosed || this.#rewind !== null || this.#hasRunningCalls()) return; // too late
-    this.#closeBatch(interruptedText(''), MISSING);
+    if (this.#isClosed || this.#hasRunningCalls()) return; // too late
+    this.#closeBatch();
     const length = compactableLength(this.#conversation);
     this.#conversation = replaceBySummary(this.#conversation, length, summary);
   }
@@ -591,9 +464,12 @@ class SessionFromEvents {
   #shutDown({ outcomes = [], at }: On<'ShutdownRequested'>): void {
     for (const { batchId, callId, outcome } of outcomes)
       if (outcome.status !== 'cancelled')
-        this.#endCall({ batchId, callId }, endFromOutcome(outcome, at));
-    this.#closeBatch(interruptedText(''), closedText);
-    this.#endTurn();
+        this.#changeCall({ batchId, callId }, (call) => endedCall(call, outcome, at));
+    this.#closeBatch(closedText);
+    if (this.#partial !== '') {
+      this.#isCancelled = true;
+      this.#settle();
+    }
     this.#rewind = null;
     this.#isClosed = true;
   }
@@ -601,7 +477,7 @@ class SessionFromEvents {
   /** A resumed session goes on by itself, or from the session that an upgrade carries. */
   #resume({ upgrade }: On<'Resumed'>): void {
     this.#isClosed = false;
-    if (this.#turn === 'stops') this.#endTurn();
+    if (this.#isCancelled && !this.#hasRunningCalls()) this.#settle();
     this.#partial = '';
     const session = upgrade?.session;
     if (session === undefined) return;
@@ -611,9 +487,7 @@ class SessionFromEvents {
     this.#usage = usage;
     this.#inputs = idsFrom;
     this.#rewind = work.kind === 'rewind' ? work : null;
-    this.#isRewound = this.#rewind !== null;
     this.#batch = work.kind === 'calls' ? { batchId: work.batchId, calls: [...work.calls] } : null;
-    this.#turn = work.kind === 'calls' || work.kind === 'request' ? 'runs' : 'rests';
   }
 
   /** Counts usage once per id. */

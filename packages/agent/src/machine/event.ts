@@ -105,7 +105,7 @@ export type CarriedOutcome = {
   readonly images?: readonly Image[];
 };
 
-/** The work in flight. `closed`: the session was shut down. */
+/** What goes on. `closed`: the session was shut down. Old journals have `request` and `rewind`. */
 export type CarriedWork =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'closed' }

@@ -1,10 +1,13 @@
 /**
- * Opens files and folders that others may exchange meanwhile, and says what lies at a path, whether
- * one path is within another, and who could have changed a file.
+ * Reads and writes files and folders safely, although other processes may replace them or a folder
+ * above them by a symlink or a pipe at any moment.
  *
- * From top to bottom: regular files, since opening a pipe may never return; folders, held open by
- * a descriptor, so that a symlink that takes their place changes nothing; writing a private file;
- * what lies at a path; who could have changed a file; and files that a command may exchange.
+ * A held folder is opened once and used by its descriptor, so that a symlink in its place has no
+ * effect.
+ *
+ * From top to bottom: regular files (opening a pipe may never return); held folders; writing a
+ * private file; the status of a path; owners and writers of a file; and files that a command may
+ * replace.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -52,17 +55,19 @@ import path, { dirname } from 'node:path';
 // ---- Regular files ----
 
 /*
- * `readRegular`, or `readRegularSync` where nothing can wait, says why it does not read a file.
- * `readTextOrEmpty` is for small files that may be missing. `withRegular` and `openRegular` are for
- * several steps. `readBytes` and `readSmall`, at the end of this module, are for files that a
- * command may exchange: they follow no symlink at the end of a path.
+ * Which function for what:
  *
- * 1. This section opens no pipe, device or socket: opening a pipe may block for ever, opening a
+ * - `readRegular`, `readRegularSync`: a file, or the reason why it can't be read.
+ * - `readTextOrEmpty`, `readTextOrEmptySync`: a small file that may be missing.
+ * - `withRegular`, `openRegular`: several steps with an open file.
+ * - `readBytes`, `readSmall` (at the end of this file): a file that a command may replace, without
+ *   following a symlink at the end of its path.
+ *
+ * 1. Pipes, devices and sockets are never opened: opening a pipe may block forever, opening a
  *    device may have any effect. On Linux the entry is first opened with O_PATH, which has no
- *    effect, then checked, then opened through its descriptor, so that it can't be exchanged in
- *    between. Elsewhere it is checked before and after: one that is exchanged in between is opened,
- *    without waiting, and closed unread. A symlink in its place is followed only if `follow` is
- *    `all`.
+ *    effect, then checked, then opened through its descriptor, so that it can't be replaced in
+ *    between. Elsewhere it is checked before and after: an entry that is replaced in between is
+ *    opened, without waiting, and closed unread.
  * 2. At most `bytesMax` bytes are read, whatever size a file claims to have.
  */
 
@@ -101,7 +106,7 @@ type Unopened =
   | {
       readonly kind: 'unusable';
       readonly why: string;
-      /** Of the system error. Empty: none. */
+      /** The code of the system error; empty: none. */
       readonly code: string;
       readonly isTooLarge?: true;
     };
@@ -123,7 +128,7 @@ type OpenOptions = {
 export const errorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
-/** The message of a system error, with the path that the caller knows. */
+/** The message of a system error, with the caller's path in place of a descriptor's. */
 export const systemFault = (error: unknown, place: string): string =>
   error instanceof Error
     ? error.message.replace(/(^|[' ])\/proc\/self\/fd\/\d+[^']*/g, `$1${place}`)
@@ -148,15 +153,18 @@ class NotRegular extends Error {
 }
 
 /** Throws for anything but a regular file. */
-const mustBeFile = (status: Stats): void => {
+const requireFile = (status: Stats): void => {
   if (!status.isFile()) throw new NotRegular(status);
 };
 
-/** For O_PATH: the entry is looked at, not opened. */
-const lookFlags = ({ follow = 'all' }: OpenOptions): number =>
+/** Flags for O_PATH, which gives access to the status of an entry without opening it. */
+const pathOnlyFlags = ({ follow = 'all' }: OpenOptions): number =>
   O_PATH | (follow === 'all' ? 0 : constants.O_NOFOLLOW);
 
-/** Never waits for a pipe, and never takes a terminal. The path of a descriptor is a symlink. */
+/**
+ * Flags that never wait for a pipe, and never take a terminal. The path of a descriptor is a
+ * symlink, so it is followed.
+ */
 const openFlags = ({ access = 'read', follow = 'all' }: OpenOptions): number =>
   (access === 'read' ? constants.O_RDONLY : constants.O_RDWR) |
   (follow === 'all' || hasDescriptorPaths() ? 0 : constants.O_NOFOLLOW) |
@@ -165,12 +173,12 @@ const openFlags = ({ access = 'read', follow = 'all' }: OpenOptions): number =>
 
 type OpenedFile = { readonly file: FileHandle; readonly status: Stats };
 
-/** Opens a file and checks once more what was opened. */
-const openJudged = async (place: string | Buffer, flags: number): Promise<OpenedFile> => {
+/** Opens a file, and checks again that it is a regular one. */
+const openChecked = async (place: string | Buffer, flags: number): Promise<OpenedFile> => {
   const file = await open(place, flags);
   try {
     const status = await file.stat();
-    mustBeFile(status);
+    requireFile(status);
     return { file, status };
   } catch (error) {
     await file.close();
@@ -197,13 +205,13 @@ export const openRegular = async (
   }
   const flags = openFlags(options);
   if (!hasDescriptorPaths()) {
-    mustBeFile(await (options.follow === 'folders' ? lstat(place) : stat(place)));
-    return openJudged(place, flags);
+    requireFile(await (options.follow === 'folders' ? lstat(place) : stat(place)));
+    return openChecked(place, flags);
   }
-  const held = await open(place, lookFlags(options));
+  const held = await open(place, pathOnlyFlags(options));
   try {
-    mustBeFile(await held.stat());
-    return await openJudged(descriptorPath(held.fd), flags);
+    requireFile(await held.stat());
+    return await openChecked(descriptorPath(held.fd), flags);
   } finally {
     await held.close();
   }
@@ -211,7 +219,7 @@ export const openRegular = async (
 
 const COPY_FLAGS = constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL;
 
-/** Copies a regular file, whatever its size, to a place where nothing is. Rejects if that fails. */
+/** Copies a regular file of any size to an unused path. Rejects if that fails. */
 export const copyRegular = async (
   from: string | Buffer,
   to: string | Buffer,
@@ -226,7 +234,7 @@ export const copyRegular = async (
   }
 };
 
-/** Opens a regular file as `openRegular` does, while the work lasts. */
+/** Opens a regular file as `openRegular` does, and closes it after the work. */
 export const withRegular = async <T>(
   place: string,
   work: (file: FileHandle, status: Stats) => Promise<T>,
@@ -314,8 +322,8 @@ const readUpToSync = (descriptor: number, bytesMax: number, size: number): Buffe
 };
 
 /**
- * Works on a regular file that stays the same, whoever exchanges its path meanwhile. `reach`: a
- * path by which it can be opened. Throws as `openRegular` rejects.
+ * Works on a regular file that stays the same even if its path is replaced. `reach`: a path by
+ * which it can be opened. Throws as `openRegular` rejects.
  */
 const withRegularSync = <T>(
   place: string | Buffer,
@@ -333,13 +341,13 @@ const withRegularSync = <T>(
   }
   if (!hasDescriptorPaths()) {
     const status = options.follow === 'folders' ? lstatSync(place) : statSync(place);
-    mustBeFile(status);
+    requireFile(status);
     return work(place, status);
   }
-  const held = openSync(place, lookFlags(options));
+  const held = openSync(place, pathOnlyFlags(options));
   try {
     const status = fstatSync(held);
-    mustBeFile(status);
+    requireFile(status);
     return work(descriptorPath(held), status);
   } finally {
     closeSync(held);
@@ -350,7 +358,7 @@ const withRegularSync = <T>(
 const openAgain = (reach: string | Buffer, options: OpenOptions): number => {
   const file = openSync(reach, openFlags(options));
   try {
-    if (!hasDescriptorPaths()) mustBeFile(fstatSync(file));
+    if (!hasDescriptorPaths()) requireFile(fstatSync(file));
     return file;
   } catch (error) {
     closeSync(file);
@@ -358,7 +366,7 @@ const openAgain = (reach: string | Buffer, options: OpenOptions): number => {
   }
 };
 
-/** Like `readRegular`, for callers that can't wait. */
+/** Like `readRegular`, synchronously. */
 export const readRegularSync = (
   place: string | Buffer,
   bytesMax: number,
@@ -381,7 +389,7 @@ export const readRegularSync = (
   }
 };
 
-/** Like `copyRegular`, for callers that can't wait. */
+/** Like `copyRegular`, synchronously. */
 export const copyRegularSync = (
   from: string | Buffer,
   to: string | Buffer,
@@ -409,24 +417,24 @@ export const copyRegularSync = (
     }
   });
 
-/** Like `readTextOrEmpty`, for callers that can't wait. */
+/** Like `readTextOrEmpty`, synchronously. */
 export const readTextOrEmptySync = (place: string, bytesMax: number): string => {
   const loaded = readRegularSync(place, bytesMax);
   return loaded.kind === 'file' ? loaded.bytes.toString('utf8') : '';
 };
 
-// ---- Folders that are held open ----
+// ---- Held folders ----
 
 /**
  * An open folder. Work in it goes through its descriptor, which is safe against symlink races.
  *
- * 1. The opened folder is verified by asking the kernel for the descriptor's path. A symlink that
- *    another process inserts, before or after, has no effect.
+ * 1. The opened folder is verified by the path that the kernel reports for its descriptor. A
+ *    symlink that another process inserts, before or after, has no effect.
  * 2. Its entries are accessed through `/proc/self/fd/N`, so they stay in this folder wherever its
  *    path leads later.
  * 3. Without such paths (macOS), entries are accessed through the ordinary path, which is checked
- *    when the folder is opened, and by `isInPlace`. There a process that exchanges folders at the
- *    right moment can still win.
+ *    when the folder is opened, and by `isInPlace`. There a process that replaces folders at the
+ *    right moment can still redirect an access.
  */
 export type HeldFolder = {
   /** Its real path when it was opened. */
@@ -440,7 +448,7 @@ export type HeldFolder = {
   close(): Promise<void>;
 };
 
-/** `elsewhere`: the path leads through a symlink now, or the folder was moved. */
+/** `elsewhere`: the path leads through a symlink, or the folder was moved. */
 type HeldFolderResult =
   | { readonly kind: 'held'; readonly folder: HeldFolder }
   | { readonly kind: 'absent' }
@@ -456,7 +464,7 @@ const plainFolder = async (real: string): Promise<HeldFolder> => ({
   close: async () => undefined,
 });
 
-const heldBy = (handle: FileHandle, real: string): HeldFolder => {
+const descriptorFolder = (handle: FileHandle, real: string): HeldFolder => {
   const reach = descriptorPath(handle.fd);
   return {
     real,
@@ -483,7 +491,7 @@ const hold = async (place: string, real: string): Promise<HeldFolderResult> => {
       return (await folder.isInPlace()) ? { kind: 'held', folder } : { kind: 'elsewhere' };
     }
     const handle = await open(place, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW);
-    const folder = heldBy(handle, real);
+    const folder = descriptorFolder(handle, real);
     if (await folder.isInPlace()) return { kind: 'held', folder };
     await folder.close();
     return { kind: 'elsewhere' };
@@ -499,15 +507,15 @@ const hold = async (place: string, real: string): Promise<HeldFolderResult> => {
 /** Opens a folder by its real path. Rejects if the system refuses. The caller closes it. */
 export const holdFolder = (real: string): Promise<HeldFolderResult> => hold(real, real);
 
-/** An open folder, for callers that can't wait. Names may be no UTF-8. */
+/** Like `HeldFolder`, synchronous. Names may be invalid UTF-8. */
 export type HeldFolderSync = Pick<HeldFolder, 'real'> & {
   /** The path of an entry. The name must not contain a slash. */
   at(name: string | Buffer): Buffer;
   close(): void;
 };
 
-/** The path of a folder leads elsewhere. It has the code of a symlink that is not followed. */
-class Elsewhere extends Error {
+/** The path of a folder leads elsewhere. Has the code of a refused symlink. */
+class MovedPath extends Error {
   override readonly name = 'Elsewhere';
   readonly code = 'ELOOP';
 
@@ -530,7 +538,7 @@ export const holdFolderSync = (real: string | Buffer): HeldFolderSync => {
     : realpathSync(place, 'buffer'); // `native` would also change case and normal form
   if (!opened.equals(place)) {
     closeSync(descriptor);
-    throw new Elsewhere();
+    throw new MovedPath();
   }
   return {
     real: String(real),
@@ -555,13 +563,13 @@ const makeIn = async (parent: HeldFolder, real: string): Promise<HeldFolderResul
   const isNew = await mkdir(place).then(
     () => true,
     (error: unknown) => {
-      // Somebody else was faster: their folder is checked like any other.
+      // another process was faster: its folder is checked like any other
       if (errorCode(error) === 'EEXIST') return false;
       throw error;
     },
   );
   const held = await hold(place, real);
-  // Our folder was moved away meanwhile. If it can't be removed, somebody else uses it now.
+  // Our new folder was moved away meanwhile. If it can't be removed, another process uses it.
   if (held.kind !== 'held' && isNew) await rmdir(place).catch(() => undefined);
   return held;
 };
@@ -611,8 +619,8 @@ export const writePrivate = async (file: string, text: string): Promise<void> =>
 };
 
 /**
- * Like `writePrivate`, for callers that can't wait, and files that only one process writes. A crash
- * of Pawl leaves the old text or the new one; a crash of the machine may leave neither.
+ * Like `writePrivate`, synchronously, for files with one writing process. A crash of Pawl leaves
+ * the old text or the new one; a crash of the machine may leave neither.
  */
 export const writePrivateSync = (file: string, text: string): void => {
   const temporary = `${file}.new`;
@@ -625,12 +633,9 @@ export const writePrivateSync = (file: string, text: string): void => {
   }
 };
 
-// ---- What lies at a path ----
+// ---- The status of a path ----
 
-/**
- * The status of what lies at a path. Null if nothing is there, or if a folder on the way is closed
- * to us or is none. A symlink is not followed.
- */
+/** The status of the entry at a path, without following a symlink; null: none, or unreachable. */
 export const entryStatus = (place: string): Stats | null => {
   try {
     return lstatSync(place, { throwIfNoEntry: false }) ?? null;
@@ -640,8 +645,7 @@ export const entryStatus = (place: string): Stats | null => {
 };
 
 /**
- * The path behind all symlinks; null if it leads nowhere, goes round in a circle, or is closed to
- * us.
+ * The path behind all symlinks; null if it leads nowhere, in a circle, or is unreachable for us.
  */
 export const realPath = (place: string): string | null => {
   try {
@@ -663,7 +667,7 @@ export const isWithin = (inner: string, outer: string): boolean => {
   );
 };
 
-// ---- Who could have changed a file: we, the system, or another user ----
+// ---- Owners and writers of a file: we, the system, or another user ----
 // Windows has no numeric owners, so every owner counts as ours there.
 
 type Owned = { readonly uid: number; readonly gid: number; readonly mode: number };
@@ -687,15 +691,15 @@ const ownersAt = (place: string): readonly number[] => {
   return status === undefined ? [] : [status.uid];
 };
 
-let system: ReadonlySet<number> | null = null;
+let systemIds: ReadonlySet<number> | null = null;
 
 /**
  * Whether a user id is the system's. Usually that is root. In a user namespace root may appear as
  * another number, so the owners of `/` and `/usr` count too.
  */
 const isSystem = (uid: number): boolean => {
-  system ??= new Set([0, ...ownersAt('/'), ...ownersAt('/usr')]);
-  return system.has(uid);
+  systemIds ??= new Set([0, ...ownersAt('/'), ...ownersAt('/usr')]);
+  return systemIds.has(uid);
 };
 
 /** Whether something belongs to us or to the system. */
@@ -725,8 +729,8 @@ const groupName = (gid: number): string => {
 };
 
 /**
- * Other users who may write. `administrators`: a group that runs the machine. `sticky`: everybody
- * may add entries to the folder, but nobody may replace those of others. A group with the user's
+ * Other users who may write. `administrators`: a group of the machine's administrators. `sticky`:
+ * all users may add entries to the folder, but not replace those of others. A group with the user's
  * own number counts as the user alone.
  */
 type Writers = 'none' | 'administrators' | 'sticky' | 'others';
@@ -747,7 +751,7 @@ export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
   return runsMachine ? 'administrators' : 'others';
 };
 
-// ---- Files and folders that a command may exchange, remove or close to us at any moment ----
+// ---- Files and folders that a command may replace, remove or make unreadable at any moment ----
 
 const FILE_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
@@ -773,8 +777,8 @@ export const entriesIn = (folder: string): readonly Dirent[] => {
 };
 
 /**
- * Opens a file and reads it with `read`. Null if there is none, or if it is a symlink or closed to
- * us. Never waits for a FIFO.
+ * Opens a file and reads it with `read`. Null if it is missing, a symlink or unreadable. Never
+ * waits for a pipe.
  */
 const readFile = <T>(file: string, read: (descriptor: number) => T): T | null => {
   let descriptor: number | null = null;
@@ -803,9 +807,9 @@ export const readSmall = (file: string): string =>
   }) ?? '';
 
 /**
- * Works in a folder that is opened first, so that nobody can exchange it for a symlink: `below` is
- * a path to the open folder. Null if the folder was exchanged, or the work failed, and always
- * without /proc.
+ * Works in a folder that is opened first, so that it can't be replaced by a symlink: `below` is a
+ * path to the open folder. Null if the folder was replaced, or the work failed, and always without
+ * /proc.
  */
 export const inFolder = <T>(folder: string, work: (below: string) => T): T | null => {
   if (!hasDescriptorPaths()) return null;
@@ -814,7 +818,7 @@ export const inFolder = <T>(folder: string, work: (below: string) => T): T | nul
     held = holdFolderSync(folder);
     return work(path.dirname(String(held.at('.'))));
   } catch {
-    // the folder or what was looked for in it is gone or closed to us, or the disk is full
+    // the folder or its entry is missing or unreadable, or the disk is full
     return null;
   } finally {
     held?.close();
@@ -822,9 +826,9 @@ export const inFolder = <T>(folder: string, work: (below: string) => T): T | nul
 };
 
 /**
- * Moves a file out of the workspace into a folder of the session, so that nothing runs it by
- * accident. Returns the new path; null if the move failed, for example because the file is gone or
- * a folder on the way was exchanged. A file that is still there is found by the caller's next scan.
+ * Moves a file out of the workspace into a folder of the session, so that no program runs it by
+ * accident. Returns the new path; null if the move failed, for example because the file is missing
+ * or a folder above was replaced. The caller's next scan finds a file that is still there.
  */
 export const setAside = (place: string, folder: string): string | null =>
   inFolder(path.dirname(place), (below) => {
@@ -835,8 +839,8 @@ export const setAside = (place: string, folder: string): string | null =>
   });
 
 /**
- * Like `setAside` for a file, which is copied there: other content takes its place at once, so that
- * nothing is lost by a crash in between.
+ * Like `setAside`, but copies the file and then replaces it by other content, so that a crash in
+ * between loses nothing.
  */
 export const replaceFile = (place: string, content: Buffer, folder: string): string | null =>
   inFolder(path.dirname(place), (below) => {
@@ -884,12 +888,12 @@ const copyEntry = (from: string, to: string): void => {
   lutimesSync(to, status.atime, status.mtime);
 };
 
-/** Removes what lies at a real path, as far as it can. */
+/** Removes the entry at a real path with everything below it, as far as possible. */
 export const removeBelow = (place: string): void => {
   inFolder(path.dirname(place), (below) => removeEntry(`${below}/${path.basename(place)}`));
 };
 
-/** Unlike `rmSync`, it can't be led elsewhere by a folder that is exchanged meanwhile. */
+/** Removes an entry. Unlike `rmSync`, it stays in this folder if another process replaces it. */
 const removeEntry = (place: string): void => {
   if (!lstatSync(place).isDirectory()) {
     unlinkSync(place);
@@ -900,8 +904,8 @@ const removeEntry = (place: string): void => {
 };
 
 /**
- * Restores the old content of a file in place. False if it is gone, or no regular file, or a folder
- * on the way was exchanged.
+ * Restores the old content of a file in place. False if it is missing, not a regular file, or a
+ * folder above was replaced.
  */
 export const writeBack = (place: string, content: Buffer): boolean =>
   inFolder(path.dirname(place), (below) => {
@@ -917,14 +921,14 @@ export const writeBack = (place: string, content: Buffer): boolean =>
     });
   }) ?? false;
 
-/** Makes a file where nothing is. False if that failed. */
+/** Makes a file at an unused path. False if that failed. */
 export const createFile = (place: string, content: Buffer): boolean =>
   inFolder(path.dirname(place), (below) => {
     writeFileSync(`${below}/${path.basename(place)}`, content, { flag: 'wx' });
     return true;
   }) ?? false;
 
-/** Makes a symlink where nothing is. False if that failed. */
+/** Makes a symlink at an unused path. False if that failed. */
 export const createLink = (place: string, target: string): boolean =>
   inFolder(path.dirname(place), (below) => {
     symlinkSync(target, `${below}/${path.basename(place)}`);

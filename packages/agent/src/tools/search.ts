@@ -1,10 +1,10 @@
 /**
- * Searches file contents with ripgrep, and verifies the lines of its output.
+ * The tool `search`: searches file contents with ripgrep, and verifies the lines of its output.
  *
- * From top to bottom: the schema and other agents' forms of it, which models have learned; running
- * ripgrep; which lines are shown; a search in files or in a blob (output that was cut and stored),
- * with `searchTool`; and the check that a line that ripgrep printed still stands in a file that may
- * be read.
+ * From top to bottom: the schema; inputs in the forms of other agents, which models have learned;
+ * running ripgrep; the choice of lines to show; a search in files or in a blob (stored output that
+ * was cut for the model), with `searchTool`; and the check that a line of ripgrep's output is still
+ * in a file that may be read.
  */
 
 import { stat } from 'node:fs/promises';
@@ -49,22 +49,19 @@ import { suggestNames } from './similar-names.js';
 
 const LINES_DEFAULT = 200;
 const LINES_MAX = 2_000;
-/** So that one file does not take the place of all others. */
+/** Limit for one file, so that it does not displace all others. */
 const LINES_OF_FILE_MAX = 20;
 const SHOWN_BYTES = 28_000;
 /** Longer lines are shown around their first match. */
 const COLUMNS_MAX = 400;
 const COLUMNS_BEFORE = 150;
-/** About what a line takes besides its text. */
+/** About the size of a line number. */
 const NUMBER_BYTES = 6;
-/** Limit on the lines that are collected. Which are shown is decided after the last file. */
+/** Limit on the collected lines. The lines to show are chosen after the last file. */
 const COLLECTED_BYTES_MAX = 4_000_000;
 /** Limit on the bytes of files that are read again to verify lines. */
 const VERIFIED_BYTES_MAX = 256_000_000;
-/**
- * After it has enough to show, a search goes on to count: up to so many matching lines, and so
- * long.
- */
+/** With enough to show, a search continues to count: up to this many matching lines, and ms. */
 const COUNTED_MAX = 100_000;
 const COUNTING_MS = 2_000;
 
@@ -152,7 +149,7 @@ const translate = (written: JsonObject): TranslatedInput => {
 };
 
 /**
- * Limits ripgrep to the file names of a glob, to save time; the whole glob is matched by `wants`.
+ * Limits ripgrep to the file names of a glob, to save time; `accepts` checks the whole glob.
  * They are given as a file type (`--type`), since ripgrep's own globs would override ignore files.
  */
 const typeFlags = (glob: string | undefined): readonly string[] => {
@@ -191,18 +188,18 @@ const parseRecord = (record: string): FoundLine | null => {
   return { file, number: Number(number), column: column ? Number(column) : null, text };
 };
 
-/** A line that matches, with the lines around it that no earlier match has. */
+/** A matching line, with the lines around it that no earlier match has. */
 type Match = readonly FoundLine[];
 
 type FoundFile = {
   readonly file: string;
-  /** Only the first ones: the others are counted. */
+  /** The first matches; further ones are only counted. */
   readonly matches: readonly Match[];
   /** All matching lines of the file. */
   readonly count: number;
 };
 
-/** How much is shown. */
+/** The limits of a result. */
 type Bounds = {
   /** Matching lines to show. */
   readonly limit: number;
@@ -216,7 +213,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
   const files: (FoundFile & { matches: FoundLine[][]; count: number })[] = [];
   const totals = { lines: 0, files: 0 };
   let bytes = 0;
-  /** Bytes of the first matches of files, which have a limit of their own: each file needs one. */
+  /** Bytes of the first matches of files. They have a separate limit, since each file needs one. */
   let firstBytes = 0;
   let current: (typeof files)[number] | undefined;
   /** Lines before the next match. */
@@ -224,12 +221,12 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
   /** The last match; `lines` is null if it is only counted. */
   let last: { readonly number: number; readonly lines: FoundLine[] | null } | null = null;
 
-  /** Whether there is room for the last match of the current file, which is counted already. */
+  /** Whether there is room for the last match of the current file. `count` includes it. */
   const isCollected = (): boolean => {
     if (current === undefined) return false;
     const isFirstOfFile = current.count === 1;
     if (isFirstOfFile) return files.length < limit && firstBytes <= SHOWN_BYTES;
-    // without its first match a file is not shown, so no other one is collected
+    // a file without its first match is not shown, so no further one is collected
     const { length } = current.matches;
     return length > 0 && length < perFile && bytes <= COLLECTED_BYTES_MAX;
   };
@@ -270,8 +267,8 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
 const countBytes = (lines: readonly FoundLine[]): number =>
   lines.reduce((sum, { text }) => sum + Buffer.byteLength(text) + NUMBER_BYTES, 0);
 
-/** What a search has found, and how ripgrep ended. */
-type Searched = {
+/** The matches of a search, and how ripgrep ended. */
+type SearchResult = {
   readonly files: readonly FoundFile[];
   readonly totals: { readonly lines: number; readonly files: number };
   /** The search stopped before the last match. */
@@ -285,25 +282,25 @@ type Search = Pick<RipgrepRequest, 'words' | 'folder' | 'input'> &
   Bounds & {
     readonly signal: AbortSignal;
     /** Whether to report lines of this file. */
-    wants(file: string): boolean;
+    accepts(file: string): boolean;
   };
 
 /** Searches until ripgrep ends, enough is counted, or the call is aborted. */
-const runSearch = async ({ wants, signal, ...request }: Search): Promise<Searched> => {
+const runSearch = async ({ accepts, signal, ...request }: Search): Promise<SearchResult> => {
   const { files, totals, add, isFull } = collectMatches(request);
-  const countedLongEnough = new AbortController();
+  const countingEnd = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const take = (record: string): 'more' | 'enough' => {
     const line = parseRecord(record);
-    if (line === null || !wants(line.file)) return 'more';
+    if (line === null || !accepts(line.file)) return 'more';
     add(line);
-    if (isFull()) timer ??= setTimeout(() => countedLongEnough.abort(), COUNTING_MS);
+    if (isFull()) timer ??= setTimeout(() => countingEnd.abort(), COUNTING_MS);
     return totals.lines >= COUNTED_MAX ? 'enough' : 'more';
   };
-  const either = AbortSignal.any([signal, countedLongEnough.signal]);
+  const stopSignal = AbortSignal.any([signal, countingEnd.signal]);
   try {
-    const end = await runRipgrep({ ...request, signal: either, take, end: '\n' });
-    return { ...end, files, totals, more: end.more || either.aborted };
+    const end = await runRipgrep({ ...request, signal: stopSignal, take, end: '\n' });
+    return { ...end, files, totals, more: end.more || stopSignal.aborted };
   } finally {
     clearTimeout(timer);
   }
@@ -312,16 +309,16 @@ const runSearch = async ({ wants, signal, ...request }: Search): Promise<Searche
 /** Searches for plain text if the pattern is no regular expression, and says why. */
 const searchPattern = async (
   input: Input,
-  run: (flags: readonly string[]) => Promise<Searched | null>,
-): Promise<(Searched & { readonly fault?: string }) | null> => {
+  run: (flags: readonly string[]) => Promise<SearchResult | null>,
+): Promise<(SearchResult & { readonly fault?: string }) | null> => {
   const flags = ripgrepFlags(input);
   const searched = await run(flags);
   if (searched === null || searched.error === '' || searched.totals.lines > 0) return searched;
-  const plain = await run([...flags, '--fixed-strings']);
-  if (plain === null || plain.error !== '') return searched;
+  const normalize = await run([...flags, '--fixed-strings']);
+  if (normalize === null || normalize.error !== '') return searched;
   // ripgrep's words about the pattern, without its prefix
   const why = /^error: (.*)$/m.exec(searched.error) ?? /^(?:rg: )?(.*)$/m.exec(searched.error);
-  return { ...plain, fault: why?.[1] ?? searched.error };
+  return { ...normalize, fault: why?.[1] ?? searched.error };
 };
 
 // ---- What is shown ----
@@ -329,16 +326,16 @@ const searchPattern = async (
 /** Why not all lines are shown. */
 type Cut = 'limit' | 'bytes' | 'file';
 
-/** How many matches of each file are shown. */
+/** The number of matches to show of each file. */
 type Share = { readonly counts: readonly number[]; readonly cut: Cut | null };
 
 /**
- * How many matches of each file to show: one of each in turn, so that no file takes the place of
- * all others.
+ * Chooses how many matches of each file to show: one of each in turn, so that no file displaces all
+ * others. With a limit of 4, files with 5, 1 and 1 matches get 2, 1 and 1.
  */
-const shareLines = ({ files, totals }: Searched, { limit, perFile }: Bounds): Share => {
+const shareLines = ({ files, totals }: SearchResult, { limit, perFile }: Bounds): Share => {
   const counts = files.map(() => 0);
-  // the model is not told to raise a limit that is the largest already
+  // the largest limit can't be raised, so the advice is another one
   const atLimit: Cut = limit < LINES_MAX ? 'limit' : 'bytes';
   let lines = 0;
   let bytes = 0;
@@ -364,27 +361,27 @@ type Shown = {
   readonly lines: readonly string[];
   /** Matching lines that are shown. With `filesOnly` each file shows one, so it counts files. */
   readonly count: number;
-  /** Files of which something is shown. */
+  /** Number of files with shown lines. */
   readonly files: number;
-  /** Files of which lines are left out, each with the reason. */
-  readonly leftOut: readonly string[];
+  /** Notes about files with omitted lines, each with the reason. */
+  readonly omitted: readonly string[];
 };
 
-/** What the model can do about a cut. */
+/** Advice for the model after a cut. */
 const NEXT: Readonly<Record<Cut, string>> = {
   limit: 'narrow the search or raise limit',
   bytes: 'narrow the search',
   file: 'for all lines of one file give it as path',
 };
 
-/** What totals count. `linesOfOne`: lines of one file or blob, so no files are counted. */
-type Kind = 'files' | 'lines' | 'linesOfOne';
+/** The unit of totals. `linesOfOne`: lines of one file or blob. */
+type CountedThing = 'files' | 'lines' | 'linesOfOne';
 
 /** `200 of 1,432 lines in 50 files`. */
 const describeTotals = (
   { count, files }: Pick<Shown, 'count' | 'files'>,
-  { totals, more }: Searched,
-  kind: Kind,
+  { totals, more }: SearchResult,
+  kind: CountedThing,
 ): string => {
   const total = (number: number, noun: string): string =>
     `${more ? 'at least ' : ''}${groupDigits(number)} ${noun}${number === 1 ? '' : 's'}`;
@@ -395,22 +392,22 @@ const describeTotals = (
   return `${lines} in ${part}${total(totals.files, 'file')}`;
 };
 
-/** A search with what is shown of it. */
+/** A search with the lines to show. */
 type Result = {
-  readonly searched: Searched & { readonly fault?: string };
+  readonly searched: SearchResult & { readonly fault?: string };
   readonly shown: Shown;
   readonly cut: Cut | null;
-  readonly kind: Kind;
+  readonly kind: CountedThing;
 };
 
-/** Files that are named with what is left out of them. */
-const LEFT_OUT_MAX = 5;
+/** Limit on notes about files with omitted lines. */
+const OMITTED_MAX = 5;
 
 /** The result for the model. */
 const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): ToolOutcome => {
   const { code, error, fault, more } = searched;
-  const notes = shown.leftOut.slice(0, LEFT_OUT_MAX);
-  const others = shown.leftOut.length - LEFT_OUT_MAX;
+  const notes = shown.omitted.slice(0, OMITTED_MAX);
+  const others = shown.omitted.length - OMITTED_MAX;
   if (others > 0) notes.push(`[the same holds for ${plural(others, 'more file')}]`);
   if (fault !== undefined)
     notes.push(
@@ -424,7 +421,7 @@ const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): 
   }
   if (!more && code !== 0 && code !== 1 && error !== '')
     return failed(`The search failed: ${error}`);
-  if (shown.lines.length === 0 && shown.leftOut.length === 0) notes.unshift('No matches.');
+  if (shown.lines.length === 0 && shown.omitted.length === 0) notes.unshift('No matches.');
   if (more || cut !== null) {
     const extent = more ? '; the rest was not counted' : '';
     const next = NEXT[cut ?? 'bytes'];
@@ -464,23 +461,23 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
   const glob = input.glob === undefined || status.isFile() ? null : await readGlob(input.glob);
   if (glob?.kind === 'invalid')
     return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
-  // ripgrep names files below the workspace, the glob is about names below `path`
+  // ripgrep prints paths relative to the workspace; the glob is relative to `path`
   const prefix = `${name}/`;
-  const isAskedAbout = context.isSecret?.(real) === true;
-  const wants = (file: string): boolean =>
+  const isSecretAllowed = context.isSecret?.(real) === true;
+  const accepts = (file: string): boolean =>
     (glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file)) &&
-    (isAskedAbout || context.isSecret?.(path.resolve(workspace, file)) !== true);
+    (isSecretAllowed || context.isSecret?.(path.resolve(workspace, file)) !== true);
   const bounds = boundsFor(input, status.isFile());
   try {
     const searched = await searchPattern(input, (flags) =>
       withFolder(workspace, (folder) =>
-        runSearch({ words: [...flags, '--', name], folder, signal, wants, ...bounds }),
+        runSearch({ words: [...flags, '--', name], folder, signal, accepts, ...bounds }),
       ),
     );
     if (searched === null) return failed('The workspace has moved.');
     const { counts, cut } = shareLines(searched, bounds);
-    const ofLines = status.isFile() ? 'linesOfOne' : 'lines';
-    const kind = input.filesOnly === true ? 'files' : ofLines;
+    const lineKind = status.isFile() ? 'linesOfOne' : 'lines';
+    const kind = input.filesOnly === true ? 'files' : lineKind;
     const view: View = { workspace, kind, files: context.files, ...bounds };
     const shown = await showFiles(searched, counts, view);
     return describe({ searched, shown, cut, kind }, signal);
@@ -489,7 +486,7 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
   }
 };
 
-/** Searches output that was cut. Its lines have the numbers that `read` gives them, and no path. */
+/** Searches stored output. Lines have the same numbers as in `read`, and no path. */
 const searchBlob = async (
   { filesOnly, glob, ...input }: Input,
   text: string,
@@ -502,7 +499,7 @@ const searchBlob = async (
       withFolder(workspace, (folder) =>
         runSearch({
           ...{ words: [...flags, '--text', '--', '-'], folder, signal, input: text },
-          ...{ wants: () => true, ...bounds },
+          ...{ accepts: () => true, ...bounds },
         }),
       ),
     );
@@ -510,7 +507,7 @@ const searchBlob = async (
     const { counts, cut } = shareLines(searched, bounds);
     const matches = searched.files[0]?.matches.slice(0, counts[0]) ?? [];
     const lines = formatLines(matches.flat(), pickLines(text, numbersIn(matches)), bounds.context);
-    const shown = { lines, count: matches.length, files: 1, leftOut: [] };
+    const shown = { lines, count: matches.length, files: 1, omitted: [] };
     return describe({ searched, shown, cut, kind: 'linesOfOne' }, signal);
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error));
@@ -542,24 +539,24 @@ export const searchTool: Tool = defineTool({
 
 // ripgrep opens files by path. While it runs, another process may replace a folder with a symlink,
 // and ripgrep would report lines of a file outside. So a line is shown only if the file at the
-// allowed real path contains it, and as that file has it.
+// allowed real path has it, and with that file's text.
 
 type View = {
   /** Real path that the file names are relative to. */
   readonly workspace: string;
-  readonly kind: Kind;
+  readonly kind: CountedThing;
   readonly context: number;
   readonly files: FileMemory;
 };
 
-/** The lines of these files that are still there, each file's below its name. */
+/** The verified lines of these files, below the name of each file. */
 const showFiles = async (
-  { files, totals, more }: Searched,
+  { files, totals, more }: SearchResult,
   counts: readonly number[],
   { workspace, kind, context, files: memory }: View,
 ): Promise<Shown> => {
   const lines: string[] = [];
-  const leftOut: string[] = [];
+  const omitted: string[] = [];
   const sums = { count: 0, files: 0 };
   let bytes = 0;
   for (const [index, { file, matches, count }] of files.entries()) {
@@ -569,11 +566,11 @@ const showFiles = async (
     const loaded = bytes < VERIFIED_BYTES_MAX ? await loadFile(real) : null;
     bytes += loaded?.kind === 'file' ? loaded.bytes.length : 0;
     const present = linesIn(loaded, shownMatches);
-    const found = shownMatches.flat();
-    const same = found.filter((line) => isSameLine(line.text, present.get(line.number)));
-    const missing = found.length - same.length;
+    const reported = shownMatches.flat();
+    const same = reported.filter((line) => isSameLine(line.text, present.get(line.number)));
+    const missing = reported.length - same.length;
     if (missing > 0)
-      leftOut.push(`[${file}: ${plural(missing, 'line')} not shown: ${whyLeftOut(loaded)}]`);
+      omitted.push(`[${file}: ${plural(missing, 'line')} not shown: ${whyOmitted(loaded)}]`);
     const shown = same.filter(({ column }) => column !== null).length;
     if (shown === 0) continue;
     sums.count += shown;
@@ -591,10 +588,10 @@ const showFiles = async (
     if (kind === 'lines' && rest > 0)
       lines.push(`[${isUncounted ? 'at least ' : ''}${groupDigits(rest)} more in this file]`);
   }
-  return { lines, leftOut, ...sums };
+  return { lines, omitted, ...sums };
 };
 
-const whyLeftOut = (loaded: LoadedFile | null): string => {
+const whyOmitted = (loaded: LoadedFile | null): string => {
   if (loaded === null) return 'files before it were too large; search it alone';
   if (loaded.kind === 'unreadable') return `${loaded.why}; a command can search it (rg)`;
   return 'it changed meanwhile';
@@ -603,17 +600,17 @@ const whyLeftOut = (loaded: LoadedFile | null): string => {
 /** Ripgrep's note after the start of a long line. */
 const PREVIEW = /( \[\.\.\. (omitted end of long line|(\d+) more match(es)?)\])$/;
 
-/** Without byte order marks and replacement characters, which do not matter for the comparison. */
-const plain = (text: string): string => text.replace(/[\ufeff\ufffd]/g, '').replace(/\r$/, '');
+/** A line for comparisons: without byte order marks, replacement characters and line end. */
+const normalize = (text: string): string => text.replace(/[\ufeff\ufffd]/g, '').replace(/\r$/, '');
 
 /** Whether ripgrep's line is the one in the file; of a long line it has only the start. */
 const isSameLine = (line: string, present: string | undefined): boolean => {
   if (present === undefined) return false;
-  const one = plain(line);
-  const other = plain(present);
-  if (one === other) return true;
-  const beginning = one.replace(PREVIEW, '');
-  return beginning.length < one.length && other.startsWith(beginning);
+  const reported = normalize(line);
+  const actual = normalize(present);
+  if (reported === actual) return true;
+  const beginning = reported.replace(PREVIEW, '');
+  return beginning.length < reported.length && actual.startsWith(beginning);
 };
 
 /** Lines by number. */
@@ -641,7 +638,7 @@ const cutLine = (line: string, { column, text }: FoundLine): string => {
   const start = column === null ? 0 : windowStart(line, column - 1);
   const end = splitsPair(line, start + COLUMNS_MAX) ? start + COLUMNS_MAX - 1 : start + COLUMNS_MAX;
   const [, , , others = '0'] = PREVIEW.exec(text) ?? [];
-  // ripgrep counts the matches after the beginning of the line, this one among them
+  // ripgrep's count of matches after the beginning of the line includes this one
   const isCounted = start > 0 && column !== null && column > COLUMNS_MAX;
   const more = Number(others) - (isCounted ? 1 : 0) > 0 ? ' more matches in this line' : '';
   const rest = end < line.length || more !== '' ? ` [...${more}]` : '';
@@ -660,7 +657,7 @@ const windowStart = (line: string, bytes: number): number => {
 const splitsPair = (text: string, offset: number): boolean =>
   /[\ud800-\udbff]/.test(text[offset - 1] ?? '') && /[\udc00-\udfff]/.test(text[offset] ?? '');
 
-/** `12:text`, around a match `13-text`; `--` between groups. Without lines that are not there. */
+/** `12:text`, around a match `13-text`; `--` between groups. Omits lines that `lines` lacks. */
 const formatLines = (
   matched: readonly FoundLine[],
   lines: Lines,
@@ -678,7 +675,7 @@ const formatLines = (
   return shown;
 };
 
-/** Lines that were shown count as read for an edit. */
+/** Shown lines count as read for an edit. */
 const rememberLines = (memory: FileMemory, real: string, loaded: LoadedFile | null): void => {
   if (loaded?.kind !== 'file') return;
   const text = editableText(decodeFile(loaded.bytes));

@@ -1,11 +1,13 @@
 /**
- * Formats what the agent changed, with the formatters that the repository uses.
+ * Formats the files that the agent changed, with the formatters that the repository uses.
  *
- * From top to bottom: `Autoformatters`, the phase (a state of the machine after a batch, the tool
- * calls of one reply); one file; the formatter's run; the report for the model;
- * `FormatterChoice`, which finds the formatters of a file; the signs that a formatter is
- * used, such as its configuration file; the table of formatters; and `FormatterReach`, which says
- * whether a formatter may apply to files that a command changes.
+ * A phase is a step of the work after a batch (the tool calls of one reply). A sign shows that the
+ * repository uses a formatter: a configuration file, a key or a dependency in package.json.
+ *
+ * From top to bottom: `Autoformatters`, the phase; one file; the formatter's run; the report for
+ * the model; `FormatterChoice`, which finds the formatters of a file; the signs; the table of
+ * formatters; and `FormatterReach`, which decides whether a formatter may apply to files that a
+ * command changes.
  */
 
 import { existsSync, readdirSync } from 'node:fs';
@@ -40,7 +42,7 @@ export type EarlierContent = Buffer | 'absent' | 'unknown';
 
 /** Time limit for one file, in ms. */
 const RUN_MS = 20_000;
-/** Maximum number of files. More changes come from a program, not from edits. */
+/** Maximum number of files. A program, not edits, makes more changes. */
 const FILES_MAX = 100;
 /** Number of files that are formatted at the same time. */
 const PARALLEL_MAX = 3;
@@ -48,7 +50,7 @@ const PARALLEL_MAX = 3;
 export type FormatterOptions = {
   /** Pawl's environment. */
   readonly environment: ProcessEnvironment;
-  /** The content of a file when the batch began, as far as the checkpoints know it. */
+  /** The content of a file when the batch began; `unknown` if no checkpoint has it. */
   before(file: string, context: HookContext): Promise<EarlierContent>;
   readonly runMs?: number;
   /** The sandbox for formatters: read-only workspace, no network. */
@@ -83,7 +85,7 @@ export class Autoformatters {
   /** Runs the phase. Rejects only if `context.signal` is aborted. */
   async run(context: HookContext): Promise<HookReport> {
     const { workspace, reports, calls, files: memory } = context;
-    // the report of the phase before; without it the files that the calls name
+    // the files in the report of the phase before; without it those that the calls name
     const last = reports.at(-1);
     const changed = last?.changedFiles ?? calls.flatMap(({ facts }) => facts.paths);
     const files = [...new Set(changed)].filter(
@@ -119,7 +121,7 @@ export class Autoformatters {
     return reportOutcomes(outcomes, this.#takeUnreported(batch.faults), isDirty);
   }
 
-  /** The texts that the user has not seen in this session. They count as seen. */
+  /** The texts that the user has not seen in this session, which then count as seen. */
   #takeUnreported(texts: readonly string[]): readonly string[] {
     return texts.filter((text) => {
       const isNew = !this.#reported.has(text);
@@ -156,7 +158,7 @@ type FormatBatch = {
   readonly broken: Set<string>;
   /** Failures of the formatters themselves, each reported once. */
   readonly faults: string[];
-  /** The content before the session or the batch changed it. `sha256`: of the present one. */
+  /** The content before the session or the batch changed the file. `sha256`: its present hash. */
   earlier(file: string, sha256: string): Promise<EarlierContent>;
 };
 
@@ -190,8 +192,8 @@ const UNTOUCHED: FileOutcome = { kind: 'untouched' };
 const formatFile = async (batch: FormatBatch, file: string): Promise<FileOutcome> => {
   const loaded = await loadText(file);
   if (loaded === null) return UNTOUCHED;
-  // `interrupted`: effects that an interrupted run of this phase had prepared; `files`: the hash
-  // of each file when the model last saw it
+  // `interrupted`: prepared effects of an interrupted run of this phase; `files`: the hash of each
+  // file when the model last saw it
   const { interrupted, files, workspace } = batch.context;
   // the hash of new content is in the journal before the file is replaced
   const earlierEffect = interrupted?.find(
@@ -201,7 +203,7 @@ const formatFile = async (batch: FormatBatch, file: string): Promise<FileOutcome
     if (files.get(file) === earlierEffect.before) files.set(file, earlierEffect.after);
     return { kind: 'formattedEarlier', file, shown: path.relative(workspace, file) };
   }
-  if (!isAsWritten(batch.context, file, loaded.sha256)) return UNTOUCHED;
+  if (!isUnchangedSinceWrite(batch.context, file, loaded.sha256)) return UNTOUCHED;
   for (const chosen of batch.choice.choose(file)) {
     if (batch.broken.has(chosen.program)) continue;
     const outcome = await formatWith(batch, chosen, loaded);
@@ -210,8 +212,12 @@ const formatFile = async (batch: FormatBatch, file: string): Promise<FileOutcome
   return UNTOUCHED;
 };
 
-/** Whether a file that a tool for files wrote is as the tool wrote it. True for other files. */
-const isAsWritten = ({ calls, files }: HookContext, file: string, sha256: string): boolean => {
+/** False if another program has changed a file since a file tool wrote it. */
+const isUnchangedSinceWrite = (
+  { calls, files }: HookContext,
+  file: string,
+  sha256: string,
+): boolean => {
   const isNamed = calls.some((call) => namesItsFiles(call) && call.facts.paths.includes(file));
   return !isNamed || (files.ownWrite?.(file)?.after ?? files.get(file)) === sha256;
 };
@@ -222,7 +228,7 @@ const HEAD_CHARACTERS = 2_000;
 const GENERATED =
   /@generated\b|\bDO NOT (EDIT|MODIFY)\b|\bcode generated by\b|\b(auto-?|automatically )generated\b/i;
 
-/** The text of a file that may be formatted; null for a generated or another one. */
+/** The text of a file that may be formatted; null for generated files and files without a text. */
 const loadText = async (
   file: string,
 ): Promise<(LoadedText & { readonly sha256: string }) | null> => {
@@ -256,7 +262,7 @@ const formatWith = async (
     case 'leaves':
       return null;
     case 'broken':
-      giveUp(batch, chosen, result.why);
+      stopUsing(batch, chosen, result.why);
       return UNTOUCHED;
     case 'refuses': {
       if (!(await isSatisfied(batch, chosen, loaded, null))) return null;
@@ -289,23 +295,23 @@ const isSatisfied = async (
 ): Promise<boolean> => {
   const earlier = await batch.earlier(chosen.target.file, sha256);
   const isNew = earlier === 'absent';
-  // `governs`: the signs are certain. If several formatters are possible, a new file does not show
-  // which one is used
+  // a new file has no earlier content to compare: the signs must be certain (`governs`), for this
+  // formatter alone
   if (isNew && (chosen.claim !== 'governs' || !chosen.isAlone)) return false;
-  // the formatter rejects the new file, which it would have to format: that is worth a report
+  // the formatter rejects a new file that it must format, which is reported
   if (isNew && printed === null) return true;
   const text = typeof earlier === 'string' ? null : (decodeText(earlier)?.text ?? null);
   const sample = isNew ? printed : text;
   if (sample === null) return false;
   const formatted = await formatText(chosen, sample, batch.runtime);
-  if (formatted.kind === 'broken') giveUp(batch, chosen, formatted.why);
+  if (formatted.kind === 'broken') stopUsing(batch, chosen, formatted.why);
   if (formatted.kind === 'refuses')
     batch.faults.push(`${chosen.formatter.name} does not work here: ${formatted.why}`);
   return formatted.kind === 'text' && isSameText(formatted.text, sample);
 };
 
-/** A formatter that hangs or fails is not used again. */
-const giveUp = (
+/** Excludes a formatter that hangs or fails from the rest of the session. */
+const stopUsing = (
   { broken, faults }: FormatBatch,
   { formatter, program }: ChosenFormatter,
   why: string,
@@ -364,7 +370,7 @@ type FormatterResult =
 
 const WHY_LINES = 5;
 const WHY_CHARACTERS = 500;
-/** Exit codes of a shell that could not start a program. Its words differ from shell to shell. */
+/** Exit codes of a shell that could not start a program. Its messages differ between shells. */
 const NOT_STARTED = [126, 127];
 
 /** Formats a text. Rejects only if `runtime.signal` is aborted. */
@@ -394,7 +400,7 @@ const formatText = async (
   }
 };
 
-/** How much a formatter may print beyond four times the bytes of its input. */
+/** Most bytes that a formatter may print beyond four times its input. */
 const EXTRA_BYTES_MAX = 1024 * 1024;
 
 const runFormatter = async (
@@ -428,8 +434,8 @@ const runFormatter = async (
 };
 
 /**
- * Prepares a run in the sandbox. Rejects with a ProgramFailure if that is impossible; nothing was
- * started then.
+ * Prepares a run in the sandbox. Rejects with a ProgramFailure if that is impossible, and has then
+ * started nothing.
  */
 const prepareRun = async (
   { formatter, target, program }: ChosenFormatter,
@@ -443,7 +449,7 @@ const prepareRun = async (
     return await sandbox.prepare({
       level,
       environment,
-      // the sandbox may add a pipe, on whose end the formatter is killed together with Pawl
+      // the sandbox may add a pipe, so that the formatter is killed when Pawl ends
       canBeGuarded: true,
       program: SYSTEM_SHELL,
       words,
@@ -487,7 +493,7 @@ const reportOutcomes = async (
     dirty: wasDirty || rewritten.length + earlier.length > 0,
     note: note.length === 0 ? '' : `[formatters] ${note.join('\n')}`,
     warning: [...warnings, ...refusals, ...failures].join('\n'),
-    proceed: true, // the turn goes on
+    proceed: true, // the turn continues
   };
 };
 
@@ -500,7 +506,7 @@ const DIFF_CHARACTERS_MAX = 3_000;
 const DIFFS_CHARACTERS_MAX = 8_000;
 const DIFF_EDITS_MAX = 500;
 
-/** Tells the model what has changed, so that its next edit matches. */
+/** Describes the changes for the model, so that its next edit matches. */
 const describeRewritten = async (rewritten: readonly Rewritten[]): Promise<readonly string[]> => {
   if (rewritten.length === 0) return [];
   const lines = [
@@ -534,12 +540,12 @@ const showHunks = async ({ shown, before, after }: Rewritten): Promise<string | 
 // ---- The formatters of a file ----
 
 /**
- * How sure the signs are. `governs`: the repository formats such files with it. `perhaps`: it is
- * present, but may not be used for all files.
+ * The certainty of a sign. `governs`: the repository formats such files with the formatter.
+ * `perhaps`: the formatter is present, but may not be used for all files.
  */
 type Claim = 'governs' | 'perhaps';
 
-/** A file to be formatted, and where. */
+/** A file to format, and the folders of its formatter. */
 type FormatTarget = {
   /** Real absolute path. */
   readonly file: string;
@@ -574,9 +580,9 @@ const isForeign = (file: string, workspace: string): boolean =>
 /**
  * Chooses the formatters of files. Reads each folder once.
  *
- * The nearest folder with signs counts, from that of the file up to the workspace. Formatters that
- * are only possible count if there is no certain one. A formatter comes from the project's own
- * program folders or from the PATH. Nothing is ever downloaded.
+ * The nearest folder with signs counts, from that of the file up to the workspace. Uncertain signs
+ * (`perhaps`) count only without certain ones in all folders. A formatter comes from the project's
+ * own program folders or from the PATH. No formatter is downloaded.
  */
 export class FormatterChoice {
   readonly #workspace: string;
@@ -590,14 +596,14 @@ export class FormatterChoice {
 
   /** The formatters of a file: several if the same folder has signs of several. */
   choose(file: string): readonly ChosenFormatter[] {
-    const fitting = formatters.filter(({ files }) => files.test(file));
+    const candidates = formatters.filter(({ files }) => files.test(file));
     const folders = foldersUpTo(this.#workspace, path.dirname(file));
     let possible: readonly PossibleFormatter[] = [];
-    for (const folder of fitting.length === 0 ? [] : folders) {
-      const opened = this.#folders.get(folder) ?? openFolder(folder);
-      this.#folders.set(folder, opened);
-      const claims = fitting.flatMap((formatter) => {
-        const claim = strongestClaim(formatter, opened);
+    for (const folder of candidates.length === 0 ? [] : folders) {
+      const signFolder = this.#folders.get(folder) ?? openFolder(folder);
+      this.#folders.set(folder, signFolder);
+      const claims = candidates.flatMap((formatter) => {
+        const claim = strongestClaim(formatter, signFolder);
         return claim === null ? [] : [{ formatter, claim, target: { file, folder, folders } }];
       });
       const certain = claims.filter(({ claim }) => claim === 'governs');
@@ -656,7 +662,7 @@ const MANIFEST = 'package.json';
 /** A folder that is searched for signs. */
 type SignFolder = { readonly names: ReadonlySet<string>; read(name: string): string };
 
-/** Opens a folder. An unreadable one counts as empty. */
+/** Opens a folder. An unreadable folder counts as empty. */
 const openFolder = (folder: string): SignFolder => {
   const texts = new Map<string, string>();
   const read = (name: string): string => {
@@ -700,8 +706,8 @@ const claimOfPackage = (sign: PackageSign, text: string, program: string): Claim
   const manifest = parseManifest(text);
   if ('key' in sign) return Object.hasOwn(manifest, sign.key) ? 'governs' : null;
   const { dependencies, devDependencies, scripts } = manifest;
-  const has = (value: unknown): boolean => Object.hasOwn(asObject(value), sign.dependency);
-  if (!has(dependencies) && !has(devDependencies)) return null;
+  const lists = (value: unknown): boolean => Object.hasOwn(asObject(value), sign.dependency);
+  if (!lists(dependencies) && !lists(devDependencies)) return null;
   const call = new RegExp(`(^|[^\\w-])${program}([^\\w-]|$)`, 'm');
   const isCalled = Object.values(asObject(scripts)).some((line) => call.test(String(line)));
   return isCalled ? 'governs' : 'perhaps';
@@ -771,7 +777,7 @@ const preCommitHook = (id: string): FileSign => ({
   matches: new RegExp(`^[\\s-]*id:\\s*['"]?${id}['"]?\\s*(#.*)?$`, 'm'),
 });
 
-/** These signs do not tell whether Ruff formats: it may be used for linting only. */
+/** For signs that don't show whether Ruff formats: it may be used for linting only. */
 const perhapsRuff = (): Claim => 'perhaps';
 
 const formatters: readonly Formatter[] = [
@@ -825,7 +831,7 @@ const formatters: readonly Formatter[] = [
     homes: [],
     files: /\.rs$/,
     signs: [{ files: ['Cargo.toml', 'rustfmt.toml', '.rustfmt.toml'] }],
-    // it does not know the path of its input: it searches its settings from its folder upwards
+    // it gets no path of its input, so it searches its settings from its working folder upwards
     runsBesideFile: true,
     args: ({ folders }) => rustEdition(folders),
   },
@@ -887,9 +893,9 @@ const FOLDERS_MAX = 200;
  * then is a snapshot of the tree worth its cost.
  *
  * Signs are searched in the workspace, in tracked folders, and in folders of files that calls have
- * named. A formatter with signs only elsewhere is used for files that calls name, but not for files
- * that commands change. In doubt the answer is yes, at the cost of a needless snapshot. A positive
- * answer is final.
+ * named. A formatter with signs only elsewhere applies to files that calls name, but not to files
+ * that commands change. If unsure, the answer is yes, at the cost of an unnecessary snapshot. A
+ * positive answer is final.
  */
 export class FormatterReach {
   readonly #now: () => number;
@@ -899,7 +905,7 @@ export class FormatterReach {
   readonly #tracked: FileCache<readonly string[]>;
   /** Folders without a sign. */
   readonly #without: FileCache<true>;
-  #isKnownToReach = false;
+  #isReached = false;
 
   /** `now`: the file system's time, in ms since 1970. */
   constructor(now: () => number = Date.now) {
@@ -916,21 +922,21 @@ export class FormatterReach {
 
   /** Whether a formatter may apply. Rejects if git fails. */
   async isReached(place: GitPlace): Promise<boolean> {
-    if (this.#isKnownToReach) return true;
+    if (this.#isReached) return true;
     const { workspace } = place;
     const all = new Set([workspace, ...(await this.#trackedFolders(place)), ...this.#named]);
     const folders = [...all].filter((folder) => isWithin(folder, workspace));
-    this.#isKnownToReach =
+    this.#isReached =
       folders.length > FOLDERS_MAX || folders.some((folder) => this.#hasSign(folder));
-    return this.#isKnownToReach;
+    return this.#isReached;
   }
 
   #hasSign(folder: string): boolean {
     if (this.#without.get(folder) === true) return false;
     const readAt = this.#now();
-    const opened = openFolder(folder);
-    if (formatters.some((formatter) => strongestClaim(formatter, opened) !== null)) return true;
-    const files = SIGN_FILES.filter((name) => opened.names.has(name));
+    const signFolder = openFolder(folder);
+    if (formatters.some((formatter) => strongestClaim(formatter, signFolder) !== null)) return true;
+    const files = SIGN_FILES.filter((name) => signFolder.names.has(name));
     const places = [folder, ...files.map((name) => path.join(folder, name))];
     this.#without.set(folder, true, places, readAt);
     return false;
@@ -941,8 +947,8 @@ export class FormatterReach {
     const located = await locateRepository(place);
     if (located === null) return [];
     const { indexFile } = located.location;
-    const known = this.#tracked.get(indexFile);
-    if (known !== undefined) return known;
+    const cached = this.#tracked.get(indexFile);
+    if (cached !== undefined) return cached;
     const readAt = this.#now();
     const folders = await workWith(place, located, askTrackedFolders);
     this.#tracked.set(indexFile, folders, [indexFile], readAt);
@@ -954,7 +960,7 @@ const LISTING_MAX = 256 * 1024 * 1024;
 const SIGNS: ReadonlySet<string> = new Set(SIGN_FILES);
 
 const askTrackedFolders = async (repository: Repository): Promise<readonly string[]> => {
-  // to give git the names as patterns takes it five times as long
+  // git takes five times as long with the names as patterns
   const names = (await repository.ask(['ls-files', '-z'], { bytesMax: LISTING_MAX })).split('\0');
   const signs = names.filter((name) => SIGNS.has(name.slice(name.lastIndexOf('/') + 1)));
   return [...new Set(signs.map((name) => path.dirname(path.join(repository.top, name))))];

@@ -1,23 +1,23 @@
 /**
- * Git, as Pawl runs it in a repository of the user. All calls of git by Pawl are here.
+ * Runs git in a repository of the user, so that no program runs that the repository names: no hook,
+ * filter, fsmonitor, diff or merge program, textconv, pager, editor, alias, credential helper,
+ * transport or signature program.
  *
- * No program that a repository names ever runs: no hook, filter, fsmonitor, diff or merge program,
- * textconv, pager, editor, alias, credential helper, transport or signature program. Only
- * `rev-parse` and `config --list` see the configuration of the repository, and neither runs a
- * program that it names. All other commands see the repository through a folder of links with our
- * own configuration, a copy of the settings that say how files are stored. So names of filters,
- * includes and later changes of the configuration have no effect. The exceptions are `moveRef`,
- * `runScript`, `changeHead` and `changeWorktrees`, which must write to the real folder: they could
- * only run hooks, and those are turned off.
+ * - `rev-parse` and `config --list` alone read the configuration of the repository. Neither runs a
+ *   program that it names.
+ * - All other commands see the repository through a folder of links with our own configuration, a
+ *   copy of the settings about how files are stored. So names of filters, includes and later
+ *   changes of the configuration have no effect.
+ * - The exceptions are `moveRef`, `runScript`, `changeHead` and `changeWorktrees`, which must write
+ *   to the real folder: they could only run hooks, and those are turned off.
  *
  * Configuration is never written. Submodules are ignored. Without a `.git` in or above the
  * workspace, or below another user's, no process is started.
  *
- * From top to bottom: finding the repository; a repository that is open, with its folder of links;
- * the settings in that folder, and the variables and options of each run; running git; moving a
- * ref (a branch, HEAD or a ref of our own); temporary folders; how long git's answer about the
- * place of a repository is cached, until which files change; the files that git would read, found
- * without git; names for people.
+ * From top to bottom: finding the repository; an open repository, with its folder of links; the
+ * settings in that folder, and the variables and options of each run; running git; moving a ref (a
+ * branch, HEAD or a ref of our own); temporary folders; the cache of the location of repositories;
+ * the files that git would read, found without git; safe names.
  */
 
 import type { ChildProcessByStdio } from 'node:child_process';
@@ -75,7 +75,7 @@ export type GitOptions = {
   /** A private index instead of the user's. */
   readonly indexFile?: string;
   readonly bytesMax?: number;
-  /** Whether more output than `bytesMax` fails the call or is cut. Default: it fails. */
+  /** More output than `bytesMax` fails the call, or is cut. Default: it fails. */
   readonly atMax?: ProgramRequest['atMax'];
   /** Default: 10 s. */
   readonly deadlineMs?: number;
@@ -106,11 +106,11 @@ export type Repository = RepositoryLocation & {
   ask(args: readonly string[], options?: GitOptions): Promise<string>;
   /** Runs a command and returns its trimmed output; null if the exit code is not 0. */
   tryAsk(args: readonly string[]): Promise<string | null>;
-  /** Moves a ref. It goes on if this program ends. Code 0: it has moved. */
+  /** Moves a ref, even if this program ends meanwhile. Code 0: it has moved. */
   moveRef(move: RefMove): Promise<ScriptEnd>;
   /**
-   * Runs a script of the shell in the real folder, which goes on if this program ends. After
-   * `words` it gets the words with which git is started.
+   * Runs a shell script in the real folder, even if this program ends meanwhile. Its arguments are
+   * `words`, then the command line of git.
    */
   runScript(script: string, words: readonly string[]): Promise<ScriptEnd>;
   /**
@@ -162,7 +162,7 @@ export const locateRepository = async (place: GitPlace): Promise<LocatedReposito
   const ask = async (): Promise<LocatedRepository | null> => {
     const blocking = findBlockingFile(top, place.environment.HOME ?? '');
     if (blocking !== null)
-      throw notAsked(`${blocking} is not a regular file, so git would wait for it. Remove it`);
+      throw refuseToAsk(`${blocking} is not a regular file, so git would wait for it. Remove it`);
     const run = createRunner(place);
     // like Promise.all, but waits for both even if one rejects
     const [location, listed] = await settleAll([
@@ -184,7 +184,7 @@ export const findCommit = (repository: Repository, revision: string): Promise<st
 export const hasCommit = async (repository: Repository, hash: string): Promise<boolean> =>
   (await repository.tryAsk(['cat-file', '-e', `${hash}^{commit}`])) !== null;
 
-/** Whether `later` is the commit or comes after it. */
+/** Whether `later` is the commit or a descendant of it. */
 export const isAncestor = async (
   repository: Repository,
   commit: string,
@@ -211,13 +211,8 @@ const askLocation = async (run: RunGit, workspace: string): Promise<RepositoryLo
     throw refusal(args, end);
   }
   const lines = end.output.toString('utf8').replace(/\n$/, '').split('\n');
-  const [top, gitFolder, shared, indexFile, ...more] = lines;
-  if (
-    top === undefined ||
-    gitFolder === undefined ||
-    shared === undefined ||
-    indexFile === undefined
-  )
+  const [top = '', gitFolder = '', shared = '', indexFile = '', ...more] = lines;
+  if (lines.length < 4)
     throw new ProgramFailure('refused', 'git did not say where its repository is');
   if (more.length > 0)
     throw new ProgramFailure('refused', 'the path of the repository holds a line break: move it');
@@ -226,8 +221,8 @@ const askLocation = async (run: RunGit, workspace: string): Promise<RepositoryLo
 };
 
 /**
- * Throws a ProgramFailure if a working tree's git folder belongs to another one. `shared`: the
- * folder of the objects, according to git.
+ * Throws a ProgramFailure if the git folder belongs to another working tree. `shared`: the folder
+ * of the objects, according to git.
  *
  * A hostile `.git` (a file, a symlink, a folder with `commondir`) may name another repository of
  * the user. Commits would go there, and the model could read its content. Git itself does not check
@@ -235,17 +230,17 @@ const askLocation = async (run: RunGit, workspace: string): Promise<RepositoryLo
  */
 const checkOwnRepository = (workspace: string, shared: string): void => {
   const expected = findRepository(workspace);
-  if (expected.kind === 'refused') throw notAsked(expected.why);
+  if (expected.kind === 'refused') throw refuseToAsk(expected.why);
   if (
     expected.kind === 'found' &&
     realpathSync(expected.repository.folder) !== realpathSync(shared)
   )
-    throw notAsked(
+    throw refuseToAsk(
       `the repository in ${expected.repository.top} names another one, ${shared}, as its own`,
     );
 };
 
-const notAsked = (why: string): ProgramFailure =>
+const refuseToAsk = (why: string): ProgramFailure =>
   new ProgramFailure('refused', `git is not asked: ${why}`);
 
 const refusal = (args: readonly string[], { code, errors }: ProgramEnd): ProgramFailure => {
@@ -255,7 +250,7 @@ const refusal = (args: readonly string[], { code, errors }: ProgramEnd): Program
 
 // ---- An open repository ----
 
-/** Removing a worktree may remove many files. */
+/** Removing a worktree may delete many files. */
 const WORKTREE_DEADLINE_MS = 120_000;
 
 const openRepository = (
@@ -341,7 +336,7 @@ const makeLinks = (
 /** Settings by name as git prints it. If there are several values, the last one counts. */
 export type GitConfig = ReadonlyMap<string, string>;
 
-/** Settings that Pawl adopts: they say how files are stored, and name no program. */
+/** Settings that Pawl copies: they decide how files are stored, and name no program. */
 const STORAGE_SETTINGS = [
   'core.repositoryformatversion',
   'core.filemode',
@@ -376,7 +371,7 @@ export const parseConfig = (output: string): GitConfig => {
   return config;
 };
 
-const quoted = (value: string): string =>
+const quote = (value: string): string =>
   `"${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
 
 /** The configuration files of the user and the machine. */
@@ -386,7 +381,7 @@ const configFiles = (environment: ProcessEnvironment): readonly string[] => {
   return [...(global ? [global] : usual), system || '/etc/gitconfig'].filter(path.isAbsolute);
 };
 
-/** The user's own file of ignored names, as git finds it; null: none that is used. */
+/** The user's own file of ignored names, as git finds it; null: none. */
 export const excludesFile = (config: GitConfig, environment: ProcessEnvironment): string | null =>
   gitPatternFile(config, environment, GIT_PATTERN_FILES.ignore);
 
@@ -415,7 +410,7 @@ export const frozenConfig = (config: GitConfig, environment: ProcessEnvironment)
   return [...lines, ...files]
     .map(([name, value]) => {
       const [section, key] = name.split('.');
-      return `[${section}]\n\t${key} = ${quoted(value)}\n`;
+      return `[${section}]\n\t${key} = ${quote(value)}\n`;
     })
     .join('');
 };
@@ -439,7 +434,7 @@ const authorVariables = (
   return variables;
 };
 
-/** Git's variables that are harmless and that no repository can set. */
+/** Git's variables that are harmless and can't be set by a repository. */
 const ALLOWED = new Set([
   'GIT_CONFIG_GLOBAL',
   'GIT_CONFIG_SYSTEM',
@@ -450,7 +445,7 @@ const ALLOWED = new Set([
   'GIT_COMMITTER_DATE',
 ]);
 
-/** Variables of other programs that would ask the user something. */
+/** Variables for programs that would ask the user something. */
 const INTERACTIVE = new Set(['SSH_ASKPASS', 'PAGER', 'EDITOR', 'VISUAL', 'BROWSER', 'DISPLAY']);
 
 /**
@@ -494,7 +489,7 @@ export const HARDENING: readonly string[] = [
   ...[
     'core.hooksPath=/dev/null',
     'core.fsmonitor=false',
-    // a file counts as unchanged only if all that git knows of it is the same
+    // a file counts as unchanged only if all its cached facts are the same
     'core.trustctime=true',
     'core.checkStat=default',
     'core.ignoreStat=false',
@@ -533,7 +528,7 @@ type RunGit = (
   variables: ProcessEnvironment,
 ) => Promise<ProgramEnd>;
 
-/** Runs git, which is looked for at the first use. */
+/** Runs git. The program is searched at the first use. */
 const createRunner = (place: GitPlace): RunGit => {
   let git: ReturnType<typeof findGit> | null = null;
   return async (args, { input, bytesMax, atMax, deadlineMs }, variables) => {
@@ -584,7 +579,7 @@ const withoutUndefined = (variables: ProcessEnvironment): Record<string, string>
 export type RefMove = {
   /** A full name, or HEAD if it is detached. */
   readonly ref: string;
-  /** Null: the ref must not exist. `any`: it is not looked at; not for a ref that is removed. */
+  /** Null: the ref must not exist. `any`: not checked; invalid for a ref that is removed. */
   readonly from: string | null | 'any';
   /** Null: the ref is removed. */
   readonly to: string | null;
@@ -602,7 +597,7 @@ const updateRefWords = ({ ref, from, to, why }: RefMove): readonly string[] => {
   // a hash of zeros: the ref must not exist
   const old = from === 'any' ? [] : [from ?? '0'.repeat(to?.length ?? 0)];
   const target = to === null ? ['-d', ref] : [ref, to];
-  // for refs outside of refs/heads git keeps no reflog unless told to
+  // for refs outside of refs/heads git writes a reflog only with this option
   const log = ref.startsWith('refs/pawl/') ? ['--create-reflog'] : [];
   const deref = ref === 'HEAD' ? ['--no-deref'] : [];
   return [
@@ -619,8 +614,8 @@ const updateRefWords = ({ ref, from, to, why }: RefMove): readonly string[] => {
 
 /**
  * Runs a program in the real folder of the repository, to its end: neither an abort nor the end of
- * this program stops it, since git would leave its locks behind. On SIGTERM git removes them.
- * Rejects only if it was stopped before its start, or can't be started.
+ * this program stops it, since a killed git leaves its locks. (On SIGTERM, after the deadline, git
+ * removes them.) Rejects only if the signal was aborted before, or the program can't be started.
  */
 const runToEnd = (
   place: GitPlace,
@@ -631,19 +626,22 @@ const runToEnd = (
     if (place.signal.aborted) throw new ProgramFailure('stopped', 'git update-ref was stopped');
     const { program: git, clean } = findGit(place);
     const [program, words] = choose(git);
-    const own = { GIT_DIR: location.gitFolder, ...authorVariables(config, place.environment) };
+    const variables = {
+      GIT_DIR: location.gitFolder,
+      ...authorVariables(config, place.environment),
+    };
     const child = startProgram(program, words, {
       cwd: location.top,
-      env: withoutUndefined({ ...clean, ...own }),
+      env: withoutUndefined({ ...clean, ...variables }),
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],
-      // one pipe, which the general type of startProgram does not say
+      // one pipe, which the type of startProgram does not express
     }) as ChildProcessByStdio<null, null, Readable>;
     const { pid } = child;
     let errors = '';
     const deadline = setTimeout(() => pid !== undefined && askToEnd(pid), CALL_DEADLINE_MS);
     child.once('error', (error) => {
-      if (pid !== undefined) return; // it is running and will still end
+      if (pid !== undefined) return; // it is running, so `close` follows
       clearTimeout(deadline);
       reject(new ProgramFailure('missing', `${program} can't be started: ${error.message}`));
     });
@@ -675,8 +673,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 let isSwept = false;
 
 /**
- * Makes a temporary folder for one use of git, which names its process. A killed program leaves it
- * behind; the first use of the next program removes it.
+ * Makes a temporary folder for one use of git, with a file that identifies this process. If this
+ * process is killed, the first call in a later process removes the folder.
  */
 export const makeScratch = (): string => {
   const parent = tmpdir();
@@ -689,7 +687,7 @@ export const makeScratch = (): string => {
   return folder;
 };
 
-/** Removes the folders of killed programs. The next one retries a folder that can't be removed. */
+/** Removes the folders of killed processes. A later process retries a failed removal. */
 const sweep = (parent: string): void => {
   for (const name of readdirSync(parent)) {
     if (!name.startsWith(SCRATCH_PREFIX)) continue;
@@ -697,15 +695,12 @@ const sweep = (parent: string): void => {
     try {
       if (isLeftBehind(folder)) rmSync(folder, { recursive: true, force: true });
     } catch {
-      // another program removes it at the same moment, or may do what we may not
+      // another process removes it at the same moment, or has the right to
     }
   }
 };
 
-/**
- * Whether a folder of this user is of a process that has certainly ended; without a name, whether
- * it is a day old.
- */
+/** Whether the process of a folder of this user has certainly ended; if unknown: a day is over. */
 const isLeftBehind = (folder: string): boolean => {
   const status = lstatSync(folder, { throwIfNoEntry: false });
   if (status?.isDirectory() !== true || status.uid !== process.getuid?.()) return false;
@@ -727,7 +722,7 @@ const readOwner = (folder: string): ProcessIdentity | null => {
   }
 };
 
-// ---- How long git's answer holds ----
+// ---- The cached location and configuration of a repository ----
 
 /**
  * Caches the location and configuration of a repository until a relevant file changes. Asking git
@@ -745,10 +740,7 @@ export class KnownRepository {
     this.#cache = new FileCache(now);
   }
 
-  /**
-   * The cached or new answer of `ask`. `folder`: the one around the workspace that contains
-   * `.git`.
-   */
+  /** The cached or new answer of `ask`. `folder` contains `.git`. */
   async locate(
     folder: string,
     ask: () => Promise<LocatedRepository | null>,
@@ -768,8 +760,8 @@ export class KnownRepository {
   }
 
   /**
-   * All paths on which the answer depends; null if they can't be determined. Included files count
-   * whether or not their condition holds, and so does HEAD, on which conditions may depend.
+   * All paths on which the answer depends; null: unknown. Included files count even if their
+   * condition is false, and so does HEAD, on which conditions may depend.
    */
   #listPlaces(folder: string, { location, config }: LocatedRepository): readonly string[] | null {
     const { top, gitFolder, shared } = location;
@@ -779,7 +771,7 @@ export class KnownRepository {
     ];
     const included = includedFiles(configs, this.#environment.HOME ?? '');
     const hasInclude = [...config.keys()].some((name) => name.startsWith('include'));
-    // git names an include that we did not find
+    // git reports an include that we did not find
     if (included === null || (hasInclude && included.length === 0)) return null;
     return [
       ...[path.join(folder, '.git'), top, gitFolder, shared],
@@ -796,12 +788,12 @@ export class KnownRepository {
 /** The status of a path; equal texts mean no change. `changedAt`: in ms since 1970. */
 type Fingerprint = { readonly text: string; readonly changedAt: number };
 
-/** Longer than the time resolution of any file system, in which two changes look like one. */
+/** Longer than the time resolution of any file system, within which two changes look like one. */
 const STILL_MS = 2_000;
 
 /**
  * Values read from files, each cached until one of its files changes. A value is cached only if its
- * files had been unchanged for a while when it was read, so that no change meanwhile is missed.
+ * last file change was STILL_MS before the reading: a later change then shows in the file's time.
  */
 export class FileCache<T> {
   readonly #now: () => number;
@@ -809,7 +801,8 @@ export class FileCache<T> {
   readonly #known = new Map<string, { places: readonly string[]; fingerprint: string; value: T }>();
 
   /**
-   * `now`: the file system's time, in ms since 1970. `listings`: the entries of a folder count too.
+   * `now`: the file system's time, in ms since 1970. `listings`: the list of entries of a folder
+   * counts too.
    */
   constructor(now: () => number = Date.now, listings?: 'listings') {
     this.#now = now;
@@ -831,7 +824,7 @@ export class FileCache<T> {
     if (changedAt < readAt - STILL_MS) this.#known.set(key, { places, fingerprint: text, value });
   }
 
-  /** The value of one file, read again if it has changed. */
+  /** The value of one file, loaded again after a change. */
   read(file: string, load: (file: string) => T): T {
     const known = this.get(file);
     if (known !== undefined) return known;
@@ -890,7 +883,7 @@ const fullFingerprint = ({
 
 // ---- Files that git would read ----
 
-// Git would wait for ever for a pipe, a device or a socket, so these are searched before git runs.
+// Git would wait forever for a pipe, a device or a socket, so these are searched before git runs.
 
 const TEXT_BYTES_MAX = 1024 * 1024;
 const CONFIGS_MAX = 50;
@@ -914,14 +907,14 @@ const TOP_FILES = ['.gitignore', '.gitattributes', '.gitmodules', '.mailmap'];
  * none.
  */
 export const findBlockingFile = (top: string, home: string): string | null => {
-  if (!isHarmless(path.join(top, '.git'))) return path.join(top, '.git');
+  if (!isReadable(path.join(top, '.git'))) return path.join(top, '.git');
   const [gitFolder, shared] = findGitFolders(top);
   const files = [
     ...WORKTREE_FILES.map((name) => path.join(gitFolder, name)),
     ...SHARED_FILES.map((name) => path.join(shared, name)),
     ...TOP_FILES.map((name) => path.join(top, name)),
   ];
-  const bad = files.find((file) => !isHarmless(file));
+  const bad = files.find((file) => !isReadable(file));
   return (
     bad ??
     findBlockingConfig([path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')], home)
@@ -953,8 +946,8 @@ const followStatus = (place: string): Stats | null => {
 
 const readText = (file: string): string => readTextOrEmptySync(file, TEXT_BYTES_MAX);
 
-/** Whether git can read it without waiting. */
-const isHarmless = (place: string): boolean => {
+/** Whether git can read a path without waiting. */
+const isReadable = (place: string): boolean => {
   const status = followStatus(place);
   return status === null || status.isFile() || status.isDirectory();
 };
@@ -966,24 +959,24 @@ const findBlockingConfig = (configs: readonly string[], home: string): string | 
   for (let file = queue.pop(); file !== undefined && seen.size < CONFIGS_MAX; file = queue.pop()) {
     if (seen.has(file)) continue;
     seen.add(file);
-    if (!isHarmless(file)) return file;
+    if (!isReadable(file)) return file;
     queue.push(...includedBy(file, home));
   }
   return null;
 };
 
-/** The files that a configuration includes, whether or not their condition holds. */
+/** The files that a configuration includes, also those with a condition. */
 const includedBy = (file: string, home: string): readonly string[] => {
-  let inInclude = false;
+  let isInclude = false;
   return readText(file)
     .split('\n')
     .flatMap((line) => {
-      if (/^\s*\[/.test(line)) inInclude = /^\s*\[\s*include(if\b|\s|\]|\.)/i.test(line);
-      const written = inInclude
+      if (/^\s*\[/.test(line)) isInclude = /^\s*\[\s*include(if\b|\s|\]|\.)/i.test(line);
+      const includedPath = isInclude
         ? /(?:^|\])\s*path\s*=\s*(.*)$/i.exec(line)?.[1]?.trim()
         : undefined;
-      if (written === undefined || written === '') return [];
-      const place = written.replace(/^"(.*)"$/, '$1').replace(/^~(?=\/)/, () => home);
+      if (includedPath === undefined || includedPath === '') return [];
+      const place = includedPath.replace(/^"(.*)"$/, '$1').replace(/^~(?=\/)/, () => home);
       return [path.resolve(path.dirname(file), place)];
     });
 };
@@ -993,8 +986,8 @@ const PLAIN_PATH = /^(~\/)?[^"'\\#;%~\s]+$/;
 const ANY_INCLUDE = /\binclude(if)?\b/i;
 
 /**
- * All files that these configurations include, directly or indirectly, whether or not conditions
- * hold. Null if an include is not understood, or there are too many.
+ * All files that these configurations include, directly or indirectly, also those with a condition.
+ * Null if an include is not understood, or there are too many.
  */
 const includedFiles = (configs: readonly string[], home: string): readonly string[] | null => {
   const included = new Set<string>();
@@ -1002,7 +995,7 @@ const includedFiles = (configs: readonly string[], home: string): readonly strin
   for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
     const text = readText(file);
     if (!ANY_INCLUDE.test(text)) continue;
-    if (text.split('\n').some((line) => isOddPath(line)) || included.size > CONFIGS_MAX)
+    if (text.split('\n').some((line) => isUnclearInclude(line)) || included.size > CONFIGS_MAX)
       return null;
     for (const place of includedBy(file, home)) {
       if (included.has(place)) continue;
@@ -1013,15 +1006,16 @@ const includedFiles = (configs: readonly string[], home: string): readonly strin
   return [...included];
 };
 
-/** Whether a line of a file with includes names a path in a form that is not understood. */
-const isOddPath = (line: string): boolean => {
-  // a section heading that is not just an include with a simple condition
+/** Whether a line of a file with includes names a path in an unsupported form. */
+const isUnclearInclude = (line: string): boolean => {
+  // an include section with a complex condition, or with more on the line
   if (/^\s*\[\s*include/i.test(line))
     return !/^\s*\[\s*include(if\s+"[^"\\]*")?\s*\]\s*$/i.test(line);
-  const named = /^\s*path\s*=\s*(.*?)\s*$/i.exec(line)?.[1];
-  // a path elsewhere in the line, or a line that goes on in the next one
-  if (named === undefined) return /(^|\])\s*path\b/i.test(line) || line.trimEnd().endsWith('\\');
-  return !PLAIN_PATH.test(named);
+  const plainPath = /^\s*path\s*=\s*(.*?)\s*$/i.exec(line)?.[1];
+  // a path elsewhere in the line, or a line that continues in the next one
+  if (plainPath === undefined)
+    return /(^|\])\s*path\b/i.test(line) || line.trimEnd().endsWith('\\');
+  return !PLAIN_PATH.test(plainPath);
 };
 
 /**
@@ -1040,8 +1034,8 @@ export const findFolderWithGit = (folder: string): string | null => {
 const SHOWN_MAX = 200;
 
 /**
- * A name or subject that others chose, safe to show to models and people: one line of limited
- * length, without control characters.
+ * A file name or commit subject, safe to show to models and people: one line of limited length,
+ * without control characters.
  */
 export const oneLine = (text: string): string => {
   const line = text

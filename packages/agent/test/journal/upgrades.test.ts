@@ -40,8 +40,8 @@ const fieldAdded: readonly Edit[] = [
   },
   {
     file: 'agent/src/machine/state.ts',
-    from: '  epoch: or(parts.epoch, session.epoch),\n',
-    to: '  epoch: or(parts.epoch, session.epoch),\n  planted: 0,\n',
+    from: '  epoch: newOr(parts.epoch, session.epoch),\n',
+    to: '  epoch: newOr(parts.epoch, session.epoch),\n  planted: 0,\n',
   },
 ];
 const idsOtherwise: readonly Edit[] = [

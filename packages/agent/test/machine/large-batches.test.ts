@@ -92,61 +92,40 @@ for (const [title, make] of kinds) {
 const isAsking = (state: State): boolean =>
   state.name === 'ExecutingTools' && state.calls.some(isAsked);
 
-test('answers to questions about many calls take work in proportion to their number', () => {
-  const answer = (count: number): number => {
-    let decided = 0;
-    const asked = (callId: string): JudgedCall => {
-      const call = given.edit(callId);
-      const { facts } = call;
-      return Object.defineProperty({ ...call }, 'facts', {
-        enumerable: true,
-        get: () => {
-          decided += 1;
-          return facts;
-        },
-      });
-    };
-    let state: State = initialState(settingsOf({ hooks: 'never', rules: presetRules.careful }));
-    const take = (next: given.Given): void => {
-      ({ state } = step(state, given.eventOf(next, state)));
-    };
-    const calls = Array.from({ length: count }, (_, index) => asked(idOf(index)));
-    for (const next of [given.begin, given.input('go'), given.completed({ calls })]) take(next);
-    decided = 0;
-    for (let index = 0; index < count; index += 1) take(given.allows(idOf(index)));
-    assert.equal(isAsking(state), false);
-    return decided;
+/** How often the facts of calls are read while the user answers one question after the other. */
+const readsOf = (count: number, scope: 'once' | 'shape'): number => {
+  let reads = 0;
+  const asked = (callId: string): JudgedCall => {
+    const call = given.edit(callId);
+    const facts = scope === 'once' ? call.facts : { ...call.facts, shape: callId };
+    return Object.defineProperty({ ...call }, 'facts', {
+      enumerable: true,
+      get: () => {
+        reads += 1;
+        return facts;
+      },
+    });
   };
-  const [few, many] = [answer(100), answer(400)];
+  let state: State = initialState(settingsOf({ hooks: 'never', rules: presetRules.careful }));
+  const take = (next: given.Given): void => {
+    ({ state } = step(state, given.eventOf(next, state)));
+  };
+  const calls = Array.from({ length: count }, (_, index) => asked(idOf(index)));
+  for (const next of [given.begin, given.input('go'), given.completed({ calls })]) take(next);
+  reads = 0;
+  for (let index = 0; index < count; index += 1) take(given.allows(idOf(index), scope));
+  assert.equal(isAsking(state), false);
+  assert.equal(state.session.grants.length, scope === 'once' ? 0 : count);
+  return reads;
+};
+
+test('answers to questions about many calls take work in proportion to their number', () => {
+  const [few, many] = [readsOf(100, 'once'), readsOf(400, 'once')];
   assert.ok(many / few < 6, `facts were read ${few} and ${many} times`);
 });
 
 test('an answer that allows its exact call does not decide all other calls again by all grants', () => {
-  const answer = (count: number): number => {
-    let reads = 0;
-    const asked = (callId: string): JudgedCall => {
-      const call = given.edit(callId);
-      const facts = { ...call.facts, shape: callId };
-      return Object.defineProperty({ ...call }, 'facts', {
-        enumerable: true,
-        get: () => {
-          reads += 1;
-          return facts;
-        },
-      });
-    };
-    let state: State = initialState(settingsOf({ hooks: 'never', rules: presetRules.careful }));
-    const take = (next: given.Given): void => {
-      ({ state } = step(state, given.eventOf(next, state)));
-    };
-    const calls = Array.from({ length: count }, (_, index) => asked(idOf(index)));
-    for (const next of [given.begin, given.input('go'), given.completed({ calls })]) take(next);
-    reads = 0;
-    for (let index = 0; index < count; index += 1) take(given.allows(idOf(index), 'shape'));
-    assert.equal(state.session.grants.length, count);
-    return reads;
-  };
-  const [few, many] = [answer(50), answer(200)];
+  const [few, many] = [readsOf(50, 'shape'), readsOf(200, 'shape')];
   // Each answer looks at each call that waits. With all grants for each call it would be 64 times as many.
   assert.ok(many / few < 24, `facts were read ${few} and ${many} times`);
 });

@@ -7,9 +7,9 @@
  * state with `to`, also if the run stays there; `stay` is for events. `late` means that the event
  * is ignored.
  *
- * Seed 004 is a published description of such runs. Traces can be compared with it, so states and
- * edges have its names: `as` is that of an edge. An edge between two states without `as` is not
- * part of the seed, and ends its trace (seed-projection.ts).
+ * Seed 004 is a published description of such runs (docs/seeds/recursive.md). Traces can be
+ * compared with it, so states and edges have its names: `as` is the seed's name of an edge. An edge
+ * between two states without `as` is not part of the seed, and ends its trace (seed-projection.ts).
  *
  * A closing run is one whose next reply is the last: `mustFinish` or the user's policy has asked
  * the model for its answer. Its limit is reached if the number of iterations was the reason.
@@ -36,7 +36,7 @@ const NO_WAIT = late('stale: the wait was already over');
 const NO_ASKING = late('stale: no policy was asked here');
 
 const noCell = { CellFinished: NO_CELL, SubcallAsked: NO_CELL, SubcallAnswered: NO_CELL };
-const noTurn = {
+const noModelCall = {
   ModelReplied: NO_CALL,
   ModelFailed: NO_CALL,
   CallRefused: NO_CALL,
@@ -153,7 +153,7 @@ const table: CodeTable = {
       ],
       on: {
         ...noCell,
-        ...noTurn,
+        ...noModelCall,
         ...reading,
         ...environment,
         ...cancel,
@@ -166,6 +166,7 @@ const table: CodeTable = {
     },
 
     EXECUTING: {
+      // `mustFinish` is here alone: before the first call nothing was iterated or repeated
       always: [
         { when: cells.blockIsNext, to: 'EXECUTING', then: cells.runBlock },
         { when: cells.variableIsNext, to: 'EXECUTING', then: reply.readVariable },
@@ -226,7 +227,7 @@ const table: CodeTable = {
     DONE: {
       on: {
         ...noCell,
-        ...noTurn,
+        ...noModelCall,
         Started: OVER,
         VariableRead: NO_READING,
         TimerFired: NO_WAIT,
@@ -242,9 +243,10 @@ const table: CodeTable = {
   defaults: { ShutdownRequested: { stay: end.standDown }, Resumed: { stay: resume.startAgain } },
 };
 
-// ---- The names of the machine, each with a line of documentation ----
+// ---- The type of the table; and the machine, with a line of documentation for each name ----
 
 type DefaultEvent = 'ShutdownRequested' | 'Resumed';
+/** `never`: it has no transient states, which are left within the step that enters them. */
 type CodeTable = Table<CodeState, CodeEvent, CodeAction, never, DefaultEvent>;
 
 /** Takes the table, gives the machine. */
@@ -257,7 +259,7 @@ const codeMachine = machine<CodeState, CodeEvent, CodeAction>()({
   states: {
     INIT: 'the depth is tested, the environment starts, the first call is made',
     SHALLOW_CALL: 'too deep for an environment: one plain call',
-    PROMPTING: 'the reply is looked at; rests only while a variable is read that answers',
+    PROMPTING: 'the reply is looked at; waits only while the variable that FINAL_VAR names is read',
     EXECUTING: 'the code of the reply runs, then the next call is made',
     DONE: 'the run is over',
   },
@@ -265,7 +267,7 @@ const codeMachine = machine<CodeState, CodeEvent, CodeAction>()({
     Started: 'the run begins',
     ModelReplied: 'a reply is whole',
     ModelFailed: 'a model call failed',
-    CallRefused: 'what is left does not pay for the call that waited',
+    CallRefused: 'what is left of the budget does not pay for the call that waited',
     EnvironmentStarted: 'the environment is ready',
     EnvironmentFailed: 'the environment could not be started, or broke',
     CellFinished: 'a cell came to its end',

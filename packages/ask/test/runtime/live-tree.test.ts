@@ -15,6 +15,7 @@ import {
   stepOf,
 } from '../../../../test/kit/ask/ask-stage.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { chooseRows } from '../../../../test/tier.js';
 import { createAsker } from '../../src/create-asker.js';
 import type { AskTypes, EnvironmentKind, Subcall } from '../../src/ports.js';
 import type { CellReport, PastCell } from '../../src/run/cell-types.js';
@@ -342,7 +343,7 @@ test('the prompt of a sub-run is its context, and the file that carries it is go
   assert.deepEqual(left, []);
 });
 
-for (const name of ['quickjs', 'python'] as const) {
+for (const name of chooseRows(['quickjs', 'python'] as const)) {
   test(`${name}: a program that never ends is ended with its run, and nothing is told of it`, async (context) => {
     const script = {
       replies: [{ text: program(name === 'python' ? 'while True: pass' : 'for (;;) {}') }],
@@ -361,15 +362,9 @@ for (const name of ['quickjs', 'python'] as const) {
   });
 }
 
-const broken = (how: Partial<EnvironmentKind>): EnvironmentKind => ({
-  ...environments.quickjs,
-  probe: async () => null,
-  ...how,
-});
-const question = { question: 'q', contexts: [] };
-
-test('an environment that can not be started ends the run, which says why', async (context) => {
-  const quickjs = broken({ start: () => Promise.reject(new Error('no threads')) });
+/** A run in an environment that is broken in a way. */
+const askIn = async (context: TestContext, how: Partial<EnvironmentKind>) => {
+  const quickjs: EnvironmentKind = { ...environments.quickjs, probe: async () => null, ...how };
   const asked = await askAbout(context, '', {});
   const asker = createAsker({
     model: notingModel({ replies: [{ text: program('1') }] }),
@@ -377,7 +372,11 @@ test('an environment that can not be started ends the run, which says why', asyn
     environments: { ...environments, quickjs },
   });
   const { workspace } = (await asked.journals.inspect(asked.run.id)).header;
-  const run = await asker.ask({ ...question, workspace, environment: 'quickjs' });
+  return asker.ask({ question: 'q', contexts: [], workspace, environment: 'quickjs' });
+};
+
+test('an environment that can not be started ends the run, which says why', async (context) => {
+  const run = await askIn(context, { start: () => Promise.reject(new Error('no threads')) });
   assert.deepEqual(await endOf(run), {
     status: 'failed',
     kind: 'environment',
@@ -388,21 +387,13 @@ test('an environment that can not be started ends the run, which says why', asyn
 });
 
 test('an environment that breaks while a cell runs ends the run, which says why', async (context) => {
-  const quickjs = broken({
+  const run = await askIn(context, {
     start: async () => ({
       run: () => Promise.reject(new Error('the wire is cut')),
       read: async () => null,
       close: async () => undefined,
     }),
   });
-  const asked = await askAbout(context, '', {});
-  const asker = createAsker({
-    model: notingModel({ replies: [{ text: program('1') }] }),
-    journals: asked.journals,
-    environments: { ...environments, quickjs },
-  });
-  const { workspace } = (await asked.journals.inspect(asked.run.id)).header;
-  const run = await asker.ask({ ...question, workspace, environment: 'quickjs' });
   const outcome = await run.outcome;
   assert.ok(outcome.status === 'failed' && outcome.kind === 'environment');
   assert.match(outcome.message, /the wire is cut/);

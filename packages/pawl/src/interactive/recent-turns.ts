@@ -19,15 +19,13 @@ const reasoningIn = ({ event }: JournalStep): string =>
     : '';
 
 /** Takes the reasoning of each reply once: before its first text. Empty for other steps. */
-const reasoningTaker = (steps: readonly JournalStep[]): ((stepped: JournalStep) => string) => {
+const reasoningTaker = (steps: readonly JournalStep[]): ((step: JournalStep) => string) => {
   const texts = new Map<string, string>();
-  for (const stepped of steps)
-    if (stepped.event.type === 'LlmCompleted')
-      texts.set(stepped.event.requestId, reasoningIn(stepped));
-  return (stepped) => {
-    const { event } = stepped;
-    if ((event.type !== 'TextDelta' && event.type !== 'LlmCompleted') || isIgnored(stepped))
-      return '';
+  for (const step of steps)
+    if (step.event.type === 'LlmCompleted') texts.set(step.event.requestId, reasoningIn(step));
+  return (step) => {
+    const { event } = step;
+    if ((event.type !== 'TextDelta' && event.type !== 'LlmCompleted') || isIgnored(step)) return '';
     const text = texts.get(event.requestId) ?? '';
     texts.delete(event.requestId);
     return text;
@@ -43,13 +41,13 @@ export const renderRecentTurns = (
   transcript.startFrom(before, turnStart);
   const prompts = createSentPrompts(look);
   const takeReasoning = reasoningTaker(steps);
-  const lines = steps.flatMap((stepped) => {
-    transcript.addReasoning(takeReasoning(stepped));
-    const { event } = stepped;
+  const lines = steps.flatMap((step) => {
+    transcript.addReasoning(takeReasoning(step));
+    const { event } = step;
     if (event.type === 'UserInput')
       prompts.typed(event.text, paintTyped(look, shortened(event.text)));
-    const text = transcript.see(stepped);
-    return [...(text === '' ? [] : [text]), ...prompts.see(stepped.before, stepped)];
+    const text = transcript.see(step);
+    return [...(text === '' ? [] : [text]), ...prompts.see(step.before, step)];
   });
   const rows = joinSafe(lines, safe`\n`).split('\n');
   const isCut = earlierTurns === 'some' || rows.length > RESUMED_ROWS_MAX;

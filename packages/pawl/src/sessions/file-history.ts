@@ -88,8 +88,8 @@ class HistoryReader {
       const title = by === 'user' ? 'a command of yours' : 'calls of the agent';
       // a command of the user belongs to no batch
       const place = end ?? { from: seq - 1, seq, title };
-      // empty: nothing was kept, only left out
       const isForeign = seq <= this.#foreignUntil;
+      // empty: no content was stored, since all files were left out
       if (checkpoint !== '')
         this.#add({ checkpoint, at: event.at, by, changes, isForeign, ...place });
     }
@@ -141,14 +141,18 @@ const readStep = async (
     { id: checkpoint, isForeign },
   ]);
   const [manifest = null] = named;
-  const isClaimed = manifest === null || !isForeign;
+  // An event of this computer is trusted, one from elsewhere only if no manifest says better.
+  const usesRecorded = manifest === null || !isForeign;
   return {
     manifest,
-    changes: isClaimed ? changes : await summarise(store, manifest.changes, 'all'),
+    changes: usesRecorded ? changes : await summarise(store, manifest.changes, 'all'),
   };
 };
 
-/** Throws a `Stop` unless files of a session from elsewhere may be used in the folder it names. */
+/**
+ * A session from elsewhere names its folder itself. Its files may be used only if that is the
+ * folder where the user stands, and not the home. Throws a `Stop` otherwise.
+ */
 export const refuseForeign = (foreignUntil: number, workspace: string): void => {
   if (foreignUntil === 0) return;
   const standsIn = placeOfUser(foreignUntil, workspace);
@@ -170,12 +174,13 @@ export const openCopies = async (history: FileHistory): Promise<HistoryCopies> =
   refuseForeign(foreignUntil, workspace);
   refusePruned(history);
   const named = steps.map(({ checkpoint: id, isForeign }) => ({ id, isForeign }));
-  const { manifests, untouched } = await readCheckpoints(
+  // `history.manifests` are for showing; these lack what may not be written to a copy
+  const { manifests: usable, untouched } = await readCheckpoints(
     { store, workspace, environment: process.env },
     named,
   );
   return {
-    after: (count) => statesAfter(manifests, count),
+    after: (count) => statesAfter(usable, count),
     untouched: [...untouched].map(([name, why]) => fileLeft(name, why)),
   };
 };

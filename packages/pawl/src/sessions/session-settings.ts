@@ -52,11 +52,11 @@ export type Place = 'terminal' | 'editor' | 'node' | 'detached' | 'headless';
 const isWatched = (place: Place): boolean => place === 'terminal' || place === 'editor';
 
 /**
- * A headless turn has no limit in rounds (0): money, tokens and time limit it, and loop detection
- * ends it. The thresholds are high because a model that waits for something repeats a call several
- * times and gets the same result.
+ * A new session that nobody watches has no limit in rounds (0): money, tokens and time limit it,
+ * and loop detection ends it. The thresholds are high because a model that waits for something
+ * repeats a call several times and gets the same result.
  */
-const HEADLESS_LIMITS: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sameResults: 20 };
+const UNWATCHED_LIMITS: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sameResults: 20 };
 
 const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
   const name = readProfileName(flags);
@@ -107,8 +107,9 @@ type PrepareOptions = {
 };
 
 /**
- * The flags that a user gives for one session. Those of a program that opens sessions for others
- * hold like a configuration.
+ * The flags for one session. `typedFlags` are as the user typed them; `flags` are completed by the
+ * configuration. The flags of an editor or a node were typed for all of its sessions, so they count
+ * as configuration.
  */
 const sessionFlags = (typedFlags: RunFlags, place: Place): RunFlags =>
   place === 'editor' || place === 'node' ? {} : typedFlags;
@@ -136,6 +137,7 @@ export const prepareFromFlags = async (
   // The user's model, also where another one has taken over.
   const modelBefore = (before?.primary ?? before)?.model;
   const modelId = flags.model ?? modelBefore ?? (await chooseUsual(flags, warn));
+  // a scripted model is a file, named from where the user types
   const model = await connectModel(modelId, flags, process.cwd());
   warnOfUnknown(model, warn);
   const fallback = flags.fallback === undefined ? [] : await connectFallback(model, flags, warn);
@@ -143,11 +145,12 @@ export const prepareFromFlags = async (
   const profileLimits = readProfileLimits(profile, model, flags, warn);
   const fresh = {
     ...defaultSettings.limits,
-    ...(isWatched(place) ? {} : HEADLESS_LIMITS),
+    ...(isWatched(place) ? {} : UNWATCHED_LIMITS),
     ...profileLimits,
     ...readLimits(flags),
   };
-  // What a resumed session had counts where it is tighter and no flag is given.
+  // From weak to strong: the defaults, the profile, the configuration, and flags. Limits of a
+  // resumed session count where they are lower, but for those of the profile and of typed flags.
   const limits =
     before === null
       ? fresh
@@ -191,7 +194,7 @@ export const chooseSettings = (
     ...profile,
     ...readAfterTools(flags),
     ...(hosts === null ? {} : { rules: allowHosts(presetRules[preset], hosts) }),
-    // the rules of the configuration files as they are now
+    // those of the configuration files now; absent is none, also for a resumed session
     ...(writtenRules.length === 0 ? {} : { writtenRules }),
     limits,
     onAsk: chooseOnAsk(place, preset, readOnAsk(flags)),
@@ -222,7 +225,10 @@ const chooseSandboxLevel = (
   return preset === 'plan' && widens ? readSandbox(typedFlags) : chosen;
 };
 
-/** Throws a `Stop` if the sandbox is off: for keys of a node with places that others must not see. */
+/**
+ * Throws a `Stop` if the sandbox is off. A key of `pawl serve` may have folders that other keys
+ * must not see.
+ */
 export const refuseUnfenced = (flags: RunFlags): void => {
   if (readSandbox(flags) !== 'off') return;
   throw new Stop(

@@ -7,7 +7,7 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import type { Edge } from '@pawl/machine/kernel/table';
 import { formatWhen, harmless, type Look, paint, warningText } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
+import { createStepPrinter, RETRACTED, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 
@@ -86,11 +86,13 @@ export const pathStates = (stepped: Pick<StepPath, 'path'>): readonly string[] =
 
 type Path = StepPath['path'];
 
-/** The edges of a step by run, in the order of each run's first edge; `''` is the agent's. */
+/**
+ * The edges of a step, in the order of first edges. In a run of `pawl ask` by the id of the node of
+ * its tree, otherwise under `''`.
+ */
 export const pathsByRun = (stepped: Pick<StepPath, 'path'>): ReadonlyMap<string, Path> => {
   const paths = new Map<string, Edge[]>();
   for (const edge of transitions(stepped)) {
-    // Edges of a tree carry the id of their run.
     const node = 'node' in edge && typeof edge.node === 'string' ? edge.node : '';
     paths.set(node, [...(paths.get(node) ?? []), edge]);
   }
@@ -129,12 +131,17 @@ export const createLogPrinter = (look: Look, workspace: string) => {
         writeLines(safe`> ${joinSafe(harmless(stepped.event.text).split('\n'), safe`\n  `)}\n`);
       for (const piece of printStep(stepped))
         if (piece.kind === 'lines') writeLines(safe`${withDetail(piece)}\n`);
-        else if (piece.kind === 'stream') {
+        else if (piece.kind === 'retract') writeLines(safe`${makeSafe(RETRACTED)}\n`);
+        else if (piece.text !== '') {
           writeOut(piece.text);
           isLineOpen = !piece.text.endsWith('\n');
         }
     },
   };
+};
+
+type Head = Pick<Header, 'sessionId' | 'createdAt' | 'workspace'> & {
+  readonly settings: { readonly model: string };
 };
 
 /** The first line about a stored session. `more`: after its model. */
@@ -147,10 +154,6 @@ export const headLine = (
       .join(' · ')
       .replace(/\s+/g, ' '),
   );
-
-type Head = Pick<Header, 'sessionId' | 'createdAt' | 'workspace'> & {
-  readonly settings: { readonly model: string };
-};
 
 const checksText = (count: number): Safe => {
   if (count === 0) return safe`No state hash is recorded up to there, so nothing was compared.`;

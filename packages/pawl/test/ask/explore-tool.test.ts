@@ -46,8 +46,15 @@ const place = async (t: TestContext, inner: NotingModel) => {
 };
 
 /** One session in which the model calls the tool, then says what it was told. */
-const converse = async (t: TestContext, workspace: string, tool: Tool, limits = {}) => {
-  const model = testModel(callTools(rawCall('1', 'explore', QUESTION)), say('so many'));
+const converse = async (
+  t: TestContext,
+  workspace: string,
+  tool: Tool,
+  {
+    limits = {},
+    model = testModel(callTools(rawCall('1', 'explore', QUESTION)), say('so many')),
+  } = {},
+) => {
   const session = await openSession({
     workspace,
     journals: memoryJournals(),
@@ -141,16 +148,8 @@ const askThree = async (t: TestContext, limits: { readonly tokens?: number }, re
   const inner = notingModel({ replies: Array.from({ length: replies }, () => INSATIABLE) });
   const { workspace, tool } = await place(t, inner);
   const model = testModel(callTools(...THREE), say('enough'));
-  const session = await openSession({
-    workspace,
-    journals: memoryJournals(),
-    model,
-    tools: [tool],
-    settings: { limits },
-  });
-  t.after(() => session.close());
-  await session.send({ type: 'UserInput', text: 'count', mode: 'steer' });
-  const { session: after } = await session.idle();
+  const { state } = await converse(t, workspace, tool, { limits, model });
+  const { session: after } = state;
   return {
     spent: after.usage.inputTokens + after.usage.outputTokens,
     asked: inner.requests.length,

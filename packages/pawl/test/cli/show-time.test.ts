@@ -11,9 +11,11 @@ import { timeText } from '../../src/commands/figures.js';
 import {
   changesState,
   countStates,
+  createLogPrinter,
   pathLine,
   pathStates,
 } from '../../src/sessions/session-text.js';
+import { captureOutput } from '../terminal/surfaces/capture.js';
 
 const NIGHT_MS = 12 * 3_600_000;
 
@@ -111,4 +113,21 @@ test('a line of a path and the count of its states leave out what stayed', () =>
     '   7  ToolCompleted       ExecutingTools → PostToolsHook',
   );
   assert.equal(countStates(steps), 'PostToolsHook ×2');
+});
+
+test('lines of a log: an empty piece of text opens no line, and a retracted text is named', () => {
+  const printer = createLogPrinter({ colour: 'no', columns: 80 }, '/w');
+  const step = (...actions: readonly object[]): Stepped =>
+    ({ seq: null, event: { type: 'TextDelta' }, path: [], diagnostics: [], actions }) as never;
+  const text = (piece: string) => ({ type: 'DisplayText', text: piece });
+  let shown = '';
+  const release = captureOutput((piece) => {
+    shown += piece;
+  });
+  for (const piece of ['', 'half'])
+    for (const stepped of [step(text(piece)), step({ type: 'RetractPartial' })])
+      printer.see(stepped);
+  release();
+  const note = '(the text of the reply above does not count)\n';
+  assert.equal(shown, `${note}half\n${note}`);
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { countCases, SEED, testDeep } from '../../../../test/tier.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, makePlace, sessionOf } from './pawl.js';
+import { expectCode, makePlace, type Place, sessionOf } from './pawl.js';
 
 /**
  * Generated sessions with one planted call: `pawl bisect` names it. PAWL_SEED chooses the sessions,
@@ -62,6 +62,18 @@ const generate = (random: Random): Generated => {
   return { ...plant, commands: [...commands.slice(0, at), plant.breaks, ...commands.slice(at)] };
 };
 
+/** A session in which the model runs one command after the other. */
+const runAll = async (place: Place, commands: readonly string[]): Promise<void> => {
+  const replies = [
+    ...commands.map((command) => ({ calls: [{ tool: 'bash', input: { command } }] })),
+    { text: 'Done.' },
+  ];
+  const script = join(place.home, 'script.json');
+  writeFileSync(script, JSON.stringify({ replies }));
+  const turn = ['-p', 'go', '--model', `scripted/${script}`, '--preset', 'auto'];
+  expectCode(await runInProcess(place, turn), 0);
+};
+
 for (let index = 0; index < SESSIONS; index += 1)
   testDeep(`bisect finds the planted call of generated session ${index + 1}`, async (context) => {
     const random = createRandom(SEED + index * 7919);
@@ -82,14 +94,7 @@ for (let index = 0; index < SESSIONS; index += 1)
           cwd: place.workspace,
           env: { ...place.environment, GIT_CONFIG_GLOBAL: '/dev/null' },
         });
-    const replies = [
-      ...commands.map((command) => ({ calls: [{ tool: 'bash', input: { command } }] })),
-      { text: 'Done.' },
-    ];
-    const script = join(place.home, 'script.json');
-    writeFileSync(script, JSON.stringify({ replies }));
-    const turn = ['-p', 'go', '--model', `scripted/${script}`, '--preset', 'auto'];
-    expectCode(await runInProcess(place, turn), 0);
+    await runAll(place, commands);
     const found = await runInProcess(place, ['bisect', sessionOf(place), '--', check]);
     expectCode(found, 0);
     const [, call] = /^call: bash (.*)$/m.exec(found.stdout) ?? [];
@@ -107,14 +112,7 @@ test('a command that needs a file of the session begins where it passes, and bla
     breaks,
     'echo more >> README',
   ];
-  const replies = [
-    ...commands.map((command) => ({ calls: [{ tool: 'bash', input: { command } }] })),
-    { text: 'Done.' },
-  ];
-  const script = join(place.home, 'script.json');
-  writeFileSync(script, JSON.stringify({ replies }));
-  const turn = ['-p', 'go', '--model', `scripted/${script}`, '--preset', 'auto'];
-  expectCode(await runInProcess(place, turn), 0);
+  await runAll(place, commands);
   // bash ends with 127, as for a program that is not there
   for (const shell of ['sh', 'bash']) {
     const found = await runInProcess(place, ['bisect', sessionOf(place), '--', shell, 'test.sh']);

@@ -35,24 +35,13 @@ const NOBODY: Codes = { plan: 77, careful: 77, auto: 77, ci: 0 };
 const LEAVES: Codes = { plan: 0, careful: 77, auto: 77, ci: 0 };
 const rows: readonly (readonly [kind: string, call: readonly [string, Input], codes: Codes])[] = [
   ['an edit in the workspace', write('new.txt'), { plan: 0, careful: 77, auto: 0, ci: 0 }],
-  ['a file outside the workspace', write('../outside.txt'), LEAVES],
-  ['a protected path', write('.envrc'), LEAVES],
   ['a command for the network', bash('true', { needs: 'network' }), LEAVES],
-  ['a command that leaves the sandbox', bash('true', { needs: 'outside' }), LEAVES],
-  ['a command that is not clear', bash('$(cat x)'), NOBODY],
   ['a git command that destroys work', bash('git reset --hard'), NOBODY],
-  ['the deletion of everything', bash('rm -rf .'), NOBODY],
-  [
-    'a command that loses a file that can be taken back',
-    bash('echo x > notes.txt'),
-    { plan: 0, careful: 0, auto: 0, ci: 0 },
-  ],
   [
     'a command that loses a file that is too large to be kept',
     bash('echo x > large.bin'),
     { plan: 0, careful: 77, auto: 0, ci: 0 },
   ],
-  ['a host that nobody named', ['fetch', { url: 'https://example.invalid/' }], LEAVES],
   ['a command that a rule denies', bash('git push'), { plan: 0, careful: 0, auto: 0, ci: 0 }],
   ['a harmless command', bash('true'), { plan: 0, careful: 0, auto: 0, ci: 0 }],
 ];
@@ -64,7 +53,6 @@ const makePlaceWith = async (
   replies = [message(call('a', tool, input)), done],
 ) => {
   const place = await makeServed(context, replies, more);
-  writeFileSync(path.join(place.workspace, 'notes.txt'), 'untracked\n');
   const large = path.join(place.workspace, 'large.bin');
   writeFileSync(large, '');
   truncateSync(large, 21 * 1024 * 1024);

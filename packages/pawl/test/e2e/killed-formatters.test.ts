@@ -88,7 +88,7 @@ for (const [at, after] of chooseRows(kills, ([at, after]) => `${at > 3} ${at ===
 
 /** Formatters and hooks end with Pawl, also if it is killed, and also outside the sandbox. */
 
-for (const sandbox of [[], ['--sandbox', 'off', '--formatter', 'on']])
+for (const sandbox of chooseRows([[], ['--sandbox', 'off', '--formatter', 'on']]))
   test(`a formatter ends with a killed program, and the file is whole ${sandbox.join(' ')}`, async (context) => {
     const write = call('w', 'write', { path: 'a.go', content: 'rough\n' });
     const place = await makeServed(context, [message(write), done]);

@@ -223,13 +223,6 @@ test('machine draws itself: Mermaid, table, JSON', async (context) => {
   );
 });
 
-test('help goes to stdout', async (context) => {
-  const help = await runInProcess(makePlace(context), ['--help']);
-  expectCode(help, 0);
-  assert.match(help.stdout, /--max-usd/);
-  assert.equal(help.stderr, '');
-});
-
 test('a big result gets whole through a slow pipe', async (context) => {
   const long = 'line of text\n'.repeat(12_000);
   const place = await makeServed(context, [message(text(long)), done]);

@@ -158,15 +158,18 @@ testAtALevel('launcher and program killed together: unknown, and said', async (c
   await expectEnd(place, ended);
 });
 
-test('a launcher that was killed alone: the command still tells its real end', async (context) => {
-  const place = await interrupted(context, { command: WAITING });
-  for (const pid of launcherLeaders(place)) process.kill(pid, 'SIGKILL');
-  touch(place, 'go');
-  const ended = await resumed(place);
-  assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);
-  onceIn(place);
-  await expectEnd(place, ended);
-});
+testDeep(
+  'a launcher that was killed alone: the command still tells its real end',
+  async (context) => {
+    const place = await interrupted(context, { command: WAITING });
+    for (const pid of launcherLeaders(place)) process.kill(pid, 'SIGKILL');
+    touch(place, 'go');
+    const ended = await resumed(place);
+    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);
+    onceIn(place);
+    await expectEnd(place, ended);
+  },
+);
 
 testDeep('a cancel ends a command that was attached again', async (context) => {
   const place = await interrupted(context, { command: WAITING });

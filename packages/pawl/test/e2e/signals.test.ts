@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
 import { chooseRows, testDeep } from '../../../../test/tier.js';
@@ -118,14 +118,20 @@ test('SIGINT during a reply cancels the turn; the next prompt works', async (con
   );
 });
 
-test('SIGINT during a command ends it with its grandchildren', async (context) => {
+/** A command that runs with its grandchildren. */
+const startFamily = async (context: TestContext, ...flags: readonly string[]) => {
   const mark = uniqueSleep(context);
   const place = await makeServed(context, [
     message(call('a', 'bash', { command: family(mark) })),
     done,
   ]);
-  const running = startPawl(place, ['-p', 'run']);
+  const running = startPawl(place, ['-p', 'run', ...flags]);
   await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);
+  return { mark, place, running };
+};
+
+test('SIGINT during a command ends it with its grandchildren', async (context) => {
+  const { mark, place, running } = await startFamily(context);
   running.child.kill('SIGINT');
   expectCode(await running.ended, 130);
   await until('nothing of it runs', () => processesWith(`sleep ${mark}`).length === 0);
@@ -135,13 +141,7 @@ test('SIGINT during a command ends it with its grandchildren', async (context) =
 });
 
 testDeep('SIGQUIT during a command ends it with its grandchildren', async (context) => {
-  const mark = uniqueSleep(context);
-  const place = await makeServed(context, [
-    message(call('a', 'bash', { command: family(mark) })),
-    done,
-  ]);
-  const running = startPawl(place, ['-p', 'run']);
-  await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);
+  const { mark, place, running } = await startFamily(context);
   running.child.kill('SIGQUIT');
   expectCode(await running.ended, 143);
   await until('nothing of it runs', () => processesWith(`sleep ${mark}`).length === 0);
@@ -187,13 +187,7 @@ test('SIGINT twice ends hard, and leaves no process', async (context) => {
 });
 
 test('SIGTERM shuts down: 143, nothing left, and it can be continued', async (context) => {
-  const mark = uniqueSleep(context);
-  const place = await makeServed(context, [
-    message(call('a', 'bash', { command: family(mark) })),
-    done,
-  ]);
-  const running = startPawl(place, ['-p', 'run', '--json']);
-  await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);
+  const { mark, place, running } = await startFamily(context, '--json');
   running.child.kill('SIGTERM');
   const ended = await running.ended;
   expectCode(ended, 143);

@@ -1,18 +1,19 @@
 /**
- * Keeps the history of git folders that a command may change: afterwards every commit and stash
+ * Protects the history of git folders that a command may change: afterwards every commit and stash
  * that existed before can be reached, and the index is readable.
  *
  * 1. Before a command, loose objects, refs, reflogs, HEAD and index are copied to the session's
  *    folder, which commands do not see. Only new and changed files are copied again. Packs are not
  *    copied: they are mounted read-only.
- * 2. After it, what is gone or damaged is put back: first files without which git finds no
- *    repository, then objects, then refs and reflogs. New commits, refs and files stay. Git says
- *    which objects are missing and which commits are lost, each in one answer.
- * 3. When a command starts or ends while another one runs, what the other one has done so far is
- *    checked, too. The copies stay until a command has been checked. So a later process can check
- *    a command whose Pawl was killed.
+ * 2. After it, missing and damaged parts are restored: first files without which git finds no
+ *    repository, then objects, then refs and reflogs. New commits, refs and files stay. Git reports
+ *    missing objects and lost commits, with one call for each.
+ * 3. When a command starts or ends while another one runs, the changes of the other one so far are
+ *    checked, too. The copies stay until a command has been checked, so that a later process can
+ *    check a command whose Pawl was killed.
  *
- * A git folder is `.git`, or a bare repository. A reflog lists the commits that a ref has named.
+ * A git folder is `.git`, or a bare repository. A reflog lists the former commits of a ref. A
+ * commit is lost if no ref and no reflog leads to it.
  *
  * From top to bottom: `GitHistory`, for all git folders of a session, and `finishHistory`, for
  * those of a killed process; `GitFolder`, which copies, checks and repairs one of them; the lines
@@ -55,12 +56,13 @@ import type { HistoryPurpose } from '../../policy/repository-access.js';
 import { historyFolder } from './session-folders.js';
 
 /**
- * Of a command whose words change no history on purpose. `takesStash`: it ends a stash, whose
- * changes are back in the files. `movesBorder`: it changes where a shallow clone's history ends.
+ * The purpose of a command that deletes no history intentionally. `takesStash`: it drops a stash,
+ * whose changes are back in the files. `movesBorder`: it changes where a shallow clone's history
+ * ends.
  */
 export const NO_PURPOSE: HistoryPurpose = { takesStash: false, movesBorder: false };
 
-/** Finds git, where it is needed. Without git every commit without a name counts as lost. */
+/** Finds git when it is needed. Without git every commit without a ref counts as lost. */
 export type FindGit = () => ProgramPath | null;
 
 export type HistoryOptions = {
@@ -69,7 +71,7 @@ export type HistoryOptions = {
   readonly git: FindGit;
 };
 
-/** Pause before a folder that was damaged is checked again, in ms, and how often that is done. */
+/** Pause before a damaged folder is checked again, in ms, and the most such checks. */
 const QUIET_MS = 25;
 const QUIET_CHECKS_MAX = 40;
 
@@ -87,27 +89,27 @@ export class GitHistory {
     this.#options = options;
   }
 
-  /** A command that may change these git folders starts. */
+  /** Call it before a command that may change these git folders. */
   begin(gitFolders: readonly string[]): void {
     for (const gitFolder of gitFolders) {
       const count = this.#running.get(gitFolder) ?? 0;
       if (count > 0) this.#check(gitFolder, NO_PURPOSE);
-      this.#open(gitFolder).keep();
+      this.#open(gitFolder).updateCopies();
       this.#running.set(gitFolder, count + 1);
     }
     if (gitFolders.length > 0) writeFileSync(runningFile(this.#top), '', { mode: 0o600 });
   }
 
-  /** It has ended. Returns lines for the model about what was put back. */
+  /** Call it after the command. Returns lines for the model about restored parts. */
   end(gitFolders: readonly string[], purpose: HistoryPurpose): readonly string[] {
     for (const gitFolder of gitFolders) {
       const count = this.#running.get(gitFolder);
       if (count === undefined) continue;
-      // A command that has deleted history may still be at it.
+      // processes of a command that has deleted history may still delete
       if (this.#check(gitFolder, purpose) && count === 1) this.#checkUntilQuiet(gitFolder, purpose);
       if (count === 1) this.#running.delete(gitFolder);
       else {
-        this.#open(gitFolder).keep();
+        this.#open(gitFolder).updateCopies();
         this.#running.set(gitFolder, count - 1);
       }
     }
@@ -118,14 +120,14 @@ export class GitHistory {
     return notes;
   }
 
-  /** Accepts everything as it is: a command that the user approved has ended. */
+  /** Accepts all changes: a command that the user approved has ended. */
   accept(): void {
-    for (const gitFolder of this.#running.keys()) this.#open(gitFolder).keep();
+    for (const gitFolder of this.#running.keys()) this.#open(gitFolder).updateCopies();
   }
 
   /**
-   * The session ends: checks what running commands have done. Their later ends change nothing, and
-   * return the lines about this; a command that does not end any more reports none.
+   * Checks the changes of running commands at the end of the session. Their later ends check
+   * nothing and return the lines of this check; a command that never ends reports none.
    */
   close(): void {
     for (const gitFolder of this.#running.keys()) this.#check(gitFolder, NO_PURPOSE);
@@ -133,7 +135,7 @@ export class GitHistory {
     rmSync(runningFile(this.#top), { force: true });
   }
 
-  /** Returns whether anything was put back. */
+  /** Returns whether anything was restored. */
   #check(gitFolder: string, purpose: HistoryPurpose): boolean {
     const shown = path.relative(this.#options.workspace, gitFolder) || gitFolder;
     const lines = linesFor(shown, this.#open(gitFolder).check(purpose));
@@ -142,10 +144,10 @@ export class GitHistory {
   }
 
   /**
-   * What a command leaves behind is killed with its sandbox, but on a busy machine a moment after
-   * the command has ended, and may delete until then. Blocks, since nothing else may use the folder
-   * meanwhile. What is put back here is not reported: the check before has said that history was
-   * deleted.
+   * Repeats the check until it restores nothing. Processes that a command leaves behind are killed
+   * with its sandbox, on a busy machine a moment later, and may delete until then. Blocks, since no
+   * other command may use the folder meanwhile. Reports nothing: the check before has reported that
+   * history was deleted.
    */
   #checkUntilQuiet(gitFolder: string, purpose: HistoryPurpose): void {
     for (let count = 0; count < QUIET_CHECKS_MAX; count++) {
@@ -155,8 +157,8 @@ export class GitHistory {
   }
 
   #open(gitFolder: string): GitFolder {
-    const known = this.#folders.get(gitFolder);
-    if (known !== undefined) return known;
+    const cached = this.#folders.get(gitFolder);
+    if (cached !== undefined) return cached;
     const { sessionFolder, git } = this.#options;
     const folder = new GitFolder(sessionFolder, String(this.#folders.size + 1), gitFolder, git);
     this.#folders.set(gitFolder, folder);
@@ -165,14 +167,14 @@ export class GitHistory {
 }
 
 /**
- * Checks the git folders of a killed process, after a command of it has ended. Returns lines for
- * the model; none if no command that may change git folders was running. `haveAllEnded`: none of
- * its commands runs any more, so this check is the last one.
+ * Checks the git folders of a killed process, after one of its commands has ended. Returns lines
+ * for the model; none if no command that may change git folders was running. `isLast`: all its
+ * commands have ended, so no further check follows.
  */
 export const finishHistory = (
   sessionFolder: string,
   git: FindGit,
-  haveAllEnded: boolean,
+  { isLast }: { readonly isLast: boolean },
 ): readonly string[] => {
   const top = historyFolder(sessionFolder);
   if (!existsSync(runningFile(top))) return [];
@@ -183,7 +185,7 @@ export const finishHistory = (
     folder.load();
     return linesFor(gitFolder, folder.check(NO_PURPOSE));
   });
-  if (haveAllEnded) rmSync(runningFile(top), { force: true });
+  if (isLast) rmSync(runningFile(top), { force: true });
   return lines;
 };
 
@@ -208,40 +210,40 @@ const NEW_BYTES_MAX = 1024 * 1024;
 /** New packs of more bytes are not verified. */
 const VERIFIED_BYTES_MAX = 128 * 1024 * 1024;
 
-/** Files that were copied, with their stamps. An empty stamp: it is compared by its content. */
+/** Copied files with their stamps. Empty stamp: the file is compared by its content. */
 type CopiedFiles = Map<string, string>;
 
-/** Commits by their hashes, with a ref or reflog that named each. */
+/** Commits by their hashes, each with a ref or reflog that named it. */
 type NamedCommits = ReadonlyMap<string, string>;
 
 /** Errors of a full or read-only disk. */
 const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
 
-/** A git folder, with copies of its files. Files are called by their paths in the git folder. */
+/** A git folder, with copies of its files. The name of a file is its path in the git folder. */
 class GitFolder {
   readonly #top: string;
   readonly #findGit: FindGit;
-  /** Holds what is known of the git folder, and the copies. */
+  /** The session's folder for this git folder, with the copies. */
   readonly #store: string;
   /** The copies, laid out like the git folder. */
   readonly #copyTop: string;
-  /** Receives files that are moved out. */
+  /** The folder for bad files that are moved out of the git folder. */
   readonly #aside: string;
-  #asides = 0;
+  #asideCount = 0;
   /** Copied files without objects. */
   readonly #files: CopiedFiles = new Map();
   /** Copied loose objects. */
   readonly #objects: CopiedFiles = new Map();
-  /** Folders of loose objects as they were read last. */
+  /** Folders of loose objects, as last read. */
   readonly #fans = new Map<
     string,
     { readonly stamp: string; readonly objects: readonly string[] }
   >();
   /** Packs and files derived from objects, which are not copied, with their stamps. */
   #packed: ReadonlySet<string> = new Set();
-  /** Bytes of the objects that were copied so far. */
+  /** Bytes of all copied objects. */
   #bytes = 0;
-  /** Of the present check. */
+  /** The purpose and the repairs of the present check. */
   #purpose = NO_PURPOSE;
   #repairs = new Repairs();
 
@@ -257,12 +259,12 @@ class GitFolder {
   // The copies
 
   /**
-   * Copies what has changed since the last call, and forgets what is gone. Throws if there is no
-   * room for copies.
+   * Copies files that have changed since the last call, and removes copies of deleted ones. Throws
+   * if the disk is full.
    */
-  keep(): void {
+  updateCopies(): void {
     this.#copyFiles(stateFiles(this.#top), this.#files);
-    this.#copyFiles(this.#looseObjects(), this.#objects);
+    this.#copyFiles(this.#looseObjects({ movesLinks: false }), this.#objects);
     this.#packed = new Set(this.#packedFiles().values());
     writePrivateSync(path.join(this.#store, 'packs'), [...this.#packed].join('\n'));
     writePrivateSync(path.join(this.#store, 'folder'), this.#top);
@@ -275,24 +277,24 @@ class GitFolder {
       if (before !== undefined && isLoose(name)) continue; // git never changes an object
       if (before === undefined && folder !== path.dirname(name)) {
         folder = path.dirname(name);
-        mkdirSync(this.#copy(folder), { recursive: true, mode: 0o700 });
+        mkdirSync(this.#copyPath(folder), { recursive: true, mode: 0o700 });
       }
-      copied.delete(name); // until its copy is there
+      copied.delete(name); // until the copy is complete
       const stamp = this.#copyFile(name, before);
       if (stamp !== null) copied.set(name, stamp);
     }
-    const now = new Set(names);
+    const existing = new Set(names);
     for (const name of copied.keys()) {
-      if (now.has(name)) continue;
-      rmSync(this.#copy(name), { force: true });
+      if (existing.has(name)) continue;
+      rmSync(this.#copyPath(name), { force: true });
       copied.delete(name);
     }
   }
 
-  /** Returns its stamp. Null if there is no such file. */
+  /** Copies a file and returns its stamp; null: there is no copy. */
   #copyFile(name: string, before: string | undefined): string | null {
-    const from = this.#at(name);
-    const to = this.#copy(name);
+    const from = this.#path(name);
+    const to = this.#copyPath(name);
     const draft = path.join(this.#store, 'draft'); // a crash leaves the old copy or the new one
     const status = entryStatus(from);
     if (status?.isFile() && before === statusStamp(status)) return before;
@@ -310,32 +312,32 @@ class GitFolder {
       for (const place of [draft, to]) rmSync(place, { force: true });
       // Without copies the command is refused.
       if (error instanceof Error && 'code' in error && FULL.has(error.code)) throw error;
-      // gone meanwhile, or closed to us: docs/proof/security.md names this limit
+      // deleted meanwhile, or unreadable for us: docs/proof/security.md names this limit
       return null;
     }
     if (isLoose(name) && !isLinked) this.#bytes += status.size;
     // A link changes the time of its file. It fails on another file system.
     const copied = isLinked ? entryStatus(to) : status;
     if (!copied?.isFile()) return null;
-    return isLoose(name) ? statusStamp(copied) : settledStamp(copied);
+    return isLoose(name) ? statusStamp(copied) : stableStamp(copied);
   }
 
   /**
-   * A folder that has not changed is not read again. `movesLinks`: a new link in place of one is
-   * moved away.
+   * The names of loose objects. An unchanged folder is not read again. `movesLinks`: links in place
+   * of folders are moved away.
    */
-  #looseObjects(movesLinks = false): readonly string[] {
-    const folders = namesIn(this.#at('objects')).map((name) => `objects/${name}`);
+  #looseObjects({ movesLinks }: { readonly movesLinks: boolean }): readonly string[] {
+    const folders = namesIn(this.#path('objects')).map((name) => `objects/${name}`);
     return folders
       .filter((folder) => isLoose(`${folder}/`))
       .flatMap((folder) => {
-        const known = this.#fans.get(folder);
-        const status = entryStatus(this.#at(folder));
-        const stamp = status === null ? '' : settledStamp(status);
-        if (known !== undefined && stamp !== '' && known.stamp === stamp) return known.objects;
+        const cached = this.#fans.get(folder);
+        const status = entryStatus(this.#path(folder));
+        const stamp = status === null ? '' : stableStamp(status);
+        if (cached !== undefined && stamp !== '' && cached.stamp === stamp) return cached.objects;
         const isThere = status?.isDirectory() === true;
         if (movesLinks && !isThere) this.#moveAway(folder);
-        const names = isThere ? namesIn(this.#at(folder)) : [];
+        const names = isThere ? namesIn(this.#path(folder)) : [];
         const objects = names
           .map((name) => `${folder}/${name}`)
           .filter((one) => HASH.test(objectHash(one)));
@@ -344,20 +346,19 @@ class GitFolder {
       });
   }
 
-  /** Packs and files derived from objects; with each a line of its stamp and name. */
+  /** Packs and files derived from objects, each with a line of its stamp and name. */
   #packedFiles(): ReadonlyMap<string, string> {
     const names = ['objects/pack', 'objects/info'].flatMap((one) => filesBelow(this.#top, one));
     return new Map(
       names.flatMap((name) => {
-        const status = PACKED.test(name) ? entryStatus(this.#at(name)) : null;
+        const status = PACKED.test(name) ? entryStatus(this.#path(name)) : null;
         return status === null ? [] : [[name, `${statusStamp(status)} ${name}`]];
       }),
     );
   }
 
   /**
-   * Reads the copies of a process that was killed. Their stamps are unknown, so contents are
-   * compared.
+   * Loads the copies of a killed process. Their stamps are unknown, so contents are compared.
    */
   load(): void {
     for (const name of filesBelow(this.#copyTop, '.').map((one) => one.slice(2)))
@@ -366,18 +367,18 @@ class GitFolder {
     this.#packed = new Set(packed.split('\n'));
   }
 
-  /** Whether a file is known to be as it was copied. */
+  /** Whether a file is certainly as it was copied. */
   #isUnchanged(name: string): boolean {
-    const status = entryStatus(this.#at(name));
+    const status = entryStatus(this.#path(name));
     const before = this.#files.get(name) ?? this.#objects.get(name);
     return status?.isFile() === true && statusStamp(status) === before;
   }
 
   /** Whether a file has the content of its copy. */
   #isSame(name: string): boolean {
-    const now = this.#now(name);
-    const before = readBytes(this.#copy(name));
-    return now !== null && before !== null && now.equals(before);
+    const content = this.#content(name);
+    const copy = readBytes(this.#copyPath(name));
+    return content !== null && copy !== null && content.equals(copy);
   }
 
   // The check after a command: files without which git finds no repository
@@ -396,44 +397,44 @@ class GitFolder {
   }
 
   /**
-   * Restores files that are gone or can't be read: git itself never deletes them. Refs and their
+   * Restores files that are missing or unreadable: git itself never deletes them. Refs and their
    * logs may be deleted, but not whole folders of them.
    */
   #restoreFiles(): void {
-    const hasNoRefs = ['refs', 'refs/heads'].some((name) => !isFolder(this.#at(name)));
-    const hasNoLogs = !isFolder(this.#at('logs'));
+    const hasNoRefs = ['refs', 'refs/heads'].some((name) => !isFolder(this.#path(name)));
+    const hasNoLogs = !isFolder(this.#path('logs'));
     for (const name of ['objects/info', 'objects/pack', 'refs/heads', 'refs/tags'])
       this.#makeFolder(name);
-    for (const name of LIMITS)
+    for (const name of BORDER_FILES)
       if (!(name === SHALLOW && this.#purpose.movesBorder)) this.#putBack(name);
-    const belongs = (name: string): boolean => {
+    const mustExist = (name: string): boolean => {
       if (name.startsWith('refs/')) return hasNoRefs;
-      return name.startsWith('logs/') ? hasNoLogs : this.#belongs(name);
+      return name.startsWith('logs/') ? hasNoLogs : this.#shouldExist(name);
     };
     for (const name of ['index', 'packed-refs', ...this.#files.keys()])
-      if (belongs(name) && !this.#isSound(name)) this.#putBack(name);
+      if (mustExist(name) && !this.#isReadable(name)) this.#putBack(name);
   }
 
   /**
-   * Whether a file should be there, beside refs and their logs: those of a linked worktree only
-   * while the worktree is.
+   * Whether a file other than refs and their logs must exist. Files of a linked worktree must exist
+   * while the worktree does.
    */
-  #belongs(name: string): boolean {
+  #shouldExist(name: string): boolean {
     const kind = fileKind(name);
-    if (kind === 'log' || kind === 'ref' || LIMITS.has(name)) return false;
+    if (kind === 'log' || kind === 'ref' || BORDER_FILES.has(name)) return false;
     const [, shared] = /^sharedindex\.([0-9a-f]+)$/.exec(name) ?? [];
     // Git deletes the shared part of an index when no index names it any more.
-    if (shared !== undefined) return this.#now('index')?.includes(shared, 0, 'hex') !== false;
+    if (shared !== undefined) return this.#content('index')?.includes(shared, 0, 'hex') !== false;
     const [, worktree] = /^(worktrees\/[^/]+)\//.exec(name) ?? [];
     if (worktree === undefined) return true;
-    const back = asName(this.#textBefore(`${worktree}/gitdir`)).trim();
-    return back !== '' && entryStatus(path.resolve(this.#at(worktree), back)) !== null;
+    const back = decodeName(this.#copiedText(`${worktree}/gitdir`)).trim();
+    return back !== '' && entryStatus(path.resolve(this.#path(worktree), back)) !== null;
   }
 
-  /** Whether git can read this file as it is now. */
-  #isSound(name: string): boolean {
+  /** Whether git can read the present file. */
+  #isReadable(name: string): boolean {
     if (this.#isUnchanged(name)) return true;
-    const bytes = this.#now(name);
+    const bytes = this.#content(name);
     const kind = fileKind(name);
     if (bytes === null || kind === 'log' || kind === 'ref') return bytes !== null;
     if (kind === 'head') return isRefText(bytes.toString('latin1'));
@@ -449,17 +450,17 @@ class GitFolder {
    * with wrong objects to the right ones, and wrong derived files would hide history.
    */
   #checkPacks(): void {
-    const looked = new Set<string>();
+    const verified = new Set<string>();
     for (const [name, line] of this.#packedFiles()) {
       const part = name.replace(/(\/commit-graphs)\/.*$/, '$1');
-      const size = entryStatus(this.#at(name))?.size ?? 0;
-      if (this.#packed.has(line) || looked.has(part) || size > VERIFIED_BYTES_MAX) continue;
-      looked.add(part);
+      const size = entryStatus(this.#path(name))?.size ?? 0;
+      if (this.#packed.has(line) || verified.has(part) || size > VERIFIED_BYTES_MAX) continue;
+      verified.add(part);
       const isPack = name.endsWith('.pack');
       const index = name.replace(/\.pack$/, '.idx');
       const verify = name.endsWith('multi-pack-index') ? 'multi-pack-index' : 'commit-graph';
       const words = isPack
-        ? ['verify-pack', this.#at(index)]
+        ? ['verify-pack', this.#path(index)]
         : ['-c', 'core.commitGraph=true', verify, 'verify'];
       if (this.#git(words)?.code === 0) continue;
       if (isPack) this.#moveAway(index);
@@ -468,20 +469,23 @@ class GitFolder {
   }
 
   /**
-   * A damaged loose object makes git fail, even if the right one lies in a pack. Objects that are
-   * gone were perhaps packed.
+   * Restores damaged and missing loose objects. A damaged one makes git fail, even if a pack has
+   * the right one. A removed one may have been packed.
    */
   #checkObjects(): void {
-    const now = new Set(this.#looseObjects(true));
-    const gone = [...this.#objects.keys()].filter((name) => !now.has(name));
-    const missing = this.#missing(gone.map(objectHash));
-    const damaged = gone.filter((name) => missing?.has(objectHash(name)) !== false);
-    let looked = 0;
-    for (const name of now) {
+    const existing = new Set(this.#looseObjects({ movesLinks: true }));
+    const removed = [...this.#objects.keys()].filter((name) => !existing.has(name));
+    const missing = this.#findMissing(removed.map(objectHash));
+    const damaged = removed.filter((name) => missing?.has(objectHash(name)) !== false);
+    let verified = 0;
+    for (const name of existing) {
       if (this.#objects.has(name)) {
         if (!this.#isUnchanged(name) && !this.#isSame(name)) damaged.push(name);
-      } else if (looked < NEW_MAX && (entryStatus(this.#at(name))?.size ?? 0) <= NEW_BYTES_MAX) {
-        looked += 1;
+      } else if (
+        verified < NEW_MAX &&
+        (entryStatus(this.#path(name))?.size ?? 0) <= NEW_BYTES_MAX
+      ) {
+        verified += 1;
         if (!this.#isObject(name)) this.#moveAway(name);
       }
     }
@@ -490,7 +494,7 @@ class GitFolder {
 
   /** Whether a file is a loose object with the right content. */
   #isObject(name: string): boolean {
-    const bytes = this.#now(name);
+    const bytes = this.#content(name);
     const oid = objectHash(name);
     if (bytes === null) return false;
     try {
@@ -498,12 +502,12 @@ class GitFolder {
       const hash = createHash(oid.length === 40 ? 'sha1' : 'sha256').update(content);
       return hash.digest('hex') === oid;
     } catch {
-      return false; // no object of git
+      return false; // not an object of git
     }
   }
 
-  /** Those of the objects that are not there. Null: git can't say. */
-  #missing(hashes: readonly string[]): ReadonlySet<string> | null {
+  /** The missing ones of the objects. Null: git fails. */
+  #findMissing(hashes: readonly string[]): ReadonlySet<string> | null {
     const asked = hashes.filter(
       (oid) => !this.#isObject(`objects/${oid.slice(0, 2)}/${oid.slice(2)}`),
     );
@@ -514,7 +518,9 @@ class GitFolder {
 
   // Refs
 
-  /** A ref with garbage, or with the hash of an object that is not there, makes git fail. */
+  /**
+   * Restores changed refs with garbage or with the hash of a missing object: they make git fail.
+   */
   #checkRefs(): void {
     const { movesBorder } = this.#purpose;
     // A border may move as long as git can still read the whole history.
@@ -522,13 +528,13 @@ class GitFolder {
       if (this.#git(['rev-list', '--all', '--count'])?.code !== 0) this.#restore(SHALLOW);
     const names = ['HEAD', 'packed-refs', ...filesBelow(this.#top, 'refs')];
     const changed = names
-      .filter((name) => entryStatus(this.#at(name)) !== null && !this.#isUnchanged(name))
+      .filter((name) => entryStatus(this.#path(name)) !== null && !this.#isUnchanged(name))
       .map((name) => {
-        const before = new Set(hashesIn(this.#textBefore(name)));
+        const before = new Set(hashesIn(this.#copiedText(name)));
         const text = this.#text(name);
         return { name, text, added: hashesIn(text).filter((oid) => !before.has(oid)) };
       });
-    const missing = this.#missing(changed.flatMap(({ added }) => added));
+    const missing = this.#findMissing(changed.flatMap(({ added }) => added));
     for (const { name, text, added } of changed) {
       const isText = name === 'packed-refs' || isRefText(text);
       const isGood = isText && !added.some((oid) => missing?.has(oid));
@@ -537,15 +543,15 @@ class GitFolder {
     }
   }
 
-  // Commits that no ref and no reflog leads to
+  // Lost commits
 
   /**
-   * A branch, tag or reflog entry may go, as long as its commit can still be reached. Otherwise it
-   * gets its old name again, or an entry in the reflog of LOST. The branch of HEAD must be there:
-   * without it git would see no history at all.
+   * A branch, tag or reflog entry may be deleted, as long as its commit can still be reached.
+   * Otherwise the commit gets its old ref again, or an entry in the reflog of LOST. The branch of
+   * HEAD must exist: without it git would show no history at all.
    */
   #restoreLost(): void {
-    const [, current = ''] = /^ref: *([^ \n\r\t]+)/.exec(asName(this.#text('HEAD'))) ?? [];
+    const [, current = ''] = /^ref: *([^ \n\r\t]+)/.exec(decodeName(this.#text('HEAD'))) ?? [];
     const refs = new Set([
       ...packedRefs(this.#text('packed-refs')).keys(),
       ...filesBelow(this.#top, 'refs'),
@@ -553,43 +559,47 @@ class GitFolder {
     const lost = this.#lostAmong(this.#droppedHashes(refs));
     if (lost.size === 0 && (current === '' || refs.has(current))) return;
     // First the refs with their old names, and the branch of HEAD.
-    const before = new Map(packedRefs(this.#textBefore('packed-refs')));
+    const before = new Map(packedRefs(this.#copiedText('packed-refs')));
     for (const name of this.#files.keys())
-      if (name.startsWith('refs/')) before.set(name, this.#textBefore(name).trim());
+      if (name.startsWith('refs/')) before.set(name, this.#copiedText(name).trim());
     for (const [ref, oid] of before)
-      if ((ref === current || lost.has(oid)) && !this.#isMeant(ref) && this.#isFree(ref, refs))
+      if (
+        (ref === current || lost.has(oid)) &&
+        !this.#isIntended(ref) &&
+        this.#isNamePossible(ref, refs)
+      )
         if (this.#restoreRef(ref, oid)) refs.add(ref);
     // Then the reflogs with what no restored ref leads to.
     const unnamed = this.#lostAmong(lost);
     for (const name of unnamed.size === 0 ? [] : this.#files.keys()) {
       if (fileKind(name) !== 'log' || !this.#hasOwner(name, refs)) continue;
-      if (hashesIn(this.#textBefore(name)).some((oid) => unnamed.has(oid))) this.#restoreLog(name);
+      if (hashesIn(this.#copiedText(name)).some((oid) => unnamed.has(oid))) this.#restoreLog(name);
     }
     // The rest is listed in the reflog of LOST.
     this.#listUnnamed(this.#lostAmong(unnamed), before);
   }
 
-  /** Whether a ref went on purpose: by `git fetch --prune`, or since its stash is in the files. */
-  #isMeant(ref: string): boolean {
+  /** Whether the deletion of a ref was intended: by `git fetch --prune`, or of an applied stash. */
+  #isIntended(ref: string): boolean {
     return ref.startsWith('refs/remotes/') || (ref === STASH && this.#purpose.takesStash);
   }
 
-  /** Whether a ref of this name is possible beside the others. */
-  #isFree(ref: string, refs: ReadonlySet<string>): boolean {
+  /** Whether a ref of this name is possible beside the others: `a/b` excludes `a`. */
+  #isNamePossible(ref: string, refs: ReadonlySet<string>): boolean {
     const outer = ref.split('/').map((_, index, parts) => parts.slice(0, index + 1).join('/'));
     return !outer.some((one) => refs.has(one)) && filesBelow(this.#top, ref).length === 0;
   }
 
-  /** Whether the ref whose changes a log lists is there, so that its entries may be put back. */
+  /** Whether the ref of a log exists, so that its entries may be restored. */
   #hasOwner(log: string, refs: ReadonlySet<string>): boolean {
     const ref = log.replace(/^logs\//, '');
-    if (ref.startsWith('refs/')) return !this.#isMeant(ref) && (ref === STASH || refs.has(ref));
-    return isFolder(path.dirname(path.dirname(this.#at(log)))); // that of HEAD
+    if (ref.startsWith('refs/')) return !this.#isIntended(ref) && (ref === STASH || refs.has(ref));
+    return isFolder(path.dirname(path.dirname(this.#path(log)))); // that of HEAD
   }
 
   /** Writes a ref, and its log. False if that failed. */
   #restoreRef(ref: string, oid: string): boolean {
-    removeBelow(this.#at(ref)); // empty folders of earlier refs
+    removeBelow(this.#path(ref)); // empty folders of earlier refs
     if (!this.#writeText(ref, `${oid}\n`)) return false;
     this.#repairs.files.add(ref);
     this.#restoreLog(`logs/${ref}`);
@@ -597,43 +607,43 @@ class GitFolder {
   }
 
   /**
-   * Writes the entries of a log that were there before, and then those of the command. An entry is
-   * the same if all but its old hash is.
+   * Writes the earlier entries of a log, and then those of the command. Two entries are the same if
+   * they differ only in their old hash.
    */
   #restoreLog(name: string): void {
-    const before = this.#textBefore(name).match(LOG_LINES);
+    const before = this.#copiedText(name).match(LOG_LINES);
     if (before === null) return;
     const withoutOld = (line: string): string => line.slice(line.indexOf(' '));
-    const known = new Set(before.map(withoutOld));
+    const cached = new Set(before.map(withoutOld));
     const now = this.#text(name).match(LOG_LINES) ?? [];
-    const lines = [...before, ...now.filter((line) => !known.has(withoutOld(line)))];
+    const lines = [...before, ...now.filter((line) => !cached.has(withoutOld(line)))];
     if (!this.#writeText(name, lines.join(''))) return;
     this.#repairs.files.add(name);
     if (name === `logs/${STASH}`) this.#writeText(STASH, `${lines.at(-1)?.split(' ')[1]}\n`);
   }
 
-  /** Commits whose names are taken: one ref, whose reflog lists them all. */
+  /** Lists commits whose old refs are not possible any more, in the reflog of one ref. */
   #listUnnamed(unnamed: NamedCommits, refs: ReadonlyMap<string, string>): void {
     if (unnamed.size === 0) return;
     const by = `Pawl <pawl@localhost> ${Math.floor(Date.now() / 1000)} +0000`;
     const lines = [...unnamed].map(([oid, name]) => {
       const [ref = name.replace(/^logs\//, '')] = [...refs].find(([, one]) => one === oid) ?? [];
-      return `${oid} ${oid} ${by}\t${asText(ref)} before a command\n`;
+      return `${oid} ${oid} ${by}\t${encodeName(ref)} before a command\n`;
     });
     this.#writeText(`logs/${LOST}`, this.#text(`logs/${LOST}`) + lines.join(''));
     this.#writeText(LOST, `${[...unnamed.keys()].at(-1)}\n`);
     this.#repairs.lost += unnamed.size;
   }
 
-  /** Commits that changed files named before and do not name now. */
+  /** Commits that are in the copies of changed files, but not in the files. */
   #droppedHashes(refs: ReadonlySet<string>): NamedCommits {
     const dropped = new Map<string, string>();
     const named = new Set<string>();
     for (const name of this.#files.keys()) {
       const kind = fileKind(name);
       if (kind === 'index' || kind === 'other' || this.#isUnchanged(name)) continue;
-      for (const oid of hashesIn(this.#textBefore(name))) dropped.set(oid, name);
-      // Old versions of git do not follow the log of a ref that is gone.
+      for (const oid of hashesIn(this.#copiedText(name))) dropped.set(oid, name);
+      // Old versions of git do not follow the log of a deleted ref.
       if (kind === 'log' && !this.#hasOwner(name, refs)) continue;
       for (const oid of hashesIn(this.#text(name))) named.add(oid);
     }
@@ -641,11 +651,11 @@ class GitFolder {
     return dropped;
   }
 
-  /** Those of the commits that no ref and no reflog leads to: all, if git can't say. */
+  /** The lost ones of the commits; all, if git fails. */
   #lostAmong(named: NamedCommits): NamedCommits {
     if (named.size === 0) return named;
     const hashes = [...named.keys()];
-    // The tags among them lead to commits.
+    // resolves tags to commits
     const words = ['cat-file', '--batch-check=%(objectname)'];
     const answer = this.#git(
       words,
@@ -653,7 +663,7 @@ class GitFolder {
     );
     if (answer?.code !== 0) return named;
     const commits = answer.output.split('\n');
-    // An old entry of a reflog may name an object that was gone before.
+    // an old entry of a reflog may name an object that was missing before
     const found = commits.filter((line) => HASH.test(line));
     const questions = ['rev-list', '--ignore-missing', '--stdin', '--not', '--all', '--reflog'];
     const walked = found.length === 0 ? null : this.#git(questions, found);
@@ -663,42 +673,42 @@ class GitFolder {
 
   // Files of the git folder
 
-  #at(name: string): string {
+  #path(name: string): string {
     return path.join(this.#top, name);
   }
 
-  #copy(name: string): string {
+  #copyPath(name: string): string {
     return path.join(this.#copyTop, name);
   }
 
-  /** The content of a file, which a command may exchange meanwhile; null: none. */
-  #now(name: string): Buffer | null {
-    const loaded = readRegularSync(this.#at(name), Number.POSITIVE_INFINITY, { follow: 'none' });
+  /** The content of a regular file, which a command may replace meanwhile; null: none. */
+  #content(name: string): Buffer | null {
+    const loaded = readRegularSync(this.#path(name), Number.POSITIVE_INFINITY, { follow: 'none' });
     return loaded.kind === 'file' ? loaded.bytes : null;
   }
 
-  /** Texts are in any encoding: each byte is one character, also when it is written again. */
+  /** Texts may have any encoding, so each byte is one character, here and in `#writeText`. */
   #text(name: string): string {
-    return this.#now(name)?.toString('latin1') ?? '';
+    return this.#content(name)?.toString('latin1') ?? '';
   }
 
-  #textBefore(name: string): string {
-    return readBytes(this.#copy(name))?.toString('latin1') ?? '';
+  #copiedText(name: string): string {
+    return readBytes(this.#copyPath(name))?.toString('latin1') ?? '';
   }
 
   #git(words: readonly string[], lines: readonly string[] = []): ReturnType<typeof askGit> {
     return askGit(this.#findGit, this.#top, words, lines);
   }
 
-  /** A file becomes as it was, or is moved away if there was none. */
+  /** Restores a file, or moves it away if it did not exist before. */
   #putBack(name: string): void {
     if (!this.#files.has(name)) this.#moveAway(name);
     else if (!this.#isSame(name)) this.#restore(name);
   }
 
-  /** Writes the copy of a file, and notes that. */
+  /** Writes the copy of a file, and records the repair. */
   #restore(name: string): void {
-    const from = this.#copy(name);
+    const from = this.#copyPath(name);
     const isDone = this.#write(name, (temporary) =>
       copyFileSync(from, temporary, constants.COPYFILE_EXCL),
     );
@@ -713,17 +723,17 @@ class GitFolder {
     );
   }
 
-  /** False if that failed. */
+  /** Writes a file by `make` and a rename. False if that failed. */
   #write(name: string, make: (temporary: string) => void): boolean {
-    const place = this.#at(name);
+    const place = this.#path(name);
     this.#makeFolder(path.dirname(name));
     if (isFolder(place)) this.#moveAway(name);
-    // `below`: the opened folder, which stays the same even if a command exchanges its path.
+    // `below`: the opened folder, which stays the same even if a command replaces its path.
     const isDone = inFolder(path.dirname(place), (below) => {
       temporaryCount += 1;
       const temporary = `${below}/pawl-${process.pid}-${temporaryCount}`;
       make(temporary);
-      chmodSync(temporary, (entryStatus(this.#copy(name))?.mode ?? 0o644) & 0o777);
+      chmodSync(temporary, (entryStatus(this.#copyPath(name))?.mode ?? 0o644) & 0o777);
       this.#giveToOwner(temporary);
       renameSync(temporary, `${below}/${path.basename(place)}`);
       return true;
@@ -733,7 +743,7 @@ class GitFolder {
 
   /** Makes a folder and those above it, in place of files and links. */
   #makeFolder(name: string): void {
-    const place = this.#at(name);
+    const place = this.#path(name);
     if (name === '.' || isFolder(place)) return;
     this.#makeFolder(path.dirname(name));
     this.#moveAway(name);
@@ -744,9 +754,9 @@ class GitFolder {
   }
 
   #moveAway(name: string): void {
-    if (entryStatus(this.#at(name)) === null) return;
-    this.#asides += 1;
-    const moved = setAside(this.#at(name), path.join(this.#aside, String(this.#asides)));
+    if (entryStatus(this.#path(name)) === null) return;
+    this.#asideCount += 1;
+    const moved = setAside(this.#path(name), path.join(this.#aside, String(this.#asideCount)));
     if (moved !== null) this.#repairs.aside.push(moved);
   }
 
@@ -760,9 +770,9 @@ class GitFolder {
 /** Numbers the temporary files of this process. */
 let temporaryCount = 0;
 
-// ---- The lines for the model about what was put back ----
+// ---- The lines for the model about repairs ----
 
-/** What was put back into one git folder. */
+/** The restored parts of one git folder. */
 class Repairs {
   objects = 0;
   /** Files, and refs by their names. */
@@ -807,7 +817,7 @@ const shorten = (names: readonly string[]): string =>
 // ---- Reading git's files ----
 
 const STASH = 'refs/stash';
-/** The reflog that lists commits whose old name was taken. */
+/** The ref whose reflog lists lost commits without a possible ref. */
 const LOST = 'refs/pawl/lost';
 
 /** An object's name, also called oid: a hash by SHA-1 or SHA-256. */
@@ -817,13 +827,17 @@ const PACKED = /^objects\/(?:pack\/(?:.*\.pack|multi-pack-index)|info\/commit-gr
 /** Entries of a reflog. */
 const LOG_LINES = /^[0-9a-f]{40,64} [0-9a-f]{40,64} .*\n/gm;
 
-/** Files that say where the history ends or goes on. */
+/** Files about where the history ends, or continues in another repository. */
 const SHALLOW = 'shallow';
-const LIMITS: ReadonlySet<string> = new Set([SHALLOW, 'objects/info/alternates', 'info/grafts']);
-const TOP_FILES = ['HEAD', 'packed-refs', 'index', ...LIMITS];
+const BORDER_FILES: ReadonlySet<string> = new Set([
+  SHALLOW,
+  'objects/info/alternates',
+  'info/grafts',
+]);
+const TOP_FILES = ['HEAD', 'packed-refs', 'index', ...BORDER_FILES];
 const WORKTREE_FILES = ['HEAD', 'index', 'commondir', 'gitdir'];
 
-/** The files of a git folder that say what can be reached. */
+/** The files of a git folder that decide which commits can be reached. */
 const stateFiles = (gitFolder: string): readonly string[] => [
   ...TOP_FILES,
   ...namesIn(gitFolder).filter((name) => name.startsWith('sharedindex.')),
@@ -836,7 +850,7 @@ const stateFiles = (gitFolder: string): readonly string[] => [
   ]),
 ];
 
-/** Loose objects lie in folders that are named by the first two digits of their hashes. */
+/** A loose object is in a folder named by the first two digits of its hash: `objects/3f/…`. */
 const isLoose = (name: string): boolean => /^objects\/[0-9a-f]{2}\//.test(name);
 
 /** The hash of a loose object. */
@@ -867,13 +881,13 @@ const fileKind = (name: string): FileKind => {
 /** The version of a file or folder: it differs after each change. */
 const statusStamp = ({ ino, size, ctimeMs }: Stats): string => `${ino} ${size} ${ctimeMs}`;
 
-/** Empty if the file was changed right now. */
-const settledStamp = (status: Stats): string =>
+/** Empty if the file was changed just now, so that a later change might not show. */
+const stableStamp = (status: Stats): string =>
   Date.now() - status.ctimeMs > TICK_MS ? statusStamp(status) : '';
 
-/** Names of refs are UTF-8 in paths, and bytes in texts. */
-const asName = (text: string): string => Buffer.from(text, 'latin1').toString('utf8');
-const asText = (name: string): string => Buffer.from(name, 'utf8').toString('latin1');
+/** Names of refs are UTF-8 in paths, and bytes (latin1) in texts. */
+const decodeName = (text: string): string => Buffer.from(text, 'latin1').toString('utf8');
+const encodeName = (name: string): string => Buffer.from(name, 'utf8').toString('latin1');
 
 /** Whether this may be the content of a ref: a hash, or the name of another ref. */
 const isRefText = (text: string): boolean =>
@@ -888,7 +902,7 @@ const isPackedRefsText = (text: string): boolean =>
 const packedRefs = (text: string): ReadonlyMap<string, string> =>
   new Map(
     [...text.matchAll(/^([0-9a-f]{40,64}) ([^ \n]+)$/gm)].map(
-      ([, oid = '', name = '']) => [asName(name), oid] as const,
+      ([, oid = '', name = '']) => [decodeName(name), oid] as const,
     ),
   );
 
@@ -897,8 +911,8 @@ const hashesIn = (text: string): readonly string[] =>
   text.match(/(?<=^|^[0-9a-f]+ )(?!0+\s)[0-9a-f]{40,64}(?=\s|$)/gm) ?? [];
 
 /**
- * Whether git could read this index: signature, version, and a checksum that is right or, by a
- * setting, zeros.
+ * Whether git can read this index: signature, version, and a checksum that is right, or zeros (a
+ * setting of git).
  */
 const isReadableIndex = (bytes: Buffer): boolean => {
   if (bytes.length < 32 || bytes.toString('latin1', 0, 4) !== 'DIRC') return false;
@@ -930,14 +944,12 @@ const askGit = (
     `--git-dir=${gitFolder}`,
     '--no-replace-objects',
     ...[
-      '-c',
       'core.hooksPath=/dev/null',
-      '-c',
       'core.fsmonitor=false',
-      '-c',
       'core.commitGraph=false',
-    ],
-    ...['-c', 'protocol.allow=never', '-c', 'safe.directory=*'],
+      'protocol.allow=never',
+      'safe.directory=*',
+    ].flatMap((setting) => ['-c', setting]),
     ...words,
   ];
   return askProgramSync(git, all, {

@@ -1,12 +1,14 @@
 /**
- * Keeps the protected paths of a workspace as they are while fenced commands (those in the sandbox)
- * run. A protected path is one that somebody obeys or runs later without a question, such as a hook
- * of git or the settings of an editor.
+ * Undoes changes of the protected paths of a workspace by fenced commands (those in the sandbox). A
+ * protected path is one that other programs obey or run later without a question, such as a hook of
+ * git or the settings of an editor.
  *
- * From top to bottom: what is remembered of a path before a command; `ProtectedFiles`, which
- * judges what has changed, and sets aside or restores; and the record of this guard on disk, with
- * which a later process finishes the work of one that was killed. protected-scan.ts finds the
+ * To set a path aside is to move it into a folder of the session. protected-scan.ts finds the
  * paths, workspace-mounts.ts makes them read-only.
+ *
+ * From top to bottom: the content of a path before a command; `ProtectedFiles`, which judges
+ * changes, and sets aside or restores; and the record on disk, with which a later process finishes
+ * the work of a killed one.
  */
 
 import { readFileSync, readlinkSync, rmSync } from 'node:fs';
@@ -49,9 +51,9 @@ const ADVICE =
   'if that was on purpose, change it with the tool write or edit, or ask again with ' +
   'needs: "outside"';
 
-const OF_USER = 'it is your own configuration, or your credentials';
+const USER_PLACE = 'it is your own configuration, or your credentials';
 
-/** A running command that may write, and what it can't write to. */
+/** A running command that may write, and the paths that it can't write to. */
 export type Writer = {
   /** Paths that are read-only for it. */
   readonly bound: ReadonlySet<string>;
@@ -63,7 +65,7 @@ export type ProtectedFilesOptions = {
   readonly workspace: string;
   /** The user's places in the workspace, such as configuration that a link leads to. */
   readonly userPlaces: readonly string[];
-  /** Those that no command sees. What is in them changes without a command. */
+  /** Those of `userPlaces` that commands don't see. Only other programs change them. */
   readonly hidden: readonly string[];
   /** Receives the files that are set aside. */
   readonly folder: string;
@@ -72,24 +74,24 @@ export type ProtectedFilesOptions = {
   readonly record: GuardRecord;
   /** The records of sessions that were killed while their commands ran. */
   readonly interrupted: readonly InterruptedGuard[];
-  /** Lines of earlier sessions that nobody has read. */
+  /** Unread lines of earlier sessions. */
   readonly notes: readonly string[];
-  /** Tells the user what was moved, restored or changed by somebody else. */
+  /** Tells the user about paths that were moved, restored, or changed by another program. */
   tellUser(text: string): void;
 };
 
-/** How many names a line has. */
+/** Most names in a line. */
 const NAMED_MAX = 3;
 
-/** In bytes. The content of a longer file is not remembered. */
+/** Most bytes of a file whose content is remembered. */
 const CONTENT_MAX = 1024 * 1024;
 
-/** The target of a link, the bytes of a file, a print of what lies in a folder. */
+/** The target of a link, the bytes of a file, the fingerprint of a folder's content. */
 type Content = string | Buffer;
 
-/** What is remembered of a path that was there before the running commands. */
-type Known = ProtectedPath & {
-  /** Null: unknown, as of what is long, closed to us or hidden from commands, and of `.git`. */
+/** A path that existed before the running commands. */
+type KnownPath = ProtectedPath & {
+  /** Null: unknown, for long, unreadable and hidden files, and for `.git`. */
   readonly content: Content | null;
 };
 
@@ -115,8 +117,8 @@ const readContent = (one: ProtectedPath): Content | null => {
 const isSameContent = (one: Content, other: Content | null): boolean =>
   Buffer.isBuffer(one) ? Buffer.isBuffer(other) && one.equals(other) : one === other;
 
-/** Whether a path is unchanged. A folder without a print of its contents counts as unchanged. */
-const isSame = (one: Known, other: ProtectedPath): boolean =>
+/** Whether a path is unchanged. A folder without a fingerprint counts as unchanged. */
+const isUnchanged = (one: KnownPath, other: ProtectedPath): boolean =>
   one.ino === other.ino &&
   one.dev === other.dev &&
   (isFolder(other)
@@ -124,31 +126,29 @@ const isSame = (one: Known, other: ProtectedPath): boolean =>
     : one.changedMs === other.changedMs && one.size === other.size);
 
 /**
- * The guard of a workspace. It is asked before and after each command.
+ * The guard of a workspace. Call it before and after each command.
  *
- * A protected path that is there is mounted read-only for each command (workspace-mounts.ts). While
- * no command runs, changes are the user's and are accepted. While commands run, a path is
+ * An existing protected path is mounted read-only for each command (workspace-mounts.ts). While no
+ * command runs, changes are the user's and are accepted. While commands run, a path that
  *
- * - **known**: it was there before, and is compared with what is remembered of it, also if it was
- *   read-only for all of them: then a change is somebody else's, which is said, and stays;
- * - **new**: it is set aside, unless it may stay (`#rest`), or no command can have made it;
- * - **changed**: a command could write to it, so what was remembered is restored, or what is new in
- *   it is set aside;
- * - **gone**: a link or a small file is restored;
- * - **moved** along with its folder: it may stay if no command could write to it;
- * - one that **came with a repository**: it may stay as long as the repository does.
+ * - **existed and changed** is accepted and reported if it was read-only for all commands: another
+ *   program changed it. Otherwise it is restored, or new files in it are set aside;
+ * - **existed and is missing** is restored, if it is a link or a small file;
+ * - **is new** is set aside, unless it is allowed (`#allowedPart`), or no command can have made it;
+ * - **moved** along with its folder is accepted if no command could write to it;
+ * - **came with a new repository** is accepted as long as the repository exists.
  *
- * A repository that a command makes stays, but is cleaned: of its configuration only harmless keys
- * stay, hooks and all else by which git runs programs are set aside. So a repository that git is
- * still writing is not torn apart. What it tracks may stay with it if the command created its
- * folder too, as `git clone` does, and only as long as the repository is there.
+ * A repository that a command makes stays, but is cleaned: its configuration loses all but harmless
+ * keys; hooks and everything else by which git runs programs are set aside. So a repository that git
+ * is still writing stays whole. Files that it tracks stay with it if the command created its folder
+ * too, as `git clone` does.
  *
- * What the quick scan leaves out is walked through beside other work after each command, at the
- * latest before the session ends. By the times of files, which nobody can set back, it is known
- * what was there before the command.
+ * A background walk searches the folders that the quick scan skips, after each command and at the
+ * latest before the session ends. The change times of files, which no program can set back, show
+ * which paths existed before the command.
  *
- * While commands run, a record says what was there. If Pawl is killed, the next session in the
- * workspace goes on with it.
+ * While commands run, a record has the known paths. If Pawl is killed, the next session in the
+ * workspace takes it over.
  */
 export class ProtectedFiles {
   readonly #options: ProtectedFilesOptions;
@@ -156,22 +156,22 @@ export class ProtectedFiles {
   readonly #record: GuardRecord;
   readonly #scan;
   readonly #walk = new BackgroundWalk((end) => this.#judgeWalk(end));
-  /** What was there before the running commands, or was accepted since. */
-  #known = new Map<string, Known>();
-  /** Paths that were known and no longer exist. */
-  #gone: readonly Known[] = [];
+  /** Paths that existed before the running commands, or were accepted since. */
+  #known = new Map<string, KnownPath>();
+  /** Known paths that no longer exist. */
+  #removed: readonly KnownPath[] = [];
   readonly #running = new Set<Writer>();
   /** Commands of killed sessions that still run. */
   #interrupted: readonly { readonly command: Writer; readonly guard: InterruptedGuard }[] = [];
   /** Paths whose next content is accepted. */
   readonly #allowed = new Set<string>();
   /** Folders with a repository that a command of this session created. */
-  readonly #created = new Set<string>();
-  /** Folders that were there before the running commands; null if that is unknown. */
+  readonly #newRepositories = new Set<string>();
+  /** Folders that existed before the running commands; null: unknown. */
   #foldersBefore: Pick<ReadonlySet<string>, 'has'> | null = null;
   /** The git folder of the workspace if it lies elsewhere. */
   #repository: string | null = null;
-  /** Lines for the model that nobody has read yet. */
+  /** Unread lines for the model. */
   #notes: string[];
   /** Number of paths that were set aside. */
   #count = 0;
@@ -183,7 +183,7 @@ export class ProtectedFiles {
     this.#record = record;
     this.#notes = [...notes];
     this.#scan = new ProtectedScan(workspace, userPlaces, environment);
-    for (const guard of interrupted) this.#goOnWith(guard);
+    for (const guard of interrupted) this.#takeOver(guard);
     if (interrupted.length > 0) this.#writeRecord();
   }
 
@@ -202,14 +202,16 @@ export class ProtectedFiles {
     return scan;
   }
 
-  /** A command starts that may write. */
+  /** Call it when a command that may write starts. */
   begin(running: Writer): void {
     this.#running.add(running);
     this.#walk.begin();
     this.#writeRecord();
   }
 
-  /** A command has ended. Returns lines about everything set aside since the last call. */
+  /**
+   * Call it when a command has ended. Returns lines about the paths set aside since the last call.
+   */
   end(running: Writer): readonly string[] {
     const { frontier } = this.#judge(true);
     this.#running.delete(running);
@@ -219,8 +221,8 @@ export class ProtectedFiles {
   }
 
   /**
-   * While commands run, sets new protected paths aside, except what they may be cloning. If none of
-   * them may write, changes are the user's.
+   * While commands run, sets new protected paths aside, except those of an unfinished clone. If no
+   * command may write, changes are the user's.
    */
   sweep(): void {
     this.#releaseInterrupted();
@@ -229,8 +231,8 @@ export class ProtectedFiles {
   }
 
   /**
-   * Judges the changes of a killed session if its commands have ended. Returns lines about
-   * everything set aside since the last call.
+   * Judges the changes of a killed session if its commands have ended. Returns lines about the
+   * paths set aside since the last call.
    */
   judgeInterrupted(repository: string | null): readonly string[] {
     this.#repository = repository;
@@ -251,7 +253,7 @@ export class ProtectedFiles {
       this.#walk.walkAtOnce(() => this.#scan.look(this.#repository).frontier, this.#isIdle);
     }
     if (this.#notes.length > 0) this.#record.leaveNotes(this.#workspace, this.#takeNotes());
-    // What an interrupted command still makes is judged by the next session.
+    // the next session judges later changes of interrupted commands
     this.#running.clear();
     for (const { command } of this.#interrupted) this.#running.add(command);
     this.#writeRecord();
@@ -263,7 +265,7 @@ export class ProtectedFiles {
    * it.
    */
   createdRepositories(): readonly string[] {
-    return [...this.#created].filter(
+    return [...this.#newRepositories].filter(
       (top) =>
         top !== this.#workspace &&
         this.#scan.listCode(path.join(top, '.git')).every((one) => this.#isHarmless(one)),
@@ -275,23 +277,23 @@ export class ProtectedFiles {
     this.#allowed.add(place);
   }
 
-  /** Accepts everything as it is: what the user's own commands made. */
+  /** Accepts all present paths, as changes of the user. */
   acceptAll(): Scan {
     const scan = this.#scan.look(this.#repository);
-    const known = new Map<string, Known>();
+    const known = new Map<string, KnownPath>();
     for (const one of scan.protectedPaths.values()) {
       const before = this.#known.get(one.path);
-      const isKnown = before !== undefined && isSame(before, one);
+      const isKnown = before !== undefined && isUnchanged(before, one);
       known.set(one.path, isKnown ? before : this.#remember(one));
     }
     this.#known = known;
-    for (const top of this.#created)
-      if (!known.has(path.join(top, '.git'))) this.#created.delete(top);
+    for (const top of this.#newRepositories)
+      if (!known.has(path.join(top, '.git'))) this.#newRepositories.delete(top);
     return scan;
   }
 
   /**
-   * Accepts new paths while fenced commands run: they come from an unfenced command that the user
+   * Accepts new paths while fenced commands run, as changes of an unfenced command that the user
    * allowed.
    */
   acceptNewPaths(): void {
@@ -300,12 +302,12 @@ export class ProtectedFiles {
     }
   }
 
-  /** No command runs that may write. */
+  /** Whether no command that may write runs. */
   get #isIdle(): boolean {
     return this.#running.size === 0;
   }
 
-  #remember(one: ProtectedPath): Known {
+  #remember(one: ProtectedPath): KnownPath {
     return { ...one, content: this.#options.hidden.includes(one.path) ? null : readContent(one) };
   }
 
@@ -316,31 +318,32 @@ export class ProtectedFiles {
   }
 
   /**
-   * Scans, and judges all differences from what is known. `isEnd`: a command has ended. Before that
+   * Scans, and judges all differences from the known paths. `isEnd`: a command has ended. Before,
    * it may still be cloning, and git tracks files only after it has written them.
    */
   #judge(isEnd: boolean): Scan {
     const scan = this.#scan.look(this.#repository);
-    this.#judgeGone(scan);
+    this.#judgeRemoved(scan);
     const count = this.#count;
-    this.#judgeEach(scan, isOfGit, isEnd);
-    // A file that only a configuration named is left alone once that configuration is gone.
+    this.#judgeEach(scan, isGitPath, isEnd);
+    // scans again: a path may have been protected only by a configuration that was set aside
     const present = count === this.#count ? scan : this.#scan.look(this.#repository);
-    this.#judgeEach(present, (one) => !isOfGit(one), isEnd);
-    for (const top of this.#created) this.#judgeOrphans(top);
+    this.#judgeEach(present, (one) => !isGitPath(one), isEnd);
+    for (const top of this.#newRepositories) this.#judgeOrphans(top);
     return present;
   }
 
-  #judgeGone({ protectedPaths }: Scan): void {
-    this.#gone = [...this.#known.values()].filter((one) => !protectedPaths.has(one.path));
-    for (const one of this.#gone) {
+  #judgeRemoved({ protectedPaths }: Scan): void {
+    this.#removed = [...this.#known.values()].filter((one) => !protectedPaths.has(one.path));
+    for (const one of this.#removed) {
       this.#known.delete(one.path);
       this.#restore(one);
       const wasMoved = [...protectedPaths.values()].some(
         ({ dev, ino }) => dev === one.dev && ino === one.ino,
       );
-      const isFirm = !this.#isIdle && this.#isBound(one.path) && this.#isPinned(one.path);
-      if (!wasMoved && isFirm) this.#noteForeign('was removed', one, null);
+      const isOutOfReach =
+        !this.#isIdle && this.#isReadOnlyForAll(one.path) && this.#isUnmovable(one.path);
+      if (!wasMoved && isOutOfReach) this.#noteOthers('was removed', one, null);
     }
   }
 
@@ -349,35 +352,36 @@ export class ProtectedFiles {
       if (!isJudged(one)) continue;
       const before = this.#known.get(one.path);
       if (before === undefined) this.#judgeNew(one, isEnd, null);
-      else if (!isSame(before, one)) this.#judgeChanged(before, one, isEnd);
+      else if (!isUnchanged(before, one)) this.#judgeChanged(before, one, isEnd);
     }
   }
 
-  /** A path is not what was remembered of it: accepts, restores or sets aside. */
-  #judgeChanged(before: Known, now: ProtectedPath, isEnd: boolean): void {
+  /** Accepts, restores or sets aside a changed path. */
+  #judgeChanged(before: KnownPath, now: ProtectedPath, isEnd: boolean): void {
     const { content } = before;
     const isSameFile = before.kind === 'file' && before.ino === now.ino;
     if (isSameFile && before.links > 1 && Buffer.isBuffer(content)) {
       this.#judgeContent(content, now);
       return;
     }
-    // No command could write to it, nor exchange a folder above it.
-    const isFirm = this.#isBound(now.path) && (before.ino === now.ino || this.#isPinned(now.path));
-    if (isFirm || this.#isIdle) this.#acceptForeign('was changed', now, before);
+    // no command could write to it, or replace a folder above it
+    const isOutOfReach =
+      this.#isReadOnlyForAll(now.path) && (before.ino === now.ino || this.#isUnmovable(now.path));
+    if (isOutOfReach || this.#isIdle) this.#acceptOthers('was changed', now, before);
     else if (isFolder(now) && before.ino === now.ino && typeof content === 'string')
       this.#judgeInside(content, now);
     else this.#judgeNew(now, isEnd, before);
   }
 
-  /** A folder that was there before: only what is new in it is set aside. */
+  /** Sets aside the new files in a folder that existed before. */
   #judgeInside(before: string, now: ProtectedPath): void {
-    if (this.#rest(now) !== 'all') {
+    if (this.#allowedPart(now) !== 'all') {
       const known = new Set(before.split('\n'));
       for (const line of readInside(now.path).fingerprint.split('\n')) {
         const [place = ''] = line.split('\0');
         const status = entryStatus(place);
         if (known.has(line) || status === null || status.isDirectory()) continue;
-        this.#putAway(place, null);
+        this.#setAside(place, null);
       }
     }
     this.#known.set(now.path, this.#remember(now));
@@ -389,7 +393,7 @@ export class ProtectedFiles {
       this.#known.set(now.path, { ...now, content });
       return;
     }
-    // If it no longer exists or is a symlink by now, the next scan sees that.
+    // If it no longer exists or is a symlink by now, the next scan judges it.
     if (writeBack(now.path, content))
       this.#note(
         `${this.#shown(now.path)} was changed through another of its names (a hard link), so ` +
@@ -401,50 +405,49 @@ export class ProtectedFiles {
   }
 
   /**
-   * Accepts a new path, or sets aside what may not stay of it. `before`: what was remembered of
-   * another file there.
+   * Accepts a new path, or sets aside its forbidden parts. `before`: an earlier file at this path.
    */
-  #judgeNew(one: ProtectedPath, isEnd: boolean, before: Known | null): void {
-    const clone = isByName(one) ? this.#newRepositoryAround(one.path) : null;
+  #judgeNew(one: ProtectedPath, isEnd: boolean, before: KnownPath | null): void {
+    const clone = isNamePath(one) ? this.#newRepositoryAround(one.path) : null;
     if (clone !== null && !isEnd) return;
-    const rest = this.#rest(one, clone);
-    if (rest === 'all') {
+    const allowedPart = this.#allowedPart(one, clone);
+    if (allowedPart === 'all') {
       this.#accept(one, before);
     } else {
-      this.#putAway(one.path, one.namedBy, rest, before === null);
-      if (before !== null && !this.#restore(before) && rest !== null)
-        createFile(one.path, rest.text);
+      this.#setAside(one.path, one.namedBy, allowedPart, before === null);
+      if (before !== null && !this.#restore(before) && allowedPart !== null)
+        createFile(one.path, allowedPart.text);
     }
   }
 
-  /** Accepts a new path, whose content may stay. */
-  #accept(one: ProtectedPath, before: Known | null): void {
+  /** Accepts a new path with allowed content. */
+  #accept(one: ProtectedPath, before: KnownPath | null): void {
     const wasMoved = this.#wasMoved(one);
-    const isOfOthers = this.#cameFromElsewhere(one) && !wasMoved;
+    const isByOthers = this.#isMadeByOthers(one) && !wasMoved;
     if (one.kind === 'repository' && before === null && !wasMoved)
-      this.#created.add(path.dirname(one.path));
+      this.#newRepositories.add(path.dirname(one.path));
     // worktrees of others come and go
-    if (isOfOthers && !isInWorktreeFolder(one.path) && !this.#isHarmless(one))
-      this.#acceptForeign(before === null ? 'appeared' : 'was changed', one, before);
+    if (isByOthers && !isInWorktreeFolder(one.path) && !this.#isHarmless(one))
+      this.#acceptOthers(before === null ? 'appeared' : 'was changed', one, before);
     else this.#known.set(one.path, this.#remember(one));
   }
 
   /**
-   * What of a new or changed path may stay, see the cases of the class. Null: nothing. `clone`: the
-   * folder of a new repository around it.
+   * The part of a new or changed path that may stay, see the table of the class. Null: none.
+   * `clone`: the folder of a new repository around it.
    */
-  #rest(one: ProtectedPath, clone: string | null = null): 'all' | CleanedConfig | null {
+  #allowedPart(one: ProtectedPath, clone: string | null = null): 'all' | CleanedConfig | null {
     const { path: place } = one;
-    if (this.#allowed.has(place) || this.#wasMoved(one) || this.#cameFromElsewhere(one))
-      return 'all';
+    if (this.#allowed.has(place) || this.#wasMoved(one) || this.#isMadeByOthers(one)) return 'all';
     if (one.kind === 'link') return null;
     if (one.kind === 'repository') return leadsInside(place, this.#workspace) ? 'all' : null;
     if (one.inGit) return this.#isHarmless(one) ? 'all' : this.#cleanConfig(one);
-    const came = clone !== null && filesIn(one).every((file) => this.#scan.isTracked(clone, file));
-    return came ? 'all' : null;
+    const isFromClone =
+      clone !== null && filesIn(one).every((file) => this.#scan.isTracked(clone, file));
+    return isFromClone ? 'all' : null;
   }
 
-  /** Whether git runs no program by a path in a git folder. */
+  /** Whether git runs no program because of a path in a git folder. */
   #isHarmless(one: ProtectedPath): boolean {
     if (one.kind === 'link') return false;
     if (isFolder(one)) return readInside(one.path).fingerprint === '';
@@ -453,35 +456,35 @@ export class ProtectedFiles {
       : this.#cleanConfig(one)?.isSame === true;
   }
 
-  /** What may stay of a configuration of git; null: nothing, or it is none. */
+  /** The allowed part of a configuration of git; null: none, or not a configuration. */
   #cleanConfig({ path: place }: ProtectedPath): CleanedConfig | null {
     const isConfig = path.basename(place) === 'config' && !isInWorktreeFolder(place);
     return isConfig ? cleanConfig(place, this.#workspace) : null;
   }
 
-  /** Whether no running command can write to a path where it is. */
-  #isBound(place: string): boolean {
+  /** Whether a path is read-only for all running commands. */
+  #isReadOnlyForAll(place: string): boolean {
     return [...this.#running].every(({ bound }) => bound.has(place));
   }
 
-  /** Accepts what no running command can have changed. */
-  #acceptForeign(what: string, now: ProtectedPath, before: Known | null): void {
+  /** Accepts a path that no running command can have changed. */
+  #acceptOthers(what: string, now: ProtectedPath, before: KnownPath | null): void {
     const known = this.#remember(now);
     this.#known.set(now.path, known);
-    this.#noteForeign(what, before ?? known, before === null ? null : known);
+    this.#noteOthers(what, before ?? known, before === null ? null : known);
   }
 
   /**
-   * Says what somebody else did to a protected path while commands ran. `now`: null if there is
-   * nothing to compare. Silent if the content is the same, or unknown from before.
+   * Reports a change of a protected path by another program while commands ran. `now`: null if
+   * there is no content to compare. No report if the content is the same, or was unknown.
    */
-  #noteForeign(what: string, before: Known, now: Known | null): void {
-    const old = before.content;
+  #noteOthers(what: string, before: KnownPath, now: KnownPath | null): void {
+    const oldContent = before.content;
     const present = now?.content ?? null;
-    if (old === null || isSameContent(old, present)) return;
+    if (oldContent === null || isSameContent(oldContent, present)) return;
     const places =
-      before.kind === 'folder' && typeof old === 'string' && typeof present === 'string'
-        ? changedPlaces(old, present)
+      before.kind === 'folder' && typeof oldContent === 'string' && typeof present === 'string'
+        ? changedPlaces(oldContent, present)
         : [before.path];
     const names = places
       .filter((place) => !this.#allowed.has(place))
@@ -496,11 +499,11 @@ export class ProtectedFiles {
   }
 
   /**
-   * Whether no running command can have made this: its git folder was read-only for all of them,
-   * and they could not exchange it. The user or another session has made it, as `git worktree add`
-   * does.
+   * Whether no running command can have made a path: its git folder was read-only for all of them,
+   * and they could not replace it. The user or another session has made it, for example with
+   * `git worktree add`.
    */
-  #cameFromElsewhere({ inGit, path: place }: ProtectedPath): boolean {
+  #isMadeByOthers({ inGit, path: place }: ProtectedPath): boolean {
     const isFixed = (folder: string): boolean =>
       !isWithin(folder, this.#workspace) || path.dirname(folder) === this.#workspace;
     const isClosedFor = ({ closed }: Writer): boolean =>
@@ -508,7 +511,9 @@ export class ProtectedFiles {
     return inGit && this.#running.size > 0 && [...this.#running].every(isClosedFor);
   }
 
-  /** A folder that the running command created, with a repository that it created too. */
+  /**
+   * The new folder of a new repository around a path, both made by a running command; else null.
+   */
   #newRepositoryAround(place: string): string | null {
     for (let top = path.dirname(place); isWithin(top, this.#workspace); top = path.dirname(top)) {
       if (top === this.#workspace) return null;
@@ -525,44 +530,44 @@ export class ProtectedFiles {
     return madeMs === 0 || madeMs >= (this.#walk.sinceMs ?? 0);
   }
 
-  /** What came with a repository goes with it. */
+  /** Sets aside the paths that came with a repository which no longer exists. */
   #judgeOrphans(top: string): void {
     if (entryStatus(path.join(top, '.git')) !== null) return;
-    this.#created.delete(top);
+    this.#newRepositories.delete(top);
     for (const known of this.#known.values()) {
-      if (!isWithin(known.path, top) || !isByName(known)) continue;
+      if (!isWithin(known.path, top) || !isNamePath(known)) continue;
       this.#known.delete(known.path);
-      this.#putAway(known.path, null);
+      this.#setAside(known.path, null);
     }
   }
 
   /** Whether a path was moved along with its folder, and no command could write to it. */
   #wasMoved(one: ProtectedPath): boolean {
     if (one.kind === 'link') return false;
-    const isUntouched = (known: Known, now: ProtectedPath): boolean =>
-      known.dev === now.dev && known.ino === now.ino && this.#isBound(known.path);
-    if (!isOfGit(one))
-      return [...this.#known.values(), ...this.#gone].some(
+    const isUntouched = (known: KnownPath, now: ProtectedPath): boolean =>
+      known.dev === now.dev && known.ino === now.ino && this.#isReadOnlyForAll(known.path);
+    if (!isGitPath(one))
+      return [...this.#known.values(), ...this.#removed].some(
         (known) => known.links === one.links && isUntouched(known, one),
       );
-    // A part of a repository counts as moved only together with it: moved alone, git may obey it
-    // only now.
+    // A part of a repository counts as moved only together with it: alone, git might not have
+    // obeyed it before.
     const [, folder = '', inner = ''] =
       one.kind === 'repository' ? ['', one.path] : (/^(.*\/\.git)(\/.*)$/.exec(one.path) ?? []);
     const now = protectedPathAt(folder);
-    const old = this.#gone.find(
+    const oldFolder = this.#removed.find(
       (known) => known.kind === 'repository' && now !== null && isUntouched(known, now),
     );
-    const before = old === undefined ? null : old.path + inner;
-    return this.#gone.some((known) => known.path === before && isUntouched(known, one));
+    const before = oldFolder === undefined ? null : oldFolder.path + inner;
+    return this.#removed.some((known) => known.path === before && isUntouched(known, one));
   }
 
   /**
-   * Whether a path can't be renamed: mount points can't, nor can the folders above them up to the
-   * next mount point. Pinned are `.envrc` and `.git` at the top of the workspace, `config` in that
-   * `.git`, and `.github/workflows`, but not `sub/.envrc`.
+   * Whether a command can't rename a path: mount points can't be renamed, nor can the folders above
+   * them up to the next mount point. True for `.envrc` and `.git` at the top of the workspace,
+   * `config` in that `.git`, and `.github/workflows`; false for `sub/.envrc`.
    */
-  #isPinned(place: string): boolean {
+  #isUnmovable(place: string): boolean {
     if (this.#options.userPlaces.includes(place)) return true; // with all folders above
     const parent = path.dirname(place);
     // A part of a folder like `.github`, which is a mount itself.
@@ -580,16 +585,14 @@ export class ProtectedFiles {
       .map((one) => one.path);
   }
 
-  /** A place that is known is judged by the quick scan, which follows it. */
+  /** Judges the paths of a background walk. Known ones are judged by the quick scan. */
   #judgeWalk({ folders, isCut, places, sinceMs, isEnd }: WalkEnd): void {
     if (isCut)
       this.#notes.push(
         `the workspace has more than ${folders} folders: not all were looked through`,
       );
-    /**
-     * A protected name is protected everywhere, so it does not matter whether a folder above was
-     * moved: only the file times of the place itself count, and of what lies in it.
-     */
+    // A protected name is protected everywhere, so only the change times of the path itself and of
+    // its content count, whether or not a folder above was moved.
     const judge = (one: ProtectedPath): void => {
       if (this.#known.has(one.path)) return;
       const isOld =
@@ -602,13 +605,13 @@ export class ProtectedFiles {
       const one = isBare ? null : protectedPathAt(place);
       if (one !== null) judge(one);
       for (const code of isBare ? listGitCode(place) : this.#scan.listCode(place)) judge(code);
-      // From now on the quick scan looks there, too.
+      // from now on the quick scan includes it
       if (entryStatus(place) !== null) this.#scan.follow(place, isBare);
     }
   }
 
-  /** Takes the guard of a killed session over: its commands count as one that runs. */
-  #goOnWith(guard: InterruptedGuard): void {
+  /** Takes over the guard of a killed session. Its commands count as one running command. */
+  #takeOver(guard: InterruptedGuard): void {
     const command = { bound: new Set(guard.bound), closed: guard.closed ?? [] };
     this.#running.add(command);
     this.#interrupted = [...this.#interrupted, { command, guard }];
@@ -637,7 +640,7 @@ export class ProtectedFiles {
       const target = one.kind === 'link' && typeof content === 'string' ? content : null;
       return { ...one, target };
     });
-    // One list for all commands: only what none of them can write to.
+    // one list for all commands: paths to which none of them can write
     const bound = [...(running[0]?.bound ?? [])].filter((place) =>
       running.every((command) => command.bound.has(place)),
     );
@@ -654,45 +657,47 @@ export class ProtectedFiles {
   }
 
   /**
-   * `namedBy`: see ProtectedPath. `rest`: the part of a configuration that may stay; `keepsRest`:
-   * it is written in its place. If only the form of the configuration was changed, nothing is told.
+   * Sets a path aside, and reports it. `namedBy`: see ProtectedPath. `allowedPart`: of a
+   * configuration; `inPlace`: it is written in place of the whole. Without a report if only the form
+   * of the configuration was changed.
    */
-  #putAway(
+  #setAside(
     place: string,
     namedBy: string | null,
-    rest: CleanedConfig | null = null,
-    keepsRest = false,
+    allowedPart: CleanedConfig | null = null,
+    inPlace = false,
   ): void {
     this.#count += 1;
     const folder = path.join(this.#options.folder, String(this.#count));
-    const replaced = keepsRest && rest !== null ? replaceFile(place, rest.text, folder) : null;
+    const replaced =
+      inPlace && allowedPart !== null ? replaceFile(place, allowedPart.text, folder) : null;
     const moved = replaced ?? setAside(place, folder);
-    if (moved === null || rest?.removed.length === 0) return;
+    if (moved === null || allowedPart?.removed.length === 0) return;
     const byName = (): string =>
       findProtection(path.relative(this.#workspace, place))?.why ?? 'git obeys it';
-    const byItself = this.#options.userPlaces.some((one) => isWithin(place, one))
-      ? OF_USER
+    const ownReason = this.#options.userPlaces.some((one) => isWithin(place, one))
+      ? USER_PLACE
       : byName();
-    const why = namedBy === null ? byItself : `git's configuration names it: ${namedBy}`;
-    const taken =
-      rest === null
+    const why = namedBy === null ? ownReason : `git's configuration names it: ${namedBy}`;
+    const action =
+      allowedPart === null
         ? 'what appeared there while a command ran was moved away'
-        : `of what a command wrote there, ${firstOf([...new Set(rest.removed)])} was taken out`;
+        : `of what a command wrote there, ${firstOf([...new Set(allowedPart.removed)])} was taken out`;
     this.#note(
-      `${this.#shown(place)} is protected (${why}); ${taken}`,
+      `${this.#shown(place)} is protected (${why}); ${action}`,
       `If you made it, move it back when no command runs: mv ${shellWords([moved, place])}`,
       ADVICE,
     );
   }
 
-  /** Restores a symlink, or a small file that was not read-only for a command. Returns whether. */
-  #restore({ kind, path: place, content, links }: Known): boolean {
+  /** Restores a symlink, or a small file that was writable for a command. True if it did. */
+  #restore({ kind, path: place, content, links }: KnownPath): boolean {
     if (this.#allowed.has(place)) return false; // its removal was allowed
-    // If its folder is gone as well, or something else stands there, that is judged by itself.
-    const isOwn = [...this.#created].some((top) => isWithin(place, top));
-    const isExposed = !this.#isBound(place);
+    // creation fails if the folder is missing or the path is in use: those are judged separately
+    const isInNewRepository = [...this.#newRepositories].some((top) => isWithin(place, top));
+    const isExposed = !this.#isReadOnlyForAll(place);
     let restored: string | null = null;
-    if (kind === 'file' && Buffer.isBuffer(content) && links < 2 && isExposed && !isOwn)
+    if (kind === 'file' && Buffer.isBuffer(content) && links < 2 && isExposed && !isInNewRepository)
       restored = createFile(place, content) ? 'its old content' : null;
     else if (kind === 'link' && typeof content === 'string')
       restored = createLink(place, content) ? 'the symlink' : null;
@@ -705,7 +710,7 @@ export class ProtectedFiles {
     return restored !== null;
   }
 
-  /** A line for the model, and one for the user at once, since nobody else may read it. */
+  /** Adds a line for the model, and tells the user at once, in case the model never reads it. */
   #note(line: string, forUser = '', forModel = ''): void {
     this.#notes.push(forModel === '' ? line : `${line}; ${forModel}`);
     this.#options.tellUser(`the sandbox: ${line}. ${forUser}`.trim());
@@ -716,20 +721,20 @@ export class ProtectedFiles {
   }
 }
 
-/** The first of some names, and how many more there are. */
+/** The first names, and the number of further ones. */
 const firstOf = (names: readonly string[]): string => {
   const more = names.length > NAMED_MAX ? ` and ${names.length - NAMED_MAX} more` : '';
   return `${names.slice(0, NAMED_MAX).join(', ')}${more}`;
 };
 
-/** Whether it is a repository, or what git obeys of one. */
-const isOfGit = ({ kind, inGit }: ProtectedPath): boolean => inGit || kind === 'repository';
+/** Whether it is a repository, or a file of one that git obeys. */
+const isGitPath = ({ kind, inGit }: ProtectedPath): boolean => inGit || kind === 'repository';
 
-/** Whether a path is protected by its own name, and no part of git. */
-const isByName = ({ kind, inGit, namedBy }: ProtectedPath): boolean =>
+/** Whether a path outside of git folders is protected by its own name. */
+const isNamePath = ({ kind, inGit, namedBy }: ProtectedPath): boolean =>
   !inGit && namedBy === null && (kind === 'file' || kind === 'folder');
 
-/** Paths with other lines in one print of a folder than in the other; folders only if alone. */
+/** Paths whose lines differ between two fingerprints of a folder; folders only if no file does. */
 const changedPlaces = (before: string, now: string): readonly string[] => {
   const old = new Set(before.split('\n'));
   const present = new Set(now.split('\n'));
@@ -740,7 +745,7 @@ const changedPlaces = (before: string, now: string): readonly string[] => {
   return leaves.length > 0 ? leaves : places;
 };
 
-/** The files of a protected path: itself, or all that lie in it. */
+/** The files of a protected path: itself, or all files in it. */
 const filesIn = (one: ProtectedPath): readonly string[] =>
   isFolder(one)
     ? readInside(one.path)
@@ -757,9 +762,9 @@ export type RecordedPath = ProtectedPath & {
 };
 
 /**
- * The protected paths that there were before the commands that run now, in a file of the session.
- * The file is there while fenced commands run that may write. If Pawl was killed, it stays, and the
- * next session in the workspace judges what came since.
+ * The protected paths before the running commands, in a file of the session. The file exists while
+ * fenced commands that may write run. If Pawl was killed, it stays, and the next session in the
+ * workspace judges later changes.
  */
 export type RecordedGuard = {
   readonly workspace: string;
@@ -768,7 +773,7 @@ export type RecordedGuard = {
   readonly bound: readonly string[];
   /** Git folders in which no running command could change anything. Earlier versions lack it. */
   readonly closed?: readonly string[];
-  /** When the first of the commands started, in ms. */
+  /** Start of the first command, in ms. */
   readonly sinceMs: number;
 };
 
@@ -779,12 +784,9 @@ export type InterruptedGuard = RecordedGuard & {
 
 export type GuardRecord = {
   write(guard: RecordedGuard): void;
-  /** No command runs. */
+  /** Call it when no command runs. */
   remove(): void;
-  /**
-   * Keeps lines that nobody has read when the session ends: the next session in the workspace tells
-   * them.
-   */
+  /** Stores unread lines at the end of the session, for the next session in the workspace. */
   leaveNotes(workspace: string, notes: readonly string[]): void;
 };
 
@@ -796,7 +798,7 @@ export const guardRecordIn = (sessionFolder: string): GuardRecord => ({
     try {
       writePrivateSync(protectedRecord(sessionFolder), JSON.stringify(guard));
     } catch {
-      // The disk is full, or the session has no folder: the command itself will fail and say so.
+      // The disk is full, or the session has no folder: the command itself will fail with a reason.
     }
   },
   remove() {
@@ -814,7 +816,7 @@ export const guardRecordIn = (sessionFolder: string): GuardRecord => ({
 
 const notesIn = (sessionFolder: string): string => path.join(sessionFolder, 'notes.json');
 
-/** Null if it is not there. Earlier versions may have left it empty or cut. */
+/** Null if it is missing. Earlier versions may have left it empty or cut. */
 const readRecord = <T>(file: string): T | null => {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as T; // only we write to it
@@ -823,11 +825,11 @@ const readRecord = <T>(file: string): T | null => {
   }
 };
 
-/** Null if there is none: then no command ran that may write. */
+/** Null if there is none: then no command that may write was running. */
 export const readGuardRecord = (sessionFolder: string): RecordedGuard | null =>
   readRecord<RecordedGuard>(protectedRecord(sessionFolder));
 
-/** Takes the notes of a session for this workspace; they are gone afterwards. */
+/** Reads and removes the notes of a session for this workspace. */
 export const takeNotes = (sessionFolder: string, workspace: string): readonly string[] => {
   const left = readRecord<LeftNotes>(notesIn(sessionFolder));
   if (left?.workspace !== workspace) return [];
