@@ -5,30 +5,13 @@
 
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { CallBatch } from './batch.js';
+import type { CallBatch, CommandRun } from './batch.js';
 import { foldersAround, lookAt, readState, whyUnknown } from './file-entries.js';
 import type { Differences, KnownFiles, ReadBlobs } from './known-files.js';
 import { type FileState, type PathChange, showName } from './manifest.js';
 
 /** The kernel's clock for files ticks this often, so a change may look older by as much. */
 export const CLOCK_LAG_MS = 10;
-
-/** When a command ran. Infinity: it runs still. */
-export type CommandRun = {
-  readonly fromMs: number;
-  /** Until when it certainly ran; 0: it is not certain that it ran at all. */
-  readonly toMs: number;
-  /** Until when something may run that it has started, for example a hook or a job. */
-  readonly jobsToMs: number;
-};
-
-/** Like those runs, where nothing counts that happens later. */
-export const endRuns = (runs: Iterable<CommandRun>, atMs: number): readonly CommandRun[] =>
-  [...runs].map(({ fromMs, toMs, jobsToMs }) => ({
-    fromMs,
-    toMs: Math.min(toMs, atMs),
-    jobsToMs: Math.min(jobsToMs, atMs),
-  }));
 
 /** What ran at some time: a command; perhaps something that one started; nothing since, or yet. */
 export type Moment = 'command' | 'perhapsJob' | 'afterCommands' | 'beforeCommands';
@@ -169,8 +152,8 @@ const SLICE = 16;
 
 /**
  * Adds to a batch what its calls changed, of paths that differ from what is known. All of them are
- * known as they are now after it. `runs`: when commands ran. Returns whether a folder is closed, so that nobody knows
- * what is in it.
+ * known as they are now after it. `runs`: when commands ran. Returns whether a folder is closed, so
+ * that nobody knows what is in it.
  */
 export const addChanges = async (
   sources: ChangeSources,

@@ -5,11 +5,27 @@
  */
 
 import { readFile } from 'node:fs/promises';
-import type { CommandRun } from './attribution.js';
 import type { GitState } from './git-state.js';
 import type { Known } from './known-files.js';
 import type { PathChange, RefState } from './manifest.js';
 import { type CheckpointStore, replaceFile } from './store.js';
+
+/** When a command ran. Infinity: it runs still. */
+export type CommandRun = {
+  readonly fromMs: number;
+  /** Until when it certainly ran; 0: it is not certain that it ran at all. */
+  readonly toMs: number;
+  /** Until when something may run that it has started, for example a hook or a job. */
+  readonly jobsToMs: number;
+};
+
+/** Like those runs, where nothing counts that happens later. */
+export const endRuns = (runs: Iterable<CommandRun>, atMs: number): readonly CommandRun[] =>
+  [...runs].map(({ fromMs, toMs, jobsToMs }) => ({
+    fromMs,
+    toMs: Math.min(toMs, atMs),
+    jobsToMs: Math.min(jobsToMs, atMs),
+  }));
 
 /** The calls whose checkpoint is not in the journal yet. */
 export type RunningCalls = {

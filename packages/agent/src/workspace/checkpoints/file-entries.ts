@@ -66,7 +66,7 @@ const lookInFolder = (workspace: string, name: string): FileEntry | null => {
   const common = {
     mode: status.mode & 0o7777,
     bytes: status.size,
-    stamp: status.ctimeMs > Date.now() - TICK_MS ? '' : stampOf(status),
+    stamp: status.ctimeMs > Date.now() - TICK_MS ? '' : makeStamp(status),
     changedAtMs: Math.floor(status.ctimeMs),
     inode: `${status.ino}`,
   };
@@ -84,7 +84,7 @@ const lookInFolder = (workspace: string, name: string): FileEntry | null => {
  * Differs once a file has changed, if it had not changed for `TICK_MS` when the stamp was taken.
  * Times are exact to a quarter of a microsecond: exact numbers cost as much again as the look.
  */
-export const stampOf = ({ mtimeMs, ctimeMs, ino, size, mode }: Stats): string =>
+export const makeStamp = ({ mtimeMs, ctimeMs, ino, size, mode }: Stats): string =>
   `${mtimeMs} ${ctimeMs} ${ino} ${size} ${mode}`;
 
 const readTarget = (workspace: string, name: string): string => {

@@ -34,8 +34,8 @@ import type {
   TakenCheckpoint,
 } from '../../ports/checkpoints.js';
 import { KnownRepository } from '../git.js';
-import { addChanges, type CommandRun, endRuns } from './attribution.js';
-import { CallBatch, readRunning, writeRunning } from './batch.js';
+import { addChanges } from './attribution.js';
+import { CallBatch, type CommandRun, endRuns, readRunning, writeRunning } from './batch.js';
 import { CallFiles } from './call-files.js';
 import { findClaims } from './claims.js';
 import { readState, withFolders } from './file-entries.js';

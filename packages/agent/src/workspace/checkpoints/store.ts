@@ -292,7 +292,7 @@ export const sessionsIn = async (store: string): Promise<readonly StoredSession[
   return sessions;
 };
 
-const bytesOf = (objects: readonly StoredObject[]): number =>
+const sumBytes = (objects: readonly StoredObject[]): number =>
   objects.reduce((sum, { bytes }) => sum + bytes, 0);
 
 /** What is stored for all workspaces, in bytes on disk. */
@@ -302,7 +302,7 @@ export const checkpointSizes = async (stateFolder: string): Promise<StoreSizes> 
   const sessions: StoredSession[] = [];
   for (const name of await namesIn(folder)) {
     const store = path.join(folder, name);
-    stores.push({ folder: store, bytes: bytesOf(await objectsIn(store)) });
+    stores.push({ folder: store, bytes: sumBytes(await objectsIn(store)) });
     sessions.push(...(await sessionsIn(store)));
   }
   return { bytes: stores.reduce((sum, { bytes }) => sum + bytes, 0), stores, sessions };

@@ -26,11 +26,11 @@ import {
   foldersAround,
   inSlices,
   lookAt,
+  makeStamp,
   placeOf,
   readFolderIfThere,
   readHeldFolder,
   SLICE,
-  stampOf,
   TICK_MS,
 } from './file-entries.js';
 import { showName, toName } from './manifest.js';
@@ -382,7 +382,7 @@ const stampAt = (place: string, beforeMs = Number.POSITIVE_INFINITY): string | n
     return 'closed';
   }
   if (status === undefined) return 'absent';
-  return status.ctimeMs > beforeMs ? null : stampOf(status);
+  return status.ctimeMs > beforeMs ? null : makeStamp(status);
 };
 
 /** Maximum number of folders that hold nothing that git lists. */
