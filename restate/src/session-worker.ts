@@ -400,7 +400,7 @@ class SessionWorker {
     if (running.length === 0) return run.begin();
     const journal = { read: () => this.#lastEntries(run.work.seq), seq: run.work.seq };
     const started = running.map((call) => ({ batchId, call }));
-    recoverCalls(started, journal, run.performers.tools, { known: past, takingOver: this.#taken });
+    recoverCalls(started, journal, run.performers.tools, { past, takingOver: this.#taken });
   }
 }
 

@@ -140,8 +140,8 @@ const lostWithout = (earlier: readonly EarlierRun[], taken: EarlierRun | null): 
 
 /**
  * How an earlier run can be resumed within the budget, with lower limits where they are too high;
- * null if it can't. An answer that is there needs no budget. The session was never told what the run
- * has spent, so its limits are at most what the session has left.
+ * null if it can't. An existing answer needs no budget. The session was never told what the run has
+ * spent, so its limits are at most what the session has left.
  */
 const resumeOptions = (
   { limits, stage }: EarlierRun,

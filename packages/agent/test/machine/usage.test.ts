@@ -17,7 +17,6 @@ import {
   hasMoneyLimit,
   isPaid,
   measuredId,
-  worstCaseWithin,
   rearm,
   remainingIn,
   reserve,
@@ -29,6 +28,7 @@ import {
   stopBeforeCall,
   stopUnpaid,
   surplusWarnings,
+  worstCaseWithin,
 } from '../../src/machine/moves/budget.js';
 import {
   type Dimension,
