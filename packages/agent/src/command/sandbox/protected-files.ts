@@ -140,8 +140,8 @@ const isUnchanged = (one: KnownPath, other: ProtectedPath): boolean =>
  *
  * A repository that a command makes stays, but is cleaned: its configuration loses all but harmless
  * keys; hooks and everything else by which git runs programs are set aside. So a repository that
- * git is still writing stays whole. Files that it tracks stay with it if the command created its folder
- * too, as `git clone` does.
+ * git is still writing stays whole. Files that it tracks stay with it if the command created its
+ * folder too, as `git clone` does.
  *
  * A background walk searches the folders that the quick scan skips, after each command and at the
  * latest before the session ends. The change times of files, which no program can set back, show
