@@ -116,11 +116,7 @@ export type LauncherOptions = {
   /**
    * Wraps a program so that it inherits no descriptor above `last`. Throws if that is impossible.
    */
-  readonly closingOthers: (
-    program: ProgramPath,
-    words: readonly string[],
-    last: number,
-  ) => Start;
+  readonly closingOthers: (program: ProgramPath, words: readonly string[], last: number) => Start;
   /** Size of the first and of each further piece of output, in reads of at most 64 kB. */
   readonly pieces?: readonly [first: number, more: number];
   /** False: don't use file change notifications. */
