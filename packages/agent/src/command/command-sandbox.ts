@@ -135,7 +135,7 @@ export type CommandSpec = {
   readonly words: readonly string[];
   /** Variables of this command alone, beside those of the session. */
   readonly environment: ProcessEnvironment;
-  /** For a later process, if this one is killed. Absent or null: nobody will look for it. */
+  /** For a later process, if this one is killed. Absent or null: no later process needs it. */
   readonly record?: CommandRecord | null;
   /** When it must end, in ms since boot: also for a later process. */
   readonly due?: number | null;
@@ -248,7 +248,7 @@ const viewSession = async (options: CommandSandboxOptions): Promise<SessionView>
   });
   const git = findProgram('git', { environment, workspace });
   const gitFiles = await readGitFiles(git, workspace, environment);
-  removeStale(sessionFolder, () => git); // folders of killed sessions that nobody needs
+  removeStale(sessionFolder, () => git); // unneeded folders of killed sessions
   const folders = makeFolders(sessionFolder, home, gitFiles);
   return { host, home, folders, gitFiles, secrets, filters: writeFilters(sessionFolder) };
 };
@@ -294,7 +294,7 @@ class Sandbox implements CommandSandbox {
   #view: Promise<SessionView> | null = null;
   /** A command with network has used the session's home. */
   #isOnline = false;
-  /** After closing, nothing is created that nobody would remove. */
+  /** After closing, no further files are created. */
   #isClosed = false;
   #launcher: Launcher | null = null;
   /** Number of fenced commands that run. */
@@ -433,7 +433,7 @@ class Sandbox implements CommandSandbox {
     };
   }
 
-  /** Null if nobody will look for the command, or it can't be started by the launcher. */
+  /** Null: start the command directly. */
   #planOpen(spec: CommandSpec): Plan<OpenStart> | null {
     const { workspace, outlives = false } = this.#options;
     const detach = outlives && entryStatus(workspace)?.isDirectory() ? this.#detach() : null;

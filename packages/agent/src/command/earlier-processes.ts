@@ -186,7 +186,7 @@ export const takeInterruptedGuards = (search: GuardSearch): readonly Interrupted
     return [guard];
   });
 
-/** Lines that nobody has read when their sessions ended. */
+/** Lines that were unread when their sessions ended. */
 export const takeUnreadNotes = ({
   processFolder,
   workspace,

@@ -27,7 +27,7 @@ export type ProcessRoot = {
 /** Identities of processes. */
 export type ProcessFamily = ReadonlySet<string>;
 
-const NOBODY: ProcessFamily = new Set();
+const NO_FAMILY: ProcessFamily = new Set();
 
 /** A process that was started while the list was read may be missing in it. */
 const QUIET_ROUNDS = 2;
@@ -83,7 +83,7 @@ const listIdentities = (family: readonly ProcessStatus[]): ProcessFamily =>
  * the command as they were before.
  */
 export const askToEnd = (root: ProcessRoot): ProcessFamily => {
-  const all = findFamily(root, NOBODY);
+  const all = findFamily(root, NO_FAMILY);
   send(-root.pid, 'SIGTERM');
   return listIdentities(all);
 };
@@ -112,7 +112,7 @@ const findFence = (all: readonly ProcessStatus[], root: ProcessRoot): ReadonlySe
  * asked. Returns the processes of the command as they were before.
  */
 export const askFencedToEnd = (root: ProcessRoot): ProcessFamily => {
-  const all = findFamily(root, NOBODY);
+  const all = findFamily(root, NO_FAMILY);
   const fence = findFence(all, root);
   // The group of the fence's first process holds only parts of the sandbox, such as the guard.
   const commands = all.filter(({ pid, group }) => !fence.has(pid) && group !== root.pid);
@@ -124,7 +124,7 @@ export const askFencedToEnd = (root: ProcessRoot): ProcessFamily => {
 /** Kills all processes of the command once. Returns those that were alive. */
 export const killNow = (
   root: ProcessRoot,
-  known: ProcessFamily = NOBODY,
+  known: ProcessFamily = NO_FAMILY,
 ): readonly ProcessStatus[] => {
   send(-root.pid, 'SIGKILL');
   const family = findFamily(root, known).filter(({ isEnding }) => !isEnding);
@@ -138,7 +138,7 @@ export const killNow = (
  */
 export const endTree = async (
   root: ProcessRoot,
-  remembered: ProcessFamily = NOBODY,
+  remembered: ProcessFamily = NO_FAMILY,
 ): Promise<void> => {
   const known = new Set(remembered);
   let quiet = 0;

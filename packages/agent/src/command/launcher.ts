@@ -114,13 +114,9 @@ export type LauncherOptions = {
   /** The system's dd. */
   readonly copier: ProgramPath;
   /**
-   * Wraps a program so that it inherits no descriptor above `remaining`. Throws if that is impossible.
+   * Wraps a program so that it inherits no descriptor above `last`. Throws if that is impossible.
    */
-  readonly closingOthers: (
-    program: ProgramPath,
-    words: readonly string[],
-    remaining: number,
-  ) => Start;
+  readonly closingOthers: (program: ProgramPath, words: readonly string[], last: number) => Start;
   /** Size of the first and of each further piece of output, in reads of at most 64 kB. */
   readonly pieces?: readonly [first: number, more: number];
   /** False: don't use file change notifications. */
@@ -637,7 +633,7 @@ export const openSessionNetwork = async (
 ): Promise<SessionNetworkAnswer> => {
   if (!hasOwnProc()) return { kind: 'missing', why: '/proc is that of other processes' };
   let opened: Namespaces | string | null = null;
-  for (const process of running) opened ??= openNetworkOf(process);
+  for (const process of running) opened ??= openRunningNetwork(process);
   opened ??= await createNetwork(bwrap, mounts);
   if (typeof opened === 'string') return { kind: 'missing', why: opened };
   const namespaces = opened;
@@ -675,7 +671,7 @@ const openNamespaces = (pid: number): Namespaces => {
 };
 
 /** Opens the network of a command of an earlier process. Null if the command has ended. */
-const openNetworkOf = ({ pid, startedAt }: LaunchedProcess): Namespaces | null => {
+const openRunningNetwork = ({ pid, startedAt }: LaunchedProcess): Namespaces | null => {
   try {
     const namespaces = openNamespaces(pid);
     // checked after opening, so the open files belong to exactly this process

@@ -304,8 +304,8 @@ export type OutputReceiver = {
 
 export type SpoolReaderOptions = {
   /**
-   * Pieces may be missing: when the agent is dead, nobody reads, and the launcher removes pieces
-   * itself, so that the command can go on.
+   * Pieces may be missing: when the agent is dead, its output is not read, and the launcher removes
+   * pieces itself, so that the command can go on.
    */
   readonly hasGaps: boolean;
   /** This reader removes no piece: it only looks at the files of another process. */

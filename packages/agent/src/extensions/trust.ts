@@ -73,7 +73,7 @@ export type TrustStore = {
 
 // ---- The stored entries ----
 
-/** Longer contents can't be allowed: nobody would read them. */
+/** Longer contents can't be allowed: a user would not read them. */
 export const TRUSTED_CHARACTERS_MAX = 100_000;
 const FORMAT = 1;
 
@@ -218,8 +218,8 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
 
 /*
  * 1. Version 7 is the file `7.json`. The highest version counts; the lower ones are removed.
- * 2. A version appears at once and complete, by a hard link, and only if nobody else has written
- *    it. Where the file system has no hard links, it is written in place.
+ * 2. A version appears at once and complete, by a hard link, and only if no other process has
+ *    written it. Where the file system has no hard links, it is written in place.
  * 3. A writer that was overtaken reads the newest version and tries again. So no change of another
  *    process is lost, and a killed process leaves no lock behind.
  */
@@ -319,8 +319,7 @@ const removeLower = async (folder: string, number: number): Promise<void> => {
 };
 
 /**
- * Keeps a version aside that nobody can read. Its number stays taken, so that no lower version
- * counts again.
+ * Moves an unreadable version aside. Its number stays taken, so that no lower version counts again.
  */
 const setAside = (version: Version): Promise<void> =>
   rename(version.path, version.path.replace(/json$/, 'damaged')).catch((error: unknown) => {

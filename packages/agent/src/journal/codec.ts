@@ -394,7 +394,7 @@ const badBeginning = (partial: Buffer, checked: number, lineBytesMax: number): B
  * 1. A line longer than a block is read in growing pieces, so that its beginning is not copied for
  *    every block.
  * 2. Of a long line that can't be good, since it holds a zero or is longer than any line, only the
- *    beginning is yielded (or nothing). It is the last one: whoever reads lines stops at a bad one.
+ *    beginning is yielded (or nothing). It is the last one: readers stop at a bad line.
  */
 export async function* readLines(
   handle: ByteSource,

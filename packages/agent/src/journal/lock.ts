@@ -202,7 +202,7 @@ type Taken = Pick<Lock, 'predecessor'> & { readonly ownText: string };
 
 /**
  * True if the dead holder had taken the lock from one that may be alive. It may have died before it
- * gave the journal a new file, so whoever comes next does that.
+ * gave the journal a new file, so the next holder does that.
  */
 const mustRenew = (text: string): boolean => {
   try {
@@ -254,9 +254,9 @@ const takeFile = async (
  * A file that one process at a time owns, on any file system.
  *
  * 1. It is created with its whole content at once, and only where there is none.
- * 2. Whoever replaces or removes it first creates a claim: a file named by the content that is to
- *    go. Only one process can create it. Then it looks whether that content is still there, and
- *    only then renames the claim over the file.
+ * 2. A process that replaces or removes it first creates a claim: a file named by the content that
+ *    is to go. Only one process can create it. Then it looks whether that content is still there,
+ *    and only then renames the claim over the file.
  * 3. The claim of a dead process is a file like this one: it is replaced in the same way.
  */
 
@@ -339,7 +339,7 @@ const claim = async (
 };
 
 /**
- * Replaces the file that holds `seen` by one that holds `ownText`; false if somebody else has
+ * Replaces the file that holds `seen` by one that holds `ownText`; false if another process has
  * changed it.
  */
 export const replaceFile = async (
@@ -355,7 +355,7 @@ export const replaceFile = async (
 };
 
 /**
- * Removes the file if it still holds `ownText`. Leaves it alone while somebody else replaces it.
+ * Removes the file if it still holds `ownText`. Leaves it while another process replaces it.
  */
 export const removeFile = async (path: string, ownText: string): Promise<void> => {
   const place = claimPath(path, ownText);
@@ -394,8 +394,8 @@ export type Holder = {
   readonly pids: string;
   readonly since: number;
   /**
-   * Name of a socket beside the lock file. The kernel refuses connections to it once nobody has it
-   * open.
+   * Name of a socket beside the lock file. The kernel refuses connections to it once no process has
+   * it open.
    */
   readonly socket: string;
 };

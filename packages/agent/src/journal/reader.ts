@@ -341,8 +341,8 @@ export type InspectableStore<M extends MachineTypes = AgentTypes> = Omit<
   open(sessionId: string, options?: VisitedOpening<M>): Promise<OpenJournal<M>>;
   inspect(sessionId: string): Promise<Inspection<M>>;
   /**
-   * Deletes a session that nobody has open, with the tasks that it started; resolves with its id
-   * and theirs. Rejects with `notFound`, `locked` or `cannotWrite`.
+   * Deletes a session that is not open, with the tasks that it started; resolves with its id and
+   * theirs. Rejects with `notFound`, `locked` or `cannotWrite`.
    */
   delete(sessionId: string): Promise<readonly string[]>;
   /**

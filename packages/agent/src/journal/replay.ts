@@ -58,7 +58,7 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachi
    */
   createCheck(): (state: M['state']) => string;
   /**
-   * Describes what is wrong with settings or an event that somebody else wrote; null if nothing is.
+   * Describes what is wrong with settings or an event from another program; null if nothing is.
    */
   readonly faultIn?: {
     settings(settings: unknown): string | null;

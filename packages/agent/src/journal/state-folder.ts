@@ -325,7 +325,7 @@ const openMarkFile = (path: string): number | null => {
 };
 
 /**
- * Makes the first mark durable; whoever opens the journal syncs the folder. So there is a mark
+ * Makes the first mark durable; the opening of the journal syncs the folder. So there is a mark
  * after every power loss, and zeros are known as what was never written.
  */
 const syncFirst = (descriptor: number): void => {
@@ -365,7 +365,7 @@ export const openMark = (path: string, mark: Mark): MarkFile => {
  *
  * 1. The folder has a secret, `owner.key`. Beside each journal that is created here stands
  *    `ID.owner`, a code of the secret and the journal's header. Exports contain neither, and an
- *    import writes none: a journal without the right code is foreign, whoever wrote it.
+ *    import writes none: a journal without the right code is foreign.
  * 2. The secret names its own inode. In a copy of the folder it has another one: then all sessions
  *    of the copy are foreign, and the next session that is created there makes a new secret.
  * 3. A foreign session becomes one of this folder by the user's first prompt. The code then covers

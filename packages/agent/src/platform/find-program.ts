@@ -248,9 +248,9 @@ export const findRepositoryProgram = (
  * For every folder and symlink on the way it is checked whether another user could change the
  * target.
  *
- * 1. Everything on the way belongs to this user or the system, and nobody else may write to it. In
- *    a sticky folder of the system (/tmp) others may add entries but not replace ours, so the entry
- *    itself is checked.
+ * 1. Everything on the way belongs to this user or the system, and no other user may write to it.
+ *    In a sticky folder of the system (/tmp) others may add entries but not replace ours, so the
+ *    entry itself is checked.
  * 2. No folder on the way is forbidden. Folders are compared by device and inode, so their names
  *    don't matter.
  */

@@ -29,8 +29,8 @@ export type LeanRequest = {
 };
 
 /**
- * The bytes of an answer, read once. Whoever leaves the loop before the end gives up the rest, as
- * `discard` does without a loop.
+ * The bytes of an answer, read once. Leaving the loop before the end drops the rest, as `discard`
+ * does without a loop.
  */
 export type LeanBody = AsyncIterable<Uint8Array> & { discard(): void };
 
@@ -50,7 +50,7 @@ export type LeanFetch = (url: string | URL, request?: LeanRequest) => Promise<Le
 /** Grace period for an abandoned body to end by itself, so that its connection can be kept. */
 const LINGER_MS = 500;
 
-/** Reads the rest of a body that nobody wants. If that takes too long, ends its connection. */
+/** Reads and drops the rest of a body. If that takes too long, ends its connection. */
 const lingerThenDestroy = (incoming: http.IncomingMessage): void => {
   if (incoming.complete) return void incoming.resume();
   const timer = setTimeout(() => incoming.destroy(), LINGER_MS);
@@ -396,7 +396,7 @@ export const readBytes = async (
   return Buffer.concat(pieces);
 };
 
-/** Resolves when more may be written, or nobody reads any more. */
+/** Resolves when more may be written, or the reader has stopped. */
 export const waitForDrain = (outgoing: http.ServerResponse): Promise<void> =>
   new Promise((resolve) => {
     // The event of a closed connection fires only once.
@@ -427,7 +427,7 @@ export type EventLines = {
   event(text: string, name: string): 'more' | 'end';
   /** A line of data came, and perhaps more of its event follows. */
   data?(line: string): void;
-  /** A comment came: whoever writes the stream is at work. */
+  /** A comment came: the server is at work. */
   comment?(): void;
   /** A line `error: …` came, which some servers write in place of an event. */
   error?(text: string): void;

@@ -4,8 +4,6 @@
  * What only Linux has (`/proc`) is asked for here and nowhere else. Every other system with `ps`
  * and `sysctl`, macOS above all, gives the same answers by the second implementation. What a system
  * does not tell is empty, and counts as unknown: no process is taken for dead because of it.
- *
- * From top to bottom: the types; Linux; the other systems; and the questions that the rest asks.
  */
 
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
@@ -29,7 +27,7 @@ export type ProcessStatus = {
   readonly identity: string;
 };
 
-/** State and start time of a process; both empty if there is none, or nobody can tell. */
+/** State and start time of a process; both empty if there is none, or unknown. */
 type ProcessState = { readonly state: string; readonly started: string };
 
 /** What a system tells of its processes. */
@@ -291,7 +289,7 @@ export const isGoneHere = ({ pid, started }: Pick<ProcessIdentity, 'pid' | 'star
   return now.state === 'Z' || now.state === 'X'; // a zombie, or dead
 };
 
-/** True if the process has certainly ended; false if it lives, or nobody can tell from here. */
+/** True if the process has certainly ended; false if it lives, or that is unknown from here. */
 export const hasEnded = ({ pid, started, bootId: boot, pids }: ProcessIdentity): boolean => {
   const here = bootId();
   if (boot !== '' && here !== '' && boot !== here) return true;

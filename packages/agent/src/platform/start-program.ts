@@ -311,7 +311,7 @@ export const guardPipe = (
   const pipe = isGuarded ? child.stdio[STANDARD_STREAMS + descriptors.length] : null;
   if (!(pipe instanceof Duplex)) return null;
   pipe.on('error', () => undefined); // the guard is gone, and its program with it
-  pipe.resume(); // nothing comes through it, but a stream that nobody reads never closes
+  pipe.resume(); // nothing comes through it, but an unread stream never closes
   return pipe;
 };
 

@@ -17,7 +17,7 @@ export const groupDigits = (count: number): string =>
 /** What belongs to the character before it: accents, joiners, variations, tones of skin. */
 const CONTINUES = /^(?:\p{M}|\u200d|[\u{1f3fb}-\u{1f3ff}])/u;
 const JOINER = '\u200d';
-/** No character is longer than so many UTF-16 units: whoever stacks more accents sees fewer. */
+/** No character is longer than so many UTF-16 units: further accents are not shown. */
 const CHARACTER_UNITS_MAX = 32;
 
 /** Whether the place stands between two UTF-16 units of one code point. */

@@ -2,8 +2,8 @@
  * Options of programs: which further words of a command a rule that allows it covers.
  *
  * `npm test` as a rule also allows `npm test --silent`, but not `npm test --prefix /elsewhere`.
- * From top to bottom: `uncoveredWord`, which asks for risky words and unknown options; and
- * `onlyReads`, whether a text only reads. The rows of programs have both kinds of options. One that
+ * `uncoveredWord` finds risky words and unknown options; `onlyReads` says whether a text only
+ * reads. The rows of programs have both kinds of options. One that
  * is neither risky nor harmless counts as harmless only inside the sandbox.
  */
 

@@ -33,7 +33,7 @@ export type DescribedCheckpoints = {
 export type RestoreRequest = {
   /** The session's checkpoints whose changes are to be taken back, the oldest first. */
   readonly takeBack: readonly NamedCheckpoint[];
-  /** Also take back files that somebody else changed since; they are saved first. */
+  /** Also take back files with later changes of others; they are saved first. */
   readonly force: boolean;
   /** Take back only what tools for files wrote. Default: also what changed while commands ran. */
   readonly editsOnly?: boolean;

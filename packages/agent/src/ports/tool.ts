@@ -71,7 +71,7 @@ export type FileMemory = {
   recall?(path: string): SeenText | undefined;
   /** A tool changed the file from one content to the other, by their sha256. `text`: before it. */
   wrote?(path: string, before: string, after: string, text?: string | null): void;
-  /** What tools of this session did to the file, while nobody else changed it in between. */
+  /** What tools of this session did to the file, while no other program changed it in between. */
   ownWrite?(path: string): OwnWrite | undefined;
 };
 
@@ -137,7 +137,7 @@ export type ToolContext = {
    * `unasked`: a rule or an earlier answer did. Absent: it stays at the session's level.
    */
   readonly widened?: 'byUser' | 'unasked';
-  /** Nobody can be asked for more than the session's level. Absent: somebody can. */
+  /** No user can be asked for more than the session's level. Absent: one can. */
   readonly unattended?: true;
   /** The user's words to a call that asks; empty for a plain yes. Absent: it asked nothing. */
   readonly reply?: string;

@@ -130,7 +130,7 @@ const credentialPlaces = (
   return places;
 };
 
-/** The folders that Pawl itself writes, and the links that lead to them: nobody works there. */
+/** The folders that Pawl itself writes, and the links that lead to them: no project is there. */
 const ownFolders = (environment: ProcessEnvironment): readonly string[] => {
   const folders = [configFolder, stateFolder, cacheFolder].map((find) => find(environment));
   return pathsTo(folders, new Map());

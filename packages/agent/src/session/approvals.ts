@@ -91,7 +91,7 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
   };
 };
 
-/** A call that needed an approval, which nobody was there to give. */
+/** A call that needed an approval, without a user to ask. */
 export type UnapprovedCall = {
   readonly tool: string;
   readonly why: string;
@@ -100,8 +100,8 @@ export type UnapprovedCall = {
 };
 
 /**
- * Watches a session that nobody answers for: the first question ends its turn. `calls` gets the
- * calls that needed an answer.
+ * Watches a session without a user to ask: the first question ends its turn. `calls` gets the calls
+ * that needed an answer.
  */
 export const endUnapproved =
   (calls: UnapprovedCall[], send: Answering['send']): Watcher =>

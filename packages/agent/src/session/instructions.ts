@@ -118,7 +118,7 @@ const UNATTENDED: readonly (readonly [asked: RegExp, denied: string])[] = [
   ],
 ];
 
-/** Who may do what, as far as somebody can be asked. */
+/** Who may do what, as far as a user can be asked. */
 const permissionTexts = ({
   preset,
   sandbox,

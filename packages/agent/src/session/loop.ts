@@ -147,7 +147,7 @@ export abstract class JournaledSession<M extends MachineTypes> {
       settle = { resolve, reject };
     });
     this.#settle = settle;
-    // Without this handler, an error in a session that nobody awaits would end the process.
+    // Without this handler, an error in a session that is not awaited would end the process.
     this.ended.catch(() => undefined);
   }
 

@@ -421,7 +421,7 @@ const copyPlain = (value: unknown, limits: CopyLimits): PlainCopy => {
   try {
     return { kind: 'ok', value: copyWithin(value, limits) };
   } catch (thrown) {
-    // Nothing is lost: whoever asked refuses the value, and says why.
+    // Nothing is lost: the caller refuses the value, with the reason.
     if (thrown instanceof NotPlain) return { kind: 'invalid', why: thrown.message };
     return { kind: 'invalid', why: "it can't be read: looking at one of its fields throws" };
   }

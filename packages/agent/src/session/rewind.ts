@@ -63,7 +63,7 @@ export type RewindRequest = {
   readonly files?: boolean;
   /** Default: true. */
   readonly conversation?: boolean;
-  /** Also take back files that somebody else changed since; they are saved first. */
+  /** Also take back files with later changes of others; they are saved first. */
   readonly force?: boolean;
   /** Only what tools for files wrote, not what changed while commands ran. Default: false. */
   readonly editsOnly?: boolean;

@@ -99,7 +99,7 @@ export const resumedSettings = (
     // A formatter runs code of the repository, so the earlier choice counts only in a sandbox.
     ...(before.preset === preset && hasSandbox ? { formatter: before.formatter } : {}),
     ...afterPlan,
-    autoRearm: 'off', // whoever wants a reached limit to rise by itself asks for it again
+    autoRearm: 'off', // the user must ask again for limits that rise by themselves
     ...options.settings,
     ...rules,
     limits: {

@@ -182,7 +182,7 @@ const restoreEndedJob = (foundCommand: FoundCommand, why: string, jobs: Jobs): v
   jobs.restore(createEndedJob(job, end, (to) => foundCommand.readOutput(to)));
 };
 
-/** Ends a command that nobody waits for. */
+/** Ends a command whose call no longer waits. */
 const endFound = async (
   foundCommand: FoundCommand,
   { finishHistory }: Pick<Recovery, 'finishHistory'>,
@@ -204,8 +204,8 @@ const endFound = async (
 };
 
 /**
- * Lists the jobs of earlier processes, and ends commands that nobody waits for. `waited`: the calls
- * that are being recovered.
+ * Lists the jobs of earlier processes, and ends commands whose calls no longer wait. `waited`: the
+ * calls that are being recovered.
  */
 export const settleEarlier = async (
   sandbox: SessionSandbox,

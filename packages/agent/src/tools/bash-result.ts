@@ -234,7 +234,7 @@ export const createEndedJob = (
   let loaded: CommandOutput | null = null;
   const load = (): CommandOutput => {
     if (loaded !== null) return loaded;
-    const output = createCommandOutput(() => undefined); // nobody watches it
+    const output = createCommandOutput(() => undefined); // its changes are not shown
     read({ bytes: (bytes) => output.add(bytes), skipped: (count) => output.skip(count) });
     output.finish();
     loaded = output;

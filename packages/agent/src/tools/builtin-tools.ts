@@ -26,27 +26,27 @@ export type BuiltinOptions = {
   readonly sandbox?: SessionSandbox;
   /** Looks up which files git could not restore. Default: it can restore none. */
   readonly findLosses?: FindLosses;
-  /** Looks up what `git restore` of paths would discard. Default: nobody looks, the policy asks. */
+  /** Looks up what `git restore` of paths would discard. Default: no lookup, the policy asks. */
   readonly findDiscarded?: FindDiscarded;
   /** Tells how git reads words. Default: it has no aliases, and names of branches alone. */
   readonly askGit?: AskGit;
-  /** Finds protected files that git would write. Default: nobody looks. */
+  /** Finds protected files that git would write. Default: no lookup. */
   readonly movedFiles?: MovedFiles;
   /** The user's places. Default: those that the environment names. */
   readonly userPlaces?: UserPlaces;
 };
 
 /** Nothing is known, so the policy takes the worst for true. */
-const NOBODY_LOOKS = async (): Promise<null> => null;
-const NO_MOVED: MovedFiles = { find: async () => [], begin: NOBODY_LOOKS, end: NOBODY_LOOKS };
+const NO_LOOKUP = async (): Promise<null> => null;
+const NO_MOVED: MovedFiles = { find: async () => [], begin: NO_LOOKUP, end: NO_LOOKUP };
 
 /** The tool `bash` for one session. */
 export const commandTool = ({
   environment = process.env,
   sandbox = createSessionSandbox({ environment }),
-  findLosses = NOBODY_LOOKS,
-  findDiscarded = NOBODY_LOOKS,
-  askGit = NOBODY_LOOKS,
+  findLosses = NO_LOOKUP,
+  findDiscarded = NO_LOOKUP,
+  askGit = NO_LOOKUP,
   movedFiles = NO_MOVED,
 }: BuiltinOptions = {}): Tool =>
   createBashTool({
@@ -71,9 +71,9 @@ export const runCommand = (
 export const builtinTools = ({
   environment = process.env,
   sandbox = createSessionSandbox({ environment }),
-  findLosses = NOBODY_LOOKS,
-  findDiscarded = NOBODY_LOOKS,
-  askGit = NOBODY_LOOKS,
+  findLosses = NO_LOOKUP,
+  findDiscarded = NO_LOOKUP,
+  askGit = NO_LOOKUP,
   movedFiles = NO_MOVED,
   userPlaces = readUserPlaces(environment),
 }: BuiltinOptions = {}): readonly Tool[] => [

@@ -3,7 +3,7 @@
  * the disk.
  *
  * From top to bottom: paths, blobs (output that was cut and stored) and titles; reading and
- * decoding; and writing, which replaces a file at once, so that nobody reads half of it.
+ * decoding; and writing, which replaces a file at once, so that no reader sees half of it.
  */
 
 import { createHash, hash } from 'node:crypto';

@@ -41,7 +41,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
   let committer: AutoCommitter | null = null; // made when it is needed: most sessions have none
   /** A call of this batch changed files that it does not name, and a phase has to know them. */
   let needsFiles = false;
-  /** What the calls of the batch changed; null: nobody has looked. */
+  /** What the calls of the batch changed; null: not looked at yet. */
   let seen: Observation | null = null;
   let isReported = false;
   /** The working tree before formatters run. */

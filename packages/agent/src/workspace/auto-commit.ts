@@ -290,7 +290,7 @@ class HeadFile {
     return object === committed.object || (await this.#isConverted(state, committed.object));
   }
 
-  /** Whether nobody but the agent staged it: the index has it as HEAD, or in one of these states. */
+  /** Whether only the agent staged it: the index has it as HEAD, or in one of these states. */
   async isStagedAs(states: readonly FileState[]): Promise<boolean> {
     const { staged, committed } = this.#entry;
     if (staged === (committed?.object ?? null)) return true;

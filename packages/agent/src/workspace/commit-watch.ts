@@ -216,7 +216,7 @@ export class CommitWatch {
 
   /** Records a move of HEAD. Successive moves by the same mover become one. */
   #addMove({ view: before, since }: LastLook, to: Refs): void {
-    // somebody else has made the repository
+    // another program has made the repository
     if (before === null && since === 'nothing') return;
     const by = since === 'nothing' ? 'others' : since === 'unknown' ? 'unknown' : 'calls';
     // without a repository before, the calls made it, with all its commits

@@ -1,9 +1,6 @@
 /**
  * How HEAD moved between two looks at a repository, by whom, and the note about it. Determined from
  * the commit graph and never from the output of the agent's command.
- *
- * From top to bottom: the change of HEAD, the commits that it brought with their numbers of lines,
- * the files in them, and the texts for the model and the user.
  */
 
 import { fallbackAuthor } from '../platform/environment.js';
@@ -221,7 +218,8 @@ export const findLocalFiles = async (
 // ---- Texts about moves ----
 
 /**
- * Who moved HEAD: the agent's calls, somebody else between them, or unknown because a look failed.
+ * Who moved HEAD: the agent's calls, another program between them, or unknown because a look
+ * failed.
  */
 export type HeadMover = 'calls' | 'others' | 'unknown';
 

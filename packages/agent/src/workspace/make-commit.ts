@@ -1,15 +1,12 @@
 /**
  * Commits certain files with git's plumbing commands.
  *
- * From top to bottom: the tree of the commit, the commit, the move of the branch and the index
- * under git's lock.
- *
  * The tree is HEAD's, with these files as they are in the working tree. Other changes are not
  * included. The intended commit is in the journal before the branch or the index change. Both
  * change under git's index lock, or neither: a script of its own does it, which goes on if Pawl is
  * killed. Only index entries of the commit's files change, and only if the user has not staged them
  * meanwhile. The branch moves only if it still points to the observed commit: a simultaneous commit
- * by somebody else wins.
+ * by another process wins.
  */
 
 import { chmod, copyFile, rm, stat } from 'node:fs/promises';
@@ -21,7 +18,7 @@ import type { Repository } from './git.js';
 import { findUnfinished, takeStamp, type WorktreeSnapshot } from './repository-snapshot.js';
 
 export type CommitOutcome = { readonly kind: 'committed'; readonly hash: string } | Lost;
-/** Not committed, and nothing has changed: somebody else was faster, or holds a lock. */
+/** Not committed, and nothing has changed: another process was faster, or holds a lock. */
 type Lost = { readonly kind: 'lost'; readonly why: string };
 
 /**
@@ -218,7 +215,7 @@ const describeHeldLock = (what: string, lock: string): string =>
   `another git process holds ${what}: ${lock} exists. If no git is running there, one was ` +
   `killed, and it is safe to delete that file: rm '${lock}'`;
 
-/** Why somebody else was faster. Throws if the disk or git failed. */
+/** Why another process was faster. Throws if the disk or git failed. */
 const whyLost = ({ indexFile }: Repository, code: number | null, errors: string): string => {
   switch (code) {
     case LOCK_HELD:

@@ -1,9 +1,8 @@
 /**
- * Uncommitted files.
- *
- * From top to bottom: `diffSinceHead`, the diff that `/diff` shows; `lossesByGit` and
- * `lossesBeside`, what the loss of files would cost, and `answerOfGit`; and `discardedByGit`, what
- * taking paths back would discard. The policy asks the user about losses and discarded changes.
+ * Questions to git about uncommitted files: `diffSinceHead` is the diff of `/diff`; `lossesByGit`
+ * and `lossesBeside` find files that git could not restore; `discardedByGit` finds changes that
+ * `git restore` would discard; `answerOfGit` reads aliases and names of commits. The policy asks
+ * the user about losses and discarded changes.
  */
 
 import { lstatSync } from 'node:fs';
@@ -199,7 +198,7 @@ export const discardedByGit =
     try {
       return await useRepository(place, look);
     } catch (error) {
-      if (error instanceof ProgramFailure) return null; // nobody looked, so the policy asks
+      if (error instanceof ProgramFailure) return null; // not looked up, so the policy asks
       throw error;
     }
   };

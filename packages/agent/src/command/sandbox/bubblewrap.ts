@@ -140,7 +140,7 @@ const resolverMounts = (): readonly Mount[] => {
     const real = realpathSync('/etc/resolv.conf');
     return isWithin(real, '/etc') ? [] : [readable(real)];
   } catch {
-    return []; // there is none: nobody resolves names outside either
+    return []; // there is none: names are not resolved outside either
   }
 };
 

@@ -566,7 +566,7 @@ export const emptyFolder = (place: string): Mount => ({
 });
 
 /**
- * A folder that nobody may open; it masks secrets. It is cheaper than a bind mount, for which
+ * A folder without rights to open it; it masks secrets. It is cheaper than a bind mount, for which
  * bubblewrap reads the list of mounts.
  */
 export const closedFolder = (place: string): Mount => ({

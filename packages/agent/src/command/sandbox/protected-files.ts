@@ -139,9 +139,9 @@ const isUnchanged = (one: KnownPath, other: ProtectedPath): boolean =>
  * - **came with a new repository** is accepted as long as the repository exists.
  *
  * A repository that a command makes stays, but is cleaned: its configuration loses all but harmless
- * keys; hooks and everything else by which git runs programs are set aside. So a repository that git
- * is still writing stays whole. Files that it tracks stay with it if the command created its folder
- * too, as `git clone` does.
+ * keys; hooks and everything else by which git runs programs are set aside. So a repository that
+ * git is still writing stays whole. Files that it tracks stay with it if the command created its
+ * folder too, as `git clone` does.
  *
  * A background walk searches the folders that the quick scan skips, after each command and at the
  * latest before the session ends. The change times of files, which no program can set back, show
@@ -658,8 +658,8 @@ export class ProtectedFiles {
 
   /**
    * Sets a path aside, and reports it. `namedBy`: see ProtectedPath. `allowedPart`: of a
-   * configuration; `inPlace`: it is written in place of the whole. Without a report if only the form
-   * of the configuration was changed.
+   * configuration; `inPlace`: it is written in place of the whole. Without a report if only the
+   * form of the configuration was changed.
    */
   #setAside(
     place: string,

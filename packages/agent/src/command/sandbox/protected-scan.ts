@@ -107,7 +107,9 @@ export type Inside = {
   readonly newestMs: number;
 };
 
-/** What lies in a protected folder, with everything below, but git's samples, which nobody runs. */
+/**
+ * What lies in a protected folder, with everything below, but git's samples, which no program runs.
+ */
 export const readInside = (folder: string): Inside => {
   const lines: string[] = [];
   let newestMs = 0;
@@ -475,8 +477,8 @@ export class BackgroundWalk {
 // ---- Reading one folder, for the scan and the walk ----
 
 /**
- * Folders of packages. Packages bring settings of editors and CI along, which nobody obeys there.
- * What git and shells obey as soon as they are in a folder is protected there too.
+ * Folders of packages. Packages bring settings of editors and CI along, which no program obeys
+ * there. What git and shells obey as soon as they are in a folder is protected there too.
  */
 const PACKAGES: ReadonlySet<string> = new Set(
   listWords(`

@@ -15,9 +15,6 @@
  *
  * Written for macOS, and not yet run on one by us: the probe tries it on each machine, and a fence
  * that fails is not used.
- *
- * From top to bottom: the places and rights (`SeatbeltPlaces`); the rules; and the places of a
- * fence.
  */
 
 import { readFileSync, realpathSync } from 'node:fs';

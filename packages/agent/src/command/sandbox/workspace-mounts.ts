@@ -2,10 +2,10 @@
  * What one command gets of the workspace and its repository: mounts, and what is checked when it
  * has ended.
  *
- * Protected paths, which somebody obeys or runs later (hooks of git, settings of editors), are
- * mounted read-only (protected-files.ts).
- * A git folder (`.git`, or a bare repository) is read-only as well, unless the words of the command
- * are those of git commands that change it: then its history is copied before (git-history.ts).
+ * Protected paths, which programs obey or run later (hooks of git, settings of editors), are
+ * mounted read-only (protected-files.ts). A git folder (`.git`, or a bare repository) is read-only
+ * as well, unless the words of the command are those of git commands that change it: then its
+ * history is copied before (git-history.ts).
  *
  * From top to bottom: the types; git folders, as far as a command may change them;
  * `WorkspaceGuard`, which makes the mounts and checks afterwards; and the mounts of protected

@@ -77,7 +77,7 @@ export type SessionHooksPlace = HookPlace & {
 };
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** Whoever closes a session does not wait longer. */
+/** The close of a session waits no longer. */
 const END_TIMEOUT_MS = 10_000;
 
 /** Moments of which hooks are asked in a session that another session has started (rule 3). */

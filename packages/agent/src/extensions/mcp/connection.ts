@@ -65,7 +65,7 @@ type ConnectionOptions = {
    * questions are declined.
    */
   readonly onQuestion?: AskUser;
-  /** Called with the words of a question that nobody is asked. */
+  /** Called with a declined question. */
   readonly onDeclined?: (message: string) => void;
   /** Asked before each start: why the server must not be started; null if it may. */
   readonly whyNot?: (server: McpServer) => Promise<string | null>;
@@ -350,7 +350,7 @@ class ServerConnection implements Connection {
   }
 }
 
-/** Whether an attempt to connect has failed since nobody listens at the address. */
+/** Whether an attempt to connect has failed since no server listens at the address. */
 const isUnreached = (error: unknown): boolean =>
   error instanceof NotDelivered || (error instanceof Error && isUnreached(error.cause));
 

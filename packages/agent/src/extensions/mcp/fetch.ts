@@ -25,7 +25,7 @@ const ANSWER_BYTES_MAX = 16 << 20;
 
 /**
  * Lets Node notice which connections the server has ended. A request over one of those would fail,
- * and nobody would know whether the server has begun it. The second turn is sure to look.
+ * and it would be unknown whether the server has begun it. The second turn is sure to look.
  */
 const noticeEnds = async (): Promise<void> => {
   for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));

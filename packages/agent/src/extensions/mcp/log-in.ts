@@ -62,7 +62,7 @@ export type LoginDialogue = {
    * Resolves with an address that the user has copied from the browser, if the redirect did not
    * reach this machine.
    */
-  // Absent: nobody can copy one.
+  // Absent: no user is there to copy one.
   readonly typed?: (signal: AbortSignal) => Promise<string>;
 };
 
@@ -103,7 +103,7 @@ export const beginLogin = async (
   options: LoginOptions,
 ): Promise<LoginResult> => {
   const { stateFolder } = options;
-  // Nobody listens there: the user copies the address that the browser is sent to.
+  // No server listens there: the user copies the address that the browser is sent to.
   const port = server.oauth?.redirectPort;
   const redirectUrl =
     port === undefined

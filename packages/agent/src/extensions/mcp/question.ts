@@ -2,7 +2,7 @@
  * A question of an MCP server to the user (elicitation), as it is shown.
  *
  * 1. All texts are the server's: they are cut here, and sanitized where they are shown.
- * 2. A form that nobody would fill in, such as one with too many fields, is no question.
+ * 2. A form with too many fields is declined.
  */
 
 import type { ElicitRequestParams } from '@modelcontextprotocol/client';
@@ -36,7 +36,7 @@ export type FieldValue = string | number | boolean | string[];
 
 export type ServerAnswer =
   | { readonly action: 'accept'; readonly content: Readonly<Record<string, FieldValue>> }
-  /** `cancel`: nobody has answered. */
+  /** `cancel`: no answer. */
   | { readonly action: 'decline' | 'cancel' };
 
 /** Asks the user. The signal withdraws the question; it then resolves all the same. */
@@ -123,7 +123,7 @@ const readField = (
   return { name, label, isRequired, type };
 };
 
-/** Null for a form that nobody would fill in. `clean` replaces secrets in the server's words. */
+/** Null for a form to decline. `clean` replaces secrets in the server's words. */
 export const readServerQuestion = (
   server: string,
   params: ElicitRequestParams,

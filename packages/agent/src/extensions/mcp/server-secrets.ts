@@ -1,7 +1,7 @@
 /**
- * The secrets of MCP servers. From top to bottom: those in their settings (`serverSecrets`); all of
- * them under names (`secretsByName`); a server's settings without them, as they are shown; and the
- * stored logins (`readLogin`, `changeLogin`).
+ * The secrets of MCP servers: those in their settings (`serverSecrets`), all of them under names
+ * (`secretsByName`), settings without secrets, for display, and the stored logins (`readLogin`,
+ * `changeLogin`).
  */
 
 import { createHash } from 'node:crypto';
@@ -152,8 +152,8 @@ export const shownStart = (server: McpServer): string => {
  * 2. Registration and tokens belong to the authorization server that has issued them, and are never
  *    sent to another one.
  * 3. A missing or faulty file means that there is no login.
- * 4. Whoever changes it holds the lock beside it, from reading to writing. A refresh token is used
- *    once: many authorization servers end the login of whoever sends it twice.
+ * 4. A process that changes it holds the lock beside it, from reading to writing. A refresh token
+ *    is used once: many authorization servers end the login of whoever sends it twice.
  */
 
 /** A pending login, until its redirect comes. */

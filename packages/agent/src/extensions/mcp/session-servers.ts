@@ -530,7 +530,7 @@ const createServerAsker = (): ServerAsker => {
         if (signal.aborted) return { action: 'cancel' } as const;
         return current === null ? null : current(question, signal);
       });
-      before = asked.catch(() => undefined); // whoever has asked gets the fault
+      before = asked.catch(() => undefined); // the caller gets the fault
       return asked;
     },
     use(ask) {

@@ -52,7 +52,7 @@ type StdioOptions = {
   /** Rejects if the server must not be started. */
   prepare(): Promise<PreparedServer>;
   readonly log: ServerLog;
-  /** Aborted when nobody wants the connection any more: then the server is not started. */
+  /** Aborted when the connection is no longer needed: then the server is not started. */
   readonly signal: AbortSignal;
   /** Called with each message before it is sent. */
   sent(message: JSONRPCMessage): void;
