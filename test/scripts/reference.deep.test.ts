@@ -74,7 +74,7 @@ const sourceText = readdirSync(new URL('../../packages/', import.meta.url), {
   .map((file) => readFileSync(new URL(`../../packages/${file}`, import.meta.url), 'utf8'))
   .join('\n');
 /** Names that parameters of types share with types elsewhere. */
-const PARAMETERS: ReadonlySet<string> = new Set(['Own', 'Output']);
+const PARAMETERS: ReadonlySet<string> = new Set(['Fields', 'Output']);
 
 /** Types of the project with names of more than a letter, which parameters of types have, too. */
 const declared = new Set(

@@ -4,7 +4,7 @@
  * A session asks here with its first command, and when it was resumed. Each process of a session
  * has a separate folder (session-folders.ts), and all these folders lie side by side. From top to
  * bottom: commands that still run or whose results wait; guards, the records with which a killed
- * process watched protected paths (protected-files.ts); and folders that nobody needs any more.
+ * process watched protected paths (protected-files.ts); and unneeded folders.
  */
 
 import { lstatSync, statSync } from 'node:fs';
@@ -193,7 +193,7 @@ export const takeUnreadNotes = ({
 }: Omit<GuardSearch, 'sessionId'>): readonly string[] =>
   otherFolders(processFolder).flatMap((folder) => takeNotes(folder, workspace));
 
-// ---- Folders that nobody needs any more ----
+// ---- Unneeded folders ----
 
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 

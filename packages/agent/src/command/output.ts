@@ -322,7 +322,7 @@ let sharedBlock: Buffer | null = null;
  *
  * This reader removes a piece when it opens the one after the next. `out` and the last two pieces
  * stay, so a later reader finds the beginning and the end of the output. The launcher lets the
- * command wait while too many pieces are there. Whoever removes a piece adds its number and its
+ * command wait while too many pieces are there. The remover of a piece adds its number and its
  * length in bytes to the file `removed`, as one line.
  */
 export class SpoolReader {

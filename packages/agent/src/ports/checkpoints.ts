@@ -82,12 +82,12 @@ export type Checkpoints = {
   /**
    * Called when a call has ended for which `before` was called. What the model is to hear of
    * uncommitted text of the user that is gone since; empty: nothing. `hasEnded`: just now; false:
-   * it is one of a killed process, and nobody knows when.
+   * it is one of a killed process, at an unknown time.
    */
   after(call: JudgedCall, hasEnded?: boolean): Promise<string>;
   /**
    * Called when a batch has ended, with its calls that may have changed files. Changes from before
-   * the first of them are somebody else's. Null: nothing changed, and there is no checkpoint.
+   * the first of them are changes of others. Null: nothing changed, and there is no checkpoint.
    */
   take(ended: {
     readonly by: Exclude<ChangedBy, 'rewind'>;

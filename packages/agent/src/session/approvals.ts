@@ -74,7 +74,7 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
     if (abortion.signal.aborted) return;
     if (replied.kind === 'fault') report(replied.fault);
     const answer = replied.kind === 'done' ? replied.value : FAILED;
-    // `send` rejects if the session has ended meanwhile; then nobody waits for the answer
+    // `send` rejects if the session has ended meanwhile; then the answer is not needed
     await attempt(() => send({ type: 'ApprovalAnswered', batchId, callId, ...answer }));
   };
   const withdraw = (callId: string): void => {
@@ -109,7 +109,7 @@ export const endUnapproved =
     const asked = actions.filter((action) => action.type === 'RequestApproval');
     for (const { call, why } of asked)
       calls.push({ tool: call.tool, why, hosts: call.facts.hosts });
-    // `send` rejects if the session has ended meanwhile; then nobody waits
+    // `send` rejects if the session has ended meanwhile; then the answer is not needed
     if (asked.length > 0) void attempt(() => send({ type: 'CancelTurn' }));
   };
 

@@ -134,7 +134,7 @@ export const declare = ({ name, description, inputSchema }: Tool): ToolDeclarati
 
 type OfferSettings = Pick<Settings, 'onAsk' | 'preset' | 'rules' | 'writtenRules'>;
 
-/** Whether a rule allows some host, or asks about it where somebody can answer. */
+/** Whether a rule allows some host, or asks about it if a user can answer. */
 const mayReachHosts = ({ onAsk, rules, writtenRules = [] }: OfferSettings): boolean => {
   const mayAllow = (decision: Decision): boolean =>
     decision === 'allow' || (decision === 'ask' && onAsk === 'ask');
@@ -145,8 +145,8 @@ const mayReachHosts = ({ onAsk, rules, writtenRules = [] }: OfferSettings): bool
 };
 
 /**
- * Whether a session offers the tool: one that asks only where somebody can answer, one that
- * proposes a plan only in the preset `plan`, one that reaches hosts only where it may reach one.
+ * Whether a session offers the tool: one that asks only if a user can answer, one that proposes a
+ * plan only in the preset `plan`, one that reaches hosts only where it may reach one.
  */
 export const isOffered = (
   { traits: { asks }, reaches }: Tool,

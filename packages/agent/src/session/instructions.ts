@@ -29,7 +29,7 @@ export type InstructionFacts = {
   readonly preset: Preset;
   /** How far commands reach. */
   readonly sandbox: NonNullable<Settings['sandbox']>;
-  /** Nobody can be asked: what needs an answer is denied. */
+  /** No user can be asked: calls that need an answer are denied. */
   readonly unattended: boolean;
   /** Why the sandbox is missing: a sentence. */
   readonly noSandbox?: string;
@@ -103,7 +103,7 @@ const withoutSandbox: Readonly<Partial<Record<Preset, string>>> = {
   full: 'Commands run unconfined, as the user.',
 };
 
-/** What is written in place of a text about questions, where nobody can be asked. */
+/** What is written in place of a text about questions, without a user to ask. */
 const UNATTENDED: readonly (readonly [asked: RegExp, denied: string])[] = [
   [
     /what leaves it is asked for\./,

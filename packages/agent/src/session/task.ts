@@ -308,7 +308,7 @@ const isUsedUp = ({ usd, tokens }: Remainders): boolean =>
 /**
  * The settings of a task that only reads. It gets the model that answers its parent now, the
  * fallback, the written rules and the allowed hosts of its parent, and at most what remains of the
- * parent's limits. Whatever would be asked is denied, since nobody can be asked.
+ * parent's limits. Whatever would be asked is denied, since no user can be asked.
  */
 const readingTaskSettings = (
   { tools: _, primary: __, ...parent }: Settings,

@@ -4,8 +4,8 @@
  *
  * A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe
  * shows whether it lives; where there is none, the result says that nothing shows it. A command
- * that nobody waits for, and that is no job, is ended. In another pid namespace its guard ends it:
- * a small shell beside the command that looks after it.
+ * that is no job, and whose call no longer waits, is ended. In another pid namespace its guard ends
+ * it: a small shell beside the command that looks after it.
  *
  * A verdict says how a command stands, from its files: `neverStarted`, `running`, ended in some
  * way, `direct` (started without such files) or `unseen` (nothing shows it from here). A marker is
@@ -195,7 +195,7 @@ const endFound = async (
     async () => finishHistory(),
   );
   command.kill();
-  // in another pid namespace its guard ends it, or nobody can
+  // in another pid namespace its guard ends it, or it can't be ended
   const isForeign = foundCommand.view === 'foreign';
   await Promise.race([
     command.ended,

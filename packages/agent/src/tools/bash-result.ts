@@ -30,7 +30,7 @@ export type RunPlace = {
   readonly home: string;
   /** It reaches more than the session's level. Default: false. */
   readonly isWidened?: boolean;
-  /** Nobody can be asked for more than the session's level. Default: false. */
+  /** No user can be asked for more than the session's level. Default: false. */
   readonly unattended?: boolean;
 };
 
@@ -223,8 +223,7 @@ export const createJob = (jobId: string, command: Command, place: RunPlace): Job
 };
 
 /**
- * A job that no process runs any more, whose output is read from its files when somebody asks for
- * it.
+ * A job that no process runs any more, whose output is read from its files on request.
  */
 export const createEndedJob = (
   { jobId, command }: Pick<Job, 'jobId' | 'command'>,

@@ -302,7 +302,7 @@ const start = (
   context: ToolContext,
 ): Command => {
   const { workspace, sandbox: level, widened } = context;
-  // it runs without the sandbox by a rule, and nobody was asked: git then runs no hooks, since an
+  // it runs without the sandbox by a rule, without a question: git then runs no hooks, since an
   // earlier command in the sandbox may have put them there
   const isOpenByRule = widened === 'unasked' && level === 'off';
   const marker = `${shell.sessionMark}:${context.callId}`;

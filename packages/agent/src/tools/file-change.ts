@@ -360,7 +360,7 @@ export const createFileMemory = (): FileMemory => {
       if (text !== undefined) texts.set(file, { sha256, text, extent: 'whole' });
     },
     wrote: (file, before, after, text) => {
-      // several changes count as one, unless somebody else changed the file in between
+      // several changes count as one, unless another program changed the file in between
       const earlier = writes.get(file);
       const isNext = earlier?.after === before;
       writes.set(file, { before: isNext ? earlier.before : before, after });

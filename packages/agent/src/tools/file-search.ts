@@ -11,7 +11,7 @@ import { startProgram } from '../platform/start-program.js';
 
 // It follows no symlinks and changes nothing. It opens files by path, so a process that replaces
 // folders meanwhile can redirect it. Its results are therefore verified below a held folder (one
-// that is open, so that nobody can put another in its place) before anybody sees them.
+// that is open, so that it can't be replaced) before they are shown.
 
 const ERROR_CHARACTERS_MAX = 2_000;
 /** Longer records are cut here. */

@@ -375,7 +375,7 @@ const fill = async (
   permissions: Permissions | null,
 ): Promise<void> => {
   await unlink(temporary).catch(() => undefined); // usually there is none
-  // until it has the permissions of the old file, nobody else may read it
+  // until it has the permissions of the old file, no other user may read it
   const file = await open(temporary, 'wx', permissions === null ? 0o666 : 0o600);
   try {
     await file.writeFile(bytes);

@@ -128,7 +128,7 @@ const hostFolder = (folder: string): Mount | null => {
   return status.isDirectory() && mayRead(folder) ? readable(folder) : null;
 };
 
-/** Skips version 1 cgroups, which are a dozen separate file systems that nobody reads. */
+/** Skips version 1 cgroups, which are a dozen separate file systems that are not needed. */
 const isWanted = (folder: string): boolean =>
   folder !== '/sys/fs/cgroup' || entryStatus('/sys/fs/cgroup/cgroup.controllers') !== null;
 

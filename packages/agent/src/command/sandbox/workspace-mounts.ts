@@ -292,7 +292,7 @@ export class WorkspaceGuard {
 
   /**
    * The mounts of a command that is about to start. From now on it counts as running, until `end`.
-   * `sockets`: where none can be used, none is masked, and nobody looks for those in the workspace.
+   * `sockets`: where none can be used, none is masked, and those in the workspace are not searched.
    */
   mountsFor(
     { isWritable, repository: access, purpose, writable: allowed }: WorkspaceAccess,
@@ -477,7 +477,7 @@ const protectedMounts = (
     }
     if (one.kind !== 'link') bound.add(one.path);
   }
-  // Nobody can exchange a folder that lies at the top or is a mount itself.
+  // A folder at the top, or a mount itself, can't be replaced.
   const isFirm = (place: string): boolean =>
     [workspace, path.join(workspace, '.git')].includes(path.dirname(place)) ||
     (path.dirname(path.dirname(place)) === workspace && mounts.has(path.dirname(place)));
