@@ -107,12 +107,14 @@ export const measureRequest = (
   request: ModelRequest,
 ): { readonly bytes: number; readonly images: number } => {
   let images = 0;
-  const text = JSON.stringify(request, (name, value: unknown) => {
-    if (name !== 'base64') return value;
-    images += 1;
-    return undefined;
-  });
-  return { bytes: Buffer.byteLength(text), images };
+  const messages = mapShown(request.messages, (part) => ({
+    ...part,
+    images: part.images.map(({ base64, ...image }) => {
+      if (base64 !== undefined) images += 1;
+      return image;
+    }),
+  }));
+  return { bytes: Buffer.byteLength(JSON.stringify({ ...request, messages })), images };
 };
 
 /** Performs SendLlmRequest and AbortLlmRequest. */
