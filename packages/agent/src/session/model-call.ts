@@ -40,7 +40,7 @@ import { judgeCall } from './judge-call.js';
 import type { Post } from './loop.js';
 import { checkModel, checkPiece } from './outside-values.js';
 
-/** The request that asks for admission; `signal` ends its wait. */
+/** What an admission needs beside the request; `signal` ends its wait. */
 type Admission = {
   readonly post: Post;
   readonly usageId: string;
@@ -91,8 +91,8 @@ const withAnswerRoom = (
   { contextTokens, settings: { windowTokens } }: SessionData,
 ): ModelRequest => {
   const { instructions, tools, messages } = request;
-  // `contextTokens` is the model's count of its last request, tools included. Where it is an
-  // estimate it counts messages only, so all of this request is estimated too.
+  // `contextTokens` is what the model counted, tools included, and estimates of later texts. After
+  // a compaction it estimates the messages alone, so all of this request is estimated too.
   const otherCharacters = instructions.length + JSON.stringify(tools).length;
   const estimated = estimateTokens(messages) + Math.ceil(otherCharacters / CHARACTERS_PER_TOKEN);
   const freeTokens = windowTokens * (1 - FREE_SHARE) - Math.max(contextTokens, estimated);
@@ -546,7 +546,7 @@ const estimateUsage = ({ request }: StreamParts, reply: string, characters: numb
   };
 };
 
-/** Whether a failed call cost nothing. Only the presence of `firstPieceAt` counts, so it is 0. */
+/** Whether a failed call cost nothing; 0 stands for the time of its first piece. */
 const isFree = ({ error }: Pick<EndingPiece<'failed'>, 'error'>, characters: number): boolean =>
   costsNothing(characters === 0 ? { error } : { error, firstPieceAt: 0 });
 
