@@ -134,7 +134,7 @@ export const redactionNote = ({ count, names }: Pick<Redacted, 'count' | 'names'
  * Finds many texts in a longer one in a single pass (Wu-Manber search with blocks of two
  * characters).
  *
- * 1. The time is linear in the length of the text, and grows slowly with the number of sought texts.
+ * 1. The time is linear in the length of the text; more sought texts make it a little longer.
  * 2. Of several matches at one place the longest counts. The search continues behind a match.
  */
 

@@ -117,6 +117,9 @@ export const measureRequest = (
   return { bytes: Buffer.byteLength(JSON.stringify({ ...request, messages })), images };
 };
 
+/** The state after the hooks before a request. `why`: the call is held back; null: it is not. */
+type MayCall = { readonly state: State; readonly why: string | null };
+
 /** Performs SendLlmRequest and AbortLlmRequest. */
 export class ModelCalls {
   readonly #equipment: Equipment;
@@ -147,19 +150,13 @@ export class ModelCalls {
    * `before`: the state in which the machine asked for it.
    */
   send(requestId: string, length: number, before: State): void {
+    const waiting = new AbortController();
+    this.#preparing.add(requestId);
+    this.#waits.set(requestId, waiting);
     const conversing = attempt(async () => {
-      this.#preparing.add(requestId);
-      const waiting = new AbortController();
-      this.#waits.set(requestId, waiting);
-      const afterJoin =
-        this.#lateTools === null
-          ? before
-          : await this.#joinTools(this.#lateTools, waiting.signal, before);
-      const offered = this.#newlyOffered(afterJoin);
-      const ready =
-        offered.length === 0 ? afterJoin : await this.#declare(offered, afterJoin, waiting.signal);
-      if (!this.#preparing.has(requestId)) return;
-      const { state, why } = await this.#mayCall(requestId, ready);
+      const prepared = await this.#prepare(requestId, before, waiting.signal);
+      if (prepared === null) return;
+      const { state, why } = prepared;
       const { session } = state;
       const model = this.#equipment.model(session.settings.model);
       const plain = requestMessages(session.conversation, length, model.id);
@@ -185,6 +182,16 @@ export class ModelCalls {
       });
     });
     this.#requests.track(conversing);
+  }
+
+  /** The state with every tool of a request, after its hooks; null: an abort came meanwhile. */
+  async #prepare(requestId: string, before: State, signal: AbortSignal): Promise<MayCall | null> {
+    const afterJoin =
+      this.#lateTools === null ? before : await this.#joinTools(this.#lateTools, signal, before);
+    const offered = this.#newlyOffered(afterJoin);
+    const ready =
+      offered.length === 0 ? afterJoin : await this.#declare(offered, afterJoin, signal);
+    return this.#preparing.has(requestId) ? await this.#mayCall(requestId, ready) : null;
   }
 
   /** The state with the tools that have come since the last request. */
@@ -230,11 +237,7 @@ export class ModelCalls {
     });
   }
 
-  /** The state after the hooks before a request; `why`: the call is held back; null: it is not. */
-  async #mayCall(
-    requestId: string,
-    state: State,
-  ): Promise<{ readonly state: State; readonly why: string | null }> {
+  async #mayCall(requestId: string, state: State): Promise<MayCall> {
     const why = await this.#askPolicy(state);
     const { userHooks } = this.#session;
     if (why !== null || userHooks === null) return { state, why };
