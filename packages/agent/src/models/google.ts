@@ -361,7 +361,7 @@ const readCalls = (
     const { args, willContinue } = call;
     const name = asText(call.name);
     const isPiece = Array.isArray(call.partialArgs) || (name !== null && willContinue === true);
-    if (!isPiece && name !== null) return addWholeCall(reply, { call, name, metadata });
+    if (!isPiece && name !== null) return addWholeCall(reply, call, name, metadata);
     if (!isPiece) {
       const saysNothing = (args ?? willContinue ?? null) === null;
       if (saysNothing) end();
@@ -386,15 +386,9 @@ const readCalls = (
 
 const addWholeCall = (
   reply: StreamedReply,
-  {
-    call,
-    name,
-    metadata,
-  }: {
-    readonly call: Loose;
-    readonly name: string;
-    readonly metadata: ProviderMetadata | undefined;
-  },
+  call: Loose,
+  name: string,
+  metadata: ProviderMetadata | undefined,
 ): void => {
   const id = asText(call.id) ?? randomUUID();
   const { args = null } = call;

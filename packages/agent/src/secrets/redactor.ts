@@ -93,7 +93,6 @@ const BEHIND_GAP_MIN = 4_096;
 
 const createStream = (finder: Finder): RedactedStream => {
   let held = '';
-  const give = (text: string): string => replaced(text, finder.find(text));
   return {
     add(piece) {
       const isBehindGap = piece.startsWith(GAP) && piece.length > BEHIND_GAP_MIN;
@@ -110,7 +109,7 @@ const createStream = (finder: Finder): RedactedStream => {
     end() {
       const rest = held;
       held = '';
-      return give(rest);
+      return replaced(rest, finder.find(rest));
     },
   };
 };

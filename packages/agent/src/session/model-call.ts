@@ -172,14 +172,7 @@ export class ModelCalls {
       if (sent.kind === 'done') return;
       this.#preparing.delete(requestId);
       const message = `the request could not be made: ${sent.fault.message}`;
-      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
-      this.#session.post({
-        type: 'LlmFailed',
-        requestId,
-        error,
-        usage: null,
-        jitter: this.#equipment.random(),
-      });
+      this.#fail({ requestId }, failure('malformed', false, message));
     });
     this.#requests.track(conversing);
   }
@@ -355,7 +348,9 @@ export class ModelCalls {
       role: 'assistant',
       model: model.id,
       cut,
-      parts: storeParts(reply, judged),
+      parts: reply.parts
+        .filter((part) => !isEmptyText(part))
+        .map((part) => storePart(part, judged)),
     } as const;
     const { usage, effort } = reply;
     const isFirstRefusal = effort !== undefined && !this.#effortRefusers.has(model.id);
@@ -410,12 +405,6 @@ const postDelta = (post: Post, requestId: string, key: string, text: string): vo
   else if (key === 'reasoning') post({ type: 'ReasoningDelta', requestId, text });
   else post({ type: 'ToolCallDelta', requestId, tool: key.slice('toolCall '.length), text });
 };
-
-const storeParts = (
-  reply: Completed,
-  judged: ReadonlyMap<RawCall, JudgedCall>,
-): readonly AssistantPart[] =>
-  reply.parts.filter((part) => !isEmptyText(part)).map((part) => storePart(part, judged));
 
 /** The part as it is stored; a call gets its tool's name and its parsed input from its judgement. */
 const storePart = (
@@ -487,13 +476,17 @@ const TOO_LONG =
   'ended';
 
 /** The text of a reply. */
-export const replyText = (reply: Extract<ReplyEnding, { readonly type: 'completed' }>): string =>
+export const replyText = (reply: Completed): string =>
   reply.parts
     .map((part) => (part.type === 'text' ? part.text : ''))
     .join('')
     .trim();
 
-const failure = (kind: ModelError['kind'], retryable: boolean, message: string): ReplyEnding => ({
+const failure = (
+  kind: ModelError['kind'],
+  retryable: boolean,
+  message: string,
+): EndingPiece<'failed'> & { readonly usage: null } => ({
   type: 'failed',
   error: { kind, message, retryable, retryAfterMs: null },
   usage: null,
@@ -614,8 +607,7 @@ export const readStream = (call: StreamParts): OpenRequest => {
     const checkedPiece = checkPiece(call.model, raw);
     if (checkedPiece.kind === 'bad') {
       const message = `${call.model.id} sent what is no piece of a reply: ${checkedPiece.why}`;
-      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
-      receive({ type: 'failed', error, usage: checkedPiece.usage });
+      receive({ ...failure('malformed', false, message), usage: checkedPiece.usage });
       return false;
     }
     const { piece } = checkedPiece;
