@@ -151,7 +151,7 @@ const foundByExplorer: readonly Fault[] = [
     "fallbackWarning([reason, ...skipped].join('; '))",
   ]),
   explorer('fallback')('the first model is not asked again', 'moves/turn.ts', [
-    'state.session.settings.primary !== undefined && released(state);',
+    'state.session.settings.primary !== undefined && turnIsReleased(state);',
     "state.session.settings.primary !== undefined && state.next === 'sendAgain';",
   ]),
   explorer('fallback')(
