@@ -605,7 +605,7 @@ export const createIndexReader = (findGit: () => ProgramPath | null) => {
     const key = keyOfStatus(file);
     const cached = cache.get(file);
     if (cached?.key === key) return cached.contents;
-    const mayHoldLinks = readBytes(file)?.includes(GITLINK_MODE) ?? false;
+    const mayHoldLinks = readBytes(file, INDEX_MAX)?.includes(GITLINK_MODE) ?? false;
     const listed = mayHoldLinks ? list(gitFolder, '-s') : '';
     const gitlinks = [...listed.matchAll(/(?<=^|\0)160000 [^\t]*\t([^\0]+)/g)];
     let tracked: ReadonlySet<string> | null = null;
