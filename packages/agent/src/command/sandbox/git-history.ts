@@ -40,12 +40,14 @@ import {
   copyRegularSync,
   entriesIn,
   entryStatus,
+  errorCode,
   inFolder,
   isFolder,
   namesIn,
   readBytes,
   readRegularSync,
   removeBelow,
+  replaceEntry,
   setAside,
   writePrivateSync,
 } from '../../platform/files.js';
@@ -204,9 +206,10 @@ const COPIES_BYTES_MAX = 256 * 1024 * 1024;
  * with the same time.
  */
 const TICK_MS = 25;
-/** New loose objects beyond this number or size are not checked. */
+/** New loose objects beyond this number or these sizes are not checked. */
 const NEW_MAX = 2_000;
 const NEW_BYTES_MAX = 1024 * 1024;
+const NEW_CONTENT_MAX = 64 * 1024 * 1024;
 /** New packs of more bytes are not verified. */
 const VERIFIED_BYTES_MAX = 128 * 1024 * 1024;
 
@@ -217,7 +220,7 @@ type CopiedFiles = Map<string, string>;
 type NamedCommits = ReadonlyMap<string, string>;
 
 /** Errors of a full or read-only disk. */
-const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
+const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
 
 /** A git folder, with copies of its files. The name of a file is its path in the git folder. */
 class GitFolder {
@@ -296,6 +299,7 @@ class GitFolder {
     const from = this.#path(name);
     const to = this.#copyPath(name);
     const draft = path.join(this.#store, 'draft'); // a crash leaves the old copy or the new one
+    rmSync(draft, { force: true }); // of a killed process
     const status = entryStatus(from);
     if (status?.isFile() && before === statusStamp(status)) return before;
     if (!status?.isFile()) {
@@ -311,7 +315,7 @@ class GitFolder {
     } catch (error) {
       for (const place of [draft, to]) rmSync(place, { force: true });
       // Without copies the command is refused.
-      if (error instanceof Error && 'code' in error && FULL.has(error.code)) throw error;
+      if (FULL.has(errorCode(error))) throw error;
       // deleted meanwhile, or unreadable for us: docs/proof/security.md names this limit
       return null;
     }
@@ -346,12 +350,16 @@ class GitFolder {
       });
   }
 
-  /** Packs and files derived from objects, each with a line of its stamp and name. */
+  /**
+   * Packs and files derived from objects, each with a line of its stamp and name. Git writes the
+   * index of a pack last, and uses no pack without one.
+   */
   #packedFiles(): ReadonlyMap<string, string> {
-    const names = ['objects/pack', 'objects/info'].flatMap((one) => filesBelow(this.#top, one));
+    const all = ['objects/pack', 'objects/info'].flatMap((one) => filesBelow(this.#top, one));
+    const names = all.filter((name) => PACKED.test(name) && all.includes(indexName(name)));
     return new Map(
       names.flatMap((name) => {
-        const status = PACKED.test(name) ? entryStatus(this.#path(name)) : null;
+        const status = entryStatus(this.#path(name));
         return status === null ? [] : [[name, `${statusStamp(status)} ${name}`]];
       }),
     );
@@ -447,7 +455,8 @@ class GitFolder {
 
   /**
    * Verifies packs and derived files that are new, and moves bad ones away: git would prefer a pack
-   * with wrong objects to the right ones, and wrong derived files would hide history.
+   * with wrong objects to the right ones, and wrong derived files would hide history. If git can't
+   * be started, they stay.
    */
   #checkPacks(): void {
     const verified = new Set<string>();
@@ -456,14 +465,15 @@ class GitFolder {
       const size = entryStatus(this.#path(name))?.size ?? 0;
       if (this.#packed.has(line) || verified.has(part) || size > VERIFIED_BYTES_MAX) continue;
       verified.add(part);
-      const isPack = name.endsWith('.pack');
-      const index = name.replace(/\.pack$/, '.idx');
+      const index = indexName(name);
       const verify = name.endsWith('multi-pack-index') ? 'multi-pack-index' : 'commit-graph';
-      const words = isPack
-        ? ['verify-pack', this.#path(index)]
-        : ['-c', 'core.commitGraph=true', verify, 'verify'];
-      if (this.#git(words)?.code === 0) continue;
-      if (isPack) this.#moveAway(index);
+      const words =
+        index === name
+          ? ['-c', 'core.commitGraph=true', verify, 'verify']
+          : ['verify-pack', this.#path(index)];
+      const answer = this.#git(words);
+      if (answer === null || answer.code === 0) continue;
+      if (index !== name) this.#moveAway(index);
       this.#moveAway(part);
     }
   }
@@ -486,23 +496,23 @@ class GitFolder {
         (entryStatus(this.#path(name))?.size ?? 0) <= NEW_BYTES_MAX
       ) {
         verified += 1;
-        if (!this.#isObject(name)) this.#moveAway(name);
+        if (this.#isObject(name) === false) this.#moveAway(name);
       }
     }
     for (const name of damaged) this.#restore(name);
   }
 
-  /** Whether a file is a loose object with the right content. */
-  #isObject(name: string): boolean {
+  /** Whether a file is a loose object with the right content. Null: it is too large to be checked. */
+  #isObject(name: string): boolean | null {
     const bytes = this.#content(name);
     const oid = objectHash(name);
     if (bytes === null) return false;
     try {
-      const content = inflateSync(bytes, { maxOutputLength: 64 * NEW_BYTES_MAX });
+      const content = inflateSync(bytes, { maxOutputLength: NEW_CONTENT_MAX });
       const hash = createHash(oid.length === 40 ? 'sha1' : 'sha256').update(content);
       return hash.digest('hex') === oid;
-    } catch {
-      return false; // not an object of git
+    } catch (error) {
+      return errorCode(error) === 'ERR_BUFFER_TOO_LARGE' ? null : false; // no object of git
     }
   }
 
@@ -730,12 +740,11 @@ class GitFolder {
     if (isFolder(place)) this.#moveAway(name);
     // `below`: the opened folder, which stays the same even if a command replaces its path.
     const isDone = inFolder(path.dirname(place), (below) => {
-      temporaryCount += 1;
-      const temporary = `${below}/pawl-${process.pid}-${temporaryCount}`;
-      make(temporary);
-      chmodSync(temporary, (entryStatus(this.#copyPath(name))?.mode ?? 0o644) & 0o777);
-      this.#giveToOwner(temporary);
-      renameSync(temporary, `${below}/${path.basename(place)}`);
+      replaceEntry(below, path.basename(place), (temporary) => {
+        make(temporary);
+        chmodSync(temporary, (entryStatus(this.#copyPath(name))?.mode ?? 0o644) & 0o777);
+        this.#giveToOwner(temporary);
+      });
       return true;
     });
     return isDone ?? false;
@@ -766,9 +775,6 @@ class GitFolder {
     if (process.geteuid?.() === 0 && status !== null) chownSync(place, status.uid, status.gid);
   }
 }
-
-/** Numbers the temporary files of this process. */
-let temporaryCount = 0;
 
 // ---- The lines for the model about repairs ----
 
@@ -852,6 +858,9 @@ const stateFiles = (gitFolder: string): readonly string[] => [
 
 /** A loose object is in a folder named by the first two digits of its hash: `objects/3f/…`. */
 const isLoose = (name: string): boolean => /^objects\/[0-9a-f]{2}\//.test(name);
+
+/** The index of a pack; the file itself if it is no pack. */
+const indexName = (name: string): string => name.replace(/\.pack$/, '.idx');
 
 /** The hash of a loose object. */
 const objectHash = (object: string): string => object.slice(8, 10) + object.slice(11);
