@@ -626,8 +626,8 @@ export const writePrivate = async (file: string, text: string): Promise<void> =>
 };
 
 /**
- * Like `writePrivate`, synchronously, for files with one writing process. A crash of Pawl leaves
- * the old text or the new one; a crash of the machine may leave neither.
+ * Like `writePrivate`, synchronously, in an existing folder, for files with one writing process. A
+ * crash of Pawl leaves the old text or the new one; a crash of the machine may leave neither.
  */
 export const writePrivateSync = (file: string, text: string): void => {
   const temporary = `${file}.new`;
@@ -737,8 +737,8 @@ const groupName = (gid: number): string => {
 
 /**
  * Other users who may write. `administrators`: a group of the machine's administrators. `sticky`:
- * all users may add entries to the folder, but not replace those of others. A group with the user's
- * own number counts as the user alone.
+ * others may add entries to the folder, but not replace those of another user. Our group counts as
+ * the user alone if it has the user's number.
  */
 type Writers = 'none' | 'administrators' | 'sticky' | 'others';
 

@@ -7,7 +7,7 @@
  *    copied: they are mounted read-only.
  * 2. After it, missing and damaged parts are restored: first files without which git finds no
  *    repository, then objects, then refs and reflogs. New commits, refs and files stay. Git reports
- *    missing objects and lost commits, with one call for each.
+ *    missing objects and lost commits, many in one call.
  * 3. When a command starts or ends while another one runs, the changes of the other one so far are
  *    checked, too. The copies stay until a command has been checked, so that a later process can
  *    check a command whose Pawl was killed.
@@ -244,7 +244,7 @@ class GitFolder {
   >();
   /** Packs and files derived from objects, which are not copied, with their stamps. */
   #packed: ReadonlySet<string> = new Set();
-  /** Bytes of all copied objects. */
+  /** Bytes of all objects that this process has copied, those of removed ones too. */
   #bytes = 0;
   /** The purpose and the repairs of the present check. */
   #purpose = NO_PURPOSE;
@@ -316,11 +316,12 @@ class GitFolder {
       for (const place of [draft, to]) rmSync(place, { force: true });
       // Without copies the command is refused.
       if (FULL.has(errorCode(error))) throw error;
-      // deleted meanwhile, or unreadable for us: docs/proof/security.md names this limit
+      // deleted meanwhile, unreadable for us, or a link on another file system: a limit that
+      // docs/proof/security.md names
       return null;
     }
     if (isLoose(name) && !isLinked) this.#bytes += status.size;
-    // A link changes the time of its file. It fails on another file system.
+    // Making a link changes the ctime of its file.
     const copied = isLinked ? entryStatus(to) : status;
     if (!copied?.isFile()) return null;
     return isLoose(name) ? statusStamp(copied) : stableStamp(copied);
@@ -405,8 +406,9 @@ class GitFolder {
   }
 
   /**
-   * Restores files that are missing or unreadable: git itself never deletes them. Refs and their
-   * logs may be deleted, but not whole folders of them.
+   * Restores files of three kinds. Those about the border get their former content. Refs and their
+   * logs may be deleted, but not whole folders of them. The others must exist and be readable: git
+   * itself never deletes them.
    */
   #restoreFiles(): void {
     const hasNoRefs = ['refs', 'refs/heads'].some((name) => !isFolder(this.#path(name)));
