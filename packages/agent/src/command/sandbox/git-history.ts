@@ -17,7 +17,7 @@
  *
  * From top to bottom: `GitHistory`, for all git folders of a session, and `finishHistory`, for
  * those of a killed process; `GitFolder`, which copies, checks and repairs one of them; the lines
- * for the model; reading git's files; and running git.
+ * for the model; and reading git's files.
  */
 
 import { createHash } from 'node:crypto';
@@ -52,9 +52,9 @@ import {
   writePrivateSync,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
-import { askProgramSync } from '../../platform/start-program.js';
 import { plural } from '../../platform/text.js';
 import type { HistoryPurpose } from '../../policy/repository-access.js';
+import { askGit } from './git-folders.js';
 import { historyFolder } from './session-folders.js';
 
 /**
@@ -709,7 +709,7 @@ class GitFolder {
   }
 
   #git(words: readonly string[], lines: readonly string[] = []): ReturnType<typeof askGit> {
-    return askGit(this.#findGit, this.#top, words, lines);
+    return askGit(this.#findGit, this.#top, words, { input: lines.join('\n') });
   }
 
   /** Restores a file, or moves it away if it did not exist before. */
@@ -934,47 +934,5 @@ const isReadableIndex = (bytes: Buffer): boolean => {
     const sum = bytes.subarray(-length);
     const hash = createHash(algorithm).update(bytes.subarray(0, -length));
     return sum.every((byte) => byte === 0) || hash.digest().equals(sum);
-  });
-};
-
-// ---- Running git ----
-
-/**
- * Runs git on a git folder so that it starts no program that the repository names. `lines`: its
- * input.
- */
-const askGit = (
-  findGit: FindGit,
-  gitFolder: string,
-  words: readonly string[],
-  lines: readonly string[],
-) => {
-  const git = findGit();
-  if (git === null) return null;
-  const all = [
-    `--git-dir=${gitFolder}`,
-    '--no-replace-objects',
-    ...[
-      'core.hooksPath=/dev/null',
-      'core.fsmonitor=false',
-      'core.commitGraph=false',
-      'protocol.allow=never',
-      'safe.directory=*',
-    ].flatMap((setting) => ['-c', setting]),
-    ...words,
-  ];
-  return askProgramSync(git, all, {
-    environment: {
-      GIT_CONFIG_NOSYSTEM: '1',
-      GIT_CONFIG_GLOBAL: '/dev/null',
-      GIT_OPTIONAL_LOCKS: '0',
-      GIT_WORK_TREE: gitFolder,
-      GIT_NO_LAZY_FETCH: '1',
-      GIT_TERMINAL_PROMPT: '0',
-      LC_ALL: 'C',
-    },
-    searchPath: ['/usr/bin', '/bin'],
-    folder: gitFolder,
-    input: lines.join('\n'),
   });
 };
