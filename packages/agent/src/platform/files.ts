@@ -760,6 +760,7 @@ export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
 
 // ---- Files and folders that a command may replace, remove or make unreadable at any moment ----
 
+const FILE_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 export const isFolder = (place: string): boolean => entryStatus(place)?.isDirectory() === true;
@@ -843,14 +844,26 @@ export const setAside = (place: string, folder: string): string | null =>
   });
 
 /**
- * Makes an entry of an open folder, and puts it in place of the named one. If that fails, only the
- * named one is there.
+ * Makes a file in an open folder, and puts it in place of the entry with this name. If that fails,
+ * only the earlier entry is there. Root gives it to the owner.
  */
-export const replaceEntry = (below: string, name: string, make: (fresh: string) => void): void => {
+export const replaceEntry = (
+  below: string,
+  name: string,
+  { uid, gid, mode }: Owned,
+  make: (fresh: string) => void,
+): void => {
   // git takes no file with such a name for a ref
   const fresh = `${below}/.pawl-${randomBytes(6).toString('hex')}`;
   try {
     make(fresh);
+    const descriptor = openSync(fresh, FILE_ONLY);
+    try {
+      if (process.geteuid?.() === 0) fchownSync(descriptor, uid, gid);
+      fchmodSync(descriptor, mode & 0o777);
+    } finally {
+      closeSync(descriptor);
+    }
     renameSync(fresh, `${below}/${name}`);
   } catch (error) {
     rmSync(fresh, { force: true });
@@ -869,16 +882,9 @@ export const replaceFile = (place: string, content: Buffer, folder: string): str
     const target = path.join(folder, name);
     const status = lstatSync(`${below}/${name}`);
     copyEntry(`${below}/${name}`, target);
-    replaceEntry(below, name, (fresh) => {
-      const descriptor = openSync(fresh, 'wx', 0o600);
-      try {
-        writeFileSync(descriptor, content);
-        if (process.geteuid?.() === 0) fchownSync(descriptor, status.uid, status.gid);
-        fchmodSync(descriptor, status.mode & 0o777);
-      } finally {
-        closeSync(descriptor);
-      }
-    });
+    replaceEntry(below, name, status, (fresh) =>
+      writeFileSync(fresh, content, { flag: 'wx', mode: 0o600 }),
+    );
     return target;
   });
 

@@ -21,6 +21,7 @@ import {
   readRegularSync,
   readSmall,
   readUpTo,
+  replaceEntry,
   replaceFile,
 } from '../../src/platform/files.js';
 
@@ -122,5 +123,10 @@ test('what takes the place of a file has its mode and owner, and a failure chang
   mkdirSync(at('in-the-way'));
   const before = readdirSync(folder);
   assert.equal(replaceFile(at('in-the-way'), Buffer.from('new'), at('aside-384')), null);
+  // a command put a symlink in place of the new file
+  const link = (fresh: string): void => symlinkSync(at('aside-384/file'), fresh);
+  const owned = { uid: 3, gid: 3, mode: 0o777 };
+  assert.throws(() => replaceEntry(folder, 'file', owned, link), { code: 'ELOOP' });
+  assert.equal(statSync(at('aside-384/file')).mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(folder), before);
 });

@@ -22,12 +22,12 @@
 
 import { createHash } from 'node:crypto';
 import {
-  chmodSync,
   chownSync,
   constants,
   copyFileSync,
   existsSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   renameSync,
   rmSync,
@@ -742,11 +742,8 @@ class GitFolder {
     if (isFolder(place)) this.#moveAway(name);
     // `below`: the opened folder, which stays the same even if a command replaces its path.
     const isDone = inFolder(path.dirname(place), (below) => {
-      replaceEntry(below, path.basename(place), (temporary) => {
-        make(temporary);
-        chmodSync(temporary, (entryStatus(this.#copyPath(name))?.mode ?? 0o644) & 0o777);
-        this.#giveToOwner(temporary);
-      });
+      const mode = entryStatus(this.#copyPath(name))?.mode ?? 0o644;
+      replaceEntry(below, path.basename(place), { ...lstatSync(this.#top), mode }, make);
       return true;
     });
     return isDone ?? false;
