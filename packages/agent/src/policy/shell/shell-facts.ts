@@ -497,7 +497,10 @@ const collectStarts = (root: Node): ReadonlySet<number> => {
 /** Offsets in the text at which commands begin. The first call loads the grammar. */
 export const commandStarts = async (text: string): Promise<CommandStarts> => {
   parserLoad ??= loadParser();
-  const parser = await parserLoad;
+  const parser = await parserLoad.catch((error: unknown) => {
+    parserLoad = undefined; // the system may be short of something just now: the next text tries it
+    throw error;
+  });
   const tree = parser.parse(text, null, { progressCallback: startLimit() });
   if (tree === null) {
     parser.reset();
