@@ -46,7 +46,7 @@ export const googleModel = (options: AdapterOptions): Model => {
   // Calls come whole, each with a signature that must go back, also after a cut reply.
   const provider = errorSource(options, base);
   const { host: server } = provider;
-  const dialect = { modelId, server, marksCache: false, keepsCut: true, refusesGif: true } as const;
+  const dialect = { modelId, server, marksCache: false, refusesGif: true } as const;
   const path = name.includes('/') ? name : `models/${name}`;
   const url = `${base}/${path}:streamGenerateContent?alt=sse`;
   const headers = { 'x-goog-api-key': apiKey };
