@@ -672,7 +672,7 @@ const withConstantTexts = (command: SimpleCommand, text: string): SimpleCommand 
 };
 
 /**
- * The commands of a text, with values in place of variables. `environment`: variables that the
+ * The commands of a text without functions, with values in place of variables. `environment`: variables that the
  * shell surely starts with.
  */
 const completeCommands = (
@@ -680,8 +680,7 @@ const completeCommands = (
   text: string,
   environment: Readonly<Record<string, string>> = {},
 ): readonly SimpleCommand[] => {
-  const { commands, functions, hasCompound, evaluates } = reading;
-  if (functions.length > 0) return commands;
+  const { commands, hasCompound, evaluates } = reading;
   if (hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
     return commands.map((command) => withConstantTexts(command, text));
   const variables: Variables = {
