@@ -581,7 +581,7 @@ const withoutUndefined = (variables: ProcessEnvironment): Record<string, string>
 export type RefMove = {
   /** A full name, or HEAD if it is detached. */
   readonly ref: string;
-  /** Null: the ref must not exist. `any`: not checked; invalid for a ref that is removed. */
+  /** Null: the ref must not exist. `any`: not checked. A ref that is removed needs its hash. */
   readonly from: string | null | 'any';
   /** Null: the ref is removed. */
   readonly to: string | null;
@@ -596,21 +596,17 @@ const ERRORS_MAX = 4_096;
 
 /** The words of `git update-ref` for a move. */
 const updateRefWords = ({ ref, from, to, why }: RefMove): readonly string[] => {
+  if (to === null && (from === null || from === 'any'))
+    throw new TypeError(`${ref} is removed only with the hash that it has`);
   // a hash of zeros: the ref must not exist
-  const old = from === 'any' ? [] : [from ?? '0'.repeat(to?.length ?? 0)];
+  const old = from ?? '0'.repeat(to?.length ?? 0);
   const target = to === null ? ['-d', ref] : [ref, to];
   // for refs outside of refs/heads git writes a reflog only with this option
   const log = ref.startsWith('refs/pawl/') ? ['--create-reflog'] : [];
   const deref = ref === 'HEAD' ? ['--no-deref'] : [];
   return [
-    ...HARDENING,
-    'update-ref',
-    ...log,
-    ...deref,
-    '-m',
-    why,
-    ...target,
-    ...old.filter(Boolean),
+    ...[...HARDENING, 'update-ref', ...log, ...deref],
+    ...['-m', why, ...target, ...(old === 'any' ? [] : [old])],
   ];
 };
 
@@ -824,7 +820,19 @@ export class FileCache<T> {
 
   /** `readAt`: the time before the value was read. */
   set(key: string, value: T, places: readonly string[], readAt: number): void {
-    const { text, changedAt } = this.#fingerprint(places);
+    this.#set(key, value, { places, readAt, ...this.#fingerprint(places) });
+  }
+
+  #set(
+    key: string,
+    value: T,
+    {
+      places,
+      readAt,
+      text,
+      changedAt,
+    }: Fingerprint & { places: readonly string[]; readAt: number },
+  ): void {
     if (changedAt < readAt - STILL_MS) this.#known.set(key, { places, fingerprint: text, value });
   }
 
@@ -833,8 +841,10 @@ export class FileCache<T> {
     const known = this.get(file);
     if (known !== undefined) return known;
     const readAt = this.#now();
+    // before the reading: a file that is removed after it is not known to be absent
+    const before = this.#fingerprint([file]);
     const value = load(file);
-    this.set(file, value, [file], readAt);
+    this.#set(file, value, { places: [file], readAt, ...before });
     return value;
   }
 

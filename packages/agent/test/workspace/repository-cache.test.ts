@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { statSync } from 'node:fs';
+import { rmSync, statSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import {
+  FileCache,
   KnownRepository,
   type Repository,
   takeFingerprint,
@@ -199,6 +200,20 @@ test('where the folder of a file is a file, the file is known to be absent: git 
     'rm ~/.config; mkdir -p ~/.config/git; git config -f ~/.config/git/config user.name Late',
   );
   assert.equal((await name()).asked, true);
+});
+
+test('a file that is removed just after it was read is read again', async (t) => {
+  const { place } = await makeUses(t);
+  const file = path.join(place.workspace, 'a');
+  const cache = new FileCache<string>(anHourLater);
+  const removed = cache.read(file, () => {
+    rmSync(file);
+    return 'there';
+  });
+  assert.notEqual(
+    cache.read(file, () => 'gone'),
+    removed,
+  );
 });
 
 test('what can’t be looked at is not known to lie still', async (t) => {
