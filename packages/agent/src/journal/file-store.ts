@@ -39,7 +39,6 @@ import type {
   JournalStore,
   MachineTypes,
   OpenJournal,
-  SessionInfo,
 } from '../ports/journal.js';
 import { encodeHeader, type JournalEnd, readBlocks } from './codec.js';
 import { copyEntries, forkHeader } from './fork.js';
@@ -118,7 +117,7 @@ import {
   syncFolder,
   writeWhole,
 } from './state-folder.js';
-import { openFileJournal } from './writer.js';
+import { type FileJournalParts, openFileJournal } from './writer.js';
 
 /** Bytes that are read for a header alone. */
 const HEADER_BLOCK_BYTES = 1 << 16;
@@ -213,7 +212,11 @@ const refuseOddFile = async (path: string): Promise<void> => {
 };
 
 /** Runs `work` while holding the lock; releases the lock if it fails. */
-const withLock = async <T>(path: string, lock: Lock, work: () => Promise<T>): Promise<T> => {
+const releasingOnFailure = async <T>(
+  path: string,
+  lock: Lock,
+  work: () => Promise<T>,
+): Promise<T> => {
   try {
     return await work();
   } catch (error) {
@@ -255,7 +258,7 @@ const lockNewSession = async (
     throw cannotWrite(path, error);
   }
   const lock = await acquireLock(lockPath(folder, sessionId));
-  return withLock(path, lock, async () => {
+  return releasingOnFailure(path, lock, async () => {
     if (await isThere(path)) throw exists(path, sessionId);
     return { path, lock };
   });
@@ -274,14 +277,16 @@ const closingOnFailure = async <T>(
   }
 };
 
-/** Makes the names of the journal and of its mark durable. Closes the journal if that fails. */
-const withDurableNames = async <M extends MachineTypes>(
-  path: string,
-  journal: Journal<M>,
-): Promise<Journal<M>> => {
-  await closingOnFailure(journal, () => syncFolder(dirname(path)));
-  return journal;
-};
+/**
+ * Opens a journal, and makes its name and that of its mark durable. Closes the handle if that
+ * fails.
+ */
+const openDurably = <M extends MachineTypes>(parts: FileJournalParts<M>): Promise<Journal<M>> =>
+  closingOnFailure(parts.handle, async () => {
+    const journal = openFileJournal(parts);
+    await closingOnFailure(journal, () => syncFolder(dirname(parts.path)));
+    return journal;
+  });
 
 const create = async <M extends MachineTypes>(
   { folder, checkEvery, plan, machine }: Store<M>,
@@ -289,17 +294,17 @@ const create = async <M extends MachineTypes>(
 ): Promise<Journal<M>> => {
   const header = ownHeader(draft, machine);
   const { path, lock } = await lockNewSession(folder, header.sessionId);
-  return withLock(path, lock, async () => {
+  return releasingOnFailure(path, lock, async () => {
     const { bytes, crc } = encodeHeader(header);
+    const fold = beginFold(header, machine, path); // throws before anything is written
     await makeOwn(folder, header); // first: a session that was created here never counts as foreign
     await writeWhole(path, `${path}.new`, [bytes]);
     const { file: handle } = await openRegular(path, { access: 'change' });
-    const fold = beginFold(header, machine, path);
     const blobs = fileBlobs(folder);
     const end = { seq: 0, crc, size: bytes.length, sum: crc32(bytes) };
     const start = { end, fold, foreignUntil: 0, written: null };
     const parts = { path, handle, lock, header, blobs, checkEvery, plan, ...start };
-    return withDurableNames(path, openFileJournal(parts));
+    return openDurably(parts);
   });
 };
 
@@ -325,7 +330,7 @@ const openSession = async <M extends MachineTypes>(
   const entriesToVisit = visit === undefined ? 0 : (visitLast ?? Number.POSITIVE_INFINITY);
   await refuseOddFile(path);
   const lock = await acquireLock(lockPath(folder, sessionId), { takeOver });
-  return withLock(path, lock, async () => {
+  return releasingOnFailure(path, lock, async () => {
     if (lock.predecessor === 'unknown') await renewFile(path);
     // The process that created the folder may have been killed before the folder's name was
     // durable. The same holds for the file, below.
@@ -368,7 +373,7 @@ const openSession = async <M extends MachineTypes>(
       foreignUntil,
       ...(isForeign ? { adopt } : {}),
     };
-    const journal = await withDurableNames(path, openFileJournal(parts));
+    const journal = await openDurably(parts);
     return {
       journal,
       state: opened.fold.state,
@@ -444,7 +449,7 @@ const fork = async (
 ) => {
   const source = await findJournal(folder, sessionId);
   const { path, lock } = await lockNewSession(folder, newSessionId);
-  await withLock(path, lock, async () => {
+  await releasingOnFailure(path, lock, async () => {
     const header = await withRegular(source, (file) => headerIn(file, source));
     const foreignUntil = await readForeignUntil(folder, header);
     // Without this file a fork counts as foreign.
@@ -618,17 +623,12 @@ const cutTail = async (
 
 // ---- Deletion, also of leftovers of killed processes ----
 
-/** The tasks of a session (sessions that its calls have started), and the tasks of these. */
+/** The tasks of a session: sessions that its calls have started. A task starts no tasks. */
 const findTasks = async (folder: string, sessionId: string): Promise<readonly string[]> => {
-  const all: SessionInfo[] = [];
-  for await (const info of readSessions(folder)) all.push(info);
-  const ids = new Set([sessionId]);
-  // A set visits the ids that are added meanwhile.
-  for (const id of ids)
-    for (const { startedBy, sessionId: task } of all)
-      if (startedBy?.sessionId === id) ids.add(task);
-  ids.delete(sessionId);
-  return [...ids];
+  const tasks: string[] = [];
+  for await (const info of readSessions(folder))
+    if (info.startedBy?.sessionId === sessionId) tasks.push(info.sessionId);
+  return tasks;
 };
 
 /**
@@ -662,12 +662,17 @@ const removeFiles = async (folder: string, sessionId: string): Promise<void> => 
     await rm(path, { recursive: true, force: true });
 };
 
-/** Takes the locks of all sessions, or of none. */
-const lockAll = async (folder: string, ids: readonly string[]): Promise<readonly Lock[]> => {
-  const locks: Lock[] = [];
+/** Takes the locks of a session and of its tasks, or of none. */
+const lockWithTasks = async (
+  folder: string,
+  sessionId: string,
+): Promise<{ readonly tasks: readonly string[]; readonly locks: readonly Lock[] }> => {
+  const locks = [await acquireLock(lockPath(folder, sessionId))];
   try {
-    for (const id of ids) locks.push(await acquireLock(lockPath(folder, id)));
-    return locks;
+    // While its lock is held, the session starts no task.
+    const tasks = await findTasks(folder, sessionId);
+    for (const id of tasks) locks.push(await acquireLock(lockPath(folder, id)));
+    return { tasks, locks };
   } catch (error) {
     await releaseAll(locks);
     throw error;
@@ -718,11 +723,8 @@ const halfDeleted = (path: string, sessionId: string, cause: unknown): JournalEr
  */
 const deleteSession = async (folder: string, sessionId: string): Promise<readonly string[]> => {
   const path = journalPath(folder, sessionId);
-  const ids = [sessionId, ...(await findTasks(folder, sessionId))];
-  const locks = await lockAll(folder, ids);
+  const { tasks, locks } = await lockWithTasks(folder, sessionId);
   try {
-    // While its lock is held, the session starts no task.
-    const tasks = ids.slice(1);
     try {
       await rename(path, deletedPath(folder, sessionId));
       await syncFolder(dirname(path));
@@ -732,7 +734,7 @@ const deleteSession = async (folder: string, sessionId: string): Promise<readonl
     await removeAll(folder, sessionId, tasks).catch((error: unknown) => {
       throw halfDeleted(path, sessionId, error);
     });
-    return ids;
+    return [sessionId, ...tasks];
   } finally {
     await releaseAll(locks);
   }
@@ -743,10 +745,9 @@ const deleteSession = async (folder: string, sessionId: string): Promise<readonl
  * its tasks.
  */
 const finishDeletion = async (folder: string, sessionId: string): Promise<void> => {
-  const isBack = (await readdir(sessionsFolder(folder))).includes(`${sessionId}.jsonl`);
-  const tasks = isBack ? [] : await findTasks(folder, sessionId);
-  const locks = await lockAll(folder, [sessionId, ...tasks]);
+  const { tasks, locks } = await lockWithTasks(folder, sessionId);
   try {
+    const isBack = (await readdir(sessionsFolder(folder))).includes(`${sessionId}.jsonl`);
     if (isBack) await rm(deletedPath(folder, sessionId), { recursive: true, force: true });
     else await removeAll(folder, sessionId, tasks);
   } finally {

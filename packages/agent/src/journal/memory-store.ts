@@ -213,14 +213,12 @@ class Sessions<M extends MachineTypes> {
   /** Removes a session and its tasks (sessions that its calls started); the ids of all of them. */
   delete(sessionId: string): readonly string[] {
     this.find(sessionId);
-    const ids = new Set([sessionId]);
-    // A set visits the ids that are added meanwhile.
-    for (const id of ids)
-      for (const { header } of this.#byId.values())
-        if (header.startedBy?.sessionId === id) ids.add(header.sessionId);
+    const headers = [...this.#byId.values()].map(({ header }) => header);
+    const tasks = headers.filter(({ startedBy }) => startedBy?.sessionId === sessionId);
+    const ids = [sessionId, ...tasks.map((task) => task.sessionId)];
     for (const id of ids) if (this.find(id).writer === 'open') throw locked(id);
     for (const id of ids) this.#byId.delete(id);
-    return [...ids];
+    return ids;
   }
 
   newestFirst(): readonly SessionInfo[] {

@@ -58,7 +58,7 @@ import {
   syncFolder,
 } from './state-folder.js';
 
-type FileJournalParts<M extends MachineTypes> = {
+export type FileJournalParts<M extends MachineTypes> = {
   readonly path: string;
   readonly handle: FileHandle;
   readonly lock: Lock;

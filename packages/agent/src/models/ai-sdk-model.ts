@@ -74,7 +74,7 @@ export const aiSdkModel = (
       keyVariable: `the key that ${family}'s package was given`,
       host: provider,
     },
-    dialect: { modelId: id, marksCache: family === 'anthropic', keepsCut: false },
+    dialect: { modelId: id, marksCache: family === 'anthropic' },
     body: (request) => ({
       ...convertRequest(request, wire.dialect, specificationVersion),
       maxOutputTokens: request.outputTokensMax ?? allFacts.outputTokensMax,

@@ -53,7 +53,6 @@ export const anthropicModel = (options: AdapterOptions): Model => {
     modelId,
     server: provider.host,
     marksCache: true,
-    keepsCut: false,
   } as const;
   const mark = cacheMark(options);
   const headers = { 'anthropic-version': API_VERSION, 'x-api-key': apiKey };

@@ -43,10 +43,9 @@ export const googleModel = (options: AdapterOptions): Model => {
   const base = versionedUrl(options.baseUrl, 'v1beta');
   const { apiKey = '', modelId } = options;
   const fetch = connect(options);
-  // `keepsCut`: the signature of a finished call must go back, also after a cut reply.
   const provider = errorSource(options, base);
   const { host: server } = provider;
-  const dialect = { modelId, server, marksCache: false, keepsCut: true, refusesGif: true } as const;
+  const dialect = { modelId, server, marksCache: false, refusesGif: true } as const;
   const path = options.name.includes('/') ? options.name : `models/${options.name}`;
   // A name may have folders: `publishers/google/models/gemini-3.8-flash` on Vertex AI.
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();

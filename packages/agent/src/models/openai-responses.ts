@@ -42,7 +42,6 @@ export const openAiModel = (options: AdapterOptions): Model => {
     modelId,
     server: provider.host,
     marksCache: false,
-    keepsCut: false,
   } as const;
   const asksForSummary = facts.thinking === 'yes' && options.summaries !== 'off';
   const isReasoning = isReasoningModel(name);

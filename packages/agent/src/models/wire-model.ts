@@ -721,11 +721,6 @@ export type Dialect = {
    */
   readonly marksCache: boolean;
   /**
-   * True if metadata of a cut (broken-off) reply goes back. Its thoughts never do, so metadata that
-   * refers to them must be dropped.
-   */
-  readonly keepsCut: boolean;
-  /**
    * Set if the provider accepts no GIF: it would refuse this request, and every later one.
    */
   readonly refusesGif?: true;
@@ -772,9 +767,8 @@ export const sentMessages = (
     const isOurs = message.model === dialect.modelId;
     ids = isOurs ? NO_IDS : plainIds(message, index);
     // Only the model that wrote a reply gets its metadata back.
-    const isOwn = isOurs && (!message.cut || dialect.keepsCut);
     const parts = message.parts.flatMap((part) =>
-      sentPart(part, ids, isOwn ? ownMetadata(part, dialect) : undefined),
+      sentPart(part, ids, isOurs ? ownMetadata(part, dialect) : undefined),
     );
     if (parts.length > 0) sent.push({ ...message, parts });
   }

@@ -128,12 +128,13 @@ export const findCommand = async (
   }
   // `due`: its deadline, on the clock that counts since the start of the machine
   const leftMs = foundCommand.due === null ? null : Math.max(1, foundCommand.due - sinceBoot());
+  // once we have claimed its start, it never begins; if another was faster, it runs
+  if (foundCommand.verdict().kind === 'neverStarted' && foundCommand.claim())
+    return { kind: 'neverBegan' };
   const { kind } = foundCommand.verdict();
   if (kind === 'direct')
     return { kind: 'found', leftMs, finish: () => finishDirect(foundCommand, context) };
   if (kind === 'unseen') return { kind: 'unknown', text: `${UNSEEN}: ${UNKNOWN}` };
-  // once we have claimed its start, it never begins; if another was faster, it runs
-  if (kind === 'neverStarted' && foundCommand.claim()) return { kind: 'neverBegan' };
   const { job } = foundCommand.record;
   if (job !== null)
     return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };

@@ -279,8 +279,13 @@ export const exactText = (bytes: Buffer, shown: string): ExactText => {
 
 /** The first byte that is not UTF-8, and its line: `byte 0xE9 in line 3`. */
 const describeForeignByte = (bytes: Buffer): string => {
-  const back = Buffer.from(bytes.toString('utf8'));
-  const at = bytes.findIndex((byte, index) => byte !== back[index]);
+  let at = 0;
+  // a replacement character stands for a foreign byte, or for itself
+  for (const valid of bytes.toString('utf8').split('\ufffd')) {
+    at += Buffer.byteLength(valid);
+    if (bytes.toString('latin1', at, at + 3) !== '\xef\xbf\xbd') break;
+    at += 3;
+  }
   const line = bytes.subarray(0, at).filter((byte) => byte === 0x0a).length + 1;
   return `byte 0x${(bytes[at] ?? 0).toString(16).toUpperCase().padStart(2, '0')} in line ${line}`;
 };
@@ -407,7 +412,7 @@ const exchange = async (
 
 /**
  * The name of the temporary file. It follows from the content, so that a call that runs again after
- * a crash finds the file that it left.
+ * a crash finds the file that it left. File systems limit the bytes of a name, not its characters.
  */
 const temporaryName = (name: string, bytes: Uint8Array): string =>
-  `.${name.slice(0, 200)}.${hash('sha256', bytes).slice(0, 12)}.tmp`;
+  `.${Buffer.from(name).toString('utf8', 0, 200)}.${hash('sha256', bytes).slice(0, 12)}.tmp`;

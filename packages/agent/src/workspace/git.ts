@@ -46,7 +46,7 @@ import {
   fallbackAuthor,
   type ProcessEnvironment,
 } from '../platform/environment.js';
-import { isWithin, readTextOrEmptySync } from '../platform/files.js';
+import { isWithin, readRegularSync, readTextOrEmptySync } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
 import { hasEnded, identifyProcess, type ProcessIdentity } from '../platform/processes.js';
 import { folderAbove, repositoryFolders } from '../platform/repository-folders.js';
@@ -93,6 +93,8 @@ export type RepositoryLocation = {
 export type LocatedRepository = {
   readonly location: RepositoryLocation;
   readonly config: GitConfig;
+  /** All files that its configuration and the user's include, also those with a condition. */
+  readonly included: readonly string[];
 };
 
 export type Repository = RepositoryLocation & {
@@ -160,7 +162,7 @@ export const locateRepository = async (place: GitPlace): Promise<LocatedReposito
   const top = repositoryFolders(place.workspace).top;
   if (top === null) return null;
   const ask = async (): Promise<LocatedRepository | null> => {
-    const blocking = findBlockingFile(top, place.environment.HOME ?? '');
+    const { blocking, included } = await findGitFiles(place, top);
     if (blocking !== null)
       throw refuseToAsk(`${blocking} is not a regular file, so git would wait for it. Remove it`);
     const run = createRunner(place);
@@ -172,7 +174,7 @@ export const locateRepository = async (place: GitPlace): Promise<LocatedReposito
     if (location === null) return null;
     if (listed.code !== 0) throw refusal(LIST_CONFIG, listed);
     checkOwnRepository(place.workspace, location.shared);
-    return { location, config: parseConfig(listed.output.toString('utf8')) };
+    return { location, config: parseConfig(listed.output.toString('utf8')), included };
   };
   return place.known?.locate(top, ask) ?? ask();
 };
@@ -579,7 +581,7 @@ const withoutUndefined = (variables: ProcessEnvironment): Record<string, string>
 export type RefMove = {
   /** A full name, or HEAD if it is detached. */
   readonly ref: string;
-  /** Null: the ref must not exist. `any`: not checked; invalid for a ref that is removed. */
+  /** Null: the ref must not exist. `any`: not checked. A ref that is removed needs its hash. */
   readonly from: string | null | 'any';
   /** Null: the ref is removed. */
   readonly to: string | null;
@@ -594,21 +596,17 @@ const ERRORS_MAX = 4_096;
 
 /** The words of `git update-ref` for a move. */
 const updateRefWords = ({ ref, from, to, why }: RefMove): readonly string[] => {
+  if (to === null && (from === null || from === 'any'))
+    throw new TypeError(`${ref} is removed only with the hash that it has`);
   // a hash of zeros: the ref must not exist
-  const old = from === 'any' ? [] : [from ?? '0'.repeat(to?.length ?? 0)];
+  const old = from ?? '0'.repeat(to?.length ?? 0);
   const target = to === null ? ['-d', ref] : [ref, to];
   // for refs outside of refs/heads git writes a reflog only with this option
   const log = ref.startsWith('refs/pawl/') ? ['--create-reflog'] : [];
   const deref = ref === 'HEAD' ? ['--no-deref'] : [];
   return [
-    ...HARDENING,
-    'update-ref',
-    ...log,
-    ...deref,
-    '-m',
-    why,
-    ...target,
-    ...old.filter(Boolean),
+    ...[...HARDENING, 'update-ref', ...log, ...deref],
+    ...['-m', why, ...target, ...(old === 'any' ? [] : [old])],
   ];
 };
 
@@ -763,16 +761,18 @@ export class KnownRepository {
    * All paths on which the answer depends; null: unknown. Included files count even if their
    * condition is false, and so does HEAD, on which conditions may depend.
    */
-  #listPlaces(folder: string, { location, config }: LocatedRepository): readonly string[] | null {
+  #listPlaces(
+    folder: string,
+    { location, config, included }: LocatedRepository,
+  ): readonly string[] | null {
     const { top, gitFolder, shared } = location;
     const configs = [
       ...[path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')],
       ...configFiles(this.#environment),
     ];
-    const included = includedFiles(configs, this.#environment.HOME ?? '');
     const hasInclude = [...config.keys()].some((name) => name.startsWith('include'));
     // git reports an include that we did not find
-    if (included === null || (hasInclude && included.length === 0)) return null;
+    if (hasInclude && included.length === 0) return null;
     return [
       ...[path.join(folder, '.git'), top, gitFolder, shared],
       ...['commondir', 'gitdir'].map((name) => path.join(gitFolder, name)),
@@ -820,7 +820,19 @@ export class FileCache<T> {
 
   /** `readAt`: the time before the value was read. */
   set(key: string, value: T, places: readonly string[], readAt: number): void {
-    const { text, changedAt } = this.#fingerprint(places);
+    this.#set(key, value, { places, readAt, ...this.#fingerprint(places) });
+  }
+
+  #set(
+    key: string,
+    value: T,
+    {
+      places,
+      readAt,
+      text,
+      changedAt,
+    }: Fingerprint & { places: readonly string[]; readAt: number },
+  ): void {
     if (changedAt < readAt - STILL_MS) this.#known.set(key, { places, fingerprint: text, value });
   }
 
@@ -829,8 +841,10 @@ export class FileCache<T> {
     const known = this.get(file);
     if (known !== undefined) return known;
     const readAt = this.#now();
+    // before the reading: a file that is removed after it is not known to be absent
+    const before = this.#fingerprint([file]);
     const value = load(file);
-    this.set(file, value, [file], readAt);
+    this.#set(file, value, { places: [file], readAt, ...before });
     return value;
   }
 
@@ -886,7 +900,7 @@ const fullFingerprint = ({
 // Git would wait forever for a pipe, a device or a socket, so these are searched before git runs.
 
 const TEXT_BYTES_MAX = 1024 * 1024;
-const CONFIGS_MAX = 50;
+const INCLUDED_MAX = 200;
 /** Files that git reads: in the git folder of a working tree, in the shared one, in the top. */
 const WORKTREE_FILES = [
   'HEAD',
@@ -903,11 +917,15 @@ const SHARED_FILES = [
 const TOP_FILES = ['.gitignore', '.gitattributes', '.gitmodules', '.mailmap'];
 
 /**
- * The first pipe, device or socket where git expects a file of the repository; null if there is
- * none.
+ * `blocking`: the first pipe, device or socket where git expects a file of the repository; null if
+ * there is none. `included`: all files that configurations include, also those with a condition.
  */
-export const findBlockingFile = (top: string, home: string): string | null => {
-  if (!isReadable(path.join(top, '.git'))) return path.join(top, '.git');
+export const findGitFiles = async (
+  place: GitPlace,
+  top: string,
+): Promise<{ readonly blocking: string | null; readonly included: readonly string[] }> => {
+  const dotGit = path.join(top, '.git');
+  if (!isReadable(dotGit)) return { blocking: dotGit, included: [] };
   const [gitFolder, shared] = findGitFolders(top);
   const files = [
     ...WORKTREE_FILES.map((name) => path.join(gitFolder, name)),
@@ -915,10 +933,12 @@ export const findBlockingFile = (top: string, home: string): string | null => {
     ...TOP_FILES.map((name) => path.join(top, name)),
   ];
   const bad = files.find((file) => !isReadable(file));
-  return (
-    bad ??
-    findBlockingConfig([path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')], home)
-  );
+  if (bad !== undefined) return { blocking: bad, included: [] };
+  const included = await findIncluded(place, [
+    ...[path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')],
+    ...configFiles(place.environment),
+  ]);
+  return { blocking: included.find((file) => !isReadable(file)) ?? null, included };
 };
 
 /** The git folder of this working tree, and the one that it shares with others. */
@@ -952,70 +972,46 @@ const isReadable = (place: string): boolean => {
   return status === null || status.isFile() || status.isDirectory();
 };
 
-/** The first pipe, device or socket among configurations and the files that they include. */
-const findBlockingConfig = (configs: readonly string[], home: string): string | null => {
-  const queue = [...configs];
-  const seen = new Set<string>();
-  for (let file = queue.pop(); file !== undefined && seen.size < CONFIGS_MAX; file = queue.pop()) {
-    if (seen.has(file)) continue;
-    seen.add(file);
-    if (!isReadable(file)) return file;
-    queue.push(...includedBy(file, home));
-  }
-  return null;
-};
-
-/** The files that a configuration includes, also those with a condition. */
-const includedBy = (file: string, home: string): readonly string[] => {
-  let isInclude = false;
-  return readText(file)
-    .split('\n')
-    .flatMap((line) => {
-      if (/^\s*\[/.test(line)) isInclude = /^\s*\[\s*include(if\b|\s|\]|\.)/i.test(line);
-      const includedPath = isInclude
-        ? /(?:^|\])\s*path\s*=\s*(.*)$/i.exec(line)?.[1]?.trim()
-        : undefined;
-      if (includedPath === undefined || includedPath === '') return [];
-      const place = includedPath.replace(/^"(.*)"$/, '$1').replace(/^~(?=\/)/, () => home);
-      return [path.resolve(path.dirname(file), place)];
-    });
-};
-
-/** A path without quotes, `%(prefix)` or other users' homes. */
-const PLAIN_PATH = /^(~\/)?[^"'\\#;%~\s]+$/;
-const ANY_INCLUDE = /\binclude(if)?\b/i;
-
-/**
- * All files that these configurations include, directly or indirectly, also those with a condition.
- * Null if an include is not understood, or there are too many.
- */
-const includedFiles = (configs: readonly string[], home: string): readonly string[] | null => {
+/** The files that these configurations include, directly or indirectly. */
+const findIncluded = async (
+  place: GitPlace,
+  configs: readonly string[],
+): Promise<readonly string[]> => {
+  const run = createRunner(place);
   const included = new Set<string>();
-  const queue = [...configs];
-  for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
-    const text = readText(file);
-    if (!ANY_INCLUDE.test(text)) continue;
-    if (text.split('\n').some((line) => isUnclearInclude(line)) || included.size > CONFIGS_MAX)
-      return null;
-    for (const place of includedBy(file, home)) {
-      if (included.has(place)) continue;
-      included.add(place);
-      queue.push(place);
-    }
+  for (const config of configs)
+    for (const file of await includedBy(run, config)) included.add(file);
+  // A set visits the files that are added meanwhile.
+  for (const config of included) {
+    for (const file of await includedBy(run, config)) included.add(file);
+    if (included.size > INCLUDED_MAX)
+      throw refuseToAsk(`its configuration includes more than ${INCLUDED_MAX} files`);
   }
   return [...included];
 };
 
-/** Whether a line of a file with includes names a path in an unsupported form. */
-const isUnclearInclude = (line: string): boolean => {
-  // an include section with a complex condition, or with more on the line
-  if (/^\s*\[\s*include/i.test(line))
-    return !/^\s*\[\s*include(if\s+"[^"\\]*")?\s*\]\s*$/i.test(line);
-  const plainPath = /^\s*path\s*=\s*(.*?)\s*$/i.exec(line)?.[1];
-  // a path elsewhere in the line, or a line that continues in the next one
-  if (plainPath === undefined)
-    return /(^|\])\s*path\b/i.test(line) || line.trimEnd().endsWith('\\');
-  return !PLAIN_PATH.test(plainPath);
+/** So that git reads no configuration but the file that is named. */
+const ONE_FILE = { GIT_DIR: '/dev/null', GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' };
+const LIST_INCLUDES = [
+  ...['--no-includes', '-z', '--type=path'],
+  ...['--get-regexp', '^include(if\\..*)?\\.path$'],
+];
+
+/** The files that a configuration names in its includes, according to git, which opens none. */
+const includedBy = async (run: RunGit, config: string): Promise<readonly string[]> => {
+  const loaded = readRegularSync(config, TEXT_BYTES_MAX);
+  const mayInclude =
+    loaded.kind === 'file'
+      ? /include/i.test(loaded.bytes.toString('latin1'))
+      : loaded.kind === 'unusable' && loaded.isTooLarge === true;
+  if (!mayInclude) return []; // the usual case needs no process
+  const words = ['config', '--file', config, ...LIST_INCLUDES];
+  const end = await run([...LOCATE_OPTIONS, ...words], {}, ONE_FILE);
+  if (end.code === 1) return []; // it has none
+  if (end.code !== 0) throw refusal(words, end);
+  const entries = end.output.toString('utf8').split('\0').slice(0, -1); // name, line feed, path
+  const names = entries.map((entry) => entry.slice(entry.indexOf('\n') + 1));
+  return names.map((name) => path.resolve(path.dirname(config), name));
 };
 
 /**

@@ -1,5 +1,6 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
 import promises, { mkdir, readdir, rename, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
@@ -53,6 +54,21 @@ test('a deleted session goes with all its files and its tasks; forks and session
   await assert.rejects(store.delete('a'), { kind: 'notFound' });
   await assert.rejects(store.delete('../sessions/a.b'), { kind: 'notFound' });
   assert.deepEqual(await listed(), OTHERS);
+});
+
+test('a session is locked before its tasks are looked for', async (context) => {
+  const { store, sessions } = await makeSessions(context);
+  const areLocked: boolean[] = [];
+  const looking = context.mock.method(promises, 'readdir', async (folder: string) => {
+    areLocked.push(existsSync(join(sessions, 'a.lock')));
+    return readdirSync(folder);
+  });
+  syncBuiltinESMExports();
+  await store.delete('a').finally(() => {
+    looking.mock.restore();
+    syncBuiltinESMExports();
+  });
+  assert.equal(areLocked[0], true);
 });
 
 test('a session is not deleted while it or one of its tasks is open', async (context) => {

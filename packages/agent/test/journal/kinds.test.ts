@@ -112,6 +112,13 @@ test("the header of the agent's sessions names no machine, as it did before ther
   assert.ok(line !== undefined && !('kind' in JSON.parse(line)));
 });
 
+test('a session whose machine refuses its settings leaves nothing behind', async (context) => {
+  const folder = await makeFolder(context);
+  const refusing = { ...adding, initialState: () => assert.fail('refused') };
+  await assert.rejects(machineFileJournals(refusing, { folder }).create(header), /refused/);
+  await (await machineFileJournals(adding, { folder }).create(header)).close();
+});
+
 const refusals = {
   open: (store: InspectableStore<never>, id: string) => store.open(id),
   peek: (store: InspectableStore<never>, id: string) => store.peek(id),

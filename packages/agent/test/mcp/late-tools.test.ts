@@ -1,6 +1,6 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../../../test/fake-clock.js';
@@ -390,6 +390,14 @@ test('a list that changes during the wait: the newest is declared, and a change 
   await until('the words', () => warnings.some((line) => line.includes('other tools than before')));
   await session.prompt('hi');
   assert.deepEqual(declaredIn(model).at(-1), ['mcp__odd__act3'], 'a declared list stays');
+  await session.close();
+  rmSync(go);
+  const later = testModel(say('three'));
+  const next = await start(t, place, [odd], later);
+  next.servers.connect();
+  await until('the words', () => next.warnings.some((line) => line.includes('the next session')));
+  await next.session.prompt('hi');
+  assert.deepEqual(declaredIn(later), [['mcp__odd__other']], 'as the words say');
 });
 
 test('a huge list with odd names, and thousands of changes: a hundred tools with safe names, and few lines', async (t) => {

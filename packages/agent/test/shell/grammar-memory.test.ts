@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import promises from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { type TestContext, test } from 'node:test';
 import { bundleProgram } from '../../../../test/bundled-program.js';
+import { commandStarts } from '../../src/policy/shell/shell-facts.js';
 
 type Growth = { readonly megabytes: number; readonly grammar: boolean };
 
@@ -33,4 +36,15 @@ test('the grammar of the shell takes less than 35 MB: it is not optimized', asyn
 test('plain commands do not load the grammar', async (context) => {
   const { grammar } = await growthBy(context, 'cd a && npm test 2>&1 | head -');
   assert.equal(grammar, false);
+});
+
+test('a grammar that could not be loaded is loaded for the next text', async (context) => {
+  const reading = context.mock.method(promises, 'readFile', async () => {
+    throw new Error('EMFILE');
+  });
+  syncBuiltinESMExports();
+  await assert.rejects(commandStarts('ls'), /EMFILE/);
+  reading.mock.restore();
+  syncBuiltinESMExports();
+  assert.equal((await commandStarts('ls')).kind, 'starts');
 });

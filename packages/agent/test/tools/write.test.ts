@@ -29,16 +29,18 @@ const rows: readonly Row[] = [
   { title: 'CRLF is kept', old: 'one\r\ntwo\r\n', content: 'a\nb\n', becomes: 'a\r\nb\r\n' },
   { title: 'an emptied file is empty', old: 'one\n', content: '', becomes: '' },
 ];
+/** 240 bytes of the 255 that a name may have. */
+const LONG_NAME = '\u6f22'.repeat(80);
 for (const row of rows) {
   test(`write: ${row.title}`, async (t) => {
     const place = await makePlace(t);
-    await writeFile(place.path('file'), row.old);
-    await chmod(place.path('file'), 0o640);
-    await place.run('read', { path: 'file' });
-    const outcome = await place.run('write', { path: 'file', content: row.content });
+    await writeFile(place.path(LONG_NAME), row.old);
+    await chmod(place.path(LONG_NAME), 0o640);
+    await place.run('read', { path: LONG_NAME });
+    const outcome = await place.run('write', { path: LONG_NAME, content: row.content });
     assert.equal(outcome.status, 'ok', outcome.text);
-    assert.equal(await readFile(place.path('file'), 'utf8'), row.becomes);
-    assert.equal((await stat(place.path('file'))).mode & 0o7777, 0o640);
+    assert.equal(await readFile(place.path(LONG_NAME), 'utf8'), row.becomes);
+    assert.equal((await stat(place.path(LONG_NAME))).mode & 0o7777, 0o640);
   });
 }
 
@@ -106,6 +108,12 @@ const refusedRows: readonly Refused[] = [
     old: Buffer.concat([Buffer.alloc(9_000, 'a'), Buffer.from([0x0a, 0, 0xff, 0x0a])]),
     content: 'b\n',
     refused: /not valid UTF-8 \(byte 0xFF in line 2\)/,
+  },
+  {
+    title: 'a file that ends within a character is not re-encoded',
+    old: Buffer.from([0xef, 0xbf, 0xbd, 0x0a, 0xef, 0xbf]),
+    content: 'b\n',
+    refused: /not valid UTF-8 \(byte 0xEF in line 2\)/,
   },
   {
     title: 'UTF-16 is not re-encoded',

@@ -145,6 +145,7 @@ const runAll = async (place: Place, repository: Repository): Promise<void> => {
   const move = { ref: 'refs/heads/ours', from: null, to, why: 'a test' };
   assert.equal((await repository.moveRef(move)).code, 0);
   assert.deepEqual(await marksOf(place), [], 'git update-ref');
+  await assert.rejects(repository.moveRef({ ...move, to: null }), /only with the hash/);
 };
 
 test('with all traps set together no command fires one, whatever it is', async (t) => {

@@ -304,6 +304,22 @@ const waits: readonly (readonly [given: string, script: string])[] = [
     'git config include.path ../more; printf "[include]\\npath=pipe" > more; mkfifo pipe',
   ],
   ['a conditional include', 'git config includeIf.onbranch:main.path ../pipe; mkfifo pipe'],
+  [
+    'an include behind another section, with a comment',
+    'printf "[core][include]\\npath = pipe # it\\n" >> .git/config; mkfifo .git/pipe',
+  ],
+  [
+    'a quoted include on two lines',
+    `printf '[include]path = "pi"\\134\\npe\\n' >> .git/config; mkfifo .git/pipe`,
+  ],
+  [
+    'an include of a large configuration',
+    '(yes "#" | head -c 1100000; printf "[include]path=pipe\\n") >> .git/config; mkfifo .git/pipe',
+  ],
+  [
+    'the first of many includes',
+    'printf "[include]path=%s\\n" pipe $(seq 60) >> .git/config; mkfifo .git/pipe',
+  ],
   ['the configuration', 'rm .git/config; mkfifo .git/config'],
   ['HEAD', 'rm .git/HEAD; mkfifo .git/HEAD'],
   ['the index', 'rm -f .git/index; mkfifo .git/index'],

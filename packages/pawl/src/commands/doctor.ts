@@ -48,7 +48,7 @@ import { askProgram } from '@pawl/agent/platform/start-program';
 import { nearestWord } from '@pawl/agent/platform/text';
 import { loadAgentsFiles } from '@pawl/agent/session/instructions';
 import { PROGRAM as SHELL } from '@pawl/agent/tools/bash';
-import { findBlockingFile } from '@pawl/agent/workspace/git';
+import { findGitFiles } from '@pawl/agent/workspace/git';
 import { makeSafe } from '@pawl/terminal/safe-text';
 import { writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
@@ -711,16 +711,19 @@ const isAtLeast = (version: string, least: string): boolean => {
  * A pipe or device at which git would wait in the repository around the workspace; null if there is
  * none.
  */
-const findGitPipe = ({ workspace, environment }: DoctorWorld): string | null => {
-  const top = attemptNow(() => repositoryFolders(realpathSync(workspace)).top);
+const findGitPipe = async ({ workspace, environment }: DoctorWorld): Promise<string | null> => {
+  const signal = AbortSignal.timeout(PROGRAM_MS);
+  const found = await attempt(async () => {
+    const { top } = repositoryFolders(realpathSync(workspace));
+    return top === null ? null : await findGitFiles({ workspace, environment, signal }, top);
+  });
   // A workspace that is missing is another check's.
-  if (top.kind !== 'done' || top.value === null) return null;
-  return findBlockingFile(top.value, environment.HOME ?? '');
+  return found.kind === 'done' ? (found.value?.blocking ?? null) : null;
 };
 
 const runGit = async (world: DoctorWorld, args: readonly string[]): Promise<ProgramRun | null> => {
   const folder = realPath(world.workspace);
-  return folder === null || findGitPipe(world) !== null
+  return folder === null || (await findGitPipe(world)) !== null
     ? null
     : runProgram(world, 'git', args, folder);
 };

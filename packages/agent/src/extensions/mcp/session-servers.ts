@@ -364,6 +364,7 @@ const untilAborted = (signal: AbortSignal): Promise<void> =>
 
 /** Waits for servers whose tools are not known, and lets their tools join the session. */
 class JoiningServers implements LateTools {
+  /** Those whose tools were not known when the session began. */
   readonly #servers: readonly OpenServer[];
   readonly #options: Pick<ServersOptions, 'warn' | 'joining'>;
   /** Connects a server, once. */
@@ -383,7 +384,7 @@ class JoiningServers implements LateTools {
     begin: (served: OpenServer) => Promise<void>,
     declare: DeclaredTools['declare'],
   ) {
-    this.#servers = servers;
+    this.#servers = servers.filter(({ isNew }) => isNew);
     this.#options = options;
     this.#begin = begin;
     this.#declare = declare;

@@ -497,7 +497,10 @@ const collectStarts = (root: Node): ReadonlySet<number> => {
 /** Offsets in the text at which commands begin. The first call loads the grammar. */
 export const commandStarts = async (text: string): Promise<CommandStarts> => {
   parserLoad ??= loadParser();
-  const parser = await parserLoad;
+  const parser = await parserLoad.catch((error: unknown) => {
+    parserLoad = undefined; // the system may be short of something just now: the next text tries it
+    throw error;
+  });
   const tree = parser.parse(text, null, { progressCallback: startLimit() });
   if (tree === null) {
     parser.reset();
@@ -669,7 +672,7 @@ const withConstantTexts = (command: SimpleCommand, text: string): SimpleCommand 
 };
 
 /**
- * The commands of a text, with values in place of variables. `environment`: variables that the
+ * The commands of a text without functions, with values in place of variables. `environment`: variables that the
  * shell surely starts with.
  */
 const completeCommands = (
@@ -677,8 +680,7 @@ const completeCommands = (
   text: string,
   environment: Readonly<Record<string, string>> = {},
 ): readonly SimpleCommand[] => {
-  const { commands, functions, hasCompound, evaluates } = reading;
-  if (functions.length > 0) return commands;
+  const { commands, hasCompound, evaluates } = reading;
   if (hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
     return commands.map((command) => withConstantTexts(command, text));
   const variables: Variables = {

@@ -108,11 +108,11 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   ],
   gitWouldWait: [
     (place) => {
-      // Whoever asks git all the same hears that there is no repository, which is a second finding.
+      // Whoever asks for more hears that there is no repository, which is a second finding.
       fakeProgram(
         place,
         'git',
-        '[ "$1" = --version ] && echo git version 2.40.1 || { echo "not a git repository"; exit 128; }',
+        'case "$*" in --version) echo git version 2.40.1;; *--get-regexp*) printf "include.path\\n../pipe\\0";; *) echo "not a git repository"; exit 128;; esac',
       );
       execFileSync('mkfifo', [path.join(place.world.workspace, 'pipe')]);
       const config = path.join(place.world.workspace, '.git/config');
