@@ -296,7 +296,7 @@ const foundBySimulator: readonly Fault[] = [
     'the name of a journal that a killed process has made is not made durable',
     'journal/file-store.ts',
     [
-      `  await closingOnFailure(journal, () => syncFolder(dirname(path)));
+      `    await closingOnFailure(journal, () => syncFolder(dirname(parts.path)));
 `,
       '',
     ],
