@@ -1,7 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Entry, type Event, EventParser, eventText } from 'pawl/engine';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { attempt, type Entry, type Event, EventParser, eventText } from 'pawl/engine';
 import type { ShownText } from './session-records.js';
 
 /**
@@ -193,15 +194,10 @@ const readMessages = async <T>(
   for await (const bytes of body) parser.add(bytes);
 };
 
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    timer.unref();
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
+/** Ends early with the signal. Leaves no listener at it, which may live as long as the node. */
+const pause = async (ms: number, signal: AbortSignal): Promise<void> => {
+  await attempt(() => sleep(ms, null, { signal, ref: false }));
+};
 
 /**
  * Listens to one node until the signal, again after each interruption. Missed messages are read

@@ -31,6 +31,10 @@ import type { Arrival, HooksRequest, ShownText, Work } from './session-records.j
 import type { SessionStates } from './session-states.js';
 import type { SessionStore } from './session-store.js';
 
+/**
+ * Work begins once in this process. A call may be repeated after its session was moved or ended,
+ * which ended its work: then it counts as begun, and does not bring the old worker back.
+ */
 export class Workers {
   readonly #world: WorkerWorld;
   /** `node`: where the session's workspace was when its worker was made. */
@@ -39,6 +43,8 @@ export class Workers {
     { readonly node: string; readonly opening: Promise<SessionWorker> }
   >();
   readonly #open = new Map<string, SessionWorker>();
+  /** Calls whose work was ended with its worker, and when. The engine may repeat them. */
+  readonly #ended = new Map<string, number>();
   readonly #idleMs: number;
   readonly #sweeping: NodeJS.Timeout;
 
@@ -56,7 +62,13 @@ export class Workers {
   async of(sessionId: string, seq: number, node: string): Promise<SessionWorker> {
     const known = this.#workers.get(sessionId);
     if (known?.node === node) return known.opening;
-    if (known !== undefined) this.#endMoved(sessionId, known.opening);
+    if (known !== undefined) {
+      // work from before a move may come after work from after it
+      const { node: current } = await this.#world.store.session(sessionId);
+      if (current !== node) throw new Error(`the session was moved to the node ${current}`);
+      if (this.#workers.get(sessionId) === known) this.#endMoved(sessionId, known.opening);
+      return this.of(sessionId, seq, node);
+    }
     const opening = SessionWorker.open(sessionId, seq, node, this.#world);
     this.#workers.set(sessionId, { node, opening });
     const opened = await attempt(() => opening);
@@ -66,6 +78,11 @@ export class Workers {
     }
     if (this.#workers.get(sessionId)?.opening === opening) this.#open.set(sessionId, opened.value);
     return opened.value;
+  }
+
+  /** Whether the work of this call was ended here with its session's worker. */
+  hasEnded(invocationId: string): boolean {
+    return this.#ended.has(invocationId);
   }
 
   known(sessionId: string): SessionWorker | undefined {
@@ -98,12 +115,15 @@ export class Workers {
   }
 
   #forget(sessionId: string): void {
+    for (const id of this.#open.get(sessionId)?.invocations ?? []) this.#ended.set(id, Date.now());
     this.#open.delete(sessionId);
     this.#workers.delete(sessionId);
   }
 
   #sweep(): void {
     const now = Date.now();
+    for (const [id, endedAt] of this.#ended)
+      if (now - endedAt > RESULT_KEPT_MS) this.#ended.delete(id);
     for (const [sessionId, worker] of this.#open) {
       worker.sweep(now);
       if (!worker.isIdle || now - worker.usedAt < this.#idleMs) continue;
@@ -301,6 +321,11 @@ class SessionWorker {
   forget(invocationId: string): void {
     this.usedAt = Date.now(); // what follows from the result comes next
     this.#runs.delete(invocationId);
+  }
+
+  /** The calls whose work is here: it begins, runs, or has a result that the engine has not taken. */
+  get invocations(): readonly string[] {
+    return [...this.#runs.keys(), ...this.#beginning.keys()];
   }
 
   find(invocationId: string): WorkRun | undefined {

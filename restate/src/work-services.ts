@@ -119,6 +119,10 @@ const doWork = async (
   work: Work,
   isAgain: boolean,
 ): Promise<WorkResult> => {
+  if (workers.hasEnded(id)) {
+    const posted = failedWork(work, true, 'the session was ended or moved meanwhile');
+    return { posted, at: Date.now(), isOpen: false };
+  }
   const done = await attempt(async () => {
     const worker = await workers.of(work.sessionId, work.seq, work.node);
     const bound = findBound(worker.equipment);

@@ -6,8 +6,9 @@ import { test } from 'node:test';
 import type { Entry, State, Stepped } from 'pawl/engine';
 import { storySettings } from '../../test/contract/play-story.js';
 import { atEnd } from '../../test/temporary-folder.js';
+import { until } from '../../test/until.js';
 import { Follower } from '../src/follower.js';
-import { localLive } from '../src/live.js';
+import { httpLive, localLive } from '../src/live.js';
 import { createRestateRuntime } from '../src/runtime.js';
 
 const settings = storySettings('/work');
@@ -98,4 +99,26 @@ test('a reader ends also if the session was closed before it began to follow, an
   for await (const { seq } of runtime.read('s1')) seen.push(seq);
   assert.deepEqual(seen, [1, 2]);
   await runtime.disconnect();
+});
+
+test('a node asks for another one that is away again and again, and leaves no listener at its signal', async (context) => {
+  let asked = 0;
+  const away = createServer((incoming) => {
+    asked++;
+    incoming.destroy();
+  });
+  await new Promise<void>((resolve) => away.listen(0, '127.0.0.1', resolve));
+  atEnd(context, () => void away.close());
+  const warnings: string[] = [];
+  const note = ({ name }: Error): void => void warnings.push(name);
+  process.on('warning', note);
+  atEnd(context, () => void process.off('warning', note));
+  const peer = `http://127.0.0.1:${(away.address() as AddressInfo).port}`;
+  const listen = { host: '127.0.0.1', port: 0 };
+  const live = await httpLive({ peers: [peer], token: 'token', listen });
+  atEnd(context, () => live.close());
+  const node = { name: 'a', machineVersion: 1, deployment: 'd', sharedPort: 1 };
+  void live.join(node, () => undefined);
+  await until('it has asked more often than a signal has listeners', () => asked > 12);
+  assert.deepEqual(warnings, []);
 });

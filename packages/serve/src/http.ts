@@ -206,7 +206,7 @@ class Answers {
     const fault = toApiFault(error);
     const isNodesFault =
       fault === null || fault.code === 'unavailable' || fault.code === 'unreadable';
-    if (isNodesFault && !outgoing.destroyed && !incoming.destroyed) this.#options.report(error);
+    if (isNodesFault && !outgoing.destroyed) this.#options.report(error);
     if (outgoing.headersSent) {
       outgoing.destroy();
       return;

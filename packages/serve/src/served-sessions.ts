@@ -178,7 +178,7 @@ export class ServedSessions {
     const feed = this.#open.feed(sessionId);
     const approvals = feed?.status.approvals ?? approvalsIn(sessionId, state, new Map());
     // Without a feed here, a session of an engine may be at work all the same.
-    const runsElsewhere = !this.#runtime.endsWithNode && isBusyIn(state, approvals);
+    const mayWork = feed !== null || !this.#runtime.endsWithNode;
     // Why it waits for the user; null in any other state.
     const reason = state.name === 'WaitingForUserInput' ? state.reason : null;
     const wasKilled = this.#runtime.endsWithNode && feed === null && turnRuns(state);
@@ -191,7 +191,7 @@ export class ServedSessions {
       state: state.name,
       reason,
       message: wasKilled ? INTERRUPTED : reason === null ? '' : reasonText(reason),
-      busy: feed?.isBusy ?? runsElsewhere,
+      busy: mayWork && isBusyIn(state, approvals), // as `state`: the feed may be ahead of it
       interrupted: wasKilled,
       approvals,
       workspace: { ...record.workspace, ...node, isPresent: await this.#hasWorkspace(record) },

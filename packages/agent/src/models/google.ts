@@ -41,13 +41,15 @@ import {
 /** A model of Google's. */
 export const googleModel = (options: AdapterOptions): Model => {
   const base = versionedUrl(options.baseUrl, 'v1beta');
-  const { apiKey = '', name, modelId } = options;
+  const { apiKey = '', modelId } = options;
   const fetch = connect(options);
-  // Calls come whole, each with a signature that must go back, also after a cut reply.
+  // `keepsCut`: the signature of a finished call must go back, also after a cut reply.
   const provider = errorSource(options, base);
   const { host: server } = provider;
   const dialect = { modelId, server, marksCache: false, refusesGif: true } as const;
-  const path = name.includes('/') ? name : `models/${name}`;
+  const path = options.name.includes('/') ? options.name : `models/${options.name}`;
+  // A name may have folders: `publishers/google/models/gemini-3.8-flash` on Vertex AI.
+  const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   const url = `${base}/${path}:streamGenerateContent?alt=sse`;
   const headers = { 'x-goog-api-key': apiKey };
   return markOwn(
@@ -55,7 +57,7 @@ export const googleModel = (options: AdapterOptions): Model => {
       {
         provider,
         dialect,
-        body: (request) => createBody(request, options, dialect),
+        body: (request) => createBody(request, { ...options, name }, dialect),
         send: async (body, reply, signal) => {
           const { read, continuation } = readReply(reply);
           // One request, unless the provider hands the reply out in parts: then one for each part.
@@ -85,7 +87,7 @@ const createBody = (
     convertMessage(message, options.name),
   );
   // Gemma has no field for instructions: they begin the first message.
-  const takesInstructions = !options.name.toLowerCase().startsWith('gemma-');
+  const takesInstructions = !options.name.startsWith('gemma-');
   const [first] = contents;
   if (!takesInstructions && first?.role === 'user')
     first.parts.unshift(...instructions.map(({ text }) => ({ text: `${text}\n\n` })));
@@ -176,7 +178,7 @@ const NO_SIGNATURE = 'skip_thought_signature_validator';
 
 /** Whether the model is of a generation that signs its calls: Gemini 3 and later. */
 const wantsSignatures = (model: string): boolean =>
-  /(^|\/)gemini-/i.test(model) && !/(^|\/)gemini-([12]([.-]|$)|pro(-vision)?$)/i.test(model);
+  /^gemini-/.test(model) && !/^gemini-([12]([.-]|$)|pro(-vision)?$)/.test(model);
 
 /** The first call of a reply is signed for all of them. */
 const convertReply = ({ parts }: AssistantMessage, model: string): object[] => {
@@ -204,7 +206,7 @@ const convertReply = ({ parts }: AssistantMessage, model: string): object[] => {
 const STOP_REASONS: Readonly<Record<string, StopReason>> = {
   STOP: 'end',
   MAX_TOKENS: 'maxTokens',
-  CONTINUATION: 'maxTokens',
+  CONTINUATION: 'maxTokens', // counts only if no other part follows
   SAFETY: 'contentFilter',
   RECITATION: 'contentFilter',
   BLOCKLIST: 'contentFilter',
@@ -359,11 +361,13 @@ const readCalls = (
     const { args, willContinue } = call;
     const name = asText(call.name);
     const isPiece = Array.isArray(call.partialArgs) || (name !== null && willContinue === true);
+    if (!isPiece && name !== null) return addWholeCall(reply, call, name, metadata);
     if (!isPiece) {
-      if (name !== null) return addWholeCall(reply, { call, name, metadata });
-      // A piece that says nothing ends the call.
-      return (args ?? willContinue ?? null) === null ? end() : undefined;
+      const saysNothing = (args ?? willContinue ?? null) === null;
+      if (saysNothing) end();
+      return;
     }
+    // a piece with a name begins a call; the others go on the last one
     if (name !== null) {
       const id = asText(call.id) ?? randomUUID();
       open.push({ id, args: {} });
@@ -374,7 +378,7 @@ const readCalls = (
     const pieces = listIn(call.partialArgs);
     for (const piece of pieces) addValue(current.args, piece);
     reply.addInput(current.id, ''); // shows that the reply goes on
-    // should nothing follow, it is half a call
+    // without its last brace it counts as cut, if no other piece ends it
     reply.endCall(current.id, JSON.stringify(current.args).slice(0, -1));
     if (willContinue !== true && pieces.every((piece) => piece.willContinue !== true)) end();
   };
@@ -382,15 +386,9 @@ const readCalls = (
 
 const addWholeCall = (
   reply: StreamedReply,
-  {
-    call,
-    name,
-    metadata,
-  }: {
-    readonly call: Loose;
-    readonly name: string;
-    readonly metadata: ProviderMetadata | undefined;
-  },
+  call: Loose,
+  name: string,
+  metadata: ProviderMetadata | undefined,
 ): void => {
   const id = asText(call.id) ?? randomUUID();
   const { args = null } = call;

@@ -16,6 +16,8 @@ import {
   constants,
   copyFileSync,
   type Dirent,
+  fchmodSync,
+  fchownSync,
   fstatSync,
   lstatSync,
   lutimesSync,
@@ -63,12 +65,12 @@ import path, { dirname } from 'node:path';
  * - `readBytes`, `readSmall` (at the end of this file): a file that a command may replace, without
  *   following a symlink at the end of its path.
  *
- * 1. Pipes, devices and sockets are never opened: opening a pipe may block forever, opening a
- *    device may have any effect. On Linux the entry is first opened with O_PATH, which has no
- *    effect, then checked, then opened through its descriptor, so that it can't be replaced in
- *    between. Elsewhere it is checked before and after: an entry that is replaced in between is
+ * 1. Pipes, devices and sockets are not opened: opening a pipe may block forever, opening a device
+ *    may have any effect. With /proc the entry is first opened with O_PATH, which has no effect,
+ *    then checked, then opened through its descriptor, so that it can't be replaced in between.
+ *    Without /proc it is checked before and after: only an entry that is replaced in between is
  *    opened, without waiting, and closed unread.
- * 2. At most `bytesMax` bytes are read, whatever size a file claims to have.
+ * 2. Not more than one byte beyond `bytesMax` is read, whatever size a file claims to have.
  */
 
 /** Linux flag that opens an entry without any effect on it. Node does not define it. */
@@ -509,6 +511,8 @@ export const holdFolder = (real: string): Promise<HeldFolderResult> => hold(real
 
 /** Like `HeldFolder`, synchronous. Names may be invalid UTF-8. */
 export type HeldFolderSync = Pick<HeldFolder, 'real'> & {
+  /** See `HeldFolder`. */
+  readonly reach: Buffer;
   /** The path of an entry. The name must not contain a slash. */
   at(name: string | Buffer): Buffer;
   close(): void;
@@ -533,15 +537,18 @@ export const holdFolderSync = (real: string | Buffer): HeldFolderSync => {
   const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW;
   const descriptor = openSync(place, hasDescriptorPaths() ? flags | O_PATH : flags);
   const reach = hasDescriptorPaths() ? Buffer.from(descriptorPath(descriptor)) : place;
-  const opened = hasDescriptorPaths()
-    ? readlinkSync(reach, 'buffer')
-    : realpathSync(place, 'buffer'); // `native` would also change case and normal form
-  if (!opened.equals(place)) {
+  try {
+    const opened = hasDescriptorPaths()
+      ? readlinkSync(reach, 'buffer')
+      : realpathSync(place, 'buffer'); // `native` would also change case and normal form
+    if (!opened.equals(place)) throw new MovedPath();
+  } catch (error) {
     closeSync(descriptor);
-    throw new MovedPath();
+    throw error;
   }
   return {
     real: String(real),
+    reach,
     at: (name) => Buffer.concat([reach, Buffer.from('/'), Buffer.from(name)]),
     close: () => closeSync(descriptor),
   };
@@ -619,8 +626,8 @@ export const writePrivate = async (file: string, text: string): Promise<void> =>
 };
 
 /**
- * Like `writePrivate`, synchronously, for files with one writing process. A crash of Pawl leaves
- * the old text or the new one; a crash of the machine may leave neither.
+ * Like `writePrivate`, synchronously, in an existing folder, for files with one writing process. A
+ * crash of Pawl leaves the old text or the new one; a crash of the machine may leave neither.
  */
 export const writePrivateSync = (file: string, text: string): void => {
   const temporary = `${file}.new`;
@@ -730,8 +737,8 @@ const groupName = (gid: number): string => {
 
 /**
  * Other users who may write. `administrators`: a group of the machine's administrators. `sticky`:
- * all users may add entries to the folder, but not replace those of others. A group with the user's
- * own number counts as the user alone.
+ * others may add entries to the folder, but not replace those of another user. Our group counts as
+ * the user alone if it has the user's number.
  */
 type Writers = 'none' | 'administrators' | 'sticky' | 'others';
 
@@ -777,34 +784,32 @@ export const entriesIn = (folder: string): readonly Dirent[] => {
 };
 
 /**
- * Opens a file and reads it with `read`. Null if it is missing, a symlink or unreadable. Never
- * waits for a pipe.
+ * The content of a regular file; null if it is missing, larger, something else or unreadable.
+ * Without `bytesMax`: of a file that no command can write.
  */
-const readFile = <T>(file: string, read: (descriptor: number) => T): T | null => {
-  let descriptor: number | null = null;
-  try {
-    descriptor = openSync(file, FILE_ONLY);
-    return read(descriptor);
-  } catch {
-    return null; // programs of this user, such as git, can't read it either
-  } finally {
-    if (descriptor !== null) closeSync(descriptor);
-  }
+export const readBytes = (file: string, bytesMax = Number.POSITIVE_INFINITY): Buffer | null => {
+  const loaded = readRegularSync(file, bytesMax, { follow: 'folders' });
+  return loaded.kind === 'file' ? loaded.bytes : null;
 };
-
-/** The content of a file, without following symlinks; null if there is none. */
-export const readBytes = (file: string): Buffer | null =>
-  readFile(file, (descriptor) => readFileSync(descriptor));
 
 const TEXT_MAX = 64 * 1024;
 
 /** The text of a small regular file, or its first 64 kB; empty for everything else. */
-export const readSmall = (file: string): string =>
-  readFile(file, (descriptor) => {
-    if (!fstatSync(descriptor).isFile()) return null;
-    const bytes = Buffer.alloc(TEXT_MAX);
-    return bytes.subarray(0, readSync(descriptor, bytes, 0, TEXT_MAX, 0)).toString('utf8');
-  }) ?? '';
+export const readSmall = (file: string): string => {
+  const options = { follow: 'folders' } as const;
+  try {
+    return withRegularSync(file, options, (reach, status) => {
+      const descriptor = openAgain(reach, options);
+      try {
+        return readUpToSync(descriptor, TEXT_MAX, status.size).toString('utf8');
+      } finally {
+        closeSync(descriptor);
+      }
+    });
+  } catch {
+    return ''; // programs of this user, such as git, can't read it either
+  }
+};
 
 /**
  * Works in a folder that is opened first, so that it can't be replaced by a symlink: `below` is a
@@ -816,7 +821,7 @@ export const inFolder = <T>(folder: string, work: (below: string) => T): T | nul
   let held: HeldFolderSync | null = null;
   try {
     held = holdFolderSync(folder);
-    return work(path.dirname(String(held.at('.'))));
+    return work(String(held.reach));
   } catch {
     // the folder or its entry is missing or unreadable, or the disk is full
     return null;
@@ -839,18 +844,47 @@ export const setAside = (place: string, folder: string): string | null =>
   });
 
 /**
- * Like `setAside`, but copies the file and then replaces it by other content, so that a crash in
- * between loses nothing.
+ * Makes a file in an open folder, and puts it in place of the entry with this name. If that fails,
+ * only the earlier entry is there. Root gives it to the owner.
+ */
+export const replaceEntry = (
+  below: string,
+  name: string,
+  { uid, gid, mode }: Owned,
+  make: (fresh: string) => void,
+): void => {
+  // git takes no file with such a name for a ref
+  const fresh = `${below}/.pawl-${randomBytes(6).toString('hex')}`;
+  try {
+    make(fresh);
+    const descriptor = openSync(fresh, FILE_ONLY);
+    try {
+      if (process.geteuid?.() === 0) fchownSync(descriptor, uid, gid);
+      fchmodSync(descriptor, mode & 0o777);
+    } finally {
+      closeSync(descriptor);
+    }
+    renameSync(fresh, `${below}/${name}`);
+  } catch (error) {
+    rmSync(fresh, { force: true });
+    throw error;
+  }
+};
+
+/**
+ * Like `setAside`, but copies the file and then replaces it by other content with the same mode and
+ * owner, so that a crash in between loses nothing.
  */
 export const replaceFile = (place: string, content: Buffer, folder: string): string | null =>
   inFolder(path.dirname(place), (below) => {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const file = `${below}/${path.basename(place)}`;
-    const target = path.join(folder, path.basename(place));
-    copyEntry(file, target);
-    const fresh = `${file}.${randomBytes(6).toString('hex')}`;
-    writeFileSync(fresh, content, { flag: 'wx' });
-    renameSync(fresh, file);
+    const name = path.basename(place);
+    const target = path.join(folder, name);
+    const status = lstatSync(`${below}/${name}`);
+    copyEntry(`${below}/${name}`, target);
+    replaceEntry(below, name, status, (fresh) =>
+      writeFileSync(fresh, content, { flag: 'wx', mode: 0o600 }),
+    );
     return target;
   });
 

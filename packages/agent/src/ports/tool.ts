@@ -60,10 +60,10 @@ export type FileMemory = {
   set(path: string, sha256: string, text?: string, lines?: readonly ShownLines[]): void;
   /**
    * The lines of the last known bytes that results in the conversation show. A file is replaced as
-   * a whole only if they are all of them. Absent: all were shown.
+   * a whole only if they are all of them. Without this function all count as shown.
    */
   shown?(path: string): readonly ShownLines[];
-  /** A call has shown nothing: its result was cut, or a later call has its id. */
+  /** A call has shown nothing: its result was cut or redacted, or a later call has its id. */
   hide?(callId: string): void;
   /** A search showed lines of this text. That is enough for an edit, not to replace the file. */
   addLines?(path: string, sha256: string, text: string): void;
@@ -186,7 +186,7 @@ export type LateTools = {
  * `record` throws if it can't: then the call must not leave.
  */
 export type SentCalls = {
-  /** Before the start of a call is journaled: so `find` can tell that a call never left. */
+  /** Call it before the start of a call is journaled: only then `find` may answer `notSent`. */
   announce(workspace: string): void;
   record(workspace: string, call: string): void;
   /** Of an earlier process of the session. */
@@ -257,8 +257,8 @@ export type Tool = ToolDeclaration & {
    */
   preview?(input: JsonObject, context: PreviewContext): Promise<CallPreview>;
   /**
-   * For the effect `probeable`, of which the file itself shows after a crash whether it was had:
-   * hashes of the file to be changed, recorded before the call. Changes nothing.
+   * For the effect `probeable`: hashes of the file before and after the change, recorded before the
+   * call. After a crash the file itself shows whether the call took effect. Changes nothing.
    */
   before?(input: JsonObject, context: ToolContext): Promise<FileHashes>;
   /**
@@ -267,13 +267,13 @@ export type Tool = ToolDeclaration & {
    */
   announce?(workspace: string): void;
   /**
-   * For the effect `opaque`, of which no file shows whether it was had: finds a call that was
-   * running when the session was interrupted.
+   * For the effect `opaque`, which no file shows: finds a call that was running when the session
+   * was interrupted.
    */
   findInterrupted?(input: JsonObject, context: ToolContext): Promise<InterruptedCall>;
   /**
-   * Text of a successful call that is kept verbatim when compaction replaces the messages around
-   * it. Of tools with a to-do list as their result the newest counts.
+   * Text of the tool's last successful call, which stays verbatim when compaction replaces the
+   * messages around it. All tools that show a to-do list count as one.
    */
   keep?(input: JsonObject, result: string): string;
   /**
@@ -296,7 +296,8 @@ export const createJobs = (): Jobs => {
     },
     restore(job) {
       jobs.set(job.jobId, job);
-      count = Math.max(count, Number(job.jobId.replace('job-', '')));
+      const [, number = '0'] = /^job-(\d{1,9})$/.exec(job.jobId) ?? []; // the id stood in a file
+      count = Math.max(count, Number(number));
     },
     get: (jobId) => jobs.get(jobId),
     list: () => [...jobs.values()],

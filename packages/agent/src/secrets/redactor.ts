@@ -88,14 +88,16 @@ const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): 
 
 /** First character of a piece before which output was left out (progress of a long command). */
 const GAP = '…';
+/** Such a piece is longer (`createProgress`): a shorter one begins so by itself. */
+const BEHIND_GAP_MIN = 4_096;
 
 const createStream = (finder: Finder): RedactedStream => {
   let held = '';
-  const give = (text: string): string => replaced(text, finder.find(text));
   return {
     add(piece) {
+      const isBehindGap = piece.startsWith(GAP) && piece.length > BEHIND_GAP_MIN;
       // Drop the held text: it may be half of a secret whose other half was left out.
-      const text = piece.startsWith(GAP) ? piece : held + piece;
+      const text = isBehindGap ? piece : held + piece;
       const matches = finder.find(text);
       const until = heldFrom(text, matches, finder);
       held = text.slice(until);
@@ -107,7 +109,7 @@ const createStream = (finder: Finder): RedactedStream => {
     end() {
       const rest = held;
       held = '';
-      return give(rest);
+      return replaced(rest, finder.find(rest));
     },
   };
 };
@@ -131,7 +133,7 @@ export const redactionNote = ({ count, names }: Pick<Redacted, 'count' | 'names'
  * Finds many texts in a longer one in a single pass (Wu-Manber search with blocks of two
  * characters).
  *
- * 1. The time is linear in the length of the text, and independent of the number of sought texts.
+ * 1. The time is linear in the length of the text; more sought texts make it a little longer.
  * 2. Of several matches at one place the longest counts. The search continues behind a match.
  */
 
@@ -312,27 +314,32 @@ const secretForms = (value: string): readonly string[] => {
  *    an address with a password, a token of a known form.
  */
 
-/** Names that no pattern covers, which hold a secret or give access to one. */
-const NAMED: ReadonlySet<string> = new Set([
-  ...keyVariables,
+/** Variables that only lead to a secret: a socket, a file, an id. Their values are not redacted. */
+const ONLY_LEADS_TO_SECRET: ReadonlySet<string> = new Set([
   'AWS_ACCESS_KEY_ID',
   'AZURE_CLIENT_ID',
   'GOOGLE_APPLICATION_CREDENTIALS',
   'BOTO_CONFIG',
   'CLOUDSDK_CONFIG',
   'KUBECONFIG',
-  'DOCKER_AUTH_CONFIG',
-  'COMPOSER_AUTH',
   'NETRC',
-  'MYSQL_PWD',
-  'REDISCLI_AUTH',
-  'SSHPASS',
   'SSH_AUTH_SOCK',
   'SSH_AGENT_PID',
   'GPG_AGENT_INFO',
   'GNOME_KEYRING_CONTROL',
   'KRB5CCNAME',
   'XAUTHORITY',
+]);
+
+/** Names that no pattern covers, which hold a secret or give access to one. */
+const NAMED: ReadonlySet<string> = new Set([
+  ...keyVariables,
+  ...ONLY_LEADS_TO_SECRET,
+  'DOCKER_AUTH_CONFIG',
+  'COMPOSER_AUTH',
+  'MYSQL_PWD',
+  'REDISCLI_AUTH',
+  'SSHPASS',
   'SLACK_WEBHOOK_URL',
   'DISCORD_WEBHOOK_URL',
   'SENTRY_DSN',
@@ -340,23 +347,28 @@ const NAMED: ReadonlySet<string> = new Set([
   'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
 ]);
 
-/**
- * Of those, variables that only lead to a secret: a socket, a file, an id. Their values are not
- * redacted in output.
- */
-const ONLY_LEADS_TO_SECRET =
-  /^(AWS_ACCESS_KEY_ID|AZURE_CLIENT_ID|SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO|GNOME_KEYRING_CONTROL|KRB5CCNAME|XAUTHORITY|NETRC|KUBECONFIG|CLOUDSDK_CONFIG|BOTO_CONFIG|GOOGLE_APPLICATION_CREDENTIALS)$/;
-
-const SECRET_WORD =
-  /(?:^|_)(?:[A-Z0-9]*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|APIKEY)S?|API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|SIGNING_?KEY|ENCRYPTION_?KEY|MASTER_?KEY|ACCOUNT_?KEY|AUTH_?KEY|LICENSE_?KEY|SSH_?KEY|DEPLOY_?KEY|ADMIN_?KEY|SERVICE_?KEY|PASS|PWD|PAT|JWT|BEARER|COOKIE|AUTH|AUTHTOKEN|KEY)(?:_|$)/;
+const SECRET_WORD = new RegExp(
+  '(?:^|_)(?:' +
+    '[A-Z0-9]*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|APIKEY)S?|' +
+    '(?:ACCESS|SECRET|PRIVATE|SIGNING|ENCRYPTION|MASTER|ACCOUNT|AUTH|LICENSE|SSH|DEPLOY|ADMIN|' +
+    'SERVICE)?KEY|' +
+    'PASS|PWD|PAT|JWT|BEARER|COOKIE|AUTH)(?:_|$)',
+);
 /**
  * Endings of names that describe a secret instead of holding one: its length, its file, its limit.
  */
-const ABOUT =
-  /(?:_(?:FILE|FILES|PATH|DIR|FOLDER|HOME|LENGTH|SIZE|LIMIT|MAX|MIN|COUNT|TTL|EXPIRY|EXPIRES|EXPIRES_IN|TIMEOUT|NAME|TYPE|METHOD|URL|URI|HOST|PORT|ENABLED|MODE|PROVIDER|DOMAIN|AUDIENCE|ISSUER|SOCK|REQUIRE|PROMPT|ALGORITHM|REGION|VERSION|ENDPOINT|HELPER)|(?:^|_)(?:MAX|MIN|NUM|TOTAL)_TOKENS?)$/;
+const ABOUT = new RegExp(
+  '(?:_(?:FILE|FILES|PATH|DIR|FOLDER|HOME|LENGTH|SIZE|LIMIT|MAX|MIN|COUNT|TTL|EXPIRY|EXPIRES|' +
+    'EXPIRES_IN|TIMEOUT|NAME|TYPE|METHOD|URL|URI|HOST|PORT|ENABLED|MODE|PROVIDER|DOMAIN|AUDIENCE|' +
+    'ISSUER|SOCK|REQUIRE|PROMPT|ALGORITHM|REGION|VERSION|ENDPOINT|HELPER)|' +
+    '(?:^|_)(?:MAX|MIN|NUM|TOTAL)_TOKENS?)$',
+);
 /** Names with a secret word that mean something else, such as the programs in *ASKPASS*. */
-const HARMLESS =
-  /^(?:PWD|OLDPWD|INIT_CWD|PUBLIC_KEY|.*_PUBLIC_KEY|CACHE_KEY|PRIMARY_KEY|SORT_KEY|KEYBOARD.*|.*_KEYBOARD|XDG_.*|.*ASKPASS.*|GPG_KEY|MAX_.*_TOKENS|.*_MAX_TOKENS|TOKENIZERS_.*|PASSWORD_STORE_.*|COOKIECUTTER_.*)$/;
+const HARMLESS = new RegExp(
+  '^(?:PWD|OLDPWD|INIT_CWD|CACHE_KEY|PRIMARY_KEY|SORT_KEY|GPG_KEY|(?:.*_)?PUBLIC_KEY|' +
+    'KEYBOARD.*|.*_KEYBOARD|.*ASKPASS.*|MAX_.*_TOKENS|.*_MAX_TOKENS|' +
+    '(?:XDG|TOKENIZERS|PASSWORD_STORE|COOKIECUTTER)_.*)$',
+);
 /**
  * npm's credentials, named after a registry's address: `npm_config_//registry.example/:_authToken`.
  */
@@ -411,7 +423,7 @@ export type SecretValue = {
 export const secretValues = (environment: ProcessEnvironment): readonly SecretValue[] =>
   Object.entries(environment).flatMap(([name, whole]): readonly SecretValue[] => {
     const value = whole?.trim() ?? '';
-    if (value === '' || ONLY_LEADS_TO_SECRET.test(name) || !isSecret(name, value)) return [];
+    if (value === '' || ONLY_LEADS_TO_SECRET.has(name) || !isSecret(name, value)) return [];
     const password = passwordIn(value);
     if (password === null) return [{ name, value }];
     return [...new Set([password, decoded(password)])].map((one) => ({ name, value: one }));

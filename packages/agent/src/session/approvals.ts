@@ -70,8 +70,8 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
         );
       return answer;
     });
+    if (abortion.signal.aborted) return; // a later question may have the id by now
     open.delete(callId);
-    if (abortion.signal.aborted) return;
     if (replied.kind === 'fault') report(replied.fault);
     const answer = replied.kind === 'done' ? replied.value : FAILED;
     // `send` rejects if the session has ended meanwhile; then the answer is not needed

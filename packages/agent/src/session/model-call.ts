@@ -40,7 +40,7 @@ import { judgeCall } from './judge-call.js';
 import type { Post } from './loop.js';
 import { checkModel, checkPiece } from './outside-values.js';
 
-/** The request that asks for admission; `signal` ends its wait. */
+/** What an admission needs beside the request; `signal` ends its wait. */
 type Admission = {
   readonly post: Post;
   readonly usageId: string;
@@ -91,8 +91,8 @@ const withAnswerRoom = (
   { contextTokens, settings: { windowTokens } }: SessionData,
 ): ModelRequest => {
   const { instructions, tools, messages } = request;
-  // `contextTokens` is the model's count of its last request, tools included. Where it is an
-  // estimate it counts messages only, so all of this request is estimated too.
+  // `contextTokens` is what the model counted, tools included, and estimates of later texts. After
+  // a compaction it estimates the messages alone, so all of this request is estimated too.
   const otherCharacters = instructions.length + JSON.stringify(tools).length;
   const estimated = estimateTokens(messages) + Math.ceil(otherCharacters / CHARACTERS_PER_TOKEN);
   const freeTokens = windowTokens * (1 - FREE_SHARE) - Math.max(contextTokens, estimated);
@@ -107,13 +107,18 @@ export const measureRequest = (
   request: ModelRequest,
 ): { readonly bytes: number; readonly images: number } => {
   let images = 0;
-  const text = JSON.stringify(request, (name, value: unknown) => {
-    if (name !== 'base64') return value;
-    images += 1;
-    return undefined;
-  });
-  return { bytes: Buffer.byteLength(text), images };
+  const messages = mapShown(request.messages, (part) => ({
+    ...part,
+    images: part.images.map(({ base64, ...image }) => {
+      if (base64 !== undefined) images += 1;
+      return image;
+    }),
+  }));
+  return { bytes: Buffer.byteLength(JSON.stringify({ ...request, messages })), images };
 };
+
+/** The state after the hooks before a request. `why`: the call is held back; null: it is not. */
+type MayCall = { readonly state: State; readonly why: string | null };
 
 /** Performs SendLlmRequest and AbortLlmRequest. */
 export class ModelCalls {
@@ -145,19 +150,13 @@ export class ModelCalls {
    * `before`: the state in which the machine asked for it.
    */
   send(requestId: string, length: number, before: State): void {
+    const waiting = new AbortController();
+    this.#preparing.add(requestId);
+    this.#waits.set(requestId, waiting);
     const conversing = attempt(async () => {
-      this.#preparing.add(requestId);
-      const waiting = new AbortController();
-      this.#waits.set(requestId, waiting);
-      const afterJoin =
-        this.#lateTools === null
-          ? before
-          : await this.#joinTools(this.#lateTools, waiting.signal, before);
-      const offered = this.#newlyOffered(afterJoin);
-      const ready =
-        offered.length === 0 ? afterJoin : await this.#declare(offered, afterJoin, waiting.signal);
-      if (!this.#preparing.has(requestId)) return;
-      const { state, why } = await this.#mayCall(requestId, ready);
+      const prepared = await this.#prepare(requestId, before, waiting.signal);
+      if (prepared === null) return;
+      const { state, why } = prepared;
       const { session } = state;
       const model = this.#equipment.model(session.settings.model);
       const plain = requestMessages(session.conversation, length, model.id);
@@ -173,16 +172,19 @@ export class ModelCalls {
       if (sent.kind === 'done') return;
       this.#preparing.delete(requestId);
       const message = `the request could not be made: ${sent.fault.message}`;
-      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
-      this.#session.post({
-        type: 'LlmFailed',
-        requestId,
-        error,
-        usage: null,
-        jitter: this.#equipment.random(),
-      });
+      this.#fail({ requestId }, failure('malformed', false, message));
     });
     this.#requests.track(conversing);
+  }
+
+  /** The state with every tool of a request, after its hooks; null: an abort came meanwhile. */
+  async #prepare(requestId: string, before: State, signal: AbortSignal): Promise<MayCall | null> {
+    const afterJoin =
+      this.#lateTools === null ? before : await this.#joinTools(this.#lateTools, signal, before);
+    const offered = this.#newlyOffered(afterJoin);
+    const ready =
+      offered.length === 0 ? afterJoin : await this.#declare(offered, afterJoin, signal);
+    return this.#preparing.has(requestId) ? await this.#mayCall(requestId, ready) : null;
   }
 
   /** The state with the tools that have come since the last request. */
@@ -228,11 +230,7 @@ export class ModelCalls {
     });
   }
 
-  /** The state after the hooks before a request; `why`: the call is held back; null: it is not. */
-  async #mayCall(
-    requestId: string,
-    state: State,
-  ): Promise<{ readonly state: State; readonly why: string | null }> {
+  async #mayCall(requestId: string, state: State): Promise<MayCall> {
     const why = await this.#askPolicy(state);
     const { userHooks } = this.#session;
     if (why !== null || userHooks === null) return { state, why };
@@ -350,7 +348,9 @@ export class ModelCalls {
       role: 'assistant',
       model: model.id,
       cut,
-      parts: storeParts(reply, judged),
+      parts: reply.parts
+        .filter((part) => !isEmptyText(part))
+        .map((part) => storePart(part, judged)),
     } as const;
     const { usage, effort } = reply;
     const isFirstRefusal = effort !== undefined && !this.#effortRefusers.has(model.id);
@@ -405,12 +405,6 @@ const postDelta = (post: Post, requestId: string, key: string, text: string): vo
   else if (key === 'reasoning') post({ type: 'ReasoningDelta', requestId, text });
   else post({ type: 'ToolCallDelta', requestId, tool: key.slice('toolCall '.length), text });
 };
-
-const storeParts = (
-  reply: Completed,
-  judged: ReadonlyMap<RawCall, JudgedCall>,
-): readonly AssistantPart[] =>
-  reply.parts.filter((part) => !isEmptyText(part)).map((part) => storePart(part, judged));
 
 /** The part as it is stored; a call gets its tool's name and its parsed input from its judgement. */
 const storePart = (
@@ -482,13 +476,17 @@ const TOO_LONG =
   'ended';
 
 /** The text of a reply. */
-export const replyText = (reply: Extract<ReplyEnding, { readonly type: 'completed' }>): string =>
+export const replyText = (reply: Completed): string =>
   reply.parts
     .map((part) => (part.type === 'text' ? part.text : ''))
     .join('')
     .trim();
 
-const failure = (kind: ModelError['kind'], retryable: boolean, message: string): ReplyEnding => ({
+const failure = (
+  kind: ModelError['kind'],
+  retryable: boolean,
+  message: string,
+): EndingPiece<'failed'> & { readonly usage: null } => ({
   type: 'failed',
   error: { kind, message, retryable, retryAfterMs: null },
   usage: null,
@@ -544,7 +542,7 @@ const estimateUsage = ({ request }: StreamParts, reply: string, characters: numb
   };
 };
 
-/** Whether a failed call cost nothing. Only the presence of `firstPieceAt` counts, so it is 0. */
+/** Whether a failed call cost nothing; 0 stands for the time of its first piece. */
 const isFree = ({ error }: Pick<EndingPiece<'failed'>, 'error'>, characters: number): boolean =>
   costsNothing(characters === 0 ? { error } : { error, firstPieceAt: 0 });
 
@@ -609,8 +607,7 @@ export const readStream = (call: StreamParts): OpenRequest => {
     const checkedPiece = checkPiece(call.model, raw);
     if (checkedPiece.kind === 'bad') {
       const message = `${call.model.id} sent what is no piece of a reply: ${checkedPiece.why}`;
-      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
-      receive({ type: 'failed', error, usage: checkedPiece.usage });
+      receive({ ...failure('malformed', false, message), usage: checkedPiece.usage });
       return false;
     }
     const { piece } = checkedPiece;

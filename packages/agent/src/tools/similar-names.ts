@@ -74,7 +74,7 @@ export const findAlike = async (real: string): Promise<string> => {
   return real;
 };
 
-/** `"a b.txt" (its name has U+00A0)`: with the characters that a reader would not see. */
+/** `"a b.txt" (its name has U+00A0)`: with the characters that may be taken for others. */
 export const quoteName = (name: string): string => {
   const odd = [...(name.normalize('NFC') === name ? name : name.normalize('NFD'))].filter(
     (character) => /[^\x20-\x7e]/.test(character) && !/^[\p{L}\p{N}\p{So}]$/u.test(character),
@@ -110,8 +110,8 @@ export const noFolder = async (real: string, shown: string, advice: string): Pro
     : `${shown} does not exist.${await suggestNames(real)}`;
 
 /**
- * Names in the folder of a file to be made: `same` ones can't be told from its own, `capitals` are
- * those that differ in capitals alone.
+ * Quoted names in the folder of a file to be made: `same` ones can't be told from its own, those of
+ * `capitals` only by their capitals. None if the file exists.
  */
 export const findLookAlikes = async (
   real: string,

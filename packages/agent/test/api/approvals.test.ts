@@ -1,6 +1,7 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import * as v from 'valibot';
 import { openHere } from '../../../../test/kit/api/stage.js';
 import {
@@ -133,7 +134,7 @@ test('a question that is never answered is cancelled with the turn, and told tha
   assert.equal((await session.prompt('hello?')).text, 'and now?');
 });
 
-test('an answer that comes after the turn was cancelled answers nothing', async (context) => {
+test('an answer that comes after the turn was cancelled answers nothing, also if a new question has its id', async (context) => {
   const ran: string[] = [];
   const watched = [
     tool(
@@ -145,25 +146,22 @@ test('an answer that comes after the turn was cancelled answers nothing', async 
       command,
     ),
   ];
-  const model = testModel(callTools(change('1', 'a')), say('later'));
+  const model = testModel(callTools(change('1', 'a')), callTools(change('1', 'b')), say('later'));
   const answers: (() => void)[] = [];
-  let isAsked = (): void => undefined;
-  const asked = new Promise<void>((resolve) => {
-    isAsked = resolve;
-  });
   const { session, journals } = await openHere(context, model, {
     tools: watched,
     preset: 'careful',
-    onApproval: () => {
-      isAsked();
-      return new Promise((resolve) => answers.push(() => resolve('allow')));
-    },
+    onApproval: () => new Promise((resolve) => answers.push(() => resolve('allow'))),
   });
-  const turn = session.prompt('paint it');
-  await asked;
-  await session.cancel();
-  await turn;
-  for (const answer of answers) answer();
+  for (const asked of [1, 2]) {
+    const turn = session.prompt('paint it');
+    await until('the question', () => answers.length === asked);
+    answers[asked - 2]?.(); // to the question before
+    await setImmediate(); // it has come
+    await session.cancel();
+    await turn;
+  }
+  answers[1]?.();
   assert.equal((await session.prompt('hello?')).text, 'later');
   assert.deepEqual(ran, []);
   for await (const { event } of journals.read(session.id))

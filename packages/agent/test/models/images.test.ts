@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { wires } from '../../../../test/kit/models/wires.js';
 import { GIF, makePng } from '../../../../test/servers/sample-pictures.js';
 import type { ImageType, Message } from '../../src/machine/message.js';
+import { measureRequest } from '../../src/session/model-call.js';
 import { ask, collect, userSays } from './conversing.js';
 
 /** Pictures as they are sent to the strict servers. */
@@ -88,3 +89,21 @@ for (const wire of wires) {
     assert.equal(text.includes('[a picture is not shown: '), !takesGif);
   });
 }
+
+test('the size of a request is without the bytes of its pictures, and with all other fields of that name', () => {
+  const measure = (shown: string, input: string) => {
+    const messages = talkOf('m', { base64: shown }, {}).map((message) =>
+      message.role === 'user'
+        ? message
+        : {
+            ...message,
+            parts: message.parts.map((part) => ({ ...part, input: { base64: input } })),
+          },
+    );
+    return measureRequest(ask(...messages));
+  };
+  const { bytes, images } = measure(SHOWN, 'a');
+  assert.equal(images, 1); // the other one has no bytes
+  assert.deepEqual(measure(SHOWN + SHOWN, 'a'), { bytes, images });
+  assert.deepEqual(measure(SHOWN, 'a'.repeat(1_001)), { bytes: bytes + 1_000, images });
+});

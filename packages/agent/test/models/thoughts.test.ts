@@ -309,8 +309,14 @@ test('an effort is told to each wire in its own words', async (context) => {
   });
   const level = (await sent(google('gemini-3.8-flash'), 'high')).generationConfig as Loose; // as it was sent
   assert.deepEqual(level.thinkingConfig, { includeThoughts: true, thinkingLevel: 'high' });
-  const tokens = (await sent(google('gemini-2.5-pro'), 'low')).generationConfig as Loose; // likewise
-  assert.deepEqual(tokens.thinkingConfig, { includeThoughts: true, thinkingBudget: 1_024 });
+  for (const folder of ['', 'publishers/google/models/']) {
+    const body = await sent(google(`${folder}gemini-2.5-pro`), 'low');
+    const tokens = body.generationConfig as Loose; // likewise
+    assert.deepEqual(tokens.thinkingConfig, { includeThoughts: true, thinkingBudget: 1_024 });
+    assert.ok('systemInstruction' in body);
+    // Gemma has no field for instructions
+    assert.ok(!('systemInstruction' in (await sent(google(`${folder}gemma-3-27b-it`)))));
+  }
   assert.equal((await sent(chatModel(url), 'high')).reasoning_effort, 'high');
   assert.deepEqual((await sent(anthropic('claude-opus-5-5'), 'xhigh')).output_config, {
     effort: 'xhigh',

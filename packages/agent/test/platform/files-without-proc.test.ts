@@ -93,4 +93,18 @@ test('a folder whose path leads through a symlink is not held', (t) => {
   const file = path.join(folder, 'link/inner/file');
   fs.writeFileSync(file, 'text');
   assert.equal(readRegularSync(file, 99, { follow: 'none' }).kind, 'unusable');
+  const { realpathSync } = fs;
+  t.after(() => {
+    Object.assign(fs, { realpathSync });
+    syncBuiltinESMExports();
+  });
+  const gone = (): never => assert.fail('removed meanwhile');
+  Object.assign(fs, { realpathSync: gone });
+  syncBuiltinESMExports();
+  assert.throws(() => holdFolderSync(path.join(folder, 'real/inner')), /removed meanwhile/);
+  const open = fs.readdirSync('/proc/self/fd').map((name) => {
+    const descriptor = path.join('/proc/self/fd', name);
+    return fs.lstatSync(descriptor, { throwIfNoEntry: false }) && fs.readlinkSync(descriptor);
+  });
+  assert.equal(open.includes(path.join(folder, 'real/inner')), false, 'its descriptor is closed');
 });

@@ -1,11 +1,29 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { openRegular, readRegular, readRegularSync, readUpTo } from '../../src/platform/files.js';
+import {
+  openRegular,
+  readBytes,
+  readRegular,
+  readRegularSync,
+  readSmall,
+  readUpTo,
+  replaceEntry,
+  replaceFile,
+} from '../../src/platform/files.js';
 
 /** Only files are opened, and never more of them is read than allowed. */
 
@@ -62,6 +80,10 @@ test('pipes, devices, sockets and folders are not opened; what is said of each',
       if (loaded.kind === 'unusable' && why !== null) assert.match(loaded.why, why);
       if (loaded.kind === 'file') assert.equal(loaded.bytes.toString(), 'text');
     }
+    // these follow no symlink; the short one reads the start of a larger file
+    const text = kind === 'file' && name !== 'link' ? 'text' : null;
+    assert.equal(readBytes(at(name), 64)?.toString() ?? null, text, name);
+    assert.equal(readSmall(at(name)), name === 'large' ? 'x'.repeat(100) : (text ?? ''), name);
   }
   const link = await readRegular(at('link'), 64, { follow: 'folders' });
   assert.deepEqual(link, { kind: 'unusable', why: 'it is a symlink', code: 'ENOTREG' });
@@ -83,4 +105,28 @@ test('a file that claims to be empty, or grows, is read up to the limit', async 
     assert.equal((await readRegular('/proc/version', 8_000)).kind, 'file');
     assert.equal(readRegularSync('/proc/version', 8).kind, 'unusable');
   }
+});
+
+test('what takes the place of a file has its mode and owner, and a failure changes nothing', (t) => {
+  const folder = makeFolder(t);
+  const at = (name: string): string => path.join(folder, name);
+  for (const mode of [0o600, 0o755]) {
+    writeFileSync(at('file'), 'old');
+    chmodSync(at('file'), mode);
+    if (process.geteuid?.() === 0) chownSync(at('file'), 1, 2);
+    const { uid, gid } = statSync(at('file'));
+    assert.notEqual(replaceFile(at('file'), Buffer.from('new'), at(`aside-${mode}`)), null);
+    const now = statSync(at('file'));
+    assert.deepEqual([now.mode & 0o777, now.uid, now.gid], [mode, uid, gid]);
+    assert.equal(readBytes(at('file'))?.toString(), 'new');
+  }
+  mkdirSync(at('in-the-way'));
+  const before = readdirSync(folder);
+  assert.equal(replaceFile(at('in-the-way'), Buffer.from('new'), at('aside-384')), null);
+  // a command put a symlink in place of the new file
+  const link = (fresh: string): void => symlinkSync(at('aside-384/file'), fresh);
+  const owned = { uid: 3, gid: 3, mode: 0o777 };
+  assert.throws(() => replaceEntry(folder, 'file', owned, link), { code: 'ELOOP' });
+  assert.equal(statSync(at('aside-384/file')).mode & 0o777, 0o600);
+  assert.deepEqual(readdirSync(folder), before);
 });

@@ -108,6 +108,7 @@ test('cancel asks running tools to end; one that does keeps its real result', as
   const state = await on.rest();
   assert.equal(state.name === 'WaitingForUserInput' && state.reason.kind, 'cancelled');
   await on.say('and?');
+  await on.rest();
   const [first, second] = on.model.requests.at(-1)?.messages.at(-1)?.parts ?? [];
   assert.match(first?.type === 'result' ? first.text : '', /finished in time/);
   assert.equal(second?.type, 'result');

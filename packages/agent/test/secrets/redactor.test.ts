@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
+import { createCommandOutput } from '../../src/command/output.js';
 import { createRedactor, isDistinctive, redactionNote } from '../../src/secrets/redactor.js';
 
 const KEY = 'sk-ant-api03-Zq8+f/3xW~k9_T2$mN"7vB\\1';
@@ -47,16 +48,25 @@ for (const [form, write] of Object.entries(WRITTEN))
     assert.ok(!text.includes(KEY.slice(0, 8)), text);
   });
 
-test('half a secret before a gap in live output is left out', () => {
-  const stream = redactor.stream();
+test('half a secret before a gap in live output is left out, and nothing before an ellipsis', () => {
   const half = KEY.slice(0, 20);
-  const shown = [stream.add(`before ${half}`), stream.add('… behind'), stream.end()].join('');
-  assert.equal(shown, 'before … behind');
-  const whole = redactor.stream();
-  assert.equal(
-    [whole.add(`before ${half}`), whole.add(' behind'), whole.end()].join(''),
-    `before ${half} behind`,
-  );
+  const show = (first: string, second: string): string => {
+    const stream = redactor.stream();
+    let shown = '';
+    const output = createCommandOutput((piece) => {
+      shown += stream.add(piece);
+    });
+    for (const text of [first, second]) output.add(Buffer.from(text));
+    output.finish();
+    return shown + stream.end();
+  };
+  const long = ' behind'.repeat(2_000);
+  const shown = show(`before ${half}`, long);
+  assert.match(shown, /^before … behind/);
+  assert.ok(shown.length < long.length);
+  assert.match(show(`before ${half}`, `${'x'.repeat(9_000)} ${long}`), /^before …/);
+  for (const rest of [' behind', '… behind'])
+    assert.equal(show(`before ${half}`, rest), `before ${half}${rest}`);
 });
 
 test('a secret encoded over several lines is found in each of them', () => {

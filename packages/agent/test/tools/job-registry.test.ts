@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { until } from '../../../../test/until.js';
+import { createJobs, type Job } from '../../src/ports/tool.js';
 import { makePlace } from './context.js';
 
 test('jobs: a job is listed, shown and killed with all its processes', async (t) => {
@@ -63,4 +64,17 @@ test('jobs: a number names a job, and a wrong one lists those that there are', a
   }
   const wrong = await place.run('bash', { jobAction: 'show', jobId: 7 });
   assert.equal(wrong.text, 'There is no job job-7. job-1: running: sleep 1000');
+});
+
+test('jobs: a new job gets a new id, whatever ids the jobs of an earlier process have', () => {
+  const jobs = createJobs();
+  const makeJob = (jobId: string): Job => ({
+    jobId,
+    command: '',
+    status: () => '',
+    output: () => '',
+    kill: async () => undefined,
+  });
+  for (const jobId of ['job-2', 'a', '9', 'job-', 'job-1e9']) jobs.restore(makeJob(jobId));
+  assert.deepEqual([jobs.add(makeJob).jobId, jobs.add(makeJob).jobId], ['job-3', 'job-4']);
 });

@@ -3,8 +3,12 @@ import { test } from 'node:test';
 import { attribute, type Moment } from '../../src/workspace/checkpoints/attribution.js';
 import {
   ABSENT,
+  type ChangeOrigin,
+  composeChanges,
   type FileState,
+  isSameState,
   type PathChange,
+  summarise,
 } from '../../src/workspace/checkpoints/manifest.js';
 
 /** Whose a change is: one row for each rule, and one for each word of it. */
@@ -68,3 +72,29 @@ for (const [title, named, written, moment, says, states] of rows)
     const facts = { moment, isNamed: named === 'named', written };
     assert.deepEqual(attribute(change, facts), says && { ...change, ...says });
   });
+
+type Origin = ChangeOrigin | undefined;
+const UNRECORDED = undefined;
+const joins: readonly (readonly [one: Origin, other: Origin, joined: Origin])[] = [
+  ['tool', 'tool', 'tool'],
+  ['tool', 'commands', 'commands'],
+  ['tool', UNRECORDED, UNRECORDED],
+  ['commands', UNRECORDED, 'commands'],
+];
+
+test('two changes of a path are one: a command may be in it, and a tool only if it made both', async () => {
+  for (const [one, other, joined] of joins)
+    for (const [first, second] of [
+      [one, other],
+      [other, one],
+    ]) {
+      const changes = [
+        { path: 'x', before: ABSENT, after: file('1'), ...(first && { origin: first }) },
+        { path: 'x', before: file('1'), after: file('2'), ...(second && { origin: second }) },
+      ];
+      const [target] = composeChanges([{ by: 'agent', changes }], isSameState);
+      assert.equal(target?.origin, joined, `${first} and ${second}`);
+      const { files } = await summarise({ get: async () => null }, changes, 'all');
+      assert.equal(files[0]?.duringCommands === 'yes', joined === 'commands');
+    }
+});

@@ -1,5 +1,6 @@
 /** `pawl serve`: a node, which is a process that runs sessions for others, until a signal. */
 
+import { existsSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { dataFolder } from '@pawl/agent/platform/environment';
@@ -56,6 +57,10 @@ const readRepositories = ({ repository = [] }: ServeFlags): ReadonlyMap<string, 
     if (!REPOSITORY_NAME.test(name))
       throw usageStop(
         `--repository ${entry} needs a name of letters, digits, dots and hyphens: NAME=PATH.`,
+      );
+    if (!existsSync(join(real, '.git')))
+      throw usageStop(
+        `--repository ${entry}: ${real} is not the working tree of a git repository (a bare one has none).`,
       );
     if (repositories.has(name))
       throw usageStop(`Two repositories have the name ${name}. Name them: NAME=PATH.`);

@@ -147,3 +147,10 @@ test('a node serves the examples of its page, ends on SIGTERM with nothing lost,
   second.running.child.kill('SIGINT');
   assert.equal((await second.running.ended).code, 0);
 });
+
+test('a node that offers a folder that is no repository does not start', async (t) => {
+  const place = await makeServed(t, () => done);
+  const ended = await runInProcess(place, ['serve', '--repository', `api=${place.home}`]);
+  expectCode(ended, 2);
+  assert.match(ended.stderr, /--repository api=.* is not the working tree of a git repository/);
+});

@@ -1,6 +1,6 @@
 /**
  * Where git keeps a repository, which of its files git obeys or runs, and what of them is harmless.
- * Git is asked only to list an index, and starts no program that the repository names.
+ * Runs git (`askGit`) so that it starts no program that the repository names.
  *
  * A git folder holds configuration, hooks and objects: `.git`, a bare repository, or the folder
  * that a `.git` file names. Such a file can name any folder of the machine. It counts only if that
@@ -573,29 +573,37 @@ const GITLINK_MODE = Buffer.from([0, 0, 0xe0, 0]);
 const LIST_TIMEOUT_MS = 10_000;
 const EMPTY: IndexContents = { gitlinks: [], isTracked: () => false };
 
-/** Options with which git starts no program that the repository names. */
-const HARDENED = [
-  ...['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'core.splitIndex=false'],
-  ...['protocol.allow=never', 'safe.directory=*'],
-].flatMap((setting) => ['-c', setting]);
+/** Runs git on a git folder so that it starts no program that the repository names. */
+export const askGit = (
+  findGit: () => ProgramPath | null,
+  gitFolder: string,
+  words: readonly string[],
+  more: { readonly input?: string; readonly timeoutMs?: number; readonly bytesMax?: number },
+): ReturnType<typeof askProgramSync> => {
+  const git = findGit();
+  if (git === null) return null;
+  const settings = [
+    ...['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'core.splitIndex=false'],
+    ...['core.commitGraph=false', 'protocol.allow=never', 'safe.directory=*'],
+  ].flatMap((setting) => ['-c', setting]);
+  const options = [`--git-dir=${gitFolder}`, `--work-tree=${gitFolder}`, '--no-replace-objects'];
+  return askProgramSync(git, [...options, ...settings, ...words], {
+    environment: {
+      ...{ GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null', LC_ALL: 'C' },
+      ...{ GIT_OPTIONAL_LOCKS: '0', GIT_NO_LAZY_FETCH: '1', GIT_TERMINAL_PROMPT: '0' },
+    },
+    searchPath: ['/usr/bin', '/bin'],
+    folder: gitFolder,
+    ...more,
+  });
+};
 
 /** Lists an index again only after it has changed. `findGit`: null where there is no git. */
 export const createIndexReader = (findGit: () => ProgramPath | null) => {
   const cache = new Map<string, { readonly key: string; readonly contents: IndexContents }>();
   const list = (gitFolder: string, ...words: readonly string[]): string => {
-    const git = findGit();
-    if (git === null) return '';
-    const places = [`--git-dir=${gitFolder}`, `--work-tree=${gitFolder}`];
-    const answer = askProgramSync(git, [...places, ...HARDENED, 'ls-files', '-z', ...words], {
-      environment: {
-        ...{ GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null', LC_ALL: 'C' },
-        ...{ GIT_OPTIONAL_LOCKS: '0', GIT_NO_LAZY_FETCH: '1' },
-      },
-      searchPath: ['/usr/bin', '/bin'],
-      folder: gitFolder,
-      timeoutMs: LIST_TIMEOUT_MS,
-      bytesMax: 2 * INDEX_MAX,
-    });
+    const limits = { timeoutMs: LIST_TIMEOUT_MS, bytesMax: 2 * INDEX_MAX };
+    const answer = askGit(findGit, gitFolder, ['ls-files', '-z', ...words], limits);
     return answer?.code === 0 ? answer.output : '';
   };
   return (gitFolder: string): IndexContents => {
@@ -605,7 +613,7 @@ export const createIndexReader = (findGit: () => ProgramPath | null) => {
     const key = keyOfStatus(file);
     const cached = cache.get(file);
     if (cached?.key === key) return cached.contents;
-    const mayHoldLinks = readBytes(file)?.includes(GITLINK_MODE) ?? false;
+    const mayHoldLinks = readBytes(file, INDEX_MAX)?.includes(GITLINK_MODE) ?? false;
     const listed = mayHoldLinks ? list(gitFolder, '-s') : '';
     const gitlinks = [...listed.matchAll(/(?<=^|\0)160000 [^\t]*\t([^\0]+)/g)];
     let tracked: ReadonlySet<string> | null = null;

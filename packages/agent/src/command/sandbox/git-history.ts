@@ -7,7 +7,7 @@
  *    copied: they are mounted read-only.
  * 2. After it, missing and damaged parts are restored: first files without which git finds no
  *    repository, then objects, then refs and reflogs. New commits, refs and files stay. Git reports
- *    missing objects and lost commits, with one call for each.
+ *    missing objects and lost commits, many in one call.
  * 3. When a command starts or ends while another one runs, the changes of the other one so far are
  *    checked, too. The copies stay until a command has been checked, so that a later process can
  *    check a command whose Pawl was killed.
@@ -17,17 +17,17 @@
  *
  * From top to bottom: `GitHistory`, for all git folders of a session, and `finishHistory`, for
  * those of a killed process; `GitFolder`, which copies, checks and repairs one of them; the lines
- * for the model; reading git's files; and running git.
+ * for the model; and reading git's files.
  */
 
 import { createHash } from 'node:crypto';
 import {
-  chmodSync,
   chownSync,
   constants,
   copyFileSync,
   existsSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   renameSync,
   rmSync,
@@ -40,19 +40,21 @@ import {
   copyRegularSync,
   entriesIn,
   entryStatus,
+  errorCode,
   inFolder,
   isFolder,
   namesIn,
   readBytes,
   readRegularSync,
   removeBelow,
+  replaceEntry,
   setAside,
   writePrivateSync,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
-import { askProgramSync } from '../../platform/start-program.js';
 import { plural } from '../../platform/text.js';
 import type { HistoryPurpose } from '../../policy/repository-access.js';
+import { askGit } from './git-folders.js';
 import { historyFolder } from './session-folders.js';
 
 /**
@@ -204,9 +206,10 @@ const COPIES_BYTES_MAX = 256 * 1024 * 1024;
  * with the same time.
  */
 const TICK_MS = 25;
-/** New loose objects beyond this number or size are not checked. */
+/** New loose objects beyond this number or these sizes are not checked. */
 const NEW_MAX = 2_000;
 const NEW_BYTES_MAX = 1024 * 1024;
+const NEW_CONTENT_MAX = 64 * 1024 * 1024;
 /** New packs of more bytes are not verified. */
 const VERIFIED_BYTES_MAX = 128 * 1024 * 1024;
 
@@ -217,7 +220,7 @@ type CopiedFiles = Map<string, string>;
 type NamedCommits = ReadonlyMap<string, string>;
 
 /** Errors of a full or read-only disk. */
-const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
+const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
 
 /** A git folder, with copies of its files. The name of a file is its path in the git folder. */
 class GitFolder {
@@ -241,7 +244,7 @@ class GitFolder {
   >();
   /** Packs and files derived from objects, which are not copied, with their stamps. */
   #packed: ReadonlySet<string> = new Set();
-  /** Bytes of all copied objects. */
+  /** Bytes of all objects that this process has copied, those of removed ones too. */
   #bytes = 0;
   /** The purpose and the repairs of the present check. */
   #purpose = NO_PURPOSE;
@@ -296,6 +299,7 @@ class GitFolder {
     const from = this.#path(name);
     const to = this.#copyPath(name);
     const draft = path.join(this.#store, 'draft'); // a crash leaves the old copy or the new one
+    rmSync(draft, { force: true }); // of a killed process
     const status = entryStatus(from);
     if (status?.isFile() && before === statusStamp(status)) return before;
     if (!status?.isFile()) {
@@ -311,12 +315,13 @@ class GitFolder {
     } catch (error) {
       for (const place of [draft, to]) rmSync(place, { force: true });
       // Without copies the command is refused.
-      if (error instanceof Error && 'code' in error && FULL.has(error.code)) throw error;
-      // deleted meanwhile, or unreadable for us: docs/proof/security.md names this limit
+      if (FULL.has(errorCode(error))) throw error;
+      // deleted meanwhile, unreadable for us, or a link on another file system: a limit that
+      // docs/proof/security.md names
       return null;
     }
     if (isLoose(name) && !isLinked) this.#bytes += status.size;
-    // A link changes the time of its file. It fails on another file system.
+    // Making a link changes the ctime of its file.
     const copied = isLinked ? entryStatus(to) : status;
     if (!copied?.isFile()) return null;
     return isLoose(name) ? statusStamp(copied) : stableStamp(copied);
@@ -346,12 +351,16 @@ class GitFolder {
       });
   }
 
-  /** Packs and files derived from objects, each with a line of its stamp and name. */
+  /**
+   * Packs and files derived from objects, each with a line of its stamp and name. Git writes the
+   * index of a pack last, and uses no pack without one.
+   */
   #packedFiles(): ReadonlyMap<string, string> {
-    const names = ['objects/pack', 'objects/info'].flatMap((one) => filesBelow(this.#top, one));
+    const all = ['objects/pack', 'objects/info'].flatMap((one) => filesBelow(this.#top, one));
+    const names = all.filter((name) => PACKED.test(name) && all.includes(indexName(name)));
     return new Map(
       names.flatMap((name) => {
-        const status = PACKED.test(name) ? entryStatus(this.#path(name)) : null;
+        const status = entryStatus(this.#path(name));
         return status === null ? [] : [[name, `${statusStamp(status)} ${name}`]];
       }),
     );
@@ -397,8 +406,9 @@ class GitFolder {
   }
 
   /**
-   * Restores files that are missing or unreadable: git itself never deletes them. Refs and their
-   * logs may be deleted, but not whole folders of them.
+   * Restores files of three kinds. Those about the border get their former content. Refs and their
+   * logs may be deleted, but not whole folders of them. The others must exist and be readable: git
+   * itself never deletes them.
    */
   #restoreFiles(): void {
     const hasNoRefs = ['refs', 'refs/heads'].some((name) => !isFolder(this.#path(name)));
@@ -447,7 +457,8 @@ class GitFolder {
 
   /**
    * Verifies packs and derived files that are new, and moves bad ones away: git would prefer a pack
-   * with wrong objects to the right ones, and wrong derived files would hide history.
+   * with wrong objects to the right ones, and wrong derived files would hide history. If git can't
+   * be started, they stay.
    */
   #checkPacks(): void {
     const verified = new Set<string>();
@@ -456,14 +467,15 @@ class GitFolder {
       const size = entryStatus(this.#path(name))?.size ?? 0;
       if (this.#packed.has(line) || verified.has(part) || size > VERIFIED_BYTES_MAX) continue;
       verified.add(part);
-      const isPack = name.endsWith('.pack');
-      const index = name.replace(/\.pack$/, '.idx');
+      const index = indexName(name);
       const verify = name.endsWith('multi-pack-index') ? 'multi-pack-index' : 'commit-graph';
-      const words = isPack
-        ? ['verify-pack', this.#path(index)]
-        : ['-c', 'core.commitGraph=true', verify, 'verify'];
-      if (this.#git(words)?.code === 0) continue;
-      if (isPack) this.#moveAway(index);
+      const words =
+        index === name
+          ? ['-c', 'core.commitGraph=true', verify, 'verify']
+          : ['verify-pack', this.#path(index)];
+      const answer = this.#git(words);
+      if (answer === null || answer.code === 0) continue;
+      if (index !== name) this.#moveAway(index);
       this.#moveAway(part);
     }
   }
@@ -486,23 +498,23 @@ class GitFolder {
         (entryStatus(this.#path(name))?.size ?? 0) <= NEW_BYTES_MAX
       ) {
         verified += 1;
-        if (!this.#isObject(name)) this.#moveAway(name);
+        if (this.#isObject(name) === false) this.#moveAway(name);
       }
     }
     for (const name of damaged) this.#restore(name);
   }
 
-  /** Whether a file is a loose object with the right content. */
-  #isObject(name: string): boolean {
+  /** Whether a file is a loose object with the right content. Null: it is too large to be checked. */
+  #isObject(name: string): boolean | null {
     const bytes = this.#content(name);
     const oid = objectHash(name);
     if (bytes === null) return false;
     try {
-      const content = inflateSync(bytes, { maxOutputLength: 64 * NEW_BYTES_MAX });
+      const content = inflateSync(bytes, { maxOutputLength: NEW_CONTENT_MAX });
       const hash = createHash(oid.length === 40 ? 'sha1' : 'sha256').update(content);
       return hash.digest('hex') === oid;
-    } catch {
-      return false; // not an object of git
+    } catch (error) {
+      return errorCode(error) === 'ERR_BUFFER_TOO_LARGE' ? null : false; // no object of git
     }
   }
 
@@ -697,7 +709,7 @@ class GitFolder {
   }
 
   #git(words: readonly string[], lines: readonly string[] = []): ReturnType<typeof askGit> {
-    return askGit(this.#findGit, this.#top, words, lines);
+    return askGit(this.#findGit, this.#top, words, { input: lines.join('\n') });
   }
 
   /** Restores a file, or moves it away if it did not exist before. */
@@ -730,12 +742,8 @@ class GitFolder {
     if (isFolder(place)) this.#moveAway(name);
     // `below`: the opened folder, which stays the same even if a command replaces its path.
     const isDone = inFolder(path.dirname(place), (below) => {
-      temporaryCount += 1;
-      const temporary = `${below}/pawl-${process.pid}-${temporaryCount}`;
-      make(temporary);
-      chmodSync(temporary, (entryStatus(this.#copyPath(name))?.mode ?? 0o644) & 0o777);
-      this.#giveToOwner(temporary);
-      renameSync(temporary, `${below}/${path.basename(place)}`);
+      const mode = entryStatus(this.#copyPath(name))?.mode ?? 0o644;
+      replaceEntry(below, path.basename(place), { ...lstatSync(this.#top), mode }, make);
       return true;
     });
     return isDone ?? false;
@@ -766,9 +774,6 @@ class GitFolder {
     if (process.geteuid?.() === 0 && status !== null) chownSync(place, status.uid, status.gid);
   }
 }
-
-/** Numbers the temporary files of this process. */
-let temporaryCount = 0;
 
 // ---- The lines for the model about repairs ----
 
@@ -853,6 +858,9 @@ const stateFiles = (gitFolder: string): readonly string[] => [
 /** A loose object is in a folder named by the first two digits of its hash: `objects/3f/…`. */
 const isLoose = (name: string): boolean => /^objects\/[0-9a-f]{2}\//.test(name);
 
+/** The index of a pack; the file itself if it is no pack. */
+const indexName = (name: string): string => name.replace(/\.pack$/, '.idx');
+
 /** The hash of a loose object. */
 const objectHash = (object: string): string => object.slice(8, 10) + object.slice(11);
 
@@ -923,47 +931,5 @@ const isReadableIndex = (bytes: Buffer): boolean => {
     const sum = bytes.subarray(-length);
     const hash = createHash(algorithm).update(bytes.subarray(0, -length));
     return sum.every((byte) => byte === 0) || hash.digest().equals(sum);
-  });
-};
-
-// ---- Running git ----
-
-/**
- * Runs git on a git folder so that it starts no program that the repository names. `lines`: its
- * input.
- */
-const askGit = (
-  findGit: FindGit,
-  gitFolder: string,
-  words: readonly string[],
-  lines: readonly string[],
-) => {
-  const git = findGit();
-  if (git === null) return null;
-  const all = [
-    `--git-dir=${gitFolder}`,
-    '--no-replace-objects',
-    ...[
-      'core.hooksPath=/dev/null',
-      'core.fsmonitor=false',
-      'core.commitGraph=false',
-      'protocol.allow=never',
-      'safe.directory=*',
-    ].flatMap((setting) => ['-c', setting]),
-    ...words,
-  ];
-  return askProgramSync(git, all, {
-    environment: {
-      GIT_CONFIG_NOSYSTEM: '1',
-      GIT_CONFIG_GLOBAL: '/dev/null',
-      GIT_OPTIONAL_LOCKS: '0',
-      GIT_WORK_TREE: gitFolder,
-      GIT_NO_LAZY_FETCH: '1',
-      GIT_TERMINAL_PROMPT: '0',
-      LC_ALL: 'C',
-    },
-    searchPath: ['/usr/bin', '/bin'],
-    folder: gitFolder,
-    input: lines.join('\n'),
   });
 };

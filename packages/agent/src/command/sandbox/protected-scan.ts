@@ -30,11 +30,12 @@ import {
   createConfiguredPlaces,
   createIndexReader,
   gitFoldersAt,
+  type ReadPlaces,
 } from './git-folders.js';
 
 const DEPTH_MAX = 8;
 const FOLDERS_MAX = 1_000;
-/** Number of entries of a protected folder that are compared. */
+/** Entries in a protected folder after which no further folder below it is read. */
 const INSIDE_MAX = 500;
 
 export type ProtectedKind = 'file' | 'folder' | 'link' | 'repository';
@@ -101,14 +102,15 @@ export const listGitCode = (gitFolder: string): readonly ProtectedPath[] =>
     .filter((one) => one !== null);
 
 export type Inside = {
-  /** A line for each entry. Differs when something in the folder was changed. */
+  /** A line for each entry that was read. Differs when one of them was changed. */
   readonly fingerprint: string;
-  /** When something was changed last, in ms. */
+  /** When one of them was changed last, in ms. */
   readonly newestMs: number;
 };
 
 /**
- * What lies in a protected folder, with everything below, but git's samples, which no program runs.
+ * What lies in a protected folder and below, but git's samples, which no program runs. No further
+ * folder is read after INSIDE_MAX entries.
  */
 export const readInside = (folder: string): Inside => {
   const lines: string[] = [];
@@ -145,8 +147,8 @@ export class ProtectedScan {
   readonly #workspace: string;
   readonly #userPlaces: ReadonlySet<string>;
   /** Finds the places that git's configuration names. */
-  readonly #readPlaces;
-  readonly #readIndex;
+  readonly #readPlaces: ReadPlaces;
+  readonly #readIndex: ReturnType<typeof createIndexReader>;
   #known = new Map<string, FolderContents>();
   /** Places outside the scanned folders that are looked at too; true: a git folder. */
   readonly #followed = new Map<string, boolean>();
@@ -312,7 +314,7 @@ export type WalkEnd = {
   readonly places: readonly WalkedPlace[];
   /** What changed before this time, in ms, was there before the commands. */
   readonly sinceMs: number;
-  /** Started before the first command or by the end of one, and not while commands just run. */
+  /** It started when no command could write, or by the end of a command. */
   readonly isEnd: boolean;
 };
 
@@ -390,14 +392,14 @@ export class BackgroundWalk {
     this.#step(FIRST_FOLDERS);
   }
 
-  /** A command has ended. `isIdle`: no other one runs. */
+  /** A command has ended. `isIdle`: none that may write runs. */
   walkAfter(frontier: readonly Frontier[], isIdle: boolean): void {
     this.#start(frontier, true, isIdle);
     this.#step(SLICE_FOLDERS);
     this.#goOn();
   }
 
-  /** While commands run, after a pause. */
+  /** While commands run, after a pause. `isIdle`: none of them may write. */
   walkDuring(frontier: readonly Frontier[], isIdle: boolean): void {
     if (performance.now() < this.#nextAt) return;
     this.#start(frontier, isIdle, isIdle);
@@ -572,15 +574,15 @@ const readFolder = (folder: string, status: Stats, scope: ProtectedNames): Folde
     sockets: [],
   };
   let hasHead = false;
-  let hasObjects = false;
+  let findsObjects = false;
   for (const entry of entriesIn(folder)) {
     const { name } = entry;
     if (name === 'HEAD') hasHead = true;
-    if (name === 'objects' || name === 'commondir') hasObjects = true;
+    if (name === 'objects' || name === 'commondir') findsObjects = true;
     const list = isProtected(parents, entry, scope) ? 'protectedEntries' : listFor(entry);
     if (list !== null) lists[list].push(path.join(folder, name));
   }
-  const isGitFolder = hasHead && hasObjects;
+  const isGitFolder = hasHead && findsObjects;
   // Not by a spread: such objects are read slowly, and these are read a thousand times a command.
   const { folders, packages, results, protectedEntries, sockets } = lists;
   const changedMs = status.ctimeMs;

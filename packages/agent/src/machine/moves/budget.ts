@@ -144,7 +144,7 @@ export const getAllowance = (
   return { ...remaining, usd: { type: 'left', amount: reservation.usd } };
 };
 
-/** Formats a number without its unit. */
+/** Formats a number. Only dollars have their unit. */
 const formatNumber = (dimension: Dimension, value: number): string => {
   if (dimension === 'usd') return `$${value.toFixed(value < 1 ? 4 : 2)}`;
   return String(dimension === 'time' ? Math.round(value / 1_000) : value);
@@ -248,7 +248,7 @@ export const exceedBudget = (state: In<'CheckingBudget'>): MoveTo<'BudgetExceede
   return go({ name: 'BudgetExceeded', session: state.session, dimension });
 };
 
-/** Warns once per limit above the warn ratio (rules.md#limit-warning). */
+/** The turn goes on, with one warning per limit above the warn ratio (rules.md#limit-warning). */
 export const warnOfBudget = (
   state: In<'CheckingBudget'>,
   event: Event,
@@ -553,14 +553,15 @@ type Measured = On<'RequestMeasured'>;
 /**
  * The most tokens that the request can have. The model has counted the measured request, so only
  * further bytes count one token each: `freshBytes` of a request for a summary, the growth of any
- * other request. Measured 20,000 bytes as 5,000 tokens, a request of 21,000 has 6,000 at most.
+ * other request. If 20,000 bytes were 5,000 tokens, a request of 21,000 has 7,000 at most:
+ * 5,000, one for each further byte, and HIDDEN_TOKENS_MAX.
  */
 const inputTokensMax = (
   { name, session }: State,
   { model, bytes, images, freshBytes }: Measured,
 ): number => {
   const { measured } = session;
-  // Bytes that the measured request did not hold; negative: unknown.
+  // Bytes that the measured request did not hold; negative: it is no start of this one.
   const more = freshBytes ?? (name === 'CallingLlm' ? bytes - (measured?.bytes ?? 0) : -1);
   const counted =
     measured !== undefined && measured.model === model && more >= 0
@@ -742,8 +743,8 @@ const cancelClock = (session: SessionData): readonly Action[] =>
     : [{ type: 'CancelTimer', timerId: session.turn.timeLimit.timerId }];
 
 /**
- * Schedules the time limit of the turn, of which `passed` ms are over. Does nothing without a
- * limit.
+ * Schedules the end of the turn's time, of which `passed` ms are over. Without a limit the turn has
+ * no timer.
  */
 export const startClock = (before: SessionData, at: number, passed = 0): SessionUpdate => {
   const { timeMs } = before.settings.limits;

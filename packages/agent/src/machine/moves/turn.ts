@@ -66,6 +66,7 @@ export const ignoreBlank = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
 export const nothingToCancel = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
   ignore(state, 'no turn is running');
 
+/** Whether the conversation ends with a message that has no reply. */
 export const lastIsUsers = (state: Waiting): boolean => state.session.conversation.open !== null;
 
 /** RetryLast: sends the same conversation again, nothing is appended (rules.md#retry-last). */
@@ -133,11 +134,11 @@ export const approveLimit = (
 // ---- Begin turn: what WaitingForUserInput does without an event (rules.md#begin-turn) ----
 
 /** Whether something is to be sent: the queue, or the same conversation again. */
-const released = (state: Waiting): boolean =>
+export const turnIsReleased = (state: Waiting): boolean =>
   state.next === 'sendAgain' || (state.next === 'sendQueue' && state.session.queue.length > 0);
 
 export const sessionLimitReached = (state: Waiting): boolean =>
-  released(state) && sessionIsSpent(state);
+  turnIsReleased(state) && sessionIsSpent(state);
 
 /** A session limit is reached: the input stays queued until the user raises the limit. */
 export const holdForBudget = (state: Waiting, event: Event): MoveTo<'WaitingForUserInput'> => {
@@ -155,7 +156,7 @@ export const holdForBudget = (state: Waiting, event: Event): MoveTo<'WaitingForU
 };
 
 export const fellBack = (state: Waiting): boolean =>
-  state.session.settings.primary !== undefined && released(state);
+  state.session.settings.primary !== undefined && turnIsReleased(state);
 
 /** The turn that begins goes to the user's model again (rules.md#fallback). */
 export const returnToPrimary = (state: Waiting): MoveTo<'WaitingForUserInput'> => {
@@ -170,12 +171,10 @@ export const returnToPrimary = (state: Waiting): MoveTo<'WaitingForUserInput'> =
 
 /** Whether the conversation is to be summarised before the turn begins. */
 export const windowIsFilling = (state: Waiting): boolean =>
-  released(state) && needsCompaction(state.session, state.session.settings.compactAtRatio);
+  turnIsReleased(state) && needsCompaction(state.session, state.session.settings.compactAtRatio);
 
 export const compactFirst = (state: Waiting): MoveTo<'Compacting'> =>
   go(newCompacting(state.session, { kind: 'idle', resume: state.next }));
-
-export const turnIsReleased = (state: Waiting): boolean => released(state);
 
 /**
  * Moves the queue into the conversation as one user message and starts the time limit of the turn.
@@ -280,7 +279,8 @@ export const queueInput = <S extends State>(state: S, event: On<'UserInput'>): S
 };
 
 /**
- * EditQueue: items keep their ids; unknown and repeated ids are ignored (rules.md#edit-queue).
+ * EditQueue: items keep their ids and images. Those with an unknown or repeated id are ignored, and
+ * those with a blank text (rules.md#edit-queue).
  */
 export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): Stay<S> => {
   const known = new Map(state.session.queue.map((item) => [item.inputId, item]));

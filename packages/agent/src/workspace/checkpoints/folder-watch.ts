@@ -21,7 +21,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { errorCode } from '../../platform/files.js';
-import { placeOf } from './file-entries.js';
+import { placeOf, splitName } from './file-entries.js';
 
 /** Folders in which something may have changed, and the names that events had. */
 export type Reports = { readonly folders: Set<string>; readonly names: Set<string> };
@@ -47,6 +47,8 @@ export class FolderWatch {
   readonly #workspace: string;
   readonly #marks: string;
   readonly #watched = new Map<string, WatchedFolder>();
+  /** Watched folders that were removed or moved: another one at their place may have their inode. */
+  readonly #gone = new Set<string>();
   /** Null: folders can't be watched. `events`: so many are certainly not too many for the queue. */
   #limits: { readonly folders: number; readonly events: number } | null;
   #marksWatcher: FSWatcher | null = null;
@@ -116,8 +118,14 @@ export class FolderWatch {
       if (identity.dev !== this.#identify('')?.dev) throw new Error('another file system');
       const options = { persistent: false, encoding: 'latin1' } as const;
       const place = placeOf(this.#workspace, folder);
-      const watcher = watchFolder(place, options, (_, name) => this.#note(folder, name));
+      const [, ownName] = splitName(folder);
+      const watcher = watchFolder(place, options, (type, name) => {
+        // the event of the folder itself has its own name
+        if (type === 'rename' && name === ownName) this.#gone.add(folder);
+        this.#note(folder, name);
+      });
       watcher.on('error', () => this.#stop());
+      this.#gone.delete(folder);
       this.#watched.set(folder, { inode: identity.ino, watcher });
       this.#add(folder, null);
       return true;
@@ -160,7 +168,8 @@ export class FolderWatch {
     const reported = this.#reports?.names ?? [];
     const replaced = (folder: string): boolean => {
       const known = this.#watched.get(folder);
-      return known !== undefined && this.#identify(folder)?.ino !== known.inode;
+      if (known === undefined) return false;
+      return this.#gone.has(folder) || this.#identify(folder)?.ino !== known.inode;
     };
     if (replaced('') || [...reported].some(replaced)) this.#watchAnew(replaced);
     const reports = this.#reports;

@@ -100,7 +100,7 @@ export const describeRef = ({ path: ref, after }: RefChange): MovedRef => {
   return { name, text: `${name} ${text}` };
 };
 
-/** `isMixed`: HEAD went elsewhere than on, or the stash changed. */
+/** `isMixed`: see `Manifest.mixed`. */
 type RefsSince = { readonly changes: readonly RefChange[]; readonly isMixed: boolean };
 
 /** Reads, compares and takes back the refs of one session's workspace. */
@@ -187,7 +187,6 @@ export class GitStates {
     return changes;
   }
 
-  /** Whether HEAD went elsewhere than on, or the stash changed. */
   async #isMixed(before: GitState, after: GitState): Promise<boolean> {
     if (!isSameRef(before.get(STASH) ?? ABSENT, after.get(STASH) ?? ABSENT)) return true;
     const [from, to] = [findHead(before), findHead(after)];

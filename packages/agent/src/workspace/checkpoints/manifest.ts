@@ -1,6 +1,6 @@
 /**
- * A manifest: what a checkpoint says, the record of what a batch of calls, the user or a rewind
- * changed. It has each path that changed since the checkpoint before, how it was, and how it is.
+ * A manifest: a checkpoint as it is stored. It has each path that a batch of calls, the user or a
+ * rewind changed since the checkpoint before, how it was before the change, and how it was after.
  *
  * Names: paths in the workspace and link targets are bytes, each as one character (latin1), since
  * they may be no UTF-8.
@@ -42,8 +42,8 @@ export type PathChange = {
 };
 
 /**
- * `value`: a commit, or `ref: ` and a branch. `sha256`: of the index file, `listed`: of what it
- * lists, which stays while only times of files change; empty: not known.
+ * `value`: a commit, or `ref: ` and a branch. `sha256`: the hash of the index file. `listed`: the
+ * hash of what the index lists, which stays while only times of files change; empty: not known.
  */
 export type RefState =
   | { readonly kind: 'absent' }
@@ -69,7 +69,10 @@ export type Manifest = {
   readonly ran?: { readonly fromMs: number; readonly toMs: number };
   /** The session whose task this one is. Missing: none. */
   readonly parent?: string;
-  /** HEAD went elsewhere than on, or the stash changed: contents may come from there. */
+  /**
+   * HEAD went to another branch, or to a commit that does not follow the one before, or the stash
+   * changed: contents may come from there.
+   */
   readonly mixed?: true;
   /** Its calls are those of a killed process; true: a command ran when it was killed. */
   readonly killed?: boolean;
@@ -140,11 +143,14 @@ type Changes<State> = { readonly by: ChangedBy; readonly changes: readonly Chang
 
 const BETWEEN = 'somebody else changed it in between, so it goes back only to that';
 
-/** The origin of two changes as one: a tool's only if both are. */
-const joinOrigins = <Origin extends ChangeOrigin | undefined>(
-  one: Origin,
-  other: Origin,
-): Origin => (one === 'tool' ? other : one);
+/**
+ * The origin of two changes as one: a command's if one of them is, a tool's only if both are, and
+ * otherwise not recorded.
+ */
+const joinOrigins = (
+  one: ChangeOrigin | undefined,
+  other: ChangeOrigin | undefined,
+): ChangeOrigin | undefined => (one === 'tool' || other === 'commands' ? other : one);
 
 /**
  * The checkpoints' changes as one: how each path is expected to be now (`after`), and how it was
@@ -223,7 +229,7 @@ const joinPaths = (changes: readonly PathChange[]): readonly PathChange[] => {
   const joined = new Map<string, PathChange>();
   for (const change of changes) {
     if (isAfter(change)) continue;
-    const { origin: earlier = change.origin, before } = joined.get(change.path) ?? change;
+    const { origin: earlier, before } = joined.get(change.path) ?? change;
     const origin = joinOrigins(earlier, change.origin);
     const { path, after } = change;
     joined.set(path, { path, before, after, ...(origin === undefined ? {} : { origin }) });
@@ -232,9 +238,9 @@ const joinPaths = (changes: readonly PathChange[]): readonly PathChange[] => {
 };
 
 /**
- * Counts the changed files, and lists the first of them, or all, of which the first have the
- * numbers of their lines. Folders are not counted: people look for their files. Nor is what was
- * removed after the calls: it is nobody's.
+ * Counts the changed files. Lists the first of them, or all; the first ones have the numbers of
+ * their lines. Neither counts folders, since people look for their files, nor what changed after
+ * the calls, since nobody knows whose it is.
  */
 export const summarise = async (
   store: Contents,

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { deflateSync } from 'node:zlib';
+import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { type FindGit, GitHistory } from '../../src/command/sandbox/git-history.js';
+import { findProgram } from '../../src/platform/find-program.js';
+
+// Only what is certainly bad is moved out of a git folder, and what a crash left changes no copy.
+
+const noGit: FindGit = () => null;
+
+/** A git folder, and a loose object in it with its name. */
+const prepare = (t: TestContext, git: FindGit) => {
+  const workspace = temporaryFolder(t, 'history');
+  const gitFolder = path.join(workspace, '.git');
+  execFileSync('git', ['init', '-q', workspace]);
+  const history = new GitHistory({ workspace, sessionFolder: path.join(workspace, 's'), git });
+  const write = (name: string, content: string | Buffer): string => {
+    const place = path.join(gitFolder, name);
+    fs.mkdirSync(path.dirname(place), { recursive: true });
+    fs.writeFileSync(place, content);
+    return place;
+  };
+  return {
+    write,
+    writeObject(bytes: number, damage = ''): string {
+      const content = Buffer.concat([Buffer.from(`blob ${bytes}\0`), Buffer.alloc(bytes)]);
+      const oid = createHash('sha1').update(content).digest('hex');
+      const name = `objects/${oid.slice(0, 2)}/${oid.slice(2)}`;
+      return write(name, deflateSync(Buffer.concat([content, Buffer.from(damage)])));
+    },
+    copies: path.join(workspace, 's', 'history', '1'),
+    gitFolder,
+    begin: () => history.begin([gitFolder]),
+    end: () => history.end([gitFolder], { takesStash: false, movesBorder: false }),
+  };
+};
+
+test('a new object is moved away if it is damaged, not if it is too large to be checked', (t) => {
+  const { begin, end, writeObject } = prepare(t, noGit);
+  begin();
+  const large = writeObject(65 * 1024 * 1024);
+  const small = writeObject(9);
+  const damaged = writeObject(10, 'x');
+  assert.match(end().join(), /moved away/);
+  assert.deepEqual([large, small, damaged].map(fs.existsSync), [true, true, false]);
+});
+
+test('new packs are judged when they are complete, and only by git', (t) => {
+  const environment = { PATH: '/usr/bin:/bin' };
+  let git = findProgram('git', { environment, workspace: '/nowhere' });
+  assert.ok(git !== null);
+  const { begin, end, write } = prepare(t, () => git);
+  begin();
+  const pack = write('objects/pack/pack-1.pack', 'PACK');
+  assert.deepEqual(end(), [], 'git writes the index last');
+  begin();
+  const index = write('objects/pack/pack-1.idx', 'index');
+  assert.match(end().join(), /moved away/, 'the same pack, when it is complete');
+  assert.deepEqual([pack, index].map(fs.existsSync), [false, false]);
+  begin();
+  git = null;
+  for (const place of [pack, index]) fs.writeFileSync(place, 'PACK');
+  write('objects/info/commit-graph', 'graph');
+  write('objects/pack/multi-pack-index', 'packs');
+  assert.deepEqual(end(), [], 'without git nothing is known about them');
+});
+
+test('what a killed process left in the way changes no copy, and hinders no repair', (t) => {
+  const { begin, end, write, writeObject, gitFolder, copies } = prepare(t, noGit);
+  const object = writeObject(9);
+  const linked = write(`objects/ff/${'f'.repeat(38)}`, '');
+  fs.truncateSync(linked, 300 * 1024 * 1024); // linked, since it is beyond what is copied
+  fs.mkdirSync(copies, { recursive: true });
+  fs.writeFileSync(path.join(copies, 'draft'), 'stale');
+  const before = fs.readFileSync(object);
+  begin();
+  const copy = path.join(copies, 'copy', path.relative(gitFolder, linked));
+  assert.equal(fs.statSync(copy).ino, fs.statSync(linked).ino);
+  for (let count = 1; count < 99; count++)
+    fs.writeFileSync(path.join(path.dirname(object), `pawl-${process.pid}-${count}`), 'stale');
+  fs.rmSync(object);
+  assert.match(end().join(), /put back: 1 object/);
+  assert.deepEqual(fs.readFileSync(object), before);
+});
