@@ -43,7 +43,6 @@ export const googleModel = (options: AdapterOptions): Model => {
   const base = versionedUrl(options.baseUrl, 'v1beta');
   const { apiKey = '', modelId } = options;
   const fetch = connect(options);
-  // `keepsCut`: the signature of a finished call must go back, also after a cut reply.
   const provider = errorSource(options, base);
   const { host: server } = provider;
   const dialect = { modelId, server, marksCache: false, refusesGif: true } as const;
