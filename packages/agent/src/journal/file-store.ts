@@ -211,7 +211,7 @@ const refuseOddFile = async (path: string): Promise<void> => {
   }
 };
 
-/** Runs `work` while holding the lock; releases the lock if it fails. */
+/** Runs `work`; releases the lock if it fails. */
 const releasingOnFailure = async <T>(
   path: string,
   lock: Lock,
@@ -796,12 +796,16 @@ const removeSessionLeftovers = async (folder: string, sessionId: string): Promis
   }
 };
 
-/** Removes a claim, or its draft, of a dead process; false if the process may live. */
-const removeClaim = async (lock: string, path: string, ownHolder: Holder): Promise<boolean> => {
+/**
+ * Removes a claim, or its draft, of a dead process; false if the process may live. `place`: the
+ * path of the lock file.
+ */
+const removeClaim = async (place: string, path: string, ownHolder: Holder): Promise<boolean> => {
   const text = await readLockText(path);
   if (text === null) return true;
   const holder = parseHolder(text);
-  if (holder === undefined || (await checkHolder(lock, holder, ownHolder)) !== 'gone') return false;
+  if (holder === undefined || (await checkHolder(place, holder, ownHolder)) !== 'gone')
+    return false;
   await removeFile(path, text);
   return true;
 };
@@ -812,9 +816,9 @@ const removeClaim = async (lock: string, path: string, ownHolder: Holder): Promi
  */
 const SOCKET_AGE_MIN_MS = 60 * 60 * 1_000;
 
-/** Removes claims and sockets of dead processes beside the place of a lock file. */
+/** Removes claims and sockets of dead processes beside `place`, the path of a lock file. */
 const removeBeside = async (
-  lock: string,
+  place: string,
   paths: readonly string[],
   ownHolder: Holder,
 ): Promise<void> => {
@@ -824,7 +828,7 @@ const removeBeside = async (
   for (const path of paths) {
     const status = await lstat(path);
     if (status.isSocket() && now - status.mtimeMs > SOCKET_AGE_MIN_MS) sockets.push(path);
-    else if (status.isFile() && !(await removeClaim(lock, path, ownHolder))) hasClaim = true;
+    else if (status.isFile() && !(await removeClaim(place, path, ownHolder))) hasClaim = true;
   }
   if (hasClaim) return; // its socket shows other processes that its holder lives
   for (const path of sockets)

@@ -46,7 +46,7 @@ export const compatibleModel = (options: AdapterOptions): Model => {
   const fetch = connect(options);
   const provider = errorSource(options, baseUrl);
   const { host: server } = provider;
-  // Calls may have signatures that must go back. Ollama takes PNG, JPEG and WebP only.
+  // Ollama takes PNG, JPEG and WebP only.
   const dialect = { modelId, server, marksCache: false, refusesGif: true } as const;
   const headers: Record<string, string> =
     apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };

@@ -128,9 +128,9 @@ const converse = async (
   push: (piece: ModelPiece) => void,
 ): Promise<void> => {
   const { facts, now = Date.now, baseUrl = '', apiKey = '' } = options;
-  const server = [baseUrl, apiKey, wire.dialect.modelId].join(' ');
+  const termsKey = [baseUrl, apiKey, wire.dialect.modelId].join(' ');
   for (let retries = 0; ; retries++) {
-    const terms = knownTerms.get(server);
+    const terms = knownTerms.get(termsKey);
     const reply = new StreamedReply(push, wire.dialect.server);
     const adapted = terms?.limit(request) ?? request;
     let body: object = {};
@@ -149,7 +149,7 @@ const converse = async (
       const learned = refusal && learn(refusal, { request: adapted, body, facts }, terms);
       if (learned === null)
         return push({ type: 'failed', error: classify(error, wire.provider, now()), usage });
-      knownTerms.set(server, learned);
+      knownTerms.set(termsKey, learned);
     }
   }
 };

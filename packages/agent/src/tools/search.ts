@@ -113,7 +113,7 @@ const FOREIGN: ForeignFields = {
   exclude_pattern: { instead: 'give glob, such as !test/**' },
   paths: { instead: ONE_PLACE },
 };
-/** Lines after and before a match. As many are shown on the other side, too. */
+/** Lines after or before a match: `context` shows as many on both sides. */
 const SIDES: readonly string[] = ['-A', '-B', 'after', 'before'];
 const MODES: ReadonlyMap<Json | undefined, boolean> = new Map([
   ['content', false],
@@ -222,7 +222,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
   let last: { readonly number: number; readonly lines: FoundLine[] | null } | null = null;
 
   /** Whether there is room for the last match of the current file. `count` includes it. */
-  const isCollected = (): boolean => {
+  const hasRoom = (): boolean => {
     if (current === undefined) return false;
     const isFirstOfFile = current.count === 1;
     if (isFirstOfFile) return files.length < limit && firstBytes <= SHOWN_BYTES;
@@ -233,7 +233,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
   const addMatch = (line: FoundLine, file: (typeof files)[number]): void => {
     file.count += 1;
     totals.lines += 1;
-    const lines = isCollected() ? [...before, line] : null;
+    const lines = hasRoom() ? [...before, line] : null;
     before = [];
     last = { number: line.number, lines };
     if (lines === null) return;
@@ -314,11 +314,11 @@ const searchPattern = async (
   const flags = ripgrepFlags(input);
   const searched = await run(flags);
   if (searched === null || searched.error === '' || searched.totals.lines > 0) return searched;
-  const normalize = await run([...flags, '--fixed-strings']);
-  if (normalize === null || normalize.error !== '') return searched;
+  const literal = await run([...flags, '--fixed-strings']);
+  if (literal === null || literal.error !== '') return searched;
   // ripgrep's words about the pattern, without its prefix
   const why = /^error: (.*)$/m.exec(searched.error) ?? /^(?:rg: )?(.*)$/m.exec(searched.error);
-  return { ...normalize, fault: why?.[1] ?? searched.error };
+  return { ...literal, fault: why?.[1] ?? searched.error };
 };
 
 // ---- What is shown ----
@@ -463,10 +463,10 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
     return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
   // ripgrep prints paths relative to the workspace; the glob is relative to `path`
   const prefix = `${name}/`;
-  const isSecretAllowed = context.isSecret?.(real) === true;
+  const isSecretPlace = context.isSecret?.(real) === true;
   const accepts = (file: string): boolean =>
     (glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file)) &&
-    (isSecretAllowed || context.isSecret?.(path.resolve(workspace, file)) !== true);
+    (isSecretPlace || context.isSecret?.(path.resolve(workspace, file)) !== true);
   const bounds = boundsFor(input, status.isFile());
   try {
     const searched = await searchPattern(input, (flags) =>

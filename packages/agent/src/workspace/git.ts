@@ -3,8 +3,8 @@
  * filter, fsmonitor, diff or merge program, textconv, pager, editor, alias, credential helper,
  * transport or signature program.
  *
- * - `rev-parse` and `config --list` alone read the configuration of the repository. Neither runs a
- *   program that it names.
+ * - `rev-parse` and `config` alone read the configuration of the repository. Neither runs a program
+ *   that it names.
  * - All other commands see the repository through a folder of links with our own configuration, a
  *   copy of the settings about how files are stored. So names of filters, includes and later
  *   changes of the configuration have no effect.
@@ -17,7 +17,7 @@
  * From top to bottom: finding the repository; an open repository, with its folder of links; the
  * settings in that folder, and the variables and options of each run; running git; moving a ref (a
  * branch, HEAD or a ref of our own); temporary folders; the cache of the location of repositories;
- * the files that git would read, found without git; safe names.
+ * the files that git would read; safe names.
  */
 
 import type { ChildProcessByStdio } from 'node:child_process';
@@ -621,7 +621,7 @@ const runToEnd = (
   choose: (git: ProgramPath) => readonly [program: ProgramPath, words: readonly string[]],
 ): Promise<ScriptEnd> =>
   new Promise((resolve, reject) => {
-    if (place.signal.aborted) throw new ProgramFailure('stopped', 'git update-ref was stopped');
+    if (place.signal.aborted) throw new ProgramFailure('stopped', 'git was stopped');
     const { program: git, clean } = findGit(place);
     const [program, words] = choose(git);
     const variables = {

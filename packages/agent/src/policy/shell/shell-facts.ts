@@ -98,7 +98,7 @@ const setUnclear = (collected: Collected, why: string): void => {
 /** Adds the commands of a shell text, also of one within another. `depth`: 0 for the outermost. */
 const addText = async (text: string, collected: Collected, depth: number): Promise<void> => {
   if (depth > TEXTS_DEEP_MAX || ++collected.texts > TEXTS_MAX)
-    return setUnclear(collected, 'it holds texts within texts too deeply');
+    return setUnclear(collected, 'it holds too many texts within texts, or too deeply');
   const reading = readCommands(text);
   if (reading.kind === 'unclear') return setUnclear(collected, reading.why);
   if (collected.isPosix && reading.isBashOnly)
@@ -672,8 +672,8 @@ const withConstantTexts = (command: SimpleCommand, text: string): SimpleCommand 
 };
 
 /**
- * The commands of a text without functions, with values in place of variables. `environment`: variables that the
- * shell surely starts with.
+ * The commands of a text without functions, with values in place of variables. `environment`:
+ * variables that the shell surely starts with.
  */
 const completeCommands = (
   reading: Reading,
