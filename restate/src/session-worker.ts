@@ -32,8 +32,9 @@ import type { SessionStates } from './session-states.js';
 import type { SessionStore } from './session-store.js';
 
 /**
- * Work begins once in this process. A call may be repeated after its session was moved or ended,
- * which ended its work: then it counts as begun, and does not bring the old worker back.
+ * Work begins once in this process. A call may be repeated after its work ended here, with a move
+ * or the end of its session or because the engine lost the result: then it counts as begun. It does
+ * not bring the worker from before a move back.
  */
 export class Workers {
   readonly #world: WorkerWorld;
@@ -43,7 +44,7 @@ export class Workers {
     { readonly node: string; readonly opening: Promise<SessionWorker> }
   >();
   readonly #open = new Map<string, SessionWorker>();
-  /** Calls whose work was ended with its worker, and when. The engine may repeat them. */
+  /** Calls whose work has ended here, and when. The engine may repeat them. */
   readonly #ended = new Map<string, number>();
   readonly #idleMs: number;
   readonly #sweeping: NodeJS.Timeout;
@@ -80,7 +81,13 @@ export class Workers {
     return opened.value;
   }
 
-  /** Whether the work of this call was ended here with its session's worker. */
+  /** The engine has the result of the call's work and all that came after it. */
+  forget(sessionId: string, invocationId: string): void {
+    this.#ended.set(invocationId, Date.now());
+    this.known(sessionId)?.forget(invocationId);
+  }
+
+  /** Whether the work of this call has ended here, and its worker does not have it any more. */
   hasEnded(invocationId: string): boolean {
     return this.#ended.has(invocationId);
   }
@@ -317,7 +324,6 @@ class SessionWorker {
     return this.#hooks.run(...args);
   }
 
-  /** The engine has the result of the work and all that came after it. */
   forget(invocationId: string): void {
     this.usedAt = Date.now(); // what follows from the result comes next
     this.#runs.delete(invocationId);

@@ -119,10 +119,6 @@ const doWork = async (
   work: Work,
   isAgain: boolean,
 ): Promise<WorkResult> => {
-  if (workers.hasEnded(id)) {
-    const posted = failedWork(work, true, 'the session was ended or moved meanwhile');
-    return { posted, at: Date.now(), isOpen: false };
-  }
   const done = await attempt(async () => {
     const worker = await workers.of(work.sessionId, work.seq, work.node);
     const bound = findBound(worker.equipment);
@@ -139,7 +135,7 @@ const doWork = async (
     // the session is taken over now, and its turn ends with that
     if (await isForeign(world, work))
       return { posted: [], at: Date.now(), machineVersion: agentMachine.version, isOpen: false };
-    return (await worker.run(id, work, isAgain)).result;
+    return (await worker.run(id, work, isAgain || workers.hasEnded(id))).result;
   });
   if (done.kind === 'done') return done.value;
   world.report(done.fault);
@@ -201,7 +197,7 @@ const perform = async (ctx: restate.Context, parts: ServiceParts, work: Work): P
     }));
     sendTo(ctx, work, late);
   }
-  parts.workers.known(sessionId)?.forget(id);
+  parts.workers.forget(sessionId, id);
 };
 
 /** Only passes the signal on; a process that does not do the work has nothing to stop. */

@@ -118,6 +118,9 @@ test('work from before a move does not bring its worker back, and counts as begu
   assert.equal(workers.hasEnded('inv-1'), true);
   await assert.rejects(workers.of(sessionId, 0, 'n2'), /was moved to the node n1/);
   assert.equal(await workers.of(sessionId, 0, 'n1'), moved);
-  await workers.end(sessionId);
+  workers.forget(sessionId, 'inv-2');
   assert.equal(workers.hasEnded('inv-2'), true);
+  await moved.run('inv-3', work, true);
+  await workers.end(sessionId);
+  assert.equal(workers.hasEnded('inv-3'), true);
 });
