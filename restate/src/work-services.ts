@@ -135,7 +135,7 @@ const doWork = async (
     // the session is taken over now, and its turn ends with that
     if (await isForeign(world, work))
       return { posted: [], at: Date.now(), machineVersion: agentMachine.version, isOpen: false };
-    return (await worker.run(id, work, isAgain || workers.hasEnded(id))).result;
+    return (await worker.run(id, work, isAgain)).result;
   });
   if (done.kind === 'done') return done.value;
   world.report(done.fault);
@@ -172,7 +172,7 @@ const perform = async (ctx: restate.Context, parts: ServiceParts, work: Work): P
   const { id } = ctx.request();
   const { sessionId, machineVersion = 1 } = work;
   refuseNewer(sessionId, machineVersion);
-  const isAgain = (await isBegunElsewhere(ctx)) || work.isRecovered;
+  const isAgain = (await isBegunBefore(ctx, parts.workers)) || work.isRecovered;
   const working = ctx.run('work', () => doWork(parts, id, work, isAgain));
   const signals = [STOP, FORCE].map((name) =>
     ctx.signal<unknown>(name).map((): Signal => ({ signalled: name })),
@@ -353,13 +353,14 @@ const performHooks = async (
   request: HooksRequest,
 ): Promise<void> => {
   const { id } = ctx.request();
-  const isAgain = await isBegunElsewhere(ctx);
+  const isAgain = await isBegunBefore(ctx, parts.workers);
   const arrival = await ctx.run('hooks', async (): Promise<Arrival> => {
     const going = running.get(id) ?? runHooks(parts, request, isAgain);
     running.set(id, going);
     return { posted: await going, at: Date.now() };
   });
   running.delete(id);
+  parts.workers.forget(request.sessionId, id);
   const isEnd = request.about.moment === 'session-end';
   if (arrival.posted.length === 0 && !isEnd) return;
   ctx.genericSend(jsonCall('Session', isEnd ? 'ended' : 'event', arrival, request.sessionId));
@@ -369,10 +370,13 @@ const performHooks = async (
 const PROCESS_ID = randomUUID();
 
 /**
- * Records the process that begins a call, before its work. Returns whether the call was begun by
- * another one, or so long ago that this one has forgotten it.
+ * Records the process that begins a call, before its work. Returns whether the work was begun
+ * before and this process can't join it: another process began it, it has ended here, or it began
+ * so long ago that this process has forgotten it.
  */
-const isBegunElsewhere = async (ctx: restate.Context): Promise<boolean> => {
+const isBegunBefore = async (ctx: restate.Context, workers: Workers): Promise<boolean> => {
   const born = await ctx.run('born in', () => ({ processId: PROCESS_ID, at: performance.now() }));
-  return born.processId !== PROCESS_ID || performance.now() - born.at >= RESULT_KEPT_MS;
+  const isElsewhere = born.processId !== PROCESS_ID;
+  const { id } = ctx.request();
+  return isElsewhere || workers.hasEnded(id) || performance.now() - born.at >= RESULT_KEPT_MS;
 };
