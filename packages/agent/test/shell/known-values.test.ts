@@ -114,6 +114,15 @@ const SETTINGS = {
   workspace: '/w/ws',
 } as const;
 
+test('a here-document is no constant behind characters that bash expands', async () => {
+  const here = `"$(cat <<'EOF'\nx\nEOF\n)"`;
+  for (const before of ['~/', '*', '?', '[ab]', '{rm,-rf,src,}', '--body={a,b}', 'A=~/']) {
+    const { commands } = await shellFacts(`printf ${before}${here}`, find);
+    const printed = commands.find(({ words }) => words[0] === 'printf');
+    assert.equal(printed?.words[1], null, before);
+  }
+});
+
 test('the value decides as if it stood there: destruction asks', async () => {
   for (const text of [
     'CMD="git push"; $CMD --force',

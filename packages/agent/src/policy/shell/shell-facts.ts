@@ -645,8 +645,11 @@ const echoedText = (raw: string): string | null => {
   return isConstant && isPrinted ? constant.join(' ') : null;
 };
 
-/** `cat` of a here-document in which nothing is substituted, up to its end. */
-const HERE_TEXT = /^([^\s"'$`\\]*)"\$\((cat <<\s*'(\w+)'\n(?:([\s\S]*?)\n)?\3)\s*\)"$/;
+/**
+ * `cat` of a here-document in which nothing is substituted, up to its end. Before it only `--name=`
+ * may stand: bash expands `~`, `*` and braces.
+ */
+const HERE_TEXT = /^((?:--?[\w-]+=)?)"\$\((cat <<\s*'(\w+)'\n(?:([\s\S]*?)\n)?\3)\s*\)"$/;
 
 /** The constant text that `"$(cat <<'EOF' …)"` becomes, also behind `--body=`; else null. */
 const hereDocumentText = (raw: string): string | null => {
