@@ -134,7 +134,7 @@ const jobsOf = (list: Job[]): Jobs => ({
 /** A store whose journals ask `onAppend` before they write; what that throws is the failure of the append. */
 export const watchedStore = (
   store: JournalStore,
-  onAppend: (drafts: readonly EntryDraft[]) => void,
+  onAppend: (drafts: readonly EntryDraft[]) => unknown,
   full: () => Error | null = () => null,
 ): JournalStore => {
   const watched = (journal: Journal): Journal => ({
@@ -146,7 +146,7 @@ export const watchedStore = (
       return full();
     },
     append: async (drafts) => {
-      onAppend(drafts);
+      await onAppend(drafts);
       await journal.append(drafts);
     },
     read: (from) => journal.read(from),

@@ -324,7 +324,7 @@ class SideRequests {
       },
     );
     const request = admitted instanceof Promise ? await admitted : admitted;
-    if (request === null) return null;
+    if (request === null || this.#ended.signal.aborted) return null;
     const reading = readStream({
       model,
       request,

@@ -202,7 +202,7 @@ export class Compactions {
       // Under a limit in dollars the request's worst case is set aside. Null: it must not be sent.
       const admitted = admitRequest(admission, { ...draft, ...choice }, fresh);
       const request = admitted instanceof Promise ? await admitted : admitted;
-      if (request === null) {
+      if (request === null || signal.aborted) {
         if (spent !== null) report(spent);
         return null;
       }

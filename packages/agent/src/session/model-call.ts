@@ -220,6 +220,7 @@ export class ModelCalls {
   async #declare(tools: readonly Tool[], before: State, signal: AbortSignal): Promise<State> {
     const all = [...this.#equipment.declarations(), ...tools.map(declare)];
     const patch = { tools: await this.#session.journal.blobs.put(JSON.stringify(all)) };
+    if (signal.aborted) return before;
     return new Promise((resolve) => {
       // The session may end before the event is applied.
       signal.addEventListener('abort', () => resolve(before), { once: true });
@@ -290,6 +291,7 @@ export class ModelCalls {
     // Without a limit it is sent at once.
     const request = admitted instanceof Promise ? await admitted : admitted;
     if (request === null) return;
+    if (signal.aborted) return this.#fail({ requestId }, UNSENT);
     let firstPiece: FirstPiece = {};
     const joiner = createJoiner(this.#equipment.clock, (key, text) =>
       postDelta(this.#session.post, requestId, key, text),
@@ -311,8 +313,12 @@ export class ModelCalls {
     const ending = await this.#requests.follow(requestId, openRequest);
     if (ending.type === 'aborted') return joiner.drop();
     joiner.flush();
-    if (ending.type === 'failed') this.#fail({ requestId, ...firstPiece }, ending);
-    else await this.#complete({ requestId, ...firstPiece }, ending, model, settings);
+    const replied = { requestId, ...firstPiece };
+    if (ending.type === 'failed') return this.#fail(replied, ending);
+    const completed = await attempt(() => this.#complete(replied, ending, model, settings));
+    if (completed.kind === 'done') return;
+    const message = `its reply could not be judged: ${completed.fault.message}`;
+    this.#fail(replied, { ...failure('malformed', false, message), usage: ending.usage });
   }
 
   #fail(
@@ -491,6 +497,19 @@ const failure = (
   error: { kind, message, retryable, retryAfterMs: null },
   usage: null,
 });
+
+/** A request that was cancelled after its money was reserved: the reservation is released. */
+const UNSENT: EndingPiece<'failed'> & { readonly usage: null } = {
+  type: 'failed',
+  error: {
+    kind: 'unreachable',
+    message: 'it was cancelled before it was sent',
+    retryable: false,
+    retryAfterMs: null,
+    sent: 'no',
+  },
+  usage: null,
+};
 
 /** A timer for silence of the model. Each piece restarts it. */
 type Silence = { restart(): void; stop(): void };

@@ -11,10 +11,13 @@ import {
   play,
   rawCall,
   say,
+  settingsOf,
   settle,
   testModel,
   tool,
+  watchedStore,
 } from '../../../../test/kit/runtime/stage.js';
+import { memoryJournals } from '../../src/journal/memory-store.js';
 import { messagesOf } from '../../src/machine/conversation.js';
 import type { ModelPiece } from '../../src/ports/model.js';
 
@@ -102,6 +105,43 @@ test('cancel aborts the request; usage that comes later is counted once', async 
   assert.equal(aborted, true);
   assert.equal(session.usage.outputTokens, 10);
   assert.equal((await collect(on.journals.read(on.id))).at(-1)?.event.type, 'UsageReported');
+});
+
+test('a request that is cancelled while its money is set aside is neither sent nor paid', async () => {
+  // each append waits, so that the measure and the cancel come into one group
+  const appends: (() => void)[] = [];
+  const hold = () => new Promise<void>((resolve) => appends.push(resolve));
+  const on = await play({
+    model: testModel(hang()),
+    journals: watchedStore(memoryJournals(), hold),
+    settings: { limits: { ...settingsOf().limits, usd: 1 } },
+  });
+  const sent = [on.say('hi'), settle().then(() => on.say('later'))];
+  for (let round = 0; round < 4; round++) {
+    await settle();
+    await settle();
+    appends.shift()?.();
+    await settle();
+    if (round === 0) sent.push(on.runtime.send(on.id, { type: 'CancelTurn' }));
+  }
+  await Promise.all(sent);
+  assert.ok(on.steps.some(({ event }) => event.type === 'RequestMeasured'));
+  assert.deepEqual([on.model.requests, (await on.state()).session.reserved ?? []], [[], []]);
+});
+
+test('a reply that is paid is counted although its calls could not be judged', async () => {
+  const userHooks = {
+    wants: (moment: string) => moment === 'before-tool',
+    run: () => Promise.reject(new Error('out of files')),
+  };
+  const on = await play({
+    userHooks,
+    tools: [tool('look', () => ok(''))],
+    model: testModel(callTools(rawCall('1', 'look'))),
+  });
+  await on.say('hi');
+  const { session } = await on.rest();
+  assert.equal(session.usage.outputTokens, 10);
 });
 
 test('a model that cannot be found is a failed request with the reason, not a failed program', async () => {

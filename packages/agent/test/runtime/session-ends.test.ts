@@ -65,6 +65,32 @@ test('what a reply cost that was whole at the end is in the journal, however lon
   assert.equal(state.session.usage.inputTokens, 100);
 });
 
+test('tools that are still being declared do not hold up the end', async () => {
+  const journals = memoryJournals();
+  const { put } = journals.blobs;
+  let isFull = false;
+  const refuse = (): void => assert.ok(!isFull, 'no space');
+  const on = await play({
+    journals: watchedStore(journals, refuse),
+    tools: [tool('plan', () => ok(''), traits({ asks: 'plan' }))],
+  });
+  const patch = { preset: 'plan', onAsk: 'ask' } as const;
+  await on.runtime.send(on.id, { type: 'SettingsChanged', patch });
+  let store = (): void => assert.fail('nothing is declared');
+  const held: typeof put = (text) =>
+    new Promise((resolve) => {
+      store = () => resolve(put(text));
+    });
+  Object.assign(journals.blobs, { put: held });
+  await on.say('go');
+  await settle();
+  isFull = true;
+  await assert.rejects(on.say('more'), /no space/);
+  store();
+  await settle();
+  assert.equal(on.clock.waiting(), 0, 'the grace period is not waited for');
+});
+
 test('a model that ignores its abort holds up the end for the grace time at most', async () => {
   const on = await play({
     model: testModel(async function* () {
