@@ -30,6 +30,7 @@ import type { Checkpoints } from '../../src/ports/checkpoints.js';
 import type { Post, Posted } from '../../src/session/loop.js';
 import { CheckpointRuns } from '../../src/session/perform.js';
 import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
+import { CheckpointStore, storeFolder } from '../../src/workspace/checkpoints/store.js';
 
 /** Random worlds: what commands changed is taken back to any point, and brought forward again. */
 
@@ -428,6 +429,55 @@ test('what no folder of a large workspace reports is found at the end of the tur
   write(workspace, 'users', 'first');
   write(workspace, 'filler/1/1.txt', 'first');
   assert.equal(tree(workspace), before);
+});
+
+test('a command of the user changed what it wrote, although jobs run beside it', async (t) => {
+  const folder = realpathSync(temporaryFolder(t, 'jobs'));
+  const [workspace, stateFolder] = [path.join(folder, 'work'), path.join(folder, 'state')];
+  mkdirSync(workspace);
+  const place = { workspace, sessionId: 'one', stateFolder, environment: process.env };
+  const checkpoints = createCheckpoints(place);
+  t.after(() => checkpoints.close());
+  await checkpoints.before(null);
+  write(workspace, 'a', 'by the user');
+  const taken = await checkpoints.take({ by: 'user', calls: [], alsoRan: 'jobs' });
+  const store = new CheckpointStore(storeFolder(stateFolder, workspace));
+  const manifest = await store.manifest(taken?.checkpoint ?? '');
+  assert.deepEqual(
+    manifest?.changes.map(({ path: name, origin, unsure }) => [name, origin, unsure]),
+    [['a', 'commands', undefined]],
+  );
+});
+
+test('a sweep leaves the record of calls whose checkpoint the store refused', async (t) => {
+  const folder = realpathSync(temporaryFolder(t, 'refused'));
+  const workspace = path.join(folder, 'work');
+  mkdirSync(workspace);
+  git(workspace, 'init', '-q');
+  fill(workspace);
+  git(workspace, 'add', '-A');
+  const stateFolder = path.join(folder, 'state');
+  const place = { workspace, sessionId: 'one', stateFolder, environment: process.env };
+  const [first, next] = [createCheckpoints(place), createCheckpoints(place)];
+  for (const checkpoints of [first, next]) t.after(() => checkpoints.close());
+  await sleep(50); // the stamps of younger files are not relied upon
+  const call = command('rm filler/2/new.txt');
+  await first.before(call);
+  rmSync(path.join(workspace, 'filler/2/new.txt'));
+  const lists = path.join(storeFolder(stateFolder, workspace), 'sessions');
+  mkdirSync(lists, { recursive: true });
+  renameSync(lists, `${lists}-aside`);
+  write(path.dirname(lists), 'sessions', '');
+  await assert.rejects(first.take({ by: 'agent', calls: [call] }));
+  rmSync(lists);
+  renameSync(`${lists}-aside`, lists);
+  assert.equal(await first.sweep('agent'), null);
+  // the process is killed here
+  const taken = await next.take({ by: 'agent', calls: [], alsoRan: 'killedCalls' });
+  assert.deepEqual(
+    taken?.changes.files.map((file) => file.path),
+    ['filler/2/new.txt'],
+  );
 });
 
 test('of a large repository a command costs no look at other files, and nobody reads clean ones', async (t) => {

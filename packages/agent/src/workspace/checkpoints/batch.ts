@@ -20,8 +20,8 @@ export type CommandRun = {
 };
 
 /** Like those runs, where nothing counts that happens later. */
-export const endRuns = (runs: Iterable<CommandRun>, atMs: number): readonly CommandRun[] =>
-  [...runs].map(({ fromMs, toMs, jobsToMs }) => ({
+export const endRuns = (runs: readonly CommandRun[], atMs: number): readonly CommandRun[] =>
+  runs.map(({ fromMs, toMs, jobsToMs }) => ({
     fromMs,
     toMs: Math.min(toMs, atMs),
     jobsToMs: Math.min(jobsToMs, atMs),
@@ -48,8 +48,10 @@ export class CallBatch {
   readonly fromMs: number;
   /** HEAD, branches and index before the first call; null: none are known. */
   readonly git: GitState | null;
-  /** When its commands ran, by the ids of their calls; null: a command of the user. */
-  readonly runs = new Map<string | null, CommandRun>();
+  /** When its commands ran, by the ids of their calls. */
+  readonly #runsOfCalls = new Map<string, CommandRun>();
+  /** When a command of the user, a job or something of a killed process may have run. */
+  readonly #otherRuns: CommandRun[] = [];
   /** What looks have found so far, one after the other: a path may have several. */
   readonly changes: PathChange[] = [];
   /** How paths were before the first call that changed or named them; null: absent. */
@@ -75,14 +77,23 @@ export class CallBatch {
     const git = record.git === undefined ? null : new Map(record.git);
     const batch = new CallBatch(git, record.ranFromMs, true);
     batch.#commandsFromMs = record.commandsFromMs;
-    batch.runs.set(null, { fromMs: batch.fromMs, toMs: 0, jobsToMs: Number.POSITIVE_INFINITY });
+    batch.addRun({ fromMs: batch.fromMs, toMs: 0, jobsToMs: Number.POSITIVE_INFINITY });
     for (const [callId, fromMs, toMs] of record.commands ?? []) {
       batch.#commands.set(callId, { fromMs, toMs });
-      if (toMs !== null) batch.runs.set(callId, { fromMs, toMs, jobsToMs: toMs });
+      if (toMs !== null) batch.#runsOfCalls.set(callId, { fromMs, toMs, jobsToMs: toMs });
     }
     for (const [name, known] of record.known) batch.before.set(name, known); // the last is the oldest
     batch.name([...batch.before.keys()], true);
     return batch;
+  }
+
+  /** When commands ran, or may have run. */
+  get runs(): readonly CommandRun[] {
+    return [...this.#runsOfCalls.values(), ...this.#otherRuns];
+  }
+
+  addRun(run: CommandRun): void {
+    this.#otherRuns.push(run);
   }
 
   /** Whether a command has begun of which no end is known. */
@@ -108,15 +119,19 @@ export class CallBatch {
     const fromMs = Date.now();
     const jobsToMs = Number.POSITIVE_INFINITY;
     this.#commandsFromMs ??= fromMs;
-    this.runs.set(callId, { fromMs, toMs: Number.POSITIVE_INFINITY, jobsToMs });
-    if (callId !== null) this.#commands.set(callId, { fromMs, toMs: null });
+    const run = { fromMs, toMs: Number.POSITIVE_INFINITY, jobsToMs };
+    if (callId === null) this.addRun(run);
+    else {
+      this.#runsOfCalls.set(callId, run);
+      this.#commands.set(callId, { fromMs, toMs: null });
+    }
   }
 
   /** A call of a tool for files begins: hooks of the user may follow, which are commands. */
   expectHooks(callId: string): void {
     const fromMs = Date.now();
     this.#commandsFromMs ??= fromMs;
-    this.runs.set(callId, { fromMs, toMs: 0, jobsToMs: Number.POSITIVE_INFINITY });
+    this.#runsOfCalls.set(callId, { fromMs, toMs: 0, jobsToMs: Number.POSITIVE_INFINITY });
   }
 
   /** A command has ended. `mayGoOn`: something that it has started may run on. */
@@ -125,7 +140,11 @@ export class CallBatch {
     if (command === undefined) return;
     const { fromMs } = command;
     this.#commands.set(callId, { fromMs, toMs });
-    this.runs.set(callId, { fromMs, toMs, jobsToMs: mayGoOn ? Number.POSITIVE_INFINITY : toMs });
+    this.#runsOfCalls.set(callId, {
+      fromMs,
+      toMs,
+      jobsToMs: mayGoOn ? Number.POSITIVE_INFINITY : toMs,
+    });
   }
 
   toRecord(parent: string | undefined): RunningCalls {

@@ -6,8 +6,12 @@
  * (known-files.ts). A look finds the paths that differ (looks.ts); when each of them changed, and
  * what tools wrote, says whose change it is (attribution.ts). The calls since the last checkpoint
  * are a batch (batch.ts), which collects these changes. Once it has ended its changes are stored as
- * a manifest (manifest.ts, store.ts), the checkpoint. After a crash the next process makes the
- * batch again from its record, and ends it like any other.
+ * a manifest (manifest.ts, store.ts), the checkpoint. A sweep at the end of a turn finds changes
+ * that no folder has reported, and stores them as a checkpoint of their own.
+ *
+ * The record is a file from which the next process makes a killed batch again, and ends it like any
+ * other. It is written before and after each call, and names the checkpoint once that is taken. It
+ * is removed if the batch changed nothing, or once the journal has the checkpoint (`recorded`).
  *
  * 1. Tools for files name them: only these are looked at, before and after the call. Before the
  *    first command the whole workspace is scanned.
@@ -70,10 +74,13 @@ const CLOSED =
   'A folder of the workspace is closed to Pawl: what was changed in it can’t be taken back, as long ' +
   'as it is.';
 
+type NewManifest = Omit<Manifest, 'version' | 'settled' | 'parent'> &
+  Required<Pick<Manifest, 'ran'>>;
+
 type KnownGitPlace = ConstructorParameters<typeof WorkspaceLister>[0];
 
 /** What looks at the whole workspace. */
-type CommandParts = {
+type WholeWorkspaceParts = {
   readonly lister: WorkspaceLister;
   readonly looks: WorkspaceLooks;
   readonly lostText: LostText;
@@ -87,7 +94,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   readonly #gitStates: GitStates;
   readonly #scan: SavedScan;
   readonly #known: KnownFiles;
-  #parts: CommandParts | null = null;
+  #parts: WholeWorkspaceParts | null = null;
   /** Aborted when the session ends. */
   readonly #ended = new AbortController();
   /** The names of the last scan; null: only named files are known. */
@@ -96,8 +103,8 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   readonly #named = new Set<string>();
   /** The calls since the last checkpoint; null: there were none. */
   #batch: CallBatch | null = null;
-  /** A checkpoint that the journal may not have yet: the record of its calls names it. */
-  #isUnrecorded = false;
+  /** The record of the batch, or of the last checkpoint, is on disk. */
+  #hasRecord = false;
   /** When commands ran since the last sweep. */
   #runs: CommandRun[] = [];
   /** When the last checkpoint was taken. */
@@ -109,8 +116,8 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   #own: OwnChanges | null = null;
   /** Paths whose changes were committed since the last checkpoint. */
   readonly #settled = new Set<string>();
-  /** When changes were last reported. */
-  #reportedAtMs = Date.now();
+  /** Changes of calls that began then or later are recent. */
+  #recentFromMs = Date.now();
   #isLoaded = false;
   #pruning: Promise<void> | null = null;
   #queue: Promise<unknown> = Promise.resolve();
@@ -128,12 +135,12 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   }
 
   /** Made by the first command: tools for files need no look at the whole workspace. */
-  get #commandParts(): CommandParts {
+  get #commandParts(): WholeWorkspaceParts {
     this.#parts ??= this.#makeParts();
     return this.#parts;
   }
 
-  #makeParts(): CommandParts {
+  #makeParts(): WholeWorkspaceParts {
     const known = this.#known;
     const store = this.#store;
     const named = this.#named;
@@ -178,15 +185,10 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
         await this.#gather([...(this.#batch?.named ?? [])]);
       }
       // 2. what changed before the call is not the call's
-      const isAfterCommand = (this.#batch?.runs.size ?? 0) > 0;
+      const isAfterCommand = (this.#batch?.runs.length ?? 0) > 0;
       if (this.#isQuick && (!isTool || isAfterCommand)) await this.#gather(null);
       // 3. files that the call names can be taken back
-      const names =
-        call === null
-          ? []
-          : isTool
-            ? this.#toolNames(call)
-            : this.#commandParts.callFiles.ignoredNames(call);
+      const names = call === null ? [] : this.#namesIn(call);
       await this.#noteNames(names);
       // 4. the call is one of the batch
       this.#batch ??= new CallBatch(await this.#gitStates.read());
@@ -212,7 +214,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       // a command may have made it: git would list it
       const isMade = async () =>
         this.#listing !== null && (await this.#commandParts.lister.list(false)).names.has(name);
-      const hasRun = (this.#batch?.runs.size ?? 0) > 0;
+      const hasRun = (this.#batch?.runs.length ?? 0) > 0;
       if (isSeen || (hasRun && (await isMade()))) seen.push(name);
       else await this.#known.note(name);
     }
@@ -255,7 +257,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     if (batch !== this.#batch) return;
     const { sessionId, parent } = this.#place;
     await writeRunning(this.#store, sessionId, batch.toRecord(parent));
-    this.#isUnrecorded = true;
+    this.#hasRecord = true;
   }
 
   /** The calls of a killed process become the batch; null: their checkpoint is taken, or none ran. */
@@ -267,7 +269,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       this.#named.add(name);
       this.#known.set(name, known);
     }
-    this.#isUnrecorded = true;
+    this.#hasRecord = true;
     this.#batch = CallBatch.fromRecord(record);
     return this.#batch;
   }
@@ -288,8 +290,8 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
         return this.#readTaken();
       this.#batch ??= new CallBatch(null, toMs);
       const batch = this.#batch;
-      if (alsoRan === 'jobs') batch.runs.set(null, { fromMs: 0, toMs: 0, jobsToMs: toMs });
-      const runs = endRuns(batch.runs.values(), toMs);
+      if (alsoRan === 'jobs') batch.addRun({ fromMs: 0, toMs: 0, jobsToMs: toMs });
+      const runs = endRuns(batch.runs, toMs);
       // 2. how HEAD, branches and the index changed
       const refs = await this.#gitStates.since(batch.git);
       // 3. which files changed: those that tools named, or any
@@ -305,7 +307,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       // 4. the checkpoint
       const hasChanges = batch.changes.length > 0 || refs.changes.length > 0;
       if (batch.isKilled && hasChanges) this.#notice(INTERRUPTED);
-      const taken = await this.#storeManifest({
+      const taken = await this.#storeManifest(batch, {
         by,
         changes: batch.changes,
         refs: refs.changes,
@@ -323,7 +325,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     const { taken = null } = (await readRunning(this.#store, this.#place.sessionId)) ?? {};
     const manifest = taken === null ? null : await this.#store.manifest(taken);
     if (taken === null || manifest === null) return null;
-    this.#isUnrecorded = true;
+    this.#hasRecord = true;
     const changes = await summarise(this.#store, manifest.changes);
     return { checkpoint: taken, changes, leftOut: [] };
   }
@@ -344,7 +346,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       await this.#addChanges(batch, present, runs);
       for (const [name, entry] of changed) if (entry === null) await this.#known.note(name);
       const ran = { fromMs: batch.fromMs, toMs: Date.now() };
-      const taken = await this.#storeManifest({ by, changes: batch.changes, refs: [], ran });
+      const taken = await this.#storeManifest(null, { by, changes: batch.changes, ran });
       this.#runs = [];
       if (this.#batch === batch) this.#batch = null;
       return taken;
@@ -359,24 +361,25 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
 
   /** The journal has all checkpoints. */
   async #forgetRecord(): Promise<void> {
-    if (!this.#isUnrecorded) return;
+    if (!this.#hasRecord) return;
     await writeRunning(this.#store, this.#place.sessionId, null);
-    this.#isUnrecorded = false;
+    this.#hasRecord = false;
   }
 
-  /** Stores a checkpoint; null if it says nothing. */
-  async #storeManifest({
-    changes,
-    refs = [],
-    ...about
-  }: Omit<Manifest, 'version' | 'settled' | 'parent'> &
-    Required<Pick<Manifest, 'ran'>>): Promise<TakenCheckpoint | null> {
+  /**
+   * Stores a checkpoint; null if it says nothing. `recorded`: the batch that it ends; null: it is
+   * of a sweep or a rewind, which have no record.
+   */
+  async #storeManifest(
+    recorded: CallBatch | null,
+    { changes, refs = [], ...about }: NewManifest,
+  ): Promise<TakenCheckpoint | null> {
     const leftOut = [...this.#newNotices];
     const settled = [...this.#settled];
     this.#takenAtMs = about.ran.toMs;
     if (changes.length === 0 && refs.length === 0 && leftOut.length === 0) {
       this.#settled.clear(); // there is no change of the batch among them
-      await this.#forgetRecord();
+      if (recorded !== null) await this.#forgetRecord();
       return null;
     }
     const { sessionId, parent } = this.#place;
@@ -390,8 +393,8 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     });
     for (const notice of leftOut) this.#newNotices.delete(notice);
     for (const name of settled) this.#settled.delete(name);
-    if (this.#isUnrecorded && this.#batch !== null) {
-      const record = this.#batch.toRecord(parent);
+    if (recorded !== null && this.#hasRecord) {
+      const record = recorded.toRecord(parent);
       await writeRunning(this.#store, sessionId, { ...record, taken: checkpoint });
     }
     if (this.#listing !== null) await this.#scan.save();
@@ -428,7 +431,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   /** Adds to the batch what changed since the last look. `names`: only of these; null: of all. */
   async #gather(names: readonly string[] | null): Promise<void> {
     const changed = names === null ? await this.#lookAround(false) : this.#known.differences(names);
-    const runs = [...(this.#batch?.runs.values() ?? [])];
+    const runs = this.#batch?.runs ?? [];
     // before the first call all changes are somebody else's
     await this.#addChanges(this.#batch ?? new CallBatch(null), changed, runs);
   }
@@ -475,6 +478,12 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     return toName(path.relative(this.#place.workspace, file));
   }
 
+  /** Files that a call names: of a command those that git ignores, which no scan lists. */
+  #namesIn(call: JudgedCall): readonly string[] {
+    const isTool = namesItsFiles(call);
+    return isTool ? this.#toolNames(call) : this.#commandParts.callFiles.ignoredNames(call);
+  }
+
   /** The files of a tool's call in the workspace, without those of the git folder. */
   #toolNames({ facts }: JudgedCall): readonly string[] {
     const { workspace } = this.#place;
@@ -512,7 +521,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       if (batch !== null) changes.add(batch, claimedBy);
       return {
         changes,
-        recent: changes.since(this.#reportedAtMs),
+        recent: changes.since(this.#recentFromMs),
         readNow: (file) => readState(workspace, this.#toName(file)),
         content: (sha256) => this.#store.get(sha256),
       };
@@ -523,7 +532,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   async #batchSoFar(): Promise<Manifest | null> {
     const batch = this.#batch;
     if (batch === null) return null;
-    await this.#gather(batch.runs.size === 0 ? [...batch.named] : null);
+    await this.#gather(batch.runs.length === 0 ? [...batch.named] : null);
     const { isMixed } = await this.#gitStates.since(batch.git);
     return {
       version: 1,
@@ -536,7 +545,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   }
 
   reported(): void {
-    this.#reportedAtMs = Date.now();
+    this.#recentFromMs = Date.now();
   }
 
   settle(files: readonly string[]): Promise<void> {
@@ -574,7 +583,8 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       const refs = await this.#gitStates.perform(plan.refs ?? [], planId);
       const changes = done.map((change): PathChange => ({ ...change, origin: 'tool' }));
       const ran = { fromMs, toMs: Date.now() };
-      const taken = await this.#storeManifest({ by: 'rewind', changes, refs: refs.done, ran });
+      const manifest = { by: 'rewind', changes, refs: refs.done, ran } as const;
+      const taken = await this.#storeManifest(null, manifest);
       return {
         checkpoint: taken?.checkpoint ?? null,
         changes: await summarise(this.#store, done),
