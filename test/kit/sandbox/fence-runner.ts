@@ -9,6 +9,7 @@ import type {
 import { createCommandSandbox } from '../../../packages/agent/src/command/command-sandbox.js';
 import { probeFence } from '../../../packages/agent/src/command/session-sandbox.js';
 import { attemptNow } from '../../../packages/agent/src/platform/attempt.js';
+import type { ProgramPath } from '../../../packages/agent/src/platform/find-program.js';
 import type { CommandLevel } from '../../../packages/agent/src/policy/decide.js';
 import type { RepositoryAccess } from '../../../packages/agent/src/policy/repository-access.js';
 import { readUserPlaces } from '../../../packages/agent/src/secrets/user-places.js';
@@ -144,7 +145,7 @@ const runStep = async (
   const order = {
     level,
     repository,
-    program: '/bin/bash',
+    program: '/bin/bash' as ProgramPath,
     words: ['-c', command],
     environment: {},
     sharesNetwork: !apart,

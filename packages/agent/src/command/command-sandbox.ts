@@ -130,8 +130,7 @@ export type CommandSpec = {
    * false.
    */
   readonly fresh?: boolean;
-  /** Absolute path. */
-  readonly program: string;
+  readonly program: ProgramPath;
   readonly words: readonly string[];
   /** Variables of this command alone, beside those of the session. */
   readonly environment: ProcessEnvironment;
@@ -152,7 +151,7 @@ export type CommandSpec = {
 };
 
 export type PreparedCommand = {
-  readonly program: string;
+  readonly program: ProgramPath;
   readonly words: readonly string[];
   /** The complete environment: nothing of Pawl's is added. */
   readonly environment: Readonly<Record<string, string>>;
@@ -353,9 +352,11 @@ class Sandbox implements CommandSandbox {
     if (spec.level !== 'off' && !onMac) return this.#prepareFenced(spec);
     const { environment, finish, fence } =
       spec.level === 'off'
-        ? { ...this.#openPlan(spec), fence: { detach: [] } }
+        ? { ...this.#openPlan(spec), fence: { detach: [] as const } }
         : await this.#planSeatbelt(spec);
-    const [program = spec.program, ...words] = [...fence.detach, spec.program, ...spec.words];
+    const { detach } = fence;
+    const program = detach[0] ?? spec.program;
+    const words = [...detach, spec.program, ...spec.words].slice(1);
     const { workspace, outlives = false } = this.#options;
     const mayOutlive = outlives && (spec.record ?? null) !== null; // a resumed session looks for it
     const isGuarded = (spec.canBeGuarded ?? false) && !mayOutlive;

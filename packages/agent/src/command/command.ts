@@ -17,7 +17,7 @@ import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
 import type { Duplex, Readable } from 'node:stream';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { entryStatus } from '../platform/files.js';
-import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
+import { type ProgramSearch, searchPrograms } from '../platform/find-program.js';
 import { hasProc, readProcess, sinceBoot } from '../platform/processes.js';
 import {
   guardPipe,
@@ -358,8 +358,9 @@ export const prepareCommand = async (
   mode: StartMode,
 ): Promise<Prepared> => {
   const { level, fresh, environment, git, workspace, deadlineMs } = request;
-  const shell = findShell(request);
-  if (!shell.startsWith('/')) return { kind: 'refused', why: shell };
+  const programs = searchPrograms({ environment: request.ownEnvironment, workspace });
+  const shell = programs.find(request.program);
+  if (shell === null) return { kind: 'refused', why: whyNoShell(programs, request.program) };
   const words = ['-c', `${JOINED}${request.command}`];
   try {
     const sandbox = await request.sandbox();
@@ -383,16 +384,11 @@ export const prepareCommand = async (
   }
 };
 
-/** An absolute path, or why there is none. */
-const findShell = ({
-  program,
-  ownEnvironment,
-  workspace,
-}: CommandRequest): ProgramPath | string => {
-  const programs = searchPrograms({ environment: ownEnvironment, workspace });
+const whyNoShell = (programs: ProgramSearch, program: string): string => {
   const refused = programs.whyNot(program);
-  const why = refused === null ? `is missing; install ${program}` : `is not used: ${refused}`;
-  return programs.find(program) ?? `${program} ${why}`;
+  return refused === null
+    ? `${program} is missing; install ${program}`
+    : `${program} is not used: ${refused}`;
 };
 
 /** Device and inode: a folder that was replaced has the same path, and others. */
@@ -506,8 +502,7 @@ const startDirect = (
   output: CommandOutput,
 ): CommandProcess => {
   const { words, environment, folder, descriptors, isGuarded } = prepared;
-  // bubblewrap or the shell, both located by find-program.ts
-  const child = startProgram(prepared.program as ProgramPath, words, {
+  const child = startProgram(prepared.program, words, {
     cwd: folder,
     env: environment,
     detached: true,

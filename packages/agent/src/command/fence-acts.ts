@@ -211,7 +211,6 @@ const runActs = async ({ sandbox, bash, searchPath, place, acts }: Trial, level:
   });
   const running = runProgram({
     ...prepared,
-    program: prepared.program as ProgramPath, // bubblewrap or bash, both from find-program.ts
     title: 'bwrap',
     input: null,
     bytesMax: OUTPUT_MAX,

@@ -103,7 +103,9 @@ export type CommandFence = FenceProgram & {
  * A command without a fence. `detach`: words before its own, such as setsid, which starts it in a
  * new session, or sandbox-exec on macOS; none if the launcher makes its process group.
  */
-export type OpenStart = { readonly detach: readonly string[] };
+export type OpenStart = {
+  readonly detach: readonly [program: ProgramPath, ...words: string[]] | readonly [];
+};
 
 /** The surroundings of a parked command: a fence, or none. */
 export type Enclosure = CommandFence | OpenStart;

@@ -16,11 +16,11 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from './environment.js';
 import { entryStatus, isOwnOrSystem, isWithin, otherWriters } from './files.js';
-import { folderAbove } from './repository-folders.js';
+import { findFolderWithGit } from './repository-folders.js';
 
 /**
- * Absolute path of a program that may be started. The compiler refuses a plain string: only the
- * checks of this file and constants of start-program.ts give one this type.
+ * Absolute path of a program that may be started. The compiler refuses a plain string: it comes
+ * from this file, or is a fixed path of start-program.ts.
  */
 export type ProgramPath = string & { readonly isProgramPath: never };
 
@@ -39,7 +39,7 @@ export type ProgramSearch = {
   /** Existing folders of the search path that are not used. */
   readonly skipped: readonly SkippedFolder[];
   /** Used folders, or folders above them, that administrators of the machine may write to. */
-  readonly shared: readonly string[];
+  readonly writableByAdmins: readonly string[];
   /** Null if there is none. */
   find(name: string): ProgramPath | null;
   /**
@@ -59,19 +59,11 @@ const SYSTEM_FOLDERS = [
   '/bin',
 ];
 
-/** The top of the repository around the workspace. In doubt too large, so that more is avoided. */
-const findTop = (workspace: string): string => {
-  for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
-    if (existsSync(path.join(folder, '.git'))) return folder;
-  }
-  return workspace;
-};
-
 /**
  * The folders to avoid. If the repository contains the whole home, only the workspace is avoided.
  */
 const forbiddenFolders = (workspace: string, home: string): readonly string[] => {
-  const top = findTop(workspace);
+  const top = findFolderWithGit(workspace) ?? workspace;
   return top === workspace || isWithin(home, top) ? [workspace] : [top, workspace];
 };
 
@@ -126,7 +118,7 @@ const lookInFolder = (folder: string, name: string, forbidden: readonly Identity
   const { real, status } = followed ?? { real: file, status: own };
   if (!isRunnable(real, status)) return { kind: 'none' };
   if (isChangedByOthers(status)) return { kind: 'refused', why: `other users may change ${real}` };
-  // The only place that creates such a path: what the head of this file promises holds for it.
+  // what the head of this file promises holds for it
   return { kind: 'found', program: file as ProgramPath };
 };
 
@@ -143,21 +135,21 @@ const forbidWorkspace = (workspace: string | null, home: string): ForbiddenIn =>
       .flatMap(({ identities }) => identities);
 };
 
-type Folders = Pick<ProgramSearch, 'folders' | 'skipped' | 'shared'>;
+type Folders = Pick<ProgramSearch, 'folders' | 'skipped' | 'writableByAdmins'>;
 
 /** The folders of a search path, and why some are not used. */
 const judgeFolders = (searchPath: string, forbiddenIn: ForbiddenIn): Folders => {
   const folders = new Set<string>();
   const skipped: SkippedFolder[] = [];
-  const shared = new Set<string>();
+  const writableByAdmins = new Set<string>();
   for (const entry of splitSearchPath(searchPath)) {
     const followed = followTrusted(entry, forbiddenIn(entry));
     if (followed.kind === 'refused') skipped.push({ folder: entry, why: followed.why });
     if (followed.kind !== 'trusted' || !followed.status.isDirectory()) continue;
     folders.add(followed.real);
-    for (const place of followed.shared) shared.add(place);
+    for (const place of followed.writableByAdmins) writableByAdmins.add(place);
   }
-  return { folders: [...folders], skipped, shared: [...shared] };
+  return { folders: [...folders], skipped, writableByAdmins: [...writableByAdmins] };
 };
 
 const createSearch = ({ environment, workspace }: SearchPlace): ProgramSearch => {
@@ -265,7 +257,7 @@ type Followed =
       readonly real: string;
       readonly status: Stats;
       /** Folders that administrators of the machine may write to. */
-      readonly shared: readonly string[];
+      readonly writableByAdmins: readonly string[];
     }
   | { readonly kind: 'absent' }
   | { readonly kind: 'refused'; readonly why: string };
@@ -289,18 +281,18 @@ const folderFault = (
 
 const isFolder = (status: Stats): boolean => (status.mode & constants.S_IFMT) === constants.S_IFDIR;
 
-/** The text of a symlink. */
-const readTarget = (link: string): string => {
+/** The text of a symlink; null if it is gone meanwhile. */
+const readTarget = (link: string): string | null => {
   try {
     return readlinkSync(link);
   } catch {
-    return '/'; // gone meanwhile: a folder, which is no program
+    return null;
   }
 };
 
 /** Follows an absolute path. Never throws. */
 const followTrusted = (place: string, forbidden: readonly Identity[]): Followed => {
-  const shared: string[] = [];
+  const writableByAdmins: string[] = [];
   let links = 0;
   let real = '/';
   let rest = place.split('/').filter((part) => part !== '' && part !== '.');
@@ -310,10 +302,10 @@ const followTrusted = (place: string, forbidden: readonly Identity[]): Followed 
     if (isFolder(status)) {
       const fault = folderFault(real, status, forbidden);
       if (fault !== null) return { kind: 'refused', why: fault };
-      if (otherWriters(status) === 'administrators') shared.push(real);
+      if (otherWriters(status) === 'administrators') writableByAdmins.push(real);
     }
     const [part, ...others] = rest;
-    if (part === undefined) return { kind: 'trusted', real, status, shared };
+    if (part === undefined) return { kind: 'trusted', real, status, writableByAdmins };
     if (!isFolder(status)) return { kind: 'absent' };
     rest = others;
     const next = part === '..' ? path.dirname(real) : path.join(real, part);
@@ -325,6 +317,7 @@ const followTrusted = (place: string, forbidden: readonly Identity[]): Followed 
       if (links > LINKS_MAX)
         return { kind: 'refused', why: `${place} leads through too many symlinks` };
       const target = readTarget(next);
+      if (target === null) return { kind: 'absent' };
       rest = [...target.split('/').filter((name) => name !== '' && name !== '.'), ...rest];
       if (target.startsWith('/')) real = '/';
       status = entryStatus(real);

@@ -57,6 +57,17 @@ const callerOfRoot = (): number | null => {
     : null;
 };
 
+/**
+ * The nearest folder at or above `folder` that contains `.git`; null if there is none. Unlike
+ * `repositoryFolders` it also goes through folders of other users.
+ */
+export const findFolderWithGit = (folder: string): string | null => {
+  for (let place: string | null = folder; place !== null; place = folderAbove(place)) {
+    if (existsSync(path.join(place, '.git'))) return place;
+  }
+  return null;
+};
+
 /** Whether an owner may configure the agent (rule 1). */
 type Trust = (status: Pick<Stats, 'uid'>) => boolean;
 

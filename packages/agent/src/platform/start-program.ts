@@ -242,8 +242,8 @@ export const openBrowser = (
 
 // ---- The guard ----
 
-type ProgramStart<P extends string = string> = {
-  readonly program: P;
+type ProgramStart = {
+  readonly program: ProgramPath;
   readonly words: readonly string[];
 };
 
@@ -322,10 +322,7 @@ export const guardPipe = (
 const GUARD_OPTIONS = ['--norc', '-p', '-c'];
 
 /** The start of a program with a guard. The guard's pipe is its descriptor 3. */
-export const guardedStart = (
-  { program, words }: ProgramStart,
-  bash: ProgramPath,
-): ProgramStart<ProgramPath> => {
+export const guardedStart = ({ program, words }: ProgramStart, bash: ProgramPath): ProgramStart => {
   const script = `${guardScript(STANDARD_STREAMS)}exec "$@"`;
   return { program: bash, words: [...GUARD_OPTIONS, script, 'pawl-guard', program, ...words] };
 };
@@ -419,11 +416,11 @@ export const CLOSING_SCRIPT =
   '{file##*/}; if [ "$n" -gt "$0" ]; then eval "exec $n>&-" 2>/dev/null; fi; done; exec "$@"';
 
 /** Wraps a program so that it inherits no descriptor above `last`. Needs bash. */
-export const closingOthers = <P extends string>(
-  start: ProgramStart<P>,
+export const closingOthers = (
+  start: ProgramStart,
   last: number,
   bash: ProgramPath | null,
-): ProgramStart<P | ProgramPath> => {
+): ProgramStart => {
   if (inheritedDescriptors().length === 0) return start;
   if (bash === null)
     throw new SandboxRefusal(

@@ -43,6 +43,20 @@ export const firstCharacters = (text: string, most: number): string => {
 export const cut = (text: string, most: number, mark = '…'): string =>
   text.length <= most ? text : `${firstCharacters(text, most - mark.length)}${mark}`;
 
+const ONE_LINE_MAX = 200;
+
+/**
+ * A file name or commit subject, safe to show to models and people: one line of limited length,
+ * without control characters.
+ */
+export const oneLine = (text: string): string => {
+  const line = text
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+    .replace(/\p{Cf}/gu, '')
+    .trim();
+  return cut(line, ONE_LINE_MAX);
+};
+
 /** A Markdown code block whose fence is longer than any run of backticks in the text. */
 export const codeFence = (text: string, language = ''): string => {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));

@@ -12,7 +12,7 @@
 import path from 'node:path';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { findProgram, type ProgramPath } from '../platform/find-program.js';
+import { findProgram } from '../platform/find-program.js';
 import { runProgram } from '../platform/run-program.js';
 import { cut } from '../platform/text.js';
 import type { ToolContext, ToolOutcome } from '../ports/tool.js';
@@ -115,7 +115,6 @@ const pythonCheck =
     });
     const running = runProgram({
       ...prepared,
-      program: prepared.program as ProgramPath, // bubblewrap or Python, both from find-program.ts
       title: 'python3',
       input: text,
       bytesMax: PYTHON_BYTES_MAX,

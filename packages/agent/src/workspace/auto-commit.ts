@@ -16,21 +16,14 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { HookEffect } from '../machine/event.js';
 import { entryStatus, isFolder, isWithin } from '../platform/files.js';
+import { findFolderWithGit } from '../platform/repository-folders.js';
 import { ProgramFailure } from '../platform/run-program.js';
-import { plural } from '../platform/text.js';
+import { oneLine, plural } from '../platform/text.js';
 import type { HookContext, HookReport } from '../ports/hooks.js';
 import type { FileState } from './checkpoints/manifest.js';
 import { BEFORE, type Observation, type WorkspaceObserver } from './checkpoints/own-changes.js';
 import { type CommitWatch, QUIET } from './commit-watch.js';
-import {
-  findCommit,
-  findFolderWithGit,
-  type GitPlace,
-  isAncestor,
-  oneLine,
-  type Repository,
-  useRepository,
-} from './git.js';
+import { findCommit, type GitPlace, isAncestor, type Repository, useRepository } from './git.js';
 import {
   type CommitStatistics,
   countChanges,

@@ -16,6 +16,7 @@ import type { CommandSandbox } from '../command/command-sandbox.js';
 import { createCommandVariables } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
+import { FileCache } from '../platform/file-cache.js';
 import { isWithin, readTextOrEmptySync } from '../platform/files.js';
 import { findProgram, findRepositoryProgram, type ProgramPath } from '../platform/find-program.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
@@ -35,7 +36,7 @@ import {
   loadFile,
   replaceFile,
 } from '../tools/files.js';
-import { FileCache, type GitPlace, locateRepository, type Repository, workWith } from './git.js';
+import { type GitPlace, locateRepository, type Repository, workWith } from './git.js';
 
 /** The content of a file before a batch. */
 export type EarlierContent = Buffer | 'absent' | 'unknown';
@@ -409,10 +410,9 @@ const runFormatter = async (
   runtime: FormatterRuntime,
 ): Promise<ProgramEnd> => {
   const prepared = await prepareRun(chosen, runtime);
-  const { words, environment, folder, descriptors, isGuarded } = prepared;
+  const { program, words, environment, folder, descriptors, isGuarded } = prepared;
   const running = runProgram({
-    // bubblewrap, the shell or the formatter, all from find-program.ts
-    program: prepared.program as ProgramPath,
+    program,
     words,
     environment,
     folder,

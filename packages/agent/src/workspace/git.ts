@@ -16,18 +16,13 @@
  *
  * From top to bottom: finding the repository; an open repository, with its folder of links; the
  * settings in that folder, and the variables and options of each run; running git; moving a ref (a
- * branch, HEAD or a ref of our own); temporary folders; the cache of the location of repositories;
- * the files that git would read; safe names.
+ * branch, HEAD or a ref of our own); the cache of the location of repositories; the files that git
+ * would read.
  */
 
 import type { ChildProcessByStdio } from 'node:child_process';
 import {
-  type BigIntStats,
-  existsSync,
-  lstatSync,
   mkdirSync,
-  mkdtempSync,
-  readdirSync,
   realpathSync,
   rmSync,
   type Stats,
@@ -35,7 +30,6 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { GIT_PATTERN_FILES, gitPatternFile, userGitFolder } from '../command/environment.js';
@@ -46,10 +40,10 @@ import {
   fallbackAuthor,
   type ProcessEnvironment,
 } from '../platform/environment.js';
+import { FileCache } from '../platform/file-cache.js';
 import { isWithin, readRegularSync, readTextOrEmptySync } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
-import { hasEnded, identifyProcess, type ProcessIdentity } from '../platform/processes.js';
-import { folderAbove, repositoryFolders } from '../platform/repository-folders.js';
+import { repositoryFolders } from '../platform/repository-folders.js';
 import {
   type ProgramEnd,
   ProgramFailure,
@@ -58,7 +52,7 @@ import {
   settleAll,
 } from '../platform/run-program.js';
 import { atExit, SYSTEM_SHELL, startProgram } from '../platform/start-program.js';
-import { cut } from '../platform/text.js';
+import { makeScratch } from './scratch-folder.js';
 
 export type GitPlace = {
   /** Real absolute path. */
@@ -156,9 +150,14 @@ export const workWith = async <T>(
 /**
  * Finds the repository around the workspace and its configuration; null if there is none. Starts no
  * process while cached facts are valid. Rejects with a ProgramFailure if git fails.
+ *
+ * 1. `repositoryFolders`: is there a `.git`? Without one no process is started.
+ * 2. `findGitFiles`: would git wait for a pipe in place of one of its files?
+ * 3. `askLocation`: where is the repository, according to git?
+ * 4. `checkOwnRepository`: is that the one in the folders above, or does a hostile `.git` name
+ *    another one?
  */
 export const locateRepository = async (place: GitPlace): Promise<LocatedRepository | null> => {
-  // looks for `.git` in the folders above, without a process
   const top = repositoryFolders(place.workspace).top;
   if (top === null) return null;
   const ask = async (): Promise<LocatedRepository | null> => {
@@ -265,7 +264,8 @@ const openRepository = (
   const variables = makeLinks(located, place.environment, scratch);
   const run: Repository['run'] = (args, options = {}) =>
     runGit([...HARDENING, ...args], options, { ...variables, GIT_INDEX_FILE: options.indexFile });
-  // runs in the real git folder, not in the folder of links
+  // Runs in the real git folder, not in the folder of links. The user's own settings do not count;
+  // `runToEnd` reads them, for example whether refs have a reflog.
   const runReal = async (args: readonly string[], deadlineMs?: number): Promise<void> => {
     const realVariables = {
       GIT_DIR: location.gitFolder,
@@ -661,65 +661,6 @@ const askToEnd = (leader: number): void => {
   }
 };
 
-// ---- Temporary folders ----
-
-const SCRATCH_PREFIX = 'pawl-git-';
-const OWNER = 'owner.json';
-const OWNER_BYTES_MAX = 4_096;
-const DAY_MS = 24 * 60 * 60 * 1000;
-
-let isSwept = false;
-
-/**
- * Makes a temporary folder for one use of git, with a file that identifies this process. If this
- * process is killed, the first call in a later process removes the folder.
- */
-export const makeScratch = (): string => {
-  const parent = tmpdir();
-  const folder = mkdtempSync(path.join(parent, SCRATCH_PREFIX));
-  writeFileSync(path.join(folder, OWNER), JSON.stringify(identifyProcess()));
-  if (!isSwept) {
-    isSwept = true;
-    sweep(parent);
-  }
-  return folder;
-};
-
-/** Removes the folders of killed processes. A later process retries a failed removal. */
-const sweep = (parent: string): void => {
-  for (const name of readdirSync(parent)) {
-    if (!name.startsWith(SCRATCH_PREFIX)) continue;
-    const folder = path.join(parent, name);
-    try {
-      if (isLeftBehind(folder)) rmSync(folder, { recursive: true, force: true });
-    } catch {
-      // another process removes it at the same moment, or has the right to
-    }
-  }
-};
-
-/** Whether the process of a folder of this user has certainly ended; if unknown: a day is over. */
-const isLeftBehind = (folder: string): boolean => {
-  const status = lstatSync(folder, { throwIfNoEntry: false });
-  if (status?.isDirectory() !== true || status.uid !== process.getuid?.()) return false;
-  const owner = readOwner(folder);
-  return owner === null ? Date.now() - status.mtimeMs > DAY_MS : hasEnded(owner);
-};
-
-const readOwner = (folder: string): ProcessIdentity | null => {
-  try {
-    const value: unknown = JSON.parse(
-      readTextOrEmptySync(path.join(folder, OWNER), OWNER_BYTES_MAX),
-    );
-    const isIdentity =
-      typeof value === 'object' && value !== null && 'pid' in value && 'pids' in value;
-    // only we write to it, and this is what we write
-    return isIdentity ? (value as ProcessIdentity) : null;
-  } catch {
-    return null;
-  }
-};
-
 // ---- The cached location and configuration of a repository ----
 
 /**
@@ -782,118 +723,6 @@ export class KnownRepository {
     ];
   }
 }
-
-// ---- Values cached until a file changes ----
-
-/** The status of a path; equal texts mean no change. `changedAt`: in ms since 1970. */
-type Fingerprint = { readonly text: string; readonly changedAt: number };
-
-/** Longer than the time resolution of any file system, within which two changes look like one. */
-const STILL_MS = 2_000;
-
-/**
- * Values read from files, each cached until one of its files changes. A value is cached only if its
- * last file change was STILL_MS before the reading: a later change then shows in the file's time.
- */
-export class FileCache<T> {
-  readonly #now: () => number;
-  readonly #fingerprintPath: (place: string) => Fingerprint;
-  readonly #known = new Map<string, { places: readonly string[]; fingerprint: string; value: T }>();
-
-  /**
-   * `now`: the file system's time, in ms since 1970. `listings`: the list of entries of a folder
-   * counts too.
-   */
-  constructor(now: () => number = Date.now, listings?: 'listings') {
-    this.#now = now;
-    this.#fingerprintPath = listings === undefined ? takeFingerprint : takeListingFingerprint;
-  }
-
-  /** The value, if none of its files has changed. */
-  get(key: string): T | undefined {
-    const known = this.#known.get(key);
-    if (known === undefined) return undefined;
-    if (this.#fingerprint(known.places).text === known.fingerprint) return known.value;
-    this.#known.delete(key);
-    return undefined;
-  }
-
-  /** `readAt`: the time before the value was read. */
-  set(key: string, value: T, places: readonly string[], readAt: number): void {
-    this.#set(key, value, { places, readAt, ...this.#fingerprint(places) });
-  }
-
-  #set(
-    key: string,
-    value: T,
-    {
-      places,
-      readAt,
-      text,
-      changedAt,
-    }: Fingerprint & { places: readonly string[]; readAt: number },
-  ): void {
-    if (changedAt < readAt - STILL_MS) this.#known.set(key, { places, fingerprint: text, value });
-  }
-
-  /** The value of one file, loaded again after a change. */
-  read(file: string, load: (file: string) => T): T {
-    const known = this.get(file);
-    if (known !== undefined) return known;
-    const readAt = this.#now();
-    // before the reading: a file that is removed after it is not known to be absent
-    const before = this.#fingerprint([file]);
-    const value = load(file);
-    this.#set(file, value, { places: [file], readAt, ...before });
-    return value;
-  }
-
-  #fingerprint(places: readonly string[]): Fingerprint {
-    const all = places.map(this.#fingerprintPath);
-    return {
-      text: all.map(({ text }) => text).join('\n'),
-      changedAt: Math.max(0, ...all.map(({ changedAt }) => changedAt)),
-    };
-  }
-}
-
-/** Fingerprint of a file. For a folder only identity and owner count, not its entries. */
-export const takeFingerprint = (place: string): Fingerprint =>
-  fingerprint(place, (entry) => {
-    const { dev, ino, mode, uid } = entry;
-    return entry.isDirectory()
-      ? { text: [dev, ino, mode, uid].join(' '), changedAt: 0 }
-      : fullFingerprint(entry);
-  });
-
-/** Like `takeFingerprint`, but for a folder its list of entries counts too. */
-const takeListingFingerprint = (place: string): Fingerprint => fingerprint(place, fullFingerprint);
-
-const ABSENT: Fingerprint = { text: 'absent', changedAt: 0 }; // its creation is a change
-
-const fingerprint = (place: string, judge: (entry: BigIntStats) => Fingerprint): Fingerprint => {
-  try {
-    const entry = statSync(place, { bigint: true, throwIfNoEntry: false });
-    return entry === undefined ? ABSENT : judge(entry);
-  } catch (error) {
-    // Its folder is a file. Node 24 says so without an error.
-    if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') return ABSENT;
-    return { text: 'unknown', changedAt: Number.POSITIVE_INFINITY }; // so it is never cached
-  }
-};
-
-const fullFingerprint = ({
-  dev,
-  ino,
-  mode,
-  uid,
-  size,
-  mtimeNs,
-  ctimeNs,
-}: BigIntStats): Fingerprint => ({
-  text: [dev, ino, mode, uid, size, mtimeNs, ctimeNs].join(' '),
-  changedAt: Number(ctimeNs / 1_000_000n),
-});
 
 // ---- Files that git would read ----
 
@@ -1012,31 +841,4 @@ const includedBy = async (run: RunGit, config: string): Promise<readonly string[
   const entries = end.output.toString('utf8').split('\0').slice(0, -1); // name, line feed, path
   const names = entries.map((entry) => entry.slice(entry.indexOf('\n') + 1));
   return names.map((name) => path.resolve(path.dirname(config), name));
-};
-
-/**
- * The nearest folder at or above `folder` that contains `.git`; null if there is none. Starts no
- * process.
- */
-export const findFolderWithGit = (folder: string): string | null => {
-  for (let place: string | null = folder; place !== null; place = folderAbove(place)) {
-    if (existsSync(path.join(place, '.git'))) return place;
-  }
-  return null;
-};
-
-// ---- Names ----
-
-const SHOWN_MAX = 200;
-
-/**
- * A file name or commit subject, safe to show to models and people: one line of limited length,
- * without control characters.
- */
-export const oneLine = (text: string): string => {
-  const line = text
-    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
-    .replace(/\p{Cf}/gu, '')
-    .trim();
-  return cut(line, SHOWN_MAX);
 };

@@ -5,8 +5,8 @@
 
 import { fallbackAuthor } from '../platform/environment.js';
 import { settleAll } from '../platform/run-program.js';
-import { plural } from '../platform/text.js';
-import { hasCommit, oneLine, type Repository } from './git.js';
+import { oneLine, plural } from '../platform/text.js';
+import { hasCommit, type Repository } from './git.js';
 import { type Head, isSameHead, type Refs } from './repository-snapshot.js';
 
 export type NewCommit = CommitStatistics & {

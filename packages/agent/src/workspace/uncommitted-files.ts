@@ -9,7 +9,7 @@ import { lstatSync } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
-import { plural } from '../platform/text.js';
+import { oneLine, plural } from '../platform/text.js';
 import type { PathRestore } from '../policy/programs/git-words.js';
 import type {
   AskGit,
@@ -20,7 +20,7 @@ import type {
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { OwnWrite } from '../ports/tool.js';
 import { hashBytes, loadFile } from '../tools/files.js';
-import { findCommit, type GitPlace, oneLine, type Repository, useRepository } from './git.js';
+import { findCommit, type GitPlace, type Repository, useRepository } from './git.js';
 
 type DiffSinceHead = {
   readonly title: string;

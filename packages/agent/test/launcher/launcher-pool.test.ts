@@ -74,7 +74,7 @@ const lateCopier = (t: TestContext): ProgramPath => {
 
 test('launcher: no output is lost where the machine is so busy that it is read late', async (t) => {
   const place = makePlace(t, { copier: lateCopier(t) });
-  for (const enclosure of [place.fence, { detach: [programOf('setsid')] }]) {
+  for (const enclosure of [place.fence, { detach: [programOf('setsid')] as const }]) {
     const { how, output, isWhole } = await place.run('echo one', {}, enclosure);
     assert.deepEqual([how, output, isWhole], [exited(0), 'one\n', true]);
   }
@@ -82,7 +82,7 @@ test('launcher: no output is lost where the machine is so busy that it is read l
 
 test('launcher: a process that an open command has detached holds its end up for a moment', async (t) => {
   const place = makePlace(t);
-  const open = { detach: [programOf('setsid')] };
+  const open = { detach: [programOf('setsid')] as const };
   const go = path.join(place.folder, 'go');
   const detached = `while [ ! -e ${go} ]; do sleep 0.05; done`;
   const script = `setsid sh -c '${detached}' & printf 'one\\0left'`;

@@ -49,7 +49,7 @@ const fenceOf = (): CommandFence => ({
 });
 
 export const shell = (script: string, more: Partial<CommandLine> = {}): CommandLine => ({
-  program: '/bin/bash',
+  program: programOf('bash'),
   words: ['-c', script],
   unwritten: [],
   environment: { PATH: '/usr/bin:/bin' },

@@ -6,8 +6,11 @@ import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { findRepository } from '../../src/command/sandbox/git-folders.js';
 import { findProgram } from '../../src/platform/find-program.js';
-import { folderAbove, repositoryFolders } from '../../src/platform/repository-folders.js';
-import { findFolderWithGit } from '../../src/workspace/git.js';
+import {
+  findFolderWithGit,
+  folderAbove,
+  repositoryFolders,
+} from '../../src/platform/repository-folders.js';
 
 /** Pawl's searches for a repository end where git ends its own. */
 

@@ -15,6 +15,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { createSessionSandbox } from '../../src/command/session-sandbox.js';
+import { SYSTEM_SHELL } from '../../src/platform/start-program.js';
 
 // What the user or another program does to protected files while a command runs: both he and the model hear of it.
 
@@ -53,7 +54,7 @@ const runBeside = async (t: TestContext, meanwhile: readonly ((world: World) => 
     const prepared = await commands.prepare({
       level: 'workspace',
       repository: 'read',
-      program: '/bin/sh',
+      program: SYSTEM_SHELL,
       words: ['-c', 'echo made > made.txt'],
       environment: {},
     });
@@ -188,7 +189,7 @@ test('control: nothing is said of what the user changes between commands', async
   for (const text of ['one', 'two']) {
     const prepared = await commands.prepare({
       level: 'workspace',
-      program: '/bin/true',
+      program: SYSTEM_SHELL,
       words: [],
       environment: {},
     });

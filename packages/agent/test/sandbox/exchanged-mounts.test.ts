@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import type { PreparedCommand } from '../../src/command/command-sandbox.js';
 import { createSessionSandbox } from '../../src/command/session-sandbox.js';
+import type { ProgramPath } from '../../src/platform/find-program.js';
 
 // A folder that is exchanged between the scan and the set-up of the fence: the command must not see what is mounted then.
 
@@ -28,7 +29,7 @@ const prepare = async (t: TestContext) => {
   const commands = await sandbox.of(workspace);
   const prepared = await commands.prepare({
     level: 'workspace',
-    program: '/bin/cat',
+    program: '/bin/cat' as ProgramPath,
     words: [path.join(workspace, 'pkg/.git/secret')],
     environment: {},
   });

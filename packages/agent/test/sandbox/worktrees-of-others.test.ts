@@ -5,6 +5,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { createSessionSandbox } from '../../src/command/session-sandbox.js';
+import { SYSTEM_SHELL } from '../../src/platform/start-program.js';
 import type { RepositoryAccess } from '../../src/policy/repository-access.js';
 
 // Worktrees that the user or another session makes while a command runs are theirs, and stay.
@@ -42,7 +43,7 @@ const runCommand = async (
   const prepared = await commands.prepare({
     level: 'workspace',
     repository,
-    program: '/bin/sh',
+    program: SYSTEM_SHELL,
     words: ['-c', script],
     environment: {},
   });

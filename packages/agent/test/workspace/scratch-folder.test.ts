@@ -5,7 +5,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { identifyProcess } from '../../src/platform/processes.js';
-import { makeScratch } from '../../src/workspace/git.js';
+import { makeScratch } from '../../src/workspace/scratch-folder.js';
 
 test('temporary folders of git: those of killed programs are removed, those of living ones and of others stay', (context) => {
   const parent = temporaryFolder(context, 'scratch');

@@ -148,7 +148,7 @@ const programChecks: readonly Check[] = [
   ),
   note(
     'searchPathShared',
-    (world) => joinOrNull(searchPath(world).shared, ', '),
+    (world) => joinOrNull(searchPath(world).writableByAdmins, ', '),
     (folders) => `administrators of this computer can change programs in ${folders}`,
     'This is usual for Homebrew, Nix and /usr/local. To prevent it: chmod g-w the folder',
   ),

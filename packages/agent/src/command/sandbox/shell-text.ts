@@ -4,6 +4,7 @@
  */
 
 import { readFileSync } from 'node:fs';
+import type { ProgramPath } from '../../platform/find-program.js';
 import { SYSTEM_SHELL } from '../../platform/start-program.js';
 
 /** One quoted word. The text may contain everything except NUL. */
@@ -59,16 +60,15 @@ export const openParkedShell = (): readonly string[] => commandShell('open', [])
 
 /** Runs a program in a fence, and reports processes that it leaves. */
 export const reportingLeftovers = (
-  program: string,
+  program: ProgramPath,
   words: readonly string[],
-): { readonly program: string; readonly words: readonly string[] } => ({
+): { readonly program: ProgramPath; readonly words: readonly string[] } => ({
   program: SYSTEM_SHELL,
   words: commandShell('run', [program, ...words]).slice(1),
 });
 
 export type CommandLine = {
-  /** Absolute path. */
-  readonly program: string;
+  readonly program: ProgramPath;
   readonly words: readonly string[];
   /** All variables except PWD. Their names are exportable. */
   readonly environment: Readonly<Record<string, string>>;

@@ -333,10 +333,9 @@ export const runHookProgram = async (
       const why = error instanceof Error ? error.message : String(error);
       throw new HookFault(`it can't be run in the sandbox: ${why}`);
     });
-  const { words, environment, folder, descriptors, isGuarded } = prepared;
+  const { program, words, environment, folder, descriptors, isGuarded } = prepared;
   const running = runProgram({
-    // bubblewrap, the shell or the program from above
-    program: prepared.program as ProgramPath,
+    program,
     words,
     environment,
     folder,

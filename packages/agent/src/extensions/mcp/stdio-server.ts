@@ -355,8 +355,6 @@ const prepareSandboxed = async (
     });
     return {
       ...prepared,
-      // bubblewrap, or the shell that closes open files: both from find-program.ts
-      program: prepared.program as ProgramPath,
       async finish(tell) {
         for (const line of await prepared.finish()) tell(line);
         await sandboxes.close();

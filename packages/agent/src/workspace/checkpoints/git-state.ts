@@ -16,6 +16,7 @@ import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
 import { errorCode, readRegular, readSmall } from '../../platform/files.js';
 import { ProgramFailure } from '../../platform/run-program.js';
+import { oneLine } from '../../platform/text.js';
 import type { MovedRef } from '../../ports/checkpoints.js';
 import {
   type GitPlace,
@@ -23,7 +24,6 @@ import {
   isAncestor,
   type LocatedRepository,
   locateRepository,
-  oneLine,
   type Repository,
   workWith,
 } from '../git.js';
