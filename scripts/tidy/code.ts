@@ -48,7 +48,6 @@ const CLOCKS = new Set([
   'packages/agent/src/command/sandbox/git-history.ts', // also dates the entries of a reflog
   'packages/agent/src/command/sandbox/protected-scan.ts',
   'packages/agent/src/command/earlier-processes.ts',
-  'packages/agent/src/platform/file-cache.ts',
   'packages/agent/src/workspace/git.ts',
   'packages/agent/src/workspace/scratch-folder.ts',
   'packages/agent/src/workspace/repository-snapshot.ts',

@@ -16,7 +16,6 @@ import type { CommandSandbox } from '../command/command-sandbox.js';
 import { createCommandVariables } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { FileCache } from '../platform/file-cache.js';
 import { isWithin, readTextOrEmptySync } from '../platform/files.js';
 import { findProgram, findRepositoryProgram, type ProgramPath } from '../platform/find-program.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
@@ -36,7 +35,7 @@ import {
   loadFile,
   replaceFile,
 } from '../tools/files.js';
-import { type GitPlace, locateRepository, type Repository, workWith } from './git.js';
+import { FileCache, type GitPlace, locateRepository, type Repository, workWith } from './git.js';
 
 /** The content of a file before a batch. */
 export type EarlierContent = Buffer | 'absent' | 'unknown';

@@ -10,11 +10,11 @@
 
 import { lstatSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { FileCache } from '../platform/file-cache.js';
 import { readRegularSync, readSmall } from '../platform/files.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
 import { ProgramFailure, settleAll } from '../platform/run-program.js';
 import {
+  FileCache,
   findCommit,
   type GitPlace,
   type KnownRepository,
