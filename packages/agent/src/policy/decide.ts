@@ -9,11 +9,12 @@
  *    rule names them.
  * 2. Written rules: `deny` and `ask` count directly.
  * 3. Protected paths (other programs run or obey them later: git hooks, CI) and paths of
- *    credentials: they ask. Only an answer about exactly this call allows them.
+ *    credentials: they ask each time, since no rule or earlier answer covers them. The presets
+ *    `plan` and `ci` deny them.
  * 4. Unclear shell texts, destructive git commands, and the deletion of the whole workspace or its
- *    history: they ask in every preset. A grant for exactly this command covers them, and so does a
- *    rule that the user wrote by hand. A rule that an answer wrote (`from: 'folder'`) covers
- *    neither them nor the loss of files.
+ *    history: they ask in every preset. A grant for exactly this command covers them. A rule that
+ *    the user wrote by hand covers all but unclear texts. A rule that an answer wrote
+ *    (`from: 'folder'`) covers neither them nor the loss of files.
  * 5. Hooks of the user ask and deny. They allow nothing.
  * 6. A tool of an MCP server whose declaration has changed since its last run asks. No rule or
  *    grant covers it.
@@ -78,7 +79,10 @@ export type PolicySettings = {
   readonly writtenRules?: readonly WrittenRule[];
   /** `missing`: the user wants a sandbox, and none works here. */
   readonly sandbox?: SandboxLevel | 'missing';
-  /** A call that needs an answer: the user is asked, it is denied, or that also ends the turn. */
+  /**
+   * A call that needs an answer: the user is asked, it is denied, or the turn ends. With a text for
+   * the model (`unattended`) it is denied in place of the end.
+   */
   readonly onAsk?: 'ask' | 'deny' | 'stop';
   readonly preset?: Preset;
   /** The preset before `plan`, to which an accepted plan returns. */
@@ -253,7 +257,7 @@ const builtInQuestion = (why: string, grantable: Grantable, advice: string): Opi
 /** Presets that deny where others ask, since nothing may change or no user is there. */
 const DENYING_PRESETS = new Set<Preset | undefined>(['plan', 'ci']);
 
-/** Protected paths and credential paths: only an answer about exactly this call allows them. */
+/** Protected paths and credential paths: they ask each time. */
 const protectionOpinions = (
   settings: PolicySettings,
   { facts, traits }: JudgedCall,
@@ -275,6 +279,12 @@ const protectionOpinions = (
   });
 };
 
+/** The first names of a list, and how many others it has. */
+const firstOf = (names: readonly string[], most: number): string => {
+  const more = names.length > most ? ` and ${names.length - most} more` : '';
+  return `${names.slice(0, most).join(', ')}${more}`;
+};
+
 const LOST_MAX = 5;
 
 /**
@@ -285,9 +295,7 @@ const gitLoss = (command: ParsedCommand, { discarded }: CallFacts): string | nul
   // `discarded` is about commands that take paths back from git (pathRestore), and no others
   if (why === null || discarded === undefined || pathRestore(command) === null) return why;
   if (discarded.length === 0) return null;
-  const more = discarded.length > LOST_MAX ? ` and ${discarded.length - LOST_MAX} more` : '';
-  const certain = why.replace('could be lost', 'would be lost');
-  return `${certain}: ${discarded.slice(0, LOST_MAX).join(', ')}${more}`;
+  return `${why.replace('could be lost', 'would be lost')}: ${firstOf(discarded, LOST_MAX)}`;
 };
 
 /** Whether the user wrote all rules that allow by hand. `folder`: an answer wrote the rule. */
@@ -327,16 +335,14 @@ const dangerOpinions = (
   return opinions;
 };
 
-const LISTED_MAX = 3;
-
 // ---- The opinion of the preset ----
+
+const LISTED_MAX = 3;
 
 /** The rule's reason, with the files that would be lost. */
 const ruleReason = ({ why, unrecoverable }: PolicyRule, call: JudgedCall): string => {
   if (unrecoverable === undefined) return why;
-  const files = unrecoverableFiles(call);
-  const more = files.length > LISTED_MAX ? ` and ${files.length - LISTED_MAX} more` : '';
-  return `${why}: ${files.slice(0, LISTED_MAX).join(', ')}${more}`;
+  return `${why}: ${firstOf(unrecoverableFiles(call), LISTED_MAX)}`;
 };
 
 /** The texts of a rule about leaving the sandbox, for a call that is expected to need that. */
@@ -492,10 +498,7 @@ const questionOpinion = (
 
 // ---- Access that a command is expected to need ----
 
-/**
- * The call without needs that its words are expected to have (`expects`) but the model did not
- * name.
- */
+/** The call as the model wrote it: without needs that were added because its words need them. */
 const withoutExpectedNeeds = (call: JudgedCall): JudgedCall => {
   const { expects, needs, ...facts } = call.facts;
   if (expects === undefined || needs !== expects.needs) return call;
@@ -513,18 +516,18 @@ export const withExpectedNeeds = (
   call: JudgedCall,
 ): JudgedCall => {
   const { expects } = call.facts;
-  const written = withoutExpectedNeeds(call);
-  if (expects === undefined || commandPlace(settings, written) !== 'sandboxed') return call;
+  const asWritten = withoutExpectedNeeds(call);
+  if (expects === undefined || commandPlace(settings, asWritten) !== 'sandboxed') return call;
   const { needs } = expects;
-  const shape = `${written.facts.shape} (needs: ${needs})`;
-  const widened = { ...written, facts: { ...written.facts, needs, shape } };
-  if (commandPlace(settings, widened) !== 'leaving') return written;
+  const shape = `${asWritten.facts.shape} (needs: ${needs})`;
+  const widened = { ...asWritten, facts: { ...asWritten.facts, needs, shape } };
+  if (commandPlace(settings, widened) !== 'leaving') return asWritten;
   const { decision, why } = decide(settings, grants, widened);
   // a question for another reason comes first: the one about access would not mention that reason
-  const inside = decide(settings, grants, written);
-  if (inside.decision === 'ask' && inside.why !== why) return written;
-  const isAnswered = decision === 'ask' && (settings.onAsk ?? 'ask') === 'ask';
-  return decision === 'allow' || isAnswered ? widened : written;
+  const inside = decide(settings, grants, asWritten);
+  if (inside.decision === 'ask' && inside.why !== why) return asWritten;
+  const willBeAsked = decision === 'ask' && (settings.onAsk ?? 'ask') === 'ask';
+  return decision === 'allow' || willBeAsked ? widened : asWritten;
 };
 
 // ---- The sandbox level of an allowed call ----

@@ -6,11 +6,9 @@
  * 3. The placeholder names the variable: `[secret:$NAME]`.
  *
  * From top to bottom: the redactor; the search for many texts at once; the forms in which a secret
- * appears; which variables hold secrets; and `hideEnvironment`, which removes them from the
- * environment that other processes can read.
+ * appears; and which variables hold secrets.
  */
 
-import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { keyVariables } from '../models/provider-table.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 
@@ -49,7 +47,7 @@ export const createRedactor = (secrets: readonly SecretValue[]): Redactor => {
     const matches = finder.find(text);
     if (matches.length === 0) return { text, count: 0, names: [] };
     const names = [...new Set(matches.map(({ name }) => name))];
-    return { text: replaced(text, matches), count: matches.length, names };
+    return { text: replaceIn(text, matches), count: matches.length, names };
   };
   return {
     isIdle: sought.length === 0,
@@ -63,7 +61,7 @@ export const createRedactor = (secrets: readonly SecretValue[]): Redactor => {
 
 const formatPlaceholder = (name: string): string => `[secret:$${name}]`;
 
-const replaced = (text: string, matches: readonly FoundText[]): string => {
+const replaceIn = (text: string, matches: readonly FoundText[]): string => {
   const parts: string[] = [];
   let from = 0;
   for (const { start, end, name } of matches) {
@@ -81,9 +79,10 @@ const replaced = (text: string, matches: readonly FoundText[]): string => {
  * but `key-a` ends within it, so only the last `a` is held.
  */
 const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): number => {
-  const from = text.length - finder.pendingAt(text);
-  const cut = matches.find(({ start, end }) => start < from && from < end);
-  return cut === undefined ? from : text.length - finder.pendingAt(text.slice(cut.end));
+  let from = text.length - finder.pendingAt(text);
+  for (const { start, end } of matches)
+    if (start < from && from < end) from = text.length - finder.pendingAt(text.slice(end));
+  return from;
 };
 
 /** First character of a piece before which output was left out (progress of a long command). */
@@ -101,7 +100,7 @@ const createStream = (finder: Finder): RedactedStream => {
       const matches = finder.find(text);
       const until = heldFrom(text, matches, finder);
       held = text.slice(until);
-      return replaced(
+      return replaceIn(
         text.slice(0, until),
         matches.filter(({ end }) => end <= until),
       );
@@ -109,7 +108,7 @@ const createStream = (finder: Finder): RedactedStream => {
     end() {
       const rest = held;
       held = '';
-      return replaced(rest, finder.find(rest));
+      return replaceIn(rest, finder.find(rest));
     },
   };
 };
@@ -237,7 +236,7 @@ const DISTINCT_MIN = 5;
 const PLAIN_LENGTH_MIN = 20;
 /** Line lengths of `base64` and `openssl`. */
 const LINE_LENGTHS = [76, 64];
-/** Shorter parts of a secret are not searched. */
+/** Shorter parts of a secret are not searched, unless the secret itself is shorter. */
 const PIECE_MIN = 16;
 
 /** An ordinary word, possibly followed by a short number. */
@@ -273,7 +272,7 @@ const base64Forms = (value: string): readonly string[] => {
   return [...standard, ...standard.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))];
 };
 
-const escaped = (value: string): readonly string[] => {
+const escapedForms = (value: string): readonly string[] => {
   const url = encodeURIComponent(value);
   const json = JSON.stringify(value).slice(1, -1);
   const form = new URLSearchParams([['', value]]).toString().slice(1);
@@ -294,7 +293,7 @@ const valueLines = (value: string): readonly string[] =>
 const secretForms = (value: string): readonly string[] => {
   if (!isDistinctive(value)) return [];
   const hex = Buffer.from(value).toString('hex');
-  const written = [value, ...escaped(value), hex, hex.toUpperCase()];
+  const written = [value, ...escapedForms(value), hex, hex.toUpperCase()];
   const pieces = [...base64Forms(value), ...valueLines(value)].filter(
     (piece) =>
       piece.length >= Math.min(PIECE_MIN, value.length) &&
@@ -366,7 +365,7 @@ const ABOUT = new RegExp(
 /** Names with a secret word that mean something else, such as the programs in *ASKPASS*. */
 const HARMLESS = new RegExp(
   '^(?:PWD|OLDPWD|INIT_CWD|CACHE_KEY|PRIMARY_KEY|SORT_KEY|GPG_KEY|(?:.*_)?PUBLIC_KEY|' +
-    'KEYBOARD.*|.*_KEYBOARD|.*ASKPASS.*|MAX_.*_TOKENS|.*_MAX_TOKENS|' +
+    'KEYBOARD.*|.*_KEYBOARD|.*ASKPASS.*|MAX_.*_TOKENS|' +
     '(?:XDG|TOKENIZERS|PASSWORD_STORE|COOKIECUTTER)_.*)$',
 );
 /**
@@ -437,81 +436,3 @@ export const findSecrets = (
   ...Object.entries(known).map(([name, value]) => ({ name, value })),
   ...secretValues(environment),
 ];
-
-// ---- Secrets in /proc/PID/environ ----
-
-/*
- * Removes secrets from `/proc/PID/environ`.
- *
- * The kernel shows there the environment that a process was started with, whatever the process has
- * changed since. Any process of the same user may read it, so a command without a sandbox could
- * find the keys that its own environment lacks. So the bytes in our own memory are overwritten,
- * after the variables were copied.
- *
- * 1. `process.env` keeps every value.
- * 2. Nothing is written unless the memory holds exactly the expected bytes.
- * 3. It is best effort: on other systems, or without /proc, nothing happens. It does not protect
- *    against processes that may read our memory (root, or a debugger if the system allows one).
- */
-
-/** Index in /proc/self/stat, counted after the name, of the environment's address (field 50). */
-const ENVIRONMENT_START = 47;
-
-type Entry = { readonly name: string; readonly bytes: Buffer; readonly at: number };
-
-const parseEntries = (block: Buffer): readonly Entry[] => {
-  const entries: Entry[] = [];
-  for (let at = 0; at < block.length; ) {
-    const end = block.indexOf(0, at);
-    const stop = end < 0 ? block.length : end;
-    const bytes = block.subarray(at, stop);
-    const sign = bytes.indexOf('=');
-    if (sign > 0) entries.push({ name: bytes.toString('latin1', 0, sign), bytes, at });
-    at = stop + 1;
-  }
-  return entries;
-};
-
-/** Moves a variable to new memory, which the C library allocates for every value that is set. */
-const moveAway = (name: string, environment: NodeJS.ProcessEnv): void => {
-  const value = environment[name];
-  if (value !== undefined) environment[name] = value;
-};
-
-const overwrite = (memory: number, address: number, { name, bytes }: Entry): void => {
-  const there = Buffer.alloc(bytes.length);
-  readSync(memory, there, 0, there.length, address);
-  if (!there.equals(bytes)) return; // other bytes than expected are never written over
-  const from = name.length + 1;
-  const length = bytes.length - from;
-  writeSync(memory, Buffer.alloc(length), 0, length, address + from);
-};
-
-/** Call it once, before anything keeps references to the environment. Never throws. */
-export const hideEnvironment = (): void => {
-  if (process.platform !== 'linux') return;
-  // also includes proxies with a password
-  const held = secretValues(process.env).map(({ name }) => name);
-  const names = new Set([...secretVariables(process.env), ...held]);
-  if (names.size === 0) return;
-  let memory: number | null = null;
-  try {
-    const status = readFileSync('/proc/self/stat', 'latin1');
-    const start = Number(status.slice(status.lastIndexOf(')') + 2).split(' ')[ENVIRONMENT_START]);
-    const entries = parseEntries(readFileSync('/proc/self/environ')).filter(({ name }) =>
-      names.has(name),
-    );
-    memory = openSync('/proc/self/mem', 'r+');
-    for (const entry of entries) {
-      const value = process.env[entry.name];
-      moveAway(entry.name, process.env);
-      overwrite(memory, start + entry.at, entry);
-      // If the C library did not move it, restore it from our copy.
-      if (value !== undefined && process.env[entry.name] !== value) process.env[entry.name] = value;
-    }
-  } catch {
-    // Without /proc the environment stays as it was.
-  } finally {
-    if (memory !== null) closeSync(memory);
-  }
-};

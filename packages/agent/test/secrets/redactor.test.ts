@@ -48,6 +48,14 @@ for (const [form, write] of Object.entries(WRITTEN))
     assert.ok(!text.includes(KEY.slice(0, 8)), text);
   });
 
+test('a secret whose end may begin another one is replaced as a whole, and the one behind it', () => {
+  const values = ['Abcdef1!zz', 'Qwerty2?kk', 'zzQwerty2?kkXtail!9', 'kkX7Zx!q9'];
+  const secrets = values.map((value, index) => ({ name: `S${index}`, value }));
+  const stream = createRedactor(secrets).stream();
+  const shown = stream.add('Abcdef1!zzQwerty2?kkX') + stream.add('.') + stream.end();
+  assert.equal(shown, '[secret:$S0][secret:$S1]X.');
+});
+
 test('half a secret before a gap in live output is left out, and nothing before an ellipsis', () => {
   const half = KEY.slice(0, 20);
   const show = (first: string, second: string): string => {
