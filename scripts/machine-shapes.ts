@@ -75,13 +75,12 @@ const SPECIAL_SHAPES: Readonly<Record<string, SpecialShape>> = {
   },
   TokenCount: { text: ' = countTo(1_000_000_000);', kernel: ['countTo'], types: [] },
   Message: {
-    text: `: Shape<Message> = {
-  check: (value) =>
-    (isRecord(value) && value.role === 'assistant' ? assistantShape : userMessageShape).check(
-      value,
-    ),
-};`,
-    kernel: ['isRecord', 'type Shape'],
+    text: ` = pickShape<AssistantMessage, UserMessage>(
+  (value) => isRecord(value) && value.role === 'assistant',
+  assistantShape,
+  userMessageShape,
+);`,
+    kernel: ['pickShape', 'isRecord'],
     types: ['AssistantMessage', 'UserMessage'],
   },
 };
@@ -177,8 +176,8 @@ class ShapeWriter {
     const lines = [
       '/**',
       ' * Shapes of events and settings: checks that unknown JSON, such as a line of a journal, has a type.',
-      ' * `npm run update` makes each shape from the type of its name. The parts of a shape come first. In',
-      ' * `oneOf` the keys are the allowed words.',
+      " * Made by scripts/machine-shapes.ts (`npm run update`), so don't edit it: each shape comes from the",
+      ' * type of its name. The parts of a shape come first. In `oneOf` the keys are the allowed words.',
       ' */',
       '',
       importText('import', this.#kernel, KERNEL),

@@ -1,7 +1,7 @@
 /**
  * Shapes of events and settings: checks that unknown JSON, such as a line of a journal, has a type.
- * `npm run update` makes each shape from the type of its name. The parts of a shape come first. In
- * `oneOf` the keys are the allowed words.
+ * Made by scripts/machine-shapes.ts (`npm run update`), so don't edit it: each shape comes from the
+ * type of its name. The parts of a shape come first. In `oneOf` the keys are the allowed words.
  */
 
 import {
@@ -21,7 +21,7 @@ import {
   oneOf,
   optional,
   partly,
-  type Shape,
+  pickShape,
   share,
   text,
   variant,
@@ -68,7 +68,6 @@ import type {
   AssistantPart,
   Image,
   ImageType,
-  Message,
   TextOrigin,
   UserMessage,
 } from './message.js';
@@ -486,12 +485,11 @@ const userMessageShape = object<UserMessage>({
     }),
   ),
 });
-export const messageShape: Shape<Message> = {
-  check: (value) =>
-    (isRecord(value) && value.role === 'assistant' ? assistantShape : userMessageShape).check(
-      value,
-    ),
-};
+export const messageShape = pickShape<AssistantMessage, UserMessage>(
+  (value) => isRecord(value) && value.role === 'assistant',
+  assistantShape,
+  userMessageShape,
+);
 const usageTotalsShape = object<UsageTotals>({
   inputTokens: amount,
   outputTokens: amount,

@@ -118,7 +118,7 @@ const SIDES: readonly string[] = ['-A', '-B', 'after', 'before'];
 const MODES: ReadonlyMap<Json | undefined, boolean> = new Map([
   ['content', false],
   ['files_with_matches', true],
-  ['count', false], // the totals stand in every result
+  ['count', false], // the lines are shown, and their total if some are left out
 ]);
 
 const translate = (written: JsonObject): TranslatedInput => {
@@ -486,7 +486,10 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
   }
 };
 
-/** Searches stored output. Lines have the same numbers as in `read`, and no path. */
+/**
+ * Searches stored output. Lines have the same numbers as in `read`, and no path. `filesOnly` and
+ * `glob` mean nothing here.
+ */
 const searchBlob = async (
   { filesOnly, glob, ...input }: Input,
   text: string,
@@ -498,8 +501,12 @@ const searchBlob = async (
       // ripgrep reads the text from its input, but needs some folder to run in
       withFolder(workspace, (folder) =>
         runSearch({
-          ...{ words: [...flags, '--text', '--', '-'], folder, signal, input: text },
-          ...{ accepts: () => true, ...bounds },
+          words: [...flags, '--text', '--', '-'],
+          folder,
+          signal,
+          input: text,
+          accepts: () => true,
+          ...bounds,
         }),
       ),
     );
@@ -567,20 +574,20 @@ const showFiles = async (
     bytes += loaded?.kind === 'file' ? loaded.bytes.length : 0;
     const present = linesIn(loaded, shownMatches);
     const reported = shownMatches.flat();
-    const same = reported.filter((line) => isSameLine(line.text, present.get(line.number)));
-    const missing = reported.length - same.length;
+    const verified = reported.filter((line) => isSameLine(line.text, present.get(line.number)));
+    const missing = reported.length - verified.length;
     if (missing > 0)
       omitted.push(`[${file}: ${plural(missing, 'line')} not shown: ${whyOmitted(loaded)}]`);
-    const shown = same.filter(({ column }) => column !== null).length;
-    if (shown === 0) continue;
-    sums.count += shown;
+    const shownCount = verified.filter(({ column }) => column !== null).length;
+    if (shownCount === 0) continue;
+    sums.count += shownCount;
     sums.files += 1;
     if (kind === 'files') {
       lines.push(file);
       continue;
     }
     if (lines.length > 0) lines.push('');
-    lines.push(file, ...formatLines(same, present, context));
+    lines.push(file, ...formatLines(verified, present, context));
     rememberLines(memory, real, loaded);
     const rest = count - shownMatches.length;
     // the search may have stopped within the last file

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { trimmed } from '@pawl/machine/kernel/shape';
 import * as g from '../../../../test/kit/agent/given.js';
 import { mutate, pick, randomFrom, rubbish } from '../../../../test/kit/agent/mutations.js';
 import { labels } from '../../../../test/kit/agent/pairs.js';
@@ -9,7 +10,7 @@ import { countCases, SEED } from '../../../../test/tier.js';
 import { createStateCheck } from '../../src/journal/journaled-agent-machine.js';
 import type { Event } from '../../src/machine/event.js';
 import { agent, step } from '../../src/machine/machine.js';
-import { eventShape } from '../../src/machine/shapes.js';
+import { eventShape, messageShape } from '../../src/machine/shapes.js';
 import type { State } from '../../src/machine/state.js';
 
 /** Events that are none: `step` refuses them with a diagnostic, and the state is the same object as before. */
@@ -42,6 +43,16 @@ test('every type of event has a sample that its shape takes, with every field th
         .sort(),
       event.type,
     );
+  }
+});
+
+test('what a later version adds to messages is left out', () => {
+  const later = { later: 1 };
+  const said = { role: 'assistant', model: 'm', cut: false, parts: [{ type: 'text', text: 'a' }] };
+  const asked = { role: 'user', parts: [{ type: 'text', origin: 'user', text: 'a' }] };
+  for (const message of [said, asked]) {
+    const parts = message.parts.map((part) => ({ ...part, ...later }));
+    assert.deepEqual(trimmed(messageShape, { ...message, ...later, parts }), message);
   }
 });
 

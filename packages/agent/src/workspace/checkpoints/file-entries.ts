@@ -46,7 +46,10 @@ export async function* inSlices<T>(
   yield slice;
 }
 
-/** Two changes within a tick of the kernel may have the same time. */
+/**
+ * Two changes within a tick of the kernel may have the same time. A file system with whole seconds
+ * (FAT) may hide the second change: to wait for it as git.ts does would read each file again.
+ */
 export const TICK_MS = 20;
 
 /** How a file, link or folder is. Null: there is none, or something of another kind. */
@@ -170,14 +173,15 @@ export const lookAtAll = async (
 ): Promise<Map<string, FileEntry>> => {
   const entries = new Map<string, FileEntry>();
   // first the folders, of which only folders count, then the names, of which all else counts
-  for (const list of [folders, names])
+  for (const list of [folders, names]) {
+    const isOfFolders = list !== names;
     for await (const slice of inSlices(list, SLICE))
       for (const name of slice) {
         const isInFolder = !name.includes('/') || entries.has(splitName(name)[0]);
         const entry = isInFolder ? lookInFolder(workspace, name) : null;
-        const isOfFolders = list !== names;
         if (entry !== null && (entry.kind === 'folder') === isOfFolders) entries.set(name, entry);
       }
+  }
   return entries;
 };
 
@@ -219,7 +223,7 @@ export const TOO_LARGE = 'it has more than 20 MB';
 const EXCHANGED = 'a folder around it was exchanged while it was read';
 
 /** A file with its bytes, or the state of anything else. */
-type Loaded =
+type LoadedState =
   | { readonly kind: 'bytes'; readonly bytes: Buffer; readonly mode: number }
   | Exclude<FileState, { readonly kind: 'file' }>;
 
@@ -241,8 +245,9 @@ export const readState = async (
 
 const notRead = (why: string) =>
   ({ kind: 'notKept', why: `it can’t be read or kept (${why})` }) as const;
+
 /** Its folder is opened first: whoever exchanges it for a symlink leads to no other file. */
-const load = (workspace: string, name: string): Loaded => {
+const load = (workspace: string, name: string): LoadedState => {
   const [folder, base] = splitName(name);
   try {
     const held = holdFolder(workspace, folder);
@@ -263,7 +268,7 @@ const load = (workspace: string, name: string): Loaded => {
 };
 
 /** `place`: an entry of an open folder. */
-export const loadIn = (place: Buffer): Loaded => {
+export const loadIn = (place: Buffer): LoadedState => {
   const loaded = readRegularSync(place, FILE_BYTES_MAX, { follow: 'folders' });
   if (loaded.kind === 'file')
     return { kind: 'bytes', bytes: loaded.bytes, mode: loaded.status.mode & 0o7777 };
