@@ -31,7 +31,7 @@ const NEW_MS = 3_600_000;
 const LOOKS = 1 / 8;
 /**
  * Code is only good for the flags that it was made with. These are the ones that the program changes, as a start has
- * them: packages/pawl/src/sessions/open-session.ts, packages/agent/src/policy/shell/shell-facts.ts (`--liftoff-only` turns two off).
+ * them: packages/pawl/src/sessions/open-session.ts, packages/agent/src/policy/shell/grammar.ts (`--liftoff-only` turns two off).
  */
 const FLAGS_AT_START = ['--semi-space-growth-factor=2', '--wasm-tier-up', '--wasm-dynamic-tiering'];
 /** Exit code of a command line that was refused: whatever word stands in it, it is no command. */

@@ -4,7 +4,7 @@ import promises from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { type TestContext, test } from 'node:test';
 import { bundleProgram } from '../../../../test/bundled-program.js';
-import { commandStarts } from '../../src/policy/shell/shell-facts.js';
+import { commandStarts } from '../../src/policy/shell/grammar.js';
 
 type Growth = { readonly megabytes: number; readonly grammar: boolean };
 

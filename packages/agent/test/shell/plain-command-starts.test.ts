@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { countCases, SEED } from '../../../../test/tier.js';
+import { commandStarts } from '../../src/policy/shell/grammar.js';
 import { readCommands } from '../../src/policy/shell/read-statements.js';
-import { commandStarts, plainStarts } from '../../src/policy/shell/shell-facts.js';
+import { plainStarts } from '../../src/policy/shell/shell-facts.js';
 import { EVERYDAY } from './everyday/commands.js';
 import { fuzzed } from './hostile/fuzz.js';
 import { mutated } from './hostile/mutations.js';

@@ -10,7 +10,7 @@ import {
 import type { CallFacts, JudgedCall, Needs, ShellFacts } from '../judged-call.js';
 import type { CommandPlace } from '../presets.js';
 import { expectedNeeds } from './expected-needs.js';
-import { commandFinder, type FindProgram, shellFacts } from './shell-facts.js';
+import { commandFinder, type ShellLookup, shellFacts } from './shell-facts.js';
 import {
   type AskGit,
   type FindLosses,
@@ -67,7 +67,7 @@ const shellCall = (
 type ExplainOptions = {
   /** What the call says that it needs outside the sandbox. */
   readonly needs?: Needs;
-  readonly find?: FindProgram;
+  readonly find?: ShellLookup;
   /**
    * Looks up which files git could not restore. Without it every file that the words name counts.
    */

@@ -12,7 +12,7 @@ import { firstCharacters } from '../../platform/text.js';
 import { findRow, isBuiltin } from '../programs/program-table.js';
 import { readCommands } from './read-statements.js';
 import type { QuotedSubstitution, SimpleCommand, Word } from './read-words.js';
-import type { FindProgram } from './shell-facts.js';
+import type { ShellLookup } from './shell-facts.js';
 
 const MAY_HOLD = /[`]|\$\(|\$\d/;
 const TEXT_CHARACTERS_MAX = 60;
@@ -27,7 +27,7 @@ const BEFORE_MESSAGE =
 const MAKES_COMMANDS = /(?:^|[\s;&|(])(?:source|\.|alias|eval|function)\s|\bPATH=/;
 
 /** Why a text would lose a part of a message; null if nothing shows that it would. */
-export const messageFault = (text: string, find: FindProgram): string | null => {
+export const messageFault = (text: string, find: ShellLookup): string | null => {
   if (!MAY_HOLD.test(text) || MAKES_COMMANDS.test(text)) return null;
   const reading = readCommands(text);
   if (reading.kind === 'unclear') {
@@ -74,11 +74,11 @@ const ONE_WORD = /^[\w@.+-][\w@.+/:-]*$/;
 /** The text, and how to find the programs that it names. */
 type Place = {
   readonly text: string;
-  readonly find: FindProgram;
+  readonly find: ShellLookup;
 };
 
 /** Whether a substitution runs a command that is not known, so that words were meant. */
-const isUnknown = (inside: string, find: FindProgram): boolean => {
+const isUnknown = (inside: string, find: ShellLookup): boolean => {
   const [, name] = NAME.exec(inside) ?? [];
   return name !== undefined && !isBuiltin(name) && find(name) === null;
 };

@@ -39,7 +39,10 @@ export type SimpleCommand = {
   readonly writes: readonly (string | null)[];
   /** Indexes of `writes` that only append. */
   readonly appends: readonly number[];
-  /** What it has as its input. `a text`: a here-document in which nothing is substituted. */
+  /**
+   * Its input. `stdin`: that of the text. `a text`: a here-document in which nothing is
+   * substituted. `a text or file`: anything else.
+   */
   readonly reads: 'stdin' | 'a text' | 'a text or file';
 };
 

@@ -1,8 +1,9 @@
 /**
  * Determines what a shell text would run, for the rules that judge it.
  *
- * 1. Two parsers must agree: ours, which knows how bash treats words, and a published grammar. For
- *    a plain text, `plainStarts` replaces the grammar; tests ensure that both give the same result.
+ * 1. Two parsers must agree: ours, which knows how bash treats words, and a published grammar
+ *    (grammar.ts). For a plain text, `plainStarts` replaces the grammar; tests ensure that both give
+ *    the same result.
  * 2. A text is unclear if it can't be parsed, if the parsers disagree, or if parsing takes too
  *    long. Then the policy asks the user.
  *
@@ -10,43 +11,39 @@
  * and `rm a`.
  *
  * From top to bottom: `shellFacts`, which collects the commands; odd characters; the file that a
- * shell would start; the second reading, for plain texts and by the grammar; and words whose value
- * stands in the same text.
+ * shell would start; the second reading, for plain texts; and words whose value stands in the same
+ * text.
  */
 
-import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { setFlagsFromString } from 'node:v8';
-import type { Node, Parser } from 'web-tree-sitter';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
 import type { Meaning, Words } from '../programs/program.js';
 import { commandMeaning, findRow, isBuiltin } from '../programs/program-table.js';
 import { changesShell } from '../programs/shells.js';
+import { type CommandStarts, commandStarts } from './grammar.js';
 import { readCommands, type ShellReading } from './read-statements.js';
 import type { SimpleCommand, Word } from './read-words.js';
 
 /** Maximum length of a text, in characters. */
 const LENGTH_MAX = 20_000;
-/** Texts within texts: `bash -c "bash -c …"`. */
-const TEXTS_DEEP_MAX = 4;
+/** Levels of texts within texts, `bash -c "bash -c …"`; commands run by commands: twice as many. */
+const LEVELS_MAX = 4;
 const TEXTS_MAX = 30;
 
 /** Absolute path of the program that a command of this name would start; null if there is none. */
-export type FindProgram = (name: string) => string | null;
+export type ShellLookup = (name: string) => string | null;
 
 /** The facts collected so far. */
 type Collected = {
   readonly commands: ParsedCommand[];
   /** Functions that the text defines. */
   readonly functions: Set<string>;
-  readonly find: FindProgram;
+  readonly find: ShellLookup;
   /** The value of SHELL that the command gets; null: unknown. */
   readonly shell: string | null;
   texts: number;
-  /** A shell other than bash may read the text. */
+  /** A shell other than bash may read the text that is being added. */
   isPosix: boolean;
   /** Why it can't be determined what the text runs. */
   unclear: string | null;
@@ -59,12 +56,12 @@ type Collected = {
 };
 
 /**
- * The commands that a shell text would run. No text makes it reject. `shell`: the value of SHELL
- * that it runs with.
+ * The commands that a shell text would run. Rejects only if the grammar can't be loaded. `shell`:
+ * the value of SHELL that it runs with.
  */
 export const shellFacts = async (
   text: string,
-  find: FindProgram,
+  find: ShellLookup,
   shell: string | null = null,
 ): Promise<ShellFacts> => {
   if (text.length > LENGTH_MAX)
@@ -95,9 +92,12 @@ const setUnclear = (collected: Collected, why: string): void => {
   collected.unclear ??= why;
 };
 
-/** Adds the commands of a shell text, also of one within another. `depth`: 0 for the outermost. */
+/**
+ * Adds the commands of a shell text. `depth`: 0 for the text of the call; one more for each text or
+ * command around it.
+ */
 const addText = async (text: string, collected: Collected, depth: number): Promise<void> => {
-  if (depth > TEXTS_DEEP_MAX || ++collected.texts > TEXTS_MAX)
+  if (depth > LEVELS_MAX || ++collected.texts > TEXTS_MAX)
     return setUnclear(collected, 'it holds too many texts within texts, or too deeply');
   const reading = readCommands(text);
   if (reading.kind === 'unclear') return setUnclear(collected, reading.why);
@@ -137,7 +137,7 @@ const addReading = async (
   }
 };
 
-/** Whether a command reads its own input, or a text within the command, and no file. */
+/** Whether a command only passes on its input, or a here-document: it reads and writes no file. */
 const isFilter = ({ words, reads, writes }: SimpleCommand, options: RegExp | undefined): boolean =>
   options?.test(words.map(({ text }) => ` ${text ?? '?'}`).join('')) === true &&
   reads !== 'a text or file' &&
@@ -162,7 +162,7 @@ const addSimple = async (
     writes: command.writes,
     ...(command.appends.length === 0 ? {} : { appends: command.appends }),
     ...withPatterns(patterns),
-    program: findProgram(words[0], collected),
+    program: programOf(words[0], collected),
     ...wrapped,
     ...places,
     ...flags,
@@ -179,7 +179,7 @@ const addWords = async (
   collected: Collected,
   depth: number,
 ): Promise<void> => {
-  if (depth > TEXTS_DEEP_MAX * 2) return setUnclear(collected, 'commands run commands too deeply');
+  if (depth > LEVELS_MAX * 2) return setUnclear(collected, 'commands run commands too deeply');
   const meaning = commandMeaning(words);
   const places = placesIn(meaning);
   collected.commands.push({
@@ -187,7 +187,7 @@ const addWords = async (
     assignments: [],
     writes: [],
     ...withPatterns(patterns),
-    program: findProgram(words[0], collected),
+    program: programOf(words[0], collected),
     wrapped: 'yes',
     ...places,
   });
@@ -216,7 +216,7 @@ const addMeaning = async (
 };
 
 /** The file of a program; null for builtins, functions and names that are not known. */
-const findProgram = (
+const programOf = (
   name: string | null | undefined,
   { find, functions }: Collected,
 ): string | null => (name == null || isBuiltin(name) || functions.has(name) ? null : find(name));
@@ -254,7 +254,6 @@ const withPatterns = (patterns: Patterns): Pick<ParsedCommand, 'patterns'> =>
  * commit is lost.
  */
 const deletesNewBranch = (previous: SimpleCommand, command: SimpleCommand): boolean => {
-  // `flow`: `and` runs only if the command before it succeeded, `always` runs in any case
   if (command.flow !== 'and') return false;
   if (previous.flow !== 'always' && previous.flow !== 'and') return false;
   if (previous.assignments.length + command.assignments.length > 0) return false;
@@ -326,7 +325,7 @@ const visiblePath = (file: string, workspace: string): string => {
 };
 
 /** Searches the folders of `searchPath`, relative ones below the workspace. Caches its results. */
-export const commandFinder = (searchPath: string, workspace: string): FindProgram => {
+export const commandFinder = (searchPath: string, workspace: string): ShellLookup => {
   const folders = searchPath.split(path.delimiter).map((folder) => path.resolve(workspace, folder));
   const programs = new Map<string, string | null>();
   return (name) => {
@@ -392,134 +391,11 @@ export const plainStarts = (text: string): ReadonlySet<number> | null => {
   }
 };
 
-// The published grammar of bash: tree-sitter-bash, as WebAssembly.
-
-/**
- * Folders of the grammar's files, relative to the bundle and to its chunks. In the sources the
- * files come from packages.
- */
-const BUNDLE_FOLDERS = ['./shell/', '../shell/'];
-const FILES = ['web-tree-sitter.cjs', 'web-tree-sitter.wasm', 'tree-sitter-bash.wasm'] as const;
-const PACKAGE_FILES = [
-  'web-tree-sitter',
-  'web-tree-sitter/web-tree-sitter.wasm',
-  'tree-sitter-bash/tree-sitter-bash.wasm',
-];
-
-const require = createRequire(import.meta.url);
-
-/** The paths of the files: the library's code, its WebAssembly, the grammar. */
-const locateFiles = (): readonly string[] => {
-  const folder = BUNDLE_FOLDERS.map((name) => fileURLToPath(new URL(name, import.meta.url))).find(
-    (place) => existsSync(path.join(place, FILES[0])),
-  );
-  return folder === undefined
-    ? PACKAGE_FILES.map((name) => require.resolve(name))
-    : FILES.map((name) => path.join(folder, name));
-};
-
-/**
- * Newer versions of V8 look at its flags again while a module runs. Older ones keep, for each
- * module, the flags with which it was compiled.
- */
-const ASKS_FLAGS_LATER = Number.parseInt(process.versions.v8, 10) >= 13;
-
-/**
- * Compiles WebAssembly without V8's optimizer, which needs 40 MB for the grammar's lexer, and 500
- * MB in Node 24. Without it a command is still read in 20 µs. In Node 24 the optimizer has to stay
- * off for the whole process.
- */
-const withoutOptimizer = async <T>(work: () => Promise<T>): Promise<T> => {
-  if (ASKS_FLAGS_LATER) {
-    for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag);
-  }
-  setFlagsFromString('--liftoff-only');
-  try {
-    return await work();
-  } finally {
-    setFlagsFromString('--no-liftoff-only');
-  }
-};
-
-const loadParser = async (): Promise<Parser> => {
-  const [code = '', runtime = '', bash = ''] = locateFiles();
-  // Our own dependency, pinned: its types are those of the version that is bundled.
-  const { Language, Parser } = require(code) as typeof import('web-tree-sitter');
-  const [runtimeBytes, bashBytes] = await Promise.all([readFile(runtime), readFile(bash)]);
-  const language = await withoutOptimizer(async () => {
-    await Parser.init({ wasmBinary: runtimeBytes });
-    return Language.load(new Uint8Array(bashBytes));
-  });
-  const parser = new Parser();
-  parser.setLanguage(language);
-  return parser;
-};
-
-let parserLoad: Promise<Parser> | undefined;
-
-/** Nodes beside `command_name` that run a builtin. `[` is a builtin, `[[` is syntax. */
-const runsBuiltin = ({ type, firstChild }: Node): boolean =>
-  type === 'declaration_command' ||
-  type === 'unset_command' ||
-  (type === 'test_command' && firstChild?.type === '[');
-
-export type CommandStarts =
-  | { readonly kind: 'starts'; readonly at: ReadonlySet<number> }
-  | { readonly kind: 'error'; readonly why: string };
-
-/** Limit for one text, in ms. */
-const PARSE_MS = 250;
-
-/**
- * Whether the limit has passed, on the clock and in CPU time. On a busy machine the clock alone
- * would make harmless texts unclear.
- */
-const startLimit = (): (() => boolean) => {
-  const startedAtMs = performance.now();
-  const before = process.cpuUsage();
-  return () => {
-    if (performance.now() - startedAtMs < PARSE_MS) return false;
-    const { user, system } = process.cpuUsage(before);
-    return (user + system) / 1_000 >= PARSE_MS;
-  };
-};
-
-const collectStarts = (root: Node): ReadonlySet<number> => {
-  const starts = new Set<number>();
-  const open = [root];
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (node.type === 'command_name' || runsBuiltin(node)) starts.add(node.startIndex);
-    for (const child of node.children) if (child !== null) open.push(child);
-  }
-  return starts;
-};
-
-/** Offsets in the text at which commands begin. The first call loads the grammar. */
-export const commandStarts = async (text: string): Promise<CommandStarts> => {
-  parserLoad ??= loadParser();
-  const parser = await parserLoad.catch((error: unknown) => {
-    parserLoad = undefined; // the system may be short of something just now: the next text tries it
-    throw error;
-  });
-  const tree = parser.parse(text, null, { progressCallback: startLimit() });
-  if (tree === null) {
-    parser.reset();
-    return { kind: 'error', why: 'the shell grammar takes too long to read it' };
-  }
-  try {
-    if (tree.rootNode.hasError)
-      return { kind: 'error', why: 'the shell grammar does not understand it' };
-    return { kind: 'starts', at: collectStarts(tree.rootNode) };
-  } finally {
-    tree.delete();
-  }
-};
-
 /*
  * ---- Words whose value stands in the same text ----
  *
- * `CMD="ls -la"; $CMD`, `cmd=(ls -la); "${cmd[@]}"`,
- * `eval "$(echo ls)"`, `$SHELL`, which is handed to the shell, and `"$(cat <<'EOF' …)"`.
+ * Examples: `CMD="ls -la"; $CMD`, `cmd=(ls -la); "${cmd[@]}"`, `eval "$(echo ls)"`,
+ * `"$(cat <<'EOF' …)"`, and `$SHELL`, whose value the shell gets from us.
  *
  * 1. Variables are replaced only in a command whose program is a variable.
  * 2. A value counts while nothing can have changed it: in a text without compound commands and
@@ -560,7 +436,7 @@ const leavesVariables = (words: readonly Word[]): boolean => {
 /** Variables with a certain value at a place of the text. */
 type Variables = {
   readonly values: Map<string, Value>;
-  /** Names whose assignment runs only if the list gets so far. */
+  /** Names whose assignment runs only if the list gets so far: `x && A=1; $A`. */
   readonly conditional: Set<string>;
 };
 
@@ -681,7 +557,7 @@ const withConstantTexts = (command: SimpleCommand, text: string): SimpleCommand 
 const completeCommands = (
   reading: Reading,
   text: string,
-  environment: Readonly<Record<string, string>> = {},
+  environment: Readonly<Record<string, string>>,
 ): readonly SimpleCommand[] => {
   const { commands, hasCompound, evaluates } = reading;
   if (hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
@@ -690,7 +566,7 @@ const completeCommands = (
     values: new Map(Object.entries(environment)),
     conditional: new Set(),
   };
-  // names that a subshell has set: unknown within it, unchanged in the shell
+  // names that a subshell has set, `(A=1; $A)`: unknown within it, unchanged in the shell
   const setInSubshell = new Set<string>();
   return commands.map((command) => {
     const isSubshell = command.flow === 'apart';
