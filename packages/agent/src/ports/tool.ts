@@ -48,14 +48,20 @@ export type SeenText = {
   readonly extent: 'whole' | 'lines';
 };
 
-/** The files that tools showed to the model, by real path. One per session. */
+/**
+ * The files that tools showed to the model, by real path. One per session.
+ *
+ * - After a read or a write of a file: `set`. After a search: `addLines`.
+ * - After a change of its content: `wrote`, which `ownWrite` tells.
+ * - `hide` takes back what one call has shown (`ShownLines.by`).
+ */
 export type FileMemory = {
   /** sha256 of the file's bytes when it was last read or written by a tool. */
   get(path: string): string | undefined;
   /**
-   * With `text` an edit may still find its place when the file has changed elsewhere. `lines`:
-   * which lines calls have shown; they join those that were shown of the same bytes. Absent: this
-   * call has shown or written all of them.
+   * `text`: the whole text, with which an edit still finds its place when the file has changed
+   * elsewhere. `lines`: those that calls have shown, beside earlier ones of the same bytes. Absent:
+   * this call has shown or written all lines.
    */
   set(path: string, sha256: string, text?: string, lines?: readonly ShownLines[]): void;
   /**
@@ -152,12 +158,9 @@ export type ToolContext = {
   left(): { readonly usd: Remaining; readonly tokens: Remaining };
   /** Live output for display. */
   progress(text: string): void;
-  /**
-   * Call it before a request with an effect leaves this process: a call that had not left is made
-   * again after a crash.
-   */
+  /** Call it before a request with an effect leaves this process (SentCalls, step 2). */
   sending?(): void;
-  /** Of a call that was running when the session was interrupted: whether it had left. */
+  /** Whether a call that was running when the session was interrupted had left (step 3). */
   findSent?(): Promise<SentState>;
   /** The time limit of the call stands still until this resolves: the user is asked something. */
   whileAsking?<T>(asked: Promise<T>): Promise<T>;
@@ -182,14 +185,16 @@ export type LateTools = {
 };
 
 /**
- * Which calls have left this process for another program. A call is named by its batch and its id.
- * `record` throws if it can't: then the call must not leave.
+ * Which calls have left this process for another program, so that after a crash only one that has
+ * not left is made again. `call`: a text that names its batch and its id.
+ *
+ * 1. `announce`, before the start of the call is journaled. Without it `find` can't tell.
+ * 2. `record`, before the request leaves. Throws if it can't: then the call must not leave.
+ * 3. After a crash `find`, in the next process of the session.
  */
 export type SentCalls = {
-  /** Call it before the start of a call is journaled: only then `find` may answer `notSent`. */
   announce(workspace: string): void;
   record(workspace: string, call: string): void;
-  /** Of an earlier process of the session. */
   find(workspace: string, call: string): Promise<SentState>;
 };
 
@@ -203,8 +208,8 @@ export type PreviewContext = Pick<ToolContext, 'workspace' | 'paths' | 'signal'>
 
 /**
  * The tool returns its whole `text`; the runtime truncates it to the limit and stores the full text
- * as a blob. A line in square brackets is the tool's note about its output: shown only with the
- * full output, or if the call failed.
+ * as a blob. A line of `text` in square brackets is the tool's note about its output: people see it
+ * only with the full output, or if the call failed.
  */
 export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen' | 'hooks'> & {
   /**
@@ -257,7 +262,7 @@ export type Tool = ToolDeclaration & {
    */
   preview?(input: JsonObject, context: PreviewContext): Promise<CallPreview>;
   /**
-   * For the effect `probeable`: hashes of the file before and after the change, recorded before the
+   * For the effect `probeable` (CallEffect): hashes of the file before and after the change, recorded before the
    * call. After a crash the file itself shows whether the call took effect. Changes nothing.
    */
   before?(input: JsonObject, context: ToolContext): Promise<FileHashes>;

@@ -2,8 +2,8 @@
  * Determines what a shell text would run, for the rules that judge it.
  *
  * 1. Two parsers must agree: ours, which knows how bash treats words, and a published grammar
- *    (grammar.ts). For a plain text, `plainStarts` replaces the grammar; tests ensure that both give
- *    the same result.
+ *    (grammar.ts). For a plain text, `plainStarts` replaces the grammar; tests ensure that both
+ *    give the same result.
  * 2. A text is unclear if it can't be parsed, if the parsers disagree, or if parsing takes too
  *    long. Then the policy asks the user.
  *
@@ -27,7 +27,7 @@ import type { SimpleCommand, Word } from './read-words.js';
 
 /** Maximum length of a text, in characters. */
 const LENGTH_MAX = 20_000;
-/** Levels of texts within texts, `bash -c "bash -c …"`; commands run by commands: twice as many. */
+/** Levels of texts within texts, `bash -c "bash -c …"`; of commands in commands twice as many. */
 const LEVELS_MAX = 4;
 const TEXTS_MAX = 30;
 
