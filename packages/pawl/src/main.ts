@@ -1,7 +1,7 @@
 /** Entry of the program: prepares the process, runs the command line, exits with its code. */
 
 import { isMainThread } from 'node:worker_threads';
-import { hideEnvironment } from '@pawl/agent/secrets/hide-environment';
+import { hideEnvironment } from '@pawl/agent/secrets/redactor';
 import { safe } from '@pawl/terminal/safe-text';
 import { routeStrayOutput, writeError } from '@pawl/terminal/write';
 import { reportError, runCommandLine } from './commands/command-line.js';

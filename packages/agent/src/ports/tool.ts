@@ -262,8 +262,9 @@ export type Tool = ToolDeclaration & {
    */
   preview?(input: JsonObject, context: PreviewContext): Promise<CallPreview>;
   /**
-   * For the effect `probeable` (CallEffect): hashes of the file before and after the change, recorded before the
-   * call. After a crash the file itself shows whether the call took effect. Changes nothing.
+   * For the effect `probeable` (CallEffect): hashes of the file before and after the change,
+   * recorded before the call. After a crash the file itself shows whether the call took effect.
+   * Changes nothing.
    */
   before?(input: JsonObject, context: ToolContext): Promise<FileHashes>;
   /**

@@ -41,8 +41,8 @@ import {
   readStream,
   replyText,
   UNKNOWN_USAGE,
-  withoutImages,
 } from './model-call.js';
+import { withoutImages } from './request-pictures.js';
 import { cutText } from './result-text.js';
 import { findDenial, type UserHookRuns } from './user-hooks.js';
 

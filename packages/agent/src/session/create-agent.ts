@@ -39,8 +39,7 @@ import {
   type OnApproval,
   type UnapprovedCall,
 } from './approvals.js';
-import { newSessionId, type SessionDependencies } from './equipment.js';
-import { createModels } from './model-call.js';
+import { createModels, newSessionId, type SessionDependencies } from './equipment.js';
 import { checkModel, checkTool } from './outside-values.js';
 import { LocalRuntime } from './runtime.js';
 import type { AgentSession, Session } from './session.js';

@@ -1,6 +1,7 @@
 /**
  * What a session works with: its dependencies, its id, and the header with which its journal
- * begins. `recordingMemory` records which files a call has read.
+ * begins. `recordingMemory` records which files a call has read; `createModels` has the models of
+ * an agent by their ids.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -22,6 +23,7 @@ import type { FileMemory, Jobs, LateTools, SentCalls, Tool } from '../ports/tool
 import type { Redactor } from '../secrets/redactor.js';
 import { readUserPlaces } from '../secrets/user-places.js';
 import type { Post } from './loop.js';
+import { checkModel } from './outside-values.js';
 import { NO_REDACTOR, redactJobs } from './result-text.js';
 import type { UserHookRuns } from './user-hooks.js';
 
@@ -289,4 +291,55 @@ const presentCalls = ({ session, ...state }: State): ReadonlySet<string> => {
   const running = state.name === 'ExecutingTools' ? state.calls : [];
   const writing = running.filter(({ judged }) => judged.traits.mutating);
   return new Set([...results, ...writing.map(({ judged }) => judged.callId)]);
+};
+
+/** The models for the sessions of one agent, by id. */
+export type Models = {
+  /** A connected model. Throws if it is not connected. */
+  get(modelId: string): Model;
+  /**
+   * Connects a model if necessary. Rejects with the reason, or with a TypeError for an invalid
+   * model.
+   */
+  connect(modelOrId: string | Model): Promise<Model>;
+};
+
+/**
+ * Starts with a model and those of its fallback. `connect` finds others by id; without it there are
+ * no others.
+ */
+export const createModels = (
+  first: Model,
+  fallback: readonly Model[] = [],
+  connect?: (modelId: string) => Promise<Model>,
+): Models => {
+  const others = fallback.map((model) => [model.id, model] as const);
+  const connected = new Map([...others, [first.id, first]]);
+  const find = async (modelId: string): Promise<Model> => {
+    if (connect !== undefined) return connect(modelId);
+    throw new Error(
+      `${modelId} can't be found by its name here: this agent was made without connect. ` +
+        'Give the model itself, or make the agent with connect',
+    );
+  };
+  return {
+    get: (modelId) => {
+      const model = connected.get(modelId);
+      if (model !== undefined) return model;
+      throw new Error(
+        `the model ${modelId} is not connected: this session was opened with ${first.id}`,
+      );
+    },
+    connect: async (modelOrId) => {
+      // The id of the model may differ from the requested one: a script has its absolute path.
+      const model =
+        typeof modelOrId === 'string'
+          ? (connected.get(modelOrId) ?? (await find(modelOrId)))
+          : modelOrId;
+      checkModel(model);
+      connected.set(model.id, model);
+      model.prepare?.();
+      return model;
+    },
+  };
 };

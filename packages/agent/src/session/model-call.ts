@@ -1,18 +1,21 @@
 /**
- * Calls of the model: prepares a request, reads the reply to its end, and prices its tokens. Also
- * the models of an agent by their ids.
+ * Calls of the model: prepares a request, reads the reply to its end, and prices its tokens.
  *
  * The usage of a call is reported even after an abort, since the provider charges for it. A late
  * tool joins after the start of the session, for example when its server has connected.
  *
  * From top to bottom: `admitRequest`, which reserves money; `ModelCalls`, the performer of
- * SendLlmRequest; `readStream`, one reply; the price of tokens; pictures in requests; and
- * `createModels`.
+ * SendLlmRequest; `readStream`, one reply; and the price of tokens.
  */
 
-import { estimateTokens, messagesOf, requestMessages } from '../machine/conversation.js';
+import {
+  estimateTokens,
+  imageTokens,
+  messagesOf,
+  requestMessages,
+} from '../machine/conversation.js';
 import type { ModelError } from '../machine/event.js';
-import type { AssistantPart, Image, Message, ResultPart, UserText } from '../machine/message.js';
+import type { AssistantPart, Message } from '../machine/message.js';
 import {
   costsNothing,
   findReservation,
@@ -21,24 +24,18 @@ import {
   measuredId,
   OUTPUT_TOKENS_MIN,
 } from '../machine/moves/budget.js';
-import {
-  type ModelSettings,
-  noUsage,
-  type Prices,
-  type Settings,
-  type Usage,
-} from '../machine/settings.js';
+import { noUsage, type Prices, type Settings, type Usage } from '../machine/settings.js';
 import type { SessionData, State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type Clock, createJoiner } from '../platform/clock.js';
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
-import type { Blobs } from '../ports/journal.js';
 import type { Model, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
 import type { LateTools, Tool } from '../ports/tool.js';
 import { declare, type Equipment, isOffered, type RunningSession } from './equipment.js';
 import { judgeCall } from './judge-call.js';
 import type { Post } from './loop.js';
-import { checkModel, checkPiece } from './outside-values.js';
+import { checkPiece } from './outside-values.js';
+import { mapShown, withImages } from './request-pictures.js';
 
 /** What an admission needs beside the request; `signal` ends its wait. */
 type Admission = {
@@ -50,9 +47,11 @@ type Admission = {
 };
 
 /**
- * The request as it may be sent: under a limit in dollars the machine reserves its worst case and
- * sets the length of the reply. null: it must not be sent. `freshBytes`: the number of bytes that
- * are not in the conversation.
+ * The request as it may be sent. `freshBytes`: how many bytes are not in the conversation.
+ *
+ * Under a limit in dollars the request is measured, and the machine reserves its worst case and
+ * sets the length of the reply. null: it must not be sent, since it can't be paid or was aborted.
+ * After the wait the caller looks at `signal` once more: an abort may come with the reservation.
  */
 export const admitRequest = (
   { post, usageId, settings: { limits }, model: { id, facts }, signal }: Admission,
@@ -117,10 +116,13 @@ export const measureRequest = (
   return { bytes: Buffer.byteLength(JSON.stringify({ ...request, messages })), images };
 };
 
-/** The state after the hooks before a request. `why`: the call is held back; null: it is not. */
-type MayCall = { readonly state: State; readonly why: string | null };
+/** The state after the hooks before a request, and why the call is held back; null: it is not. */
+type MayCall = { readonly state: State; readonly heldBackBy: string | null };
 
-/** Performs SendLlmRequest and AbortLlmRequest. */
+/**
+ * Performs SendLlmRequest and AbortLlmRequest. A request is prepared, admitted, and then open until
+ * its reply has ended; an abort ends it in each of these.
+ */
 export class ModelCalls {
   readonly #equipment: Equipment;
   readonly #session: RunningSession;
@@ -156,17 +158,18 @@ export class ModelCalls {
     const conversing = attempt(async () => {
       const prepared = await this.#prepare(requestId, before, waiting.signal);
       if (prepared === null) return;
-      const { state, why } = prepared;
+      const { state, heldBackBy } = prepared;
       const { session } = state;
       const model = this.#equipment.model(session.settings.model);
       const plain = requestMessages(session.conversation, length, model.id);
-      const messages = showsImages(plain)
-        ? await withImages(plain, model, this.#session.journal.blobs, session.refusedPictures)
+      const messages = plain.some(hasImages)
+        ? await withImages(plain, model, this.#session.journal.blobs, session.refusedPictures ?? [])
         : plain;
       // Without the id an abort came meanwhile.
       if (!this.#preparing.delete(requestId)) return;
-      if (why === null) await this.#converse(requestId, model, messages, session, waiting.signal);
-      else this.#session.post({ type: 'PolicyStopped', requestId, why });
+      if (heldBackBy === null)
+        await this.#converse(requestId, model, messages, session, waiting.signal);
+      else this.#session.post({ type: 'PolicyStopped', requestId, why: heldBackBy });
     }).then((sent) => {
       this.#waits.delete(requestId);
       if (sent.kind === 'done') return;
@@ -232,9 +235,9 @@ export class ModelCalls {
   }
 
   async #mayCall(requestId: string, state: State): Promise<MayCall> {
-    const why = await this.#askPolicy(state);
+    const heldBackBy = await this.#askPolicy(state);
     const { userHooks } = this.#session;
-    if (why !== null || userHooks === null) return { state, why };
+    if (heldBackBy !== null || userHooks === null) return { state, heldBackBy };
     return userHooks.beforeRequest(requestId, state);
   }
 
@@ -358,7 +361,7 @@ export class ModelCalls {
         .filter((part) => !isEmptyText(part))
         .map((part) => storePart(part, judged)),
     } as const;
-    const { usage, effort } = reply;
+    const { usage, effort } = reply; // `effort`: the server has refused it
     const isFirstRefusal = effort !== undefined && !this.#effortRefusers.has(model.id);
     if (isFirstRefusal) this.#effortRefusers.add(model.id);
     const calls = [...judged.values()];
@@ -403,6 +406,8 @@ export const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 
 export const hasReplied = ({ conversation, counters }: SessionData): boolean =>
   counters.compaction > 0 || messagesOf(conversation).some(({ role }) => role === 'assistant');
 
+const hasImages = ({ parts }: Message): boolean => parts.some((part) => imageTokens(part) > 0);
+
 const deltaKey = (piece: Streamed): string =>
   piece.type === 'toolCall' ? `toolCall ${piece.tool}` : piece.type;
 
@@ -412,7 +417,7 @@ const postDelta = (post: Post, requestId: string, key: string, text: string): vo
   else post({ type: 'ToolCallDelta', requestId, tool: key.slice('toolCall '.length), text });
 };
 
-/** The part as it is stored; a call gets its tool's name and its parsed input from its judgement. */
+/** The part as it is stored; a call gets its tool's name and parsed input from its judgement. */
 const storePart = (
   part: Completed['parts'][number],
   judged: ReadonlyMap<RawCall, JudgedCall>,
@@ -726,171 +731,3 @@ export const coldUsd = (
   prices === null
     ? null
     : (session.contextTokens * Math.max(prices.input, prices.cacheWrite)) / MILLION;
-
-// ---- Pictures ----
-
-/*
- * Pictures from the blobs are added to requests, if the model accepts pictures. Otherwise a line
- * says that they are not shown. Of many pictures only the newest are sent, because providers refuse
- * requests with too many pictures or bytes.
- */
-
-const IMAGES_MAX = 20;
-/**
- * Limit for all pictures of a request, as base64. The strictest provider accepts requests of 20 MB.
- */
-const CHARACTERS_MAX = 14_000_000;
-
-type Shown = (ResultPart | UserText) & { readonly images: readonly Image[] };
-
-const hasImages = (part: Message['parts'][number]): part is Shown =>
-  'images' in part && part.images !== undefined && part.images.length > 0;
-
-const mapShown = (
-  messages: readonly Message[],
-  show: (part: Shown) => ResultPart | UserText,
-): readonly Message[] =>
-  messages.map((message) =>
-    message.role === 'user' && message.parts.some(hasImages)
-      ? { ...message, parts: message.parts.map((part) => (hasImages(part) ? show(part) : part)) }
-      : message,
-  );
-
-/** The part with its available pictures, and a line about the others. */
-const showImages = (part: Shown, images: readonly Image[], why: string): ResultPart | UserText => {
-  const { images: all, ...plain } = part;
-  const omitted = all.length - images.length;
-  if (omitted === 0) return { ...plain, images };
-  const text =
-    `${part.text}\n[${omitted === 1 ? 'a picture is' : `${omitted} pictures are`} not shown: ` +
-    `${why}]`;
-  return { ...plain, text, ...(images.length === 0 ? {} : { images }) };
-};
-
-/** The newest pictures with their bytes, by their index among all pictures. */
-const loadNewest = async (
-  images: readonly Image[],
-  blobs: Blobs,
-): Promise<ReadonlyMap<number, string>> => {
-  const loaded = new Map<number, string>();
-  let remaining = CHARACTERS_MAX;
-  for (const [place, { sha256 }] of [...images.entries()].reverse()) {
-    const base64 = await blobs.get(sha256);
-    if (base64 === undefined) continue;
-    remaining -= base64.length;
-    if (remaining < 0 || loaded.size === IMAGES_MAX) break;
-    loaded.set(place, base64);
-  }
-  return loaded;
-};
-
-/** Whether the messages have pictures. */
-const showsImages = (messages: readonly Message[]): boolean =>
-  messages.some(({ parts }) => parts.some(hasImages));
-
-/** Why the model gets no pictures, or null. */
-export const imagesFault = ({ id, facts }: Pick<Model, 'id' | 'facts'>): string | null => {
-  if (facts.images === 'yes') return null;
-  return facts.images === 'no' ? `${id} takes none` : `${id} is not known to take any`;
-};
-
-const OMITTED_IMAGES =
-  `only the newest that the journal has are: ${IMAGES_MAX}, or ${CHARACTERS_MAX / 1e6} MB of ` +
-  'them';
-
-/** A message without the pictures that a provider has refused, and with a line about them. */
-const withoutRefused = (
-  messages: readonly Message[],
-  refused: readonly string[],
-): readonly Message[] =>
-  mapShown(messages, (part) => {
-    const accepted = part.images.filter(({ sha256 }) => !refused.includes(sha256));
-    return showImages(part, accepted, 'refused by the provider');
-  });
-
-/** The messages in a form that the model accepts. Rejects if a blob exists but can't be read. */
-const withImages = async (
-  all: readonly Message[],
-  model: Model,
-  blobs: Blobs,
-  refused: readonly string[] = [],
-): Promise<readonly Message[]> => {
-  const why = imagesFault(model);
-  if (why !== null) return mapShown(all, (part) => showImages(part, [], why));
-  const messages = refused.length === 0 ? all : withoutRefused(all, refused);
-  const images = messages.flatMap(({ parts }) =>
-    parts.filter(hasImages).flatMap(({ images }) => images),
-  );
-  const loaded = await loadNewest(images, blobs);
-  let place = 0;
-  return mapShown(messages, (part) => {
-    const available = part.images.flatMap((image) => {
-      const base64 = loaded.get(place++);
-      return base64 === undefined ? [] : [{ ...image, base64 }];
-    });
-    return showImages(part, available, OMITTED_IMAGES);
-  });
-};
-
-/** The messages without pictures, for a summary. */
-export const withoutImages = (messages: readonly Message[]): readonly Message[] =>
-  mapShown(messages, (part) => showImages(part, [], 'only words are summarised'));
-
-/** The models for the sessions of one agent, by id. */
-export type Models = {
-  /** A connected model. Throws if it is not connected. */
-  get(modelId: string): Model;
-  /**
-   * Connects a model if necessary. Rejects with the reason, or with a TypeError for an invalid
-   * model.
-   */
-  connect(modelOrId: string | Model): Promise<Model>;
-};
-
-/**
- * Starts with a model and those of its fallback. `connect` finds others by id; without it there are
- * no others.
- */
-export const createModels = (
-  first: Model,
-  fallback: readonly Model[] = [],
-  connect?: (modelId: string) => Promise<Model>,
-): Models => {
-  const others = fallback.map((model) => [model.id, model] as const);
-  const connected = new Map([...others, [first.id, first]]);
-  const open = async (modelId: string): Promise<Model> => {
-    if (connect !== undefined) return connect(modelId);
-    throw new Error(
-      `${modelId} can't be found by its name here: this agent was made without connect. ` +
-        'Give the model itself, or make the agent with connect',
-    );
-  };
-  return {
-    get: (modelId) => {
-      const model = connected.get(modelId);
-      if (model !== undefined) return model;
-      throw new Error(
-        `the model ${modelId} is not connected: this session was opened with ${first.id}`,
-      );
-    },
-    connect: async (modelOrId) => {
-      // The id of the model may differ from the requested one: a script has its absolute path.
-      const model =
-        typeof modelOrId === 'string'
-          ? (connected.get(modelOrId) ?? (await open(modelOrId)))
-          : modelOrId;
-      checkModel(model);
-      connected.set(model.id, model);
-      model.prepare?.();
-      return model;
-    },
-  };
-};
-
-/** The settings for a session that uses this model. */
-export const modelSettings = ({ id, facts, canAbort }: Model): ModelSettings => ({
-  model: id,
-  windowTokens: facts.windowTokens,
-  // `drain`: a cancel waits for the end of a reply that can't be aborted
-  ...(canAbort === 'no' ? { cancelMode: 'drain' } : {}),
-});

@@ -14,6 +14,7 @@ import {
   isLimited,
   type Limit,
   type Limits,
+  type ModelSettings,
   type Settings,
 } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
@@ -28,7 +29,14 @@ import {
 import type { Grant } from '../policy/rules.js';
 import type { Model } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session.js';
-import { modelSettings } from './model-call.js';
+
+/** The settings for a session that uses this model. */
+export const modelSettings = ({ id, facts, canAbort }: Model): ModelSettings => ({
+  model: id,
+  windowTokens: facts.windowTokens,
+  // `drain`: a cancel waits for the end of a reply that can't be aborted
+  ...(canAbort === 'no' ? { cancelMode: 'drain' } : {}),
+});
 
 /** Whether a session was created in its store, or imported or copied there. */
 export type SessionOrigin = 'own' | 'foreign';

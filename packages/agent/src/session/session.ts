@@ -38,7 +38,6 @@ import type { UnapprovedCall } from './approvals.js';
 import type { Equipment } from './equipment.js';
 import { judgeCall } from './judge-call.js';
 import { JournaledSession, type MachineAdapter, notOpen, type Posted, type Sent } from './loop.js';
-import { modelSettings } from './model-call.js';
 import { checkInput } from './outside-values.js';
 import { createPerformers, type Performers, perform, prepare } from './perform.js';
 import type {
@@ -48,7 +47,7 @@ import type {
   RewindReport,
   RewindRequest,
 } from './rewind.js';
-import { refuseUnpriced, type Unpriced } from './session-settings.js';
+import { modelSettings, refuseUnpriced, type Unpriced } from './session-settings.js';
 import { recoverCalls, runningCalls, type StoppedCalls } from './tool-run.js';
 import type { SessionBegin } from './user-hooks.js';
 

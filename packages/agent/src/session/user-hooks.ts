@@ -103,11 +103,11 @@ export class UserHookRuns {
     return this.#runFor(requestId, 'turn-end', turnEndFacts(session, text));
   }
 
-  /** The state with the notes of hooks, and why the request must not be sent, or null. */
+  /** The state with the notes of hooks, and why the request is held back, or null. */
   async beforeRequest(
     requestId: string,
     before: State,
-  ): Promise<{ readonly state: State; readonly why: string | null }> {
+  ): Promise<{ readonly state: State; readonly heldBackBy: string | null }> {
     let state = before;
     const reportAndWait = async (moment: ReportedMoment, verdicts: HookVerdicts): Promise<void> => {
       if (verdicts.length > 0) state = (await this.#report(moment, requestId, verdicts)) ?? state;
@@ -131,7 +131,7 @@ export class UserHookRuns {
       requestFacts(state, requestId),
     );
     await reportAndWait('before-request', verdicts);
-    return { state, why: findDenial(verdicts) };
+    return { state, heldBackBy: findDenial(verdicts) };
   }
 
   beforeCompaction(state: State, task: Compaction): Promise<HookVerdicts> {

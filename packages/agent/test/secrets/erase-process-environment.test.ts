@@ -6,7 +6,7 @@ import { bundleProgram } from '../../../../test/bundled-program.js';
 
 /** What another process of the same user reads in /proc/PID/environ. */
 
-const source = fileURLToPath(new URL('../../src/secrets/hide-environment.ts', import.meta.url));
+const source = fileURLToPath(new URL('../../src/secrets/redactor.ts', import.meta.url));
 
 /** A process that hides, or not; its own view of its variables, and that of a child that inherits none of them. */
 const look = async (context: TestContext, call: string): Promise<Record<string, string>> => {

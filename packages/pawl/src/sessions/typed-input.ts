@@ -27,7 +27,7 @@ import { nearestWord } from '@pawl/agent/platform/text';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Tool } from '@pawl/agent/ports/tool';
 import type { Session } from '@pawl/agent/session/create-agent';
-import { imagesFault } from '@pawl/agent/session/model-call';
+import { imagesFault } from '@pawl/agent/session/request-pictures';
 import { loadFile } from '@pawl/agent/tools/files';
 import type { Choice } from '@pawl/terminal/choices';
 import { type Configured, userExtensions } from '../settings/configuration.js';
