@@ -32,6 +32,7 @@ import {
   type JudgedCall,
   type McpToolName,
   type Needs,
+  needsMark,
   type ParsedCommand,
   verdictReason,
   verdictsIn,
@@ -502,7 +503,8 @@ const questionOpinion = (
 const withoutExpectedNeeds = (call: JudgedCall): JudgedCall => {
   const { expects, needs, ...facts } = call.facts;
   if (expects === undefined || needs !== expects.needs) return call;
-  const shape = facts.shape.replace(` (needs: ${needs})`, '');
+  const mark = needsMark(needs);
+  const shape = facts.shape.endsWith(mark) ? facts.shape.slice(0, -mark.length) : facts.shape;
   return { ...call, facts: { ...facts, expects, shape } };
 };
 
@@ -519,7 +521,7 @@ export const withExpectedNeeds = (
   const asWritten = withoutExpectedNeeds(call);
   if (expects === undefined || commandPlace(settings, asWritten) !== 'sandboxed') return call;
   const { needs } = expects;
-  const shape = `${asWritten.facts.shape} (needs: ${needs})`;
+  const shape = `${asWritten.facts.shape}${needsMark(needs)}`;
   const widened = { ...asWritten, facts: { ...asWritten.facts, needs, shape } };
   if (commandPlace(settings, widened) !== 'leaving') return asWritten;
   const { decision, why } = decide(settings, grants, widened);

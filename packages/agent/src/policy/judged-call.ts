@@ -48,6 +48,9 @@ export type CallTraits = {
  */
 export type Needs = 'network' | 'outside' | 'repository';
 
+/** The end of a command's `shape` if it needs access: an answer counts for that access alone. */
+export const needsMark = (needs: Needs): string => ` (needs: ${needs})`;
+
 /** One simple command of a shell text, also inside a list, loop, function or substitution. */
 export type ParsedCommand = {
   /** Words after quote removal, the program first. null: a word that is computed at run time. */

@@ -64,9 +64,7 @@ export const imagesFault = ({ id, facts }: Pick<Model, 'id' | 'facts'>): string 
   return facts.images === 'no' ? `${id} takes none` : `${id} is not known to take any`;
 };
 
-const OMITTED_IMAGES =
-  `only the newest that the journal has are: ${IMAGES_MAX}, or ${CHARACTERS_MAX / 1e6} MB of ` +
-  'them';
+const OMITTED_IMAGES = `only the newest ${IMAGES_MAX} that the journal has are sent, up to ${CHARACTERS_MAX / 1e6} MB`;
 
 /** The messages without the pictures that a provider has refused, with a line about them. */
 const withoutRefused = (

@@ -16,7 +16,7 @@ import { type Command, type CommandRequest, startCommand } from '../command/comm
 import { type CommandVariables, hardenedGit } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import type { CallFacts, Needs, ShellFacts } from '../policy/judged-call.js';
+import { type CallFacts, type Needs, needsMark, type ShellFacts } from '../policy/judged-call.js';
 import type { TreeMove } from '../policy/programs/git-moves.js';
 import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
@@ -382,7 +382,7 @@ const requestFacts = (
   const argv = [request.command];
   return needs === undefined
     ? { argv, shape: request.command }
-    : { argv, shape: `${request.command} (needs: ${needs})`, needs };
+    : { argv, shape: `${request.command}${needsMark(needs)}`, needs };
 };
 
 const requestTitle = (request: BashRequest): string => {

@@ -43,12 +43,15 @@ export type Observation = {
   content(sha256: string): Promise<Buffer | null>;
 };
 
-/** `during`: a command ran while the file changed, so others may have changed it too. */
+/**
+ * `during`: a command ran while the file changed, so others may have changed it too. `states`: after
+ * and before each change, the last one first.
+ */
 export type Whose =
   | { readonly kind: 'ours'; readonly during: boolean; readonly states: readonly FileState[] }
   | { readonly kind: 'unsure'; readonly why: string };
 
-const unsure = (why: string): Whose => ({ kind: 'unsure', why });
+const unsureBecause = (why: string): Whose => ({ kind: 'unsure', why });
 
 const SOMEBODY_ELSE = 'somebody else changed it too';
 export const BEFORE = 'it had uncommitted changes before the agent changed it';
@@ -70,11 +73,14 @@ type SeenChange = PathChange & {
 /** Why a change is not certainly the agent's; null: it is. */
 const whyNotOurs = ({ origin, unsure, manifest, claimedBy }: SeenChange): string | null => {
   if (manifest.by !== 'agent') return SOMEBODY_ELSE;
-  if (unsure) return manifest.killed === undefined ? AFTER_CALL : CUT;
+  if (unsure) return manifest.killed === undefined ? AFTER_CALL : CUT; // present: it was killed
   if (origin === 'after') return AFTER_CALL;
   if (claimedBy !== null) return `the session ${claimedBy} changed it too`;
   return manifest.mixed && origin === 'commands' ? MIXED : null;
 };
+
+/** What a formatter may touch: the content is the agent's, wherever it has it from. */
+const NOT_OTHERS: ReadonlySet<string | null> = new Set([null, MIXED]);
 
 /** When its calls began; those of a killed process when a later one found their changes. */
 const beganAtMs = ({ killed, ran = { fromMs: 0, toMs: 0 } }: Manifest): number =>
@@ -112,6 +118,7 @@ export class OwnChanges {
       this.#changes.set(change.path, [...earlier, seen]);
     }
     this.settle(manifest.settled ?? []);
+    // true: a command ran when the process was killed
     if (manifest.killed && manifest.changes.some(({ unsure }) => unsure)) this.#cutAt = at;
   }
 
@@ -154,22 +161,20 @@ export class OwnChanges {
     const name = toName(path.relative(this.#workspace, file));
     for (const change of (this.#changes.get(name) ?? []).toReversed()) {
       const why = whyNotOurs(change);
-      if (why !== null) return unsure(why);
-      if (!isSameState(change.after, next)) return unsure(SOMEBODY_ELSE);
+      if (why !== null) return unsureBecause(why);
+      if (!isSameState(change.after, next)) return unsureBecause(SOMEBODY_ELSE);
       during ||= change.origin === 'commands';
       states.push(change.after, change.before);
       if (await isCommitted(change.before))
-        return change.at <= this.#cutAt ? unsure(CUT) : { kind: 'ours', during, states };
+        return change.at <= this.#cutAt ? unsureBecause(CUT) : { kind: 'ours', during, states };
       next = change.before;
     }
-    return unsure(states.length === 0 ? UNRECORDED : BEFORE);
+    return unsureBecause(states.length === 0 ? UNRECORDED : BEFORE);
   }
 
+  /** None for a name that is no UTF-8: nobody could name the file in a text. */
   #toFile(name: string): readonly string[] {
     const shown = showName(name);
     return toName(shown) === name ? [path.join(this.#workspace, shown)] : [];
   }
 }
-
-/** What a formatter may touch: the content is the agent's, wherever it has it from. */
-const NOT_OTHERS: ReadonlySet<string | null> = new Set([null, MIXED]);
