@@ -12,7 +12,7 @@ const IMAGES_MAX = 20;
 /**
  * Limit for all pictures of a request, as base64. The strictest provider accepts requests of 20 MB.
  */
-const CHARACTERS_MAX = 14_000_000;
+const CHARACTERS_MAX = 14_000_000; // `OLDER` names it
 
 type Shown = (ResultPart | UserText) & { readonly images: readonly Image[] };
 
@@ -64,7 +64,8 @@ export const imagesFault = ({ id, facts }: Pick<Model, 'id' | 'facts'>): string 
   return facts.images === 'no' ? `${id} takes none` : `${id} is not known to take any`;
 };
 
-const OMITTED_IMAGES = `only the newest ${IMAGES_MAX} that the journal has are sent, up to ${CHARACTERS_MAX / 1e6} MB`;
+/** Why older pictures are left out. */
+const OLDER = `only the newest ${IMAGES_MAX} that the journal has are sent, up to 14 MB`;
 
 /** The messages without the pictures that a provider has refused, with a line about them. */
 const withoutRefused = (
@@ -96,7 +97,7 @@ export const withImages = async (
       const base64 = loaded.get(place++);
       return base64 === undefined ? [] : [{ ...image, base64 }];
     });
-    return showImages(part, available, OMITTED_IMAGES);
+    return showImages(part, available, OLDER);
   });
 };
 

@@ -44,8 +44,8 @@ export type Observation = {
 };
 
 /**
- * `during`: a command ran while the file changed, so others may have changed it too. `states`: after
- * and before each change, the last one first.
+ * `during`: a command ran while the file changed, so others may have changed it too. `states`:
+ * after and before each change, the last one first.
  */
 export type Whose =
   | { readonly kind: 'ours'; readonly during: boolean; readonly states: readonly FileState[] }
