@@ -198,9 +198,6 @@ export const withoutFields = (input: JsonObject, names: readonly string[]): Json
     ? Object.fromEntries(Object.entries(input).filter(([name]) => !names.includes(name)))
     : input;
 
-export const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const NESTED_LIMITS: JsonLimits = { depthMax: 20, charactersMax: 8_000_000 };
 
 /** The array or object in a string of JSON; null for any other string. */

@@ -300,7 +300,10 @@ const openServer = (
   const tellLeftOut = createLeftOutTeller(() => served, warn);
   const learn = createToolsListener(() => served, options, phase, tellLeftOut);
   const onTools = (tools: readonly RemoteTool[]): void => {
-    served.learning = learn(tools);
+    served.learning = attempt(() => learn(tools)).then((learned) => {
+      if (learned.kind === 'fault')
+        warn(`the tools of the MCP server ${server.name} can't be read: ${learned.fault.message}`);
+    });
   };
   const onOffers = (remote: RemoteOffers): void => {
     tellLeftOut([]);
