@@ -41,6 +41,7 @@ import {
   entriesIn,
   entryStatus,
   errorCode,
+  holdFolderSync,
   inFolder,
   isFolder,
   namesIn,
@@ -94,12 +95,13 @@ export class GitHistory {
   /** Call it before a command that may change these git folders. */
   begin(gitFolders: readonly string[]): void {
     for (const gitFolder of gitFolders) {
-      const count = this.#running.get(gitFolder) ?? 0;
-      if (count > 0) this.#check(gitFolder, NO_PURPOSE);
+      if (this.#running.has(gitFolder)) this.#check(gitFolder, NO_PURPOSE);
       this.#open(gitFolder).updateCopies();
-      this.#running.set(gitFolder, count + 1);
     }
     if (gitFolders.length > 0) writeFileSync(runningFile(this.#top), '', { mode: 0o600 });
+    // Last: a full disk refuses the command, which then has no `end`.
+    for (const gitFolder of gitFolders)
+      this.#running.set(gitFolder, (this.#running.get(gitFolder) ?? 0) + 1);
   }
 
   /** Call it after the command. Returns lines for the model about restored parts. */
@@ -308,8 +310,7 @@ class GitFolder {
     }
     const isLinked = isLoose(name) && this.#bytes + status.size > COPIES_BYTES_MAX;
     try {
-      if (isLinked)
-        inFolder(path.dirname(from), (below) => linkSync(`${below}/${path.basename(from)}`, draft));
+      if (isLinked) linkRegular(from, draft);
       else copyRegularSync(from, draft, { follow: 'none' });
       renameSync(draft, to);
     } catch (error) {
@@ -763,8 +764,11 @@ class GitFolder {
 
   #moveAway(name: string): void {
     if (entryStatus(this.#path(name)) === null) return;
-    this.#asideCount += 1;
-    const moved = setAside(this.#path(name), path.join(this.#aside, String(this.#asideCount)));
+    let folder: string;
+    // An earlier process may have moved files there.
+    do folder = path.join(this.#aside, String(++this.#asideCount));
+    while (existsSync(folder));
+    const moved = setAside(this.#path(name), folder);
     if (moved !== null) this.#repairs.aside.push(moved);
   }
 
@@ -774,6 +778,16 @@ class GitFolder {
     if (process.geteuid?.() === 0 && status !== null) chownSync(place, status.uid, status.gid);
   }
 }
+
+/** Makes a hard link to a file in an open folder. Throws if that fails. */
+const linkRegular = (from: string, to: string): void => {
+  const folder = holdFolderSync(path.dirname(from));
+  try {
+    linkSync(folder.at(path.basename(from)), to);
+  } finally {
+    folder.close();
+  }
+};
 
 // ---- The lines for the model about repairs ----
 
