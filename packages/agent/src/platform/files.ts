@@ -133,7 +133,7 @@ export const errorCode = (error: unknown): string =>
 /** The message of a system error, with the caller's path in place of a descriptor's. */
 export const systemFault = (error: unknown, place: string): string =>
   error instanceof Error
-    ? error.message.replace(/(^|[' ])\/proc\/self\/fd\/\d+[^']*/g, `$1${place}`)
+    ? error.message.replace(/(?<=^|[' ])\/proc\/self\/fd\/\d+[^']*/g, () => place)
     : String(error);
 
 const unopened = (error: unknown, place: string | Buffer): Unopened => {
@@ -520,7 +520,7 @@ export type HeldFolderSync = Pick<HeldFolder, 'real'> & {
 
 /** The path of a folder leads elsewhere. Has the code of a refused symlink. */
 class MovedPath extends Error {
-  override readonly name = 'Elsewhere';
+  override readonly name = 'MovedPath';
   readonly code = 'ELOOP';
 
   constructor() {
@@ -561,7 +561,7 @@ const splitPlace = (
 ): readonly [folder: string | Buffer, name: string | Buffer] => {
   if (typeof place === 'string') return [path.dirname(place), path.basename(place)];
   const at = place.lastIndexOf(SLASH);
-  return [at === 0 ? '/' : place.subarray(0, at), place.subarray(at + 1)];
+  return [at === -1 ? '.' : place.subarray(0, Math.max(at, 1)), place.subarray(at + 1)];
 };
 
 /** Makes a folder in an open one, and holds it. */
@@ -893,7 +893,7 @@ const move = (from: string, to: string): void => {
   try {
     renameSync(from, to);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EXDEV')) throw error;
+    if (errorCode(error) !== 'EXDEV') throw error;
     copyEntry(from, to);
     removeEntry(from);
   }

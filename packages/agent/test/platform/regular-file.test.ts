@@ -23,6 +23,7 @@ import {
   readUpTo,
   replaceEntry,
   replaceFile,
+  systemFault,
 } from '../../src/platform/files.js';
 
 /** Only files are opened, and never more of them is read than allowed. */
@@ -129,4 +130,14 @@ test('what takes the place of a file has its mode and owner, and a failure chang
   assert.throws(() => replaceEntry(folder, 'file', owned, link), { code: 'ELOOP' });
   assert.equal(statSync(at('aside-384/file')).mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(folder), before);
+});
+
+test('a fault names the path of its caller, whatever is in it', () => {
+  const fault = new Error("EACCES: denied, open '/proc/self/fd/7/x'");
+  assert.equal(systemFault(fault, '/a/$&$1'), "EACCES: denied, open '/a/$&$1'");
+});
+
+test('a name without a folder is never taken for one in the root', () => {
+  for (const name of ['tmp', Buffer.from('tmp')])
+    assert.equal(readRegularSync(name, 1, { follow: 'none' }).kind, 'unusable');
 });
