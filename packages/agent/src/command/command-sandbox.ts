@@ -633,7 +633,11 @@ class Sandbox implements CommandSandbox {
     const probed = await this.#probed;
     if (probed.kind === 'missing') throw new SandboxRefusal(`${probed.reason} ${probed.repair}`);
     this.#refuseIfClosed();
-    this.#view ??= viewSession(this.#options);
+    this.#view ??= viewSession(this.#options).catch((error: unknown) => {
+      this.#view = null; // the next command tries it again
+      removePrivateFolders(this.#options.sessionFolder);
+      throw error;
+    });
     const view = await this.#view;
     this.#refuseIfClosed();
     const program = onMac ? SYSTEM_PROGRAMS.sandboxExec : findFor(this.#options, 'bwrap');
