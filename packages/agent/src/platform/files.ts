@@ -5,9 +5,18 @@
  * A held folder is opened once and used by its descriptor, so that a symlink in its place has no
  * effect.
  *
- * From top to bottom: regular files (opening a pipe may never return); held folders; writing a
- * private file; the status of a path; owners and writers of a file; and files that a command may
- * replace.
+ * From top to bottom: regular files (opening a pipe may never return); held folders; private files
+ * of the state folder; the status of a path; files that a command may replace; and whose a file
+ * is, which decides whether it is trusted.
+ *
+ * Which function for what:
+ *
+ * - `readRegular`, `readRegularSync`: a file, or the reason why it can't be read.
+ * - `readTextOrEmpty`, `readTextOrEmptySync`: a small file that may be missing.
+ * - `withRegular`, `openRegular`: several steps with an open file.
+ * - `copyRegular`, `copyRegularSync`: a file of any size to an unused path.
+ * - `writePrivate`, `writePrivateSync`: a whole file of the state folder.
+ * - A section of its own, with such a list, is for files that a command may replace.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -57,14 +66,6 @@ import path, { dirname } from 'node:path';
 // ---- Regular files ----
 
 /*
- * Which function for what:
- *
- * - `readRegular`, `readRegularSync`: a file, or the reason why it can't be read.
- * - `readTextOrEmpty`, `readTextOrEmptySync`: a small file that may be missing.
- * - `withRegular`, `openRegular`: several steps with an open file.
- * - `readBytes`, `readSmall` (at the end of this file): a file that a command may replace, without
- *   following a symlink at the end of its path.
- *
  * 1. Pipes, devices and sockets are not opened: opening a pipe may block forever, opening a device
  *    may have any effect. With /proc the entry is first opened with O_PATH, which has no effect,
  *    then checked, then opened through its descriptor, so that it can't be replaced in between.
@@ -317,7 +318,7 @@ const readUpToSync = (descriptor: number, bytesMax: number, size: number): Buffe
     if (read === 0) break;
     blocks.push(block.subarray(0, read));
     bytes += read;
-    // the end, except for files of /proc, which claim to be empty
+    // Saves one call, unlike `readUpTo`; not for files of /proc, which claim to be empty.
     if (read < block.length && size > 0) break;
   }
   return Buffer.concat(blocks);
@@ -458,7 +459,7 @@ type HeldFolderResult =
   | { readonly kind: 'elsewhere' };
 
 /** A folder without a descriptor, for systems without paths to one. */
-const plainFolder = async (real: string): Promise<HeldFolder> => ({
+const plainFolder = (real: string): HeldFolder => ({
   real,
   reach: real,
   at: (name) => path.join(real, name),
@@ -488,7 +489,7 @@ const isLink = (place: string): Promise<boolean> =>
 const hold = async (place: string, real: string): Promise<HeldFolderResult> => {
   try {
     if (!hasDescriptorPaths()) {
-      const folder = await plainFolder(real);
+      const folder = plainFolder(real);
       if (!(await stat(real)).isDirectory()) return { kind: 'notFolder' };
       return (await folder.isInPlace()) ? { kind: 'held', folder } : { kind: 'elsewhere' };
     }
@@ -594,14 +595,7 @@ export const holdOrMakeFolder = async (real: string): Promise<HeldFolderResult> 
   }
 };
 
-// ---- Writing ----
-
-/** Whether we may write to a file. Not meaningful for a symlink. */
-export const mayWrite = (place: string): Promise<boolean> =>
-  access(place, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
+// ---- Private files of the state folder ----
 
 /**
  * Replaces a file of the state folder that only the user may read. Readers see the old text or the
@@ -642,6 +636,13 @@ export const writePrivateSync = (file: string, text: string): void => {
 
 // ---- The status of a path ----
 
+/** Whether we may write to a file. Not meaningful for a symlink. */
+export const mayWrite = (place: string): Promise<boolean> =>
+  access(place, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+
 /** The status of the entry at a path, without following a symlink; null: none, or unreachable. */
 export const entryStatus = (place: string): Stats | null => {
   try {
@@ -674,91 +675,20 @@ export const isWithin = (inner: string, outer: string): boolean => {
   );
 };
 
-// ---- Owners and writers of a file: we, the system, or another user ----
-// Windows has no numeric owners, so every owner counts as ours there.
-
-type Owned = { readonly uid: number; readonly gid: number; readonly mode: number };
-
-/** Bits of a mode. */
-const GROUP_WRITES = 0o020;
-const OTHERS_WRITE = 0o002;
-const STICKY = 0o1000;
-/**
- * Groups of administrators that own parts of the search path: Debian's /usr/local, Homebrew, Nix.
- */
-const ADMINISTRATORS = new Set(['root', 'wheel', 'admin', 'sudo', 'nixbld', 'linuxbrew']);
-/** On macOS every user is in `staff`; on Debian only administrators of /usr/local are. */
-const STAFF = 'staff';
-
-/** Effective user id; null on Windows. */
-const ownUserId = (): number | null => process.geteuid?.() ?? null;
-
-const ownersAt = (place: string): readonly number[] => {
-  const status = statSync(place, { throwIfNoEntry: false });
-  return status === undefined ? [] : [status.uid];
-};
-
-let systemIds: ReadonlySet<number> | null = null;
-
-/**
- * Whether a user id is the system's. Usually that is root. In a user namespace root may appear as
- * another number, so the owners of `/` and `/usr` count too.
- */
-const isSystem = (uid: number): boolean => {
-  systemIds ??= new Set([0, ...ownersAt('/'), ...ownersAt('/usr')]);
-  return systemIds.has(uid);
-};
-
-/** Whether something belongs to us or to the system. */
-export const isOwnOrSystem = ({ uid }: Pick<Owned, 'uid'>): boolean => {
-  const userId = ownUserId();
-  return userId === null || uid === userId || isSystem(uid);
-};
-
-let groups: ReadonlyMap<number, string> | null = null;
-
-const groupName = (gid: number): string => {
-  if (groups === null) {
-    let table = '';
-    try {
-      table = readFileSync('/etc/group', 'utf8');
-    } catch {
-      // no table: no group is known to be one of administrators
-    }
-    groups = new Map(
-      table.split('\n').map((line) => {
-        const [name = '', , number = ''] = line.split(':');
-        return [Number(number), name] as const;
-      }),
-    );
-  }
-  return groups.get(gid) ?? '';
-};
-
-/**
- * Other users who may write. `administrators`: a group of the machine's administrators. `sticky`:
- * others may add entries to the folder, but not replace those of another user. Our group counts as
- * the user alone if it has the user's number.
- */
-type Writers = 'none' | 'administrators' | 'sticky' | 'others';
-
-/** Judges by owner and mode. */
-export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
-  const userId = ownUserId();
-  if (userId === null) return 'none';
-  const isForAll = (mode & OTHERS_WRITE) !== 0;
-  const isOwnGroup = gid === userId && gid === process.getegid?.();
-  // Group 0 is root's, so it is the system.
-  const isForGroup = (mode & GROUP_WRITES) !== 0 && gid !== 0 && !isOwnGroup;
-  if (!isForAll && !isForGroup) return 'none';
-  if ((mode & STICKY) !== 0 && isOwnOrSystem({ uid })) return 'sticky';
-  if (isForAll) return 'others';
-  const name = groupName(gid);
-  const runsMachine = ADMINISTRATORS.has(name) || (name === STAFF && process.platform !== 'darwin');
-  return runsMachine ? 'administrators' : 'others';
-};
-
 // ---- Files and folders that a command may replace, remove or make unreadable at any moment ----
+
+/*
+ * Which function for what:
+ *
+ * - `readBytes`, `readSmall`: a file, without following a symlink at the end of its path.
+ * - `createFile`, `createLink`: at an unused path. `writeBack`: the old content of a file.
+ * - `replaceEntry`: a new file in place of an entry. `setAside`: moves an entry to a folder.
+ * - `replaceKeepingCopy`: a new file in place of an old one, which is copied to a folder.
+ * - `removeBelow`: an entry with everything below it.
+ *
+ * Those that write work in an open folder (`inFolder`). Without /proc they do nothing, but for
+ * `replaceEntry`.
+ */
 
 const FILE_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
@@ -831,8 +761,8 @@ export const inFolder = <T>(folder: string, work: (below: string) => T): T | nul
 };
 
 /**
- * Moves a file out of the workspace into a folder of the session, so that no program runs it by
- * accident. Returns the new path; null if the move failed, for example because the file is missing
+ * Moves a file or folder out of the workspace into one of the session, so that no program runs it
+ * by accident. Returns the new path; null if the move failed, for example because the file is missing
  * or a folder above was replaced. The caller's next scan finds a file that is still there.
  */
 export const setAside = (place: string, folder: string): string | null =>
@@ -875,7 +805,7 @@ export const replaceEntry = (
  * Like `setAside`, but copies the file and then replaces it by other content with the same mode and
  * owner, so that a crash in between loses nothing.
  */
-export const replaceFile = (place: string, content: Buffer, folder: string): string | null =>
+export const replaceKeepingCopy = (place: string, content: Buffer, folder: string): string | null =>
   inFolder(path.dirname(place), (below) => {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const name = path.basename(place);
@@ -968,3 +898,87 @@ export const createLink = (place: string, target: string): boolean =>
     symlinkSync(target, `${below}/${path.basename(place)}`);
     return true;
   }) ?? false;
+
+// ---- Whose a file is, and who else may write it: we, the system, or another user ----
+// Windows has no numeric owners, so every owner counts as ours there.
+
+type Owned = { readonly uid: number; readonly gid: number; readonly mode: number };
+
+/** Bits of a mode. */
+const GROUP_WRITES = 0o020;
+const OTHERS_WRITE = 0o002;
+const STICKY = 0o1000;
+/**
+ * Groups of administrators that own parts of the search path: Debian's /usr/local, Homebrew, Nix.
+ */
+const ADMINISTRATORS = new Set(['root', 'wheel', 'admin', 'sudo', 'nixbld', 'linuxbrew']);
+/** On macOS every user is in `staff`; on Debian only administrators of /usr/local are. */
+const STAFF = 'staff';
+
+/** Effective user id; null on Windows. */
+const ownUserId = (): number | null => process.geteuid?.() ?? null;
+
+const ownersAt = (place: string): readonly number[] => {
+  const status = statSync(place, { throwIfNoEntry: false });
+  return status === undefined ? [] : [status.uid];
+};
+
+let systemIds: ReadonlySet<number> | null = null;
+
+/**
+ * Whether a user id is the system's. Usually that is root. In a user namespace root may appear as
+ * another number, so the owners of `/` and `/usr` count too.
+ */
+const isSystem = (uid: number): boolean => {
+  systemIds ??= new Set([0, ...ownersAt('/'), ...ownersAt('/usr')]);
+  return systemIds.has(uid);
+};
+
+/** Whether something belongs to us or to the system. */
+export const isOwnOrSystem = ({ uid }: Pick<Owned, 'uid'>): boolean => {
+  const userId = ownUserId();
+  return userId === null || uid === userId || isSystem(uid);
+};
+
+let groups: ReadonlyMap<number, string> | null = null;
+
+const groupName = (gid: number): string => {
+  if (groups === null) {
+    let table = '';
+    try {
+      table = readFileSync('/etc/group', 'utf8');
+    } catch {
+      // no table: no group is known to be one of administrators
+    }
+    groups = new Map(
+      table.split('\n').map((line) => {
+        const [name = '', , number = ''] = line.split(':');
+        return [Number(number), name] as const;
+      }),
+    );
+  }
+  return groups.get(gid) ?? '';
+};
+
+/**
+ * Other users who may write. `administrators`: a group of the machine's administrators. `sticky`:
+ * others may add entries to the folder, but not replace those of another user. Our group counts as
+ * the user alone if it has the user's number.
+ */
+type Writers = 'none' | 'administrators' | 'sticky' | 'others';
+
+/** Judges by owner and mode. */
+export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
+  const userId = ownUserId();
+  if (userId === null) return 'none';
+  const isForAll = (mode & OTHERS_WRITE) !== 0;
+  const isOwnGroup = gid === userId && gid === process.getegid?.();
+  // Group 0 is root's, so it is the system.
+  const isForGroup = (mode & GROUP_WRITES) !== 0 && gid !== 0 && !isOwnGroup;
+  if (!isForAll && !isForGroup) return 'none';
+  if ((mode & STICKY) !== 0 && isOwnOrSystem({ uid })) return 'sticky';
+  if (isForAll) return 'others';
+  const name = groupName(gid);
+  const runsMachine = ADMINISTRATORS.has(name) || (name === STAFF && process.platform !== 'darwin');
+  return runsMachine ? 'administrators' : 'others';
+};

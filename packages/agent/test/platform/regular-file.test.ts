@@ -22,7 +22,7 @@ import {
   readSmall,
   readUpTo,
   replaceEntry,
-  replaceFile,
+  replaceKeepingCopy,
   systemFault,
 } from '../../src/platform/files.js';
 
@@ -116,14 +116,14 @@ test('what takes the place of a file has its mode and owner, and a failure chang
     chmodSync(at('file'), mode);
     if (process.geteuid?.() === 0) chownSync(at('file'), 1, 2);
     const { uid, gid } = statSync(at('file'));
-    assert.notEqual(replaceFile(at('file'), Buffer.from('new'), at(`aside-${mode}`)), null);
+    assert.notEqual(replaceKeepingCopy(at('file'), Buffer.from('new'), at(`aside-${mode}`)), null);
     const now = statSync(at('file'));
     assert.deepEqual([now.mode & 0o777, now.uid, now.gid], [mode, uid, gid]);
     assert.equal(readBytes(at('file'))?.toString(), 'new');
   }
   mkdirSync(at('in-the-way'));
   const before = readdirSync(folder);
-  assert.equal(replaceFile(at('in-the-way'), Buffer.from('new'), at('aside-384')), null);
+  assert.equal(replaceKeepingCopy(at('in-the-way'), Buffer.from('new'), at('aside-384')), null);
   // a command put a symlink in place of the new file
   const link = (fresh: string): void => symlinkSync(at('aside-384/file'), fresh);
   const owned = { uid: 3, gid: 3, mode: 0o777 };
