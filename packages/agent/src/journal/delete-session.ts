@@ -53,6 +53,7 @@ const findTasks = async (folder: string, sessionId: string): Promise<readonly st
 const removeFiles = async (folder: string, sessionId: string): Promise<void> => {
   const sessions = sessionsFolder(folder);
   const journal = journalPath(folder, sessionId);
+  // not those of another session whose id begins like this one
   const tornStart = `${basename(journal)}.torn-`;
   const torn = (await readdir(sessions)).filter(
     (name) => name.startsWith(tornStart) && /^\d+$/.test(name.slice(tornStart.length)),

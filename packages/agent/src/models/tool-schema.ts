@@ -5,8 +5,9 @@
  * 1. Definitions in the schema stay where the provider takes them, and are inlined elsewhere; a
  *    definition that holds itself then means any value. Remote references are never fetched and
  *    mean any value.
- * 2. A schema that is no object, too large or too deep is replaced by one that accepts any object.
- *    The server still checks the input.
+ * 2. A schema that can't be made safe is replaced by one that accepts any object: it is not one of
+ *    an object, too large or too deep, or has an odd reference or name of a field. The server still
+ *    checks the input.
  *
  * A foreign tool is one of an MCP server.
  */
@@ -83,7 +84,7 @@ const ANY_OBJECT: JsonObject = { type: 'object' };
 /** A schema has too many values, or is too deep. */
 class TooLarge extends Error {}
 
-/** The schema in a form that every provider accepts; `kept`: every one that takes definitions. */
+/** A schema that every provider accepts. `kept`: every one that takes definitions. */
 export const safeSchema = (
   raw: unknown,
   definitions: 'inlined' | 'kept' = 'inlined',
@@ -151,7 +152,7 @@ const copyObject = (
 ): Json => {
   const { $ref: reference } = value;
   if (typeof reference === 'string') {
-    const isAlone = Object.keys(value).length === 1; // not every provider takes neighbours of it
+    const isAlone = Object.keys(value).length === 1; // not every provider takes other keywords beside `$ref`
     const namesDefinition =
       DEFINITION.test(reference) && isJsonObject(lookUp(walk.root, reference));
     if (walk.definitions !== null && isAlone && namesDefinition) {

@@ -762,8 +762,8 @@ export const inFolder = <T>(folder: string, work: (below: string) => T): T | nul
 
 /**
  * Moves a file or folder out of the workspace into one of the session, so that no program runs it
- * by accident. Returns the new path; null if the move failed, for example because the file is missing
- * or a folder above was replaced. The caller's next scan finds a file that is still there.
+ * by accident. Returns the new path; null if the move failed, for example because the file is
+ * missing or a folder above was replaced. The caller's next scan finds a file that is still there.
  */
 export const setAside = (place: string, folder: string): string | null =>
   inFolder(path.dirname(place), (below) => {
