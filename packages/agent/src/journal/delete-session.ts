@@ -1,38 +1,18 @@
 /**
- * Deletes sessions, and removes what killed processes left in the folder of sessions.
- *
- * From top to bottom: the deletion of a session with its tasks; the leftovers of a process that was
- * killed while it created, imported or deleted a session; and those beside lock files.
- *
- * Beside a lock file `ID.lock` are the socket of its holder, which other processes probe to see
- * whether the holder lives, and claims: files that announce the replacement of the lock file
- * (lock.ts).
+ * Deletes a session with its tasks, and finishes the deletion of a process that was killed.
  */
 
-import { lstat, readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, parse } from 'node:path';
 import { errorCode } from '../platform/files.js';
 import { cannotWrite, JournalError, notFound } from './journal-error.js';
 import { readSessions } from './list.js';
-import {
-  acquireLock,
-  checkHolder,
-  describeSelf,
-  type Holder,
-  type Lock,
-  parseHolder,
-  probeSocket,
-  readLockText,
-  removeFile,
-} from './lock.js';
+import { acquireLock, type Lock } from './lock.js';
 import {
   deletedPath,
   importPath,
-  isSessionId,
   journalPath,
   lockPath,
-  ownerPath,
-  parseDeletedName,
   pastedFolder,
   sessionsFolder,
   syncFolder,
@@ -151,18 +131,16 @@ export const deleteSession = async (
   }
 };
 
-const hasJournal = async (folder: string, sessionId: string): Promise<boolean> => {
+export const hasJournal = async (folder: string, sessionId: string): Promise<boolean> => {
   const { dir, base } = parse(journalPath(folder, sessionId));
   return (await readdir(dir)).includes(base);
 };
-
-// ---- Leftovers of killed processes ----
 
 /**
  * Finishes a deletion of a killed process. A journal that the user restored since then stays, with
  * its tasks.
  */
-const finishDeletion = async (folder: string, sessionId: string): Promise<void> => {
+export const finishDeletion = async (folder: string, sessionId: string): Promise<void> => {
   const { tasks, locks } = await lockWithTasks(folder, sessionId);
   try {
     const isBack = await hasJournal(folder, sessionId);
@@ -170,134 +148,5 @@ const finishDeletion = async (folder: string, sessionId: string): Promise<void> 
     else await removeAll(folder, sessionId, tasks);
   } finally {
     await releaseAll(locks);
-  }
-};
-
-/** Ends of the names of files that a creation or import makes before the journal itself. */
-const BEFORE_JOURNAL = ['.lock', '.jsonl.new', '.jsonl.import'];
-/** Leftovers of an import that was killed just after it placed the journal. */
-const AFTER_JOURNAL = ['.jsonl.import'];
-
-const idsWithEnd = (names: readonly string[], ends: readonly string[]): readonly string[] => {
-  const ids = names.flatMap((name) =>
-    ends.filter((end) => name.endsWith(end)).map((end) => name.slice(0, -end.length)),
-  );
-  return [...new Set(ids)].filter(isSessionId);
-};
-
-/**
- * Ids of sessions with leftovers. A lock file beside a journal stays: at the next opening it shows
- * whether the journal must be renewed.
- */
-const idsWithLeftovers = (names: readonly string[]): readonly string[] => {
-  const existing = new Set(names);
-  return [
-    ...idsWithEnd(names, BEFORE_JOURNAL).filter((id) => !existing.has(`${id}.jsonl`)),
-    ...idsWithEnd(names, AFTER_JOURNAL).filter(
-      (id) => existing.has(`${id}.jsonl`) && !existing.has(`${id}.lock`),
-    ),
-  ];
-};
-
-/** Removes the leftovers of one session, unless a living process is creating it. */
-const removeSessionLeftovers = async (folder: string, sessionId: string): Promise<void> => {
-  const path = journalPath(folder, sessionId);
-  const lock = await acquireLock(lockPath(folder, sessionId));
-  try {
-    await rm(importPath(folder, sessionId), { force: true });
-    // created meanwhile
-    if (await hasJournal(folder, sessionId)) return;
-    await rm(`${path}.new`, { force: true });
-    await rm(ownerPath(folder, sessionId), { force: true });
-  } finally {
-    await lock.release();
-  }
-};
-
-// ---- Leftovers beside lock files ----
-
-/**
- * Removes a claim, or its draft, of a dead process; false if the process may live. `place`: the
- * path of the lock file.
- */
-const removeClaim = async (place: string, path: string, ownHolder: Holder): Promise<boolean> => {
-  const text = await readLockText(path);
-  if (text === null) return true;
-  const holder = parseHolder(text);
-  if (holder === undefined || (await checkHolder(place, holder, ownHolder)) !== 'gone')
-    return false;
-  await removeFile(path, text);
-  return true;
-};
-
-/**
- * A process makes its socket just before its lock file. A socket of another computer also refuses
- * connections, so a young socket is not judged by that.
- */
-const SOCKET_AGE_MIN_MS = 60 * 60 * 1_000;
-
-/** Removes claims and sockets of dead processes beside `place`, the path of a lock file. */
-const removeBeside = async (
-  place: string,
-  paths: readonly string[],
-  ownHolder: Holder,
-): Promise<void> => {
-  const { since: now } = ownHolder; // described just now
-  const sockets: string[] = [];
-  let hasClaim = false;
-  for (const path of paths) {
-    const status = await lstat(path);
-    if (status.isSocket() && now - status.mtimeMs > SOCKET_AGE_MIN_MS) sockets.push(path);
-    else if (status.isFile() && !(await removeClaim(place, path, ownHolder))) hasClaim = true;
-  }
-  if (hasClaim) return; // its maker may live, and one of the sockets may be that maker's
-  for (const path of sockets)
-    if ((await probeSocket(path)) === 'refused') await rm(path, { force: true });
-};
-
-/**
- * Files beside missing lock files, by the name of the lock file. Those beside an existing one stay:
- * without its socket its holder would count as dead.
- */
-const filesBesideLocks = (names: readonly string[]): ReadonlyMap<string, readonly string[]> => {
-  const groups = new Map<string, string[]>();
-  for (const name of names) {
-    const [, lock, sessionId] = /^((.+)\.lock)\.[0-9a-f][0-9a-f.-]*$/.exec(name) ?? [];
-    if (lock === undefined || sessionId === undefined || !isSessionId(sessionId)) continue;
-    groups.set(lock, [...(groups.get(lock) ?? []), name]);
-  }
-  for (const name of names) groups.delete(name);
-  return groups;
-};
-
-const removeBesideLocks = async (folder: string): Promise<void> => {
-  const sessions = sessionsFolder(folder);
-  const groups = filesBesideLocks(await readdir(sessions));
-  if (groups.size === 0) return;
-  const ownHolder = await describeSelf();
-  for (const [lock, names] of groups) {
-    const paths = names.map((name) => join(sessions, name));
-    // fails if another process removes them too
-    await removeBeside(join(sessions, lock), paths, ownHolder).catch(() => undefined);
-  }
-};
-
-/**
- * Finishes deletions, and removes the locks, sockets and drafts of processes that were killed while
- * they created or imported a session, or took its lock. Such a session is never opened, so only
- * this function removes them. Never rejects.
- */
-export const removeLeftovers = async (folder: string): Promise<void> => {
-  try {
-    const names = await readdir(sessionsFolder(folder));
-    // The process lives, or the disk refuses: the next creation or import tries again.
-    const tryNextTime = (): undefined => undefined;
-    for (const deleted of names.map(parseDeletedName))
-      if (deleted !== undefined) await finishDeletion(folder, deleted).catch(tryNextTime);
-    for (const sessionId of idsWithLeftovers(names))
-      await removeSessionLeftovers(folder, sessionId).catch(tryNextTime);
-    await removeBesideLocks(folder);
-  } catch {
-    // Nothing depends on it, and the creation of the session reports faults of the folder.
   }
 };

@@ -12,11 +12,11 @@
  *   not trusted, and its entries are checked.
  *
  * From top to bottom: `fileJournals`, the store; finding and locking a journal; creating, opening,
- * reading and forking a session; and recovery while a journal is opened, with the repair of its
- * end.
+ * reading and forking a session; recovery while a journal is opened, with the repair of its end;
+ * and the removal of what killed processes left.
  */
 
-import { type FileHandle, open, rm, stat, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { MachineUpgrade } from '../machine/event.js';
@@ -32,7 +32,7 @@ import type {
   OpenJournal,
 } from '../ports/journal.js';
 import { encodeHeader, type JournalEnd, readBlocks } from './codec.js';
-import { deleteSession, removeLeftovers } from './delete-session.js';
+import { deleteSession, finishDeletion, hasJournal } from './delete-session.js';
 import { copyEntries, forkHeader } from './fork.js';
 import {
   cannotRead,
@@ -44,7 +44,7 @@ import {
 } from './journal-error.js';
 import { agentMachine } from './journaled-agent-machine.js';
 import { listSessions } from './list.js';
-import { acquireLock, type Lock } from './lock.js';
+import { acquireLock, type Lock, removeBesideLocks } from './lock.js';
 import {
   checkHeader,
   checkRecords,
@@ -82,12 +82,15 @@ import {
 import {
   FILE_MODE,
   fileBlobs,
+  importPath,
   isAllForeign,
   isSessionId,
   journalPath,
   lockPath,
   makeFolder,
   makeOwn,
+  ownerPath,
+  parseDeletedName,
   readForeignUntil,
   readMark,
   sessionsFolder,
@@ -601,4 +604,67 @@ const cutTail = async (
   await journal.truncate(size);
   await journal.sync();
   return { bytes, keptAs };
+};
+
+// ---- Leftovers of killed processes, before a session is created ----
+
+/** Ends of the names of files that a creation or import makes before the journal itself. */
+const BEFORE_JOURNAL = ['.lock', '.jsonl.new', '.jsonl.import'];
+/** Leftovers of an import that was killed just after it placed the journal. */
+const AFTER_JOURNAL = ['.jsonl.import'];
+
+const idsWithEnd = (names: readonly string[], ends: readonly string[]): readonly string[] => {
+  const ids = names.flatMap((name) =>
+    ends.filter((end) => name.endsWith(end)).map((end) => name.slice(0, -end.length)),
+  );
+  return [...new Set(ids)].filter(isSessionId);
+};
+
+/**
+ * Ids of sessions with leftovers. A lock file beside a journal stays: at the next opening it shows
+ * whether the journal must be renewed.
+ */
+const idsWithLeftovers = (names: readonly string[]): readonly string[] => {
+  const existing = new Set(names);
+  return [
+    ...idsWithEnd(names, BEFORE_JOURNAL).filter((id) => !existing.has(`${id}.jsonl`)),
+    ...idsWithEnd(names, AFTER_JOURNAL).filter(
+      (id) => existing.has(`${id}.jsonl`) && !existing.has(`${id}.lock`),
+    ),
+  ];
+};
+
+/** Removes the leftovers of one session, unless a living process is creating it. */
+const removeSessionLeftovers = async (folder: string, sessionId: string): Promise<void> => {
+  const path = journalPath(folder, sessionId);
+  const lock = await acquireLock(lockPath(folder, sessionId));
+  try {
+    await rm(importPath(folder, sessionId), { force: true });
+    // created meanwhile
+    if (await hasJournal(folder, sessionId)) return;
+    await rm(`${path}.new`, { force: true });
+    await rm(ownerPath(folder, sessionId), { force: true });
+  } finally {
+    await lock.release();
+  }
+};
+
+/**
+ * Finishes deletions, and removes the locks, sockets and drafts of processes that were killed while
+ * they created or imported a session, or took its lock. Such a session is never opened, so only
+ * this function removes them. Never rejects.
+ */
+export const removeLeftovers = async (folder: string): Promise<void> => {
+  try {
+    const names = await readdir(sessionsFolder(folder));
+    // The process lives, or the disk refuses: the next creation or import tries again.
+    const tryNextTime = (): undefined => undefined;
+    for (const deleted of names.map(parseDeletedName))
+      if (deleted !== undefined) await finishDeletion(folder, deleted).catch(tryNextTime);
+    for (const sessionId of idsWithLeftovers(names))
+      await removeSessionLeftovers(folder, sessionId).catch(tryNextTime);
+    await removeBesideLocks(sessionsFolder(folder));
+  } catch {
+    // Nothing depends on it, and the creation of the session reports faults of the folder.
+  }
 };

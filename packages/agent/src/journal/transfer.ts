@@ -24,7 +24,7 @@ import {
   readLines,
   splitFirst,
 } from './codec.js';
-import { removeLeftovers } from './delete-session.js';
+import { removeLeftovers } from './file-store.js';
 import { blobDamaged, cannotRead, cannotWrite, JournalError } from './journal-error.js';
 import { agentMachine, refuseNewerAgent } from './journaled-agent-machine.js';
 import { acquireLock } from './lock.js';
