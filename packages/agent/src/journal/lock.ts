@@ -3,9 +3,10 @@
  *
  * From top to bottom: `acquireLock`, which takes the lock or says who has it; the file that only
  * one process at a time owns; the holder, whom a lock file names, and whether it still lives; the
- * socket that proves it; and what dead processes left. A process number alone proves nothing: numbers are used again, and a
- * container counts anew. So the holder listens on a socket file beside the lock file (Linux only).
- * A claim is a file that announces the replacement or removal of a lock file.
+ * socket that proves it; and what dead processes left. A process number alone proves nothing:
+ * numbers are used again, and a container counts anew. So the holder listens on a socket file
+ * beside the lock file (Linux only). A claim is a file that announces the replacement or removal of
+ * a lock file.
  */
 
 import { hash, randomUUID } from 'node:crypto';

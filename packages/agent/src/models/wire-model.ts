@@ -51,6 +51,23 @@ export type Wire = {
   send(body: object, reply: StreamedReply, signal: AbortSignal): Promise<void>;
 };
 
+/** The model and the limits of a wire, for the messages of its requests. */
+export type Dialect = {
+  /** The model that gets the request: `provider/name`. */
+  readonly modelId: string;
+  /** The server; absent: unknown. */
+  readonly server?: string;
+  /**
+   * True if the provider caches only marked parts. Consecutive user messages then stay separate,
+   * since each may have a mark.
+   */
+  readonly marksCache: boolean;
+  /**
+   * Set if the provider accepts no GIF: it would refuse this request, and every later one.
+   */
+  readonly refusesGif?: true;
+};
+
 /** The options of every adapter. */
 export type AdapterOptions = {
   /** Name of the model here, such as `anthropic/claude-sonnet-5-5`. */
@@ -719,23 +736,6 @@ const parseEvent = (text: string): Loose => {
 
 // ---- The messages of a request ----
 
-/** The model and the limits of a wire, for the messages of its requests. */
-export type Dialect = {
-  /** The model that gets the request: `provider/name`. */
-  readonly modelId: string;
-  /** The server; absent: unknown. */
-  readonly server?: string;
-  /**
-   * True if the provider caches only marked parts. Consecutive user messages then stay separate,
-   * since each may have a mark.
-   */
-  readonly marksCache: boolean;
-  /**
-   * Set if the provider accepts no GIF: it would refuse this request, and every later one.
-   */
-  readonly refusesGif?: true;
-};
-
 export type SentPicture = {
   readonly type: 'picture';
   readonly mediaType: string;
@@ -854,7 +854,7 @@ const ownMetadata = (
   return from === undefined || from === server ? sent : undefined;
 };
 
-/** `metadata`: goes back with the part; undefined: none. */
+/** `metadata`: goes back with the part, in place of its own; undefined: none. */
 const sentPart = (
   part: AssistantPart,
   ids: ReadonlyMap<string, string>,

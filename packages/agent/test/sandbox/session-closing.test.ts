@@ -102,13 +102,15 @@ test('a session that has been closed starts no command in its sandbox', async (t
 });
 
 test('a fault in the first command does not refuse the next one', async (t) => {
-  let views = 0;
-  const session = openSession(t, () => {
-    views += 1;
-    return views === 1 ? assert.fail('EMFILE') : viewHost();
-  });
-  assert.match((await session.run('echo one')).text, /EMFILE/);
-  assert.match((await session.run('echo two')).text, /^two/);
-  await session.sandbox.close();
-  await leavesNothing(session, 'closed');
+  for (const runs of [1, 2]) {
+    let views = 0;
+    const session = openSession(t, () => {
+      views += 1;
+      return views === 1 ? assert.fail('EMFILE') : viewHost();
+    });
+    assert.match((await session.run('echo one')).text, /EMFILE/);
+    if (runs === 2) assert.match((await session.run('echo two')).text, /^two/);
+    await session.sandbox.close();
+    await leavesNothing(session, `closed after ${runs}`);
+  }
 });
