@@ -54,14 +54,21 @@ export const CLUSTER_MODEL = 'scripted/cluster';
 const options = JSON.parse(process.argv[2] ?? '{}') as ClusterNodeOptions; // given by cluster.ts
 const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
-/** The last text of the user in the request: "session 12 turn 2". */
-const lastText = ({ messages }: ModelRequest): string => {
-  const texts = messages.flatMap((message) =>
-    message.role === 'user'
-      ? message.parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
-      : [],
-  );
-  return texts.findLast((text) => text.startsWith('session ')) ?? '';
+/** The texts of the test in a message: "session 12 turn 2". */
+const textsIn = (message: ModelRequest['messages'][number]): readonly string[] =>
+  message.role === 'user'
+    ? message.parts.flatMap((part) =>
+        part.type === 'text' && part.text.startsWith('session ') ? [part.text] : [],
+      )
+    : [];
+
+const lastText = ({ messages }: ModelRequest): string => messages.flatMap(textsIn).at(-1) ?? '';
+
+/** Not if a text comes with the results: the turn of their calls was cut off. */
+const isAfterTool = ({ messages }: ModelRequest): boolean => {
+  const last = messages.at(-1);
+  if (last?.role !== 'user' || textsIn(last).length > 0) return false;
+  return last.parts.some(({ type }) => type === 'result');
 };
 
 const some = (): number => Math.ceil(Math.random() * options.delayMs);
@@ -87,8 +94,7 @@ const model: Model = {
   canAbort: 'yes',
   async *stream(request, signal): AsyncGenerator<ModelPiece> {
     const text = lastText(request);
-    const last = request.messages.at(-1);
-    const answersTool = JSON.stringify(last ?? '').includes('"result"');
+    const answersTool = isAfterTool(request);
     appendFileSync(
       path.join(options.folder, 'model-calls'),
       `${text} ${answersTool ? 'answer' : 'call'}\n`,

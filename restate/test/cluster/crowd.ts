@@ -301,8 +301,9 @@ const silentIn = (
     }
     if (event.type === 'LlmCompleted')
       for (const { callId } of event.calls) calls.set(callId, turn);
-    if (event.type === 'ToolCompleted') {
-      const text = calls.get(event.callId) ?? '';
+    const text = event.type === 'ToolCompleted' ? calls.get(event.callId) : undefined;
+    // an outcome that comes after the end of its session is in the journal, and changes nothing
+    if (event.type === 'ToolCompleted' && text !== undefined) {
       const { status } = event.outcome;
       calls.delete(event.callId);
       const noted = [began.get(text) ?? 0, ended.get(text) ?? 0].join();

@@ -398,11 +398,11 @@ class Sandbox implements CommandSandbox {
     this.#isClosed = true;
     if (this.#sweeps !== null) clearInterval(this.#sweeps);
     await this.#launcher?.close();
-    const network = await this.#network;
+    // the commands that asked for network and view were refused with the reason
+    const network = await this.#network?.catch(() => null);
     if (network?.kind === 'works') network.network.close();
     this.#workspace.close();
     if (this.#view === null && this.#launcher === null && this.#directCount === 0) return;
-    // the command that asked for it was refused with the reason
     await this.#view?.catch(() => null);
     (keepsResults ? removePrivateFolders : removeFolders)(this.#options.sessionFolder);
   }
@@ -634,7 +634,11 @@ class Sandbox implements CommandSandbox {
     const probed = await this.#probed;
     if (probed.kind === 'missing') throw new SandboxRefusal(`${probed.reason} ${probed.repair}`);
     this.#refuseIfClosed();
-    this.#view ??= viewSession(this.#options);
+    this.#view ??= viewSession(this.#options).catch((error: unknown) => {
+      this.#view = null; // the next command tries it again
+      removePrivateFolders(this.#options.sessionFolder);
+      throw error;
+    });
     const view = await this.#view;
     this.#refuseIfClosed();
     const program = onMac ? SYSTEM_PROGRAMS.sandboxExec : findFor(this.#options, 'bwrap');
@@ -645,7 +649,10 @@ class Sandbox implements CommandSandbox {
 
   /** Empty where the session can have no network of its own: the next result says so. */
   async #enterNetwork({ host }: SessionView): Promise<NetworkEntry> {
-    this.#network ??= this.#openNetwork(host);
+    this.#network ??= this.#openNetwork(host).catch((error: unknown) => {
+      this.#network = null; // likewise
+      throw error;
+    });
     const answer = await this.#network;
     return answer.kind === 'works' ? answer.network.entry : [];
   }

@@ -1,7 +1,8 @@
 /**
- * The store of sessions as files: creates, opens, reads, forks and deletes them.
+ * The store of sessions as files: creates, opens, reads and forks them.
  *
- * writer.ts appends to the open journal, reader.ts reads one without the lock.
+ * writer.ts appends to the open journal, reader.ts reads one without the lock, delete-session.ts
+ * deletes a session.
  *
  * - To fold is to apply entries to a state, one after the other. A snapshot is a stored state, from
  *   which a fold can start.
@@ -9,23 +10,13 @@
  * - The mark is a small file that names the last acknowledged entry.
  * - A foreign session was created in another state folder, for example imported: its snapshots are
  *   not trusted, and its entries are checked.
- * - A claim is a file that announces the replacement of a lock file (lock.ts).
  *
  * From top to bottom: `fileJournals`, the store; finding and locking a journal; creating, opening,
  * reading and forking a session; recovery while a journal is opened, with the repair of its end;
- * and deletion, also of leftovers of killed processes.
+ * and the removal of what killed processes left.
  */
 
-import {
-  type FileHandle,
-  lstat,
-  open,
-  readdir,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises';
+import { type FileHandle, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { MachineUpgrade } from '../machine/event.js';
@@ -41,6 +32,7 @@ import type {
   OpenJournal,
 } from '../ports/journal.js';
 import { encodeHeader, type JournalEnd, readBlocks } from './codec.js';
+import { deleteSession, finishDeletion, hasJournal } from './delete-session.js';
 import { copyEntries, forkHeader } from './fork.js';
 import {
   cannotRead,
@@ -51,18 +43,8 @@ import {
   notFound,
 } from './journal-error.js';
 import { agentMachine } from './journaled-agent-machine.js';
-import { listSessions, readSessions } from './list.js';
-import {
-  acquireLock,
-  checkHolder,
-  describeSelf,
-  type Holder,
-  type Lock,
-  parseHolder,
-  probeSocket,
-  readLockText,
-  removeFile,
-} from './lock.js';
+import { listSessions } from './list.js';
+import { acquireLock, type Lock, removeBesideLocks } from './lock.js';
 import {
   checkHeader,
   checkRecords,
@@ -98,7 +80,6 @@ import {
   type WrittenSnapshot,
 } from './snapshot.js';
 import {
-  deletedPath,
   FILE_MODE,
   fileBlobs,
   importPath,
@@ -110,7 +91,6 @@ import {
   makeOwn,
   ownerPath,
   parseDeletedName,
-  pastedFolder,
   readForeignUntil,
   readMark,
   sessionsFolder,
@@ -211,7 +191,7 @@ const refuseOddFile = async (path: string): Promise<void> => {
   }
 };
 
-/** Runs `work`; releases the lock if it fails. */
+/** Runs `work`; releases the lock if it fails. A JournalError is thrown as it is. */
 const releasingOnFailure = async <T>(
   path: string,
   lock: Lock,
@@ -484,6 +464,12 @@ type Recovered<M extends MachineTypes> = {
   readonly written: WrittenSnapshot<M> | null;
 };
 
+/** A folded journal, whose end may need a repair. */
+type Folded<M extends MachineTypes> = Omit<Recovered<M>, 'end' | 'tornTail'> & {
+  readonly scan: JournalScan<M>;
+  readonly ending: Exclude<JournalScan<M>['ending'], { readonly kind: 'damaged' }>;
+};
+
 type RecoveryParts<M extends MachineTypes> = SnapshotRequest<M> & {
   readonly sessionId: string;
   readonly visitor: Visit<M> | undefined;
@@ -495,7 +481,7 @@ type RecoveryParts<M extends MachineTypes> = SnapshotRequest<M> & {
 const repairEnd = async <M extends MachineTypes>(
   handle: FileHandle,
   path: string,
-  { ending, seq, crc, size, sum }: JournalScan<M>,
+  { ending, scan: { seq, crc, size, sum } }: Pick<Folded<M>, 'ending' | 'scan'>,
 ): Promise<Pick<Recovered<M>, 'end' | 'tornTail'>> => {
   const end = { seq, crc, size, sum };
   switch (ending.kind) {
@@ -507,18 +493,16 @@ const repairEnd = async <M extends MachineTypes>(
       return { end: { ...end, size: size + 1, sum: crc32('\n', sum) }, tornTail: null };
     case 'whole':
       return { end, tornTail: null };
-    case 'damaged':
-      throw ending.error;
     default:
       return ending satisfies never;
   }
 };
 
-/** Folds the journal from a snapshot on (null: from its first entry), then repairs its end. */
-const recoverFrom = async <M extends MachineTypes>(
+/** Folds the journal from a snapshot on (null: from its first entry). Changes no file. */
+const foldFrom = async <M extends MachineTypes>(
   { handle, path, sessionId, machine, visitor, isForeign }: RecoveryParts<M>,
   start: LoadedSnapshot<M> | null,
-): Promise<Recovered<M>> => {
+): Promise<Folded<M>> => {
   const { size } = await handle.stat();
   const scan =
     start === null
@@ -536,26 +520,24 @@ const recoverFrom = async <M extends MachineTypes>(
   refuseMismatch(path, fold, scan.header);
   const upgrade = upgradeFold(fold); // may replace the state of the fold
   scan.compare(await readMark(path)); // acknowledged entries that are missing count as damage
-  const repaired = await repairEnd(handle, path, scan);
-  const { header } = scan;
-  const result = { header, fold, ...repaired, ...past(), written: start?.written ?? null };
+  const { header, ending } = scan;
+  if (ending.kind === 'damaged') throw ending.error;
+  const result = { header, fold, scan, ending, ...past(), written: start?.written ?? null };
   return upgrade === undefined ? result : { ...result, upgrade };
 };
 
 /**
  * Reads, verifies and folds a journal from its last snapshot on, or whole, and repairs a torn end.
- * Throws on any other damage. If the snapshot does not fit the journal, the whole journal is
- * folded.
+ * Throws on any other damage. If the fold from the snapshot fails, the whole journal is folded: the
+ * snapshot may not fit it.
  */
 const recover = async <M extends MachineTypes>(parts: RecoveryParts<M>): Promise<Recovered<M>> => {
   if (parts.isForeign) await rm(snapshotPath(parts.path), { force: true });
   const loaded = parts.isForeign ? null : await loadSnapshot(parts);
-  if (loaded === null) return recoverFrom(parts, null);
-  try {
-    return await recoverFrom(parts, loaded);
-  } catch {
-    return recoverFrom(parts, null);
-  }
+  const folded = loaded && (await attempt(() => foldFrom(parts, loaded)));
+  const { scan, ending, ...rest } =
+    folded?.kind === 'done' ? folded.value : await foldFrom(parts, null);
+  return { ...rest, ...(await repairEnd(parts.handle, parts.path, { scan, ending })) };
 };
 
 /** Creates the file `PATH.torn-N` with the first free N. */
@@ -612,6 +594,9 @@ const cutTail = async (
   try {
     await copyTail(journal, size, bytes, handle);
     await handle.sync();
+  } catch (error) {
+    await rm(keptAs, { force: true });
+    throw error;
   } finally {
     await handle.close();
   }
@@ -621,139 +606,7 @@ const cutTail = async (
   return { bytes, keptAs };
 };
 
-// ---- Deletion, also of leftovers of killed processes ----
-
-/** The tasks of a session: sessions that its calls have started. A task starts no tasks. */
-const findTasks = async (folder: string, sessionId: string): Promise<readonly string[]> => {
-  const tasks: string[] = [];
-  for await (const info of readSessions(folder))
-    if (info.startedBy?.sessionId === sessionId) tasks.push(info.sessionId);
-  return tasks;
-};
-
-/**
- * Removes the files of a session, its journal last: by it an interrupted deletion finds a task
- * again. An id may be the beginning of another one.
- */
-const removeFiles = async (folder: string, sessionId: string): Promise<void> => {
-  const sessions = sessionsFolder(folder);
-  const journal = journalPath(folder, sessionId);
-  const torn = (await readdir(sessions)).filter((name) => {
-    const end = name.startsWith(`${sessionId}.jsonl.torn-`) ? name.slice(sessionId.length) : '';
-    return /^\.jsonl\.torn-\d+$/.test(end);
-  });
-  const names = [
-    'mark',
-    'owner',
-    'snapshot',
-    'snapshot.new',
-    'reserve',
-    'commits',
-    'commits.new',
-  ].map((end) => `${sessionId}.${end}`);
-  const paths = [...names, ...torn].map((name) => join(sessions, name));
-  for (const path of [
-    ...paths,
-    `${journal}.new`,
-    `${journal}.import`,
-    pastedFolder(folder, sessionId),
-    journal,
-  ])
-    await rm(path, { recursive: true, force: true });
-};
-
-/** Takes the locks of a session and of its tasks, or of none. */
-const lockWithTasks = async (
-  folder: string,
-  sessionId: string,
-): Promise<{ readonly tasks: readonly string[]; readonly locks: readonly Lock[] }> => {
-  const locks = [await acquireLock(lockPath(folder, sessionId))];
-  try {
-    // While its lock is held, the session starts no task.
-    const tasks = await findTasks(folder, sessionId);
-    for (const id of tasks) locks.push(await acquireLock(lockPath(folder, id)));
-    return { tasks, locks };
-  } catch (error) {
-    await releaseAll(locks);
-    throw error;
-  }
-};
-
-const releaseAll = async (locks: readonly Lock[]): Promise<void> => {
-  // A lock file that stays is found as that of a dead process.
-  for (const lock of locks) await lock.release().catch(() => undefined);
-};
-
-/** Removes everything but `ID.deleted`, then that. The locks are held. */
-const removeAll = async (
-  folder: string,
-  sessionId: string,
-  tasks: readonly string[],
-): Promise<void> => {
-  for (const id of [sessionId, ...tasks]) await removeFiles(folder, id);
-  await syncFolder(sessionsFolder(folder));
-  await rm(deletedPath(folder, sessionId), { recursive: true, force: true });
-  await syncFolder(sessionsFolder(folder));
-};
-
-const halfDeleted = (path: string, sessionId: string, cause: unknown): JournalError => {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return new JournalError(
-    'cannotWrite',
-    path,
-    `The session ${sessionId} is deleted, but some of its files are still there: ${why}. ` +
-      'Repair that; the next new ' +
-      'session then removes them.',
-    null,
-    { cause },
-  );
-};
-
-/**
- * Deletes a session with the tasks that it started.
- *
- * 1. All their locks are taken first: none may be open.
- * 2. The journal is renamed to `ID.deleted`. From then on the session and its tasks are in no list.
- * 3. The other files follow, then the tasks, then `ID.deleted`. If the process is killed meanwhile,
- *    that file stays, and the next creation or import of a session finishes the deletion.
- * 4. Blobs stay, because other sessions may use them; forks stay, because they are copies.
- *
- * Resolves with its id and those of its tasks, when that is durable. Rejects with `notFound`,
- * `locked` or `cannotWrite`.
- */
-const deleteSession = async (folder: string, sessionId: string): Promise<readonly string[]> => {
-  const path = journalPath(folder, sessionId);
-  const { tasks, locks } = await lockWithTasks(folder, sessionId);
-  try {
-    try {
-      await rename(path, deletedPath(folder, sessionId));
-      await syncFolder(dirname(path));
-    } catch (error) {
-      throw errorCode(error) === 'ENOENT' ? notFound(path, sessionId) : cannotWrite(path, error);
-    }
-    await removeAll(folder, sessionId, tasks).catch((error: unknown) => {
-      throw halfDeleted(path, sessionId, error);
-    });
-    return [sessionId, ...tasks];
-  } finally {
-    await releaseAll(locks);
-  }
-};
-
-/**
- * Finishes a deletion of a killed process. A journal that the user restored since then stays, with
- * its tasks.
- */
-const finishDeletion = async (folder: string, sessionId: string): Promise<void> => {
-  const { tasks, locks } = await lockWithTasks(folder, sessionId);
-  try {
-    const isBack = (await readdir(sessionsFolder(folder))).includes(`${sessionId}.jsonl`);
-    if (isBack) await rm(deletedPath(folder, sessionId), { recursive: true, force: true });
-    else await removeAll(folder, sessionId, tasks);
-  } finally {
-    await releaseAll(locks);
-  }
-};
+// ---- Leftovers of killed processes, before a session is created ----
 
 /** Ends of the names of files that a creation or import makes before the journal itself. */
 const BEFORE_JOURNAL = ['.lock', '.jsonl.new', '.jsonl.import'];
@@ -788,77 +641,11 @@ const removeSessionLeftovers = async (folder: string, sessionId: string): Promis
   try {
     await rm(importPath(folder, sessionId), { force: true });
     // created meanwhile
-    if ((await readdir(sessionsFolder(folder))).includes(`${sessionId}.jsonl`)) return;
+    if (await hasJournal(folder, sessionId)) return;
     await rm(`${path}.new`, { force: true });
     await rm(ownerPath(folder, sessionId), { force: true });
   } finally {
     await lock.release();
-  }
-};
-
-/**
- * Removes a claim, or its draft, of a dead process; false if the process may live. `place`: the
- * path of the lock file.
- */
-const removeClaim = async (place: string, path: string, ownHolder: Holder): Promise<boolean> => {
-  const text = await readLockText(path);
-  if (text === null) return true;
-  const holder = parseHolder(text);
-  if (holder === undefined || (await checkHolder(place, holder, ownHolder)) !== 'gone')
-    return false;
-  await removeFile(path, text);
-  return true;
-};
-
-/**
- * A process makes its socket just before its lock file. A socket of another computer also refuses
- * connections, so a young socket is not judged by that.
- */
-const SOCKET_AGE_MIN_MS = 60 * 60 * 1_000;
-
-/** Removes claims and sockets of dead processes beside `place`, the path of a lock file. */
-const removeBeside = async (
-  place: string,
-  paths: readonly string[],
-  ownHolder: Holder,
-): Promise<void> => {
-  const { since: now } = ownHolder; // described just now
-  const sockets: string[] = [];
-  let hasClaim = false;
-  for (const path of paths) {
-    const status = await lstat(path);
-    if (status.isSocket() && now - status.mtimeMs > SOCKET_AGE_MIN_MS) sockets.push(path);
-    else if (status.isFile() && !(await removeClaim(place, path, ownHolder))) hasClaim = true;
-  }
-  if (hasClaim) return; // its socket shows other processes that its holder lives
-  for (const path of sockets)
-    if ((await probeSocket(path)) === 'refused') await rm(path, { force: true });
-};
-
-/**
- * Files beside missing lock files, by the name of the lock file. An existing lock file needs its
- * socket.
- */
-const filesBesideLocks = (names: readonly string[]): ReadonlyMap<string, readonly string[]> => {
-  const groups = new Map<string, string[]>();
-  for (const name of names) {
-    const [, lock, sessionId] = /^((.+)\.lock)\.[0-9a-f][0-9a-f.-]*$/.exec(name) ?? [];
-    if (lock === undefined || sessionId === undefined || !isSessionId(sessionId)) continue;
-    groups.set(lock, [...(groups.get(lock) ?? []), name]);
-  }
-  for (const name of names) groups.delete(name);
-  return groups;
-};
-
-const removeBesideLocks = async (folder: string): Promise<void> => {
-  const sessions = sessionsFolder(folder);
-  const groups = filesBesideLocks(await readdir(sessions));
-  if (groups.size === 0) return;
-  const ownHolder = await describeSelf();
-  for (const [lock, names] of groups) {
-    const paths = names.map((name) => join(sessions, name));
-    // fails if another process removes them too
-    await removeBeside(join(sessions, lock), paths, ownHolder).catch(() => undefined);
   }
 };
 
@@ -876,7 +663,7 @@ export const removeLeftovers = async (folder: string): Promise<void> => {
       if (deleted !== undefined) await finishDeletion(folder, deleted).catch(tryNextTime);
     for (const sessionId of idsWithLeftovers(names))
       await removeSessionLeftovers(folder, sessionId).catch(tryNextTime);
-    await removeBesideLocks(folder);
+    await removeBesideLocks(sessionsFolder(folder));
   } catch {
     // Nothing depends on it, and the creation of the session reports faults of the folder.
   }

@@ -2,15 +2,16 @@
  * The lock that keeps a second process from writing a journal.
  *
  * From top to bottom: `acquireLock`, which takes the lock or says who has it; the file that only
- * one process at a time owns; the holder, whom a lock file names, and whether it still lives; and
- * the socket that proves it. A process number alone proves nothing: numbers are used again, and a
- * container counts anew. So the holder listens on a socket file beside the lock file (Linux only).
- * A claim is a file that announces the replacement or removal of a lock file.
+ * one process at a time owns; the holder, whom a lock file names, and whether it still lives; the
+ * socket that proves it; and what dead processes left. A process number alone proves nothing:
+ * numbers are used again, and a container counts anew. So the holder listens on a socket file
+ * beside the lock file (Linux only). A claim is a file that announces the replacement or removal of
+ * a lock file.
  */
 
 import { hash, randomUUID } from 'node:crypto';
 import { closeSync, constants, openSync, readSync } from 'node:fs';
-import { link, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises';
+import { link, lstat, readdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { createConnection, createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -34,7 +35,7 @@ import {
 } from '../platform/processes.js';
 import { localTime } from '../platform/text.js';
 import { cannotWrite, JournalError } from './journal-error.js';
-import { FILE_MODE } from './state-folder.js';
+import { FILE_MODE, isSessionId } from './state-folder.js';
 
 /**
  * Ensures one writer per journal, also across containers and computers that share the folder.
@@ -357,7 +358,7 @@ export const replaceFile = async (
 /**
  * Removes the file if it still holds `ownText`. Leaves it while another process replaces it.
  */
-export const removeFile = async (path: string, ownText: string): Promise<void> => {
+const removeFile = async (path: string, ownText: string): Promise<void> => {
   const place = claimPath(path, ownText);
   const isOurs = await createFile(place, ownText).catch((error: unknown) => {
     if (errorCode(error) === 'ENOENT') return false; // the folder was removed, and the file with it
@@ -488,7 +489,7 @@ const numberIn = (value: object, name: string): number => {
 };
 
 /** The holder that the text of a lock file names; undefined if it names none. */
-export const parseHolder = (text: string): Holder | undefined => {
+const parseHolder = (text: string): Holder | undefined => {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== 'object' || value === null || numberIn(value, 'pid') < 1) return undefined;
@@ -600,3 +601,69 @@ export const probeSocket = (path: string): Promise<'alive' | 'refused' | 'unknow
       else end(code === 'ECONNREFUSED' ? 'refused' : 'unknown');
     });
   });
+
+/**
+ * Removes a claim, or its draft, of a dead process; false if the process may live. `place`: the
+ * path of the lock file.
+ */
+const removeClaim = async (place: string, path: string, ownHolder: Holder): Promise<boolean> => {
+  const text = await readLockText(path);
+  if (text === null) return true;
+  const holder = parseHolder(text);
+  if (holder === undefined || (await checkHolder(place, holder, ownHolder)) !== 'gone')
+    return false;
+  await removeFile(path, text);
+  return true;
+};
+
+/**
+ * A process makes its socket just before its lock file. A socket of another computer also refuses
+ * connections, so a young socket is not judged by that.
+ */
+const SOCKET_AGE_MIN_MS = 60 * 60 * 1_000;
+
+/** Removes claims and sockets of dead processes beside `place`, the path of a lock file. */
+const removeBeside = async (
+  place: string,
+  paths: readonly string[],
+  ownHolder: Holder,
+): Promise<void> => {
+  const { since: now } = ownHolder; // described just now
+  const sockets: string[] = [];
+  let hasClaim = false;
+  for (const path of paths) {
+    const status = await lstat(path);
+    if (status.isSocket() && now - status.mtimeMs > SOCKET_AGE_MIN_MS) sockets.push(path);
+    else if (status.isFile() && !(await removeClaim(place, path, ownHolder))) hasClaim = true;
+  }
+  if (hasClaim) return; // its maker may live, and one of the sockets may be that maker's
+  for (const path of sockets)
+    if ((await probeSocket(path)) === 'refused') await rm(path, { force: true });
+};
+
+/**
+ * Files beside missing lock files, by the name of the lock file. Those beside an existing one stay:
+ * without its socket its holder would count as dead.
+ */
+const filesBesideLocks = (names: readonly string[]): ReadonlyMap<string, readonly string[]> => {
+  const groups = new Map<string, string[]>();
+  for (const name of names) {
+    const [, lock, sessionId] = /^((.+)\.lock)\.[0-9a-f][0-9a-f.-]*$/.exec(name) ?? [];
+    if (lock === undefined || sessionId === undefined || !isSessionId(sessionId)) continue;
+    groups.set(lock, [...(groups.get(lock) ?? []), name]);
+  }
+  for (const name of names) groups.delete(name);
+  return groups;
+};
+
+/** Removes claims and sockets of dead processes beside missing lock files of this folder. */
+export const removeBesideLocks = async (sessions: string): Promise<void> => {
+  const groups = filesBesideLocks(await readdir(sessions));
+  if (groups.size === 0) return;
+  const ownHolder = await describeSelf();
+  for (const [lock, names] of groups) {
+    const paths = names.map((name) => join(sessions, name));
+    // fails if another process removes them too
+    await removeBeside(join(sessions, lock), paths, ownHolder).catch(() => undefined);
+  }
+};

@@ -116,7 +116,7 @@ export type SessionData = {
   readonly epoch: number;
   /** Only under a limit in dollars; absent: nothing. */
   readonly reserved?: readonly Reservation[];
-  /** Absent: no request was measured yet. */
+  /** The last request whose tokens the model counted. Absent: no money was set aside so far. */
   readonly measured?: MeasuredRequest;
   /** Pictures that a provider has refused, by hash: no request shows them. Absent: none. */
   readonly refusedPictures?: readonly string[];
@@ -419,10 +419,12 @@ const newOr = <T>(value: T | undefined, before: T): T => (value === undefined ? 
 
 /** The conversation was replaced, so its size is unknown. */
 export const NOT_MEASURED: MeasuredRequest = { model: '', bytes: 0, tokens: 0 };
+/** Money is set aside for the first time, for a request that the model has not counted yet. */
+export const NOTHING_COUNTED: MeasuredRequest = { ...NOT_MEASURED };
 
 /**
- * The session with parts changed. `reserved` and `measured` stay absent while they are empty: in a
- * session that has measured nothing, the object NOT_MEASURED itself leaves `measured` absent.
+ * The session with parts changed. `reserved` and `measured` stay absent while they are empty. The
+ * object NOT_MEASURED, unlike the equal NOTHING_COUNTED, leaves an absent `measured` absent.
  * `refusedPictures` stays absent until there are some.
  */
 export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => {

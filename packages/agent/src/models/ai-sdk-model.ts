@@ -223,7 +223,7 @@ const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 
         return 'more';
       case 'text-end':
       case 'reasoning-end':
-        reply.note(partKind(part), part.id, metadata);
+        reply.addOnlyMetadata(partKind(part), part.id, metadata);
         return 'more';
       case 'tool-input-start':
         if (part.providerExecuted === true) ranElsewhere.add(part.id);

@@ -397,7 +397,9 @@ const addDelta = (
       break;
     case 'signature_delta':
       if (block?.kind === 'reasoning')
-        reply.note('reasoning', id, { anthropic: { signature: textIn(delta, 'signature') } });
+        reply.addOnlyMetadata('reasoning', id, {
+          anthropic: { signature: textIn(delta, 'signature') },
+        });
       break;
     case 'input_json_delta': {
       const text = textIn(delta, 'partial_json');

@@ -2,8 +2,8 @@
  * Facts about models, as their makers publish them. Each table says where and when it was read. A
  * model that is not in a table is unknown, and a line says so.
  *
- * Many makers charge more for every token of a prompt above some length. This window is then the
- * length up to which the prices hold, so that no budget is exceeded unseen.
+ * Many makers charge more for every token of a prompt above some length. `windowTokens` is then
+ * the length up to which the prices hold, so that no budget is exceeded unseen.
  */
 
 import { type EffortLevel, effortLevels, type Prices } from '../machine/settings.js';
@@ -38,7 +38,7 @@ type Table = {
 };
 
 const UP_TO_HIGH: readonly EffortLevel[] = ['low', 'medium', 'high'];
-/** The generation 4.6 of Anthropic. */
+/** Models without the level `xhigh`: the generation 4.6 of Anthropic. */
 const WITHOUT_XHIGH = { effortLevels: [...UP_TO_HIGH, 'max'] } as const;
 
 const MINUTE_MS = 60_000;
@@ -76,6 +76,7 @@ const anthropic: Table = {
   cacheLifetimeMs: 5 * MINUTE_MS,
   effortLevels,
   rows: {
+    // Its cache is read for a fortieth of the price of input.
     'claude-fable-5-1': row(1_000_000, 128_000, 'adaptive', [10, 50, 0.25, 12.5]),
     'claude-fable-5': row(1_000_000, 128_000, 'adaptive', [10, 50, 1, 12.5]),
     'claude-opus-5-5': row(1_000_000, 128_000, 'adaptive', [4, 20, 0.2, 5]),
@@ -167,6 +168,8 @@ export const UNKNOWN: ModelFacts = {
   source: null,
 };
 
+const LISTED_SOURCE = 'models.dev, stored copy of 2026-07-02';
+
 /** Window, longest output, prices or null, and whether the model takes pictures. */
 type ListedRow = readonly [number, number, Dollars | null, 'yes' | 'no'];
 
@@ -195,16 +198,16 @@ const listedRows: Readonly<Record<string, ListedRow>> = {
 
 /** The facts about a model of a provider that lists its models; null if none are known. */
 export const listedFacts = (id: string): ModelFacts | null => {
-  const row = Object.hasOwn(listedRows, id) ? listedRows[id] : undefined;
-  if (row === undefined) return null;
-  const [windowTokens, outputTokensMax, dollars, images] = row;
+  const listed = Object.hasOwn(listedRows, id) ? listedRows[id] : undefined;
+  if (listed === undefined) return null;
+  const [windowTokens, outputTokensMax, dollars, images] = listed;
   return {
     ...UNKNOWN,
     windowTokens,
     outputTokensMax,
     images,
     prices: dollars === null ? null : dollarPrices(dollars),
-    source: 'models.dev, stored copy of 2026-07-02',
+    source: LISTED_SOURCE,
   };
 };
 

@@ -108,8 +108,8 @@ const NEVER_CONNECTED: ReadonlySet<string> = new Set([
 /** One sentence: the kind, the status or code, the provider's words, what to do. */
 const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource): string => {
   const { status, code } = signs;
-  const byCode =
-    (status === null || status === 200) && code !== null ? connectionProblems[code] : undefined;
+  const isProblem = (status === null || status === 200) && code !== null;
+  const byCode = isProblem ? connectionProblems.get(code) : undefined;
   const words = (byCode ?? signs.sentence).replace(/\s+/g, ' ').trim().replace(/\.$/, '');
   const oneLine = firstCharacters(words, 300);
   const codeMark = code === null ? '' : ` (${code})`;
@@ -121,16 +121,16 @@ const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource
   return `${explain(kind, provider)}${mark}${detail}${advice === '' ? '' : `. ${advice}`}`;
 };
 
-const connectionProblems: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'the connection was refused',
-  ECONNRESET: 'the connection was cut',
-  EPIPE: 'the connection was cut',
-  ENOTFOUND: 'the host name is unknown',
-  EAI_AGAIN: 'the host name could not be looked up',
-  ETIMEDOUT: 'the connection timed out',
-  EHOSTUNREACH: 'there is no route to the host',
-  ENETUNREACH: 'there is no network',
-};
+const connectionProblems: ReadonlyMap<string, string> = new Map([
+  ['ECONNREFUSED', 'the connection was refused'],
+  ['ECONNRESET', 'the connection was cut'],
+  ['EPIPE', 'the connection was cut'],
+  ['ENOTFOUND', 'the host name is unknown'],
+  ['EAI_AGAIN', 'the host name could not be looked up'],
+  ['ETIMEDOUT', 'the connection timed out'],
+  ['EHOSTUNREACH', 'there is no route to the host'],
+  ['ENETUNREACH', 'there is no network'],
+]);
 
 /** The beginning of the message. */
 const explain = (kind: ModelErrorKind, { name, host }: ErrorSource): string => {

@@ -267,7 +267,7 @@ const readReply = (reply: StreamedReply): Reader => {
     if (typeof part.text !== 'string') return;
     const metadata = readSignature(part);
     if (part.text !== '') add(part.thought === true ? 'reasoning' : 'text', part.text, metadata);
-    else if (open?.type === 'text') reply.note('text', open.id, metadata);
+    else if (open?.type === 'text') reply.addOnlyMetadata('text', open.id, metadata);
   };
 
   const read = (event: Loose): 'more' => {

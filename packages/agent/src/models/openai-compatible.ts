@@ -478,7 +478,8 @@ class Calls {
     if (place !== null) call.places.add(place);
     call.input += input;
     if (input !== '') this.#reply.addInput(call.id, input);
-    if (Object.keys(beside).length > 0) this.#reply.note('call', call.id, { [PLACE]: beside });
+    if (Object.keys(beside).length > 0)
+      this.#reply.addOnlyMetadata('call', call.id, { [PLACE]: beside });
   }
 
   #begin(tool: string | null, id: string | null): OpenCall {

@@ -315,7 +315,7 @@ class ResponseReader {
   }
 
   #endMessage(item: Loose, id: string): void {
-    this.#reply.note('text', id, messageMetadata(id, item));
+    this.#reply.addOnlyMetadata('text', id, messageMetadata(id, item));
     if (this.#streamed.has('message')) return;
     for (const { type, text, refusal } of listIn(item.content)) {
       if (type === 'output_text') this.#reply.add('text', id, asText(text) ?? '');
@@ -326,7 +326,7 @@ class ResponseReader {
   #endThought(item: Loose, id: string): void {
     const metadata = thoughtMetadata(id, asText(item.encrypted_content));
     for (const index of this.#findThought(id).summaries.keys())
-      this.#reply.note('reasoning', `${id}:${index}`, metadata);
+      this.#reply.addOnlyMetadata('reasoning', `${id}:${index}`, metadata);
     if (this.#streamed.has('reasoning')) return;
     for (const [index, { text }] of listIn(item.summary).entries())
       this.#reply.add('reasoning', `${id}:${index}`, asText(text) ?? '', metadata);

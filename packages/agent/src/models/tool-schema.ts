@@ -5,14 +5,16 @@
  * 1. Definitions in the schema stay where the provider takes them, and are inlined elsewhere; a
  *    definition that holds itself then means any value. Remote references are never fetched and
  *    mean any value.
- * 2. A schema that is no object, too large or too deep is replaced by one that accepts any object.
- *    The server still checks the input.
+ * 2. A schema that can't be made safe is replaced by one that accepts any object: it is not one of
+ *    an object, too large or too deep, or has an odd reference or name of a field. The server still
+ *    checks the input.
  *
  * A foreign tool is one of an MCP server.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { firstCharacters } from '../platform/text.js';
+import { isJsonObject } from '../platform/untrusted-input.js';
 
 const BYTES_MAX = 16 * 1024;
 const DEPTH_MAX = 24;
@@ -33,13 +35,13 @@ const OF_FIELDS = new Set(['properties', 'patternProperties', 'dependentSchemas'
 /** Keywords whose values are no schemas. */
 const OF_VALUES = new Set(['default', 'const', 'enum', 'examples']);
 
-const isSchema = (value: Json): boolean => isObject(value) || typeof value === 'boolean';
+const isSchema = (value: Json): boolean => isJsonObject(value) || typeof value === 'boolean';
 const isText = (value: Json): boolean => typeof value === 'string';
 const isList = (value: Json, fits: (value: Json) => boolean): boolean =>
   Array.isArray(value) && value.length > 0 && value.every(fits);
 const isTexts = (value: Json): boolean => isList(value, isText);
 const isSchemas = (value: Json): boolean => isList(value, isSchema);
-const isFields = (value: Json): boolean => isObject(value);
+const isFields = (value: Json): boolean => isJsonObject(value);
 
 /** The form of a keyword's value. One of another form is left out: providers refuse the request. */
 const FORMS: Readonly<Record<string, (value: Json) => boolean>> = {
@@ -65,6 +67,9 @@ const FORMS: Readonly<Record<string, (value: Json) => boolean>> = {
   else: isSchema,
 };
 
+const hasForm = (key: string, value: Json): boolean =>
+  !Object.hasOwn(FORMS, key) || FORMS[key]?.(value) !== false;
+
 /** Providers refuse these at the top of a schema. */
 const NOT_AT_TOP = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'then', 'else', 'enum', 'const'];
 
@@ -79,12 +84,12 @@ const ANY_OBJECT: JsonObject = { type: 'object' };
 /** A schema has too many values, or is too deep. */
 class TooLarge extends Error {}
 
-/** The schema in a form that every provider accepts; `kept`: every one that takes definitions. */
+/** A schema that every provider accepts. `kept`: every one that takes definitions. */
 export const safeSchema = (
   raw: unknown,
   definitions: 'inlined' | 'kept' = 'inlined',
 ): SafeSchema => {
-  if (!isObject(raw)) return acceptAnyObject('is not an object');
+  if (!isJsonObject(raw)) return acceptAnyObject('is not an object');
   try {
     const walk: Walk = {
       root: raw,
@@ -92,7 +97,7 @@ export const safeSchema = (
       values: 0,
     };
     const copied = copy(walk, raw, 0, ['#']);
-    if (!isObject(copied) || (copied.type !== undefined && copied.type !== 'object'))
+    if (!isJsonObject(copied) || (copied.type !== undefined && copied.type !== 'object'))
       return acceptAnyObject('is not one of an object');
     return fitTop({ ...copied, ...copyDefinitions(walk) });
   } catch (error) {
@@ -114,9 +119,6 @@ export const withoutDefinitions = (schema: JsonObject): JsonObject => {
   inlined.set(schema, plain);
   return plain;
 };
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The part that a local path names; undefined for other references, or if there is none. */
 const lookUp = (root: JsonObject, reference: string): unknown => {
@@ -150,25 +152,28 @@ const copyObject = (
 ): Json => {
   const { $ref: reference } = value;
   if (typeof reference === 'string') {
-    const isAlone = Object.keys(value).length === 1; // not every provider takes neighbours of it
-    const namesDefinition = DEFINITION.test(reference) && isObject(lookUp(walk.root, reference));
+    const isAlone = Object.keys(value).length === 1; // not every provider takes other keywords beside `$ref`
+    const namesDefinition =
+      DEFINITION.test(reference) && isJsonObject(lookUp(walk.root, reference));
     if (walk.definitions !== null && isAlone && namesDefinition) {
       walk.definitions.add(reference);
       return { $ref: reference };
     }
     const target = open.includes(reference) ? undefined : lookUp(walk.root, reference);
     const siblings = Object.fromEntries(Object.entries(value).filter(([key]) => key !== '$ref'));
-    const resolved = isObject(target) ? copy(walk, target, depth + 1, [...open, reference]) : {};
+    const resolved = isJsonObject(target)
+      ? copy(walk, target, depth + 1, [...open, reference])
+      : {};
     const rest = copyObject(walk, siblings, depth + 1, open);
-    return { ...(isObject(resolved) ? resolved : {}), ...(isObject(rest) ? rest : {}) };
+    return { ...(isJsonObject(resolved) ? resolved : {}), ...(isJsonObject(rest) ? rest : {}) };
   }
   const copied: Record<string, Json> = {};
   for (const [key, part] of Object.entries(value)) {
-    if (DROPPED.has(key) || key === '__proto__' || FORMS[key]?.(part) === false) continue;
+    if (DROPPED.has(key) || key === '__proto__' || !hasForm(key, part)) continue;
     if (OF_VALUES.has(key)) copied[key] = part;
     else if (key === 'description' && typeof part === 'string')
       copied[key] = firstCharacters(part, DESCRIPTION_MAX);
-    else if (OF_FIELDS.has(key) && isObject(part))
+    else if (OF_FIELDS.has(key) && isJsonObject(part))
       copied[key] = copyFields(walk, part, depth + 1, open);
     else copied[key] = copy(walk, part, depth + 1, open);
   }
@@ -193,7 +198,7 @@ const copy = (walk: Walk, value: Json, depth: number, open: readonly string[]): 
   walk.values += 1;
   if (walk.values > VALUES_MAX || depth > DEPTH_MAX) throw new TooLarge();
   if (Array.isArray(value)) return value.map((part: Json) => copy(walk, part, depth + 1, open));
-  return isObject(value) ? copyObject(walk, value, depth, open) : value;
+  return isJsonObject(value) ? copyObject(walk, value, depth, open) : value;
 };
 
 /** The schema that accepts any object, and why. */
@@ -209,7 +214,7 @@ const copyDefinitions = (walk: Walk): JsonObject => {
     const [, place = '', name = ''] = DEFINITION.exec(reference) ?? [];
     const definition = lookUp(walk.root, reference);
     const copies = places[place];
-    if (copies !== undefined && isObject(definition))
+    if (copies !== undefined && isJsonObject(definition))
       copies[name] = copy(walk, definition, 1, [reference]);
   }
   return Object.fromEntries(
@@ -224,7 +229,7 @@ const fitTop = (copied: JsonObject): SafeSchema => {
   );
   const isCut = Object.keys(allowed).length < Object.keys(copied).length;
   const { required, additionalProperties, ...others } = allowed;
-  const properties = isObject(others.properties) ? others.properties : {};
+  const properties = isJsonObject(others.properties) ? others.properties : {};
   const names = Object.keys(properties);
   const odd = names.find((name) => !FIELD_NAME.test(name));
   if (odd !== undefined)

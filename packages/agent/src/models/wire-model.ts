@@ -6,7 +6,6 @@
  *   server accepts (a lesson, lessons.ts), the request is adapted and sent again; and Google's wire
  *   continues a reply that its provider returns in parts.
  * - Our own abort can surface as any error, so the signal is checked before the error.
- * - A reply is whole only with the provider's own reason for its end.
  *
  * From top to bottom: `wireModel`, which makes a model from a wire; small parts of adapters;
  * `StreamedReply`, which collects a reply; `readEvents`, one request and the events of its answer;
@@ -28,7 +27,7 @@ import type {
 } from '../machine/message.js';
 import { VERSION } from '../platform/environment.js';
 import { createFetch, EventParser, type LeanBody, type LeanFetch } from '../platform/http.js';
-import { asCount, isObject, type Loose } from '../platform/untrusted-input.js';
+import { asCount, isJsonObject, isObject, type Loose } from '../platform/untrusted-input.js';
 import type {
   Model,
   ModelFacts,
@@ -50,6 +49,23 @@ export type Wire = {
   body(request: ModelRequest): object;
   /** Sends a body and reads the answer into the reply. Rejects if that fails. */
   send(body: object, reply: StreamedReply, signal: AbortSignal): Promise<void>;
+};
+
+/** The model and the limits of a wire, for the messages of its requests. */
+export type Dialect = {
+  /** The model that gets the request: `provider/name`. */
+  readonly modelId: string;
+  /** The server; absent: unknown. */
+  readonly server?: string;
+  /**
+   * True if the provider caches only marked parts. Consecutive user messages then stay separate,
+   * since each may have a mark.
+   */
+  readonly marksCache: boolean;
+  /**
+   * Set if the provider accepts no GIF: it would refuse this request, and every later one.
+   */
+  readonly refusesGif?: true;
 };
 
 /** The options of every adapter. */
@@ -87,7 +103,8 @@ type ServerOptions = Pick<AdapterOptions, 'facts' | 'now'> &
   Partial<Pick<AdapterOptions, 'baseUrl' | 'apiKey'>>;
 
 /**
- * The terms (accepted fields) of servers, by address, key and model, as this process learned them.
+ * The terms (accepted fields) of servers, by address, key and model: what this process has learned
+ * by lessons.
  */
 const knownTerms = new Map<string, Terms>();
 
@@ -342,7 +359,7 @@ export class StreamedReply {
   #extraFields: JsonObject = {};
   /** The text of a line `error: …`; null: no such line came. */
   #errorLine: string | null = null;
-  /** An event could not be read, or reports an error. */
+  /** An event reports an error, or has an odd form. Damaged JSON does not count. */
   #hasFailedEvent = false;
 
   /** `server`: stored with metadata, which goes back to that server alone; absent: to any. */
@@ -392,7 +409,11 @@ export class StreamedReply {
   }
 
   /** Adds only metadata to a part, such as a signature after the text that it signs. */
-  note(type: PartDraft['type'], id: string, metadata: ProviderMetadata | undefined): void {
+  addOnlyMetadata(
+    type: PartDraft['type'],
+    id: string,
+    metadata: ProviderMetadata | undefined,
+  ): void {
     addMetadata(this.#find(type, id), metadata);
   }
 
@@ -437,7 +458,7 @@ export class StreamedReply {
 
   /**
    * The error of a failed reply. The server's own `error:` line says more than the end of the
-   * stream, but a failed event says more than that line: it may come earlier in the same chunk.
+   * stream, or than JSON that is cut off by this line; a failed event says more than the line.
    */
   explain(thrown: unknown): unknown {
     const line = this.#errorLine;
@@ -528,7 +549,7 @@ const closeDraft = ({
   if (type === 'call') return [{ type, callId: id, tool, rawInput: text, ...noted }];
   if (type === 'reasoning')
     return text === '' && metadata === undefined ? [] : [{ type, text, ...noted }];
-  return text.trim() === '' ? [] : [{ type, text, ...noted }];
+  return isBlank(text) ? [] : [{ type, text, ...noted }];
 };
 
 const isWhole = ({ type, text }: PartDraft): boolean => {
@@ -659,6 +680,7 @@ const readBody = async (body: LeanBody, sink: EventSink): Promise<void> => {
     event: (text) => (text === '[DONE]' ? 'more' : sink.event(parseEvent(text))),
     comment: () => sink.alive(),
     data(line) {
+      // also without the empty line that ends an event
       if (line.startsWith('[DONE]')) sink.done();
     },
     error: (text) => sink.errorLine(text.slice(0, ERROR_LINE_MAX).trim()),
@@ -677,18 +699,23 @@ const readBody = async (body: LeanBody, sink: EventSink): Promise<void> => {
   parser.end();
 };
 
-const EVENT_START = /^(?:(?:data|event|id|retry|error)?:|(?:data|event|id|retry)\r?\n)/;
-const EVENT_STARTS = ['data', 'event', 'id', 'retry', 'error'].flatMap((field) => [
-  `${field}:`,
-  `${field}\r\n`,
-]);
+/** A field with a value, a field alone, or a comment. */
+const EVENT_STARTS = [
+  ...['data', 'event', 'id', 'retry'].flatMap((field) => [
+    `${field}:`,
+    `${field}\n`,
+    `${field}\r\n`,
+  ]),
+  'error:',
+  ':',
+];
 
 /** The beginning of a body. `unknown`: too short to decide; `odd`: not an event stream. */
 type Start = 'unknown' | 'events' | 'odd';
 
 const classifyStart = (text: string): Start => {
   const trimmed = text.trimStart();
-  if (EVENT_START.test(trimmed)) return 'events';
+  if (EVENT_STARTS.some((start) => trimmed.startsWith(start))) return 'events';
   return EVENT_STARTS.some((start) => start.startsWith(trimmed)) ? 'unknown' : 'odd';
 };
 
@@ -703,28 +730,11 @@ const parseEvent = (text: string): Loose => {
     // the connection has damaged it; errors.ts reads the type
     throw Object.assign(new Error('a part of its reply is no JSON'), { type: 'damaged_frame' });
   }
-  if (!isObject(event) || Array.isArray(event)) throw new Error('a part of its reply is no object');
+  if (!isJsonObject(event)) throw new Error('a part of its reply is no object');
   return event;
 };
 
 // ---- The messages of a request ----
-
-/** The model and the limits of a wire, for the messages of its requests. */
-export type Dialect = {
-  /** The model that gets the request: `provider/name`. */
-  readonly modelId: string;
-  /** The server; absent: unknown. */
-  readonly server?: string;
-  /**
-   * True if the provider caches only marked parts. Consecutive user messages then stay separate,
-   * since each may have a mark.
-   */
-  readonly marksCache: boolean;
-  /**
-   * Set if the provider accepts no GIF: it would refuse this request, and every later one.
-   */
-  readonly refusesGif?: true;
-};
 
 export type SentPicture = {
   readonly type: 'picture';
@@ -844,7 +854,7 @@ const ownMetadata = (
   return from === undefined || from === server ? sent : undefined;
 };
 
-/** `metadata`: goes back with the part; undefined: none. */
+/** `metadata`: goes back with the part, in place of its own; undefined: none. */
 const sentPart = (
   part: AssistantPart,
   ids: ReadonlyMap<string, string>,

@@ -5,9 +5,18 @@
  * A held folder is opened once and used by its descriptor, so that a symlink in its place has no
  * effect.
  *
- * From top to bottom: regular files (opening a pipe may never return); held folders; writing a
- * private file; the status of a path; owners and writers of a file; and files that a command may
- * replace.
+ * From top to bottom: regular files (opening a pipe may never return); held folders; private files
+ * of the state folder; the status of a path; files that a command may replace; and whose a file
+ * is, which decides whether it is trusted.
+ *
+ * Which function for what:
+ *
+ * - `readRegular`, `readRegularSync`: a file, or the reason why it can't be read.
+ * - `readTextOrEmpty`, `readTextOrEmptySync`: a small file that may be missing.
+ * - `withRegular`, `openRegular`: several steps with an open file.
+ * - `copyRegular`, `copyRegularSync`: a file of any size to an unused path.
+ * - `writePrivate`, `writePrivateSync`: a whole file of the state folder.
+ * - A section of its own, with such a list, is for files that a command may replace.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -57,14 +66,6 @@ import path, { dirname } from 'node:path';
 // ---- Regular files ----
 
 /*
- * Which function for what:
- *
- * - `readRegular`, `readRegularSync`: a file, or the reason why it can't be read.
- * - `readTextOrEmpty`, `readTextOrEmptySync`: a small file that may be missing.
- * - `withRegular`, `openRegular`: several steps with an open file.
- * - `readBytes`, `readSmall` (at the end of this file): a file that a command may replace, without
- *   following a symlink at the end of its path.
- *
  * 1. Pipes, devices and sockets are not opened: opening a pipe may block forever, opening a device
  *    may have any effect. With /proc the entry is first opened with O_PATH, which has no effect,
  *    then checked, then opened through its descriptor, so that it can't be replaced in between.
@@ -133,7 +134,7 @@ export const errorCode = (error: unknown): string =>
 /** The message of a system error, with the caller's path in place of a descriptor's. */
 export const systemFault = (error: unknown, place: string): string =>
   error instanceof Error
-    ? error.message.replace(/(^|[' ])\/proc\/self\/fd\/\d+[^']*/g, `$1${place}`)
+    ? error.message.replace(/(?<=^|[' ])\/proc\/self\/fd\/\d+[^']*/g, () => place)
     : String(error);
 
 const unopened = (error: unknown, place: string | Buffer): Unopened => {
@@ -317,7 +318,7 @@ const readUpToSync = (descriptor: number, bytesMax: number, size: number): Buffe
     if (read === 0) break;
     blocks.push(block.subarray(0, read));
     bytes += read;
-    // the end, except for files of /proc, which claim to be empty
+    // Saves one call, unlike `readUpTo`; not for files of /proc, which claim to be empty.
     if (read < block.length && size > 0) break;
   }
   return Buffer.concat(blocks);
@@ -458,7 +459,7 @@ type HeldFolderResult =
   | { readonly kind: 'elsewhere' };
 
 /** A folder without a descriptor, for systems without paths to one. */
-const plainFolder = async (real: string): Promise<HeldFolder> => ({
+const plainFolder = (real: string): HeldFolder => ({
   real,
   reach: real,
   at: (name) => path.join(real, name),
@@ -488,7 +489,7 @@ const isLink = (place: string): Promise<boolean> =>
 const hold = async (place: string, real: string): Promise<HeldFolderResult> => {
   try {
     if (!hasDescriptorPaths()) {
-      const folder = await plainFolder(real);
+      const folder = plainFolder(real);
       if (!(await stat(real)).isDirectory()) return { kind: 'notFolder' };
       return (await folder.isInPlace()) ? { kind: 'held', folder } : { kind: 'elsewhere' };
     }
@@ -520,7 +521,7 @@ export type HeldFolderSync = Pick<HeldFolder, 'real'> & {
 
 /** The path of a folder leads elsewhere. Has the code of a refused symlink. */
 class MovedPath extends Error {
-  override readonly name = 'Elsewhere';
+  override readonly name = 'MovedPath';
   readonly code = 'ELOOP';
 
   constructor() {
@@ -561,7 +562,7 @@ const splitPlace = (
 ): readonly [folder: string | Buffer, name: string | Buffer] => {
   if (typeof place === 'string') return [path.dirname(place), path.basename(place)];
   const at = place.lastIndexOf(SLASH);
-  return [at === 0 ? '/' : place.subarray(0, at), place.subarray(at + 1)];
+  return [at === -1 ? '.' : place.subarray(0, Math.max(at, 1)), place.subarray(at + 1)];
 };
 
 /** Makes a folder in an open one, and holds it. */
@@ -594,14 +595,7 @@ export const holdOrMakeFolder = async (real: string): Promise<HeldFolderResult> 
   }
 };
 
-// ---- Writing ----
-
-/** Whether we may write to a file. Not meaningful for a symlink. */
-export const mayWrite = (place: string): Promise<boolean> =>
-  access(place, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
+// ---- Private files of the state folder ----
 
 /**
  * Replaces a file of the state folder that only the user may read. Readers see the old text or the
@@ -642,6 +636,13 @@ export const writePrivateSync = (file: string, text: string): void => {
 
 // ---- The status of a path ----
 
+/** Whether we may write to a file. Not meaningful for a symlink. */
+export const mayWrite = (place: string): Promise<boolean> =>
+  access(place, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+
 /** The status of the entry at a path, without following a symlink; null: none, or unreachable. */
 export const entryStatus = (place: string): Stats | null => {
   try {
@@ -674,7 +675,231 @@ export const isWithin = (inner: string, outer: string): boolean => {
   );
 };
 
-// ---- Owners and writers of a file: we, the system, or another user ----
+// ---- Files and folders that a command may replace, remove or make unreadable at any moment ----
+
+/*
+ * Which function for what:
+ *
+ * - `readBytes`, `readSmall`: a file, without following a symlink at the end of its path.
+ * - `createFile`, `createLink`: at an unused path. `writeBack`: the old content of a file.
+ * - `replaceEntry`: a new file in place of an entry. `setAside`: moves an entry to a folder.
+ * - `replaceKeepingCopy`: a new file in place of an old one, which is copied to a folder.
+ * - `removeBelow`: an entry with everything below it.
+ *
+ * Those that write work in an open folder (`inFolder`). Without /proc they do nothing, but for
+ * `replaceEntry`.
+ */
+
+const FILE_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+
+export const isFolder = (place: string): boolean => entryStatus(place)?.isDirectory() === true;
+
+/** Empty if there is no such folder, or it is closed to us. */
+export const namesIn = (folder: string): readonly string[] => {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return []; // what we can't list, commands can't list either
+  }
+};
+
+/** Empty if there is no such folder, or it is closed to us. */
+export const entriesIn = (folder: string): readonly Dirent[] => {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return []; // what we can't list, commands can't list either
+  }
+};
+
+/**
+ * The content of a regular file; null if it is missing, larger, something else or unreadable.
+ * Without `bytesMax`: of a file that no command can write.
+ */
+export const readBytes = (file: string, bytesMax = Number.POSITIVE_INFINITY): Buffer | null => {
+  const loaded = readRegularSync(file, bytesMax, { follow: 'folders' });
+  return loaded.kind === 'file' ? loaded.bytes : null;
+};
+
+const TEXT_MAX = 64 * 1024;
+
+/** The text of a small regular file, or its first 64 kB; empty for everything else. */
+export const readSmall = (file: string): string => {
+  const options = { follow: 'folders' } as const;
+  try {
+    return withRegularSync(file, options, (reach, status) => {
+      const descriptor = openAgain(reach, options);
+      try {
+        return readUpToSync(descriptor, TEXT_MAX, status.size).toString('utf8');
+      } finally {
+        closeSync(descriptor);
+      }
+    });
+  } catch {
+    return ''; // programs of this user, such as git, can't read it either
+  }
+};
+
+/**
+ * Works in a folder that is opened first, so that it can't be replaced by a symlink: `below` is a
+ * path to the open folder. Null if the folder was replaced, or the work failed, and always without
+ * /proc.
+ */
+export const inFolder = <T>(folder: string, work: (below: string) => T): T | null => {
+  if (!hasDescriptorPaths()) return null;
+  let held: HeldFolderSync | null = null;
+  try {
+    held = holdFolderSync(folder);
+    return work(String(held.reach));
+  } catch {
+    // the folder or its entry is missing or unreadable, or the disk is full
+    return null;
+  } finally {
+    held?.close();
+  }
+};
+
+/**
+ * Moves a file or folder out of the workspace into one of the session, so that no program runs it
+ * by accident. Returns the new path; null if the move failed, for example because the file is
+ * missing or a folder above was replaced. The caller's next scan finds a file that is still there.
+ */
+export const setAside = (place: string, folder: string): string | null =>
+  inFolder(path.dirname(place), (below) => {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const target = path.join(folder, path.basename(place));
+    move(`${below}/${path.basename(place)}`, target);
+    return target;
+  });
+
+/**
+ * Makes a file in an open folder, and puts it in place of the entry with this name. If that fails,
+ * only the earlier entry is there. Root gives it to the owner.
+ */
+export const replaceEntry = (
+  below: string,
+  name: string,
+  { uid, gid, mode }: Owned,
+  make: (fresh: string) => void,
+): void => {
+  // git takes no file with such a name for a ref
+  const fresh = `${below}/.pawl-${randomBytes(6).toString('hex')}`;
+  try {
+    make(fresh);
+    const descriptor = openSync(fresh, FILE_ONLY);
+    try {
+      if (process.geteuid?.() === 0) fchownSync(descriptor, uid, gid);
+      fchmodSync(descriptor, mode & 0o777);
+    } finally {
+      closeSync(descriptor);
+    }
+    renameSync(fresh, `${below}/${name}`);
+  } catch (error) {
+    rmSync(fresh, { force: true });
+    throw error;
+  }
+};
+
+/**
+ * Like `setAside`, but copies the file and then replaces it by other content with the same mode and
+ * owner, so that a crash in between loses nothing.
+ */
+export const replaceKeepingCopy = (place: string, content: Buffer, folder: string): string | null =>
+  inFolder(path.dirname(place), (below) => {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const name = path.basename(place);
+    const target = path.join(folder, name);
+    const status = lstatSync(`${below}/${name}`);
+    copyEntry(`${below}/${name}`, target);
+    replaceEntry(below, name, status, (fresh) =>
+      writeFileSync(fresh, content, { flag: 'wx', mode: 0o600 }),
+    );
+    return target;
+  });
+
+/** Renames, or copies to another file system. `from`: an entry of a folder that is held open. */
+const move = (from: string, to: string): void => {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (errorCode(error) !== 'EXDEV') throw error;
+    copyEntry(from, to);
+    removeEntry(from);
+  }
+};
+
+/** Works on each entry of a folder, by a path through the open folder. */
+const forEachEntry = (folder: string, work: (entry: string, name: string) => void): void => {
+  const descriptor = openSync(folder, FOLDER_ONLY);
+  try {
+    const below = descriptorPath(descriptor);
+    for (const name of readdirSync(below)) work(`${below}/${name}`, name);
+  } finally {
+    closeSync(descriptor);
+  }
+};
+
+/** Leaves out pipes, sockets and devices. */
+const copyEntry = (from: string, to: string): void => {
+  const status = lstatSync(from);
+  if (status.isSymbolicLink()) symlinkSync(readlinkSync(from), to);
+  else if (status.isDirectory()) {
+    mkdirSync(to, { mode: (status.mode & 0o777) | 0o700 });
+    forEachEntry(from, (entry, name) => copyEntry(entry, path.join(to, name)));
+  } else if (status.isFile()) copyRegularSync(from, to, { follow: 'folders' });
+  else return;
+  lutimesSync(to, status.atime, status.mtime);
+};
+
+/** Removes the entry at a real path with everything below it, as far as possible. */
+export const removeBelow = (place: string): void => {
+  inFolder(path.dirname(place), (below) => removeEntry(`${below}/${path.basename(place)}`));
+};
+
+/** Removes an entry. Unlike `rmSync`, it stays in this folder if another process replaces it. */
+const removeEntry = (place: string): void => {
+  if (!lstatSync(place).isDirectory()) {
+    unlinkSync(place);
+    return;
+  }
+  forEachEntry(place, removeEntry);
+  rmdirSync(place);
+};
+
+/**
+ * Restores the old content of a file in place. False if it is missing, not a regular file, or a
+ * folder above was replaced.
+ */
+export const writeBack = (place: string, content: Buffer): boolean =>
+  inFolder(path.dirname(place), (below) => {
+    const file = `${below}/${path.basename(place)}`;
+    return withRegularSync(file, { follow: 'folders' }, (reach) => {
+      const descriptor = openSync(reach, constants.O_WRONLY | constants.O_TRUNC);
+      try {
+        writeFileSync(descriptor, content);
+        return true;
+      } finally {
+        closeSync(descriptor);
+      }
+    });
+  }) ?? false;
+
+/** Makes a file at an unused path. False if that failed. */
+export const createFile = (place: string, content: Buffer): boolean =>
+  inFolder(path.dirname(place), (below) => {
+    writeFileSync(`${below}/${path.basename(place)}`, content, { flag: 'wx' });
+    return true;
+  }) ?? false;
+
+/** Makes a symlink at an unused path. False if that failed. */
+export const createLink = (place: string, target: string): boolean =>
+  inFolder(path.dirname(place), (below) => {
+    symlinkSync(target, `${below}/${path.basename(place)}`);
+    return true;
+  }) ?? false;
+
+// ---- Whose a file is, and who else may write it: we, the system, or another user ----
 // Windows has no numeric owners, so every owner counts as ours there.
 
 type Owned = { readonly uid: number; readonly gid: number; readonly mode: number };
@@ -757,214 +982,3 @@ export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
   const runsMachine = ADMINISTRATORS.has(name) || (name === STAFF && process.platform !== 'darwin');
   return runsMachine ? 'administrators' : 'others';
 };
-
-// ---- Files and folders that a command may replace, remove or make unreadable at any moment ----
-
-const FILE_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-
-export const isFolder = (place: string): boolean => entryStatus(place)?.isDirectory() === true;
-
-/** Empty if there is no such folder, or it is closed to us. */
-export const namesIn = (folder: string): readonly string[] => {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return []; // what we can't list, commands can't list either
-  }
-};
-
-/** Empty if there is no such folder, or it is closed to us. */
-export const entriesIn = (folder: string): readonly Dirent[] => {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch {
-    return []; // what we can't list, commands can't list either
-  }
-};
-
-/**
- * The content of a regular file; null if it is missing, larger, something else or unreadable.
- * Without `bytesMax`: of a file that no command can write.
- */
-export const readBytes = (file: string, bytesMax = Number.POSITIVE_INFINITY): Buffer | null => {
-  const loaded = readRegularSync(file, bytesMax, { follow: 'folders' });
-  return loaded.kind === 'file' ? loaded.bytes : null;
-};
-
-const TEXT_MAX = 64 * 1024;
-
-/** The text of a small regular file, or its first 64 kB; empty for everything else. */
-export const readSmall = (file: string): string => {
-  const options = { follow: 'folders' } as const;
-  try {
-    return withRegularSync(file, options, (reach, status) => {
-      const descriptor = openAgain(reach, options);
-      try {
-        return readUpToSync(descriptor, TEXT_MAX, status.size).toString('utf8');
-      } finally {
-        closeSync(descriptor);
-      }
-    });
-  } catch {
-    return ''; // programs of this user, such as git, can't read it either
-  }
-};
-
-/**
- * Works in a folder that is opened first, so that it can't be replaced by a symlink: `below` is a
- * path to the open folder. Null if the folder was replaced, or the work failed, and always without
- * /proc.
- */
-export const inFolder = <T>(folder: string, work: (below: string) => T): T | null => {
-  if (!hasDescriptorPaths()) return null;
-  let held: HeldFolderSync | null = null;
-  try {
-    held = holdFolderSync(folder);
-    return work(String(held.reach));
-  } catch {
-    // the folder or its entry is missing or unreadable, or the disk is full
-    return null;
-  } finally {
-    held?.close();
-  }
-};
-
-/**
- * Moves a file out of the workspace into a folder of the session, so that no program runs it by
- * accident. Returns the new path; null if the move failed, for example because the file is missing
- * or a folder above was replaced. The caller's next scan finds a file that is still there.
- */
-export const setAside = (place: string, folder: string): string | null =>
-  inFolder(path.dirname(place), (below) => {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const target = path.join(folder, path.basename(place));
-    move(`${below}/${path.basename(place)}`, target);
-    return target;
-  });
-
-/**
- * Makes a file in an open folder, and puts it in place of the entry with this name. If that fails,
- * only the earlier entry is there. Root gives it to the owner.
- */
-export const replaceEntry = (
-  below: string,
-  name: string,
-  { uid, gid, mode }: Owned,
-  make: (fresh: string) => void,
-): void => {
-  // git takes no file with such a name for a ref
-  const fresh = `${below}/.pawl-${randomBytes(6).toString('hex')}`;
-  try {
-    make(fresh);
-    const descriptor = openSync(fresh, FILE_ONLY);
-    try {
-      if (process.geteuid?.() === 0) fchownSync(descriptor, uid, gid);
-      fchmodSync(descriptor, mode & 0o777);
-    } finally {
-      closeSync(descriptor);
-    }
-    renameSync(fresh, `${below}/${name}`);
-  } catch (error) {
-    rmSync(fresh, { force: true });
-    throw error;
-  }
-};
-
-/**
- * Like `setAside`, but copies the file and then replaces it by other content with the same mode and
- * owner, so that a crash in between loses nothing.
- */
-export const replaceFile = (place: string, content: Buffer, folder: string): string | null =>
-  inFolder(path.dirname(place), (below) => {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const name = path.basename(place);
-    const target = path.join(folder, name);
-    const status = lstatSync(`${below}/${name}`);
-    copyEntry(`${below}/${name}`, target);
-    replaceEntry(below, name, status, (fresh) =>
-      writeFileSync(fresh, content, { flag: 'wx', mode: 0o600 }),
-    );
-    return target;
-  });
-
-/** Renames, or copies to another file system. `from`: an entry of a folder that is held open. */
-const move = (from: string, to: string): void => {
-  try {
-    renameSync(from, to);
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EXDEV')) throw error;
-    copyEntry(from, to);
-    removeEntry(from);
-  }
-};
-
-/** Works on each entry of a folder, by a path through the open folder. */
-const forEachEntry = (folder: string, work: (entry: string, name: string) => void): void => {
-  const descriptor = openSync(folder, FOLDER_ONLY);
-  try {
-    const below = descriptorPath(descriptor);
-    for (const name of readdirSync(below)) work(`${below}/${name}`, name);
-  } finally {
-    closeSync(descriptor);
-  }
-};
-
-/** Leaves out pipes, sockets and devices. */
-const copyEntry = (from: string, to: string): void => {
-  const status = lstatSync(from);
-  if (status.isSymbolicLink()) symlinkSync(readlinkSync(from), to);
-  else if (status.isDirectory()) {
-    mkdirSync(to, { mode: (status.mode & 0o777) | 0o700 });
-    forEachEntry(from, (entry, name) => copyEntry(entry, path.join(to, name)));
-  } else if (status.isFile()) copyRegularSync(from, to, { follow: 'folders' });
-  else return;
-  lutimesSync(to, status.atime, status.mtime);
-};
-
-/** Removes the entry at a real path with everything below it, as far as possible. */
-export const removeBelow = (place: string): void => {
-  inFolder(path.dirname(place), (below) => removeEntry(`${below}/${path.basename(place)}`));
-};
-
-/** Removes an entry. Unlike `rmSync`, it stays in this folder if another process replaces it. */
-const removeEntry = (place: string): void => {
-  if (!lstatSync(place).isDirectory()) {
-    unlinkSync(place);
-    return;
-  }
-  forEachEntry(place, removeEntry);
-  rmdirSync(place);
-};
-
-/**
- * Restores the old content of a file in place. False if it is missing, not a regular file, or a
- * folder above was replaced.
- */
-export const writeBack = (place: string, content: Buffer): boolean =>
-  inFolder(path.dirname(place), (below) => {
-    const file = `${below}/${path.basename(place)}`;
-    return withRegularSync(file, { follow: 'folders' }, (reach) => {
-      const descriptor = openSync(reach, constants.O_WRONLY | constants.O_TRUNC);
-      try {
-        writeFileSync(descriptor, content);
-        return true;
-      } finally {
-        closeSync(descriptor);
-      }
-    });
-  }) ?? false;
-
-/** Makes a file at an unused path. False if that failed. */
-export const createFile = (place: string, content: Buffer): boolean =>
-  inFolder(path.dirname(place), (below) => {
-    writeFileSync(`${below}/${path.basename(place)}`, content, { flag: 'wx' });
-    return true;
-  }) ?? false;
-
-/** Makes a symlink at an unused path. False if that failed. */
-export const createLink = (place: string, target: string): boolean =>
-  inFolder(path.dirname(place), (below) => {
-    symlinkSync(target, `${below}/${path.basename(place)}`);
-    return true;
-  }) ?? false;

@@ -1,4 +1,4 @@
-/** The part of the package js-yaml that Pawl uses. */
+/** The part of the package js-yaml that Pawl uses: the package brings no types. */
 declare module 'js-yaml' {
   interface Schema {
     extend(types: readonly Type[]): Schema;
@@ -11,7 +11,7 @@ declare module 'js-yaml' {
 
   type Kind = 'scalar' | 'sequence' | 'mapping';
 
-  /** How values with a tag are read. `multi`: with all tags that begin like this one. */
+  /** How values with a tag are read. `multi`: for all tags that begin with `tag`. */
   export class Type {
     constructor(tag: string, options: { readonly kind: Kind; readonly multi?: boolean });
   }

@@ -1,6 +1,7 @@
 /** Input that others control. */
 
 import { timingSafeEqual } from 'node:crypto';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 
 export type JsonLimits = {
   /** Maximum nesting of arrays and objects. */
@@ -110,8 +111,12 @@ export const isOwn = (part: object): boolean => marked.has(part);
 /** JSON from outside that is not checked yet. */
 export type Loose = { readonly [key: string]: unknown };
 
+/** Also true for an array. */
 export const isObject = (value: unknown): value is Loose =>
   typeof value === 'object' && value !== null;
+
+export const isJsonObject = (value: unknown): value is JsonObject =>
+  isObject(value) && !Array.isArray(value);
 
 /** The object under a key, or an empty object. */
 export const objectIn = (value: unknown, key: string | number): Loose => {

@@ -6,6 +6,27 @@ import type { PastFiles } from '../machine/seen-files.js';
 import type { Prices, Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 
+/**
+ * The types of one machine as one type parameter. Generic types default to the agent's
+ * (AgentTypes).
+ */
+export type MachineTypes = {
+  readonly kind: 'agent' | 'ask';
+  readonly event: { readonly type: string; readonly at: number };
+  readonly state: { readonly name: string };
+  readonly action: { readonly type: string };
+  /** `question`: the question of a run (`pawl ask`), if the settings hold it. */
+  readonly settings: { readonly model: string; readonly question?: string };
+};
+
+export type AgentTypes = {
+  readonly kind: 'agent';
+  readonly event: Event;
+  readonly state: State;
+  readonly action: Action;
+  readonly settings: Settings;
+};
+
 export type Blobs = {
   /** Stores a text and returns its sha256 (hex), which is its key. Durable when it resolves. */
   put(text: string): Promise<string>;
@@ -42,8 +63,9 @@ export type Header<M extends MachineTypes = AgentTypes> = {
    */
   readonly machineVersion?: number;
   readonly settings: M['settings'];
-  /** The system prompt and the tool declarations as of session start: sha256 of their blobs. */
+  /** sha256 of the blob of the system prompt. */
   readonly instructions: string;
+  /** sha256 of the blob of the tool declarations. */
   readonly tools: string;
   /**
    * The price used until the model changes (SettingsChanged), stored so that costs can be checked
@@ -108,8 +130,8 @@ export type OpenJournal<M extends MachineTypes = AgentTypes> = {
    */
   readonly tornTail: { readonly bytes: number; readonly keptAs: string } | null;
   /**
-   * The session was not created in this store: it was imported or copied. Nothing that is pending
-   * in it may start.
+   * The session was not created in this store: it was imported, or its file was put there. Nothing
+   * that is pending in it may start.
    */
   readonly isForeign?: true;
   /** What the entries tell of files. Without it a resumed session reads the entries again. */
@@ -139,7 +161,7 @@ export type SessionInfo = {
   readonly model: string;
   /** The user's first words, for lists; empty for a session without input. */
   readonly title: string;
-  /** The session was not created here: it was imported or copied. */
+  /** As in OpenJournal. */
   readonly isForeign?: true;
   /** Set if the header can't be read: then id and `changedAt` are all that is known. */
   readonly unreadable?: 'damaged' | 'newerVersion';
@@ -172,25 +194,4 @@ export type JournalStore<M extends MachineTypes = AgentTypes> = {
    * The sessions of these ids, newest first; by default all, including those of other machines.
    */
   list(sessionIds?: readonly string[]): AsyncIterable<SessionInfo>;
-};
-
-/**
- * The types of one machine as one type parameter. Generic types default to the agent's
- * (AgentTypes).
- */
-export type MachineTypes = {
-  readonly kind: 'agent' | 'ask';
-  readonly event: { readonly type: string; readonly at: number };
-  readonly state: { readonly name: string };
-  readonly action: { readonly type: string };
-  /** `question`: the question of a run (`pawl ask`), if the settings hold it. */
-  readonly settings: { readonly model: string; readonly question?: string };
-};
-
-export type AgentTypes = {
-  readonly kind: 'agent';
-  readonly event: Event;
-  readonly state: State;
-  readonly action: Action;
-  readonly settings: Settings;
 };

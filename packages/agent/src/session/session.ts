@@ -376,7 +376,10 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   async #sendOnce(id: string, input: Posted): Promise<Sent> {
     const { type } = input;
     const text = 'text' in input ? input.text : '';
-    this.#clientInputs ??= this.#readClientInputs();
+    this.#clientInputs ??= this.#readClientInputs().catch((error: unknown) => {
+      this.#clientInputs = null; // the next input reads the journal again
+      throw error;
+    });
     const inputs = await this.#clientInputs;
     const earlier = inputs.get(id);
     if (earlier === undefined) {

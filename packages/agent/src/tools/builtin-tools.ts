@@ -11,7 +11,7 @@ import { readUserPlaces } from '../secrets/user-places.js';
 import { createBashTool, type MovedFiles } from './bash.js';
 import { editTool } from './edit.js';
 import { createFetchTool } from './fetch.js';
-import { withAllowedWrites } from './file-change.js';
+import { withFileSafeguards } from './file-change.js';
 import { findTool } from './find.js';
 import { listTool } from './list.js';
 import { readTool } from './read.js';
@@ -82,8 +82,8 @@ export const builtinTools = ({
   findTool,
   searchTool,
   // ask about protected files such as git hooks, and check the syntax of what they wrote
-  withAllowedWrites(editTool, sandbox, environment, userPlaces),
-  withAllowedWrites(writeTool, sandbox, environment, userPlaces),
+  withFileSafeguards(editTool, sandbox, environment, userPlaces),
+  withFileSafeguards(writeTool, sandbox, environment, userPlaces),
   commandTool({ environment, sandbox, findLosses, findDiscarded, askGit, movedFiles }),
   todoTool,
   createFetchTool(environment),

@@ -14,8 +14,8 @@ import path from 'node:path';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema';
 import * as v from 'valibot';
-import { type BaseIssue, type GenericSchema, type InferOutput, safeParse } from 'valibot';
 import type { CallPreview } from '../machine/call.js';
+import { isWithin } from '../platform/files.js';
 import { cut } from '../platform/text.js';
 import { type JsonLimits, markOwn, parseBounded } from '../platform/untrusted-input.js';
 import type { CallTraits } from '../policy/judged-call.js';
@@ -41,7 +41,7 @@ type SchemaParts = {
 };
 
 // valibot keeps these parts in every schema that has them; its generic type does not name them
-const schemaParts = (schema: GenericSchema): SchemaParts => schema as unknown as SchemaParts;
+const schemaParts = (schema: v.GenericSchema): SchemaParts => schema as unknown as SchemaParts;
 
 const isOptional = ({ type }: SchemaParts): boolean => type === 'exact_optional';
 const unwrap = (schema: SchemaParts): SchemaParts => schema.wrapped ?? schema;
@@ -69,7 +69,7 @@ const FAULTS_MAX = 10;
 const FIELD_CHARACTERS_MAX = 80;
 
 /** Path of a faulty field, such as `edits[0].oldText`; `input` for the whole input. */
-const fieldPath = (issue: BaseIssue<unknown>): string => {
+const fieldPath = (issue: v.BaseIssue<unknown>): string => {
   let field = '';
   for (const { key } of issue.path ?? []) {
     if (typeof key === 'number') field += `[${key}]`;
@@ -78,7 +78,7 @@ const fieldPath = (issue: BaseIssue<unknown>): string => {
   return field === '' ? 'input' : field;
 };
 
-const explainIssue = (issue: BaseIssue<unknown>): string => {
+const explainIssue = (issue: v.BaseIssue<unknown>): string => {
   if (issue.kind === 'schema' && issue.received === 'undefined') return 'is missing';
   if (issue.kind === 'schema')
     return `must be ${issue.expected ?? 'something else'}, not ${issue.received}`;
@@ -108,11 +108,11 @@ const unknownFields = (
 
 /** All faults of an input by its schema, one for each field. */
 const findFaults = (
-  schema: GenericSchema,
+  schema: v.GenericSchema,
   input: JsonObject,
   foreign: ForeignFields,
 ): readonly InputFault[] => {
-  const parsed = safeParse(schema, input);
+  const parsed = v.safeParse(schema, input);
   const unknown = unknownFields(schemaParts(schema), input, foreign);
   const faults = (parsed.success ? [] : parsed.issues)
     // valibot's own report of an unknown field, which `unknownFields` words with advice
@@ -128,7 +128,7 @@ const shortField = (field: string): string => cut(field, FIELD_CHARACTERS_MAX);
 
 /** One message with all faults and the fields that there are. */
 const refuseInput = (
-  schema: GenericSchema,
+  schema: v.GenericSchema,
   [first, ...others]: readonly [InputFault, ...InputFault[]],
 ): InvalidInput => {
   const named = others.slice(0, FAULTS_MAX - 1);
@@ -165,14 +165,14 @@ export const FOLDER_NAMES: Aliases = {
 
 /** A field of another agent's tool that ours does not have. */
 export type ForeignField = {
-  /** The values that change nothing here: the field is ignored. */
+  /** The values, besides null, that change nothing here: the field is ignored. */
   readonly same?: 'any' | readonly Json[];
   /** What to do instead of any other value. */
   readonly instead?: string;
 };
 export type ForeignFields = Readonly<Record<string, ForeignField>>;
 
-/** Fields that models add by habit to explain a call. */
+/** Fields that models add by habit to explain a call, unless the schema has them. */
 const EXPLANATIONS: ForeignFields = {
   description: { same: 'any' },
   explanation: { same: 'any' },
@@ -197,9 +197,6 @@ export const withoutFields = (input: JsonObject, names: readonly string[]): Json
   names.some((name) => Object.hasOwn(input, name))
     ? Object.fromEntries(Object.entries(input).filter(([name]) => !names.includes(name)))
     : input;
-
-export const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const NESTED_LIMITS: JsonLimits = { depthMax: 20, charactersMax: 8_000_000 };
 
@@ -239,7 +236,7 @@ const readValue = (schema: SchemaParts | undefined, value: Json): Json => {
  */
 export const readFields = (
   fields: JsonObject,
-  schema: GenericSchema,
+  schema: v.GenericSchema,
   aliases: Aliases,
   prefix = '',
 ): TranslatedInput => readEntries(fields, schemaParts(schema).entries, aliases, prefix);
@@ -292,12 +289,13 @@ const withoutDialect = (schema: JsonSchema): JsonObject => {
   return rest as JsonObject; // the schema holds no functions, so its JSON schema is JSON
 };
 
-type ToolParts<Schema extends GenericSchema> = {
+type ToolParts<Schema extends v.GenericSchema> = {
   readonly name: string;
   readonly description: string;
   readonly schema: Schema;
   /** Its kind of effect, its time limit, and what may run beside it. */
   readonly traits: CallTraits;
+  /** As in Tool. */
   readonly reaches?: 'hosts';
   /** Names that other agents use for the fields. */
   readonly aliases?: Aliases;
@@ -308,29 +306,29 @@ type ToolParts<Schema extends GenericSchema> = {
   // the rest is as in Tool (ports/tool.ts), with input of the schema
   /** The facts that the policy needs about a call, or why the input can't be used. */
   judge(
-    input: InferOutput<Schema>,
+    input: v.InferOutput<Schema>,
     workspace: string,
   ): Promise<Omit<Extract<Judgement, { kind: 'ok' }>, 'input' | 'title'> | InvalidInput>;
   /**
    * One line for people. `paths` are the judged paths, relative to the workspace if they are
    * inside.
    */
-  title(input: InferOutput<Schema>, paths: readonly string[]): string;
+  title(input: v.InferOutput<Schema>, paths: readonly string[]): string;
   /** The planned change, shown in the question to the user. */
-  preview?(input: InferOutput<Schema>, context: PreviewContext): Promise<CallPreview>;
+  preview?(input: v.InferOutput<Schema>, context: PreviewContext): Promise<CallPreview>;
   /** Hashes of the file to be changed, for the journal. */
-  before?(input: InferOutput<Schema>, context: ToolContext): Promise<FileHashes>;
+  before?(input: v.InferOutput<Schema>, context: ToolContext): Promise<FileHashes>;
   /** Records where a later process has to look for calls, before the first one starts. */
   announce?(workspace: string): void;
   /** What became of a call that was running when the session was interrupted. */
-  findInterrupted?(input: InferOutput<Schema>, context: ToolContext): Promise<InterruptedCall>;
+  findInterrupted?(input: v.InferOutput<Schema>, context: ToolContext): Promise<InterruptedCall>;
   /** What a summary of the conversation keeps of the result. */
-  keep?(input: InferOutput<Schema>, result: string): string;
-  run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
+  keep?(input: v.InferOutput<Schema>, result: string): string;
+  run(input: v.InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
 };
 
 /** Creates a tool of Pawl's. Every part gets input that the schema has accepted. */
-export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema>): Tool => {
+export const defineTool = <Schema extends v.GenericSchema>(parts: ToolParts<Schema>): Tool => {
   const {
     name,
     description,
@@ -345,17 +343,19 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     findInterrupted,
     keep,
   } = parts;
-  const foreign: ForeignFields = { ...EXPLANATIONS, ...parts.foreign };
-  const parseChecked = (input: JsonObject): InferOutput<Schema> => {
+  const { entries } = schemaParts(schema);
+  const habits = Object.entries(EXPLANATIONS).filter(([field]) => !findField(entries, field));
+  const foreign: ForeignFields = { ...Object.fromEntries(habits), ...parts.foreign };
+  const parseChecked = (input: JsonObject): v.InferOutput<Schema> => {
     const bare = withoutForeign(input, foreign);
-    const parsed = safeParse(schema, bare);
+    const parsed = v.safeParse(schema, bare);
     if (parsed.success) return parsed.output;
     const [fault] = findFaults(schema, bare, foreign);
     throw new TypeError(
       `${name} was started with input that its judge refuses: ${fault?.field} ${fault?.why}`,
     );
   };
-  /** The input in our form; the fields that the tool ignores stay in it. */
+  /** The input in our form. Ignored fields stay in it: the user sees what the model wrote. */
   const translateInput = (input: JsonObject, workspace: string): TranslatedInput => {
     const renamed = readFields(input, schema, aliases);
     // without a translation there are no faults beside those of the names
@@ -419,7 +419,6 @@ export const wholeNumber = (least: number, most: number, description: string) =>
 
 /** A real path for people and models: relative to the workspace if it is inside. */
 export const showPath = (real: string, workspace: string): string => {
-  const relative = path.relative(workspace, real);
-  if (relative === '') return '.';
-  return relative === '..' || relative.startsWith(`..${path.sep}`) ? real : relative;
+  if (!isWithin(real, workspace)) return real;
+  return path.relative(workspace, real) || '.';
 };

@@ -5,6 +5,7 @@
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
+import { isJsonObject } from '../platform/untrusted-input.js';
 import type { Tool } from '../ports/tool.js';
 import {
   type Aliases,
@@ -12,7 +13,6 @@ import {
   FILE_NAMES,
   type ForeignFields,
   type InputFault,
-  isObject,
   parseNested,
   readFields,
   type TranslatedInput,
@@ -85,7 +85,7 @@ type Reading<Value> = { readonly value: Value; readonly faults: readonly InputFa
 /** Reads one replacement. Faulty values go to the schema, which reports them. */
 const readReplacement = (item: Json, prefix: string): Reading<Json> => {
   const fields = typeof item === 'string' ? parseNested(item) : item;
-  if (!isObject(fields)) return { value: item, faults: [] };
+  if (!isJsonObject(fields)) return { value: item, faults: [] };
   const read = readFields(fields, editSchema, ALIASES, prefix);
   const { replaceAll, ...rest } = withoutFields(read.input, IGNORED);
   const isSet = replaceAll !== undefined && replaceAll !== null;
@@ -99,7 +99,7 @@ const readReplacements = (input: Json): Reading<Json> => {
     const why = 'is a string without valid JSON: give an array of {oldText, newText}';
     return { value: input, faults: [{ field: 'edits', why }] };
   }
-  const list: Json = isObject(value) ? [value] : value;
+  const list: Json = isJsonObject(value) ? [value] : value;
   if (!Array.isArray(list)) return { value: input, faults: [] };
   const read = list.map((item: Json, index) => readReplacement(item, `edits[${index}].`));
   return { value: read.map((one) => one.value), faults: read.flatMap((one) => one.faults) };
@@ -129,7 +129,7 @@ const liftPath = (
   const faults: InputFault[] = [];
   if (!Array.isArray(value)) return { path, edits: value, faults };
   const edits = value.map((edit: Json, index): Json => {
-    if (!isObject(edit) || edit.path === undefined) return edit;
+    if (!isJsonObject(edit) || edit.path === undefined) return edit;
     const { path: file, ...rest } = edit;
     path ??= file;
     if (path === file) return rest;

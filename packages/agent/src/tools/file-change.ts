@@ -7,6 +7,14 @@
  *
  * Of each file, `name` is the path as the model wrote it, `real` the real path, and `shown` the
  * path for people.
+ *
+ * The memory of files (`FileMemory`) answers three questions about a file:
+ *
+ * - `get`, `shown`: which bytes did calls last show or write, and which of their lines does the
+ *   conversation show? Only bytes that are shown whole may be replaced whole.
+ * - `recall`: which text did the model see last? An edit finds its place by it, even if a search
+ *   showed only some lines (`addLines`), or the file has changed since.
+ * - `ownWrite`: what have tools of this session made of the file, since another program changed it?
  */
 
 import { existsSync } from 'node:fs';
@@ -85,6 +93,9 @@ export type StaleFile = {
   readonly earlier: string;
 };
 
+/** Every line of a file. No call is named, so none hides them. */
+const EVERY_LINE = wholeFile('');
+
 export const refuseChange = (why: string): PlannedChange => ({ kind: 'refused', why });
 
 /** The result of a call that failed. */
@@ -145,7 +156,7 @@ const remember = async (
   const { real, before, after, known } = change;
   const { sha256, text } = known ?? { sha256: hashBytes(change.bytes), text: after };
   if (extent !== 'whole') return files.addLines?.(real, sha256, text);
-  if (plan.rebase === undefined) return files.set(real, sha256, text); // all of it is the model's
+  if (plan.rebase === undefined) return files.set(real, sha256, text); // the model gave every line
   const { moveLines } = await import('./edit/changed-lines.js');
   files.set(real, sha256, text, moveLines(files.shown?.(real) ?? [], before ?? '', after));
 };
@@ -163,11 +174,7 @@ export const previewChange = async (
 ): Promise<CallPreview> => {
   const planned = await planSeen(name, plan, context);
   if (planned.kind === 'refused') return { kind: 'refused', text: planned.why };
-  // a name with line breaks could look like a change
-  const shown = showPath(planned.change.real, context.workspace).replace(
-    /[\u0000-\u001f]/g,
-    '\ufffd',
-  );
+  const shown = showPath(planned.change.real, context.workspace);
   const patch = await createPatch(shown, planned.change, 2);
   if (patch === undefined || patch.length > PREVIEW_CHARACTERS_MAX) return { kind: 'none' };
   return { kind: 'change', diff: patch };
@@ -185,13 +192,13 @@ export const hashChange = async (
   const allowed = await findAllowed(name, context);
   if (allowed.kind === 'elsewhere') throw new Error(allowed.why);
   const loaded = await loadFile(allowed.real);
-  const before = hashLoaded(loaded);
-  if (before === null) throw new Error(`${allowed.shown} can't be read as a file`);
-  // planned without the check of what the model has seen: a call that it refuses leaves `before`
+  const beforeHash = hashLoaded(loaded);
+  if (beforeHash === null) throw new Error(`${allowed.shown} can't be read as a file`);
+  // planned without the check of what the model has seen: a call that it refuses changes nothing
   const planned = plan.plan(loaded, allowed.real, allowed.shown);
   return planned.kind === 'refused'
-    ? { before }
-    : { before, after: hashBytes(planned.change.bytes) };
+    ? { before: beforeHash }
+    : { before: beforeHash, after: hashBytes(planned.change.bytes) };
 };
 
 /** Plans the change of a file that the model has seen as it is, or at least its lines. */
@@ -267,7 +274,7 @@ const findUnseen = (
   if (write?.before === ABSENT && write.after === sha256) return ''; // this session wrote all of it
   const exact = exactText(bytes, real);
   const count = exact.kind === 'text' ? fileLines(exact.text).length : 0;
-  return describeRanges(missingLines(files.shown?.(real) ?? wholeFile(''), count));
+  return describeRanges(missingLines(files.shown?.(real) ?? EVERY_LINE, count));
 };
 
 // ---- Diffs ----
@@ -303,9 +310,11 @@ const createPatch = async (
 
 /** For very large changes, one line that says so. */
 const shortenPatch = (patch: string | undefined, shown: string, { before }: FileChange): string => {
+  // a name with line breaks could look like a change; the library quotes it
+  const name = shown.replace(/[\u0000-\u001f]/g, '\ufffd');
   if (patch === undefined)
     return (
-      `--- ${before === null ? '/dev/null' : shown}\n+++ ${shown}\n(the change is too large to ` +
+      `--- ${before === null ? '/dev/null' : name}\n+++ ${name}\n(the change is too large to ` +
       `be shown)\n`
     );
   if (patch.length <= DIFF_CHARACTERS_MAX) return patch;
@@ -346,24 +355,24 @@ const createTexts = <Entry extends { readonly text: string }>() => {
 export const createFileMemory = (): FileMemory => {
   const seenFiles = createSeenFiles();
   const hash = (file: string): string | undefined => seenFiles.files.get(file)?.sha256;
-  const shown = (file: string) => seenFiles.files.get(file)?.lines ?? [];
+  const shownLines = (file: string) => seenFiles.files.get(file)?.lines ?? [];
   const writes = new Map<string, OwnWrite>();
   const texts = createTexts<SeenText>();
   const earlierTexts = createTexts<{ text: string }>();
   return {
     get: hash,
-    shown,
+    shown: shownLines,
     hide: seenFiles.hide,
-    set: (file, sha256, text, added = wholeFile('')) => {
-      const lines = hash(file) === sha256 ? joinLines(shown(file), added) : added;
+    set: (file, sha256, text, added = EVERY_LINE) => {
+      const lines = hash(file) === sha256 ? joinLines(shownLines(file), added) : added;
       seenFiles.set({ path: file, sha256, lines });
       if (text !== undefined) texts.set(file, { sha256, text, extent: 'whole' });
     },
-    wrote: (file, before, after, text) => {
+    wrote: (file, beforeHash, after, text) => {
       // several changes count as one, unless another program changed the file in between
       const earlier = writes.get(file);
-      const isNext = earlier?.after === before;
-      writes.set(file, { before: isNext ? earlier.before : before, after });
+      const isNext = earlier?.after === beforeHash;
+      writes.set(file, { before: isNext ? earlier.before : beforeHash, after });
       if (!isNext) earlierTexts.set(file, typeof text === 'string' ? { text } : null);
     },
     ownWrite: (file) => {
@@ -386,7 +395,7 @@ export const createFileMemory = (): FileMemory => {
  * allowed that, so the sandbox is told: it sets protected files aside that appear while commands
  * run in the background. The result says what is wrong with the syntax of what was written.
  */
-export const withAllowedWrites = (
+export const withFileSafeguards = (
   tool: Tool,
   sandbox: SessionSandbox,
   environment: ProcessEnvironment,
@@ -398,9 +407,10 @@ export const withAllowedWrites = (
     if (judged.kind === 'invalid') return judged;
     const named: string[] = [];
     for (const place of judged.facts.paths) if (await isNamed(workspace, place)) named.push(place);
+    const { facts } = judged;
     return named.length === 0
       ? judged
-      : { ...judged, facts: { ...judged.facts, protected: named } };
+      : { ...judged, facts: { ...facts, protected: [...(facts.protected ?? []), ...named] } };
   };
   const run: Tool['run'] = async (input, context) => {
     const { workspace, paths } = context;

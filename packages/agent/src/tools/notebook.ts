@@ -3,8 +3,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { firstCharacters, plural } from '../platform/text.js';
-import { type JsonLimits, parseBounded } from '../platform/untrusted-input.js';
-import { isObject } from './define-tool.js';
+import { isJsonObject, type JsonLimits, parseBounded } from '../platform/untrusted-input.js';
 
 /** What is shown of one output. */
 const OUTPUT_CHARACTERS_MAX = 1_000;
@@ -23,11 +22,11 @@ const joinText = (text: Json | undefined): string =>
       : '';
 
 const listOf = (value: Json | undefined): readonly JsonObject[] =>
-  Array.isArray(value) ? value.filter(isObject) : [];
+  Array.isArray(value) ? value.filter(isJsonObject) : [];
 
 /** A stream has `text`, an error its `traceback`, a result `data` by media type. */
 const outputText = ({ text, traceback, ename, evalue, data }: JsonObject): string => {
-  const byType = isObject(data) ? data : {};
+  const byType = isJsonObject(data) ? data : {};
   const trace = listLines(traceback) || `${joinText(ename)}: ${joinText(evalue)}`;
   const words = ename === undefined ? joinText(text ?? byType['text/plain']) : trace;
   const shown = stripVTControlCharacters(words).trimEnd();
@@ -63,7 +62,7 @@ export const notebookText = (
   const parsed = parseBounded(json, LIMITS);
   if (parsed.kind !== 'ok') return null;
   const notebook = parsed.value as Json; // the value comes from JSON.parse
-  if (!isObject(notebook) || !Array.isArray(notebook.cells)) return null;
+  if (!isJsonObject(notebook) || !Array.isArray(notebook.cells)) return null;
   const cells = listOf(notebook.cells);
   return {
     text: cells.map(cellText).join('\n\n'),

@@ -2,11 +2,11 @@
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
+import { isJsonObject } from '../platform/untrusted-input.js';
 import type { Tool } from '../ports/tool.js';
 import {
   defineTool,
   type InputFault,
-  isObject,
   parseNested,
   readFields,
   type TranslatedInput,
@@ -54,7 +54,7 @@ const translate = (input: JsonObject): TranslatedInput => {
   if (!Array.isArray(list)) return { input, faults: [] };
   const faults: InputFault[] = [];
   const read = list.map((item: Json, index): Json => {
-    if (!isObject(item)) return item;
+    if (!isJsonObject(item)) return item;
     const named = readFields(
       withoutFields(item, ITEM_IGNORED),
       itemSchema,

@@ -99,6 +99,27 @@ test('a prompt that was sent before its process was killed does not run twice', 
   await session.close();
 });
 
+test('a journal that could not be read for a request id is read again for the next one', async (context) => {
+  const journals = fileJournals({ folder: temporaryFolder(context, 'state') });
+  let reads = 0;
+  const create: typeof journals.create = async (header) => {
+    const journal = await journals.create(header);
+    const read = journal.read.bind(journal);
+    const value: typeof read = (from) => {
+      reads += 1;
+      return reads === 1 ? assert.fail('EMFILE') : read(from);
+    };
+    return Object.defineProperty(journal, 'read', { value });
+  };
+  const { agent, workspace } = agentHere(context, testModel(say('one')), {
+    journals: { ...journals, create },
+  });
+  const session = await agent.open({ workspace });
+  await assert.rejects(session.prompt('hi', { requestId: 'a' }), /EMFILE/);
+  assert.equal((await session.prompt('hi', { requestId: 'a' })).text, 'one');
+  await session.close();
+});
+
 test('what the parent of a fork was sent does not count in the fork', async (context) => {
   const model = testModel(say('one'), say('two'));
   const { agent, workspace } = agentHere(context, model);

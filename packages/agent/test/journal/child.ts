@@ -1,4 +1,4 @@
-import { closeSync, existsSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { appendFileSync, closeSync, existsSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
@@ -21,6 +21,7 @@ import type { State } from '../../src/machine/state.js';
  * useReserve FOLDER      fills the disk beside an open session, and appends to it
  * dieInImport FOLDER FILE  imports a session, and kills itself when the blobs are stored and the journal is not
  * readAll FOLDER         reads session "a" in every way, opens it, and says whether that took little memory
+ * cutOnFullDisk FOLDER   opens a session with a torn end and a snapshot on a disk without room for the end
  * snapshot FOLDER        lets a snapshot be written to a disk that has no room for it
  */
 const say = (line: string): void => {
@@ -99,6 +100,20 @@ const fill = async (folder: string): Promise<void> => {
   const opened = await store.open('a');
   say(`opened ${opened.journal.seq} ${opened.tornTail === null ? 'whole' : 'torn'}`);
   await opened.journal.close();
+};
+
+const cutOnFullDisk = async (folder: string): Promise<void> => {
+  await snapshotOf(folder, 'a', Number.POSITIVE_INFINITY, 0);
+  const sessions = join(folder, 'sessions');
+  appendFileSync(join(sessions, 'a.jsonl'), 'x'.repeat(200_000));
+  fillDisk(folder, 40_000);
+  say(
+    `open ${await fileJournals({ folder })
+      .open('a')
+      .then(() => 'was accepted', kindOf)}`,
+  );
+  const names = await readdir(sessions);
+  say(`files ${names.filter((name) => /snapshot|torn/.test(name)).join(' ')}`);
 };
 
 const create = async (folder: string): Promise<void> => {
@@ -208,6 +223,7 @@ const tasks: Readonly<Record<string, (where: string, platform: string) => Promis
   append: appendForEver,
   fill,
   create,
+  cutOnFullDisk,
   dieInImport,
   readAll,
   useReserve,

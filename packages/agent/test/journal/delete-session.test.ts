@@ -32,7 +32,6 @@ const makeSessions = async (context: TestContext) => {
     'a.snapshot',
     'a.snapshot.new',
     'a.reserve',
-    'a.commits',
     't.reserve',
   ])
     await writeFile(join(sessions, name), 'x');

@@ -108,3 +108,16 @@ test('a snapshot that a full disk refuses leaves nothing, and takes nothing of t
     child.complaints(),
   );
 });
+
+test('a torn end that a full disk can not keep stays in the journal, and nothing beside it', async (context) => {
+  requireUnshare();
+  const folder = await makeFolder(context);
+  const child = startChild(
+    context,
+    ['cutOnFullDisk', folder],
+    onDisk(folder, '-t tmpfs -o size=2m none'),
+  );
+  const said = await linesOf(child);
+  assert.match(said.get('open') ?? '', /^cannotWrite: .*ENOSPC/, child.complaints());
+  assert.equal(said.get('files'), 'a.snapshot');
+});

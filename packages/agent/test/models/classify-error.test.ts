@@ -260,6 +260,13 @@ const rows: readonly Row[] = [
     says: /\(429\): Rate limited upstream/,
   },
   {
+    title: 'an error with a code like the name of a method',
+    given: Object.assign(new Error('No.'), { code: 'constructor' }),
+    kind: 'unreachable',
+    retryable: true,
+    says: /\(constructor\): No/,
+  },
+  {
     title: 'an error where an event was expected',
     given: Object.assign(new Error('Type validation failed: Value: {...}'), {
       value: { error: 'context the overflows' },

@@ -120,6 +120,11 @@ const rows: readonly (readonly [given: string, raw: unknown, schema: object, not
     /bytes/,
   ],
   [
+    'keywords with the names of methods',
+    properties({ a: { __defineGetter__: 1, hasOwnProperty: 1 } }),
+    properties({ a: { __defineGetter__: 1, hasOwnProperty: 1 } }),
+  ],
+  [
     'a long description',
     properties({ a: { description: 'x'.repeat(5_000) } }),
     properties({ a: { description: 'x'.repeat(1_000) } }),

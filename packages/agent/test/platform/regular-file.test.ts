@@ -22,7 +22,8 @@ import {
   readSmall,
   readUpTo,
   replaceEntry,
-  replaceFile,
+  replaceKeepingCopy,
+  systemFault,
 } from '../../src/platform/files.js';
 
 /** Only files are opened, and never more of them is read than allowed. */
@@ -115,18 +116,28 @@ test('what takes the place of a file has its mode and owner, and a failure chang
     chmodSync(at('file'), mode);
     if (process.geteuid?.() === 0) chownSync(at('file'), 1, 2);
     const { uid, gid } = statSync(at('file'));
-    assert.notEqual(replaceFile(at('file'), Buffer.from('new'), at(`aside-${mode}`)), null);
+    assert.notEqual(replaceKeepingCopy(at('file'), Buffer.from('new'), at(`aside-${mode}`)), null);
     const now = statSync(at('file'));
     assert.deepEqual([now.mode & 0o777, now.uid, now.gid], [mode, uid, gid]);
     assert.equal(readBytes(at('file'))?.toString(), 'new');
   }
   mkdirSync(at('in-the-way'));
   const before = readdirSync(folder);
-  assert.equal(replaceFile(at('in-the-way'), Buffer.from('new'), at('aside-384')), null);
+  assert.equal(replaceKeepingCopy(at('in-the-way'), Buffer.from('new'), at('aside-384')), null);
   // a command put a symlink in place of the new file
   const link = (fresh: string): void => symlinkSync(at('aside-384/file'), fresh);
   const owned = { uid: 3, gid: 3, mode: 0o777 };
   assert.throws(() => replaceEntry(folder, 'file', owned, link), { code: 'ELOOP' });
   assert.equal(statSync(at('aside-384/file')).mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(folder), before);
+});
+
+test('a fault names the path of its caller, whatever is in it', () => {
+  const fault = new Error("EACCES: denied, open '/proc/self/fd/7/x'");
+  assert.equal(systemFault(fault, '/a/$&$1'), "EACCES: denied, open '/a/$&$1'");
+});
+
+test('a name without a folder is never taken for one in the root', () => {
+  for (const name of ['tmp', Buffer.from('tmp')])
+    assert.equal(readRegularSync(name, 1, { follow: 'none' }).kind, 'unusable');
 });

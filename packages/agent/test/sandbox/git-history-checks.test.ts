@@ -6,7 +6,12 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { deflateSync } from 'node:zlib';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { type FindGit, GitHistory } from '../../src/command/sandbox/git-history.js';
+import {
+  type FindGit,
+  finishHistory,
+  GitHistory,
+  NO_PURPOSE,
+} from '../../src/command/sandbox/git-history.js';
 import { findProgram } from '../../src/platform/find-program.js';
 
 // Only what is certainly bad is moved out of a git folder, and what a crash left changes no copy.
@@ -18,7 +23,8 @@ const prepare = (t: TestContext, git: FindGit) => {
   const workspace = temporaryFolder(t, 'history');
   const gitFolder = path.join(workspace, '.git');
   execFileSync('git', ['init', '-q', workspace]);
-  const history = new GitHistory({ workspace, sessionFolder: path.join(workspace, 's'), git });
+  const sessionFolder = path.join(workspace, 's');
+  const history = new GitHistory({ workspace, sessionFolder, git });
   const write = (name: string, content: string | Buffer): string => {
     const place = path.join(gitFolder, name);
     fs.mkdirSync(path.dirname(place), { recursive: true });
@@ -33,10 +39,12 @@ const prepare = (t: TestContext, git: FindGit) => {
       const name = `objects/${oid.slice(0, 2)}/${oid.slice(2)}`;
       return write(name, deflateSync(Buffer.concat([content, Buffer.from(damage)])));
     },
-    copies: path.join(workspace, 's', 'history', '1'),
+    copies: path.join(sessionFolder, 'history', '1'),
+    sessionFolder,
+    history,
     gitFolder,
     begin: () => history.begin([gitFolder]),
-    end: () => history.end([gitFolder], { takesStash: false, movesBorder: false }),
+    end: () => history.end([gitFolder], NO_PURPOSE),
   };
 };
 
@@ -86,4 +94,26 @@ test('what a killed process left in the way changes no copy, and hinders no repa
   fs.rmSync(object);
   assert.match(end().join(), /put back: 1 object/);
   assert.deepEqual(fs.readFileSync(object), before);
+});
+
+test('what each check of a killed process moves away stays', (t) => {
+  const { begin, writeObject, sessionFolder } = prepare(t, noGit);
+  begin();
+  for (const damage of ['one', 'two']) {
+    writeObject(9, damage);
+    assert.match(finishHistory(sessionFolder, noGit, { isLast: false }).join(), /moved away/);
+  }
+  const aside = fs.readdirSync(path.join(sessionFolder, 'set-aside/git-1'), { recursive: true });
+  assert.equal(aside.length, 4, String(aside));
+});
+
+test('a command that is refused for want of copies does not count as running', (t) => {
+  const { history, gitFolder, copies, sessionFolder } = prepare(t, noGit);
+  const second = path.join(copies, '../2');
+  fs.mkdirSync(path.dirname(second), { recursive: true });
+  fs.writeFileSync(second, 'in the way');
+  assert.throws(() => history.begin([gitFolder, sessionFolder]), /EEXIST|ENOTDIR/);
+  history.begin([gitFolder]);
+  history.end([gitFolder], NO_PURPOSE);
+  assert.equal(fs.existsSync(path.join(copies, '../running')), false);
 });

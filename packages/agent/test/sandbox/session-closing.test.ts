@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
+import { viewHost } from '../../src/command/sandbox/host.js';
 import { createSessionSandbox } from '../../src/command/session-sandbox.js';
 import { createJobs } from '../../src/ports/tool.js';
 import { commandTool } from '../../src/tools/builtin-tools.js';
@@ -16,11 +17,11 @@ import { createFileMemory } from '../../src/tools/file-change.js';
 
 const never = new AbortController().signal;
 
-const openSession = (t: TestContext) => {
+const openSession = (t: TestContext, view: typeof viewHost = viewHost) => {
   const folder = temporaryFolder(t, 'closing');
   const workspace = temporaryFolder(t, 'closing-work');
   const environment = { ...process.env, XDG_STATE_HOME: folder };
-  const sandbox = createSessionSandbox({ environment });
+  const sandbox = createSessionSandbox({ environment, viewHost: view });
   const tool = commandTool({ environment, sandbox });
   const sandboxes = path.join(folder, 'pawl', 'sandbox');
   return {
@@ -97,5 +98,19 @@ test('a session that has been closed starts no command in its sandbox', async (t
     const { status, text } = await session.run('echo up');
     assert.deepEqual([status, /the session has ended/.test(text)], ['failed', true], text);
     await leavesNothing(session, before ? 'closed after a command' : 'closed before any command');
+  }
+});
+
+test('a fault in the first command does not refuse the next one', async (t) => {
+  for (const runs of [1, 2]) {
+    let views = 0;
+    const session = openSession(t, () => {
+      views += 1;
+      return views === 1 ? assert.fail('EMFILE') : viewHost();
+    });
+    assert.match((await session.run('echo one')).text, /EMFILE/);
+    if (runs === 2) assert.match((await session.run('echo two')).text, /^two/);
+    await session.sandbox.close();
+    await leavesNothing(session, `closed after ${runs}`);
   }
 });

@@ -289,6 +289,17 @@ test('edit: the diff is unified and names the file', async (t) => {
   assert.equal(diff, '--- file\n+++ file\n@@ -1,2 +1,2 @@\n one\n-two\n+zwei\n');
 });
 
+test('write: the diff of a file with a line break in its name has none there', async (t) => {
+  const place = await makePlace(t);
+  const { diff } = await place.run('write', { path: 'a\n+b', content: 'x\n' });
+  assert.equal(diff, '--- /dev/null\n+++ "a\\n+b"\n@@ -0,0 +1,1 @@\n+x\n');
+  const lines = Array.from({ length: 4_000 }, (_, line) => `${line}\n`);
+  await place.run('write', { path: 'a\n+b', content: lines.join('') });
+  const reversed = { path: 'a\n+b', content: lines.toReversed().join('') };
+  const large = await place.run('write', reversed);
+  assert.match(large.diff ?? '', /^--- a\ufffd\+b\n\+\+\+ a\ufffd\+b\n\(the change is too large/);
+});
+
 test('edit: cancelled before the change, nothing is changed', async (t) => {
   const place = await makePlace(t);
   await writeFile(place.path('file'), 'one\n');

@@ -15,6 +15,11 @@ test('code, lists and links come as Markdown', async () => {
   assert.match(text, /\[x\]\(https:\/\/page\.example\/x\?a=1&/);
 });
 
+test('an unknown entity of a title stays as it is', async () => {
+  const { text } = await readHtml('<title>&lt;&constructor;</title><p>x</p>', at);
+  assert.match(text, /^<&constructor;\n/);
+});
+
 for (const [title, html] of [
   ['nested very deep', `${'<div>'.repeat(20_000)}deep`],
   ['very long', `<p>deep ${'<b>x</b> '.repeat(150_000)}</p>`],

@@ -4,8 +4,10 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
+import * as v from 'valibot';
 import type { Judgement } from '../../src/ports/tool.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
+import { defineTool } from '../../src/tools/define-tool.js';
 import { todoTool } from '../../src/tools/todo.js';
 import { makePlace } from './context.js';
 
@@ -215,4 +217,18 @@ test('traits: what only looks is pure and may run side by side, what changes run
   });
   for (const tool of builtinTools())
     assert.equal(tool.before !== undefined, tool.traits.effect === 'probeable');
+});
+
+test('a field that models add by habit reaches a tool that has it', async () => {
+  const tool = defineTool({
+    name: 'note',
+    description: '',
+    schema: v.strictObject({ description: v.string() }),
+    traits: todoTool.traits,
+    judge: async () => ({ kind: 'ok', facts: { argv: [], paths: [], hosts: [], shape: '' } }),
+    title: ({ description }) => description,
+    run: async () => ({ status: 'ok', text: '' }),
+  });
+  const judged = await tool.judge({ description: 'why' }, '/nowhere');
+  assert.equal(judged.kind === 'ok' && judged.title, 'why');
 });

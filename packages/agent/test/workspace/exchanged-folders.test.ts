@@ -17,7 +17,7 @@ import {
   createLink,
   readRegularSync,
   removeBelow,
-  replaceFile,
+  replaceKeepingCopy,
   setAside,
   writeBack,
 } from '../../src/platform/files.js';
@@ -224,7 +224,7 @@ const FACES: readonly Face[] = [
     when: 'a configuration is cleaned',
     run: ({ workspace }) => {
       const aside = path.join(workspace, '..', 'aside');
-      const moved = replaceFile(path.join(workspace, 'd/x'), Buffer.from('cleaned'), aside);
+      const moved = replaceKeepingCopy(path.join(workspace, 'd/x'), Buffer.from('cleaned'), aside);
       return [moved !== null, moved === null ? '' : show(aside)];
     },
     usual: /^\[true,.*x=own/,

@@ -12,6 +12,8 @@
  *    checked, too. The copies stay until a command has been checked, so that a later process can
  *    check a command whose Pawl was killed.
  *
+ * Repairs work in opened folders (`inFolder`), so without /proc nothing is restored.
+ *
  * A git folder is `.git`, or a bare repository. A reflog lists the former commits of a ref. A
  * commit is lost if no ref and no reflog leads to it.
  *
@@ -41,6 +43,7 @@ import {
   entriesIn,
   entryStatus,
   errorCode,
+  holdFolderSync,
   inFolder,
   isFolder,
   namesIn,
@@ -57,11 +60,7 @@ import type { HistoryPurpose } from '../../policy/repository-access.js';
 import { askGit } from './git-folders.js';
 import { historyFolder } from './session-folders.js';
 
-/**
- * The purpose of a command that deletes no history intentionally. `takesStash`: it drops a stash,
- * whose changes are back in the files. `movesBorder`: it changes where a shallow clone's history
- * ends.
- */
+/** The purpose of a command that deletes no history intentionally. */
 export const NO_PURPOSE: HistoryPurpose = { takesStash: false, movesBorder: false };
 
 /** Finds git when it is needed. Without git every commit without a ref counts as lost. */
@@ -94,12 +93,13 @@ export class GitHistory {
   /** Call it before a command that may change these git folders. */
   begin(gitFolders: readonly string[]): void {
     for (const gitFolder of gitFolders) {
-      const count = this.#running.get(gitFolder) ?? 0;
-      if (count > 0) this.#check(gitFolder, NO_PURPOSE);
+      if (this.#running.has(gitFolder)) this.#check(gitFolder, NO_PURPOSE);
       this.#open(gitFolder).updateCopies();
-      this.#running.set(gitFolder, count + 1);
     }
     if (gitFolders.length > 0) writeFileSync(runningFile(this.#top), '', { mode: 0o600 });
+    // Last: a full disk refuses the command, which then has no `end`.
+    for (const gitFolder of gitFolders)
+      this.#running.set(gitFolder, (this.#running.get(gitFolder) ?? 0) + 1);
   }
 
   /** Call it after the command. Returns lines for the model about restored parts. */
@@ -122,14 +122,14 @@ export class GitHistory {
     return notes;
   }
 
-  /** Accepts all changes: a command that the user approved has ended. */
+  /** Accepts all changes, also those of commands beside it: an approved command has ended. */
   accept(): void {
     for (const gitFolder of this.#running.keys()) this.#open(gitFolder).updateCopies();
   }
 
   /**
-   * Checks the changes of running commands at the end of the session. Their later ends check
-   * nothing and return the lines of this check; a command that never ends reports none.
+   * Checks the changes of running commands at the end of the session. A later `end` of these
+   * commands checks nothing; it only returns the lines of this check.
    */
   close(): void {
     for (const gitFolder of this.#running.keys()) this.#check(gitFolder, NO_PURPOSE);
@@ -147,9 +147,9 @@ export class GitHistory {
 
   /**
    * Repeats the check until it restores nothing. Processes that a command leaves behind are killed
-   * with its sandbox, on a busy machine a moment later, and may delete until then. Blocks, since no
-   * other command may use the folder meanwhile. Reports nothing: the check before has reported that
-   * history was deleted.
+   * with its sandbox, on a busy machine a moment later, and may delete until then. Blocks the whole
+   * process, for a second at most, since no other command may use the folder meanwhile. Reports
+   * nothing: the check before has reported that history was deleted.
    */
   #checkUntilQuiet(gitFolder: string, purpose: HistoryPurpose): void {
     for (let count = 0; count < QUIET_CHECKS_MAX; count++) {
@@ -238,7 +238,7 @@ class GitFolder {
   /** Copied loose objects. */
   readonly #objects: CopiedFiles = new Map();
   /** Folders of loose objects, as last read. */
-  readonly #fans = new Map<
+  readonly #objectFolders = new Map<
     string,
     { readonly stamp: string; readonly objects: readonly string[] }
   >();
@@ -267,7 +267,7 @@ class GitFolder {
    */
   updateCopies(): void {
     this.#copyFiles(stateFiles(this.#top), this.#files);
-    this.#copyFiles(this.#looseObjects({ movesLinks: false }), this.#objects);
+    this.#copyFiles(this.#looseObjects({ movesIntruders: false }), this.#objects);
     this.#packed = new Set(this.#packedFiles().values());
     writePrivateSync(path.join(this.#store, 'packs'), [...this.#packed].join('\n'));
     writePrivateSync(path.join(this.#store, 'folder'), this.#top);
@@ -308,8 +308,7 @@ class GitFolder {
     }
     const isLinked = isLoose(name) && this.#bytes + status.size > COPIES_BYTES_MAX;
     try {
-      if (isLinked)
-        inFolder(path.dirname(from), (below) => linkSync(`${below}/${path.basename(from)}`, draft));
+      if (isLinked) linkRegular(from, draft);
       else copyRegularSync(from, draft, { follow: 'none' });
       renameSync(draft, to);
     } catch (error) {
@@ -328,25 +327,25 @@ class GitFolder {
   }
 
   /**
-   * The names of loose objects. An unchanged folder is not read again. `movesLinks`: links in place
-   * of folders are moved away.
+   * The names of loose objects. An unchanged folder is not read again. `movesIntruders`: what
+   * is no folder is moved away.
    */
-  #looseObjects({ movesLinks }: { readonly movesLinks: boolean }): readonly string[] {
+  #looseObjects({ movesIntruders }: { readonly movesIntruders: boolean }): readonly string[] {
     const folders = namesIn(this.#path('objects')).map((name) => `objects/${name}`);
     return folders
       .filter((folder) => isLoose(`${folder}/`))
       .flatMap((folder) => {
-        const cached = this.#fans.get(folder);
+        const cached = this.#objectFolders.get(folder);
         const status = entryStatus(this.#path(folder));
         const stamp = status === null ? '' : stableStamp(status);
         if (cached !== undefined && stamp !== '' && cached.stamp === stamp) return cached.objects;
         const isThere = status?.isDirectory() === true;
-        if (movesLinks && !isThere) this.#moveAway(folder);
+        if (movesIntruders && !isThere) this.#moveAway(folder);
         const names = isThere ? namesIn(this.#path(folder)) : [];
         const objects = names
           .map((name) => `${folder}/${name}`)
           .filter((one) => HASH.test(objectHash(one)));
-        this.#fans.set(folder, { stamp, objects });
+        this.#objectFolders.set(folder, { stamp, objects });
         return objects;
       });
   }
@@ -485,7 +484,7 @@ class GitFolder {
    * the right one. A removed one may have been packed.
    */
   #checkObjects(): void {
-    const existing = new Set(this.#looseObjects({ movesLinks: true }));
+    const existing = new Set(this.#looseObjects({ movesIntruders: true }));
     const removed = [...this.#objects.keys()].filter((name) => !existing.has(name));
     const missing = this.#findMissing(removed.map(objectHash));
     const damaged = removed.filter((name) => missing?.has(objectHash(name)) !== false);
@@ -587,7 +586,7 @@ class GitFolder {
       if (fileKind(name) !== 'log' || !this.#hasOwner(name, refs)) continue;
       if (hashesIn(this.#copiedText(name)).some((oid) => unnamed.has(oid))) this.#restoreLog(name);
     }
-    // The rest is listed in the reflog of LOST.
+    // The rest is only listed in the reflog of LOST.
     this.#listUnnamed(this.#lostAmong(unnamed), before);
   }
 
@@ -763,8 +762,11 @@ class GitFolder {
 
   #moveAway(name: string): void {
     if (entryStatus(this.#path(name)) === null) return;
-    this.#asideCount += 1;
-    const moved = setAside(this.#path(name), path.join(this.#aside, String(this.#asideCount)));
+    let folder: string;
+    // An earlier process may have moved files there.
+    do folder = path.join(this.#aside, String(++this.#asideCount));
+    while (existsSync(folder));
+    const moved = setAside(this.#path(name), folder);
     if (moved !== null) this.#repairs.aside.push(moved);
   }
 
@@ -774,6 +776,16 @@ class GitFolder {
     if (process.geteuid?.() === 0 && status !== null) chownSync(place, status.uid, status.gid);
   }
 }
+
+/** Makes a hard link to a file in an open folder. Throws if that fails. */
+const linkRegular = (from: string, to: string): void => {
+  const folder = holdFolderSync(path.dirname(from));
+  try {
+    linkSync(folder.at(path.basename(from)), to);
+  } finally {
+    folder.close();
+  }
+};
 
 // ---- The lines for the model about repairs ----
 
@@ -864,7 +876,7 @@ const indexName = (name: string): string => name.replace(/\.pack$/, '.idx');
 /** The hash of a loose object. */
 const objectHash = (object: string): string => object.slice(8, 10) + object.slice(11);
 
-/** Regular files below a folder, relative to `top`. */
+/** Regular files below a folder, relative to `top`, without git's lock files. */
 const filesBelow = (top: string, folder: string): readonly string[] => {
   if (!isFolder(path.join(top, folder))) return [];
   return entriesIn(path.join(top, folder)).flatMap((entry) => {

@@ -20,7 +20,7 @@ import {
   entryStatus,
   isWithin,
   readRegularSync,
-  replaceFile,
+  replaceKeepingCopy,
   setAside,
   writeBack,
   writePrivateSync,
@@ -670,7 +670,7 @@ export class ProtectedFiles {
     this.#count += 1;
     const folder = path.join(this.#options.folder, String(this.#count));
     const replaced =
-      inPlace && allowedPart !== null ? replaceFile(place, allowedPart.text, folder) : null;
+      inPlace && allowedPart !== null ? replaceKeepingCopy(place, allowedPart.text, folder) : null;
     const moved = replaced ?? setAside(place, folder);
     if (moved === null || allowedPart?.removed.length === 0) return;
     const byName = (): string =>

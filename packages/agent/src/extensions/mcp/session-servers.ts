@@ -130,7 +130,7 @@ export const openServers = async ({
   );
   phase.isFrozen = true; // what the servers report from now on does not change `tools` below
   const declared = new DeclaredTools(options);
-  const tools = declared.declare(all, new Set());
+  const tools = declared.declare(all, new Set()); // those that are left may join later
   const lateTools = new JoiningServers(all, options, begin, (joiners, names) =>
     declared.declare(joiners, names),
   );
@@ -202,8 +202,8 @@ type OpenServer = OfferingServer & {
   known: readonly OfferedTool[] | null;
   /** Questions to the user that were declined. */
   declined: number;
-  /** Its tools were not known when the session began, and have not joined it. */
-  isNew: boolean;
+  /** Its tools were not known when the session began, and may still join it. */
+  mayJoin: boolean;
   /** The first attempt to connect; null before it. */
   opening: Promise<void> | null;
   /** Resolves when the last list of its tools is stored. */
@@ -247,14 +247,14 @@ const createToolsListener = (
   return async (remote) => {
     // `tools`: safe to declare. `needTasks`: names of those that are left out.
     const { tools, leftOut, needTasks } = offeredTools(remote);
-    const { known, isNew, connection } = served();
+    const { known, mayJoin, connection } = served();
     const { server } = connection;
     tellLeftOut(leftOut);
     const change = describeChange(server.name, known, tools);
     served().known = tools;
     if (change === null) return;
     // Asked before the wait below, since both may change meanwhile. A new server may still join.
-    const isForNextSession = phase.isFrozen && !(joining !== undefined && isNew);
+    const isForNextSession = phase.isFrozen && !(joining !== undefined && mayJoin);
     if ((await store(server, tools)) && isForNextSession) report(change, change);
     // Like the change, this is not said again in a session that finds the same tools.
     if (needTasks.length > 0)
@@ -268,7 +268,7 @@ const createToolsListener = (
 
 /**
  * Tells the user which members of a server's lists are left out: one line each, once a session.
- * `lines`: those of which the server's connection does not know.
+ * `lines`: further ones, beside those that `connection.leftOut` names.
  */
 const createLeftOutTeller = (
   served: () => OpenServer,
@@ -300,7 +300,10 @@ const openServer = (
   const tellLeftOut = createLeftOutTeller(() => served, warn);
   const learn = createToolsListener(() => served, options, phase, tellLeftOut);
   const onTools = (tools: readonly RemoteTool[]): void => {
-    served.learning = learn(tools);
+    served.learning = attempt(() => learn(tools)).then((learned) => {
+      if (learned.kind === 'fault')
+        warn(`the tools of the MCP server ${server.name} can't be read: ${learned.fault.message}`);
+    });
   };
   const onOffers = (remote: RemoteOffers): void => {
     tellLeftOut([]);
@@ -327,7 +330,7 @@ const openServer = (
     known: readTools(stateFolder, server),
     offers: readOffers(stateFolder, server),
     declined: 0,
-    isNew: false,
+    mayJoin: false,
     opening: null,
     learning: Promise.resolve(),
     hasFailed: false,
@@ -340,7 +343,7 @@ const openServer = (
       onDeclined,
     }),
   };
-  served.isNew = served.known === null;
+  served.mayJoin = served.known === null;
   return served;
 };
 
@@ -384,13 +387,13 @@ class JoiningServers implements LateTools {
     begin: (served: OpenServer) => Promise<void>,
     declare: DeclaredTools['declare'],
   ) {
-    this.#servers = servers.filter(({ isNew }) => isNew);
+    this.#servers = servers.filter(({ mayJoin }) => mayJoin);
     this.#options = options;
     this.#begin = begin;
     this.#declare = declare;
   }
 
-  /** Those of them that have not answered. */
+  /** The servers of `#waited` that have not answered. */
   get waited(): readonly OpenServer[] {
     return this.#waited.filter((served) => this.#isExpected(served));
   }
@@ -403,13 +406,13 @@ class JoiningServers implements LateTools {
     signal,
   }: Parameters<LateTools['before']>[0]): Promise<readonly Tool[]> {
     if (this.#haveJoined) return [];
-    const connecting = this.#servers.filter(({ isNew }) => isNew).map(this.#begin);
+    const connecting = this.#servers.filter(({ mayJoin }) => mayJoin).map(this.#begin);
     // The model has not replied yet: another list of tools costs no cached prompt.
     if (isFirst) {
       if (this.#expected().length > 0) await this.#wait(clock, signal, Promise.all(connecting));
       return signal.aborted ? [] : this.#declare(this.#servers, declared);
     }
-    const late = this.#servers.filter(({ isNew, known }) => isNew && known !== null);
+    const late = this.#servers.filter(({ mayJoin, known }) => mayJoin && known !== null);
     if (signal.aborted || late.length === 0 || this.#expected().length > 0) return [];
     this.#haveJoined = true;
     const tools = this.#declare(late, declared);
@@ -419,7 +422,7 @@ class JoiningServers implements LateTools {
           'this request on',
       );
     // what they offer from now on is for the next session
-    for (const served of this.#servers) served.isNew = false;
+    for (const served of this.#servers) served.mayJoin = false;
     return tools;
   }
 
@@ -456,8 +459,8 @@ class JoiningServers implements LateTools {
     return this.#servers.filter((served) => this.#isExpected(served));
   }
 
-  #isExpected({ isNew, known, hasFailed }: OpenServer): boolean {
-    return isNew && known === null && !hasFailed;
+  #isExpected({ mayJoin, known, hasFailed }: OpenServer): boolean {
+    return mayJoin && known === null && !hasFailed;
   }
 }
 
@@ -473,11 +476,11 @@ class DeclaredTools {
   }
 
   /**
-   * Declares the tools of these servers. Returns those that the session did not declare before.
-   * `declared`: the names that it declares.
+   * Declares the tools of these servers, and so ends their `mayJoin`. Returns those that the
+   * session did not declare before. `declared`: the names that it declares.
    */
   declare(servers: readonly OpenServer[], declared: ReadonlySet<string>): readonly Tool[] {
-    // A request that failed or was taken back may have declared more.
+    // `#declared` may hold tools of a request that was never sent: only names in `declared` count.
     const before = this.#declared.filter(({ declaredName }) => declared.has(declaredName));
     const toolsByServer = servers.map(({ connection, known }) => ({
       server: connection.server.name,
@@ -493,8 +496,7 @@ class DeclaredTools {
     const added = tools.filter(({ declaredName }) => !declared.has(declaredName));
     const names = new Set(this.#declared.map(({ declaredName }) => declaredName));
     this.#declared.push(...tools.filter(({ declaredName }) => !names.has(declaredName)));
-    // Their tools have joined the session.
-    for (const served of servers) if (served.known !== null) served.isNew = false;
+    for (const served of servers) if (served.known !== null) served.mayJoin = false;
     const byName = new Map(servers.map(({ connection }) => [connection.server.name, connection]));
     return added.flatMap((tool) => {
       const connection = byName.get(tool.server);

@@ -38,7 +38,7 @@ import {
   type In,
   ignore,
   type MoveTo,
-  NOT_MEASURED,
+  NOTHING_COUNTED,
   nextId,
   type Reservation,
   type SessionData,
@@ -53,7 +53,10 @@ import { appendTexts } from './request.js';
 
 // ---- Limits ----
 
-/** The counted dimensions, in the order of their check (rules.md#limit-after-round). */
+/**
+ * The counted dimensions, in the order of their check (rules.md#limit-after-round). Only its timer
+ * ends a turn's time, since times of events jump with the computer's clock.
+ */
 const countedLimits = [
   'usd',
   'tokens',
@@ -63,7 +66,6 @@ const countedLimits = [
   'errors',
   'sameResults',
 ] as const satisfies readonly Dimension[];
-/** Only its timer ends a turn's time, since times of events jump with the computer's clock. */
 const dimensions: readonly Dimension[] = [...countedLimits, 'time'];
 /** The limits after which the model may still be asked for its answer. */
 const finishable: readonly Dimension[] = ['rounds', 'repeats', 'errors', 'sameResults'];
@@ -105,6 +107,9 @@ const findReached = <D extends Dimension>(session: SessionData, counted: readonl
  */
 export const sessionLimit = (session: SessionData): 'usd' | 'tokens' | null =>
   findReached(session, ['usd', 'tokens']);
+
+export const hasMoneyLimit = ({ settings }: SessionData): boolean =>
+  settings.limits.usd !== 'unlimited';
 
 export const hasSessionLimit = ({ settings: { limits } }: SessionData): boolean =>
   limits.usd !== 'unlimited' || limits.tokens !== 'unlimited';
@@ -530,9 +535,6 @@ const MILLION = 1_000_000;
 /** Sums of prices are not exact: this share of a limit stays free. */
 const ROUNDING = 1e-9;
 
-export const hasMoneyLimit = ({ settings }: SessionData): boolean =>
-  settings.limits.usd !== 'unlimited';
-
 /** The dollars that are set aside, but for these ids. */
 export const reservedUsd = (session: SessionData, except: readonly string[] = []): number =>
   withoutReservations(session, except).reduce((sum, { usd }) => sum + usd, 0);
@@ -547,27 +549,28 @@ export const withoutReservations = (
   ids: readonly string[],
 ): readonly Reservation[] => reserved.filter(({ id }) => !ids.includes(id));
 
-/** The runtime has measured a request that it is about to send. */
-type Measured = On<'RequestMeasured'>;
+/** A request that the runtime is about to send, with its size. */
+type NextRequest = On<'RequestMeasured'>;
 
 /**
- * The most tokens that the request can have. The model has counted the measured request, so only
- * further bytes count one token each: `freshBytes` of a request for a summary, the growth of any
- * other request. If 20,000 bytes were 5,000 tokens, a request of 21,000 has 7,000 at most:
- * 5,000, one for each further byte, and HIDDEN_TOKENS_MAX.
+ * The most tokens that the next request can have. `session.measured` is the last request of this
+ * conversation whose tokens the model has counted, so only further bytes count one token each:
+ * `freshBytes` of a request for a summary, the growth of any other request. If 20,000 bytes were
+ * 5,000 tokens, a request of 21,000 has 7,000 at most: 5,000, one for each further byte, and
+ * HIDDEN_TOKENS_MAX.
  */
 const inputTokensMax = (
   { name, session }: State,
-  { model, bytes, images, freshBytes }: Measured,
+  { model, bytes, images, freshBytes }: NextRequest,
 ): number => {
-  const { measured } = session;
-  // Bytes that the measured request did not hold; negative: it is no start of this one.
-  const more = freshBytes ?? (name === 'CallingLlm' ? bytes - (measured?.bytes ?? 0) : -1);
-  const counted =
-    measured !== undefined && measured.model === model && more >= 0
-      ? Math.max(measured.tokens, measured.bytes / BYTES_PER_TOKEN_MAX) + more
+  const { measured: counted } = session;
+  // Negative: the next request does not continue the counted one, whose tokens say nothing of it.
+  const more = freshBytes ?? (name === 'CallingLlm' ? bytes - (counted?.bytes ?? 0) : -1);
+  const tokens =
+    counted !== undefined && counted.model === model && more >= 0
+      ? Math.max(counted.tokens, counted.bytes / BYTES_PER_TOKEN_MAX) + more
       : bytes;
-  return Math.ceil(Math.min(bytes, counted)) + images * IMAGE_TOKENS_MAX + HIDDEN_TOKENS_MAX;
+  return Math.ceil(Math.min(bytes, tokens)) + images * IMAGE_TOKENS_MAX + HIDDEN_TOKENS_MAX;
 };
 
 /** What a request may cost at most, and how long its reply may be. */
@@ -580,8 +583,8 @@ type WorstCase = {
   readonly fits: boolean;
 };
 
-/** The worst case of the measured request, with the longest reply that the limit allows. */
-const worstCase = (state: State, event: Measured): WorstCase => {
+/** The worst case of the next request, with the longest reply that the limit allows. */
+const worstCase = (state: State, event: NextRequest): WorstCase => {
   const { session } = state;
   const limit = session.settings.limits.usd;
   const { prices, outputTokensMax } = event;
@@ -598,7 +601,7 @@ const worstCase = (state: State, event: Measured): WorstCase => {
 export const highestInputPrice = ({ input, cacheWrite, cacheRead }: Prices): number =>
   Math.max(input, cacheWrite, cacheRead);
 
-type Request = {
+type PricedRequest = {
   readonly inputTokens: number;
   readonly prices: Prices;
   readonly outputTokensMax: number;
@@ -611,7 +614,7 @@ type Request = {
  */
 export const worstCaseWithin = (
   usd: number,
-  { inputTokens, prices, outputTokensMax }: Request,
+  { inputTokens, prices, outputTokensMax }: PricedRequest,
 ): WorstCase => {
   const inputUsd = (inputTokens * highestInputPrice(prices)) / MILLION;
   const free = usd - inputUsd;
@@ -624,7 +627,7 @@ export const worstCaseWithin = (
 };
 
 /** Whether what is left pays for the request, or there is no limit any more. */
-export const isPaid = (state: State, event: Measured): boolean => worstCase(state, event).fits;
+export const isPaid = (state: State, event: NextRequest): boolean => worstCase(state, event).fits;
 
 /** The usage id of the state's work, if its requests are measured; else null. */
 export const measuredId = (state: State): string | null => {
@@ -640,16 +643,17 @@ export const measuredId = (state: State): string | null => {
   }
 };
 
-export const isStaleMeasure = (state: State, event: Measured): boolean =>
+export const isStaleMeasure = (state: State, event: NextRequest): boolean =>
   event.usageId !== measuredId(state);
 export const ignoreMeasure = <S extends State>(state: S): Stay<S> =>
   ignore(state, 'stale: nobody waits for this request');
 
 /** Sets the worst case aside. The runtime sends the request when it sees the reservation. */
-export const reserve = <S extends State>(state: S, event: Measured): Stay<S> => {
+export const reserve = <S extends State>(state: S, event: NextRequest): Stay<S> => {
   const { session } = state;
   const { usageId: id, model, bytes } = event;
   const { inputUsd, outputUsd, outputTokens } = worstCase(state, event);
+  // Several requests of one summary or hook share an id: their worst cases add up.
   const before = findReservation(session, id);
   const reservation = {
     id,
@@ -659,8 +663,7 @@ export const reserve = <S extends State>(state: S, event: Measured): Stay<S> => 
     sent: state.name === 'CallingLlm' ? { model, bytes } : null,
   };
   const reserved = [...withoutReservations(session, [id]), reservation];
-  // A copy: `changeSession` leaves the field absent if it gets the object NOT_MEASURED itself.
-  const { measured = { ...NOT_MEASURED } } = session;
+  const { measured = NOTHING_COUNTED } = session;
   return go(withSession(state, changeSession(session, { reserved, measured })));
 };
 
@@ -671,7 +674,7 @@ export const refuseSideRequest = <S extends State>(state: S): Stay<S> =>
 /** The request is not sent. Its id is closed, unless an earlier request was sent under it. */
 export const stopUnpaid = (
   state: In<'CallingLlm'> | In<'Compacting'>,
-  event: Measured,
+  event: NextRequest,
 ): MoveTo<'BudgetExceeded'> => {
   const { session } = state;
   const { usageId } = event;
@@ -706,9 +709,9 @@ const moneyText = (session: SessionData): string => {
 export const reserveForCalls = (session: SessionData, ids: readonly string[]): SessionData => {
   const remaining = remainingIn(session).usd;
   const [id] = ids; // at most one: under a limit, calls that spend run one at a time
-  // Sessions of earlier versions set nothing aside.
-  const reservesMoney = session.measured !== undefined;
-  if (!reservesMoney || remaining.type === 'unlimited' || id === undefined) return session;
+  // Only a session that has set money aside for a request: those of earlier versions never do.
+  if (session.measured === undefined || remaining.type === 'unlimited' || id === undefined)
+    return session;
   const { reserved = [] } = session;
   const usd = remaining.amount;
   const reservation = { id, usd, outputUsd: usd, outputTokens: 0, sent: null };
@@ -735,7 +738,7 @@ export const settleLost = (session: SessionData, current: readonly string[]): Se
   return { session: settled, actions: [{ type: 'DisplayNotice', kind: 'budget', text }] };
 };
 
-// ---- The time limit of a turn: a timer that runs as long as it (rules.md#time-limit) ----
+// ---- The time limit of a turn: a timer as long as the turn (rules.md#time-limit) ----
 
 const cancelClock = (session: SessionData): readonly Action[] =>
   session.turn.timeLimit === null
