@@ -32,7 +32,7 @@ export const startFloor = async ({ ingressUrl, adminUrl }: Engine) => {
   const key = randomUUID();
   return {
     call: (value: number) =>
-      store.call({ service: 'Floor', handler: 'set', key, parameter: value }, true),
+      store.call({ service: 'Floor', handler: 'set', key, parameter: value, once: true }),
     stop: () => server.close(),
   };
 };

@@ -62,7 +62,7 @@ const putByEarlierVersion = async (
   for (const value of records) {
     const { sessionId } = value;
     const call = { service: 'SessionMetadata', handler: 'put', key: findShard(sessionId) };
-    await store.call({ ...call, parameter: { sessionId, value } }, true);
+    await store.call({ ...call, parameter: { sessionId, value }, once: true });
   }
 };
 type Put = { readonly sessionId: string; readonly value: unknown };

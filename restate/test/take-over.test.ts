@@ -39,7 +39,7 @@ const storeOf = (head: Header, events: readonly Event[]): SessionStore =>
 const at = async (version: number, events: readonly Event[]) => {
   const states = new SessionStates(storeOf(header(version), events), 60_000);
   try {
-    return await states.exact('s', events.length, []);
+    return await states.exact('s', events.length);
   } finally {
     states.stop();
   }
