@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import * as restate from '@restatedev/restate-sdk';
-import { register } from '../src/node.js';
+import { register } from '../src/registration.js';
 import { SessionStore } from '../src/session-store.js';
 import type { Engine } from '../src/start-engine.js';
 

@@ -13,7 +13,7 @@ import { keyNamed, startTestNode } from '../../packages/serve/test/node-under-te
 import { streamChecks } from '../../packages/serve/test/stream-checks.js';
 import { MODEL_ID, storySettings } from '../../test/contract/play-story.js';
 import { atEnd, type TestScope, temporaryFolder } from '../../test/temporary-folder.js';
-import { register } from '../src/node.js';
+import { register } from '../src/registration.js';
 import { allShards, findShard } from '../src/session-records.js';
 import { SessionStore, StoredRecords } from '../src/session-store.js';
 import { engineUnderTest } from './engine-under-test.js';
