@@ -49,8 +49,8 @@ import {
 import {
   type PointList,
   pointListFrame,
+  pressAtPoints,
   type TakenPoint,
-  takeAtPoints,
 } from '@pawl/terminal/rewind-list';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { createSentPrompts, type SentPrompts, Transcript } from '@pawl/terminal/transcript';
@@ -362,7 +362,7 @@ export class InteractiveView {
       else this.#picking = { ...open, list: picked.picker };
       return;
     }
-    const taken = takeAtPoints(open.list, pressed);
+    const taken = pressAtPoints(open.list, pressed);
     if (taken.kind === 'taken') open.done(taken);
     else this.#picking = { ...open, list: taken.list };
   }
