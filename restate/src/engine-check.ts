@@ -1,4 +1,4 @@
-/** Whether the engine can be used, before a node starts (`checkEngine`), or why a node can't start. */
+/** Checks the engine before a node starts. `NodeStartError`: why a node can't start. */
 
 import { attempt, type EngineNodeOptions } from 'pawl/engine';
 

@@ -15,13 +15,12 @@ import {
   type Blobs,
   type EngineNodeOptions,
   fileBlobs,
-  hostInUrl,
   isLoopback,
   type SessionDependencies,
 } from 'pawl/engine';
 import { checkEngine, NodeStartError } from './engine-check.js';
 import { httpLive, type LiveChannel, localLive } from './live.js';
-import { OtherNodes, type Serve } from './other-versions.js';
+import { hostInUrl, OtherNodes, type Serve } from './other-versions.js';
 import { DEPLOYMENT, type NodeAddresses, Registration } from './registration.js';
 import { createRestateRuntime, type RestateRuntime } from './runtime.js';
 import { checkBlobs, s3Blobs } from './s3-blobs.js';

@@ -10,9 +10,10 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { Socket } from 'node:net';
-import { hostInUrl } from 'pawl/engine';
 import type { KnownNode, LiveChannel } from './live.js';
 import { DEPLOYMENT } from './registration.js';
+
+export const hostInUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 export type Serve = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
 

@@ -61,7 +61,7 @@ export {
 export { recoverCalls } from '@pawl/agent/session/tool-run';
 export type { SessionBegin, UserHookRuns } from '@pawl/agent/session/user-hooks';
 
-export { hostInUrl, isLoopback } from './http.js';
+export { isLoopback } from './http.js';
 export { keyOfToken, readKeys, type ServeKey } from './keys.js';
 export type { AppliedChange } from './metrics.js';
 export { type NodeOptions, type ServingNode, startNode as serveSessions } from './node.js';

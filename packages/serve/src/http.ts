@@ -83,7 +83,7 @@ export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> 
     socketPath === undefined ? { host, port } : { path: socketPath },
   );
   return {
-    address: `http://${hostInUrl(host)}:${answers.port}`,
+    address: `http://${inAddress(host)}:${answers.port}`,
     active: () => answers.active,
     close: (graceMs) =>
       new Promise((resolve) => {
@@ -476,14 +476,14 @@ const EVERY_ADDRESS = ['0.0.0.0', '::'];
 export const isLoopback = (host: string): boolean =>
   /^(localhost|::1|127(\.\d{1,3}){3})$/.test(host);
 
-export const hostInUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+const inAddress = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 /** The values of Host that are accepted; null accepts any. */
 const acceptedHosts = ({ host, port, names }: NodeAddress): readonly string[] | null => {
   if (EVERY_ADDRESS.includes(host) && names.length === 0) return null;
   return [
     ...loopbackHosts(port),
-    `${hostInUrl(host)}:${port}`,
+    `${inAddress(host)}:${port}`,
     ...names.flatMap((name) => [name, `${name}:${port}`]),
   ];
 };

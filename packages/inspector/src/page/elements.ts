@@ -1,7 +1,6 @@
 /**
- * Makes elements: of HTML and SVG, values of JSON as trees, commands to copy, tables and long lists.
- * Texts only ever become text nodes and attributes: nothing of a session is read as
- * HTML.
+ * Makes elements: of HTML and SVG, trees of JSON values, commands to copy, tables and long lists.
+ * Texts only ever become text nodes and attributes: nothing of a session is read as HTML.
  */
 
 import { firstCharacters, localTime } from '@pawl/agent/platform/text';
@@ -116,7 +115,7 @@ export class JsonTree {
     this.#open = new Set(open);
   }
 
-  /** The elements of a value. `name` is shown before it; `path` finds them again in later calls. */
+  /** The elements of a value. `name` stands before it; later calls find them by `path`. */
   draw(name: string, value: unknown, path: string): HTMLElement {
     if (typeof value !== 'object' || value === null) return row(name, leaf(value));
     const known = this.#drawn.get(path);

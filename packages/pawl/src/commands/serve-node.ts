@@ -91,7 +91,7 @@ const readWorkspaces = (
 
 const warn = (text: string): void => writeError(safe`pawl: ${makeSafe(text)}\n`);
 
-/** Finds a missing API key of the model or a faulty configuration now rather than with the first session. */
+/** Finds a missing API key or a faulty configuration now rather than with the first session. */
 const checkSurroundings = async (flags: RunFlags, { source }: NodeKeys): Promise<void> => {
   refuseBadFlags(flags); // throws for a value that can't be read
   const folder = realWorkspace(process.cwd());

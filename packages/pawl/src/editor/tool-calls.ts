@@ -207,8 +207,8 @@ export const plannedChange = async (
 };
 
 /**
- * A change of a file: a call with a diff changes one. `sha256` is the file's hash after it; null if it is unknown, as in an older
- * session.
+ * A change of a file; a call with a diff changes one. `sha256` is the file's hash after it; null if
+ * it is unknown, as in an older session.
  */
 export const madeChange = async (
   path: string,
