@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import * as restate from '@restatedev/restate-sdk';
-import { register } from '../src/node.js';
+import { register } from '../src/registration.js';
 import { SessionStore } from '../src/session-store.js';
 import type { Engine } from '../src/start-engine.js';
 
@@ -32,7 +32,7 @@ export const startFloor = async ({ ingressUrl, adminUrl }: Engine) => {
   const key = randomUUID();
   return {
     call: (value: number) =>
-      store.call({ service: 'Floor', handler: 'set', key, parameter: value }, true),
+      store.call({ service: 'Floor', handler: 'set', key, parameter: value, once: true }),
     stop: () => server.close(),
   };
 };

@@ -39,8 +39,9 @@ export class Follower {
   readonly #readers = new Set<SeeEntry>();
   readonly #unsubscribe: () => void;
   readonly #polling: NodeJS.Timeout;
-  /** Resolves when it knows where it begins. */
-  readonly ready: Promise<void>;
+  readonly #now: () => Promise<{ readonly seq: number; readonly state: State }>;
+  /** Null again after a failure: the next use, or the next poll, begins anew. */
+  #beginning: Promise<void> | null = null;
   /** Makes steps, once it is known where it begins; null before. */
   #steps: SessionFollower | null = null;
   /**
@@ -68,14 +69,14 @@ export class Follower {
       report(fault: Error): void;
     },
   ) {
-    const { store, live, header, report, missingNode } = parts;
+    const { store, live, header, report, now, missingNode } = parts;
+    this.#now = now;
     this.#missingNode = missingNode;
     this.#sessionId = sessionId;
     this.#store = store;
     this.#report = report;
     if (header !== null) this.#begin({ seq: 0, state: agentMachine.initialState(header.settings) });
-    this.ready = header === null ? parts.now().then((now) => this.#begin(now)) : Promise.resolve();
-    this.ready.catch(() => undefined); // whoever waits for it gets the error
+    this.ready().catch(() => undefined); // the poll tries again, and reports
     this.#unsubscribe = live.subscribe(sessionId, (message) => this.#hear(message));
     this.#polling = setInterval(() => this.#poll(), POLL_MS);
     this.#polling.unref();
@@ -87,6 +88,17 @@ export class Follower {
 
   get isNeeded(): boolean {
     return this.#watchers.size + this.#readers.size > 0;
+  }
+
+  /** Resolves when it knows where it begins. */
+  async ready(): Promise<void> {
+    if (this.#steps !== null) return;
+    this.#beginning ??= this.#now()
+      .then((now) => this.#begin(now))
+      .finally(() => {
+        this.#beginning = null;
+      });
+    await this.#beginning;
   }
 
   watch(watcher: Watcher): () => void {
@@ -101,7 +113,7 @@ export class Follower {
 
   /** Resolves when everything up to `seq` was seen. Without it: everything up to now. */
   async catchUp(seq = Number.POSITIVE_INFINITY): Promise<void> {
-    await this.ready;
+    await this.ready();
     while (this.seq < seq) {
       if (this.#reading === null) {
         this.#reading = this.#read().finally(() => {

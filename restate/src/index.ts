@@ -2,6 +2,7 @@
  * `@pawl/restate`: Pawl's sessions on Restate. Start nodes with `startNode`, use them with
  * `createRestateRuntime`.
  */
+export { NodeStartError } from './engine-check.js';
 export {
   type HttpLive,
   type HttpLiveOptions,
@@ -13,13 +14,11 @@ export {
   type EngineNode,
   machineFingerprint,
   type NodeOptions,
-  NodeStartError,
   type PawlNode,
-  register,
   startEngineNode,
   startNode,
-  version,
 } from './node.js';
+export { register, version } from './registration.js';
 export {
   createRestateRuntime,
   type RestateRuntime,

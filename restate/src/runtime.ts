@@ -1,11 +1,9 @@
-/**
- * Sessions on the engine, behind the interface that sessions in one process have too: sent to,
- * followed and read.
- */
+/** `Runtime` for sessions on the engine: the interface of sessions in one process. */
 
 import './polyfill.js';
 import {
   AsyncQueue,
+  attempt,
   checkSettings,
   type DayCharge,
   type DayCharged,
@@ -48,18 +46,18 @@ export type RestateRuntime = Runtime & {
   open(sessionId: string): Promise<void>;
   /**
    * Ends what runs of the session and closes it, and its tools run on another node from now on, in
-   * the folder of the same name there, which must exist. Nothing that the old node still has to do
-   * for it is done when it comes back.
+   * the folder of the same name there, which must exist. What the old node had not finished is
+   * dropped, also if that node comes back later.
    */
   move(sessionId: string, node: string): Promise<void>;
   /** Whether the node works. The answer may be some seconds old. */
-  answers(node: string): Promise<boolean>;
+  isUp(node: string): Promise<boolean>;
   /** The nodes' records of their sessions. */
   readonly records: RecordStore;
-  /** Sets money of a key aside, or records what the key has spent, for all nodes. */
+  /** Sets money aside for a user's key to the server, or records what it spent, on all nodes. */
   charge(key: string, asked: DayCharge): Promise<DayCharged>;
   /** The node with the session's workspace, and whether the session is closed. */
-  place(sessionId: string): Promise<{ readonly node: string; readonly isClosed: boolean }>;
+  whereIs(sessionId: string): Promise<{ readonly node: string; readonly isClosed: boolean }>;
   /** Lets go of all connections. The sessions go on. */
   disconnect(): Promise<void>;
 };
@@ -67,7 +65,7 @@ export type RestateRuntime = Runtime & {
 /** How long the state of a session that nobody asks for stays in memory. */
 const IDLE_MS = 60_000;
 /** How long the answer of a node counts: many sessions may wait for one node. */
-const ANSWER_KEPT_MS = 3_000;
+const PING_KEPT_MS = 3_000;
 
 /** How long the hooks about the end of a session are waited for, also if its node is away. */
 const END_MS = 60_000;
@@ -79,9 +77,9 @@ class EngineSessions implements RestateRuntime {
   readonly #states: SessionStates;
   readonly #followers = new Map<string, Follower>();
   readonly #queues = new Map<string, SendQueue>();
-  readonly #answers = new Map<
+  readonly #pings = new Map<
     string,
-    { readonly askedAt: number; readonly answer: Promise<boolean> }
+    { readonly askedAt: number; readonly isUp: Promise<boolean> }
   >();
   /** Sessions that were created here and have no follower yet: it begins with their first entry. */
   readonly #created = new Map<string, Header>();
@@ -107,22 +105,20 @@ class EngineSessions implements RestateRuntime {
     });
     // before its first hooks, which ask whose session it is
     await record?.(sessionId);
-    await this.#store.call(
-      {
-        service: 'Session',
-        handler: 'create',
-        key: sessionId,
-        parameter: { ...created, node, title: null },
-      },
-      true,
-    );
+    await this.#store.call({
+      service: 'Session',
+      handler: 'create',
+      key: sessionId,
+      parameter: { ...created, node, title: null },
+      once: true,
+    });
     this.#created.set(sessionId, created.header);
     return sessionId;
   }
 
   async send(sessionId: string, input: Input): ReturnType<Runtime['send']> {
-    const follower = this.#followers.get(sessionId);
-    await follower?.ready;
+    // also a session that can't be followed now takes inputs: its follower reports why
+    await attempt(async () => this.#followers.get(sessionId)?.ready());
     const queue =
       this.#queues.get(sessionId) ??
       new SendQueue((inputs) => this.#store.input(sessionId, inputs));
@@ -131,7 +127,7 @@ class EngineSessions implements RestateRuntime {
       if (queue.isIdle) this.#queues.delete(sessionId);
     });
     this.#created.delete(sessionId);
-    await this.#followers.get(sessionId)?.catchUp(sent.seq);
+    await attempt(async () => this.#followers.get(sessionId)?.catchUp(sent.seq));
     return sent;
   }
 
@@ -154,7 +150,7 @@ class EngineSessions implements RestateRuntime {
       if (entry.event.type === 'ShutdownRequested') void this.#endReader(sessionId, live);
     });
     try {
-      await follower.ready;
+      await follower.ready();
       // closed before the follower began, which then does not see it
       if ((await this.#store.session(sessionId)).over) void this.#endReader(sessionId, live);
       let last = from - 1;
@@ -193,11 +189,15 @@ class EngineSessions implements RestateRuntime {
     return { header, seq, state };
   }
 
-  /** Throws if a turn runs that this machine does not follow: the session would seem to rest. */
+  /**
+   * Throws if a turn runs that an earlier version of Pawl's state machine has begun: this version
+   * does not know its state, so the session would seem to rest.
+   */
   async #now(sessionId: string): ReturnType<SessionStates['exact']> {
     const { seq, inTurn } = await this.#store.session(sessionId);
-    const exact = await this.#states.exact(sessionId, seq, []);
-    if (!inTurn || exact.upgrade?.session === undefined) return exact;
+    const exact = await this.#states.exact(sessionId, seq);
+    const isUnknown = exact.upgrade?.session !== undefined;
+    if (!inTurn || !isUnknown) return exact;
     throw new OtherMachineError(
       `a turn of session ${sessionId} runs that an earlier Pawl has begun: wait for its end`,
     );
@@ -205,10 +205,8 @@ class EngineSessions implements RestateRuntime {
 
   async fork(sessionId: string, seq: number): Promise<string> {
     const parameter = { newSessionId: newSessionId(systemClock), seq, at: Date.now() };
-    return this.#store.call(
-      { service: 'Session', handler: 'fork', key: sessionId, parameter },
-      true,
-    );
+    const call = { service: 'Session', handler: 'fork', key: sessionId, parameter };
+    return this.#store.call({ ...call, once: true });
   }
 
   async *list(sessionIds?: readonly string[]): ReturnType<Runtime['list']> {
@@ -248,33 +246,29 @@ class EngineSessions implements RestateRuntime {
 
   async open(sessionId: string): Promise<void> {
     const parameter = { at: Date.now() };
-    await this.#store.call(
-      { service: 'Session', handler: 'open', key: sessionId, parameter },
-      true,
-    );
+    const call = { service: 'Session', handler: 'open', key: sessionId, parameter };
+    await this.#store.call({ ...call, once: true });
   }
 
   async move(sessionId: string, node: string): Promise<void> {
     const parameter = { node, at: Date.now() };
-    await this.#store.call(
-      { service: 'Session', handler: 'move', key: sessionId, parameter },
-      true,
-    );
+    const call = { service: 'Session', handler: 'move', key: sessionId, parameter };
+    await this.#store.call({ ...call, once: true });
   }
 
-  async answers(node: string): Promise<boolean> {
-    const known = this.#answers.get(node);
-    if (known !== undefined && Date.now() - known.askedAt < ANSWER_KEPT_MS) return known.answer;
-    const answer = this.#store.answers(node);
-    this.#answers.set(node, { askedAt: Date.now(), answer });
-    return answer;
+  async isUp(node: string): Promise<boolean> {
+    const known = this.#pings.get(node);
+    if (known !== undefined && Date.now() - known.askedAt < PING_KEPT_MS) return known.isUp;
+    const isUp = this.#store.isUp(node);
+    this.#pings.set(node, { askedAt: Date.now(), isUp });
+    return isUp;
   }
 
   async charge(key: string, asked: DayCharge): Promise<DayCharged> {
     return this.#store.charge(key, asked);
   }
 
-  async place(sessionId: string): ReturnType<RestateRuntime['place']> {
+  async whereIs(sessionId: string): ReturnType<RestateRuntime['whereIs']> {
     const { node, over } = await this.#store.session(sessionId);
     return { node, isClosed: over };
   }
@@ -297,7 +291,7 @@ class EngineSessions implements RestateRuntime {
       now: () => this.#now(sessionId),
       missingNode: async () => {
         const { node } = await this.#store.session(sessionId);
-        return (await this.answers(node)) ? null : node;
+        return (await this.isUp(node)) ? null : node;
       },
       report: this.#options.report ?? ((fault) => process.emitWarning(fault)),
     });

@@ -93,7 +93,6 @@ class S3Blobs implements Blobs {
         throw new BlobStoreError(
           `${what} took longer than ${deadlineMs / 1_000} s at the ${this.#where}. Look ` +
             'whether the store is overloaded.',
-          true,
         );
     }
   }
@@ -104,7 +103,7 @@ class S3Blobs implements Blobs {
     deadline: AbortSignal,
   ): Promise<Buffer | Failure> {
     const { silenceMs = SILENCE_MS } = this.#options;
-    const silence = new AbortController();
+    const silence = new AbortController(); // also while credentials are looked up
     const timer = setTimeout(
       () => silence.abort(new Silence()),
       silenceMs + (upload?.bytes.length ?? 0) / BYTES_A_MS,
@@ -166,7 +165,9 @@ const readBody = async (response: Response, onChunk: () => void): Promise<Buffer
     chunks.push(chunk);
     length += chunk.length;
     if (length > BYTES_MAX)
-      throw new BlobStoreError('A text in the store is larger than 1 GB, so it is none of Pawl.');
+      throw new BlobStoreError(
+        'A text in the store is larger than 1 GB, so Pawl did not write it.',
+      );
   }
   return Buffer.concat(chunks);
 };
@@ -295,15 +296,8 @@ const askComputer = async (): Promise<Response> => {
 // Errors of a store in words. Only the code and the status of an answer are repeated: its message
 // belongs to the store, and may repeat a part of what was sent.
 
-/** `isTemporary`: the same request may work a moment later. */
 export class BlobStoreError extends Error {
   override readonly name = 'BlobStoreError';
-  readonly isTemporary: boolean;
-
-  constructor(message: string, isTemporary = false) {
-    super(message);
-    this.isTemporary = isTemporary;
-  }
 }
 
 /** The code of an error of a connection. */
@@ -361,6 +355,5 @@ const inWords = (failure: Failure, what: string, where: string): BlobStoreError 
     return new BlobStoreError(`${what} was refused at ${where} (${answer}).`);
   return new BlobStoreError(
     `${what} failed at ${where} (${answer}), also when it was tried again.`,
-    true,
   );
 };

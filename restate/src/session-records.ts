@@ -129,6 +129,7 @@ export type StoredSession = {
   readonly seq: number;
   readonly over: boolean;
   readonly node: string;
+  /** The session is over, and its last hooks still run. */
   readonly ending: boolean;
   readonly inTurn: boolean;
 };

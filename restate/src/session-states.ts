@@ -96,7 +96,7 @@ export class SessionStates {
   }
 
   /** The state after exactly `seq`. `tail`: the last entries, if they are known already. */
-  async exact(sessionId: string, seq: number, tail: readonly Entry[]): Promise<ExactSession> {
+  async exact(sessionId: string, seq: number, tail: readonly Entry[] = []): Promise<ExactSession> {
     const fold = await this.#fold(sessionId);
     const next = tail[0]?.seq ?? Number.POSITIVE_INFINITY;
     if (fold.seq < seq && next <= fold.seq + 1)

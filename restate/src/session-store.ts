@@ -51,6 +51,11 @@ type Call = {
   readonly key?: string;
   readonly parameter: unknown;
   readonly timeoutMs?: number;
+  /**
+   * The call has its effect once, however often it is repeated here. A text is a key of the caller:
+   * later calls with it have no effect either, as long as the engine keeps it.
+   */
+  readonly once?: true | string;
 };
 
 /**
@@ -105,14 +110,11 @@ export class SessionStore {
     this.#ingress = clients.connect({ url: ingressUrl });
   }
 
-  /**
-   * Repeats the call until the engine answers. Its key makes sure that it has its effect once; a
-   * key of the caller does so for later calls too, as long as the engine keeps it.
-   */
-  async call<T>(call: Call, once: boolean | string = false): Promise<T> {
-    const { service, handler, key, parameter, timeoutMs = TIMEOUT_MS } = call;
+  /** Repeats the call until the engine answers, for some 25 seconds. */
+  async call<T>(call: Call): Promise<T> {
+    const { service, handler, key, parameter, timeoutMs = TIMEOUT_MS, once } = call;
     const own = once === true ? randomUUID() : once;
-    const idempotencyKey = own === false ? {} : { idempotencyKey: own };
+    const idempotencyKey = own === undefined ? {} : { idempotencyKey: own };
     for (let attempt = 0; ; attempt++) {
       try {
         return await this.#ingress.call<unknown, T>({
@@ -132,7 +134,7 @@ export class SessionStore {
   }
 
   /** Whether the node works. */
-  async answers(node: string): Promise<boolean> {
+  async isUp(node: string): Promise<boolean> {
     const idempotencyKey = `ping-${Math.floor(Date.now() / PING_MS)}`;
     try {
       return await this.#ingress.call<unknown, boolean>({
@@ -147,7 +149,8 @@ export class SessionStore {
   }
 
   charge(key: string, asked: DayCharge): Promise<DayCharged> {
-    return this.call({ service: 'KeySpending', handler: 'charge', key, parameter: asked }, true);
+    const call = { service: 'KeySpending', handler: 'charge', key, parameter: asked };
+    return this.call({ ...call, once: true });
   }
 
   async session(sessionId: string): Promise<StoredSession> {
@@ -215,7 +218,7 @@ export class SessionStore {
     const parameter = { inputs, at: Date.now() };
     const [{ clientRequestId } = {}] = inputs; // an input that has one comes alone
     const call = { service: 'Session', handler: 'input', key: sessionId, parameter };
-    return this.call(call, clientRequestId ?? true);
+    return this.call({ ...call, once: clientRequestId ?? true });
   }
 
   /** `machineVersion`: of the session, as far as whoever posts knows. */
@@ -225,7 +228,8 @@ export class SessionStore {
     machineVersion = agentMachine.version,
   ): Promise<readonly AppliedEvent[]> {
     const parameter: Arrival = { posted, at: Date.now(), machineVersion };
-    return this.call({ service: 'Session', handler: 'event', key: sessionId, parameter }, true);
+    const call = { service: 'Session', handler: 'event', key: sessionId, parameter };
+    return this.call({ ...call, once: true });
   }
 
   /** One shard of the list, or of it only the sessions with these ids. */
@@ -263,7 +267,8 @@ export class StoredRecords implements RecordStore {
     const { sessionId } = record;
     const parameter = { sessionId, value: record };
     const key = findShard(sessionId);
-    await this.#store.call({ service: 'SessionMetadata', handler: 'put', key, parameter }, true);
+    const call = { service: 'SessionMetadata', handler: 'put', key, parameter };
+    await this.#store.call({ ...call, once: true });
   }
 
   ofKey(key: string, before: string | null, limit: number): Promise<readonly NodeSessionRecord[]> {
@@ -292,7 +297,7 @@ export class StoredRecords implements RecordStore {
   #sort(): Promise<unknown> {
     const call = { service: 'SessionMetadata', handler: 'sortOnce', key: EVERY_SHARD };
     this.#sorted ??= this.#store
-      .call({ ...call, parameter: null, timeoutMs: SORTING_MS }, true)
+      .call({ ...call, parameter: null, timeoutMs: SORTING_MS, once: true })
       .catch((error: unknown) => {
         throw error instanceof EngineError && error.status === 404 ? notYet() : error;
       });

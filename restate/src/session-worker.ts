@@ -11,6 +11,7 @@ import {
   type Event,
   gatherEquipment,
   type Header,
+  type OnApplied,
   type PerformedSession,
   type Performers,
   type Posted,
@@ -21,7 +22,6 @@ import {
   type State,
   type StoppedCall,
   systemClock,
-  type Told,
   type Tool,
   type UserHookRuns,
 } from 'pawl/engine';
@@ -576,7 +576,7 @@ class WorkRun {
     return { posted, at: this.#endedAt, ...(shown === null ? {} : { shown }), isOpen };
   }
 
-  #post(event: Posted, told?: Told): void {
+  #post(event: Posted, told?: OnApplied): void {
     if (VOLATILE.has(event.type)) this.#show({ ...event, at: this.#needs.equipment.clock.now() });
     else if (told !== undefined) void this.#tell(event, told);
     else {
@@ -591,7 +591,7 @@ class WorkRun {
   }
 
   /** The start of a call is in the journal already, unless its file had to be looked at first. */
-  async #tell(event: Posted, answer: Told): Promise<void> {
+  async #tell(event: Posted, answer: OnApplied): Promise<void> {
     const { action } = this.work;
     const isKept =
       event.type === 'ToolStarted' &&
@@ -688,7 +688,7 @@ class SessionHooks {
     return this.#reports.splice(0);
   }
 
-  async #tell(event: Posted, answer: Told): Promise<void> {
+  async #tell(event: Posted, answer: OnApplied): Promise<void> {
     const tried = await attempt(async () => {
       const { applied, state } = await this.#world.postNow(event);
       answer(applied !== undefined && 'accepted' in applied && applied.accepted, state);

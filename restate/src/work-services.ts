@@ -163,7 +163,7 @@ const isForeign = async (
   if (machineVersion === agentMachine.version) return false;
   if (action.type !== 'SendLlmRequest' && action.type !== 'StartCompaction') return false;
   const { seq } = await store.session(sessionId);
-  return (await states.exact(sessionId, seq, [])).upgrade?.session !== undefined;
+  return (await states.exact(sessionId, seq)).upgrade?.session !== undefined;
 };
 
 type Signal = { readonly signalled: string };

@@ -15,7 +15,7 @@ import type { MakeNodeRuntime } from '../../packages/serve/test/node-under-test.
 import type { ContractWorld, MakeRuntime } from '../../test/contract/runtime-under-test.js';
 import { atEnd, removeFolderSync, type TestScope } from '../../test/temporary-folder.js';
 import { createRestateRuntime, localLive, register, startNode } from '../src/index.js';
-import { registerShared } from '../src/node.js';
+import { registerShared } from '../src/registration.js';
 import { type Engine, startEngine } from '../src/start-engine.js';
 
 /** The real engine with one node in this process, for all tests of a file. */

@@ -66,13 +66,47 @@ test('a question for the node that fails is reported once, and ends nothing', as
     missingNode: () => Promise.reject(new Error('the engine did not answer')),
     report: ({ message }) => void faults.push(message),
   });
-  await follower.ready;
+  await follower.ready();
   for (let polls = 0; polls < 3; polls++) {
     context.mock.timers.tick(3_000);
     await new Promise(setImmediate);
   }
   follower.stop();
   assert.deepEqual(faults, ['the engine did not answer']);
+});
+
+test('a session that can not be followed at first takes inputs, and is followed from the next poll on', async (context) => {
+  context.mock.timers.enable({ apis: ['setInterval'] });
+  let isBroken = true;
+  let seq = 0;
+  const engine = createServer((incoming, outgoing) => {
+    const handler = incoming.url?.split('/').at(-1);
+    incoming.resume();
+    outgoing.setHeader('content-type', 'application/json');
+    outgoing.statusCode = isBroken && handler !== 'input' ? 500 : 200;
+    if (handler === 'input') seq++;
+    const answers: Record<string, unknown> = {
+      input: [{ seq, accepted: true }],
+      entries: { entries: [hello, { ...hello, seq: 2 }].slice(0, seq), seq, over: false },
+      session: { header: { settings, parent: null }, seq: 1, over: false, inTurn: false },
+    };
+    outgoing.end(JSON.stringify(answers[handler ?? '']));
+  });
+  await new Promise<void>((resolve) => engine.listen(0, '127.0.0.1', resolve));
+  atEnd(context, () => void engine.close().closeAllConnections());
+  const ingressUrl = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
+  const live = localLive();
+  const report = (): void => undefined;
+  const runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => 'a', report });
+  const seen: (number | null)[] = [];
+  runtime.watch('s1', (stepped) => void seen.push(stepped.seq));
+  assert.deepEqual(await runtime.send('s1', { type: 'CancelTurn' }), { seq: 1 });
+  isBroken = false;
+  context.mock.timers.tick(3_000);
+  await runtime.state('s1');
+  await runtime.send('s1', { type: 'CancelTurn' });
+  assert.deepEqual(seen, [2]);
+  await runtime.disconnect();
 });
 
 test('a reader ends also if the session was closed before it began to follow, and its last hooks still run', async (context) => {

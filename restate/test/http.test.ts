@@ -13,7 +13,7 @@ import { keyNamed, startTestNode } from '../../packages/serve/test/node-under-te
 import { streamChecks } from '../../packages/serve/test/stream-checks.js';
 import { MODEL_ID, storySettings } from '../../test/contract/play-story.js';
 import { atEnd, type TestScope, temporaryFolder } from '../../test/temporary-folder.js';
-import { register } from '../src/node.js';
+import { register } from '../src/registration.js';
 import { allShards, findShard } from '../src/session-records.js';
 import { SessionStore, StoredRecords } from '../src/session-store.js';
 import { engineUnderTest } from './engine-under-test.js';
@@ -62,7 +62,7 @@ const putByEarlierVersion = async (
   for (const value of records) {
     const { sessionId } = value;
     const call = { service: 'SessionMetadata', handler: 'put', key: findShard(sessionId) };
-    await store.call({ ...call, parameter: { sessionId, value } }, true);
+    await store.call({ ...call, parameter: { sessionId, value }, once: true });
   }
 };
 type Put = { readonly sessionId: string; readonly value: unknown };

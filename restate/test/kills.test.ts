@@ -21,7 +21,7 @@ const settings = clusterSettings(folder);
 
 const begin = async () => {
   const id = await runtime.create({ settings, instructions: 'Be brief.' });
-  const { node } = await runtime.place(id);
+  const { node } = await runtime.whereIs(id);
   const home = nodes.find(({ name }) => name === node);
   assert.ok(home, `${node} is no node of the test`);
   return { id, home, session: attend(runtime, id) };

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { agentMachine, type Entry, type Event, type Header, step } from 'pawl/engine';
 import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
-import { deploymentAddress, register } from '../src/node.js';
+import { deploymentAddress, register } from '../src/registration.js';
 import { SessionStates, takeOverEvents } from '../src/session-states.js';
 import type { SessionStore } from '../src/session-store.js';
 
@@ -39,7 +39,7 @@ const storeOf = (head: Header, events: readonly Event[]): SessionStore =>
 const at = async (version: number, events: readonly Event[]) => {
   const states = new SessionStates(storeOf(header(version), events), 60_000);
   try {
-    return await states.exact('s', events.length, []);
+    return await states.exact('s', events.length);
   } finally {
     states.stop();
   }

@@ -16,7 +16,7 @@ import { StoredSession } from '../../../test/kit/inspector/stored-session.js';
 import { atEnd, temporaryFolder } from '../../../test/temporary-folder.js';
 import { countCases, SEED } from '../../../test/tier.js';
 import { InspectedSessions } from '../src/server/inspected-sessions.js';
-import { pageWith } from '../src/server/page-html.js';
+import { pageWithSession } from '../src/server/page-html.js';
 import { type Inspected, inState, textOf } from './inspected-page.js';
 
 /** Sessions that run, hostile sessions and random ones, in the page of the inspector. */
@@ -101,6 +101,12 @@ export const checkSessions = (inspected: () => Inspected): void => {
     await page.locator('button', { hasText: 'Previous' }).last().click();
     await waitUntil(page, `document.body.dataset.following === 'no'`);
     assert.match(await textOf(watched, '.where'), /CancelTurn/);
+    await page.evaluate(`Object.defineProperty(navigator, 'clipboard', {
+      value: { writeText: async () => void (window.copies = (window.copies ?? 0) + 1) },
+    })`);
+    await page.locator('.command button').first().dblclick();
+    await waitUntil(page, `window.copies === 2`);
+    assert.equal(await textOf(watched, '.command:first-child [role=status]'), 'copied');
     assert.deepEqual(watched.faults, []);
   });
 
@@ -159,7 +165,7 @@ export const checkSessions = (inspected: () => Inspected): void => {
       redactor: createRedactor([]),
     });
     const file = path.join(temporaryFolder(context, 'exported'), 'evil <b>.html');
-    writeFileSync(file, pageWith(inspected().built, await sessions.exported('evil')));
+    writeFileSync(file, pageWithSession(inspected().built, await sessions.exported('evil')));
     for (const address of [inspected().inspector.addressOf('evil'), pathToFileURL(file).href]) {
       const watched = await inspected().visit(address);
       const { page } = watched;

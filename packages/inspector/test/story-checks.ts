@@ -10,7 +10,7 @@ import { STORY_SEQ } from '../../../test/kit/inspector/stored-session.js';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
 import { chooseRows } from '../../../test/tier.js';
 import { InspectedSessions } from '../src/server/inspected-sessions.js';
-import { pageWith } from '../src/server/page-html.js';
+import { pageWithSession } from '../src/server/page-html.js';
 import { at, type Inspected, inState, textOf } from './inspected-page.js';
 
 /** One session in the page: its panels, keys, charts, and what axe says. */
@@ -86,7 +86,7 @@ export const checkStory = (inspected: () => Inspected): void => {
     const exported = await sessions.exported('story');
     const file = path.join(temporaryFolder(context, 'exported'), 'story.html');
     const foreign = { ...exported, foreignMachine: true, damage: 'The last line is cut off.' };
-    writeFileSync(file, pageWith(inspected().built, foreign));
+    writeFileSync(file, pageWithSession(inspected().built, foreign));
     const watched = await inspected().visit(`${pathToFileURL(file).href}#99999`);
     const { page } = watched;
     await at(watched, STORY_SEQ);

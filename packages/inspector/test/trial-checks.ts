@@ -14,7 +14,7 @@ import {
 import { temporaryFolder } from '../../../test/temporary-folder.js';
 import { until } from '../../../test/until.js';
 import { InspectedSessions } from '../src/server/inspected-sessions.js';
-import { pageWith } from '../src/server/page-html.js';
+import { pageWithSession } from '../src/server/page-html.js';
 import { storeDay } from './day-session.js';
 import { at, type Inspected, inState, keepPictures, textOf } from './inspected-page.js';
 import { storeTrial, TRIAL_SEQ } from './trial-session.js';
@@ -71,7 +71,7 @@ export const checkTrial = (inspected: () => Inspected): void => {
     const place = { folder: inspected().folder, version: '1', redactor: createRedactor([]) };
     const exported = await new InspectedSessions(place).exported('invoices');
     const file = path.join(temporaryFolder(context, 'trial'), 'invoices.html');
-    writeFileSync(file, pageWith(inspected().built, exported));
+    writeFileSync(file, pageWithSession(inspected().built, exported));
     const watched = await inspected().visit(pathToFileURL(file).href);
     const { page } = watched;
     await loaded(watched, TRIAL_SEQ);

@@ -5,10 +5,12 @@
 
 import type { PromptOptions, Session, Turn } from '@pawl/agent';
 import { messagesOf } from '@pawl/agent/machine/conversation';
-import type { Message, UserText } from '@pawl/agent/machine/message';
-import { type In, isIgnored, type State, turnRuns } from '@pawl/agent/machine/state';
+import type { Message } from '@pawl/agent/machine/message';
+import { isIgnored, type State, turnRuns } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
+import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
+import { clientCallId, findReplyBatch } from '@pawl/agent/session/client-call-ids';
 import { reasonText } from '@pawl/agent/session/session';
 
 /** One part of the stream; each is sent as JSON in an event of its own. */
@@ -60,20 +62,24 @@ class TurnChunks {
   #texts: string[] = [];
   #inStep = false;
   #hasText = false;
-  /** The calls of this batch were shown. */
-  #batchId: string | null = null;
 
   constructor(push: (chunk: UiMessageChunk) => void) {
     this.#push = push;
   }
 
-  /** `state`: before the first step. `waits`: the prompt waits for the end of a running turn. */
+  /**
+   * `state`: before the first step. `waits`: if a turn runs, the prompt waits for its end: a
+   * `followUp` does, a `steer` joins the running turn.
+   */
   begin(state: State, waits: boolean): void {
     if (waits && turnRuns(state)) this.#earlierTurnId = state.session.turn.turnId;
     else if (state.name === 'ExecutingTools') {
-      this.#showBatch(state);
+      this.#showCalls(
+        state.batchId,
+        state.calls.map(({ judged }) => judged),
+      );
       for (const call of state.calls) {
-        const toolCallId = uiCallId(state.batchId, call.judged.callId);
+        const toolCallId = clientCallId(state.batchId, call.judged.callId);
         if (call.status === 'awaitingApproval') this.#askApproval(toolCallId);
         else if ('outcome' in call) this.#showResult(toolCallId, call.status, call.outcome.text);
       }
@@ -87,7 +93,7 @@ class TurnChunks {
     if (this.#earlierTurnId !== null) {
       if (state.session.turn.turnId === this.#earlierTurnId) return;
       this.#earlierTurnId = null;
-      // this step ends the earlier turn, too
+      // The step ends the earlier turn, too: of its actions only the request is our turn's.
       actions = actions.filter(({ type }) => type === 'SendLlmRequest');
     }
     if (event.type === 'ReasoningDelta') this.#add('reasoning', event.text);
@@ -96,13 +102,16 @@ class TurnChunks {
       if (action.type === 'DisplayText') this.#add('text', action.text);
       if (action.type === 'RetractPartial') this.#retract();
     }
-    if (event.type === 'LlmCompleted') this.#close();
-    if (state.name === 'ExecutingTools') this.#showBatch(state);
+    if (event.type === 'LlmCompleted') {
+      this.#close();
+      const batchId = findReplyBatch(stepped);
+      if (batchId !== null) this.#showCalls(batchId, event.calls);
+    }
     for (const action of actions) {
       if (action.type === 'RequestApproval')
-        this.#askApproval(uiCallId(action.batchId, action.call.callId));
+        this.#askApproval(clientCallId(action.batchId, action.call.callId));
       if (action.type === 'DisplayToolResult')
-        this.#showResult(uiCallId(action.batchId, action.callId), action.status, action.text);
+        this.#showResult(clientCallId(action.batchId, action.callId), action.status, action.text);
     }
   }
 
@@ -126,15 +135,13 @@ class TurnChunks {
     });
   }
 
-  #showBatch({ batchId, calls }: In<'ExecutingTools'>): void {
-    if (batchId === this.#batchId) return;
-    this.#batchId = batchId;
-    for (const { judged } of calls)
+  #showCalls(batchId: string, calls: readonly JudgedCall[]): void {
+    for (const { callId, tool, input } of calls)
       this.#push({
         type: 'tool-input-available',
-        toolCallId: uiCallId(batchId, judged.callId),
-        toolName: judged.tool,
-        input: judged.input,
+        toolCallId: clientCallId(batchId, callId),
+        toolName: tool,
+        input,
         dynamic: true,
       });
   }
@@ -185,17 +192,19 @@ class TurnChunks {
   }
 }
 
-/** Whether the turn that runs is that of a prompt which was sent before. */
+const userTexts = ({ parts }: Message): readonly string[] =>
+  parts.flatMap((part) => ('origin' in part && part.origin === 'user' ? [part.text] : []));
+
+/**
+ * Whether the running turn is that of this prompt, sent before with the same `requestId`. The state
+ * does not say which inputs began a turn, so the texts of the user's last message are compared.
+ */
 const isInTurn = ({ session }: State, text: string, requestId: string | undefined): boolean =>
   requestId !== undefined &&
   messagesOf(session.conversation)
-    .flatMap<Message['parts'][number]>(({ parts }) => parts)
-
-    .findLast((part): part is UserText => 'origin' in part && part.origin === 'user')?.text ===
-    text;
-
-/** Models may use the id of a call again in a later reply. */
-const uiCallId = (batchId: string, callId: string): string => `${batchId}.${callId}`;
+    .map(userTexts)
+    .findLast((texts) => texts.length > 0)
+    ?.includes(text) === true;
 
 export type UiMessageOptions = PromptOptions & {
   /** Closes the session after the turn. Default: no. */
@@ -224,6 +233,7 @@ export const uiMessageResponse = (
       let turn: Turn | null = null;
       let unwatch = (): void => undefined;
       const played = await attempt(async () => {
+        // `state` answers with the state at its call: the steps until it resolves come after it.
         const early: Stepped[] = [];
         let see = (step: Stepped): void => void early.push(step);
         unwatch = session.watch((step) => see(step));

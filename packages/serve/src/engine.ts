@@ -14,7 +14,7 @@ export { summarise, titleFrom } from '@pawl/agent/journal/list';
 export { versionIn } from '@pawl/agent/journal/replay';
 export { fileBlobs } from '@pawl/agent/journal/state-folder';
 export type { Action } from '@pawl/agent/machine/action';
-export { carrySession, stateFrom } from '@pawl/agent/machine/carried-session';
+export { carrySession } from '@pawl/agent/machine/carried-session';
 export type { CarriedSession, Event, MachineUpgrade, StoppedCall } from '@pawl/agent/machine/event';
 export { step } from '@pawl/agent/machine/machine';
 export type { Settings } from '@pawl/agent/machine/settings';
@@ -49,7 +49,7 @@ export {
   type SessionDependencies,
 } from '@pawl/agent/session/equipment';
 export { SessionFollower } from '@pawl/agent/session/follow';
-export { AsyncQueue, type OnApplied as Told, type Posted } from '@pawl/agent/session/loop';
+export { AsyncQueue, type OnApplied, type Posted } from '@pawl/agent/session/loop';
 export { checkInput, checkSettings } from '@pawl/agent/session/outside-values';
 export {
   createPerformers,
@@ -61,6 +61,7 @@ export {
 export { recoverCalls } from '@pawl/agent/session/tool-run';
 export type { SessionBegin, UserHookRuns } from '@pawl/agent/session/user-hooks';
 
+export { isLoopback } from './http.js';
 export { keyOfToken, readKeys, type ServeKey } from './keys.js';
 export type { AppliedChange } from './metrics.js';
 export { type NodeOptions, type ServingNode, startNode as serveSessions } from './node.js';

@@ -472,6 +472,7 @@ type NodeAddress = Pick<HttpOptions, 'host' | 'port' | 'names'>;
 
 const EVERY_ADDRESS = ['0.0.0.0', '::'];
 
+/** Whether only this computer reaches the host. */
 export const isLoopback = (host: string): boolean =>
   /^(localhost|::1|127(\.\d{1,3}){3})$/.test(host);
 

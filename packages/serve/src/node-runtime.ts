@@ -40,7 +40,7 @@ type SessionPlaces = {
   /** The node with the session's workspace. */
   nodeOf(sessionId: string): Promise<string>;
   /** Whether that node works. */
-  answers(node: string): Promise<boolean>;
+  isUp(node: string): Promise<boolean>;
   /** Ends what runs of the session, closes it, and lets its tools run here from now on. */
   moveHere(sessionId: string): Promise<void>;
 };
@@ -90,8 +90,8 @@ export type LastingRuntime = Runtime & {
 
 /** A runtime that several nodes use. */
 export type SharedRuntime = LastingRuntime & {
-  place(sessionId: string): Promise<{ readonly node: string }>;
-  answers(node: string): Promise<boolean>;
+  whereIs(sessionId: string): Promise<{ readonly node: string }>;
+  isUp(node: string): Promise<boolean>;
   move(sessionId: string, node: string): Promise<void>;
   /** Of the sessions of all nodes. */
   readonly records: RecordStore;
@@ -101,8 +101,8 @@ export type SharedRuntime = LastingRuntime & {
 
 const sessionPlaces = (runtime: SharedRuntime, node: string): SessionPlaces => ({
   node,
-  nodeOf: async (sessionId) => (await runtime.place(sessionId)).node,
-  answers: async (other) => other === node || runtime.answers(other),
+  nodeOf: async (sessionId) => (await runtime.whereIs(sessionId)).node,
+  isUp: async (other) => other === node || runtime.isUp(other),
   moveHere: (sessionId) => runtime.move(sessionId, node),
 });
 

@@ -491,7 +491,7 @@ export class ServedSessions {
   /** Whether the node with the workspace works, and has it as far as that is known here. */
   async #hasWorkspace({ sessionId, workspace }: NodeSessionRecord): Promise<boolean> {
     const otherNode = await this.#otherNode(sessionId);
-    if (otherNode !== null) return this.#runtime.places?.answers(otherNode) ?? false;
+    if (otherNode !== null) return this.#runtime.places?.isUp(otherNode) ?? false;
     return isRemovedWorktree(workspace) || this.#workspaces.isPresent(workspace);
   }
 }

@@ -2,7 +2,7 @@
 
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
-import { cutLine } from './paint.js';
+import { cutLine, dropLast } from './paint.js';
 import { makeSafe, type Safe, safe } from './safe-text.js';
 
 export type Choice = {
@@ -188,7 +188,7 @@ export const pick = (picker: Picker, pressed: Pressed): PickerResult => {
   const { name, text } = pressed.key;
   const { offer, words, all } = picker;
   if (text !== '') return withWords(picker, words + text);
-  if (name === 'backspace') return withWords(picker, words.slice(0, -1));
+  if (name === 'backspace') return withWords(picker, dropLast(words));
   if (offer === null) return same;
   if (name === 'up' || name === 'down')
     return {

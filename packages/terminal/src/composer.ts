@@ -20,7 +20,7 @@ import {
 } from './choices.js';
 import type { Key, Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
-import { countColumns, graphemeEnd, graphemeStart, splitGraphemes } from './paint.js';
+import { countColumns, dropLast, graphemeEnd, graphemeStart, splitGraphemes } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
 /** Source of completions. The composer drops results that no longer belong to the current text. */
@@ -292,7 +292,7 @@ export class Composer {
       this.#search = null; // the key then acts on the text that the search found
       return false;
     }
-    const words = key.name === 'backspace' ? search.words.slice(0, -1) : search.words + key.text;
+    const words = key.name === 'backspace' ? dropLast(search.words) : search.words + key.text;
     // Ctrl-R again: searches on before the text that was found, and stays at it if there is none.
     const below = again && search.index !== null ? search.index : undefined;
     const index = findBefore(this.#history, words, below);

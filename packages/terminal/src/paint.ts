@@ -677,3 +677,6 @@ export const graphemeStart = (text: string, at: number): number => {
   const last = splitGraphemes(text.slice(lineStart, at)).at(-1);
   return Math.max(0, at - (last?.length ?? 0));
 };
+
+/** The text without its last grapheme, as Backspace leaves it. */
+export const dropLast = (text: string): string => text.slice(0, graphemeStart(text, text.length));

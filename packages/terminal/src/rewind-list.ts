@@ -1,12 +1,13 @@
 /**
- * The list of what a rewind can take back, newest first: arrows move, letters filter, Enter
- * selects. A bar marks what would be taken back with the selected row: all that came later. The
+ * The list of what a rewind can take back, newest first; a point is a row of it. Arrows move the
+ * selection, letters filter, Enter takes the selected point; whoever shows the list closes it at
+ * Escape. A bar marks what would be taken back with the selected row: all that came later. The
  * same list asks the question after it: what to take back (files, conversation, or both).
  */
 
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
-import { countColumns, cutLine, fitWords, oneLine } from './paint.js';
+import { countColumns, cutLine, dropLast, fitWords, oneLine } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
 /**
@@ -25,10 +26,10 @@ export type PointList = {
   readonly title: string;
   readonly all: readonly ListedPoint[];
   /** Index in `all` of the selected row. */
-  readonly chosen: number;
+  readonly selected: number;
   /** Typed letters: only rows that contain them are shown. */
-  readonly words: string;
-  /** What Enter and Tab do; without it Enter alone chooses. */
+  readonly filter: string;
+  /** What Enter and Tab do; without it Enter alone takes a point. */
   readonly keys: PointKeys | null;
 };
 
@@ -46,23 +47,23 @@ type PointListResult =
 export const openPointList = (
   title: string,
   all: readonly ListedPoint[],
-  chosen = 0,
+  selected = 0,
   keys: PointKeys | null = null,
-): PointList => ({ title, all, chosen, words: '', keys });
+): PointList => ({ title, all, selected, filter: '', keys });
 
 /** Indices of the rows that contain the typed letters. */
-const matching = ({ all, words }: PointList): readonly number[] =>
+const matching = ({ all, filter }: PointList): readonly number[] =>
   all.flatMap(({ text, about }, index) =>
-    `${text} ${about}`.toLowerCase().includes(words.toLowerCase()) ? [index] : [],
+    `${text} ${about}`.toLowerCase().includes(filter.toLowerCase()) ? [index] : [],
   );
 
 /** The list with other letters. The selected row stays selected if it is still shown. */
-const withWords = (list: PointList, words: string): PointList => {
-  const filtered = { ...list, words };
+const withFilter = (list: PointList, filter: string): PointList => {
+  const filtered = { ...list, filter };
   const indices = matching(filtered);
-  if (indices.includes(list.chosen)) return filtered;
-  const next = indices.find((index) => index > list.chosen) ?? indices.at(-1);
-  return next === undefined ? filtered : { ...filtered, chosen: next };
+  if (indices.includes(list.selected)) return filtered;
+  const next = indices.find((index) => index > list.selected) ?? indices.at(-1);
+  return next === undefined ? filtered : { ...filtered, selected: next };
 };
 
 const PAGE = 8;
@@ -75,26 +76,26 @@ const STEPS: Readonly<Record<string, number>> = {
   end: Number.POSITIVE_INFINITY,
 };
 
-const isShown = (list: PointList): boolean => matching(list).includes(list.chosen);
+const isShown = (list: PointList): boolean => matching(list).includes(list.selected);
 
 /** The list after a key, or the row that the key takes. */
-export const takeAtPoints = (list: PointList, pressed: Pressed): PointListResult => {
+export const pressAtPoints = (list: PointList, pressed: Pressed): PointListResult => {
   const same: PointListResult = { kind: 'open', list };
   if (pressed.kind === 'paste') return same;
   const { name, text } = pressed.key;
-  if (text !== '') return { kind: 'open', list: withWords(list, list.words + text) };
-  if (name === 'backspace') return { kind: 'open', list: withWords(list, list.words.slice(0, -1)) };
+  if (text !== '') return { kind: 'open', list: withFilter(list, list.filter + text) };
+  if (name === 'backspace') return { kind: 'open', list: withFilter(list, dropLast(list.filter)) };
   if (name === 'enter' || (name === 'tab' && list.keys !== null))
-    return isShown(list) ? { kind: 'taken', index: list.chosen, key: name } : same;
+    return isShown(list) ? { kind: 'taken', index: list.selected, key: name } : same;
   const step = Object.hasOwn(STEPS, name) ? (STEPS[name] ?? 0) : 0;
   const indices = matching(list);
-  const at = indices.indexOf(list.chosen);
+  const at = indices.indexOf(list.selected);
   if (step === 0 || at < 0) return same;
   const next = indices[Math.max(0, Math.min(at + step, indices.length - 1))];
-  return next === undefined ? same : { kind: 'open', list: { ...list, chosen: next } };
+  return next === undefined ? same : { kind: 'open', list: { ...list, selected: next } };
 };
 
-/** From this width on, changes stand beside the title; below it, under it. */
+/** From this width on, changes stand beside the title; below it, under it, and hints are short. */
 const WIDE_COLUMNS = 70;
 const TIME_COLUMNS = 6;
 
@@ -103,7 +104,8 @@ const padded = (text: Safe, columns: number): Safe =>
 
 type RowLayout = {
   readonly columns: number;
-  /** Whether any row has a time; all rows then leave room for it. */
+  readonly isWide: boolean;
+  /** Whether any row has a time; all rows of a wide list then leave room for it. */
   readonly times: boolean;
   readonly titleColumns: number;
 };
@@ -121,17 +123,18 @@ const layoutFor = (all: readonly ListedPoint[], columns: number): RowLayout => {
     0,
     ...all.map((point) => countColumns(safe`${indentBefore(point)}${flat(point.text)}`)),
   );
-  return { columns, times, titleColumns: Math.min(longest, Math.floor(columns * 0.42)) };
+  const titleColumns = Math.min(longest, Math.floor(columns * 0.42));
+  return { columns, isWide: columns >= WIDE_COLUMNS, times, titleColumns };
 };
 
 /** The rows of one point, after the mark in front of it. */
 const pointRows = (
   point: ListedPoint,
-  { columns, times, titleColumns }: RowLayout,
+  { columns, isWide, times, titleColumns }: RowLayout,
 ): readonly Safe[] => {
   const about = flat(point.about);
   const indent = indentBefore(point);
-  if (columns < WIDE_COLUMNS) {
+  if (!isWide) {
     const when = point.when === '' ? safe`` : padded(makeSafe(point.when), TIME_COLUMNS);
     const title = cutLine(safe`${when}${indent}${flat(point.text)}`, columns);
     if (about === '') return [title];
@@ -159,33 +162,35 @@ const pointRows = (
  */
 const pointsAround = (
   blocks: readonly (readonly Safe[])[],
-  chosen: number,
+  selected: number,
   room: number,
 ): readonly [first: number, end: number] => {
   const height = (index: number): number => blocks[index]?.length ?? 0;
-  let [first, end] = [chosen, chosen + 1];
-  let left = room - height(chosen);
+  let [first, end] = [selected, selected + 1];
+  let left = room - height(selected);
   for (;;) {
     const below = end < blocks.length && height(end) <= left;
     const above = first > 0 && height(first - 1) <= left;
     if (!below && !above) return [first, end];
-    if (above && (!below || chosen - first < end - chosen)) left -= height(--first);
+    if (above && (!below || selected - first < end - selected)) left -= height(--first);
     else left -= height(end++);
   }
 };
 
 /** The rows below the list that name the keys. `keys` of the list get a row of their own. */
-const hintRows = ({ keys }: PointList, columns: number): readonly Safe[] => {
-  const isWide = columns >= WIDE_COLUMNS;
+const hintRows = ({ keys }: PointList, { columns, isWide }: RowLayout): readonly Safe[] => {
   const move = isWide ? safe`↑ ↓ move · type to filter` : safe`↑ ↓`;
   const keyRows = keys === null ? [] : [makeSafe(isWide ? keys.wide : keys.narrow)];
   const choose = keys === null ? safe` · Enter chooses` : safe``;
-  return [...keyRows, safe`${move}${choose} · Escape closes`].map((row) =>
-    cutLine(safe`  ${row}`, columns),
+  return [...keyRows, safe`${move}${choose} · Escape closes`].map(
+    (row) => safe`  ${cutLine(row, columns)}`,
   );
 };
 
-/** The rows of the list: at most half of the window. `mark` highlights the selected row. */
+/**
+ * The list: at most half of the window, but at least three rows of points. `mark` highlights the
+ * selected one.
+ */
 export const pointListFrame = (
   list: PointList,
   window: { readonly columns: number; readonly rows: number },
@@ -194,18 +199,18 @@ export const pointListFrame = (
   const columns = window.columns - 1;
   const indices = matching(list);
   const layout = layoutFor(list.all, columns - 2);
-  const hint = hintRows(list, columns);
+  const hint = hintRows(list, layout);
   const room = Math.max(3, Math.floor(window.rows / 2) - 1 - hint.length);
   const blocks = indices.flatMap((index) => {
     const point = list.all[index];
     return point === undefined ? [] : [pointRows(point, layout).slice(0, room)];
   });
   // Places count the rows that match the filter; indices count all rows.
-  const at = indices.indexOf(list.chosen);
+  const at = indices.indexOf(list.selected);
   const [first, end] = at < 0 ? [0, 0] : pointsAround(blocks, at, room);
   const isPart = end - first < indices.length;
   const number = at >= 0 && isPart ? ` (${at + 1} of ${indices.length})` : '';
-  const typed = makeSafe(`${number} ${list.words}`);
+  const typed = makeSafe(`${number} ${list.filter}`);
   const title = cutLine(makeSafe(list.title), Math.max(8, columns - countColumns(typed)));
   const head = safe`${title}${typed}`;
   const rows = blocks.slice(first, end).flatMap((block, offset) => {

@@ -20,6 +20,7 @@ const rows: readonly (readonly [title: string, keys: readonly string[], index: n
   ['Enter takes the first', ['enter'], 0],
   ['arrows move, and go round', ['down', 'down', 'enter'], 2],
   ['up from the first is the last', ['up', 'enter'], 3],
+  ['an emoji is one letter', ["'👍🏽'", 'backspace', "'pl'", 'enter'], 2],
   ['letters narrow it', ["'pl'", 'enter'], 2],
   ['what was narrowed away comes back', ["'plz'", 'backspace', 'enter'], 2],
 ];

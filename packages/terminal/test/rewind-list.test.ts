@@ -6,7 +6,12 @@ import { systemClock } from '@pawl/agent/platform/clock';
 import { createEmulator } from '../../../test/kit/terminal/screen.js';
 import { keyOf } from '../../../test/kit/terminal/typing.js';
 import { createLiveArea } from '../src/live-area.js';
-import { openPointList, type PointList, pointListFrame, takeAtPoints } from '../src/rewind-list.js';
+import {
+  openPointList,
+  type PointList,
+  pointListFrame,
+  pressAtPoints,
+} from '../src/rewind-list.js';
 import { type Safe, safe } from '../src/safe-text.js';
 
 const FOLDER = join(import.meta.dirname, 'frames');
@@ -39,7 +44,7 @@ const points = [
 const press = (list: PointList, ...keys: readonly string[]): PointList | number => {
   let open = list;
   for (const key of keys) {
-    const taken = takeAtPoints(open, { kind: 'key', key: keyOf(key) });
+    const taken = pressAtPoints(open, { kind: 'key', key: keyOf(key) });
     if (taken.kind === 'taken') return taken.index;
     open = taken.list;
   }
@@ -58,6 +63,7 @@ const rows: readonly (readonly [title: string, keys: readonly string[], index: n
   ['a page down', ['pagedown', 'enter'], 10],
   ['the earliest, which no limit hides', ['end', 'enter'], 35],
   ['the newest', ['end', 'home', 'enter'], 0],
+  ['an emoji is one letter', ["'👍🏽'", 'backspace', "'what is'", 'enter'], 5],
   ['letters filter', ["'what is'", 'enter'], 5],
   ['what changed is searched, too', ["'TESTS/A'", 'enter'], 3],
   ['the selected row stays while it fits', ["'clean'", 'enter'], 2],
@@ -70,6 +76,14 @@ const rows: readonly (readonly [title: string, keys: readonly string[], index: n
 
 for (const [title, keys, index] of rows)
   test(`the list of a rewind: ${title}`, () => assert.equal(press(list, ...keys), index));
+
+test('the list of a rewind: its rows and its hints are wide in the same windows', () => {
+  for (let columns = 60; columns < 80; columns++) {
+    const shown = pointListFrame(list, { columns, rows: 40 }, (row) => row).rows.join('\n');
+    const isWide = /clean up .* {2}\+12/.test(shown);
+    assert.equal(shown.includes('type to filter'), isWide, `${columns} columns`);
+  }
+});
 
 test('the list of a rewind: where nothing fits nothing is taken', () => {
   const open = press(list, "'xyz'", 'enter', 'down', 'enter');

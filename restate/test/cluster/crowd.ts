@@ -177,7 +177,7 @@ const FULL_MS = 4_000;
 const takeFrom = async ({ runtime, nodes }: Cluster, from: ClusterNode, done: Progress) => {
   const other = nodes.find((node) => node !== from);
   for (const id of done.playing) {
-    if (other === undefined || (await runtime.place(id)).node !== from.name) continue;
+    if (other === undefined || (await runtime.whereIs(id)).node !== from.name) continue;
     await done.insist(() => runtime.move(id, other.name));
     await done.insist(() => runtime.open(id));
     done.moved += 1;

@@ -16,6 +16,8 @@ import type { Input, Watcher } from '../ports/session.js';
 
 /** The question to the user about a call that policy neither allows nor denies. */
 export type ApprovalQuestion = ApprovalDescription & {
+  /** The calls of one reply of the model. Their ids are unique in it, but not in the session. */
+  readonly batchId: string;
   readonly callId: string;
   readonly input: JsonObject;
   /** The command's program and arguments; empty for other tools. */
@@ -59,9 +61,10 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
   const ask = async (asking: ApprovalRequest, workspace: string): Promise<void> => {
     const { batchId, call } = asking;
     const { callId, input, facts } = call;
+    const { argv } = facts;
     const abortion = new AbortController();
     open.set(callId, abortion);
-    const question = { ...describeQuestion(asking, workspace), callId, input, argv: facts.argv };
+    const question = { ...describeQuestion(asking, workspace), batchId, callId, input, argv };
     const replied = await attempt(async () => {
       const answer = parseReply(await onApproval(question, abortion.signal));
       if (answer === null)

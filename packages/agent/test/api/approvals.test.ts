@@ -82,6 +82,7 @@ test('always holds for the tool until the session ends: it is asked once', async
   assert.equal(asked.length, 1);
   const { oddCharacters, choices, ...question } = asked[0] ?? assert.fail('nobody was asked');
   assert.deepEqual(question, {
+    batchId: 'batch-1',
     callId: '1',
     tool: 'change',
     input: { to: 'a' },

@@ -4,7 +4,7 @@ import { moneyText, tokensText } from '@pawl/agent/machine/settings';
 import { eventWords } from '../model/event-words.js';
 import { clockText, plural } from '../model/figure-text.js';
 import type { SessionHistory } from '../model/session-history.js';
-import { draw, make } from './elements.js';
+import { make, makeSvg } from './elements.js';
 
 const WIDTH = 1_000;
 const HEIGHT = 130;
@@ -55,7 +55,7 @@ const drawCurve = (
     const { left, width } = svg.getBoundingClientRect();
     return points[Math.round(((event.clientX - left) / width) * (points.length - 1))];
   };
-  const svg = draw(
+  const svg = makeSvg(
     'svg',
     {
       class: `curve ${kind}`,
@@ -75,13 +75,13 @@ const drawCurve = (
         if (point !== undefined) go(point.seq);
       },
     },
-    draw('path', { class: 'area', d: `M0 ${HEIGHT}L${line.join('L')}L${WIDTH} ${HEIGHT}Z` }),
-    draw('path', { class: 'line', d: `M${line.join('L')}` }),
+    makeSvg('path', { class: 'area', d: `M0 ${HEIGHT}L${line.join('L')}L${WIDTH} ${HEIGHT}Z` }),
+    makeSvg('path', { class: 'line', d: `M${line.join('L')}` }),
     ...marks.map((mark) =>
-      draw(
+      makeSvg(
         'path',
         { class: `curve-mark ${mark.kind}`, d: `M${mark.x * WIDTH} 0V${HEIGHT}` },
-        draw('title', {}, mark.text),
+        makeSvg('title', {}, mark.text),
       ),
     ),
   );

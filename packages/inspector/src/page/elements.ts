@@ -1,6 +1,6 @@
 /**
- * Makes elements. Texts only ever become text nodes and attributes: nothing of a session is read as
- * HTML.
+ * Makes elements: of HTML and SVG, trees of JSON values, commands to copy, tables and long lists.
+ * Texts only ever become text nodes and attributes: nothing of a session is read as HTML.
  */
 
 import { firstCharacters, localTime } from '@pawl/agent/platform/text';
@@ -8,7 +8,10 @@ import { clockText } from '../model/figure-text.js';
 import { plainValue } from '../model/session-history.js';
 
 type Child = Node | string | null;
-/** `onclick` and the like are listeners, `style` has its properties; null is left out. */
+/**
+ * `onclick` and the like are listeners, `style` has its properties; null is left out. A listener's
+ * event is `never` here, so that each name can have its own below.
+ */
 type Attributes = {
   readonly [name: `on${string}`]: (event: never) => void;
   readonly [name: string]: Attribute | ((event: never) => void);
@@ -64,7 +67,7 @@ export const make = <K extends keyof HTMLElementTagNameMap>(
   ...children: readonly Child[]
 ): HTMLElementTagNameMap[K] => fill(document.createElement(tag), attributes, children);
 
-export const draw = <K extends keyof SVGElementTagNameMap>(
+export const makeSvg = <K extends keyof SVGElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
   ...children: readonly Child[]
@@ -112,7 +115,7 @@ export class JsonTree {
     this.#open = new Set(open);
   }
 
-  /** The elements of a value. `path` is its name for later calls. */
+  /** The elements of a value. `name` stands before it; later calls find them by `path`. */
   draw(name: string, value: unknown, path: string): HTMLElement {
     if (typeof value !== 'object' || value === null) return row(name, leaf(value));
     const known = this.#drawn.get(path);
@@ -197,7 +200,9 @@ export const copyCommand = (command: string, about: string): HTMLElement => {
   const copy = button('Copy', { 'aria-label': `Copy ${command}` }, () => {
     const select = (): unknown => getSelection()?.selectAllChildren(code);
     if (navigator.clipboard === undefined) return select();
-    return navigator.clipboard.writeText(command).then(() => status.append('copied'), select);
+    return navigator.clipboard
+      .writeText(command)
+      .then(() => status.replaceChildren('copied'), select);
   });
   return make(
     'li',
@@ -275,7 +280,8 @@ export class RowList<T> {
     const { scrollTop, clientHeight } = this.element;
     const first = Math.max(0, Math.floor(scrollTop / this.#pixels) - ROWS_AROUND);
     const end = Math.ceil((scrollTop + clientHeight) / this.#pixels) + ROWS_AROUND;
-    const focused = document.activeElement?.getAttribute('data-row');
+    const { activeElement: active } = document;
+    const focused = this.#inner.contains(active) ? active?.getAttribute('data-row') : null;
     const rows = this.#rows.slice(first, end).map((row, index) => {
       const element = this.#drawRow(row);
       element.style.top = `${(first + index) * this.#pixels}px`;

@@ -30,7 +30,7 @@ import {
   type MachineRule,
 } from '../model/explain-state-and-arrow.js';
 import { plural } from '../model/figure-text.js';
-import { button, draw, make, scrolled } from './elements.js';
+import { button, make, makeSvg, scrolled } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 // Safe: a test holds the file to the type.
@@ -283,7 +283,7 @@ class ChartView {
   readonly #states: ReadonlyMap<string, SVGGElement>;
   readonly #arrows: readonly DrawnArrow[];
   /** Holds arrows that the chart has no place for. */
-  readonly #others = draw('g');
+  readonly #others = makeSvg('g');
   /** The trace and the entry that are shown. */
   #shown: readonly [ChartTrace, number] | null = null;
 
@@ -299,7 +299,7 @@ class ChartView {
     this.#states = new Map(
       chart.boxes.map((box) => [box.name, drawState(box, transient.includes(box.name), onPoint)]),
     );
-    this.svg = draw(
+    this.svg = makeSvg(
       'svg',
       {
         viewBox: `0 0 ${Math.ceil(chart.width)} ${Math.ceil(chart.height)}`,
@@ -362,11 +362,11 @@ const showTimes = ({ group, count, badge }: DrawnArrow, times: number, isLast: b
 };
 
 const arrowHeads = (): SVGDefsElement =>
-  draw(
+  makeSvg(
     'defs',
     {},
     ...['onward', 'stopped', 'closed', 'last'].map((name) =>
-      draw(
+      makeSvg(
         'marker',
         {
           id: `head-${name}`,
@@ -379,7 +379,7 @@ const arrowHeads = (): SVGDefsElement =>
           markerUnits: 'userSpaceOnUse',
           orient: 'auto',
         },
-        draw('path', { d: 'M0 .5 8 4 0 7.5z' }),
+        makeSvg('path', { d: 'M0 .5 8 4 0 7.5z' }),
       ),
     ),
   );
@@ -404,16 +404,23 @@ const drawLabel = ({ label, at }: ChartLine): SVGElement[] =>
     ? []
     : label.map(({ text, kind }, row) => {
         const y = at[1] + LABEL_PIXELS + row * LABEL_LINE_PIXELS;
-        return draw('text', { class: `label ${kind}`, x: at[0] + 2, y }, text);
+        return makeSvg('text', { class: `label ${kind}`, x: at[0] + 2, y }, text);
       });
 
 const drawArrow = (line: ChartLine, onPoint: OnPoint): DrawnArrow => {
   const { from, to, kind, points } = line;
   const d = svgPath(points);
   const [x, y] = findMiddle(points);
-  const badge = draw('rect', { class: 'badge', x: x - 9, y: y - 8, width: 18, height: 16, rx: 8 });
-  const count = draw('text', { class: 'count', x, y: y + 3.5 });
-  const group = draw(
+  const badge = makeSvg('rect', {
+    class: 'badge',
+    x: x - 9,
+    y: y - 8,
+    width: 18,
+    height: 16,
+    rx: 8,
+  });
+  const count = makeSvg('text', { class: 'count', x, y: y + 3.5 });
+  const group = makeSvg(
     'g',
     {
       class: `arrow ${kind}`,
@@ -421,8 +428,8 @@ const drawArrow = (line: ChartLine, onPoint: OnPoint): DrawnArrow => {
       onpointerenter: () => onPoint({ kind: 'arrow', from, to }),
       onpointerleave: () => onPoint(null),
     },
-    draw('path', { class: 'hit', d }),
-    draw('path', { class: 'line', d }),
+    makeSvg('path', { class: 'hit', d }),
+    makeSvg('path', { class: 'line', d }),
     ...drawLabel(line),
     badge,
     count,
@@ -439,7 +446,7 @@ const drawState = (
   const first = lines.length === 0 ? y + height / 2 + 5 : y + 23;
   const point = (): void => onPoint({ kind: 'state', name });
   const leave = (): void => onPoint(null);
-  return draw(
+  return makeSvg(
     'g',
     {
       class: `state${isTransient ? ' passing' : ''}`,
@@ -452,10 +459,10 @@ const drawState = (
       onfocus: point,
       onblur: leave,
     },
-    draw('rect', { class: 'box', x, y, width, height, rx: isTransient ? height / 2 : 8 }),
-    draw('text', { class: 'name', x: middle, y: first }, name),
+    makeSvg('rect', { class: 'box', x, y, width, height, rx: isTransient ? height / 2 : 8 }),
+    makeSvg('text', { class: 'name', x: middle, y: first }, name),
     ...lines.map((text, row) =>
-      draw('text', { class: 'note', x: middle, y: y + 40 + row * NOTE_LINE_PIXELS }, text),
+      makeSvg('text', { class: 'note', x: middle, y: y + 40 + row * NOTE_LINE_PIXELS }, text),
     ),
   );
 };

@@ -10,7 +10,7 @@ import { groupDigits } from '@pawl/agent/platform/text';
 import { clockText, plural } from '../model/figure-text.js';
 import { MARKER_KINDS, nextMarker } from '../model/session-history.js';
 import { conversationPanel } from './conversation-panel.js';
-import { button, draw, make, visibleText } from './elements.js';
+import { button, make, makeSvg, visibleText } from './elements.js';
 import { MachinePanel, smallMachine } from './machine-panel.js';
 import { OverviewPanel, sessionTitle } from './overview-panel.js';
 import {
@@ -295,7 +295,7 @@ const BINS_MAX = 400;
 
 /** A part of the strip, as high as it. Its whole width is 1,000. */
 const stripPart = (kind: string, x: number, width: number): SVGElement =>
-  draw('rect', { class: kind, x, width, y: 0, height: 1 });
+  makeSvg('rect', { class: kind, x, width, y: 0, height: 1 });
 
 /**
  * The states of the strip, a bar for a run of equal ones. In a long session a bar stands for
@@ -332,7 +332,7 @@ const stripMarks = ({ history }: PageState): readonly SVGElement[] => {
 class TimeTravel implements Panel {
   readonly element: HTMLElement;
   readonly #pageState: PageState;
-  readonly #strip = draw('svg', {
+  readonly #strip = makeSvg('svg', {
     class: 'strip',
     viewBox: '0 0 1000 1',
     preserveAspectRatio: 'none',

@@ -5,7 +5,7 @@ import type { ExportedSession } from '../page-data-types.js';
 /** Stands in the built page where a session can be put. Data, not code: it is never executed. */
 const NO_SESSION = '<script type="application/json" id="exported">null</script>';
 /** The part of the page's policy that lets it read from its server. */
-const CONNECTS = "connect-src 'self'";
+const CONNECT_POLICY = "connect-src 'self'";
 
 /**
  * JSON that can stand inside of a script element: no text of a session ends the element, and none
@@ -20,11 +20,11 @@ const insideScript = (value: unknown): string =>
 /**
  * The page with the session inside; it makes no request. Throws if `page` is not the built page.
  */
-export const pageWith = (page: string, session: ExportedSession): string => {
-  if (!page.includes(NO_SESSION) || !page.includes(CONNECTS))
+export const pageWithSession = (page: string, session: ExportedSession): string => {
+  if (!page.includes(NO_SESSION) || !page.includes(CONNECT_POLICY))
     throw new Error('The page of the inspector is damaged: install Pawl again.');
   return page
-    .replace(CONNECTS, () => "connect-src 'none'")
+    .replace(CONNECT_POLICY, () => "connect-src 'none'")
     .replace(NO_SESSION, () => NO_SESSION.replace('null', () => insideScript(session)));
 };
 

@@ -14,6 +14,7 @@ import { usageStop } from '../settings/flags.js';
 
 export type HooksFlags = { readonly workspace?: string };
 
+/** Columns of a line. `pawl trust allow hook NAME` shows the whole command. */
 const LINE_MAX = 300;
 
 /** `level`: where a hook runs that names no sandbox. */
@@ -29,12 +30,13 @@ const hookLine = (hook: HookDeclaration, whose: string, level: string): string =
 export const runHooks = async (what = 'list', flags: HooksFlags): Promise<number> => {
   if (what !== 'list') throw usageStop(`pawl hooks has list, not '${what}'.`);
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
-  const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
+  const warn = (text: string): void => writeError(safe`pawl: ${makeSafe(text)}\n`);
   const configured = await withConfig({}, workspace, { command: 'run', resumed: false, warn });
   const { userHooks = [], projectHooks = [] } = configured;
   const trust = openTrust(stateFolder(process.env), warn);
-  // the lines below say it
-  const allowed = await allowedHooks(workspace, projectHooks, trust, () => undefined);
+  const ignore = (): void => undefined; // of a hook that is not run, the lines below say so
+  const { env } = process;
+  const allowed = await allowedHooks(workspace, projectHooks, trust, warn, env, ignore);
   const print = (text: string): void => writeOut(safe`${oneLine(text, LINE_MAX)}\n`);
   for (const hook of userHooks)
     print(hookLine(hook, hook.enabled ? 'yours' : 'yours, not enabled', 'off'));

@@ -9,7 +9,7 @@ import { resumeCommand } from '@pawl/agent/journal/journal-error';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
 import { InspectedSessions } from '@pawl/inspector/server/inspected-sessions';
-import { pageWith } from '@pawl/inspector/server/page-html';
+import { pageWithSession } from '@pawl/inspector/server/page-html';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { livePage } from '../detached/live-page.js';
@@ -20,7 +20,7 @@ import { findInfo } from '../sessions/stored-sessions.js';
 import { cannotExport } from './export-trajectory.js';
 
 /** The id of the session to show. Throws a `Stop` if there is none, or the page can't show it. */
-export const shownSession = async (id: string): Promise<string> => {
+export const showableSession = async (id: string): Promise<string> => {
   const { sessionId, kind, unreadable, title } = await findInfo(id);
   if (unreadable !== undefined)
     throw new Stop(
@@ -39,7 +39,7 @@ export const shownSession = async (id: string): Promise<string> => {
 
 /** `pawl inspect`: serves the page until a signal. */
 export const inspectSessions = async (id: string | undefined): Promise<number> => {
-  const sessionId = id === undefined ? null : await shownSession(id);
+  const sessionId = id === undefined ? null : await showableSession(id);
   // `livePage` lets the page see and answer detached sessions, which run in other processes
   const inspector = await openInspector(livePage);
   const address = sessionId === null ? inspector.address : inspector.addressOf(sessionId);
@@ -67,7 +67,7 @@ export const inspectSessions = async (id: string | undefined): Promise<number> =
  * path.
  */
 export const exportPage = async (id: string, html: string): Promise<number> => {
-  const sessionId = await shownSession(id);
+  const sessionId = await showableSession(id);
   const target = path.resolve(html);
   const sessions = new InspectedSessions({
     folder: stateFolder(process.env),
@@ -75,7 +75,7 @@ export const exportPage = async (id: string, html: string): Promise<number> => {
     redactor: pageRedactor(),
   });
   const session = await sessions.exported(sessionId);
-  const page = pageWith(readPage(), session);
+  const page = pageWithSession(readPage(), session);
   try {
     await writeFile(target, page, { flag: 'wx', mode: 0o600 });
   } catch (error) {

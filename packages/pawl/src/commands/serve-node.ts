@@ -85,22 +85,23 @@ const readWorkspaces = (
       'A node needs a place for its sessions: --repository PATH (each gets a worktree) or ' +
         '--folder PATH.',
     );
-  const worktrees = join(dataFolder(process.env), 'worktrees');
-  return { ...places, dataFolder: worktrees, environment: process.env, signal };
+  const worktreesFolder = join(dataFolder(process.env), 'worktrees');
+  return { ...places, dataFolder: worktreesFolder, environment: process.env, signal };
 };
 
 const warn = (text: string): void => writeError(safe`pawl: ${makeSafe(text)}\n`);
 
-/** Finds a missing key or a faulty configuration now rather than with the first session. */
+/** Finds a missing API key or a faulty configuration now rather than with the first session. */
 const checkSurroundings = async (flags: RunFlags, { source }: NodeKeys): Promise<void> => {
   refuseBadFlags(flags); // throws for a value that can't be read
   const folder = realWorkspace(process.cwd());
   const configured = await withConfig(flags, folder, { command: 'run', resumed: false, warn });
+  // such keys may not reach the places of others, and only the sandbox keeps them out
   if (source.now().some(({ places }) => places !== undefined)) refuseUnfenced(configured);
   await connectModel(
     configured.model ?? (await chooseUsual(configured, () => undefined)),
     configured,
-    process.cwd(),
+    folder,
   );
 };
 
@@ -144,7 +145,7 @@ const untilSignal = async (node: ServingNode, drainMs: number): Promise<void> =>
   const hurry = new AbortController();
   let drained: Promise<void> | null = null;
   let stopListening = (): void => undefined;
-  await new Promise<void>((done, failed) => {
+  const drainedOnce = new Promise<void>((done, failed) => {
     const drain = (): void => {
       if (drained !== null) {
         hurry.abort();
@@ -158,7 +159,7 @@ const untilSignal = async (node: ServingNode, drainMs: number): Promise<void> =>
     };
     stopListening = listenToSignals({ interrupt: drain, interruptAgain: drain, terminate: drain });
   });
-  stopListening();
+  await drainedOnce.finally(stopListening);
 };
 
 /** Prints the address of the node, and the header that it wants. */
@@ -216,8 +217,11 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
     );
   }
   announce(started.value, keys);
-  await untilSignal(started.value, drainMs);
-  await stop();
-  ending.abort();
+  try {
+    await untilSignal(started.value, drainMs);
+  } finally {
+    await stop();
+    ending.abort();
+  }
   return exitCodes.done;
 };

@@ -1,21 +1,22 @@
 /**
- * A session that is open for an editor: its turns and how they end, and the settings that the
- * editor can change.
+ * A session that is open for an editor: how it is opened, its turns and how they end, and the
+ * settings that the editor can change.
  *
  * From top to bottom: the session; the settings that the editor can change; and how a turn ended,
- * in the words of the protocol (ACP). The session's helpers are in other files: its outbox sends
- * updates in order (session-updates.ts), its trust gate asks about programs of the project
- * (questions.ts), and it can be closed and opened again with those (`ReopenableSession`).
+ * in the words of the protocol (ACP). The session's helpers are in other files: its steps become
+ * updates (session-updates.ts), which are sent in order (outbox.ts); its trust gate asks about
+ * programs of the project (questions.ts), and it is closed and opened again with those
+ * (`ReopenableSession` in acp-host.ts).
  */
 
 import type {
   ContentBlock,
-  LoadSessionResponse,
   SessionConfigOption,
   SessionModeState,
   SessionUpdate,
   StopReason,
 } from '@agentclientprotocol/sdk';
+import type { JournalStep } from '@pawl/agent/journal/steps';
 import {
   efforts,
   type Settings,
@@ -41,8 +42,15 @@ import {
   presetSettings,
 } from '@pawl/agent/session/session-settings';
 import { effortNote } from '../settings/connect-model.js';
-import { type AcpHost, type OpenedSession, ReopenableSession } from './acp-host.js';
-import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-blocks.js';
+import {
+  type AcpHost,
+  type OpenedSession,
+  ReopenableSession,
+  type ResumeRequest,
+  type SessionRequest,
+} from './acp-host.js';
+import { Outbox } from './outbox.js';
+import { keepPictures, readPrompt } from './prompt-blocks.js';
 import {
   askInEditor,
   askWords,
@@ -53,18 +61,19 @@ import {
 } from './questions.js';
 import {
   type Client,
-  type Collected,
-  collectWhileOpening,
-  commandsUpdate,
-  createUpdates,
   noticeUpdate,
-  type Outbox,
-  type SessionOpening,
-  type SessionUpdates,
+  SessionUpdates,
   textUpdate,
-  unknownCommandText,
   usageUpdate,
 } from './session-updates.js';
+import { commandIn, commandsUpdate, expandTyped, unknownCommandText } from './typed-commands.js';
+
+type SessionOpening = Pick<SessionRequest, 'workspace' | 'servers'> & {
+  /** Null for a new session. `shows`: whether the client wants the conversation so far. */
+  readonly resume:
+    | (Omit<ResumeRequest, 'visit'> & { readonly shows: 'conversation' | 'nothing' })
+    | null;
+};
 
 type Parts = {
   readonly host: AcpHost;
@@ -75,7 +84,10 @@ type Parts = {
   readonly state: State;
   /** Steps since the session was opened. More are added until the session shows them. */
   readonly waitingSteps: Stepped[];
-  readonly collected: Collected;
+  readonly outbox: Outbox;
+  readonly updates: SessionUpdates;
+  /** The last entry of the journal whose step is in the outbox; 0 if none is. */
+  readonly shownSeq: number;
 };
 
 /** The answer to a prompt. */
@@ -84,10 +96,14 @@ type PromptAnswer = { readonly stopReason: StopReason; readonly usage: PromptUsa
 /**
  * A session that is open for the client.
  *
- * 1. Steps that come before the session is shown to the client wait; so do updates until the answer
- *    that names it.
- * 2. A prompt that is sent while a turn runs steers that turn. Both are answered when it ends.
- * 3. All updates of a turn are written before its prompt is answered.
+ * 1. A new session, or one that goes on without its conversation (`session/resume`): `open`, then
+ *    the answer to the client, then `announce`. Steps wait to be shown, and updates to be sent,
+ *    until then: nothing of a session may be sent before the answer that names it.
+ * 2. A session that is loaded: `open`, then `replay`, the answer and `announce`. The client knows
+ *    its id, and has the conversation before the answer.
+ * 3. One that is open already may be loaded or resumed again: the same without `open`.
+ * 4. A prompt that is sent while a turn runs steers that turn. Both are answered when it ends.
+ * 5. All updates of a turn are written before its prompt is answered.
  */
 export class AcpSession {
   readonly #host: AcpHost;
@@ -104,13 +120,10 @@ export class AcpSession {
    * Usage in the answers so far, so that their sum is right when two prompts are answered at once.
    */
   #answeredUsage: UsageTotals;
-  /** The last entry of the journal that was shown. */
+  /** The last entry of the journal that was shown: a later replay ends there. */
   #shownSeq: number;
-  /**
-   * Whether the conversation so far waits in the outbox: it was collected while the journal was
-   * read.
-   */
-  #isCollected: boolean;
+  /** Whether the outbox has the conversation so far: `open` put it there for the first replay. */
+  #hasConversation: boolean;
   /** Steps that wait to be shown; null once they are shown as they come. */
   #waitingSteps: Stepped[] | null;
   /** A turn that finds another number at its end was cancelled. */
@@ -121,10 +134,10 @@ export class AcpSession {
    */
   #cancelledTurn: Promise<unknown> = Promise.resolve();
 
-  private constructor({ host, client, opened, openAgain, state, waitingSteps, collected }: Parts) {
+  private constructor(parts: Parts) {
+    const { host, client, opened, openAgain, state, waitingSteps, outbox, updates } = parts;
     this.#host = host;
     this.#client = client;
-    const { outbox, updates, seq } = collected;
     this.#session = new ReopenableSession(opened, askInEditor(client, opened.session.id, outbox));
     this.#state = state;
     this.#answeredUsage = state.session.usage;
@@ -140,8 +153,8 @@ export class AcpSession {
       outbox,
       workspace: this.workspace,
     });
-    this.#shownSeq = seq ?? 0;
-    this.#isCollected = seq !== null;
+    this.#shownSeq = parts.shownSeq;
+    this.#hasConversation = parts.shownSeq > 0;
     this.#approvals = createApprovals({
       onApproval: (question, signal) => this.#ask(question, signal),
       send: async (input) => (await this.#session.current()).send(input),
@@ -149,29 +162,41 @@ export class AcpSession {
     });
   }
 
+  /**
+   * A conversation that the client wants is put into the outbox while the journal is read, so that
+   * its entries are read and folded once.
+   */
   static async open(host: AcpHost, client: Client, request: SessionOpening): Promise<AcpSession> {
+    const { resume, workspace } = request;
+    const isWanted = resume?.shows === 'conversation';
     // Nothing is sent before `acpSession` is there.
-    const collecting = collectWhileOpening(host, client, request, (update) =>
-      acpSession.#notify(update),
-    );
+    const outbox = new Outbox((update) => acpSession.#notify(update));
+    // A client that wants no conversation has the title from its list.
+    const title = resume === null || isWanted ? 'unknown' : 'known';
+    const updates = createUpdates(host, client, outbox, { workspace, title });
+    let shownSeq = 0;
+    const visit = (step: JournalStep): void => {
+      updates.replay(step);
+      shownSeq = step.seq;
+    };
     const waitingSteps: Stepped[] = [];
     const warnings: string[] = [];
     let watcher: Watcher = (stepped) => void waitingSteps.push(stepped);
     let warn = (text: string): void => void warnings.push(text);
-    const open = (resume: typeof collecting.resume): Promise<OpenedSession> =>
+    const open = (resumed: ResumeRequest | null): Promise<OpenedSession> =>
       host.open({
         ...request,
-        resume,
+        resume: resumed,
         watcher: (stepped) => watcher(stepped),
         warn: (text) => warn(text),
       });
-    const first = await open(collecting.resume);
+    const first = await open(resume && { ...resume, visit: isWanted ? visit : null });
+    updates.endReplay(null);
     const state = await first.session.state();
     // Open a moment ago: it need not be accepted, and the client has seen it.
     const resumeRequest = { id: first.session.id, visit: null, accept: async () => undefined };
     const openAgain = (): Promise<OpenedSession> =>
       open({ ...resumeRequest, rights: liveRights(acpSession.#state) });
-    const collected = collecting.end();
     const acpSession = new AcpSession({
       host,
       client,
@@ -179,7 +204,9 @@ export class AcpSession {
       openAgain,
       state,
       waitingSteps,
-      collected,
+      outbox,
+      updates,
+      shownSeq,
     });
     watcher = (stepped) => acpSession.#see(stepped);
     warn = (text) => acpSession.tell(text);
@@ -197,7 +224,7 @@ export class AcpSession {
   }
 
   /** Modes and options for the answer that opens the session. */
-  get settings(): Required<Pick<LoadSessionResponse, 'modes' | 'configOptions'>> {
+  get settings(): { readonly modes: SessionModeState; configOptions: SessionConfigOption[] } {
     const { settings } = this.#state.session;
     return {
       modes: presetModes(settings),
@@ -221,8 +248,8 @@ export class AcpSession {
   /** Sends the whole conversation so far. Steps that come meanwhile follow it. */
   async replay(): Promise<void> {
     this.#outbox.open();
-    if (this.#isCollected) {
-      this.#isCollected = false;
+    if (this.#hasConversation) {
+      this.#hasConversation = false;
       this.#showWaiting();
       return this.#outbox.flushed();
     }
@@ -264,6 +291,7 @@ export class AcpSession {
     const cancelCount = this.#cancelCount;
     const cancel = (): void => this.cancel();
     signal.addEventListener('abort', cancel, { once: true });
+    if (signal.aborted) cancel(); // before it was listened to
     try {
       const state = await this.#runTurn(blocks, cancelCount);
       await this.#outbox.flushed();
@@ -339,13 +367,12 @@ export class AcpSession {
 
   #showSettings(before: Settings, settings: Settings): void {
     const { modes, configOptions } = this.settings;
-    if (before.preset !== settings.preset && modes !== null)
+    if (before.preset !== settings.preset)
       this.#outbox.push({
         sessionUpdate: 'current_mode_update',
         currentModeId: modes.currentModeId,
       });
-    if (configOptions !== null)
-      this.#outbox.push({ sessionUpdate: 'config_option_update', configOptions });
+    this.#outbox.push({ sessionUpdate: 'config_option_update', configOptions });
   }
 
   async #runTurn(blocks: readonly ContentBlock[], cancelCount: number): Promise<State> {
@@ -405,7 +432,15 @@ export class AcpSession {
   }
 }
 
-// The settings that a client can change: preset, model and effort.
+const createUpdates = (
+  { journals: { blobs } }: AcpHost,
+  { features }: Client,
+  outbox: Outbox,
+  about: { readonly workspace: string; readonly title: 'known' | 'unknown' },
+): SessionUpdates =>
+  new SessionUpdates({ ...about, features, blobs, push: (item) => outbox.push(item) });
+
+// The settings that a client can change: preset, model and effort. ACP calls presets modes.
 
 /** A session from before presets has none: its rules are its own. */
 const presetId = ({ preset }: Settings): string => preset ?? 'unnamed';
@@ -528,9 +563,9 @@ const stopped = (stopReason: StopReason): TurnAnswer => ({ kind: 'stopped', stop
 
 const answerForReason = (reason: WaitReason): TurnAnswer => {
   switch (reason.kind) {
-    // A client drops a prompt that was refused from its history. The session keeps it, so it is no
-    // `refusal`: the text says it.
     case 'endOfTurn':
+      // A model that refuses ends the turn like this, too: ACP's `refusal` makes the client drop
+      // the prompt from its history, but the session keeps it.
       return stopped(reason.cause === 'truncated' ? 'max_tokens' : 'end_turn');
     case 'budget':
       return stopped(reason.dimension === 'rounds' ? 'max_turn_requests' : 'end_turn');

@@ -6,7 +6,6 @@ import type { ContentBlock } from '@agentclientprotocol/sdk';
 import type { Image } from '@pawl/agent/machine/message';
 import { isWithin } from '@pawl/agent/platform/files';
 import { codeFence } from '@pawl/agent/platform/text';
-import type { EditorPrompts } from './acp-host.js';
 
 type PromptParts = {
   readonly text: string;
@@ -146,20 +145,3 @@ export const keepPictures = async (
   }
   return images;
 };
-
-/** `/name words` in the first block; null for any other prompt. */
-export const commandIn = ([first]: readonly ContentBlock[]): {
-  readonly name: string;
-  readonly words: string;
-} | null => {
-  const match =
-    first?.type === 'text' ? /^\/([\w:-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
-  return match === null ? null : { name: match[1] ?? '', words: (match[2] ?? '').trim() };
-};
-
-/** The typed text with its skill, command or prompt in place. */
-export const expandTyped = (
-  prompts: EditorPrompts,
-  typed: string,
-): Promise<{ readonly text: string; readonly fault: string | null }> =>
-  prompts.expands(typed) ? prompts.expand(typed) : Promise.resolve({ text: typed, fault: null });

@@ -32,12 +32,15 @@ import { codeFence } from '@pawl/agent/platform/text';
 import type { ApprovalChoice } from '@pawl/agent/policy/approval-question';
 import { shortTitle } from '@pawl/agent/policy/judged-call';
 import type { ApprovalQuestion, ApprovalReply } from '@pawl/agent/session/approvals';
+import { clientCallId } from '@pawl/agent/session/client-call-ids';
 import { harmless } from '@pawl/terminal/paint';
 import { callFacts } from '@pawl/terminal/question-rows';
 import type { ProjectQuestion, TrustAnswer, TrustQuestion } from '../sessions/project-trust.js';
 import type { AcpHost, OpenedSession, ReopenableSession } from './acp-host.js';
-import { type Client, commandsUpdate, noticeUpdate, type Outbox } from './session-updates.js';
+import type { Outbox } from './outbox.js';
+import { type Client, noticeUpdate } from './session-updates.js';
 import { plannedChange, textContent } from './tool-calls.js';
+import { commandsUpdate } from './typed-commands.js';
 
 // May this call run
 
@@ -108,7 +111,7 @@ export const permissionRequest = async (
 ): Promise<RequestPermissionRequest> => ({
   sessionId,
   toolCall: {
-    toolCallId: question.callId,
+    toolCallId: clientCallId(question.batchId, question.callId),
     title: approvalTitle(question),
     status: 'pending',
     content: await approvalContent(question),

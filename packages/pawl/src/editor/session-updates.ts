@@ -1,27 +1,17 @@
 /**
- * The steps of a session as updates for an editor, sent in order, live or while its journal is
- * read.
- *
- * From top to bottom: single updates; `SessionUpdates`, which makes them from steps; the output of
- * running calls; `Outbox`, which sends them in order; a session that is being opened; and the
- * commands that the editor offers.
+ * The steps of a session as updates for an editor: live steps (`SessionUpdates.see`), or those of
+ * its journal (`replay`). Before them: updates that are no step.
  */
 
-import type {
-  AgentContext,
-  AvailableCommand,
-  ContentBlock,
-  SessionUpdate,
-} from '@agentclientprotocol/sdk';
+import type { AgentContext, ContentBlock, SessionUpdate } from '@agentclientprotocol/sdk';
 import { titleFrom } from '@pawl/agent/journal/list';
-import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';
 import type { Image } from '@pawl/agent/machine/message';
 import { isIgnored, knownCostUsd, type State } from '@pawl/agent/machine/state';
-import { attempt } from '@pawl/agent/platform/attempt';
 import type { Blobs } from '@pawl/agent/ports/journal';
 import type { Stepped } from '@pawl/agent/ports/session';
+import { clientCallId, findReplyBatch } from '@pawl/agent/session/client-call-ids';
 import { createRewoundNotes } from '@pawl/terminal/rewind-words';
 import {
   createJudgedCalls,
@@ -29,13 +19,8 @@ import {
   resumedNote,
   type ToolResult,
 } from '@pawl/terminal/step-lines';
-import type {
-  AcpHost,
-  EditorCommand,
-  EditorPrompts,
-  ResumeRequest,
-  SessionRequest,
-} from './acp-host.js';
+import type { OutboxItem } from './outbox.js';
+import { RunningOutputs } from './running-outputs.js';
 import {
   callLocations,
   findFirstLine,
@@ -54,6 +39,9 @@ export type ClientFeatures = {
   /** Forms that ask the user something. */
   readonly forms: boolean;
 };
+
+/** One client: how to reach it, and what it can show. */
+export type Client = { readonly context: AgentContext; readonly features: ClientFeatures };
 
 type Severity = 'info' | 'warning' | 'error';
 
@@ -107,8 +95,8 @@ export class SessionUpdates {
   readonly #rewinds = createRewoundNotes();
   #title: UpdateParts['title'];
   /**
-   * The step with the text of a replayed reply, which waits for the next step: that step's
-   * reasoning is shown first, then this text, then the rest of that step.
+   * The step with the text of a replayed reply. The journal has the reply's reasoning only in the
+   * step after it, and reasoning is shown first, as it was live: so this step waits for that one.
    */
   #delayedText: Stepped | null = null;
 
@@ -125,7 +113,10 @@ export class SessionUpdates {
     const { event } = stepped;
     if (event.type === 'ReasoningDelta')
       this.#push(textUpdate('agent_thought_chunk', event.text, event.requestId));
-    if (event.type === 'ToolProgress') this.#outputs.add(event.callId, event.text);
+    if (event.type === 'ToolProgress')
+      this.#outputs.add(clientCallId(event.batchId, event.callId), event.text);
+    if (event.type === 'UserInput')
+      this.#showTitle(event.text, { updatedAt: new Date(event.at).toISOString() });
     const note = resumedNote(stepped); // which work a resumed session repeats
     if (note !== '') this.#tell(note, 'info');
     this.#showStep(stepped);
@@ -137,14 +128,18 @@ export class SessionUpdates {
     const { event } = stepped;
     if (event.type === 'LlmCompleted') this.#showReasoning(event);
     this.#showDelayedText();
-    if (event.type === 'UserInput') this.#showInput(event);
+    if (event.type === 'UserInput') {
+      this.#showInput(event);
+      this.#showTitle(event.text); // without a time: `updatedAt` is the last activity
+    }
     if (event.type === 'TextDelta') this.#delayedText = stepped;
     else this.#showStep(stepped);
   }
 
   /**
-   * Ends the replay. `state`: the state after it, which may have a part of a reply that is not in
-   * the journal yet; null if no reply runs.
+   * Ends the replay. `state`: the last state that an open session has shown, maybe with a part of a
+   * reply that is not in the journal yet. Null while the session is being opened: its steps follow
+   * live.
    */
   endReplay(state: State | null): void {
     this.#showDelayedText();
@@ -199,18 +194,17 @@ export class SessionUpdates {
   #showStep(stepped: Stepped): void {
     const { event, state, actions } = stepped;
     this.#calls.see(stepped); // remembers the calls of a reply by their ids
-    if (event.type === 'UserInput') this.#showTitle(event);
     // The text of a reply comes before its calls, and their results after them.
     for (const action of actions) {
       if (action.type === 'RetractPartial')
         this.#tell('The text of the reply above does not count.', 'warning');
       if (action.type === 'DisplayText') this.#showText(action.text, event);
     }
-    if (event.type === 'LlmCompleted') this.#showCalls(event);
+    if (event.type === 'LlmCompleted') this.#showCalls(event, findReplyBatch(stepped));
     if (event.type === 'ToolStarted' && !isPlan(this.#calls.get(event.callId)))
       this.#push({
         sessionUpdate: 'tool_call_update',
-        toolCallId: event.callId,
+        toolCallId: clientCallId(event.batchId, event.callId),
         status: 'in_progress',
       });
     for (const action of actions) this.#showAction(action, stepped);
@@ -229,21 +223,20 @@ export class SessionUpdates {
       this.#push(usageUpdate(state));
   }
 
-  #showTitle({ text, at }: On<'UserInput'>): void {
+  #showTitle(text: string, when: { readonly updatedAt?: string } = {}): void {
     const title = titleFrom(text);
     if (this.#title === 'known' || title === '') return;
     this.#title = 'known';
-    this.#push({
-      sessionUpdate: 'session_info_update',
-      title,
-      updatedAt: new Date(at).toISOString(),
-    });
+    this.#push({ sessionUpdate: 'session_info_update', title, ...when });
   }
 
-  #showCalls({ calls }: On<'LlmCompleted'>): void {
-    for (const call of calls)
+  #showCalls({ calls }: On<'LlmCompleted'>, batchId: string | null): void {
+    if (batchId === null) return; // none of them runs
+    for (const call of calls) {
+      const id = clientCallId(batchId, call.callId);
       if (!isPlan(call))
-        this.#push({ sessionUpdate: 'tool_call', ...newToolCall(call, this.#parts.workspace) });
+        this.#push({ sessionUpdate: 'tool_call', ...newToolCall(id, call, this.#parts.workspace) });
+    }
   }
 
   #showAction(action: Action, stepped: Stepped): void {
@@ -276,15 +269,17 @@ export class SessionUpdates {
   }
 
   #showResult(result: ToolResult, { event }: Stepped): void {
-    const { callId, status, text, diff } = result;
-    this.#outputs.end(callId);
+    const { batchId, callId, status, text, diff } = result;
+    const toolCallId = clientCallId(batchId, callId);
+    this.#outputs.end(toolCallId);
     const call = this.#calls.get(callId);
+    // A plan that also asks the user is shown as a call, too.
     if (showsPlan(call) && status === 'ok')
       this.#push({ sessionUpdate: 'plan', entries: planEntries(text) });
     if (isPlan(call)) return;
     const update = {
       sessionUpdate: 'tool_call_update',
-      toolCallId: callId,
+      toolCallId,
       status: status === 'ok' ? 'completed' : 'failed',
     } as const;
     const path = call?.facts.paths[0];
@@ -305,235 +300,3 @@ export class SessionUpdates {
     });
   }
 }
-
-/**
- * Characters of a running call's output that are shown: the last ones. The result has all that the
- * model gets.
- */
-const SHOWN_CHARACTERS_MAX = 8_000;
-/** Least time between two updates of a call. */
-const UPDATE_INTERVAL_MS = 250;
-
-type RunningOutput = { text: string; cut: boolean; timer: NodeJS.Timeout | null };
-
-/**
- * The output of running calls. An update replaces all content of a call, so each carries the output
- * so far, cut to its end; at most four a second.
- */
-class RunningOutputs {
-  readonly #push: (update: SessionUpdate) => void;
-  readonly #running = new Map<string, RunningOutput>();
-
-  constructor(push: (update: SessionUpdate) => void) {
-    this.#push = push;
-  }
-
-  add(callId: string, text: string): void {
-    const output = this.#running.get(callId) ?? { text: '', cut: false, timer: null };
-    this.#running.set(callId, output);
-    const whole = output.text + text;
-    output.cut ||= whole.length > SHOWN_CHARACTERS_MAX;
-    output.text = whole.slice(-SHOWN_CHARACTERS_MAX);
-    output.timer ??= setTimeout(() => this.#show(callId, output), UPDATE_INTERVAL_MS).unref();
-  }
-
-  /** The call has ended: its result follows. */
-  end(callId: string): void {
-    const timer = this.#running.get(callId)?.timer ?? null;
-    if (timer !== null) clearTimeout(timer);
-    this.#running.delete(callId);
-  }
-
-  endAll(): void {
-    for (const callId of [...this.#running.keys()]) this.end(callId);
-  }
-
-  #show(callId: string, output: RunningOutput): void {
-    output.timer = null;
-    const content = outputContent(output.cut ? `…${output.text}` : output.text);
-    this.#push({
-      sessionUpdate: 'tool_call_update',
-      toolCallId: callId,
-      status: 'in_progress',
-      content,
-    });
-  }
-}
-
-/** An update that is made when its turn comes; `otherwise` is sent if it fails, or gives null. */
-type LaterUpdate = {
-  make(): Promise<SessionUpdate | null>;
-  readonly otherwise: SessionUpdate;
-};
-type OutboxItem = SessionUpdate | LaterUpdate;
-
-type Chunk = Extract<
-  SessionUpdate,
-  { readonly sessionUpdate: 'agent_message_chunk' | 'agent_thought_chunk' }
->;
-
-const isChunk = (item: OutboxItem | undefined): item is Chunk =>
-  item !== undefined &&
-  'sessionUpdate' in item &&
-  (item.sessionUpdate === 'agent_message_chunk' || item.sessionUpdate === 'agent_thought_chunk');
-
-/** Both chunks as one; null if they belong to different messages. */
-const joinChunks = (before: OutboxItem | undefined, after: OutboxItem): Chunk | null => {
-  if (!isChunk(before) || !isChunk(after) || before.sessionUpdate !== after.sessionUpdate)
-    return null;
-  if (before.messageId !== after.messageId) return null;
-  if (before.content.type !== 'text' || after.content.type !== 'text') return null;
-  return {
-    ...before,
-    content: { ...before.content, text: before.content.text + after.content.text },
-  };
-};
-
-const makeLater = async ({ make, otherwise }: LaterUpdate): Promise<SessionUpdate> => {
-  const made = await attempt(make);
-  return made.kind === 'done' && made.value !== null ? made.value : otherwise;
-};
-
-/**
- * Sends the updates of one session in order, one at a time.
- *
- * 1. While it is closed, updates wait: nothing of a session may be sent before the answer that
- *    creates it.
- * 2. While a slow client reads, streamed text that waits becomes one chunk.
- */
-export class Outbox {
-  readonly #send: (update: SessionUpdate) => Promise<void>;
-  #waiting: OutboxItem[] = [];
-  #isOpen = false;
-  #sending: Promise<void> | null = null;
-  #open: () => void = () => undefined;
-  readonly #opened = new Promise<void>((resolve) => {
-    this.#open = resolve;
-  });
-
-  constructor(send: (update: SessionUpdate) => Promise<void>) {
-    this.#send = send;
-  }
-
-  push(item: OutboxItem): void {
-    const both = joinChunks(this.#waiting.at(-1), item);
-    if (both === null) this.#waiting.push(item);
-    else this.#waiting[this.#waiting.length - 1] = both;
-    this.#start();
-  }
-
-  open(): void {
-    this.#isOpen = true;
-    this.#open();
-    this.#start();
-  }
-
-  /** Resolves when it is open and everything that was pushed is written. */
-  async flushed(): Promise<void> {
-    await this.#opened;
-    while (this.#sending !== null) await this.#sending;
-  }
-
-  #start(): void {
-    if (!this.#isOpen || this.#sending !== null || this.#waiting.length === 0) return;
-    this.#sending = this.#sendAll();
-  }
-
-  async #sendAll(): Promise<void> {
-    for (let item = this.#waiting.shift(); item !== undefined; item = this.#waiting.shift()) {
-      const update = 'make' in item ? await makeLater(item) : item;
-      // Sending fails only if the client is gone: then the connection ends, and the journal has
-      // everything.
-      await attempt(() => this.#send(update));
-    }
-    this.#sending = null; // in the moment in which nothing waits: a later item begins again
-  }
-}
-
-/** One client: how to reach it, and what it can show. */
-export type Client = { readonly context: AgentContext; readonly features: ClientFeatures };
-
-export type SessionOpening = Pick<SessionRequest, 'workspace' | 'servers'> & {
-  /** Null for a new session. `shows`: whether the client wants the conversation so far. */
-  readonly resume:
-    | (Omit<ResumeRequest, 'visit'> & { readonly shows: 'conversation' | 'nothing' })
-    | null;
-};
-
-export const createUpdates = (
-  { journals: { blobs } }: AcpHost,
-  { features }: Client,
-  outbox: Outbox,
-  about: { readonly workspace: string; readonly title: 'known' | 'unknown' },
-): SessionUpdates =>
-  new SessionUpdates({ ...about, features, blobs, push: (item) => outbox.push(item) });
-
-export type Collected = {
-  readonly outbox: Outbox;
-  readonly updates: SessionUpdates;
-  /** The last entry of the journal whose step is in the outbox; null if none is. */
-  readonly seq: number | null;
-};
-
-/**
- * Prepares the outbox of a session that is being opened. Its conversation so far is put there while
- * its journal is read, so that the entries are read and folded once.
- */
-export const collectWhileOpening = (
-  host: AcpHost,
-  client: Client,
-  { resume, workspace }: SessionOpening,
-  send: (update: SessionUpdate) => Promise<void>,
-): { readonly resume: ResumeRequest | null; end(): Collected } => {
-  const outbox = new Outbox(send);
-  const isWanted = resume?.shows === 'conversation';
-  const title = resume === null || isWanted ? 'unknown' : 'known';
-  const updates = createUpdates(host, client, outbox, { workspace, title });
-  let last: number | null = null;
-  const visit = (step: JournalStep): void => {
-    updates.replay(step);
-    last = step.seq;
-  };
-  return {
-    resume: resume === null ? null : { ...resume, visit: isWanted ? visit : null },
-    end: () => {
-      updates.endReplay(null);
-      return { outbox, updates, seq: last };
-    },
-  };
-};
-
-// The commands, skills and prompts that can be typed in a session.
-
-const availableCommands = (
-  commands: readonly EditorCommand[],
-  { choices }: EditorPrompts,
-): AvailableCommand[] => [
-  ...commands.map(({ name, description, hint }) => ({
-    name,
-    description,
-    ...(hint === null ? {} : { input: { hint } }),
-  })),
-  ...choices.map(({ text, about }) => ({
-    name: text,
-    description: about,
-    input: { hint: 'words' },
-  })),
-];
-
-export const commandsUpdate = (
-  commands: readonly EditorCommand[],
-  prompts: EditorPrompts,
-): SessionUpdate => ({
-  sessionUpdate: 'available_commands_update',
-  availableCommands: availableCommands(commands, prompts),
-});
-
-export const unknownCommandText = (
-  name: string,
-  commands: readonly EditorCommand[],
-  { choices }: EditorPrompts,
-): string => {
-  const names = [...commands.map((command) => command.name), ...choices.map(({ text }) => text)];
-  return `There is no /${name} here. There are ${names.map((one) => `/${one}`).join(', ')}.`;
-};

@@ -1,6 +1,6 @@
 /**
- * How calls of tools look in an editor: kind, title, locations, content, and changes of files as
- * diffs.
+ * How calls of tools look in an editor: kind, title, locations, content, the to-do list as the
+ * editor's plan, and changes of files as diffs.
  */
 
 import type {
@@ -47,6 +47,7 @@ const lineTitle = (call: JudgedCall, workspace: string): string => {
   );
 };
 
+/** The line at which the call reads: its argument `offset`, as the tool `read` has it. */
 const callLine = ({ input }: JudgedCall): number | null => {
   const { offset } = input;
   return typeof offset === 'number' && Number.isSafeInteger(offset) && offset > 0 ? offset : null;
@@ -72,8 +73,8 @@ export const showsPlan = (call: JudgedCall | undefined): boolean => call?.traits
 export const isPlan = (call: JudgedCall | undefined): boolean =>
   showsPlan(call) && call?.traits.asks === undefined;
 
-export const newToolCall = (call: JudgedCall, workspace: string): ToolCall => ({
-  toolCallId: call.callId,
+export const newToolCall = (toolCallId: string, call: JudgedCall, workspace: string): ToolCall => ({
+  toolCallId,
   title: lineTitle(call, workspace),
   name: call.tool,
   kind: toolKind(call),
@@ -146,8 +147,10 @@ const hunkChanges = async (path: string, diff: string): Promise<readonly Change[
 
 /** Line of the first change in the new file, from 1; null if the diff has none. */
 export const findFirstLine = (diff: string): number | null => {
-  const match = /^@@ -\d+(?:,\d+)? \+(\d+)/m.exec(diff);
-  return match === null ? null : Math.max(1, Number(match[1]));
+  const match = /^@@ -\d+(?:,\d+)? \+(\d+).*\n((?: .*\n)*)/m.exec(diff);
+  if (match === null) return null;
+  const [, start = '', context = ''] = match;
+  return Math.max(1, Number(start) + context.split('\n').length - 1);
 };
 
 type Text = { readonly text: string; readonly sha256: string | null };
@@ -182,6 +185,16 @@ const patchText = async (
   }
 };
 
+/** `texts`: the whole ones, if they are known. */
+const changeContent = async (
+  path: string,
+  diff: string,
+  texts: { readonly oldText: string; readonly newText: string } | null,
+): Promise<readonly ToolCallContent[] | null> => {
+  if (texts === null) return (await hunkChanges(path, diff))?.map(diffContent) ?? null;
+  return [diffContent({ path, ...texts, ...(isNewFile(diff) ? { oldText: null } : {}) })];
+};
+
 /** A change that is planned: the file is still as it was. */
 export const plannedChange = async (
   path: string,
@@ -189,14 +202,13 @@ export const plannedChange = async (
 ): Promise<readonly ToolCallContent[] | null> => {
   const now = await readShownText(path);
   const newText = now === null ? null : await patchText(now.text, diff, 'apply');
-  if (now !== null && newText !== null)
-    return [diffContent({ path, oldText: isNewFile(diff) ? null : now.text, newText })];
-  return (await hunkChanges(path, diff))?.map(diffContent) ?? null;
+  const texts = now === null || newText === null ? null : { oldText: now.text, newText };
+  return changeContent(path, diff, texts);
 };
 
 /**
- * A change of a file. `sha256` is the file's hash after it; null if it is unknown, as in an older
- * session.
+ * A change of a file; a call with a diff changes one. `sha256` is the file's hash after it; null if
+ * it is unknown, as in an older session.
  */
 export const madeChange = async (
   path: string,
@@ -206,7 +218,6 @@ export const madeChange = async (
   const now = sha256 === null ? null : await readShownText(path);
   const oldText =
     now !== null && now.sha256 === sha256 ? await patchText(now.text, diff, 'undo') : null;
-  if (now !== null && oldText !== null)
-    return [diffContent({ path, oldText: isNewFile(diff) ? null : oldText, newText: now.text })];
-  return (await hunkChanges(path, diff))?.map(diffContent) ?? null;
+  const texts = now === null || oldText === null ? null : { oldText, newText: now.text };
+  return changeContent(path, diff, texts);
 };

@@ -18,10 +18,11 @@ import { askLine } from '../sessions/stored-sessions.js';
 import { consult, userFile } from '../settings/configuration.js';
 import { localModelText, realWorkspace } from '../settings/connect-model.js';
 import {
+  appendTable,
+  BROKEN_TOML,
   changeConfigFile,
   type EditedConfig,
   isSame,
-  NO_TOML,
   parseOrNull,
   refused,
   type TomlFormat,
@@ -110,12 +111,14 @@ const withKeyFile = (
   format: TomlFormat,
 ): EditedConfig => {
   const before = parseOrNull(text, format);
-  if (before === null) return refused(NO_TOML);
+  if (before === null) return refused(BROKEN_TOML);
   const providersBefore = isTable(before.providers) ? before.providers : {};
   const known = providersBefore[provider];
   if (isTable(known) && known.api_key_file === file) return { kind: 'edited', text };
-  const above = text === '' ? '' : `${text.replace(/\n*$/, '')}\n\n`;
-  const edited = `${above}[providers.${provider}]\napi_key_file = ${JSON.stringify(file)}\n`;
+  const edited = appendTable(text, [
+    `[providers.${provider}]`,
+    `api_key_file = ${JSON.stringify(file)}`,
+  ]);
   const after = {
     ...before,
     providers: { ...providersBefore, [provider]: { api_key_file: file } },

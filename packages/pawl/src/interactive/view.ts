@@ -1,8 +1,8 @@
 /**
  * The view of one session: what the screen shows, and which part receives each key.
  *
- * From top to bottom: the view; the requests that it makes to the session; and the words for an
- * answer.
+ * From top to bottom: its parts; the view; the requests that it makes to the session
+ * (`ViewHandlers`); and the words for commands that had no effect, for an answer and for a grant.
  */
 
 import type { ServerAnswer, ServerQuestion } from '@pawl/agent/extensions/mcp/question';
@@ -49,8 +49,8 @@ import {
 import {
   type PointList,
   pointListFrame,
+  pressAtPoints,
   type TakenPoint,
-  takeAtPoints,
 } from '@pawl/terminal/rewind-list';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { createSentPrompts, type SentPrompts, Transcript } from '@pawl/terminal/transcript';
@@ -104,7 +104,6 @@ export class InteractiveView {
   readonly #servers: () => readonly string[];
   readonly #coldUsd: (state: State, now: number) => number | null;
   readonly #handlers: ViewHandlers;
-  readonly #workspace: string;
   readonly #transcript: Transcript;
   readonly #questions: Questions;
   readonly #plainQuestions: PlainQuestions;
@@ -139,8 +138,7 @@ export class InteractiveView {
     this.#coldUsd = coldUsd;
     this.#handlers = handlers;
     this.#state = state;
-    this.#workspace = state.session.settings.workspace;
-    this.#transcript = new Transcript(look, this.#workspace);
+    this.#transcript = new Transcript(look, state.session.settings.workspace);
     this.#transcript.startFrom(state);
     this.#prompts = createSentPrompts(look);
     this.#questions = new Questions(clock, {
@@ -204,9 +202,9 @@ export class InteractiveView {
   }
 
   /**
-   * Runs `work`, which opens lists one after the other. Keys before a list wait for it, but for
-   * those that mean the same everywhere (`#takeEverywhere`). Letters that no list has taken go to
-   * the line; an Enter that was meant for a list sends nothing.
+   * Runs `work`, which opens lists one after the other. Keys that come before its next list is open
+   * wait for that list; Escape and Ctrl keys act at once (`#takeEverywhere`). What no list has
+   * taken: letters and pastes go to the line, an Enter is dropped.
    */
   async withLists(work: () => Promise<void>): Promise<void> {
     this.#early = [];
@@ -220,6 +218,40 @@ export class InteractiveView {
           this.#useComposed(this.#composer.take(pressed));
       this.redraw();
     }
+  }
+
+  /**
+   * Sends the prompt of the command line. It may come from a script, whose words must not run a
+   * command: the user must enter one. A text that is not sent comes back to the line.
+   */
+  sendFirst(text: string): void {
+    const input = readTypedInput(text, 'steer', this.#composer.commandNames);
+    if (input.kind === 'say') {
+      this.#enter(input, text);
+      return;
+    }
+    const how = this.#look.plain === 'yes' ? 'Type it here' : 'Press Enter';
+    const notRun = `A command is not run from the command line. ${how} to run it.`;
+    this.#warn(input.kind === 'refused' ? input.why : notRun);
+    this.takeBack([text]);
+    this.redraw();
+  }
+
+  /** While the session leaves this window, Enter runs commands alone: a text stays in the line. */
+  setLeaving(isLeaving: boolean): void {
+    this.#isLeaving = isLeaving;
+    this.redraw();
+  }
+
+  /**
+   * Puts texts that were not sent into the input line. In a plain terminal nobody sees that line,
+   * so they are printed.
+   */
+  takeBack(texts: readonly string[]): void {
+    const text = joinLines(texts);
+    if (this.#look.plain !== 'yes') this.#join([text, this.#composer.text]);
+    else if (text !== '')
+      this.print(safe`${lineSign(this.#look, '·')} not sent: ${makeSafe(text)}`);
   }
 
   /**
@@ -328,6 +360,11 @@ export class InteractiveView {
     return true;
   }
 
+  /**
+   * Undoes the innermost thing that is there, in this order: a list, a completion, the card of
+   * keys, the user's shell command, an answer that is being typed, a question in words, the turn.
+   * Twice at rest it opens the list of a rewind.
+   */
   #escape(): void {
     const twice = isSoonAfter(this.#escapedAt, this.#clock.now(), ESCAPES_MS);
     this.#escapedAt = Number.NEGATIVE_INFINITY;
@@ -362,7 +399,7 @@ export class InteractiveView {
       else this.#picking = { ...open, list: picked.picker };
       return;
     }
-    const taken = takeAtPoints(open.list, pressed);
+    const taken = pressAtPoints(open.list, pressed);
     if (taken.kind === 'taken') open.done(taken);
     else this.#picking = { ...open, list: taken.list };
   }
@@ -390,7 +427,7 @@ export class InteractiveView {
     // `steer` joins the running turn, `followUp` begins a turn after it.
     const mode = composed.mode === 'now' ? 'steer' : 'followUp';
     const input = readTypedInput(composed.text, mode, this.#composer.commandNames);
-    // The session leaves this window: a text would not be sent here any more, so it comes back.
+    // The session leaves this window, where a text would not be sent any more.
     if (this.#isLeaving && input.kind !== 'command') {
       if (input.kind === 'refused') this.#warn(input.why);
       this.takeBack([composed.text]);
@@ -399,28 +436,6 @@ export class InteractiveView {
     // The line may be an answer to an MCP server.
     if (this.#serverForms?.take(composed.text)) return;
     this.#enter(input, composed.shown);
-  }
-
-  /**
-   * Sends the prompt of the command line. It may come from a script, whose words must not run a
-   * command: the user must enter one.
-   */
-  sendFirst(text: string): void {
-    const input = readTypedInput(text, 'steer', this.#composer.commandNames);
-    if (input.kind === 'say') {
-      this.#enter(input, text);
-      return;
-    }
-    const how = this.#look.plain === 'yes' ? 'Type it here' : 'Press Enter';
-    this.#warn(`A command is not run from the command line. ${how} to run it.`);
-    this.takeBack([text]);
-    this.redraw();
-  }
-
-  /** While the session leaves this window, Enter runs commands alone: a text stays in the line. */
-  setLeaving(isLeaving: boolean): void {
-    this.#isLeaving = isLeaving;
-    this.redraw();
   }
 
   #enter(input: TypedInput, text: string): void {
@@ -450,17 +465,6 @@ export class InteractiveView {
     this.print(paint(this.#look, 'yellow', indentWords(makeSafe(why), this.#look.columns)));
   }
 
-  /**
-   * Puts texts that were not sent into the input line. In a plain terminal nobody sees that line,
-   * so they are printed.
-   */
-  takeBack(texts: readonly string[]): void {
-    const text = joinLines(texts);
-    if (this.#look.plain !== 'yes') this.#join([text, this.#composer.text]);
-    else if (text !== '')
-      this.print(safe`${lineSign(this.#look, '·')} not sent: ${makeSafe(text)}`);
-  }
-
   /** Puts texts into the input line, one per line. */
   #join(texts: readonly string[]): void {
     this.#composer.setText(joinLines(texts));
@@ -477,6 +481,8 @@ export class InteractiveView {
     this.redraw();
   }
 
+  readonly #mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
+
   #window(): WindowSize {
     return { columns: this.#look.columns, rows: this.#rows() };
   }
@@ -484,15 +490,15 @@ export class InteractiveView {
   #frame(): Frame {
     const { columns } = this.#look;
     const now = this.#clock.now();
-    const seen = {
+    const statusParts = {
       streamed: this.#transcript.streamed,
       typing: !this.#composer.isEmpty,
       servers: isBusy(this.#state) ? this.#servers() : [],
       coldUsd: this.#coldUsd(this.#state, now),
     };
-    const does = statusRow(this.#state, columns, now, seen);
-    const leaves = oneLine('leaving, to go on in the background · no text is sent', columns);
-    const status = paint(this.#look, 'dim', this.#isLeaving ? leaves : does);
+    const workText = statusRow(this.#state, columns, now, statusParts);
+    const leavingText = oneLine('leaving, to go on in the background · no text is sent', columns);
+    const status = paint(this.#look, 'dim', this.#isLeaving ? leavingText : workText);
     const formRow = this.#serverForms?.row ?? null;
     const queued = queuedRows(this.#state, columns).map((one) => paint(this.#look, 'dim', one));
     const above = [
@@ -502,11 +508,11 @@ export class InteractiveView {
       ...(formRow === null ? [] : [formRow]),
     ];
     if (this.#picking === null && this.#questions.current !== null) {
-      const line = this.#questions.takesKeys ? null : this.#inputFrame(columns);
+      const inputLine = this.#questions.takesKeys ? null : this.#inputFrame(columns);
       // Whether the row names the key for the next preset: it works in the input line only.
-      const key = this.#questions.takesKeys ? 'notNamed' : 'named';
-      const last = settingsRows(this.#state, this.#look, this.#window(), key);
-      return questionFrame(this.#questions, this.#look, this.#window(), above, line, last);
+      const presetKey = this.#questions.takesKeys ? 'notNamed' : 'named';
+      const settings = settingsRows(this.#state, this.#look, this.#window(), presetKey);
+      return questionFrame(this.#questions, this.#look, this.#window(), above, inputLine, settings);
     }
     const below = this.#listOrInput(columns);
     return {
@@ -518,13 +524,12 @@ export class InteractiveView {
 
   /** The list or the input below the status. */
   #listOrInput(columns: number): Frame {
-    const mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
     const window = this.#window();
     if (this.#picking !== null) {
       const { rows, cursor } =
         this.#picking.kind === 'choices'
-          ? pickerFrame(this.#picking.list, columns, mark)
-          : pointListFrame(this.#picking.list, window, mark);
+          ? pickerFrame(this.#picking.list, columns, this.#mark)
+          : pointListFrame(this.#picking.list, window, this.#mark);
       const last = settingsRows(this.#state, this.#look, window, 'notNamed');
       return { rows: [...rows, ...last], cursor };
     }
@@ -539,9 +544,8 @@ export class InteractiveView {
   }
 
   #inputFrame(columns: number): Frame {
-    const mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
     const rowsMax = Math.max(3, Math.floor(this.#rows() / 3));
-    const line = this.#composer.frame(columns, rowsMax, mark);
+    const line = this.#composer.frame(columns, rowsMax, this.#mark);
     const isBeforeFirst =
       this.#composer.isEmpty && conversationLength(this.#state.session.conversation) === 0;
     return isBeforeFirst && !this.#composer.isOpen
@@ -623,5 +627,4 @@ const scopedAnswer = (
 const GRANT_COLUMNS_MAX = 100;
 
 /** A grant in one line. */
-export const grantText = (grant: Grant, workspace = ''): string =>
-  oneLine(describeGrant(grant, workspace), GRANT_COLUMNS_MAX);
+export const grantText = (grant: Grant): string => oneLine(describeGrant(grant), GRANT_COLUMNS_MAX);

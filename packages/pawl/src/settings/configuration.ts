@@ -331,11 +331,15 @@ const isAmong = (some: string, all: string): boolean =>
   some.split(',').every((host) => all.split(',').includes(host));
 
 /** Negative if `one` is stricter than `other`. null means no limit. */
-const compareStrictness = ({ kind }: Setting, one: Value, other: Value | null): number => {
+const compareStrictness = (setting: Setting, one: Value, other: Value | null): number => {
+  const { kind, projectBound } = setting;
   if (other === null) return -1;
   if (kind.type === 'hosts') return isAmong(String(one), String(other)) ? 0 : 1;
-  if (kind.type === 'words')
-    return kind.words.indexOf(String(one)) - kind.words.indexOf(String(other));
+  if (kind.type === 'words') {
+    const place = (word: Value): number =>
+      kind.words.indexOf(String(word === kind.undecided ? projectBound : word));
+    return place(one) - place(other);
+  }
   return Number(one) - Number(other);
 };
 
@@ -376,12 +380,11 @@ const refusalReason = (
     case 'no':
       return 'a project may not set it';
     case 'tighten':
-      // without a value so far it is compared with the strictest built-in one
-      return compareStrictness(setting, value, current ?? setting.tightest) <= 0
+      return compareStrictness(setting, value, current ?? setting.projectBound) <= 0
         ? null
         : LOOSER_TEXTS[setting.kind.type];
     case 'raise':
-      return compareStrictness(setting, value, current ?? setting.tightest) >= 0
+      return compareStrictness(setting, value, current ?? setting.projectBound) >= 0
         ? null
         : 'a project may only raise it';
     case 'sameProvider': {

@@ -1,8 +1,8 @@
 /**
- * Changes a config.toml that people write, as a text and on the disk.
+ * Changes a config.toml that people write. From top to bottom: its text; the file on the disk.
  *
- * 1. One process at a time reads, changes and writes the file: a lock beside it says whose turn it
- *    is.
+ * 1. One process at a time reads, changes and writes the file: a lock beside the real file says
+ *    whose turn it is.
  * 2. The file is replaced whole. It stays as it is if an editor has changed it meanwhile.
  */
 
@@ -26,7 +26,7 @@ export type TomlFormat = {
 
 export type EditedConfig =
   | { readonly kind: 'edited'; readonly text: string }
-  /** `why`: a sentence for the user. */
+  /** `why`: for the user, the second half of a sentence about the file. */
   | { readonly kind: 'refused'; readonly why: string };
 
 export const refused = (why: string): EditedConfig => ({ kind: 'refused', why });
@@ -39,7 +39,7 @@ export const parseOrNull = (text: string, { parse }: TomlFormat): ParsedTable | 
   }
 };
 
-export const NO_TOML = 'it has an error, which pawl doctor names. Repair it first.';
+export const BROKEN_TOML = 'it has an error, which pawl doctor names. Repair it first.';
 
 /**
  * Equal values. Tables of the parser have no prototype, so they equal no other objects for Node.
@@ -64,6 +64,13 @@ export const lineSpan = (
   return [text.lastIndexOf('\n', start - 1) + 1, next < 0 ? text.length : next + 1];
 };
 
+/** The text with a table at its end, after a blank line. `lines`: those of the table. */
+export const appendTable = (text: string, lines: readonly string[]): string => {
+  const lineEnd = text.includes('\r\n') ? '\r\n' : '\n';
+  const above = text === '' ? '' : `${text.replace(/(\r?\n)*$/, '')}${lineEnd}${lineEnd}`;
+  return `${above}${lines.join(lineEnd)}${lineEnd}`;
+};
+
 /** Joins the texts before and behind a cut, without a second blank line. */
 export const joinBlank = (before: string, behind: string): string => {
   if (before !== '' && !/(^|\n)\r?\n$/.test(before)) return before + behind;
@@ -79,23 +86,25 @@ const loadFormat = async (): Promise<TomlFormat> => {
 /** A change takes milliseconds: whoever holds the lock for longer hangs. */
 const LOCK_MS = 10_000;
 
-/** Waits for the turn of this process; a text says why it does not come. */
+/** Waits for the turn of this process. Returns the lock, or the reason why there is none. */
 const takeTurn = async (file: string): Promise<Lock | string> => {
   const taken = await attempt(() => whenFree(() => acquireLock(`${file}.lock`), LOCK_MS));
   if (taken.kind === 'done') return taken.value;
   const { fault } = taken;
-  if (isHeldElsewhere(fault)) return 'another Pawl has been changing it for ten seconds.';
+  if (isHeldElsewhere(fault))
+    return `another Pawl has been changing it for ${LOCK_MS / 1_000} seconds.`;
   // the advice of its text is about journals
   return `${systemFault(fault.cause ?? fault, file)}.`;
 };
 
+/** The file behind symlinks; it may be missing. */
+const realFile = async (file: string): Promise<string> =>
+  existsSync(file) ? realpath(file) : join(await realpath(dirname(file)), basename(file));
+
 const changeReal = async (
-  file: string,
+  real: string,
   edit: (text: string, format: TomlFormat) => EditedConfig,
 ): Promise<EditedConfig> => {
-  const real = existsSync(file)
-    ? await realpath(file)
-    : join(await realpath(dirname(file)), basename(file));
   const loaded = await loadFile(real);
   const hash = hashLoaded(loaded); // null for what is there but can't be read as a file
   if (hash === null)
@@ -126,10 +135,12 @@ export const changeConfigFile = async (
 ): Promise<EditedConfig> => {
   const folder = await attempt(() => mkdir(dirname(file), { recursive: true, mode: 0o700 }));
   if (folder.kind === 'fault') return refused(`its folder can't be made: ${folder.fault.message}.`);
-  const turn = await takeTurn(file);
+  const real = await attempt(() => realFile(file));
+  if (real.kind === 'fault') return refused(`${real.fault.message}.`);
+  const turn = await takeTurn(real.value);
   if (typeof turn === 'string') return refused(turn);
   try {
-    const changed = await attempt(() => changeReal(file, edit));
+    const changed = await attempt(() => changeReal(real.value, edit));
     return changed.kind === 'done' ? changed.value : refused(`${changed.fault.message}.`);
   } finally {
     await turn.release();

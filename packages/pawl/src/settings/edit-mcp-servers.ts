@@ -1,7 +1,7 @@
 /**
  * Adds and removes MCP servers in the text of a config.toml.
  *
- * 1. All other text stays as it is: comments, order, line ends.
+ * 1. All other text stays as it is: comments, order, line ends; but for blank lines at the change.
  * 2. The new text is parsed. It must say what the old one said, and differ in this one server;
  *    otherwise nothing changes.
  */
@@ -9,11 +9,12 @@
 import { readMcpTable } from '@pawl/agent/extensions/mcp/server-config';
 import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
 import {
+  appendTable,
+  BROKEN_TOML,
   type EditedConfig,
   isSame,
   joinBlank,
   lineSpan,
-  NO_TOML,
   parseOrNull,
   refused,
   type TomlFormat,
@@ -27,10 +28,10 @@ const splitServers = (
   const { mcp = {}, ...others } = table;
   if (!isTable(mcp)) return null;
   const { servers = {}, ...rest } = mcp;
-  return isTable(servers) ? { servers, rest: { ...others, ...rest } } : null;
+  return isTable(servers) ? { servers, rest: { ...others, mcp: rest } } : null;
 };
 
-/** Whether `after` says what `before` says, with `servers` in the place of its servers. */
+/** Whether `after` has exactly `servers`, and otherwise says what `before` says. */
 const changesOnlyServers = (
   before: ParsedTable,
   after: ParsedTable | null,
@@ -56,21 +57,18 @@ export const addServer = (
   format: TomlFormat,
 ): EditedConfig => {
   const before = parseOrNull(text, format);
-  if (before === null) return refused(NO_TOML);
+  if (before === null) return refused(BROKEN_TOML);
   const servers = splitServers(before)?.servers;
   if (servers === undefined) return refused('mcp and mcp.servers must be tables.');
-  const same = Object.keys(servers).find((known) => known.toLowerCase() === name.toLowerCase());
-  if (same !== undefined)
-    return refused(`it already has an MCP server ${same}. First: pawl mcp remove ${same}`);
+  const taken = Object.keys(servers).find((known) => known.toLowerCase() === name.toLowerCase());
+  if (taken !== undefined)
+    return refused(`it already has an MCP server ${taken}. First: pawl mcp remove ${taken}`);
   const [fault] = readMcpTable({ servers: { [name]: server } }).faults;
   if (fault !== undefined) return refused(fault.text);
-  const lineEnd = text.includes('\r\n') ? '\r\n' : '\n';
-  const lines = [
+  const edited = appendTable(text, [
     `[mcp.servers.${name}]`,
     ...Object.entries(server).map(([key, value]) => serializeLine(key, value, format)),
-  ];
-  const above = text === '' ? '' : `${text.replace(/(\r?\n)*$/, '')}${lineEnd}${lineEnd}`;
-  const edited = `${above}${lines.join(lineEnd)}${lineEnd}`;
+  ]);
   if (!changesOnlyServers(before, parseOrNull(edited, format), { ...servers, [name]: server }))
     return refused(`it has its servers in a form that can't be extended. Add ${name} by hand.`);
   return { kind: 'edited', text: edited };
@@ -82,7 +80,7 @@ export const addServer = (
  */
 export const removeServer = (text: string, name: string, format: TomlFormat): EditedConfig => {
   const before = parseOrNull(text, format);
-  if (before === null) return refused(NO_TOML);
+  if (before === null) return refused(BROKEN_TOML);
   const servers = splitServers(before)?.servers ?? {};
   if (!Object.hasOwn(servers, name)) {
     const known = Object.keys(servers).join(', ');

@@ -12,11 +12,12 @@
 import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
 import type { RuleSubject } from '@pawl/agent/policy/presets';
 import {
+  appendTable,
+  BROKEN_TOML,
   type EditedConfig,
   isSame,
   joinBlank,
   lineSpan,
-  NO_TOML,
   parseOrNull,
   refused,
   type TomlFormat,
@@ -136,15 +137,13 @@ const addList = (text: string, rule: FolderRule, statements: readonly TomlStatem
     const line = `${keyText(key.slice(header.names.length))} = ${value}${newLine}`;
     return `${above}${above.endsWith('\n') ? '' : newLine}${line}${text.slice(after)}`;
   }
-  const above = text === '' ? '' : `${text.replace(/(\r?\n)*$/, '')}${newLine}${newLine}`;
-  const lines = [`[${keyText(key.slice(0, 3))}]`, `${keyText(rule.list)} = ${value}`, ''];
-  return above + lines.join(newLine);
+  return appendTable(text, [`[${keyText(key.slice(0, 3))}]`, `${keyText(rule.list)} = ${value}`]);
 };
 
 /** Adds the rule. The same text comes back if it is there. */
 export const addFolderRule = (text: string, rule: FolderRule, format: TomlFormat): EditedConfig => {
   const before = parseOrNull(text, format);
-  if (before === null) return refused(NO_TOML);
+  if (before === null) return refused(BROKEN_TOML);
   const key = ruleKey(rule);
   const texts = listedTexts(before, key);
   if (texts === null) return refused(`${keyText(key)} is no list of texts.`);
@@ -221,7 +220,7 @@ export const removeFolderRule = (
   format: TomlFormat,
 ): EditedConfig => {
   const before = parseOrNull(text, format);
-  if (before === null) return refused(NO_TOML);
+  if (before === null) return refused(BROKEN_TOML);
   const key = ruleKey(rule);
   const texts = listedTexts(before, key) ?? [];
   if (!texts.includes(rule.text)) return { kind: 'edited', text };

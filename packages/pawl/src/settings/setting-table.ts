@@ -20,6 +20,8 @@ type ValueKind =
       readonly words: readonly string[];
       /** Words of earlier versions: accepted, but not offered. */
       readonly former?: readonly string[];
+      /** The word that leaves the choice to the model; it is as strict as `projectBound`. */
+      readonly undecided?: string;
     }
   | { readonly type: 'number'; readonly whole: boolean }
   | { readonly type: 'switch' }
@@ -59,15 +61,12 @@ export type Setting = {
   readonly userWords: readonly string[];
   /** Form for the flag parser; null if there is no flag. */
   readonly flag: string | null;
-  /** Its environment variable. */
+  /** Its environment variable; that of a provider's `api_key_file` has the key itself. */
   readonly variable: string;
   /** Shown if no source sets a value. */
   readonly builtIn: string;
-  /**
-   * The strictest built-in value, to compare a project's value with if no other source sets one.
-   * null: no limit.
-   */
-  readonly tightest: Value | null;
+  /** What a project's value may not loosen if no other source sets a value. null: no limit. */
+  readonly projectBound: Value | null;
   /** The range of numbers for a project; null for any. */
   readonly projectRange: readonly [least: number, most: number] | null;
   /** A resumed session keeps its first value unless a flag changes it. */
@@ -81,7 +80,7 @@ const words = (...list: readonly string[]) => ({ type: 'words', words: list }) a
 
 type Row = Pick<Setting, 'key' | 'kind' | 'help'> &
   Partial<Setting> & {
-    /** The built-in value, which is also the strictest one. */
+    /** The built-in value, which is also `projectBound`. */
     readonly usual?: Value;
   };
 
@@ -91,7 +90,7 @@ const row = ({ usual, ...setting }: Row): Setting => ({
   flag: null,
   frozen: false,
   builtIn: String(usual ?? 'none'),
-  tightest: usual ?? null,
+  projectBound: usual ?? null,
   projectRange: null,
   ownWords: [],
   userWords: [],
@@ -108,13 +107,12 @@ const PROJECT_WAIT_MS = [1_000, 3_600_000] as const;
 const modelCallSettings: readonly Setting[] = [
   row({
     key: 'effort',
-    kind: words('auto', 'low', 'medium', 'high', 'xhigh', 'max'),
+    kind: { ...words('auto', 'low', 'medium', 'high', 'xhigh', 'max'), undecided: 'auto' },
     frozen: true,
     project: 'tighten',
     flag: '--effort <level>',
     builtIn: 'auto',
-    // auto leaves it to the model, so a project's value is compared with this one
-    tightest: 'medium',
+    projectBound: 'medium',
     help:
       'how much the model thinks: low, medium, high, xhigh, max or auto\n' +
       'By default the model decides. A level that the model lacks becomes the next lower one; ' +
@@ -205,7 +203,7 @@ const commonSettings: readonly Setting[] = [
     project: 'tighten',
     flag: '--max-rounds <count>',
     builtIn: '100 in a terminal, else none',
-    tightest: 100,
+    projectBound: 100,
     help:
       'stop a turn after this many model calls with tools\n' +
       'The default is 100 in a terminal; without a terminal there is no limit.',
@@ -235,7 +233,7 @@ const commonSettings: readonly Setting[] = [
     userWords: ['ci'],
     flag: '--preset <name>',
     builtIn: 'careful in a terminal, else auto',
-    tightest: 'careful',
+    projectBound: 'careful',
     help:
       'what the agent may do unasked: plan, careful, auto, ci or full\n' +
       'plan only reads. careful asks before edits, before a command deletes or overwrites what ' +
@@ -251,7 +249,7 @@ const commonSettings: readonly Setting[] = [
     project: 'tighten',
     flag: '--sandbox <level>',
     builtIn: 'workspace; with the preset plan read-only',
-    tightest: 'read-only',
+    projectBound: 'read-only',
     help:
       'what commands can reach: workspace, workspace+net, read-only or off\n' +
       'workspace is the default: commands write only there, and have no network, no keys and no ' +
@@ -276,7 +274,7 @@ const commonSettings: readonly Setting[] = [
     kind: { type: 'hosts' },
     project: 'tighten',
     flag: '--allow-hosts <hosts>',
-    tightest: '',
+    projectBound: '',
     help:
       'hosts that tools may read from without asking\n' +
       'Separated by commas: example.com, *.example.com or example.com:8080.',
@@ -307,7 +305,7 @@ const commonSettings: readonly Setting[] = [
     project: 'tighten',
     flag: '--formatter <on|off>',
     builtIn: 'on with the presets auto and ci, else off',
-    tightest: 'off',
+    projectBound: 'off',
     help:
       'format the files that the agent changed: on or off\n' +
       "It uses the repository's formatters. The default is on with the presets auto and ci, " +
@@ -381,8 +379,8 @@ const commonSettings: readonly Setting[] = [
     flag: '--profile <name>',
     help:
       'a set of settings: minimal, loom, sketch, tools or full\n' +
-      'minimal, loom and sketch make the agent behave like the seed system of that name. tools is ' +
-      'tools mode: after ten rounds the model must answer. full turns on everything that runs ' +
+      'minimal, loom and sketch make the agent behave like the published agent of that name. tools ' +
+      'is tools mode: after ten rounds the model must answer. full turns on everything that runs ' +
       'after tools, including auto-commit. Other flags override it.',
   }),
   row({
@@ -510,8 +508,8 @@ export const findSetting = (key: string): Setting => {
 export const flagName = ({ flag }: Setting): string | null => flag?.split(' ')[0] ?? null;
 
 /**
- * The attribute name that the flag parser creates: `maxUsd`. Settings without a flag have one too:
- * `firstByteMs`.
+ * The attribute name that the flag parser creates: `maxUsd`. Settings without a flag have one too
+ * (`firstByteMs`): programs set them like flags.
  */
 export const flagAttribute = (setting: Setting): string => {
   const name = flagName(setting)?.slice(2) ?? setting.key.split('.').at(-1) ?? setting.key;
@@ -538,35 +536,19 @@ const showWrongValue = (raw: unknown): string => {
   return Array.isArray(raw) ? 'a list' : 'a table';
 };
 
-/** Checks a list of hosts, or hosts separated by commas. */
-const checkHosts = (raw: unknown): CheckedValue => {
-  const hosts = typeof raw === 'string' ? raw.split(',').map((host) => host.trim()) : raw;
-  const isList = Array.isArray(hosts) && hosts.length > 0;
-  return isList && hosts.every((host) => typeof host === 'string' && isHostPattern(host))
-    ? ok(hosts.join(',').toLowerCase())
-    : bad('is a list of hosts without scheme and path: ["example.com", "*.example.org"]');
+/** Checks a list of texts, or texts separated by commas. */
+const checkList = (raw: unknown, fits: (text: string) => boolean, about: string): CheckedValue => {
+  const texts = typeof raw === 'string' ? raw.split(',').map((text) => text.trim()) : raw;
+  const isList = Array.isArray(texts) && texts.length > 0;
+  return isList && texts.every((text) => typeof text === 'string' && fits(text))
+    ? ok(texts.join(','))
+    : bad(`is a list of ${about}`);
 };
 
 /** `provider/name` */
 const MODEL_ID = /^[^/\s]+\/\S/;
 
-const checkModels = (raw: unknown): CheckedValue => {
-  const ids = typeof raw === 'string' ? raw.split(',').map((id) => id.trim()) : raw;
-  const isList = Array.isArray(ids) && ids.length > 0;
-  return isList && ids.every((id) => typeof id === 'string' && MODEL_ID.test(id))
-    ? ok(ids.join(','))
-    : bad('is a list of models: ["provider/name", "provider/name"]');
-};
-
 const VARIABLE_NAME = /^[a-z_]\w*$/i;
-
-const checkNames = (raw: unknown): CheckedValue => {
-  const names = typeof raw === 'string' ? raw.split(',').map((name) => name.trim()) : raw;
-  const isList = Array.isArray(names) && names.length > 0;
-  return isList && names.every((name) => typeof name === 'string' && VARIABLE_NAME.test(name))
-    ? ok(names.join(','))
-    : bad('is a list of names of variables: ["DATABASE_URL", "JAVA_HOME"]');
-};
 
 const checkText = (kind: ValueKind, text: string): CheckedValue => {
   if (kind.type === 'model') {
@@ -606,12 +588,19 @@ export const checkValue = (kind: ValueKind, raw: unknown): CheckedValue => {
       return typeof raw === 'boolean'
         ? ok(raw)
         : bad(`is true or false, without quotes, not ${showWrongValue(raw)}`);
-    case 'hosts':
-      return checkHosts(raw);
-    case 'names':
-      return checkNames(raw);
-    case 'models':
-      return checkModels(raw);
+    case 'hosts': {
+      const about = 'hosts without scheme and path: ["example.com", "*.example.org"]';
+      const hosts = checkList(raw, isHostPattern, about);
+      return hosts.kind === 'ok' ? ok(String(hosts.value).toLowerCase()) : hosts;
+    }
+    case 'names': {
+      const about = 'names of variables: ["DATABASE_URL", "JAVA_HOME"]';
+      return checkList(raw, (name) => VARIABLE_NAME.test(name), about);
+    }
+    case 'models': {
+      const about = 'models: ["provider/name", "provider/name"]';
+      return checkList(raw, (id) => MODEL_ID.test(id), about);
+    }
     case 'model':
     case 'url':
     case 'file':

@@ -4,17 +4,19 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import type { RequestPermissionRequest } from '@agentclientprotocol/sdk';
+import type { RequestPermissionRequest, SessionUpdate } from '@agentclientprotocol/sdk';
 import { fileBlobs } from '@pawl/agent/journal/state-folder';
 import type { Event } from '@pawl/agent/machine/event';
 import { initialState, step } from '@pawl/agent/machine/machine';
 import { defaultSettings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
-import { completed } from '../../../../test/kit/terminal/stage.js';
+import { unknownTool } from '../../../../test/kit/agent/given.js';
+import { callOf, completed } from '../../../../test/kit/terminal/stage.js';
 import { makePng } from '../../../../test/servers/sample-pictures.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
+import { Outbox } from '../../src/editor/outbox.js';
 import { readPrompt } from '../../src/editor/prompt-blocks.js';
-import { Outbox, SessionUpdates, textUpdate } from '../../src/editor/session-updates.js';
+import { SessionUpdates, textUpdate } from '../../src/editor/session-updates.js';
 import { makeStage } from './acp-stage.js';
 import { select } from './strict-client.js';
 
@@ -89,36 +91,65 @@ test('a change of a file is asked about and shown with the whole texts', async (
   const result = client.updatesOf(sessionId, 'tool_call_update').at(-1);
   assert.equal(result?.status, 'completed');
   assert.deepEqual(result.content, [change]);
-  assert.deepEqual(result.locations?.[0]?.path, file);
+  assert.deepEqual(result.locations, [{ path: file, line: 41 }]);
   client.expectNoFault();
 });
 
-test('of a reply that ends with other text than was streamed, only the streamed text is said not to count', () => {
-  const updates: unknown[] = [];
+/** The updates of a session with these events, one after the other. */
+const updatesOf = (timeless: readonly object[]): readonly SessionUpdate[] => {
+  const updates: SessionUpdate[] = [];
   const session = new SessionUpdates({
     workspace: '/w',
     features: { notices: false, compaction: false, forms: false },
     blobs: fileBlobs('/nowhere'),
     title: 'known',
-    push: (item) => updates.push(item),
+    push: (item) => updates.push('make' in item ? item.otherwise : item),
   });
   let state: State = initialState({ ...defaultSettings, model: 'scripted/x', workspace: '/w' });
-  const events: readonly Event[] = [
-    { type: 'UserInput', at: 1, text: 'go', mode: 'steer' },
-    { type: 'TextDelta', at: 2, requestId: 'req-1', text: 'Two' },
-    { ...completed('req-1', 'One. Two.'), at: 3 } as Event, // with its time it is an event
-  ];
-  for (const [index, event] of events.entries()) {
+  for (const [index, parts] of timeless.entries()) {
+    const event = { ...parts, at: index + 1 } as Event; // with its time it is an event
     const next = step(state, event);
     session.see({ seq: index + 1, event, ...next });
     state = next.state;
   }
+  return updates;
+};
+
+test('of a reply that ends with other text than was streamed, only the streamed text is said not to count', () => {
+  const updates = updatesOf([
+    { type: 'UserInput', text: 'go', mode: 'steer' },
+    { type: 'TextDelta', requestId: 'req-1', text: 'Two' },
+    completed('req-1', 'One. Two.'),
+  ]);
   const texts = updates.flatMap((update) =>
-    Reflect.get(Object(update), 'sessionUpdate') === 'agent_message_chunk'
-      ? [String(Reflect.get(Object(update), 'content').text).trim()]
+    update.sessionUpdate === 'agent_message_chunk' && update.content.type === 'text'
+      ? [update.content.text.trim()]
       : [],
   );
   assert.deepEqual(texts, ['Two', '> The text of the reply above does not count.', 'One. Two.']);
+});
+
+test('two calls with one id, in two replies, are two calls in the editor', () => {
+  const read = callOf({ callId: 'call_0', tool: 'read', input: { path: 'a.txt' } });
+  const outcome = { status: 'ok', text: 'one' };
+  const updates = updatesOf([
+    { type: 'UserInput', text: 'go', mode: 'steer' },
+    completed('req-1', '', [read]),
+    { type: 'ToolCompleted', batchId: 'batch-1', callId: 'call_0', outcome },
+    completed('req-2', '', [read]),
+    { type: 'ToolCompleted', batchId: 'batch-2', callId: 'call_0', outcome },
+    completed('req-3', '', [unknownTool('call_0')]), // refused: its batch ends at once
+  ]);
+  const ids = updates.flatMap((update) =>
+    'toolCallId' in update ? [`${update.sessionUpdate} ${update.toolCallId}`] : [],
+  );
+  assert.deepEqual(
+    ids,
+    ['batch-1', 'batch-2', 'batch-3'].flatMap((batch) => [
+      `tool_call ${batch}.call_0`,
+      `tool_call_update ${batch}.call_0`,
+    ]),
+  );
 });
 
 test('an update that can not be made is sent in its other form, and those after it follow', async () => {

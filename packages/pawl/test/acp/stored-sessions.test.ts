@@ -90,6 +90,9 @@ test('a loaded session looks as it did live', async (context) => {
   const from = client.updates.length;
   await client.request('session/load', loading(sessionId, workspace));
   assert.deepEqual(conversationOf(client, from), live);
+  const [first, again] = client.updatesOf(sessionId, 'session_info_update');
+  assert.ok(first?.updatedAt);
+  assert.deepEqual(again, { sessionUpdate: 'session_info_update', title: 'go' }); // not active now
   client.expectNoFault();
 });
 
@@ -148,6 +151,8 @@ test('sessions are listed by folder in pages; unused and foreign ones are not op
       sessionId === other.sessionId && update.sessionUpdate === 'user_message_chunk',
   );
   assert.deepEqual(shown, [], 'resume replays nothing');
+  await client.request('session/load', loading(other.sessionId, elsewhere));
+  assert.equal(client.textOf(other.sessionId, 'user_message_chunk'), 'elsewhere');
   client.expectNoFault();
 });
 

@@ -126,6 +126,18 @@ test('a chat of the AI SDK shows text, reasoning, calls, their results and the e
   assert.equal(model.requests.length, 3);
 });
 
+test('a reply whose calls are all refused shows them before their results', async (context) => {
+  const model = testModel(callTools(rawCall('1', 'nothing')), say('Done.'));
+  const { session } = await openHere(context, model);
+  const chunks = await chunksOf(uiMessageResponse(session, 'go'));
+  const shown = typesOf(chunks, 'tool-input-available', 'tool-output-error', 'text-delta');
+  assert.deepEqual(shown, [
+    'tool-input-available batch-1.1',
+    'tool-output-error batch-1.1',
+    'text: Done.',
+  ]);
+});
+
 test('why a turn has no answer is an error or an abort of the chat; the session goes on', async (context) => {
   const error = { kind: 'auth', message: 'no such key', retryable: false, retryAfterMs: null };
   const model = testModel(
@@ -280,6 +292,37 @@ test('a reader who joins by the id sees the calls that run, have ended or ask', 
   ]);
   assert.deepEqual(typesOf(await last, ...shown), [...input, ended('1'), ended('2'), ended('3')]);
   assert.equal(typesOf(await first, 'tool-output-available').length, 3); // control
+});
+
+test('prompts that began one turn together are each read again by their id', async (context) => {
+  const go: (() => void)[] = [];
+  const wait = async function* (text: string) {
+    await new Promise<void>((resolve) => void go.push(resolve));
+    yield { type: 'reasoning', text: 'Hm.' } as const;
+    yield completed([{ type: 'text', text }]);
+  };
+  const model = testModel(
+    () => wait('One.'),
+    () => wait('Both.'),
+  );
+  const { session } = await openHere(context, model);
+  const one = session.prompt('one');
+  await until('the first request', () => go.length === 1);
+  const send = (text: string) =>
+    chunksOf(uiMessageResponse(session, text, { mode: 'followUp', requestId: text }));
+  const sent = [send('two'), send('three')];
+  await until('the queue', async () => (await session.state()).session.queue.length === 2);
+  go[0]?.();
+  await until('the second request', () => go.length === 2);
+  const again = ['two', 'three'].map(send);
+  await new Promise(setImmediate); // they watch
+  go[1]?.();
+  for (const chunks of await Promise.all([...sent, ...again]))
+    assert.deepEqual(typesOf(chunks, 'reasoning-delta', 'text-delta'), [
+      'reasoning-delta',
+      'text: Both.',
+    ]);
+  await one;
 });
 
 test('the stream of a prompt that waits for a running turn has nothing of that turn', async (context) => {

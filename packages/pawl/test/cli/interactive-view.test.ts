@@ -296,6 +296,13 @@ test('a question keeps preset, model and money in sight', () => {
   assert.match(at.drawn(), /\n {2}sandbox off · x · \$0\.00 · context 0%$/);
 });
 
+test('a prompt on the command line that is no command says so, and stays in the line', () => {
+  const at = stageView();
+  at.view.sendFirst('/nothing');
+  assert.match(at.printed.join('\n'), /There is no \/nothing/);
+  assert.doesNotMatch(at.printed.join('\n'), /Press Enter/);
+});
+
 test('a command on the command line is not run: a plain terminal shows it, and it can be typed again', () => {
   const at = stageView('yes');
   at.view.sendFirst('!touch made');

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
@@ -183,13 +190,17 @@ test('a symlink stays one, and a file that can not be written says why', async (
   const [file, target] = [path.join(home, 'pawl/config.toml'), path.join(home, 'dotfiles/c')];
   writeFileSync(target, WRITTEN);
   symlinkSync(target, file);
-  const edit = (text: string) => addFolderRule(text, rule('b'), format);
+  const edit = (text: string) => {
+    assert.ok(existsSync(`${target}.lock`), 'one lock for all names of the file');
+    return addFolderRule(text, rule('b'), format);
+  };
   assert.equal((await changeConfigFile(file, edit)).kind, 'edited');
   assert.match(
     readFileSync(target, 'utf8'),
     /^# My settings[\s\S]*\[folder\."\/me\/p"\.rules\]\nallow = \["b"\]\n$/,
   );
-  assert.deepEqual(readdirSync(path.join(home, 'pawl')), ['config.toml'], 'the lock is gone');
+  for (const folder of ['pawl', 'dotfiles'])
+    assert.equal(readdirSync(path.join(home, folder)).length, 1, 'the lock is gone');
   const refused = await changeConfigFile(path.join(target, 'config.toml'), edit);
   assert.match(refused.kind === 'refused' ? refused.why : '', /folder can't be made/);
   writeFileSync(target, `# ${'x'.repeat(16 * 1024 - 20)}\n`);

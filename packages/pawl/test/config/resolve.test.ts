@@ -57,6 +57,11 @@ const rows: readonly Row[] = [
   { key: 'max_rounds', user: 200, project: 150, then: [150, 'project'] },
   { key: 'preset', project: 'plan', then: ['plan', 'project'] },
   { key: 'preset', project: 'careful', then: ['careful', 'project'] },
+  { key: 'effort', project: 'medium', then: ['medium', 'project'] },
+  { key: 'effort', project: 'high', then: null },
+  { key: 'effort', user: 'low', project: 'auto', then: ['low', 'user'] },
+  { key: 'effort', user: 'max', project: 'auto', then: ['auto', 'project'] },
+  { key: 'effort', user: 'auto', project: 'low', then: ['low', 'project'] },
   { key: 'preset', project: 'ci', then: null },
   { key: 'preset', project: 'auto', then: null },
   { key: 'preset', user: 'auto', project: 'ci', then: ['auto', 'user'] },
@@ -147,11 +152,12 @@ test('no file of a project loosens anything, whatever it says and whatever it fo
   )) {
     const choices = setting.kind.type === 'words' ? setting.kind.words : values;
     const rank = (value: Value | null): number => {
-      if (value === null)
-        return setting.tightest === null ? Number.POSITIVE_INFINITY : rank(setting.tightest);
-      return setting.kind.type === 'words'
-        ? setting.kind.words.indexOf(String(value))
-        : Number(value);
+      const { kind } = setting;
+      if (value === null || (kind.type === 'words' && value === kind.undecided))
+        return setting.projectBound === null
+          ? Number.POSITIVE_INFINITY
+          : rank(setting.projectBound);
+      return kind.type === 'words' ? kind.words.indexOf(String(value)) : Number(value);
     };
     for (const user of [null, ...choices]) {
       for (const project of choices) {
@@ -186,8 +192,8 @@ test('no file of a project shortens a time that is waited for a model', () => {
           project: [from.project(setting.key, project)],
         };
         const found = resolve(layers, BUILT_IN_MODEL).find((one) => one.setting === setting);
-        const before = Number(user ?? setting.tightest);
-        const now = Number(found?.value ?? setting.tightest);
+        const before = Number(user ?? setting.projectBound);
+        const now = Number(found?.value ?? setting.projectBound);
         assert.ok(now >= before, `${setting.key}: ${before} became ${now} by ${project}`);
         assert.ok(
           now === before || now <= 3_600_000,

@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { until } from '../../../../test/until.js';
@@ -214,8 +222,14 @@ test('a hook of the project runs once it was allowed, and denies; the documented
   assert.doesNotMatch(first.stderr, /not this one/);
   assert.match(first.stderr, /never force a push/);
 
+  const long = JSON.stringify(['true', ...Array.from({ length: 400 }, (_, word) => `a${word}`)]);
+  appendFileSync(
+    path.join(place.workspace, '.pawl/config.toml'),
+    `[hook.long]\non = "before-tool"\ncommand = ${long}\n`,
+  );
   const listed = await runInProcess(place, ['hooks']);
   expectCode(listed, 0);
+  assert.match(listed.stderr, /^pawl: the hook long of this project has more words/m);
   assert.match(
     listed.stdout,
     /^no-force-push \(yours\) on before-tool \(bash\), sandbox off: grep/m,

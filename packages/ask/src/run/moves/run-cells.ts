@@ -2,6 +2,9 @@
  * An iteration: runs the blocks (programs) of a reply in order, each as a cell, looks for an
  * answer, and reports the results to the model. `parity` are settings in which we differ from seed
  * 004, a published text about such runs.
+ *
+ * table.ts names the guards and moves. It asks the guards of EXECUTING in its order, and later ones
+ * rely on it that earlier ones said no: a closing reply may have an answer, too.
  */
 
 import { AppendList } from '@pawl/machine/kernel/append-list';
@@ -25,22 +28,22 @@ const answerStands = ({ answer, reply, started, run }: Executing): boolean =>
   answer !== null &&
   (run.settings.parity.afterReady === 'skipped' || started === reply.blocks.length);
 
-const hasBlock = (state: Executing): boolean =>
+const mayRunBlock = (state: Executing): boolean =>
   state.started < state.reply.blocks.length && !answerStands(state);
 
-/** True if the reply has nothing more to run or to look up. */
-const isEvaluated = (state: Executing): boolean =>
+/** Whether nothing of the reply is left to run or to look up: the iteration is over. */
+export const isEvaluated = (state: Executing): boolean =>
   state.work.kind === 'next' &&
-  (answerStands(state) || (!hasBlock(state) && state.reply.final?.kind !== 'variable'));
+  (answerStands(state) || (!mayRunBlock(state) && state.reply.final?.kind !== 'variable'));
 
 export const blockIsNext = (state: Executing): boolean =>
-  state.work.kind === 'next' && isReady(state) && hasBlock(state);
+  state.work.kind === 'next' && isReady(state) && mayRunBlock(state);
 
 /** The variable is read after the reply's code, which may have just set it. */
 export const variableIsNext = (state: Executing): boolean =>
   state.work.kind === 'next' &&
   isReady(state) &&
-  !hasBlock(state) &&
+  !mayRunBlock(state) &&
   !answerStands(state) &&
   state.reply.final?.kind === 'variable';
 
@@ -125,10 +128,13 @@ const findAnswer = (state: Executing): Outcome | null => {
 
 export const answerIsFound = (state: Executing): boolean =>
   isEvaluated(state) && findAnswer(state) !== null;
-export const limitIsAnswered = (state: Executing): boolean =>
-  isEvaluated(state) && state.run.closing?.reason === 'iterations';
-export const closingIsAnswered = (state: Executing): boolean =>
+
+/** The model was asked for its answer (`closing`), and this reply is all that comes. */
+export const isClosingReply = (state: Executing): boolean =>
   isEvaluated(state) && state.run.closing !== null;
+/** The same, because all iterations were used up. */
+export const isReplyAtLimit = (state: Executing): boolean =>
+  isEvaluated(state) && state.run.closing?.reason === 'iterations';
 
 /** Ends with the answer, or else with the whole reply. */
 export const endWithAnswer = (state: Executing): Next<'DONE'> => {
@@ -141,8 +147,6 @@ export const endWithAnswer = (state: Executing): Next<'DONE'> => {
 
 // ---- The iteration is over ----
 
-export const iterationIsOver = (state: Executing): boolean => isEvaluated(state);
-
 const digestOutput = (cells: readonly FinishedCell[]): string =>
   digestTexts(
     cells.flatMap(({ report }) => [report.stdout, report.stderr, JSON.stringify(report.variables)]),
@@ -154,7 +158,10 @@ const errorsAfter = (before: number, cells: readonly FinishedCell[]): number => 
   return cells.some(({ report }) => report.status !== 'ok') ? before + 1 : 0;
 };
 
-/** Counts the iteration, and sends its results to the model in one message. */
+/**
+ * Counts the iteration, and sends its results to the model in one message. Without cells its output
+ * is empty: several of these are the same output, too (`noProgress`).
+ */
 export const closeIteration = (state: Executing): Next<'EXECUTING'> => {
   const { reply, cells } = state;
   const heard = storeReply(state.run, reply);
@@ -174,7 +181,8 @@ export const closeIteration = (state: Executing): Next<'EXECUTING'> => {
 //
 // 1. Each sub-call is answered once while its cell runs, and its answer is recorded.
 // 2. A cell that reruns after a crash repeats its calls. A recorded call is answered from the
-//    record, an open call is awaited, and a call that differs from before starts anew.
+//    record, an open call is awaited (`awaited` of OpenSubcall), and a call that differs from
+//    before starts anew, with another `word` in the ids of its children.
 
 type SubcallAsked = RunEventOf<'SubcallAsked'>;
 
@@ -257,7 +265,7 @@ export const startSubcall = (state: Executing, event: SubcallAsked): Same<Execut
   const asked = { ...state, work: { ...cell, open: [...cell.open, subcall] } };
   const named = event.model === undefined ? {} : { model: event.model };
   const start = { type: 'StartSubcall', cellId, ordinal, kind, prompts, ...named } as const;
-  // The first children's ids stay reserved, since their calls may still report usage.
+  // The children of the call that it replaces keep their ids: they may still report usage.
   return isNew
     ? go(asked, { ...start, word: String(ordinal) })
     : go(

@@ -1,7 +1,10 @@
 /**
- * Starts a run: checks the depth, then starts the environment and the first call in parallel. The
- * root has depth 0, a child one more than its parent. A run at `depthMax` has no environment: it
- * is one plain call.
+ * Starts a run: checks the depth, then starts the environment. The root has depth 0, a child one
+ * more than its parent. A run at `depthMax` has no environment: it is one plain call.
+ *
+ * table.ts names the guards and moves. A move here makes no model call: it leaves the run deciding
+ * (`firstDecision`), and the `always` rows of the state make the call in the same step, beside the
+ * environment that starts, unless a policy stops the run.
  */
 
 import { emptyConversation } from '@pawl/agent/machine/conversation';
@@ -55,11 +58,11 @@ export const newRun = ({
     counters: { request: 0, cell: 0, timer: 0, read: 0, policy: 0 },
     past: AppendList.empty(),
     errors: 0,
-    code: noRepeat,
+    code: noRepeat, // how often in a row the same code and the same output came
     output: noRepeat,
     lastText: '',
     notes: [],
-    closing: null,
+    closing: null, // set once the model is asked for its answer
     deadline: deadlineAt === null ? null : { dueAt: deadlineAt, timerId: null },
     // what the run may still spend; the tree sets it before every step
     purse: { left: { usd: null, tokens: null }, unpriced: 0 },
@@ -78,7 +81,10 @@ export const timeLimitMs = ({ depth, settings }: Run): number => {
   return timeMs === 'unlimited' ? Number.POSITIVE_INFINITY : timeMs;
 };
 
-/** Starts the run's time limit, if it ends before the parent's. */
+/**
+ * Starts the run's time limit, if it ends before the parent's, which `before.deadline` is here. The
+ * parent's own timer ends this run, too.
+ */
 const startClock = (before: Run, at: number): { run: Run; actions: readonly OutsideAction[] } => {
   const timeMs = timeLimitMs(before);
   if (timeMs === Number.POSITIVE_INFINITY) return { run: before, actions: [] };
@@ -93,7 +99,7 @@ const startClock = (before: Run, at: number): { run: Run; actions: readonly Outs
   };
 };
 
-/** Starts a plain call without an environment. */
+/** Begins a plain call, without an environment. */
 export const startPlain = (
   state: RunIn<'INIT'>,
   event: RunEventOf<'Started'>,
@@ -105,7 +111,7 @@ export const startPlain = (
   );
 };
 
-/** Starts the environment and the first model call in parallel. */
+/** Begins a run with an environment. */
 export const startRun = (state: RunIn<'INIT'>, event: RunEventOf<'Started'>): Next<'INIT'> => {
   const { run, actions } = startClock(state.run, event.at);
   const withTask: Run = { ...addUserText(run, 'user', taskWords(run)), environment: 'starting' };
@@ -116,7 +122,10 @@ export const startRun = (state: RunIn<'INIT'>, event: RunEventOf<'Started'>): Ne
   );
 };
 
-/** Starts a new environment and reruns the recorded cells in it. */
+/**
+ * Starts a new environment and reruns the recorded cells in it: none for a new run, and those so
+ * far after the environment was lost (resume.ts).
+ */
 export const startEnvironment = ({ task, past }: Run): OutsideAction => ({
   type: 'StartEnvironment',
   material: task.kind === 'prompt' ? { kind: 'text', text: task.prompt } : { kind: 'inputs' },
