@@ -21,12 +21,7 @@ import { createRedactor, findSecrets } from '@pawl/agent/secrets/redactor';
 import type { Session } from '@pawl/agent/session/create-agent';
 import { SessionFollower } from '@pawl/agent/session/follow';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import {
-  collectRecentTurns,
-  type Opened,
-  STEPS_MIN,
-  withTurnStart,
-} from '../sessions/open-session.js';
+import { collectRecentTurns, type Opened, STEPS_MIN } from '../sessions/open-session.js';
 import {
   foldStored,
   openStateFolder,
@@ -354,7 +349,7 @@ export const openRemote = async (
     journal: journalPath(openStateFolder(process.env), sessionId),
     prompts,
     servers: null,
-    resumed: { recent: await withTurnStart(sessionId, recent.past()) },
+    resumed: { recent: recent.past() },
     remote: {
       questions: questions.waiting(state),
       isFromElsewhere: ownInputs.isFromElsewhere,

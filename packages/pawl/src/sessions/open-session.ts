@@ -54,7 +54,6 @@ import { tornSentence } from './session-text.js';
 import {
   CUT_FOREIGN_REWIND,
   findSession,
-  foldStored,
   lastForeign,
   lastSession,
   openStateFolder,
@@ -313,7 +312,10 @@ export const openFromFlags = async (
 /** The last turns: the state before them, their steps, and whether there are earlier ones. */
 export type RecentTurns = {
   readonly before: State;
-  /** The state before the first of them, whose first steps may be missing; null: not read. */
+  /**
+   * The state before the first of them, whose first steps may be missing. Null if it was not read:
+   * nobody waits for the whole journal to learn what a long turn has cost.
+   */
   readonly turnStart: State | null;
   readonly steps: readonly JournalStep[];
   readonly earlierTurns: 'some' | 'none';
@@ -379,20 +381,6 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
       return { before, turnStart, steps, earlierTurns };
     },
   };
-};
-
-/**
- * The last turns, with the beginning of a turn that is longer than what was read: the line below it
- * says what all of it cost.
- */
-export const withTurnStart = async (
-  sessionId: string,
-  recent: RecentTurns | null,
-): Promise<RecentTurns | null> => {
-  if (recent === null || recent.turnStart !== null) return recent;
-  const whole = collectRecentTurns();
-  await foldStored(sessionId, undefined, whole.see);
-  return whole.past();
 };
 
 /**
@@ -468,7 +456,7 @@ const holdSession = async (
     state: opened.state,
     origin: opened.isForeign === undefined ? 'own' : 'foreign',
     hasReplies: hasReplied(opened.state.session),
-    recent: await withTurnStart(sessionId, past()),
+    recent: past(),
     tornTail: opened.tornTail,
     journals: {
       ...store,
