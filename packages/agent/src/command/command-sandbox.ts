@@ -265,10 +265,6 @@ const writeFilters = (folder: string): SessionView['filters'] => {
   return local === null || withoutLocal === null ? null : { local, withoutLocal };
 };
 
-/** `refusesLocal`: the command gets no local sockets. */
-const filterFor = ({ filters }: SessionView, refusesLocal: boolean): string | null =>
-  filters === null ? null : refusesLocal ? filters.withoutLocal : filters.local;
-
 /** Where git can't write it does not try to refresh its index. */
 const gitVariables = ({ isWritable, repository }: WorkspaceAccess): ProcessEnvironment =>
   isWritable && repository !== 'read' ? {} : { GIT_OPTIONAL_LOCKS: '0' };
@@ -545,7 +541,7 @@ class Sandbox implements CommandSandbox {
     // No local sockets where those of the machine could be reached, or folders be handed over that
     // would lose their protection.
     const refusesLocal = isReading || (network && sockets.abstract) || !features.locksMounts;
-    const filter = filterFor(view, refusesLocal);
+    const filter = view.filters?.[refusesLocal ? 'withoutLocal' : 'local'] ?? null;
     const { outer, inner } = fenceLayers(bwrap, features, {
       network: network || entry.length > 0, // in the session's network it makes none of its own
       filtered: filter !== null,

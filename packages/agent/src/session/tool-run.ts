@@ -156,7 +156,8 @@ export class ToolRuns {
   async stopForEnd(): Promise<StoppedCalls> {
     this.#closing = true;
     for (const run of this.#runs.values()) this.#stopForEnd(run);
-    await waitForEnds([...this.#runs.values()], this.#equipment.clock);
+    const ends = Promise.all([...this.#runs.values()].map(({ ended }) => ended));
+    await waitAtMost(this.#equipment.clock, STOPPING_MS, ends);
     return this.#stopped;
   }
 
@@ -514,11 +515,6 @@ const createStoppedCalls = (): StoppedCalls => {
  * How long the end of the session waits for the outcomes of the calls that it has stopped, in ms.
  */
 const STOPPING_MS = 1_000;
-
-const waitForEnds = async (runs: readonly ToolRun[], clock: Clock): Promise<void> => {
-  const all = Promise.all(runs.map(({ ended }) => ended));
-  await waitAtMost(clock, STOPPING_MS, all);
-};
 
 const createRun = (
   batchId: string,

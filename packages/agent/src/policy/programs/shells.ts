@@ -21,7 +21,7 @@ import {
   textsMeaning,
   wrapped,
 } from './meanings.js';
-import { anyWord, type Meaning, type Rows, type Words, type Wrapper } from './program.js';
+import { anyWord, type Meaning, type Rows, type Words } from './program.js';
 
 /** Whether a shell that is given this file reads its input, or that of another program. */
 const isDevice = (file: string): boolean =>
@@ -230,40 +230,32 @@ const nix = (words: Words): Meaning => {
     : {};
 };
 
+/** Options with a value that is no shell text. */
 const HYPERFINE_VALUED = `
-  -w -r -m -M -P -D -L -n -u -S -s -p -c -C --warmup --runs --min-runs --max-runs --parameter-scan
-  --parameter-list --parameter-step-size --command-name --time-unit --style --sort --output --input
-  --export-asciidoc --export-csv --export-json --export-markdown --export-orgmode --shell --setup
-  --prepare --cleanup --conclude --reference --reference-name`;
-const HYPERFINE_FLAGS = '-N -i= -h -V --show-output --ignore-failure --help --version';
-/** Options with a shell text as value. */
-const HYPERFINE_TEXTS = [
-  ['-s', '--setup'],
-  ['-p', '--prepare'],
-  ['-c', '--cleanup'],
-  ['-C', '--conclude'],
-  ['--reference', '--reference'], // it has no short form
-] as const;
-/** All of its operands are shell texts, too. `{NAME}` in them is a parameter of `-L` or `-P`. */
+  -w -r -m -M -n -u --warmup --runs --min-runs --max-runs --command-name --time-unit --style --sort
+  --output --input --export-asciidoc --export-csv --export-json --export-markdown --export-orgmode
+  --reference-name`;
+const HYPERFINE_TEXTS =
+  '-s|--setup -p|--prepare -c|--cleanup -C|--conclude --reference|--reference';
+/** All of its operands are shell texts, and the values of `--prepare` and its like. */
 const hyperfine = (words: Words): Meaning => {
-  const texts = HYPERFINE_TEXTS.flatMap(([short, long]) => optionTexts(words, 1, short, long));
+  // parameters are put into the texts
+  if (
+    words.some((word) =>
+      /^(-\w*[LP]|--parameter|(-\w*S|--shell)(?!=?(none|sh|bash)$))/.test(word ?? ''),
+    )
+  )
+    return { unclear: `what hyperfine runs is ${NOT_KNOWN}`, mayRun: 1 };
   const valued = listWords(HYPERFINE_VALUED);
-  const flags = listWords(HYPERFINE_FLAGS);
-  for (let at = 1; at < words.length; ) {
-    const word = words[at] ?? null;
-    const length = word?.startsWith('-') ? optionLength(word, valued, flags) : 1;
-    if (length === null)
-      return { unclear: `the option ${word} of hyperfine is not known`, mayRun: at + 1 };
-    if (!word?.startsWith('-')) texts.push(word);
-    at += length;
-  }
-  const shells = optionTexts(words, 1, '-S', '--shell');
-  const isPlain =
-    shells.every((name) => name !== null && /^(none|default|sh|bash)$/.test(name)) &&
-    !(words.some((word) => /^(-\w*[LP]|--param)/.test(word ?? '')) && texts.join('').includes('{'));
-  return isPlain
-    ? { ...textsMeaning(texts, 'hyperfine'), runs: words.length - 1, isPosix: true }
-    : { unclear: `what hyperfine runs is ${NOT_KNOWN}`, mayRun: 1 };
+  const texts = listWords(HYPERFINE_TEXTS).flatMap((option) => {
+    const [short = '', long = ''] = option.split('|');
+    return optionTexts(words, 1, short, long);
+  });
+  const operands = words.filter(
+    (word, at) => at > 0 && !word?.startsWith('-') && !valued.includes(words[at - 1] ?? ''),
+  );
+  const meaning = textsMeaning([...texts, ...operands], 'hyperfine');
+  return { ...meaning, runs: words.length - 1, isPosix: true };
 };
 
 const entr = (words: Words): Meaning => {
@@ -289,7 +281,7 @@ const expect = (words: Words): Meaning =>
     : { indirect: 'expect runs a file' };
 
 /** `xargs` of GNU, and `-J`, `-R` and `-S` of BSD. */
-const XARGS: Wrapper = {
+const XARGS = {
   valued: `
     -a -d -E -I -J -L -n -P -R -S -s --arg-file --delimiter --max-args --max-chars --max-procs
     --process-slot-var`,
@@ -298,40 +290,26 @@ const XARGS: Wrapper = {
     --no-run-if-empty --verbose --show-limits --exit`,
 };
 
-/** Where `xargs` puts its input: in place of these texts (null: not known), or at the end. */
-const inputPlaces = (options: Words) => {
-  const valued = listWords(XARGS.valued ?? '');
-  const flags = listWords(XARGS.flags ?? '');
-  const placeholders: (string | null)[] = [];
-  let isAppended = false; // GNU forgets a placeholder at an option with a number, and also keeps it
-  for (let at = 0; at < options.length; ) {
-    const word = options[at] ?? '';
-    const value = /^(?:-[0oprtx]*[IiJ]|--rep[a-z]*=?)(.*)$/s.exec(word)?.[1];
-    const next = /[IJ]$/.test(word) ? options[at + 1] : undefined;
-    if (value !== undefined) placeholders.push(value || (next === undefined ? '{}' : next));
-    isAppended ||= /^(-[0oprtx]*[Lln]|--max-[al])/.test(word);
-    at += optionLength(word, valued, flags) ?? 1;
-  }
-  return { placeholders, isAppended: isAppended || placeholders.length === 0 };
-};
-
-/** Words from the input of `xargs` are null. */
+/** Words from the input of `xargs` are null: in place of a text, or at the end. */
 const xargs = (words: Words): Meaning => {
   const meaning = wrapped(words, XARGS);
   const { runs = words.length } = meaning;
-  const command = words.slice(runs);
-  const { placeholders, isAppended } = inputPlaces(words.slice(1, runs));
-  const replaced = placeholders.reduce<Words>(
-    (inner, text) => (text === null ? inner.map(() => null) : withPlaceholder(inner, text)),
-    command,
-  );
-  return {
-    ...meaning,
-    commands: [
-      command.length === 0 ? ['echo', null] : [...replaced, ...(isAppended ? [null] : [])],
-    ],
-    runs: command.length === 0 ? Math.max(1, words.length - 1) : runs,
-  };
+  if (runs === words.length)
+    return { ...meaning, commands: [['echo', null]], runs: Math.max(1, runs - 1) };
+  const [valued, flags] = [listWords(XARGS.valued), listWords(XARGS.flags)];
+  let command: Words = words.slice(runs);
+  let end: Words = [null];
+  let takesNumber = false; // with one, GNU forgets the text
+  for (let at = 1; at < runs; at += optionLength(words[at] ?? '', valued, flags) ?? 1) {
+    const word = words[at] ?? '';
+    takesNumber ||= /^(-[0oprtx]*[Lln]|--max-[al])/.test(word);
+    const value = /^(?:-[0oprtx]*[IiJ]|--rep[a-z]*=?)(.*)$/s.exec(word)?.[1];
+    if (value === undefined) continue;
+    const text = value || (/[IJ]$/.test(word) ? words[at + 1] : '{}');
+    command = text == null ? command.map(() => null) : withPlaceholder(command, text);
+    end = [];
+  }
+  return { ...meaning, commands: [[...command, ...(takesNumber ? [null] : end)]] };
 };
 
 const env = (words: Words): Meaning =>
