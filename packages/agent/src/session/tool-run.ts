@@ -211,9 +211,17 @@ export class ToolRuns {
     return { sessionId, ...createContext(run, this.#equipment, state, this.#blobs) };
   }
 
+  /** Lets the hooks read the workspace before a call takes effect. A cancel does not wait for that. */
   #observe(run: ToolRun): void {
-    const { signal } = run.signal;
-    run.observed = observeBefore(this.#equipment.hooks, this.#settings(), run.call, signal);
+    const { call, signal } = run;
+    const { hooks } = this.#equipment;
+    const settings = this.#settings();
+    if (!isWatched(hooks, settings, call)) return;
+    const cancel = new Promise<void>((resolve) => {
+      signal.signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+    const read = attempt(() => hooks.before(call, settings)).then(() => undefined);
+    run.observed = Promise.race([read, cancel]);
   }
 
   /** The hashes of the file that a probeable call is going to change: now, and after it. */
@@ -692,24 +700,6 @@ export const watchDeadline = (
 /** Whether the hooks observe a call: it changes something, and they may run after it. */
 const isWatched = (hooks: Hooks | null, settings: Settings, call: JudgedCall): hooks is Hooks =>
   hooks !== null && settings.hooks !== 'never' && call.traits.mutating;
-
-/**
- * Lets the hooks read the workspace before a call takes effect; null if they don't observe it. A
- * cancel does not wait for that.
- */
-const observeBefore = (
-  hooks: Hooks | null,
-  settings: Settings,
-  call: JudgedCall,
-  cancelled: AbortSignal,
-): Promise<void> | null => {
-  if (!isWatched(hooks, settings, call)) return null;
-  const cancel = new Promise<void>((resolve) => {
-    cancelled.addEventListener('abort', () => resolve(), { once: true });
-  });
-  const read = attempt(() => hooks.before(call, settings)).then(() => undefined);
-  return Promise.race([read, cancel]);
-};
 
 /**
  * Lets the hooks read the workspace right after a call, if the user may change files before their
