@@ -5,6 +5,7 @@ import { defaultSettings, type Settings } from '../../../packages/agent/src/mach
 import type { State } from '../../../packages/agent/src/machine/state.js';
 import type { CallTraits } from '../../../packages/agent/src/policy/judged-call.js';
 import { presetRules } from '../../../packages/agent/src/policy/presets.js';
+import type { Checkpoints } from '../../../packages/agent/src/ports/checkpoints.js';
 import type { Hooks, UserHooks } from '../../../packages/agent/src/ports/hooks.js';
 import type {
   EntryDraft,
@@ -173,6 +174,7 @@ export type StageOptions = {
   readonly hooks?: Hooks;
   readonly userHooks?: UserHooks;
   readonly sentCalls?: SentCalls;
+  readonly checkpoints?: Checkpoints;
 };
 
 export const settingsOf = (own: Partial<Settings> = {}): Settings => ({
@@ -218,6 +220,7 @@ export const stage = (options: StageOptions = {}): Stage => {
       hooks: options.hooks ?? null,
       userHooks: options.userHooks ?? null,
       ...(options.sentCalls === undefined ? {} : { sentCalls: options.sentCalls }),
+      ...(options.checkpoints === undefined ? {} : { checkpoints: options.checkpoints }),
     }),
     newSessionId: () => {
       created += 1;

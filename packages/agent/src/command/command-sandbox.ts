@@ -265,10 +265,6 @@ const writeFilters = (folder: string): SessionView['filters'] => {
   return local === null || withoutLocal === null ? null : { local, withoutLocal };
 };
 
-/** `refusesLocal`: the command gets no local sockets. */
-const filterFor = ({ filters }: SessionView, refusesLocal: boolean): string | null =>
-  filters === null ? null : refusesLocal ? filters.withoutLocal : filters.local;
-
 /** Where git can't write it does not try to refresh its index. */
 const gitVariables = ({ isWritable, repository }: WorkspaceAccess): ProcessEnvironment =>
   isWritable && repository !== 'read' ? {} : { GIT_OPTIONAL_LOCKS: '0' };
@@ -280,9 +276,23 @@ const onMac = process.platform === 'darwin';
 type Plan<E extends Enclosure> = {
   readonly fence: E;
   /** The fence that the next command probably gets. */
-  readonly next: E;
+  readonly nextFence: E;
   readonly environment: Readonly<Record<string, string>>;
   finish(): Promise<readonly string[]>;
+  /** In place of `finish`, for a command that never starts. */
+  abandon(): void;
+};
+
+const orAbandon = async <T>(
+  plan: Pick<Plan<Enclosure>, 'abandon'>,
+  start: () => T | Promise<T>,
+): Promise<T> => {
+  try {
+    return await start();
+  } catch (error) {
+    plan.abandon();
+    throw error;
+  }
 };
 
 class Sandbox implements CommandSandbox {
@@ -298,16 +308,17 @@ class Sandbox implements CommandSandbox {
   #launcher: Launcher | null = null;
   /** Number of fenced commands that run. */
   #running = 0;
-  /** Numbers of direct starts and of fresh folders so far, which name their files. */
+  /** Number of direct starts so far, from which their folders get names. */
   #directCount = 0;
+  /** The same of fresh folders. */
   #freshCount = 0;
   /** Checks protected paths while commands run. */
   #sweeps: NodeJS.Timeout | null = null;
   #network: Promise<SessionNetworkAnswer> | null = null;
   /** The fence that a command gets which reaches no more than the session's level. */
   #usualFence: CommandFence | null = null;
-  /** A line for the result of the next command; null if there is none. */
-  #notice: string | null = null;
+  /** Lines for the result of the next command. */
+  readonly #notices: string[] = [];
 
   constructor(options: CommandSandboxOptions) {
     this.#options = options;
@@ -350,17 +361,20 @@ class Sandbox implements CommandSandbox {
 
   async #prepareDirect(spec: CommandSpec): Promise<PreparedCommand> {
     if (spec.level !== 'off' && !onMac) return this.#prepareFenced(spec);
-    const { environment, finish, fence } =
+    const plan =
       spec.level === 'off'
         ? { ...this.#openPlan(spec), fence: { detach: [] as const } }
         : await this.#planSeatbelt(spec);
+    const { environment, finish, fence } = plan;
     const { detach } = fence;
     const program = detach[0] ?? spec.program;
     const words = [...detach, spec.program, ...spec.words].slice(1);
     const { workspace, outlives = false } = this.#options;
     const mayOutlive = outlives && (spec.record ?? null) !== null; // a resumed session looks for it
     const isGuarded = (spec.canBeGuarded ?? false) && !mayOutlive;
-    const start = openStart({ program, words }, bashFor(this.#options), isGuarded);
+    const start = await orAbandon(plan, () =>
+      openStart({ program, words }, bashFor(this.#options), isGuarded),
+    );
     const started = (): void => undefined;
     return { ...start, folder: workspace, descriptors: [], started, environment, finish };
   }
@@ -369,10 +383,16 @@ class Sandbox implements CommandSandbox {
    * Level `off`, which the user chose: the command sees the whole machine, but no secrets in its
    * environment.
    */
-  #openPlan({ environment }: CommandSpec): Omit<Plan<OpenStart>, 'fence' | 'next'> {
+  #openPlan({ environment }: CommandSpec): Omit<Plan<OpenStart>, 'fence' | 'nextFence'> {
+    const { environment: base, passEnvironment = [] } = this.#options;
     return {
-      environment: this.#openVariables(environment),
-      finish: () => this.#acceptChanges(),
+      environment: withVariables(openEnvironment(base, passEnvironment), environment),
+      // it could write protected files, so there is nothing to report
+      finish: async () => {
+        this.#workspace.accept();
+        return [];
+      },
+      abandon: () => undefined,
     };
   }
 
@@ -417,10 +437,12 @@ class Sandbox implements CommandSandbox {
     const { workspace, passEnvironment = [] } = this.#options;
     // `unwritten`: names of variables whose values must not be written to disk.
     const command = { program, words, environment: plan.environment, unwritten: passEnvironment };
-    const launcher = canBeParked(command) ? await this.#getLauncher() : null;
-    const taken = (await launcher?.take(plan.fence, plan.next)) ?? null;
+    const taken = await orAbandon(plan, async () => {
+      const launcher = canBeParked(command) ? await this.#getLauncher() : null;
+      return (await launcher?.take(plan.fence, plan.nextFence)) ?? null;
+    });
     if (taken === null) {
-      await plan.finish(); // `prepare` plans it anew
+      plan.abandon(); // `prepare` plans it anew
       return null;
     }
     const sharesNetwork = 'entry' in plan.fence && plan.fence.entry.length > 0;
@@ -441,9 +463,9 @@ class Sandbox implements CommandSandbox {
     if (detach === null) return null;
     this.#refuseIfClosed();
     // A shell sets `_` itself, so the parked one can't export it.
-    const { environment, finish } = this.#openPlan(spec);
+    const { environment, ...plan } = this.#openPlan(spec);
     const { _: ignored, ...variables } = environment;
-    return { fence: { detach }, next: { detach }, environment: variables, finish };
+    return { ...plan, fence: { detach }, nextFence: { detach }, environment: variables };
   }
 
   /** See OpenStart. Null if the launcher can't start a command as the leader of a group. */
@@ -453,42 +475,26 @@ class Sandbox implements CommandSandbox {
     return setsid === null ? null : [setsid];
   }
 
-  /**
-   * The end of a command without a fence: it could write protected files, so there is nothing to
-   * report.
-   */
-  async #acceptChanges(): Promise<readonly string[]> {
-    this.#workspace.accept();
-    return [];
-  }
-
-  #openVariables(environment: ProcessEnvironment): Readonly<Record<string, string>> {
-    const base = openEnvironment(this.#options.environment, this.#options.passEnvironment ?? []);
-    return withVariables(base, environment);
-  }
-
   /** Plans a fence for a direct start. */
   async #prepareFenced(spec: CommandSpec): Promise<PreparedCommand> {
-    const { fence, environment, finish } = await this.#planFenced(spec);
+    const plan = await this.#planFenced(spec);
+    const { fence, environment, finish } = plan;
     const { program: bwrap, filter, entry, check = '' } = fence;
     const checking = check === '' ? [] : [SYSTEM_SHELL, '-c', `${check}exec "$@"`, 'sh'];
     const words = wrapCommand(fence, [...checking, spec.program, ...spec.words]);
-    const descriptors = filter === null ? [] : [openSync(filter, 'r')];
-    const start = fencedStart(
-      { bwrap, words, entry, descriptors: descriptors.length },
-      bashFor(this.#options),
-      spec.canBeGuarded ?? false,
-    );
-    return {
-      ...start,
-      folder: this.#options.workspace,
-      descriptors,
-      environment,
-      finish,
-      started: () => {
+    return orAbandon(plan, () => {
+      const start = fencedStart(
+        { bwrap, words, entry, descriptors: filter === null ? 0 : 1 },
+        bashFor(this.#options),
+        spec.canBeGuarded ?? false,
+      );
+      const descriptors = filter === null ? [] : [openSync(filter, 'r')];
+      const started = (): void => {
         for (const descriptor of descriptors) closeSync(descriptor);
-      },
-    };
+      };
+      const folder = this.#options.workspace;
+      return { ...start, folder, descriptors, environment, finish, started };
+    });
   }
 
   /** Loads the launcher with the first command. Null if dd is missing, which it needs. */
@@ -523,19 +529,19 @@ class Sandbox implements CommandSandbox {
 
     const sockets = isReading && view.filters !== null ? NO_SOCKETS : hostSockets();
     const planned = this.#planPlaces(spec, view, sockets);
-    const { places, folders, isFresh } = planned;
+    const { places, folders, isFresh, finish, abandon } = planned;
     // Device and inode of the mounts that another command could exchange while this one is set up.
     // Null: one was exchanged already.
     const expected = mountedIdentities(places.exchangeable);
     if (expected === null) {
-      places.end();
+      abandon();
       throw new SandboxRefusal(EXCHANGED);
     }
 
     // No local sockets where those of the machine could be reached, or folders be handed over that
     // would lose their protection.
     const refusesLocal = isReading || (network && sockets.abstract) || !features.locksMounts;
-    const filter = filterFor(view, refusesLocal);
+    const filter = view.filters?.[refusesLocal ? 'withoutLocal' : 'local'] ?? null;
     const { outer, inner } = fenceLayers(bwrap, features, {
       network: network || entry.length > 0, // in the session's network it makes none of its own
       filtered: filter !== null,
@@ -547,18 +553,19 @@ class Sandbox implements CommandSandbox {
       return { program: bwrap, words, seals, filter, entry, isReading };
     };
 
-    // The next command is parked behind the fence that it probably gets, not behind an unusual one.
+    // the next command is parked behind the fence that it probably gets
     const fence = fenceWith(places.mounts, folders);
-    const next = planned.isUsual && !isFresh ? fence : fenceWith(places.usualMounts, view.folders);
-    if (!isFresh && !isReading) this.#usualFence = next;
+    const nextFence =
+      planned.isUsual && !isFresh ? fence : fenceWith(places.usualMounts, view.folders);
+    if (!isFresh && !isReading) this.#usualFence = nextFence;
     const own = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
-    this.#begin();
     return {
       // The check compares them again, inside the fence.
       fence: { ...fence, check: mountCheck(expected) },
-      next: isFresh ? (this.#usualFence ?? next) : next,
+      nextFence: isFresh ? (this.#usualFence ?? nextFence) : nextFence,
       environment: planned.environment(own),
-      finish: planned.finish,
+      finish,
+      abandon,
     };
   }
 
@@ -580,14 +587,17 @@ class Sandbox implements CommandSandbox {
     });
     const fence = fenceWith(places.mounts, folders);
     const isShared = planned.isUsual && !planned.isFresh;
-    const next = isShared ? fence : fenceWith(places.usualMounts, view.folders);
+    const nextFence = isShared ? fence : fenceWith(places.usualMounts, view.folders);
     const { searchPath: PATH } = view.home;
     const variables = { PATH, HOME: folders.home, TMPDIR: folders.temporary, PWD: workspace };
-    this.#begin();
-    return { fence, next, environment: planned.environment(variables), finish: planned.finish };
+    const { finish, abandon } = planned;
+    return { fence, nextFence, environment: planned.environment(variables), finish, abandon };
   }
 
-  /** What a command gets of the workspace. From here on it counts as running, until `finish`. */
+  /**
+   * What a command gets of the workspace. From here on it counts as running, until `finish` or
+   * `abandon`. `isUsual`: the next one probably gets the same mounts.
+   */
   #planPlaces(spec: CommandSpec, view: SessionView, sockets: Sockets) {
     const { workspace, environment, passEnvironment = [] } = this.#options;
     const network = spec.level.endsWith('+net');
@@ -597,6 +607,14 @@ class Sandbox implements CommandSandbox {
     const isWritable = spec.level.startsWith('workspace');
     const access = { isWritable, repository, purpose, writable: spec.writable ?? [] };
     const places = this.#workspace.mountsFor(access, view, sockets);
+    this.#running += 1;
+    this.#sweepRegularly();
+    const end = (): readonly string[] => {
+      const lines = places.end();
+      this.#running -= 1;
+      this.#stopSweeps();
+      return isFresh ? [...lines, ...this.#carryOver(folders, view)] : lines;
+    };
     return {
       ...{ places, folders, isFresh },
       isUsual: !isWritable || repository === 'read' || repository === 'approved',
@@ -615,12 +633,11 @@ class Sandbox implements CommandSandbox {
           spec.environment,
         ),
       finish: async (): Promise<readonly string[]> => {
-        const lines = [...places.end()];
-        this.#ended();
-        if (isFresh) lines.push(...this.#carryOver(folders, view));
-        if (this.#notice !== null) lines.push(this.#notice);
-        this.#notice = null;
-        return [...places.refusals, ...lines].map((line) => `[the sandbox: ${line}]`);
+        const lines = [...places.refusals, ...end(), ...this.#notices.splice(0)];
+        return lines.map((line) => `[the sandbox: ${line}]`);
+      },
+      abandon: (): void => {
+        this.#notices.push(...end());
       },
     };
   }
@@ -671,9 +688,10 @@ class Sandbox implements CommandSandbox {
             sessionId === undefined ? [] : findInNetwork(sessionFolder, sessionId),
           );
     if (answer.kind === 'missing')
-      this.#notice =
+      this.#notices.push(
         `each command has a localhost of its own here, so a server and what asks it must run in ` +
-        `one command: ${answer.why}`;
+          `one command: ${answer.why}`,
+      );
     return answer;
   }
 
@@ -714,23 +732,11 @@ class Sandbox implements CommandSandbox {
     if (this.#isClosed) throw new SandboxRefusal('the session has ended');
   }
 
-  /** A fenced command starts. */
-  #begin(): void {
-    this.#running += 1;
-    this.#sweepRegularly();
-  }
-
   #sweepRegularly(): void {
     this.#sweeps ??= setInterval(() => {
       this.#protected.sweep();
       this.#stopSweeps();
     }, SWEEP_MS).unref();
-  }
-
-  /** It has ended. */
-  #ended(): void {
-    this.#running -= 1;
-    this.#stopSweeps();
   }
 
   #stopSweeps(): void {

@@ -10,7 +10,7 @@
  */
 
 import { existsSync } from 'node:fs';
-import { constants, copyFile, link, lstat, open, readFile, rm } from 'node:fs/promises';
+import { link, lstat, open, readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import type { ChangeSummary, On } from '../machine/event.js';
 import { errorCode, withRegular } from '../platform/files.js';
@@ -57,7 +57,7 @@ type Exported = { readonly entries: number; readonly blobs: number; readonly byt
 
 /**
  * Writes a session with its blobs to one new file. A journal that another process is writing to is
- * exported up to its last whole line. `files`: null: the export has no checkpoints.
+ * exported up to its last whole line. `files` null: the export has no checkpoints.
  */
 export const exportSession = async (
   folder: string,
@@ -114,7 +114,8 @@ const readIntact = async (
         { line: fault.line, seq: fault.seq },
       );
     const journal = Buffer.alloc(size);
-    await file.read(journal, 0, size, 0);
+    const { bytesRead } = await file.read(journal, 0, size, 0);
+    if (bytesRead < size) throw new Error('it was cut meanwhile');
     return { journal, entries: seq };
   }).catch((error: unknown) => {
     throw cannotRead(path, error);
@@ -359,8 +360,9 @@ const findMissing = async (
   get: (sha256: string) => Promise<string | undefined>,
 ): Promise<readonly string[]> => {
   const missing: string[] = [];
+  // a damaged one is missing, too: the session is stored, and can be read
   for (const sha256 of [instructions, tools])
-    if ((await get(sha256)) === undefined) missing.push(sha256);
+    if ((await get(sha256).catch(() => undefined)) === undefined) missing.push(sha256);
   return missing;
 };
 
@@ -378,11 +380,11 @@ const writeDraft = async (draft: string, journal: Buffer): Promise<void> => {
   }
 };
 
-/** Gives the draft its name, unless a file has it. Copies it on file systems without hard links. */
-const placeNew = (draft: string, path: string): Promise<void> =>
+/** Gives the draft its name, unless a file has it: a hard link where there can be one. */
+const placeNew = (draft: string, path: string, sessionId: string): Promise<void> =>
   link(draft, path).catch((error: unknown) => {
-    if (errorCode(error) === 'EEXIST') throw error;
-    return copyFile(draft, path, constants.COPYFILE_EXCL);
+    if (errorCode(error) === 'EEXIST' || existsSync(path)) throw alreadyThere(path, sessionId);
+    return rename(draft, path);
   });
 
 const readSource = async (source: string): Promise<Buffer> => {
@@ -419,9 +421,7 @@ const placeSession = async (
     await storeFiles();
     await writeDraft(draft, journal);
     for (const bytes of blobs) await store.put(bytes.toString('utf8'));
-    await placeNew(draft, path).catch((error: unknown) => {
-      throw errorCode(error) === 'EEXIST' ? alreadyThere(path, sessionId) : error;
-    });
+    await placeNew(draft, path, sessionId);
     await syncFolder(dirname(path));
   } finally {
     await rm(draft, { force: true }).finally(() => lock.release());
@@ -462,7 +462,7 @@ export const verifyStored = async (path: string): Promise<Verification> => {
     entries: seq,
     end: sessionId === null ? proof : 'export',
   } as const;
-  const folder = findStateFolder(path);
+  const folder = sessionId === null ? findStateFolder(path) : null;
   if (fault !== null) return { ...verification, blobs: blobs.length, fault: { ...fault, path } };
   if (folder === null || header === null)
     return { ...verification, blobs: blobs.length, fault: null };
@@ -488,10 +488,11 @@ export const verifyStored = async (path: string): Promise<Verification> => {
   return { ...verification, blobs: count, fault: null };
 };
 
-/** The state folder of a journal in its usual place; null for any other file. */
+/** The state folder of a journal in its usual place; null for one elsewhere. */
 const findStateFolder = (path: string): string | null =>
   basename(dirname(path)) === 'sessions' ? dirname(dirname(path)) : null;
 
+/** A blob has no lines: its fault counts as one of the first. */
 const blobFault = (path: string, why: string, seq: number): Verification['fault'] => ({
   path,
   line: 1,

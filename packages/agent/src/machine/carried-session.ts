@@ -201,6 +201,8 @@ const namesItsCalls = (message: AssistantMessage, calls: readonly JudgedCall[]):
 class SessionFromEvents {
   #conversation: Conversation = emptyConversation;
   #queue: readonly QueuedInput[] = [];
+  /** How many of the queue, from its first, the machine has sent already. */
+  #sent = 0;
   /** Number of inputs so far, from which they get their ids. */
   #inputs = 0;
   #batch: Batch | null = null;
@@ -342,7 +344,9 @@ class SessionFromEvents {
 
   #addInput({ text, mode, images }: On<'UserInput'>): void {
     if (text.trim() === '') return;
-    if (this.#isCancelled && !this.#hasRunningCalls()) this.#settle();
+    const wasCancelled = this.#isCancelled && !this.#hasRunningCalls();
+    if (wasCancelled) this.#settle();
+    const isIdle = this.#queue.length === 0 && this.#batch === null;
     this.#inputs += 1;
     const input = {
       inputId: `input-${this.#inputs}`,
@@ -351,14 +355,20 @@ class SessionFromEvents {
       ...(images === undefined ? {} : { images }),
     };
     this.#queue = [...this.#queue, input];
+    if (wasCancelled || (isIdle && this.#conversation.open === null))
+      this.#sent = this.#queue.length;
   }
 
+  /** Texts that were sent stay. Ids are not checked: the conversation may have the text already. */
   #editQueue({ items }: On<'EditQueue'>): void {
     const known = new Map(this.#queue.map((item) => [item.inputId, item]));
-    this.#queue = items.map(({ inputId, text, mode }) => {
+    const edited = new Map(this.#queue.slice(0, this.#sent).map((item) => [item.inputId, item]));
+    for (const { inputId, text, mode } of items) {
+      if (text.trim() === '' || edited.has(inputId)) continue;
       const images = known.get(inputId)?.images;
-      return { inputId, text, mode, ...(images === undefined ? {} : { images }) };
-    });
+      edited.set(inputId, { inputId, text, mode, ...(images === undefined ? {} : { images }) });
+    }
+    this.#queue = [...edited.values()];
   }
 
   #reply({ message, calls, stopReason, at }: On<'LlmCompleted'>): void {
@@ -401,6 +411,7 @@ class SessionFromEvents {
     const { conversation, queue } = this.#settled();
     this.#conversation = conversation;
     this.#queue = queue;
+    this.#sent = 0;
     this.#batch = null;
     this.#partial = '';
     this.#isCancelled = false;
@@ -484,6 +495,7 @@ class SessionFromEvents {
     const { messages, queue, usage, work, idsFrom } = session;
     this.#conversation = conversationFrom(messages);
     this.#queue = queue;
+    this.#sent = 0;
     this.#usage = usage;
     this.#inputs = idsFrom;
     this.#rewind = work.kind === 'rewind' ? work : null;

@@ -15,9 +15,10 @@
 
 import type http from 'node:http';
 import https from 'node:https';
-import type { ListenOptions, Socket } from 'node:net';
+import { isIP, type ListenOptions, type Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import tls from 'node:tls';
+import { urlToHttpOptions } from 'node:url';
 import zlib from 'node:zlib';
 import type { ProcessEnvironment } from './environment.js';
 
@@ -168,8 +169,7 @@ export const createFetch = (
   always: Readonly<Record<string, string>> = {},
 ): LeanFetch => {
   const plain = new nodeHttp.Agent({ keepAlive: true });
-  // made with the first request that needs it: TLS is loaded for it
-  let secure: https.Agent | null = null;
+  const secure = new https.Agent({ keepAlive: true });
   const tunnels = new Map<string, https.Agent>();
 
   const tunnelThrough = (proxy: URL): https.Agent => {
@@ -189,26 +189,15 @@ export const createFetch = (
       ...(sent.signal ? { signal: sent.signal } : {}),
     };
     const proxy = proxyFor(url, environment);
-    if (url.protocol === 'https:') {
-      if (proxy === null) {
-        secure ??= new https.Agent({ keepAlive: true });
-        return https.request(url, { ...shared, agent: secure });
-      }
-      const tunnelled: https.RequestOptions & TunnelSignal = {
-        ...shared,
-        agent: tunnelThrough(proxy),
-        ...(sent.signal ? { tunnelSignal: sent.signal } : {}),
-      };
-      return https.request(url, tunnelled);
-    }
-    if (proxy === null) return nodeHttp.request(url, { ...shared, agent: plain });
-    const throughProxy = { ...headers, ...proxyHeaders(proxy), host: url.host };
-    return nodeHttp.request(proxy, {
+    const agent = (proxy ?? url).protocol === 'https:' ? secure : plain;
+    if (proxy === null) return requestFor(url)(url, { ...shared, agent });
+    if (url.protocol !== 'https:') return requestThroughProxy(proxy, url, { ...shared, agent });
+    const tunnelled: https.RequestOptions & TunnelSignal = {
       ...shared,
-      headers: throughProxy,
-      path: url.href,
-      agent: plain,
-    });
+      agent: tunnelThrough(proxy),
+      ...(sent.signal ? { tunnelSignal: sent.signal } : {}),
+    };
+    return https.request(url, tunnelled);
   };
 
   return (address, sent = {}) =>
@@ -265,9 +254,9 @@ export const isLoopback = (address: string | URL): boolean =>
 export const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'] as const;
 
 /**
- * The proxy for a URL, or null: its variable and NO_PROXY as curl reads them, lower case
- * first. What this computer serves is never asked through a proxy. Throws if the variable names no
- * HTTP proxy.
+ * The proxy for a URL, or null: its variable and NO_PROXY, lower case first. Unlike curl it reads
+ * `HTTP_PROXY` and knows no networks (`10.0.0.0/8`). What this computer serves is never asked
+ * through a proxy. Throws if the variable names no HTTP proxy.
  */
 export const proxyFor = (url: URL, environment: ProcessEnvironment): URL | null => {
   const scheme = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
@@ -291,10 +280,41 @@ export const proxyFor = (url: URL, environment: ProcessEnvironment): URL | null 
 };
 
 /** The header with the user and the password of the proxy's URL. */
-export const proxyHeaders = (proxy: URL): Readonly<Record<string, string>> => {
+const proxyHeaders = (proxy: URL): Readonly<Record<string, string>> => {
   if (proxy.username === '') return {};
   const user = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
   return { 'proxy-authorization': `Basic ${Buffer.from(user).toString('base64')}` };
+};
+
+/** The function that sends a request to this address. */
+export const requestFor = ({ protocol }: URL): typeof https.request =>
+  protocol === 'https:' ? https.request : nodeHttp.request;
+
+/** Sends a request to the proxy itself. `host` is the server that the proxy is to reach. */
+const askProxy = (
+  proxy: URL,
+  host: string,
+  { headers, ...options }: http.RequestOptions & { readonly headers?: Record<string, string> },
+): http.ClientRequest => {
+  const { hostname } = urlToHttpOptions(proxy);
+  // else Node sends the proxy's user to the server, and expects the certificate of `host`
+  const own = { auth: null, servername: isIP(hostname ?? '') === 0 ? proxy.hostname : '' };
+  const sent = { ...headers, ...proxyHeaders(proxy), host };
+  return requestFor(proxy)(proxy, { ...own, ...options, headers: sent });
+};
+
+/** Sends a request of plain http through a proxy, in absolute form. */
+export const requestThroughProxy = (
+  proxy: URL,
+  url: URL,
+  options: Parameters<typeof askProxy>[2],
+): http.ClientRequest => {
+  const { auth = null } = urlToHttpOptions(url);
+  return askProxy(proxy, url.host, {
+    ...options,
+    auth,
+    path: `${url.origin}${url.pathname}${url.search}`,
+  });
 };
 
 /**
@@ -303,12 +323,10 @@ export const proxyHeaders = (proxy: URL): Readonly<Record<string, string>> => {
  */
 const tunnel = (proxy: URL, authority: string, signal: AbortSignal | undefined): Promise<Socket> =>
   new Promise((resolve, reject) => {
-    const { request } = proxy.protocol === 'https:' ? https : nodeHttp;
-    const asking = request(proxy, {
+    const asking = askProxy(proxy, authority, {
       method: 'CONNECT',
       path: authority,
       agent: false,
-      headers: { host: authority, ...proxyHeaders(proxy) },
       ...(signal === undefined ? {} : { signal }),
     });
     asking.once('connect', (answer, socket, early: Buffer) => {
@@ -339,7 +357,8 @@ export const tunnelAgent = (proxy: URL): https.Agent => {
     target: tls.ConnectionOptions & TunnelSignal,
     secured: Secured,
   ): undefined => {
-    tunnel(proxy, `${target.host}:${target.port}`, target.tunnelSignal)
+    const host = target.host?.includes(':') ? `[${target.host}]` : target.host;
+    tunnel(proxy, `${host}:${target.port}`, target.tunnelSignal)
       .then((socket) => secured(null, tls.connect({ ...target, socket })))
       .catch((error: Error) => secured(error));
   };
@@ -351,8 +370,8 @@ export const tunnelAgent = (proxy: URL): https.Agent => {
 type Decoder = zlib.Gunzip | zlib.BrotliDecompress;
 
 /**
- * Null for an encoding that Node 20 can't decompress. A broken-off body is decompressed as far as
- * it came.
+ * Null for an encoding that Node 20 can't decompress. A broken-off body is decompressed up to
+ * its last whole piece.
  */
 export const createDecoder = (coding: string): Decoder | null => {
   switch (coding) {

@@ -63,6 +63,9 @@ type LoadFiles = (files: FileMemory) => Promise<void>;
 
 type Perform = () => Promise<ToolOutcome>;
 
+/** A call that an earlier process started and that may still run. */
+type EarlierCall = Extract<InterruptedCall, { kind: 'found' }>;
+
 export class ToolRuns {
   readonly #equipment: Equipment;
   readonly #session: RunningSession;
@@ -96,7 +99,7 @@ export class ToolRuns {
     // Only then can a later process conclude from a missing record that a call never ran.
     tool?.announce?.(this.#settings().workspace);
     if (isRecorded(call)) this.#equipment.sentCalls?.announce(this.#settings().workspace);
-    run.observed = observeBefore(this.#equipment.hooks, this.#settings(), call, run.signal.signal);
+    this.#observe(run);
     const started = { type: 'ToolStarted', batchId, callId: call.callId } as const;
     if (call.traits.effect !== 'probeable') {
       this.#session.post(started, this.#runWhenDurable(run));
@@ -114,9 +117,9 @@ export class ToolRuns {
   }
 
   /** Settles a call that was started before the session was resumed. */
-  recover(batchId: string, call: JudgedCall, judge: Recover): void {
+  recover(batchId: string, call: JudgedCall, findOutcome: Recover): void {
     const run = this.#add(batchId, call);
-    void this.#recover(run, judge);
+    void this.#recover(run, findOutcome);
   }
 
   /**
@@ -153,7 +156,8 @@ export class ToolRuns {
   async stopForEnd(): Promise<StoppedCalls> {
     this.#closing = true;
     for (const run of this.#runs.values()) this.#stopForEnd(run);
-    await whenReturned([...this.#runs.values()], this.#equipment.clock);
+    const ends = Promise.all([...this.#runs.values()].map(({ ended }) => ended));
+    await waitAtMost(this.#equipment.clock, STOPPING_MS, ends);
     return this.#stopped;
   }
 
@@ -184,7 +188,7 @@ export class ToolRuns {
   #remove(run: ToolRun): void {
     const key = callKey(run.batchId, run.call.callId);
     if (this.#runs.get(key) === run) this.#runs.delete(key);
-    run.markReturned();
+    run.markEnded();
   }
 
   /** Asks the tool to end soon. */
@@ -207,6 +211,19 @@ export class ToolRuns {
     return { sessionId, ...createContext(run, this.#equipment, state, this.#blobs) };
   }
 
+  /** Lets the hooks read the workspace before a call takes effect. A cancel does not wait for that. */
+  #observe(run: ToolRun): void {
+    const { call, signal } = run;
+    const { hooks } = this.#equipment;
+    const settings = this.#settings();
+    if (!isWatched(hooks, settings, call)) return;
+    const cancel = new Promise<void>((resolve) => {
+      signal.signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+    const read = attempt(() => hooks.before(call, settings)).then(() => undefined);
+    run.observed = Promise.race([read, cancel]);
+  }
+
   /** The hashes of the file that a probeable call is going to change: now, and after it. */
   async #hashFile(run: ToolRun): Promise<FileHashes | undefined> {
     const tool = this.#equipment.tools.get(run.call.tool);
@@ -226,10 +243,10 @@ export class ToolRuns {
     };
   }
 
-  /** Reports the outcome that `judge` finds; runs the call again if it finds none. */
-  async #recover(run: ToolRun, judge: Recover): Promise<void> {
+  /** Reports the outcome that `findOutcome` finds; runs the call again if it finds none. */
+  async #recover(run: ToolRun, findOutcome: Recover): Promise<void> {
     await this.loadFiles();
-    const outcome = await judge(
+    const outcome = await findOutcome(
       () => this.#hashFile(run),
       recordingMemory(this.#equipment.files, run.seen, run.call.callId),
     );
@@ -238,12 +255,7 @@ export class ToolRuns {
     if (outcome?.status === 'ok' && isWatched(hooks, this.#settings(), run.call))
       await attempt(() => hooks.after(run.call, this.#settings()));
     if (outcome !== null) return this.#report(run, outcome);
-    run.observed = observeBefore(
-      this.#equipment.hooks,
-      this.#settings(),
-      run.call,
-      run.signal.signal,
-    );
+    this.#observe(run);
     await this.#finish(run);
   }
 
@@ -253,19 +265,13 @@ export class ToolRuns {
     if (interruptedCall.kind === 'unknown')
       return this.#report(run, { status: 'lost', text: interruptedCall.text });
     if (interruptedCall.kind === 'found') {
-      const wasObserved =
-        interruptedCall.isRunning === true &&
-        isWatched(this.#equipment.hooks, this.#settings(), run.call);
-      if (wasObserved) run.observed = Promise.resolve(); // the earlier process has observed it
-      // 0: no deadline
-      return this.#finish(run, interruptedCall.finish, interruptedCall.leftMs ?? 0);
+      const { isRunning = false } = interruptedCall;
+      // the earlier process has observed it
+      if (isRunning && isWatched(this.#equipment.hooks, this.#settings(), run.call))
+        run.observed = Promise.resolve();
+      return this.#finish(run, interruptedCall);
     }
-    run.observed = observeBefore(
-      this.#equipment.hooks,
-      this.#settings(),
-      run.call,
-      run.signal.signal,
-    );
+    this.#observe(run);
     await this.#finish(run);
   }
 
@@ -285,30 +291,28 @@ export class ToolRuns {
   }
 
   /**
-   * Runs a call whose ToolStarted is durable, and reports its outcome. `interrupted`: waits for a
-   * call that an earlier process started, instead of running the tool.
+   * Runs a call whose ToolStarted is durable, and reports its outcome. `earlier`: waits for this
+   * call instead of running the tool.
    */
-  async #finish(
-    run: ToolRun,
-    interrupted?: Perform,
-    deadlineMs = run.call.traits.deadlineMs,
-  ): Promise<void> {
+  async #finish(run: ToolRun, earlier?: EarlierCall): Promise<void> {
     if (this.#fileLoader !== null) await this.loadFiles();
     if (run.observed !== null) await run.observed;
-    if (interrupted === undefined)
+    if (earlier === undefined)
       await this.#session.checkpoints.before(run.batchId, run.call, run.signal.signal);
-    run.deadline = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
-    const outcome = await this.#awaitOutcome(run, interrupted);
+    // 0: no deadline
+    const leftMs = earlier === undefined ? run.call.traits.deadlineMs : (earlier.leftMs ?? 0);
+    run.deadline = watchDeadline(run, leftMs, this.#equipment.clock, this.#settings().graceMs);
+    const outcome = await this.#awaitOutcome(run, earlier?.finish);
     run.deadline.stop();
-    // a call of an earlier process ends only now if it was still running when this process began
-    const hasEnded = interrupted === undefined || run.observed !== null;
+    // else it has ended at some time before this process began
+    const hasEnded = earlier === undefined || earlier.isRunning === true;
     const reported = await this.#withLostText(run, outcome, hasEnded);
     await this.#report(run, reported, this.#session.userHooks);
   }
 
   /** The outcome, with a text about uncommitted changes of the user that the call has lost. */
   async #withLostText(run: ToolRun, outcome: ToolOutcome, hasEnded: boolean): Promise<ToolOutcome> {
-    if (outcome.status === 'cancelled') return outcome;
+    if (outcome.ran === 'no') return outcome;
     const text = await this.#session.checkpoints.after(run.call, hasEnded);
     return text === '' ? outcome : { ...outcome, text: `${outcome.text}\n[${text}]` };
   }
@@ -407,7 +411,10 @@ export class ToolRuns {
     });
   }
 
-  /** Posts the one ToolCompleted of a call, unless the machine has settled it. */
+  /**
+   * Ends a call. Of one that the machine has settled only the usage counts; the outcome of one that
+   * was stopped for the end goes to `#stopped`; all others get their one ToolCompleted.
+   */
   async #report(
     run: ToolRun,
     outcome: ToolOutcome,
@@ -480,8 +487,8 @@ type ToolRun = {
   /** The end of the session has stopped the call, so its outcome is not posted. */
   isStoppedForEnd: boolean;
   /** Resolves when the call has ended, or never began. */
-  readonly returned: Promise<void>;
-  markReturned(): void;
+  readonly ended: Promise<void>;
+  markEnded(): void;
 };
 
 /** Outcomes of the calls that the end of a session has stopped. */
@@ -489,22 +496,26 @@ export type StoppedCalls = {
   /** Outcomes of the calls that have ended so far, without their usage. */
   outcomes(): readonly StoppedCall[];
   add(run: Pick<ToolRun, 'batchId' | 'call'>, outcome: CallOutcome, reportUsage?: () => void): void;
-  /** Posts the usage of the calls, after the end of the session is posted. */
+  /** Posts the usage of the calls, now and later, after the end of the session is posted. */
   reportUsage(): void;
 };
 
 const createStoppedCalls = (): StoppedCalls => {
   const stoppedCalls: StoppedCall[] = [];
   const reports: (() => void)[] = [];
+  let isPosted = false;
+  const reportUsage = (): void => {
+    isPosted = true;
+    for (const report of reports.splice(0)) report();
+  };
   return {
     outcomes: () => [...stoppedCalls],
-    add({ batchId, call }, { usage: _, ...outcome }, reportUsage) {
+    add({ batchId, call }, { usage: _, ...outcome }, report) {
       stoppedCalls.push({ batchId, callId: call.callId, outcome });
-      if (reportUsage !== undefined) reports.push(reportUsage);
+      if (report !== undefined) reports.push(report);
+      if (isPosted) reportUsage();
     },
-    reportUsage() {
-      for (const report of reports.splice(0)) report();
-    },
+    reportUsage,
   };
 };
 
@@ -512,11 +523,6 @@ const createStoppedCalls = (): StoppedCalls => {
  * How long the end of the session waits for the outcomes of the calls that it has stopped, in ms.
  */
 const STOPPING_MS = 1_000;
-
-const whenReturned = async (runs: readonly ToolRun[], clock: Clock): Promise<void> => {
-  const all = Promise.all(runs.map(({ returned }) => returned));
-  await waitAtMost(clock, STOPPING_MS, all);
-};
 
 const createRun = (
   batchId: string,
@@ -529,9 +535,9 @@ const createRun = (
   const gaveUp = new Promise<ToolOutcome>((resolve) => {
     giveUp = resolve;
   });
-  let markReturned = (): void => undefined;
-  const returned = new Promise<void>((resolve) => {
-    markReturned = resolve;
+  let markEnded = (): void => undefined;
+  const ended = new Promise<void>((resolve) => {
+    markEnded = resolve;
   });
   const show = (_key: string, text: string): void => {
     if (!run.isStoppedForEnd) post({ type: 'ToolProgress', batchId, callId, text });
@@ -543,8 +549,8 @@ const createRun = (
     joiner,
     gaveUp,
     giveUp,
-    returned,
-    markReturned,
+    ended,
+    markEnded,
     seen: new Map(),
     signal: new AbortController(),
     force: new AbortController(),
@@ -636,12 +642,11 @@ export const watchDeadline = (
   graceMs: number,
 ): DeadlineWatch => {
   if (deadlineMs <= 0) return NO_DEADLINE;
-  // the whole limit, although a recovered call gets only the rest of it
-  const seconds = `${run.call.traits.deadlineMs / 1000} s`;
+  const wholeMs = run.call.traits.deadlineMs; // a recovered call gets only the rest of it
   const abandon = (): void =>
     run.giveUp({
       status: 'timedOut',
-      text: `time limit of ${seconds} reached; the tool did not stop`,
+      text: `time limit of ${Math.max(wholeMs, limitMs) / 1000} s reached; the tool did not stop`,
     });
   const force = (): void => {
     run.force.abort('timedOut');
@@ -687,7 +692,7 @@ export const watchDeadline = (
     },
     extend() {
       const ran = pauses > 0 ? ranMs : ranMs + clock.now() - since;
-      limitMs = Math.min(ran + deadlineMs, EXTENSIONS_MAX * deadlineMs);
+      limitMs = Math.min(ran + wholeMs, EXTENSIONS_MAX * wholeMs);
     },
   };
 };
@@ -695,24 +700,6 @@ export const watchDeadline = (
 /** Whether the hooks observe a call: it changes something, and they may run after it. */
 const isWatched = (hooks: Hooks | null, settings: Settings, call: JudgedCall): hooks is Hooks =>
   hooks !== null && settings.hooks !== 'never' && call.traits.mutating;
-
-/**
- * Lets the hooks read the workspace before a call takes effect; null if they don't observe it. A
- * cancel does not wait for that.
- */
-const observeBefore = (
-  hooks: Hooks | null,
-  settings: Settings,
-  call: JudgedCall,
-  cancelled: AbortSignal,
-): Promise<void> | null => {
-  if (!isWatched(hooks, settings, call)) return null;
-  const cancel = new Promise<void>((resolve) => {
-    cancelled.addEventListener('abort', () => resolve(), { once: true });
-  });
-  const read = attempt(() => hooks.before(call, settings)).then(() => undefined);
-  return Promise.race([read, cancel]);
-};
 
 /**
  * Lets the hooks read the workspace right after a call, if the user may change files before their
@@ -842,8 +829,8 @@ export const recoverCalls = (
     }
     tools.recover(batchId, call, async (hashFile, files) => {
       if (effect === 'pure') return null;
-      const past = await readOnce();
-      const recorded = past.batchId === batchId ? past.hashes.get(call.callId) : undefined;
+      const read = await readOnce();
+      const recorded = read.batchId === batchId ? read.hashes.get(call.callId) : undefined;
       return decideProbeable(call, recorded, hashFile, files);
     });
   }

@@ -12,7 +12,13 @@ import type http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { createDecoder, nodeHttp, proxyFor, proxyHeaders, tunnelAgent } from '../platform/http.js';
+import {
+  createDecoder,
+  proxyFor,
+  requestFor,
+  requestThroughProxy,
+  tunnelAgent,
+} from '../platform/http.js';
 import { isPrivateAddress, isPrivateHost } from '../policy/patterns.js';
 
 export type GetAnswer = {
@@ -76,22 +82,13 @@ const connect = (options: GetRequest): http.ClientRequest => {
   // a private host was approved by its name, so it may lead to a private address
   const lookup = isPrivateHost(url.host) ? find : publicOnly(find);
   const shared = { method: 'GET', headers, signal };
-  if (proxy === null) {
-    const { request } = url.protocol === 'https:' ? https : nodeHttp;
-    return request(url, { ...shared, agent: false, lookup });
-  }
+  if (proxy === null) return requestFor(url)(url, { ...shared, agent: false, lookup });
   if (url.protocol === 'https:') {
     const agent = tunnelAgent(proxy);
     const tunnelled = https.request(url, { ...shared, agent });
     return tunnelled.once('close', () => agent.destroy());
   }
-  const throughProxy = { ...headers, ...proxyHeaders(proxy), host: url.host };
-  return nodeHttp.request(proxy, {
-    ...shared,
-    headers: throughProxy,
-    path: url.href,
-    agent: false,
-  });
+  return requestThroughProxy(proxy, url, { ...shared, agent: false });
 };
 
 /** Reads the body up to the limit. */

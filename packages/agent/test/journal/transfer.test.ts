@@ -134,3 +134,23 @@ test('verify finds a blob that is missing, and one that was changed', async (con
     [blob, 'this blob of the header is missing'],
   );
 });
+
+test('an export in a folder named sessions is no journal of a state folder', async (context) => {
+  const { folder } = await stage(context);
+  const target = join(folder, 'elsewhere', 'sessions', 'a.pawl');
+  await mkdir(dirname(target), { recursive: true });
+  await exportSession(folder, 'a', target);
+  const { fault, end } = await verifyStored(target);
+  assert.deepEqual([fault, end], [null, 'export']);
+});
+
+test('a blob that is damaged here is missing: the import has worked', async (context) => {
+  const { folder, path, store } = await stage(context);
+  const other = join(folder, 'other');
+  const sha256 = await store.blobs.put('[]');
+  const blob = join(other, 'blobs', sha256.slice(0, 2), sha256);
+  await mkdir(dirname(blob), { recursive: true });
+  await writeFile(blob, '{}');
+  const { missing } = await importSession(other, path);
+  assert.equal(missing.includes(sha256), true);
+});

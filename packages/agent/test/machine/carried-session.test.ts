@@ -124,6 +124,18 @@ const MISSING = 'failed "not run: the journal does not say why"';
 const INTERRUPTED = 'failed "interrupted while running, effects unknown"';
 
 testCases({
+  'a text that the user takes back is gone, one that was sent is not': {
+    events: [GO, 'UserInput "no"', 'EditQueue', 'LlmCompleted req-1 says "A."', 'UserInput "on"'],
+    read: ['user: "go"', 'assistant: "A."', 'user: "on"', 'nothing'],
+  },
+  'an edit of the queue adds no blank text, and each text once': {
+    events: [
+      GO,
+      'UserInput "b"',
+      'EditQueue input-2 steer "c" input-2 steer "d" input-1 steer " "',
+    ],
+    read: ['user: "go" | "c"', 'nothing'],
+  },
   'a request that was in flight ends, its text stays': {
     events: [GO, 'TextDelta req-1 "We"'],
     read: ['user: "go"', 'nothing'],

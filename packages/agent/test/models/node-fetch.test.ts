@@ -43,18 +43,20 @@ const echo = (incoming: http.IncomingMessage, out: http.ServerResponse): void =>
   });
 };
 
-/** A proxy that notes what it is asked for; `user` is what it wants to be told. */
-/** A proxy. All names are of this computer for it: what is at a loopback address is not asked through a proxy. */
-const proxy = (seen: string[], user?: string): http.Server => {
+/**
+ * A proxy that notes what it is asked for; `user` is what it wants to be told. All names are of this
+ * computer for it: what is at a loopback address is not asked through a proxy.
+ */
+const proxy = (seen: string[], user?: string, server: net.Server = http.createServer()) => {
   const knows = ({ headers }: http.IncomingMessage): boolean =>
     user === undefined ||
     headers['proxy-authorization'] === `Basic ${Buffer.from(user).toString('base64')}`;
-  const server = http.createServer((incoming, out) => {
+  server.on('request', (incoming: http.IncomingMessage, out: http.ServerResponse) => {
     seen.push(`${incoming.method} ${incoming.url}`);
     if (!knows(incoming)) return void out.writeHead(407).end();
     incoming.pipe(
       http.request(
-        (incoming.url ?? '').replace('server.example', '127.0.0.1'),
+        (incoming.url ?? '').replace(/[a-z]+\.example/, '127.0.0.1'),
         { method: incoming.method, headers: incoming.headers },
         (answer) => {
           out.writeHead(answer.statusCode ?? 0, answer.headers);
@@ -218,9 +220,11 @@ test('plain http goes through HTTP_PROXY in absolute form, with the user it was 
   const port = await listen(http.createServer(echo), context);
   const proxyPort = await listen(proxy(seen, 'me:s e'), context);
   const fetch = createFetch({ HTTP_PROXY: `http://me:s%20e@127.0.0.1:${proxyPort}` });
-  const answer = await fetch(`http://server.example:${port}/a`, { method: 'POST', body: 'x' });
-  const { headers, body } = (await answer.json()) as { headers: { host: string }; body: string }; // the echo above
+  const answer = await fetch(`http://server.example:${port}/a#b`, { method: 'POST', body: 'x' });
+  type Echo = { headers: http.IncomingHttpHeaders; body: string };
+  const { headers, body } = (await answer.json()) as Echo; // the echo above
   assert.deepEqual([headers.host, body], [`server.example:${port}`, 'x']);
+  assert.equal(headers.authorization, undefined, 'the password is for the proxy alone');
   assert.deepEqual(seen, [`POST http://server.example:${port}/a`]);
 });
 
@@ -251,7 +255,7 @@ const run = async (
   return text;
 };
 
-test('https goes through HTTPS_PROXY by CONNECT, trusts NODE_EXTRA_CA_CERTS, keeps its connection, loads no undici', async (context) => {
+test('https goes through HTTPS_PROXY by CONNECT, keeps its connection; http through a proxy of https', async (context) => {
   const seen: string[] = [];
   const certificate = readFileSync(pem);
   const port = await listen(
@@ -259,6 +263,9 @@ test('https goes through HTTPS_PROXY by CONNECT, trusts NODE_EXTRA_CA_CERTS, kee
     context,
   );
   const proxyPort = await listen(proxy(seen), context);
+  const plainPort = await listen(http.createServer(echo), context);
+  const secure = https.createServer({ key: certificate, cert: certificate });
+  const securePort = await listen(proxy(seen, undefined, secure), context);
   const folder = temporaryFolder(context, 'http');
   const library = path.join(folder, 'http.mjs');
   await build({
@@ -273,10 +280,16 @@ test('https goes through HTTPS_PROXY by CONNECT, trusts NODE_EXTRA_CA_CERTS, kee
     program,
     `import { createFetch } from './http.mjs';
     const fetch = createFetch(process.env);
-    for (const path of ['/one', '/two']) console.log((await (await fetch('https://server.example:${port}' + path)).json()).url);
+    const urls = ['https://server.example:${port}/one', 'https://server.example:${port}/two', 'http://other.example:${plainPort}/three'];
+    for (const url of urls) console.log((await (await fetch(url)).json()).url);
     console.log(process.moduleLoadList.some((name) => name.includes('undici')));`,
   );
-  const environment = { HTTPS_PROXY: `http://127.0.0.1:${proxyPort}`, NODE_EXTRA_CA_CERTS: pem };
-  assert.equal(await run(program, environment), '/one\n/two\nfalse\n');
-  assert.deepEqual(seen, [`CONNECT server.example:${port}`]);
+  const environment = {
+    HTTPS_PROXY: `http://127.0.0.1:${proxyPort}`,
+    HTTP_PROXY: `https://localhost:${securePort}`,
+    NODE_EXTRA_CA_CERTS: pem,
+  };
+  assert.equal(await run(program, environment), '/one\n/two\n/three\nfalse\n');
+  const plain = `GET http://other.example:${plainPort}/three`;
+  assert.deepEqual(seen, [`CONNECT server.example:${port}`, plain]);
 });

@@ -14,6 +14,7 @@ import {
   watchedStore,
 } from '../../../../test/kit/runtime/stage.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
+import { noUsage } from '../../src/machine/settings.js';
 import type { FileHashes, ToolContext, ToolOutcome } from '../../src/ports/tool.js';
 
 /** What the model is told of calls that the end of the session has stopped. */
@@ -108,4 +109,31 @@ test('calls that start on a full disk do not run, and that is said', async () =>
   const talk = await talkOf(on);
   assert.match(talk, /"text":"not run: session closed"/);
   assert.doesNotMatch(talk, /unknown/);
+});
+
+test('the usage of a call that ends while the end of the session is written still counts', async () => {
+  let end: (outcome: ToolOutcome) => void = () => undefined;
+  const ended = new Promise<ToolOutcome>((resolve) => {
+    end = resolve;
+  });
+  const slow = tool('slow', () => ended, command);
+  const store = memoryJournals();
+  const journals = watchedStore(store, async (drafts) => {
+    if (!typesOf(drafts).includes('ShutdownRequested')) return;
+    end({ ...ok('late'), usage: { ...noUsage, outputTokens: 7 } });
+    await settle();
+  });
+  const on = await play({
+    tools: [slow],
+    model: testModel(callTools(rawCall('1', 'slow'))),
+    journals,
+  });
+  await on.say('go');
+  await settle();
+  const closed = on.runtime.close(on.id);
+  await settle();
+  on.clock.advance(1_000);
+  await closed;
+  const types = typesOf(await collect(store.read(on.id)));
+  assert.equal(types.includes('UsageReported'), true);
 });

@@ -18,6 +18,7 @@ import {
   watchedStore,
 } from '../../../../test/kit/runtime/stage.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
+import type { Checkpoints } from '../../src/ports/checkpoints.js';
 import type { FileHashes, Tool, ToolContext, ToolOutcome } from '../../src/ports/tool.js';
 
 /** A tool whose calls end when the test says so; what it saw is kept. */
@@ -132,6 +133,36 @@ for (const by of ['the grace time', 'a second cancel'] as const) {
     assert.equal(on.clock.waiting(), 0);
   });
 }
+
+test('what a cancelled call has lost of the user is said', async () => {
+  const notAsked = () => assert.fail('nobody asks');
+  const checkpoints: Checkpoints = {
+    before: async () => undefined,
+    after: async ({ callId }) => `text of the user is gone after ${callId}`,
+    take: async () => null,
+    sweep: async () => null,
+    recorded: async () => undefined,
+    unkept: async () => [],
+    describe: notAsked,
+    plan: notAsked,
+    planFile: notAsked,
+    restore: notAsked,
+    close: async () => undefined,
+  };
+  const { held, callOf } = heldTool('make', command);
+  const model = testModel(callTools(rawCall('1', 'make'), rawCall('2', 'make')), say('done'));
+  const on = await play({ tools: [held], model, checkpoints });
+  await on.say('go');
+  await settle();
+  for (const [callId, ran] of [['1'], ['2', 'no']] as const) {
+    await on.runtime.send(on.id, { type: 'CancelTool', batchId: 'batch-1', callId });
+    callOf(callId).end({ status: 'cancelled', text: 'so far', ...(ran ? { ran } : {}) });
+    await settle();
+  }
+  await on.rest();
+  assert.match(secondRequest(on)['1'] ?? '', /so far\n\[text of the user is gone after 1\]/);
+  assert.doesNotMatch(secondRequest(on)['2'] ?? '', /gone/);
+});
 
 test('one call can be cancelled while the others go on', async () => {
   const { held, callOf } = heldTool('look');

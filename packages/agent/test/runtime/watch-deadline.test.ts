@@ -59,3 +59,15 @@ test('a time limit stands still while the user is asked, for as long as one ques
   clock.advance(100);
   assert.equal(run.force.signal.aborted, true, 'a limit that has passed is not stopped');
 });
+
+test('progress gives a recovered call its whole limit again, and an abandoned call names all of it', () => {
+  const { clock, run } = begin();
+  const texts: string[] = [];
+  const watch = watchDeadline({ ...run, giveUp: ({ text }) => texts.push(text) }, 200, clock, 100);
+  clock.advance(100);
+  watch.extend();
+  clock.advance(999);
+  assert.equal(run.signal.signal.aborted, false);
+  clock.advance(201);
+  assert.deepEqual(texts, ['time limit of 1.1 s reached; the tool did not stop']);
+});

@@ -1,5 +1,7 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
+import { existsSync, readdirSync, realpathSync, renameSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { createSessionSandbox } from '../../src/command/session-sandbox.js';
@@ -34,3 +36,27 @@ for (const level of ['read-only', 'workspace'] as const)
     await prepared.finish();
     assert.equal(output.toString('utf8'), 'lo\n', errors);
   });
+
+test('a command that could not be set up does not run: what the user makes stays', async (t) => {
+  const state = temporaryFolder(t, 'state');
+  const workspace = realpathSync(temporaryFolder(t, 'workspace'));
+  const session = createSessionSandbox({ environment: { ...process.env, XDG_STATE_HOME: state } });
+  t.after(() => session.close());
+  const sandbox = await session.of(workspace);
+  const program = { environment: {}, program: SYSTEM_SHELL, words: ['-c', 'true'] };
+  const run = async (): Promise<readonly string[]> => {
+    const prepared = await sandbox.prepare({ level: 'workspace', ...program });
+    prepared.started();
+    return prepared.finish();
+  };
+  await run();
+  const top = path.join(state, 'pawl', 'sandbox');
+  const files = readdirSync(top, { encoding: 'utf8', recursive: true });
+  const filters = files.filter((name) => name.endsWith('.filter'));
+  for (const name of filters) renameSync(path.join(top, name), path.join(top, `${name}.away`));
+  await assert.rejects(run());
+  for (const name of filters) renameSync(path.join(top, `${name}.away`), path.join(top, name));
+  writeFileSync(path.join(workspace, '.envrc'), 'mine');
+  assert.deepEqual(await run(), []);
+  assert.ok(existsSync(path.join(workspace, '.envrc')));
+});

@@ -220,12 +220,12 @@ const moveEntry = (from: string, to: string): void => {
   } catch (error) {
     const folder = openEntry(from);
     if (folder === null) throw error;
+    const { mode } = fstatSync(folder);
     try {
-      const { mode } = fstatSync(folder);
       fchmodSync(folder, OWN_MODE);
       renameSync(from, to);
-      fchmodSync(folder, mode & 0o7777);
     } finally {
+      fchmodSync(folder, mode & 0o7777);
       closeSync(folder);
     }
   }

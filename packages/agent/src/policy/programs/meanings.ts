@@ -5,7 +5,7 @@
 
 import { listWords } from '../paths.js';
 import { valueOption } from './file-losses.js';
-import type { Meaning, Words, Wrapper } from './program.js';
+import { type Meaning, matchesOption, type Words, type Wrapper } from './program.js';
 
 /** The words, if all of them are known. */
 export const literal = (words: Words): readonly string[] | null => {
@@ -111,10 +111,14 @@ const unknownOption = (words: Words, at: number): Meaning => ({
   mayRun: at + 1,
 });
 
+const startsShell = (words: Words, shell: string): boolean =>
+  !words.some((word) => word === '--help' || word === '--version') &&
+  (shell === 'always' || words.some((word) => word !== null && matchesOption(word, shell)));
+
 /** The command at the end of a wrapper's words, if they run one. */
 export const wrapped = (
   words: Words,
-  { valued: withValue = '', flags: withoutValue = '', before = 0, after }: Wrapper,
+  { valued: withValue = '', flags: withoutValue = '', shell, before = 0, after }: Wrapper,
 ): Meaning => {
   const valued = listWords(withValue);
   const flags = listWords(withoutValue);
@@ -131,6 +135,8 @@ export const wrapped = (
   }
   const { at, unknown } = skipOptions(words, last.at + before, valued, flags);
   const odd = first.unknown ?? last.unknown ?? unknown;
+  if (at >= words.length && shell !== undefined && startsShell(words, shell))
+    return { unclear: `the shell of ${words[0]} runs what it reads from its input` };
   // with a value it may be the command itself: `npx --call='npm test'`
   const isHarmless = odd === words.length - 1 && words[odd]?.includes('=') === false;
   return {

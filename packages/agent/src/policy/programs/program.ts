@@ -45,6 +45,10 @@ export type Wrapper = {
   readonly flags?: string;
   /** Words before the command, besides options. */
   readonly before?: number;
+  /**
+   * Without a command it starts a shell, which reads its input: `always`, or with these options.
+   */
+  readonly shell?: string;
   /** The command must follow one of these words. */
   readonly after?: string;
 };

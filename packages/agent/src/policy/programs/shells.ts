@@ -2,9 +2,14 @@
  * Rows about shells and builtins, wrappers (their last words are another command, as in
  * `nice make`), and runners (programs that can also run others, such as tmux and docker). A row
  * says what a call of its program would run: `runs` returns a `Meaning`.
+ *
+ * Of its fields: `runs` is where the command begins (a rule that allows must name all words up to
+ * there), `mayRun` where it may begin (for rules that ask or deny). The user is always asked about
+ * `unclear`; no rule that allows covers `indirect`.
  */
 
 import { listWords, programName } from '../paths.js';
+import { absolutePath } from '../patterns.js';
 import { withPlaceholder } from './files.js';
 import {
   asText,
@@ -16,7 +21,11 @@ import {
   textsMeaning,
   wrapped,
 } from './meanings.js';
-import { anyWord, type Meaning, type Rows, type Words, type Wrapper } from './program.js';
+import { anyWord, type Meaning, type Rows, type Words } from './program.js';
+
+/** Whether a shell that is given this file reads its input, or that of another program. */
+const isDevice = (file: string): boolean =>
+  /^\/(dev|proc)\//.test(absolutePath(file, '/workspace'));
 
 /**
  * `bash -c TEXT`. It is unclear what a shell runs from its input, or from a file named at run time.
@@ -43,8 +52,8 @@ const shell = (words: Words): Meaning => {
     else if (!/^(-[euxvl]+|--login|--norc|--noprofile|-n)$/.test(word))
       return { unclear: `${name} is given options that change how it reads` };
   }
-  const script = words[at];
-  if (script == null || script === '-' || /^\/(dev|proc)\//.test(script))
+  const script = words[at] === '--' ? words[at + 1] : words[at];
+  if (script == null || script === '-' || isDevice(script))
     return { unclear: `${name} runs what it reads from its input` };
   return { indirect: `${name} runs a file` };
 };
@@ -57,9 +66,8 @@ const evaluate = (words: Words): Meaning => {
 };
 
 const source = (words: Words): Meaning => {
-  const file = words[1];
-  if (file == null || /^\/(dev|proc)\//.test(file))
-    return { unclear: `what ${words[0]} reads is ${NOT_KNOWN}` };
+  const file = words[1] === '--' ? words[2] : words[1];
+  if (file == null || isDevice(file)) return { unclear: `what ${words[0]} reads is ${NOT_KNOWN}` };
   return { indirect: `${words[0]} runs a file in this shell` };
 };
 
@@ -91,7 +99,7 @@ const set = (words: Words): Meaning => {
 
 /** The same for `shopt`. */
 const SAFE_SHELL_OPTIONS =
-  /^(-[suqp]+|globstar|nullglob|dotglob|failglob|nocaseglob|nocasematch|inherit_errexit|lastpipe|huponexit|checkwinsize|histappend)$/;
+  /^(-[suqp]+|globstar|nullglob|dotglob|failglob|nocasematch|inherit_errexit|huponexit|checkwinsize|histappend)$/;
 const shopt = (words: Words): Meaning =>
   words.slice(1).every((word) => word !== null && SAFE_SHELL_OPTIONS.test(word))
     ? {}
@@ -123,7 +131,7 @@ const variableNames = (words: Words): Meaning => {
 
 /** Variables whose values the shell runs, or that change how it reads. */
 const SHELL_VARIABLE =
-  /^(BASH_\w+|BASHOPTS|SHELLOPTS|PS0|PS4|ENV|PROMPT_COMMAND|POSIXLY_CORRECT)\b/;
+  /^(BASH_\w+|BASHOPTS|GLOBIGNORE|SHELLOPTS|PS0|PS4|ENV|PROMPT_COMMAND|POSIXLY_CORRECT)\b/;
 export const changesShell = (name: string): boolean => SHELL_VARIABLE.test(name);
 
 const testsVariables = (words: Words): Meaning =>
@@ -148,27 +156,24 @@ const watch = (words: Words): Meaning => {
   return { ...asText(words, at, 'watch'), isPosix: true };
 };
 
-/** The dynamic linker starts the program that it is given. */
-const linker = (words: Words): Meaning => {
-  let at = 1;
-  while (words[at]?.startsWith('-'))
-    at += /^--(library-path|inhibit-rpath|audit|preload|argv0|glibc-hwcaps-\w+)$/.test(
-      words[at] ?? '',
-    )
-      ? 2
-      : 1;
+/** Whether a word is a name, or the beginning of one. */
+const begins = (word: string | null | undefined, name: string): boolean =>
+  word != null && word.length > 1 && name.startsWith(word);
+
+/** `ip netns exec NAME COMMAND`; with `-all` there is no name. */
+const ip = (words: Words): Meaning => {
+  const exec = words.findIndex(
+    (word, index) =>
+      (word === 'e' || begins(word, 'exec')) &&
+      ['netns', 'vrf'].some((object) => begins(words[index - 1], object)),
+  );
+  if (exec < 0) return {};
+  const isForAll = words.slice(0, exec).some((word) => begins(word, '-all'));
+  const at = exec + (isForAll ? 1 : 2);
   return at < words.length ? { commands: [words.slice(at)], runs: at } : {};
 };
 
-/** `ip netns exec NAME COMMAND` */
-const ip = (words: Words): Meaning => {
-  const at = words.indexOf('exec') + 2;
-  const isRunner =
-    at > 2 && at < words.length && words.some((word) => word === 'netns' || word === 'vrf');
-  return isRunner ? { commands: [words.slice(at)], runs: at } : {};
-};
-
-const SHELL = /^(.*\/)?(ba|da|z|k|mk|a)?sh$/;
+const SHELL_NAME = /^(.*\/)?(ba|da|z|k|mk|a)?sh$/;
 
 /**
  * A command somewhere behind `from`, after options of the runner. A shell there runs its text; a
@@ -176,18 +181,26 @@ const SHELL = /^(.*\/)?(ba|da|z|k|mk|a)?sh$/;
  */
 const commandBehind = (words: Words, from: number): Meaning => {
   const rest = words.slice(from);
-  const shell = rest.findIndex((word) => word !== null && SHELL.test(word));
+  const at = rest.findIndex((word) => word !== null && SHELL_NAME.test(word));
   const texts = rest.filter((word): word is string => word !== null && /\S\s+\S/.test(word));
   return {
     mayRun: from,
-    ...(shell < 0 ? { texts } : { commands: [rest.slice(shell)] }),
+    ...(at < 0 ? { texts } : { commands: [rest.slice(at)] }),
   };
 };
 
-const TMUX_RUNS =
-  /^(new|new-session|neww|new-window|splitw|split-window|respawn\S*|run|run-shell|if|if-shell|send|send-keys|display-popup|popup|pipep|pipe-pane)$/;
+/** Commands of tmux that run others; each may be shortened down to what stands before `|`. */
+const TMUX_RUNS = `
+  new|-session new-w|indow neww| sp|lit-window splitw| respawn-p|ane respawnp| respawn-w|indow respawnw|
+  ru|n-shell i|f-shell send|-keys display-po|pup popup| display-me|nu menu| pi|pe-pane pipep|
+  bi|nd-key set-h|ook con|firm-before com|mand-prompt`;
 const tmux = (words: Words): Meaning => {
-  const at = words.findIndex((word) => word !== null && TMUX_RUNS.test(word));
+  const names = listWords(TMUX_RUNS).map((name) => name.split('|'));
+  const at = words.findIndex((word) =>
+    names.some(
+      ([short = '', rest]) => word?.startsWith(short) && `${short}${rest}`.startsWith(word),
+    ),
+  );
   return at < 0 ? {} : { ...commandBehind(words, at + 1), runs: at + 1 };
 };
 
@@ -202,33 +215,47 @@ const container = (words: Words): Meaning => {
   return meaning;
 };
 
-/** `--run TEXT`, `--command WORDS…` */
+/** `nix-shell --run TEXT`, `nix shell --command WORDS…`. Without them a shell reads its input. */
 const nix = (words: Words): Meaning => {
-  const text = optionTexts(words, 1, '--run', '--run'); // it has no short form
-  if (text.length > 0) return { ...textsMeaning(text, 'nix-shell'), runs: words.length - 1 };
+  const name = programName(words[0] ?? '');
+  if (name === 'nix-shell') {
+    // neither has a short form
+    const texts = ['--run', '--command'].flatMap((option) => optionTexts(words, 1, option, option));
+    if (texts.length > 0) return { ...textsMeaning(texts, name), runs: words.length - 1 };
+  }
   const at = words.findIndex((word) => word === '--command' || word === '-c') + 1;
-  if (at === 0) return {};
-  return programName(words[0] ?? '') === 'nix-shell'
-    ? { ...textsMeaning([words[at] ?? null], 'nix-shell'), runs: at }
-    : { commands: [words.slice(at)], runs: at };
+  if (at > 0) return { commands: [words.slice(at)], runs: at };
+  return name === 'nix-shell' || words[1] === 'shell' || words[1] === 'develop'
+    ? { unclear: `${name} runs what it reads from its input` }
+    : {};
 };
 
-const HYPERFINE_VALUED =
-  /^(-w|-r|-m|-M|-P|-D|-L|-n|-S|-u|-s|-N|--warmup|--runs|--min-runs|--max-runs|--parameter-scan|--parameter-list|--parameter-step-size|--command-name|--shell|--time-unit|--style|--sort|--output|--input|--export-\S+)$/;
-/** All of its operands, and the values of `--prepare` and its like, are shell texts. */
+/** Options with a value that is no shell text. */
+const HYPERFINE_VALUED = `
+  -w -r -m -M -n -u --warmup --runs --min-runs --max-runs --command-name --time-unit --style --sort
+  --output --input --export-asciidoc --export-csv --export-json --export-markdown --export-orgmode
+  --reference-name`;
+const HYPERFINE_TEXTS =
+  '-s|--setup -p|--prepare -c|--cleanup -C|--conclude --reference|--reference';
+/** All of its operands are shell texts, and the values of `--prepare` and its like. */
 const hyperfine = (words: Words): Meaning => {
-  const texts: (string | null)[] = [];
-  for (let at = 1; at < words.length; at++) {
-    const word = words[at] ?? null;
-    const value =
-      word === null
-        ? null
-        : (/^--(?:prepare|cleanup|setup|conclude)=(.*)$/s.exec(word)?.[1] ?? null);
-    if (value !== null) texts.push(value);
-    else if (word !== null && HYPERFINE_VALUED.test(word)) at++;
-    else if (word === null || !word.startsWith('-')) texts.push(word);
-  }
-  return { ...textsMeaning(texts, 'hyperfine'), runs: words.length - 1, isPosix: true };
+  // parameters are put into the texts
+  if (
+    words.some((word) =>
+      /^(-\w*[LP]|--parameter|(-\w*S|--shell)(?!=?(none|sh|bash)$))/.test(word ?? ''),
+    )
+  )
+    return { unclear: `what hyperfine runs is ${NOT_KNOWN}`, mayRun: 1 };
+  const valued = listWords(HYPERFINE_VALUED);
+  const texts = listWords(HYPERFINE_TEXTS).flatMap((option) => {
+    const [short = '', long = ''] = option.split('|');
+    return optionTexts(words, 1, short, long);
+  });
+  const operands = words.filter(
+    (word, at) => at > 0 && !word?.startsWith('-') && !valued.includes(words[at - 1] ?? ''),
+  );
+  const meaning = textsMeaning([...texts, ...operands], 'hyperfine');
+  return { ...meaning, runs: words.length - 1, isPosix: true };
 };
 
 const entr = (words: Words): Meaning => {
@@ -254,7 +281,7 @@ const expect = (words: Words): Meaning =>
     : { indirect: 'expect runs a file' };
 
 /** `xargs` of GNU, and `-J`, `-R` and `-S` of BSD. */
-const XARGS: Wrapper = {
+const XARGS = {
   valued: `
     -a -d -E -I -J -L -n -P -R -S -s --arg-file --delimiter --max-args --max-chars --max-procs
     --process-slot-var`,
@@ -263,28 +290,26 @@ const XARGS: Wrapper = {
     --no-run-if-empty --verbose --show-limits --exit`,
 };
 
-/** The text that `xargs` replaces by its input, from an option such as `-0I`; null: none. */
-const placeholderIn = (options: Words): string | null => {
-  for (const [index, word] of options.entries()) {
-    const value = /^(?:-[0oprtx]*[IiJ]|--rep[a-z]*=?)(.*)$/s.exec(word ?? '')?.[1];
-    if (value === undefined) continue;
-    return value || (/[IJ]$/.test(word ?? '') ? (options[index + 1] ?? '{}') : '{}');
-  }
-  return null;
-};
-
-/** Words from the input of `xargs` are null. */
+/** Words from the input of `xargs` are null: in place of a text, or at the end. */
 const xargs = (words: Words): Meaning => {
   const meaning = wrapped(words, XARGS);
   const { runs = words.length } = meaning;
-  const command = words.slice(runs);
-  const placeholder = placeholderIn(words.slice(1, runs));
-  const inner = placeholder === null ? [...command, null] : withPlaceholder(command, placeholder);
-  return {
-    ...meaning,
-    commands: [command.length === 0 ? ['echo', null] : inner],
-    runs: command.length === 0 ? Math.max(1, words.length - 1) : runs,
-  };
+  if (runs === words.length)
+    return { ...meaning, commands: [['echo', null]], runs: Math.max(1, runs - 1) };
+  const [valued, flags] = [listWords(XARGS.valued), listWords(XARGS.flags)];
+  let command: Words = words.slice(runs);
+  let end: Words = [null];
+  let takesNumber = false; // with one, GNU forgets the text
+  for (let at = 1; at < runs; at += optionLength(words[at] ?? '', valued, flags) ?? 1) {
+    const word = words[at] ?? '';
+    takesNumber ||= /^(-[0oprtx]*[Lln]|--max-[al])/.test(word);
+    const value = /^(?:-[0oprtx]*[IiJ]|--rep[a-z]*=?)(.*)$/s.exec(word)?.[1];
+    if (value === undefined) continue;
+    const text = value || (/[IJ]$/.test(word) ? words[at + 1] : '{}');
+    command = text == null ? command.map(() => null) : withPlaceholder(command, text);
+    end = [];
+  }
+  return { ...meaning, commands: [[...command, ...(takesNumber ? [null] : end)]] };
 };
 
 const env = (words: Words): Meaning =>
@@ -316,8 +341,8 @@ const ARCHITECTURE_FLAGS = `
 /** `setarch [ARCHITECTURE] [OPTIONS] COMMAND` */
 const setarch = (words: Words): Meaning =>
   words[1]?.startsWith('-') === true
-    ? wrapped(words, { flags: ARCHITECTURE_FLAGS })
-    : wrapped(words, { flags: ARCHITECTURE_FLAGS, before: 1 });
+    ? wrapped(words, { flags: ARCHITECTURE_FLAGS, shell: 'always' })
+    : wrapped(words, { flags: ARCHITECTURE_FLAGS, shell: 'always', before: 1 });
 
 /** `command -v NAME` only looks a command up. */
 const command = (words: Words): Meaning =>
@@ -348,7 +373,14 @@ const SHELLS: Rows = {
   'read unset declare typeset local export readonly getopts': { runs: variableNames },
   printf: {
     reads: 'always',
-    runs: (words) => (words[1] === '-v' || words[1] === null ? variableNames(words) : {}),
+    runs: (words) => (/^-v/.test(words[1] ?? '-v') ? variableNames(words) : {}),
+  },
+  jobs: {
+    runs: (words) =>
+      hasOption(words, /^-\w*x/) ? wrapped(words, { flags: '-l -n -p -r -s -x' }) : {},
+  },
+  wait: {
+    runs: (words) => (words.some((word) => /^-\w*p/.test(word ?? '')) ? variableNames(words) : {}),
   },
   test: { reads: 'always', runs: testsVariables },
   '[': { runs: testsVariables },
@@ -365,7 +397,9 @@ const WRAPPERS: Rows = {
   },
   caffeinate: { runs: { valued: '-t -w', flags: '-d -i -m -s -u' } },
   chronic: { runs: { flags: '-v -e' } },
-  chroot: { runs: { valued: '--groups --userspec', flags: '--skip-chdir', before: 1 } },
+  chroot: {
+    runs: { valued: '--groups --userspec', flags: '--skip-chdir', shell: 'always', before: 1 },
+  },
   chrt: {
     runs: {
       valued: '-T -P -D --sched-runtime --sched-period --sched-deadline',
@@ -380,19 +414,20 @@ const WRAPPERS: Rows = {
     runs: { valued: '--config-file --dbus-daemon', flags: '--exit-with-session' },
   },
   direnv: { runs: { after: 'exec', before: 1 } },
-  doas: { runs: { valued: '-u -C -a', flags: '-L -n -s' } },
+  doas: { runs: { valued: '-u -C -a', flags: '-L -n -s', shell: '-s' } },
   env: { runs: env, risky: anyWord },
   exec: { runs: { valued: '-a', flags: '-c -l' } },
   fakeroot: {
     runs: {
       valued: '-l -s -i -b -f --lib --faked',
       flags: '-u --unknown-is-real',
+      shell: 'always',
     },
   },
-  firejail: { runs: { flags: '--quiet --noprofile --private' } },
+  firejail: { runs: { flags: '--quiet --noprofile --private', shell: 'always' } },
   flock: { runs: flock },
   ionice: { runs: { valued: '-c -n -p -P -u --class --classdata', flags: '-t --ignore' } },
-  'linux32 linux64': { runs: { flags: ARCHITECTURE_FLAGS } },
+  'linux32 linux64': { runs: { flags: ARCHITECTURE_FLAGS, shell: 'always' } },
   ltrace: {
     runs: {
       valued: '-a -A -D -e -F -l -n -o -p -s -u -w -x',
@@ -413,6 +448,7 @@ const WRAPPERS: Rows = {
       flags: `
         -a -m= -u= -i= -n= -p= -C= -U= -T= -r= -w= -F -Z --all --mount --uts --ipc --net --pid
         --cgroup --user --time --root --wd --preserve-credentials --no-fork --follow-context`,
+      shell: 'always',
     },
   },
   numactl: {
@@ -423,7 +459,7 @@ const WRAPPERS: Rows = {
       flags: '-a -b -l --all --balancing --localalloc',
     },
   },
-  pkexec: { runs: { valued: '--user', flags: '--disable-internal-agent' } },
+  pkexec: { runs: { valued: '--user', flags: '--disable-internal-agent', shell: 'always' } },
   'proxychains proxychains4': { runs: { valued: '-f', flags: '-q' } },
   rlwrap: { runs: { flags: '-c -r' } },
   setarch: { runs: setarch },
@@ -454,6 +490,7 @@ const WRAPPERS: Rows = {
         -A -b -B -e -E -H -i -k -K -l -n -N -P -s -S -v --askpass --background --bell --edit --list
         --login --no-update --non-interactive --preserve-env --preserve-groups --remove-timestamp
         --reset-timestamp --set-home --shell --stdin --validate`,
+      shell: '-s -i --shell --login',
     },
   },
   'systemd-inhibit': { runs: { valued: '--what --who --why --mode', flags: '--no-pager' } },
@@ -465,6 +502,7 @@ const WRAPPERS: Rows = {
       flags: `
         -d -t -P -q -G -S -r --user --system --scope --pty --pipe --quiet --wait --collect
         --same-dir --no-block --remain-after-exit --no-ask-password --shell`,
+      shell: '-S --shell',
     },
   },
   taskset: { runs: { flags: '-a -c -p --all-tasks --cpu-list --pid', before: 1 } },
@@ -492,6 +530,7 @@ const WRAPPERS: Rows = {
       flags: `
         -m -u -i -n -p -U -C -T -f -r -c --mount --uts --ipc --net --pid --user --cgroup --time
         --fork --map-root-user --map-current-user --map-auto --kill-child --mount-proc --keep-caps`,
+      shell: 'always',
     },
   },
   valgrind: { runs: { flags: '-q -s -v --quiet --verbose' } },
@@ -522,7 +561,16 @@ const DOCKER = new Map([
 const RUNNERS: Rows = {
   parallel: { runs: () => ({ unclear: 'parallel makes commands from its input' }) },
   watch: { runs: watch },
-  'ld.so': { alsoNamed: /^ld(-linux|-musl)?[\w.-]*\.so(\.\d+)*$/, runs: linker },
+  // the dynamic linker starts the program that it is given
+  'ld.so': {
+    alsoNamed: /^ld(-linux|-musl)?[\w.-]*\.so(\.\d+)*$/,
+    runs: {
+      valued: `
+        --library-path --inhibit-rpath --audit --preload --argv0 --glibc-hwcaps-mask
+        --glibc-hwcaps-prepend`,
+      flags: '--list --verify --inhibit-cache --list-tunables --list-diagnostics --help --version',
+    },
+  },
   ip: { runs: ip },
   tmux: { runs: tmux },
   screen: { runs: (words) => ({ ...commandBehind(words, 1), runs: 1 }) },

@@ -51,6 +51,8 @@ type Collected = {
   indirect: string | null;
   /** It evaluates arithmetic or names, which runs substitutions in the values of variables. */
   evaluates: boolean;
+  /** It may have set up what changes later assignments. */
+  setsUp: boolean;
   /** It holds the text of a substitution in quotes, which runs only if the text is evaluated. */
   quotesSubstitution: boolean;
 };
@@ -77,6 +79,7 @@ export const shellFacts = async (
     unclear: odd === null ? null : `it has ${odd}`,
     indirect: null,
     evaluates: false,
+    setsUp: false,
     quotesSubstitution: false,
   };
   await addText(text, collected, 0);
@@ -121,10 +124,11 @@ const addReading = async (
   for (const name of reading.functions) collected.functions.add(name);
   collected.evaluates ||= reading.evaluates;
   collected.quotesSubstitution ||= reading.quotesSubstitution;
+  collected.setsUp ||= reading.commands.some(setsUp);
   // a text within another one may run after that has changed SHELL
   const environment = depth === 0 && collected.shell !== null ? { SHELL: collected.shell } : {};
   const commands =
-    collected.functions.size === 0 ? completeCommands(reading, text, environment) : null;
+    collected.functions.size === 0 ? completeCommands(reading, text, environment, collected) : null;
   for (const [index, command] of (commands ?? reading.commands).entries()) {
     const previous = commands?.[index - 1];
     const undoes = previous !== undefined && deletesNewBranch(previous, command);
@@ -433,6 +437,16 @@ const leavesVariables = (words: readonly Word[]): boolean => {
   return name === 'set' && changesNothing && /^[-+]/.test(option ?? '') && option !== '--';
 };
 
+/**
+ * Whether a command may change values that are assigned later: by a trap, or an attribute of a
+ * variable (`declare -l`).
+ */
+const setsUp = ({ words }: SimpleCommand): boolean => {
+  const texts = words.map(({ text }) => text ?? '?');
+  const command = texts.join(' ').replace(/^((command|builtin|time|-\w*) )*/, '');
+  return /^((trap|eval) |(declare|typeset|local|readonly) .*[-+?])/.test(command);
+};
+
 /** Variables with a certain value at a place of the text. */
 type Variables = {
   readonly values: Map<string, Value>;
@@ -552,15 +566,16 @@ const withConstantTexts = (command: SimpleCommand, text: string): SimpleCommand 
 
 /**
  * The commands of a text without functions, with values in place of variables. `environment`:
- * variables that the shell surely starts with.
+ * variables that the shell surely starts with. After `setsUp` no value is certain.
  */
 const completeCommands = (
   reading: Reading,
   text: string,
   environment: Readonly<Record<string, string>>,
+  { setsUp: isSetUp }: Pick<Collected, 'setsUp'>,
 ): readonly SimpleCommand[] => {
   const { commands, hasCompound, evaluates } = reading;
-  if (hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
+  if (isSetUp || hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
     return commands.map((command) => withConstantTexts(command, text));
   const variables: Variables = {
     values: new Map(Object.entries(environment)),

@@ -291,7 +291,7 @@ const joinParts = (parts: readonly FoundPart[]): FoundPart | null => {
   const last = parts.at(-1);
   if (first === undefined || last === undefined) return null;
   const pairs = parts.flatMap((part) => part.pairs);
-  return { ...first, end: last.end, pairs, lacksBreak: last.lacksBreak };
+  return { ...last, start: first.start, firstLine: first.firstLine, pairs };
 };
 
 /** The text with the line endings of the file at this place. */
@@ -407,6 +407,7 @@ const adaptPart = (
     return kind === 'deeper' ? getIndent(pairs[0]?.file ?? '') : indents.adapt(getIndent(line));
   };
   return lines.map((line, index) => {
+    // newText has the first line of oldText again
     const isDeeperLine = firstLine === 'deeper' && index === 0 && line === pairs[0]?.requested;
     const same = isDeeperLine ? pairs[0]?.file : unchanged.get(line);
     const whole = same ?? (fileLines.has(line) ? line : undefined);
@@ -447,7 +448,8 @@ const adaptBody = (
 
 /**
  * How to indent lines of the new text. `side`: whether they are indented as in the old text
- * (`requested`), as in the file, or as in both (`same`).
+ * (`requested`), as in the file, or as in both (`same`). Of a part that is `deeper` only the first
+ * line differs, so the others are the same.
  */
 type Indents = { readonly side: 'requested' | 'file' | 'same'; adapt(indent: string): string };
 
