@@ -54,6 +54,13 @@ type SettingsOptions = {
   readonly stoppingPolicy?: StoppingPolicy;
 };
 
+/** A read-only sandbox that the options name beside `plan` stays after an accepted plan. */
+const readOnlyAfterPlan = ({
+  preset,
+  sandbox,
+}: SettingsOptions): Pick<Settings, 'sandboxBefore'> =>
+  preset === 'plan' && sandbox === 'read-only' ? { sandboxBefore: sandbox } : {};
+
 export const newSettings = (
   model: Model,
   workspace: string,
@@ -64,6 +71,7 @@ export const newSettings = (
   ...modelSettings(model),
   workspace,
   ...applyOptions(model, workspace, { preset: 'auto', ...options }, defaultSettings, probe),
+  ...readOnlyAfterPlan(options),
 });
 
 /**
@@ -107,6 +115,7 @@ export const resumedSettings = (
     // A formatter runs code of the repository, so the earlier choice counts only in a sandbox.
     ...(before.preset === preset && hasSandbox ? { formatter: before.formatter } : {}),
     ...afterPlan,
+    ...readOnlyAfterPlan({ ...options, preset }),
     autoRearm: 'off', // the user must ask again for limits that rise by themselves
     ...options.settings,
     ...rules,
@@ -226,6 +235,7 @@ export const liveRights = ({ session: { settings, grants } }: State): SessionRig
   const {
     preset,
     presetBefore,
+    sandboxBefore,
     rules,
     writtenRules,
     sandbox,
@@ -240,6 +250,7 @@ export const liveRights = ({ session: { settings, grants } }: State): SessionRig
     settings: {
       ...(preset === undefined ? {} : { preset }),
       ...(presetBefore === undefined ? {} : { presetBefore }),
+      ...(sandboxBefore === undefined ? {} : { sandboxBefore }),
       ...(writtenRules === undefined ? {} : { writtenRules }),
       ...(sandbox === undefined || sandbox === 'missing' ? {} : { sandbox }),
       ...{ rules, limits, onAsk, hooks, formatter, autoCommit },
@@ -435,7 +446,10 @@ export const presetSettings = async (
   return {
     preset,
     ...(preset === 'plan' && before.preset !== 'plan'
-      ? { presetBefore: presetAfterPlan(before.preset) }
+      ? {
+          presetBefore: presetAfterPlan(before.preset),
+          sandboxBefore: before.sandbox ?? 'off',
+        }
       : {}),
     rules: allowHosts(presetRules[preset], allowedHosts(before.rules)),
     onAsk: preset === 'ci' ? 'deny' : 'ask',
