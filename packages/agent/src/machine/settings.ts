@@ -215,7 +215,7 @@ export type Settings = {
   /** The preset before `plan`, to which an accepted plan returns. Absent: `careful`. */
   readonly presetBefore?: Preset;
   /** The sandbox before `plan`: one that was read-only stays so after an accepted plan. */
-  readonly sandboxBefore?: Settings['sandbox'];
+  readonly sandboxBefore?: SandboxLevel | 'missing';
   /** `missing`: a sandbox is wanted, but does not work here. Absent: `off`. */
   readonly sandbox?: SandboxLevel | 'missing';
   /**

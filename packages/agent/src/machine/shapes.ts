@@ -185,13 +185,6 @@ const writtenRuleShape = variant<WrittenRule, 'kind'>('kind', {
 });
 const effortShape = oneOf<Effort>({ auto: 1, low: 1, medium: 1, high: 1, xhigh: 1, max: 1 });
 const presetShape = oneOf<Preset>({ plan: 1, careful: 1, auto: 1, ci: 1, full: 1 });
-const sandboxShape = oneOf<NonNullable<Settings['sandbox']>>({
-  workspace: 1,
-  'workspace+net': 1,
-  'read-only': 1,
-  off: 1,
-  missing: 1,
-});
 export const pricesShape = object<Prices>({
   input: amount,
   output: amount,
@@ -244,8 +237,12 @@ export const settingsShape = object<Settings>({
   effort: optional(effortShape),
   preset: optional(presetShape),
   presetBefore: optional(presetShape),
-  sandboxBefore: optional(sandboxShape),
-  sandbox: optional(sandboxShape),
+  sandboxBefore: optional(
+    oneOf({ workspace: 1, 'workspace+net': 1, 'read-only': 1, off: 1, missing: 1 }),
+  ),
+  sandbox: optional(
+    oneOf({ workspace: 1, 'workspace+net': 1, 'read-only': 1, off: 1, missing: 1 }),
+  ),
   tools: optional(text),
   fallback: optional(list(fallbackModelShape)),
   primary: optional(modelSettingsShape),
