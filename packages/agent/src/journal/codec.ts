@@ -68,7 +68,7 @@ export const encodeRecord = <M extends MachineTypes>(
     seed,
   );
 
-const BRACE = 0x7d;
+const CLOSING_BRACE = 0x7d;
 const QUOTE = 0x22;
 const DIGITS = Buffer.from('0123456789abcdef');
 const OPENING_BYTES = Buffer.from(OPENING);
@@ -78,12 +78,11 @@ const OPENING_BYTES = Buffer.from(OPENING);
  * for every line.
  */
 const isTrailer = (bytes: Buffer, at: number, crc: number): boolean => {
-  for (let index = 0; index < OPENING_BYTES.length; index++)
-    if (bytes[at + index] !== OPENING_BYTES[index]) return false;
+  if (!hasBytesAt(OPENING_BYTES, bytes, at)) return false;
   const digits = at + OPENING_BYTES.length;
   for (let index = 0; index < 8; index++)
     if (bytes[digits + index] !== DIGITS[(crc >>> (28 - 4 * index)) & 15]) return false;
-  return bytes[digits + 8] === QUOTE && bytes[digits + 9] === BRACE;
+  return bytes[digits + 8] === QUOTE && bytes[digits + 9] === CLOSING_BRACE;
 };
 
 /** The checksum of the line from `start` to `end` if its trailer holds it; null otherwise. */
@@ -192,7 +191,6 @@ export const decodeRecords = <M extends MachineTypes>(
 
 const SPACE = 0x20;
 const COMMA = 0x2c;
-const CLOSING_BRACE = 0x7d;
 const ZERO = 0x30;
 const SEQ = Buffer.from('{"seq":');
 const EVENT = Buffer.from(',"event":');

@@ -18,7 +18,7 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client';
-import { acquireLock, type Lock, whenFree } from '../../journal/lock.js';
+import { acquireLock, whenFree } from '../../journal/lock.js';
 import { attempt } from '../../platform/attempt.js';
 import { readRegularSync, writePrivate } from '../../platform/files.js';
 import { isJsonObject, parseBounded } from '../../platform/untrusted-input.js';
@@ -100,20 +100,17 @@ const LOCK_WAIT_MS = 40_000;
 
 /** Works while no other process changes the login. */
 const underLock = async <T>(file: string, work: () => Promise<T>): Promise<T> => {
-  const lock = await lockLogin(file);
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const locked = await attempt(() => whenFree(() => acquireLock(`${file}.lock`), LOCK_WAIT_MS));
+  if (locked.kind === 'fault') {
+    const { fault } = locked;
+    throw new Error(`its login can't be changed: ${fault.message}`, { cause: fault });
+  }
   try {
     return await work();
   } finally {
-    await lock.release();
+    await locked.value.release();
   }
-};
-
-const lockLogin = async (file: string): Promise<Lock> => {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  const locked = await attempt(() => whenFree(() => acquireLock(`${file}.lock`), LOCK_WAIT_MS));
-  if (locked.kind === 'done') return locked.value;
-  const { fault } = locked;
-  throw new Error(`its login can't be changed: ${fault.message}`, { cause: fault });
 };
 
 /**

@@ -163,11 +163,7 @@ const failureText = ({ message }: On<'CompactionFailed'>): string =>
 /** Tells the user that there is no summary. */
 const showFailure = (event: On<'CompactionFailed'>): readonly Action[] => [
   ...showHooks(verdictsIn(event.hooks)),
-  {
-    type: 'DisplayWarning',
-    kind: 'compaction',
-    text: failureText(event),
-  },
+  { type: 'DisplayWarning', kind: 'compaction', text: failureText(event) },
 ];
 
 /**
