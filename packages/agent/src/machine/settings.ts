@@ -69,34 +69,26 @@ export type Limits = {
   readonly sameResults: Limit;
 };
 
-export const noLimits: Limits = {
-  usd: 'unlimited',
-  tokens: 'unlimited',
-  timeMs: 'unlimited',
-  rounds: 'unlimited',
-  truncation: 'unlimited',
-  repeats: 'unlimited',
-  errors: 'unlimited',
-  sameResults: 'unlimited',
-};
+/** Limits, each as `choose` has it. */
+export const eachLimit = (choose: (name: keyof Limits) => Limit): Limits => ({
+  usd: choose('usd'),
+  tokens: choose('tokens'),
+  timeMs: choose('timeMs'),
+  rounds: choose('rounds'),
+  truncation: choose('truncation'),
+  repeats: choose('repeats'),
+  errors: choose('errors'),
+  sameResults: choose('sameResults'),
+});
+
+export const noLimits: Limits = eachLimit(() => 'unlimited');
 
 /** Reads a limit as people and older journals write it: only here 0 means `unlimited`. */
 export const readLimit = (limit: Limit): Limit => (limit === 0 ? 'unlimited' : limit);
 
 /** Reads limits as people and older journals write them: 0 and a missing limit mean `unlimited`. */
-export const readLimits = (partial: Partial<Limits>): Limits => {
-  const limits = { ...noLimits, ...partial };
-  return {
-    usd: readLimit(limits.usd),
-    tokens: readLimit(limits.tokens),
-    timeMs: readLimit(limits.timeMs),
-    rounds: readLimit(limits.rounds),
-    truncation: readLimit(limits.truncation),
-    repeats: readLimit(limits.repeats),
-    errors: readLimit(limits.errors),
-    sameResults: readLimit(limits.sameResults),
-  };
-};
+export const readLimits = (partial: Partial<Limits>): Limits =>
+  eachLimit((name) => readLimit(partial[name] ?? 'unlimited'));
 
 /** Whether a limit as people and older journals write it limits anything. */
 export const isLimited = (limit: Limit | undefined): limit is number =>

@@ -10,6 +10,7 @@ import type { SandboxProbe } from '../command/sandbox/bubblewrap.js';
 import { probeSandbox } from '../command/session-sandbox.js';
 import {
   defaultSettings,
+  eachLimit,
   type FallbackModel,
   isLimited,
   type Limit,
@@ -55,10 +56,7 @@ type SettingsOptions = {
 };
 
 /** A read-only sandbox that the options name beside `plan` stays after an accepted plan. */
-const readOnlyAfterPlan = ({
-  preset,
-  sandbox,
-}: SettingsOptions): Pick<Settings, 'sandboxBefore'> =>
+const readOnlyAfterPlan = ({ preset, sandbox }: SettingsOptions): Partial<Settings> =>
   preset === 'plan' && sandbox === 'read-only' ? { sandboxBefore: sandbox } : {};
 
 export const newSettings = (
@@ -100,7 +98,7 @@ export const resumedSettings = (
   const afterPlan = presetBefore === undefined ? {} : ({ presetBefore: 'careful' } as const);
   if (origin === 'foreign')
     return { ...newSettings(model, workspace, options, probe), ...rules, ...afterPlan };
-  const preset = options.preset ?? narrower('preset', 'auto', before.preset);
+  const preset = options.preset ?? narrowerPreset('auto', before.preset);
   const sandbox = options.sandbox ?? narrowerLevel(presetSandbox[preset], before.sandbox);
   const fresh = applyOptions(
     model,
@@ -174,21 +172,12 @@ const applyOptions = (
   };
 };
 
-/** Values of a setting from narrow to wide. */
-const fromNarrow = {
-  preset: ['plan', 'careful', 'ci', 'auto', 'full'],
-} as const satisfies { readonly [K in keyof Settings]?: readonly Settings[K][] };
+const presetsFromNarrow: readonly Preset[] = ['plan', 'careful', 'ci', 'auto', 'full'];
 
-/** The narrower of two values. An unknown one never narrows. */
-export const narrower = <K extends keyof typeof fromNarrow>(
-  name: K,
-  value: NonNullable<Settings[K]>,
-  recorded: Settings[K],
-): NonNullable<Settings[K]> => {
-  const ranks: readonly unknown[] = fromNarrow[name];
-  const rank = ranks.indexOf(recorded);
-  // it has a rank
-  return rank >= 0 && rank < ranks.indexOf(value) ? (recorded as NonNullable<Settings[K]>) : value;
+/** The narrower of two presets. An unknown one never narrows. */
+export const narrowerPreset = (preset: Preset, recorded: Preset = preset): Preset => {
+  const rank = presetsFromNarrow.indexOf(recorded);
+  return rank >= 0 && rank < presetsFromNarrow.indexOf(preset) ? recorded : preset;
 };
 
 /**
@@ -208,17 +197,7 @@ export const narrowerLimits = (limits: Limits, recorded: Limits): Limits => {
       : isLimited(limit)
         ? limit
         : before;
-  const { usd, tokens, timeMs, rounds, truncation, repeats, errors, sameResults } = limits;
-  return {
-    usd: tighter(usd, recorded.usd),
-    tokens: tighter(tokens, recorded.tokens),
-    timeMs: tighter(timeMs, recorded.timeMs),
-    rounds: tighter(rounds, recorded.rounds),
-    truncation: tighter(truncation, recorded.truncation),
-    repeats: tighter(repeats, recorded.repeats),
-    errors: tighter(errors, recorded.errors),
-    sameResults: tighter(sameResults, recorded.sameResults),
-  };
+  return eachLimit((name) => tighter(limits[name], recorded[name]));
 };
 
 /** What a session may do, by configuration, flags and its user. */
