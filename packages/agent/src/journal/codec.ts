@@ -30,8 +30,8 @@ export type Recorded<M extends MachineTypes = AgentTypes> = {
 };
 
 /**
- * A good line of a journal: its entry, its checksum, where it ends, and the CRC-32 of all bytes up
- * to there.
+ * The end of a good line of a journal: its number, and `size` bytes of file. `crc`: CRC-32C of
+ * the line and those before (the chain). `sum`: zlib's CRC-32 of the same bytes.
  */
 export type JournalEnd = {
   readonly seq: number;
@@ -68,7 +68,7 @@ export const encodeRecord = <M extends MachineTypes>(
     seed,
   );
 
-const BRACE = 0x7d;
+const CLOSING_BRACE = 0x7d;
 const QUOTE = 0x22;
 const DIGITS = Buffer.from('0123456789abcdef');
 const OPENING_BYTES = Buffer.from(OPENING);
@@ -78,12 +78,11 @@ const OPENING_BYTES = Buffer.from(OPENING);
  * for every line.
  */
 const isTrailer = (bytes: Buffer, at: number, crc: number): boolean => {
-  for (let index = 0; index < OPENING_BYTES.length; index++)
-    if (bytes[at + index] !== OPENING_BYTES[index]) return false;
+  if (!hasBytesAt(OPENING_BYTES, bytes, at)) return false;
   const digits = at + OPENING_BYTES.length;
   for (let index = 0; index < 8; index++)
     if (bytes[digits + index] !== DIGITS[(crc >>> (28 - 4 * index)) & 15]) return false;
-  return bytes[digits + 8] === QUOTE && bytes[digits + 9] === BRACE;
+  return bytes[digits + 8] === QUOTE && bytes[digits + 9] === CLOSING_BRACE;
 };
 
 /** The checksum of the line from `start` to `end` if its trailer holds it; null otherwise. */
@@ -192,7 +191,6 @@ export const decodeRecords = <M extends MachineTypes>(
 
 const SPACE = 0x20;
 const COMMA = 0x2c;
-const CLOSING_BRACE = 0x7d;
 const ZERO = 0x30;
 const SEQ = Buffer.from('{"seq":');
 const EVENT = Buffer.from(',"event":');
@@ -378,8 +376,8 @@ const findLineEnd = async (
 };
 
 /**
- * What is enough of the beginning of a line to see that it is bad; null if it can still be a good
- * one.
+ * The beginning of an unfinished line that shows it to be bad: up to its first zero; nothing if
+ * it is too long. Null: it may still be good. `checked`: bytes that were searched before.
  */
 const badBeginning = (partial: Buffer, checked: number, lineBytesMax: number): Buffer | null => {
   const zero = partial.indexOf(0, checked);
@@ -393,8 +391,8 @@ const badBeginning = (partial: Buffer, checked: number, lineBytesMax: number): B
  *
  * 1. A line longer than a block is read in growing pieces, so that its beginning is not copied for
  *    every block.
- * 2. Of a long line that can't be good, since it holds a zero or is longer than any line, only the
- *    beginning is yielded (or nothing). It is the last one: readers stop at a bad line.
+ * 2. A long line that holds a zero or is too long can't be good. Only its beginning is yielded, as
+ *    the last one: readers stop at a bad line.
  */
 export async function* readLines(
   handle: ByteSource,

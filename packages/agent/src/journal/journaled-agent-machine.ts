@@ -6,6 +6,9 @@
  * they never change. A snapshot is a stored state, from which a long session is opened. A carrier
  * reads a session of an earlier machine from its events alone, since this machine may not accept
  * them all. (To fold is to apply entries to a state, one after the other.)
+ *
+ * From top to bottom: the state check; the JSON that it hashes; and the machine, whose fields
+ * `JournaledMachine` explains (replay.ts).
  */
 
 import { hash } from 'node:crypto';
@@ -34,6 +37,13 @@ import {
   versionIn,
 } from './replay.js';
 
+// ---- The state check ----
+
+type StateCheck = ((state: State) => string) & {
+  /** The closed messages of the last state that was hashed. */
+  summed(): SummedMessages;
+};
+
 /**
  * Creates the hash function for one session's states; it remembers which messages are already
  * hashed. With `start`, some are hashed already.
@@ -52,7 +62,7 @@ export const createStateCheck = (
     const goesOn = messages.continues(hashed); // the same messages, perhaps with more behind them
     if (!goesOn) chain = '';
     for (const message of messages.toArray(goesOn ? hashed.length : 0))
-      chain = sha256(append(chain, message));
+      chain = sha256(appendJson(chain, message));
     hashed = messages;
     return chain;
   };
@@ -60,14 +70,155 @@ export const createStateCheck = (
   let settingsText = '';
   const check = (state: State): string => {
     const { settings, conversation } = state.session;
-    if (settings !== serialized) settingsText = append('', settings);
+    if (settings !== serialized) settingsText = appendJson('', settings);
     serialized = settings;
     const prefix = hashMessages(conversation.closed) + settingsText;
     // the rest of the state: without the two parts that the prefix stands for
-    return sha256(append(prefix, state, 0, { settings, closed: conversation.closed }));
+    return sha256(appendJson(prefix, state, 0, { settings, closed: conversation.closed }));
   };
   return Object.assign(check, { summed: () => ({ messages: hashed, chain }) });
 };
+
+export const sha256 = (text: string): string => hash('sha256', text, 'hex');
+
+// ---- JSON with sorted keys ----
+
+/** A key as JSON text: as the first field of an object, or after another field (with a comma). */
+type Field = { readonly key: string; readonly first: string; readonly next: string };
+/**
+ * A node in a tree of key sequences: the sorted keys of objects with this sequence, and the nodes
+ * with one key more.
+ */
+type KeyNode = { readonly longer: Map<string, KeyNode>; fields: readonly Field[] | undefined };
+const newNode = (): KeyNode => ({ longer: new Map(), fields: undefined });
+const rootNode = newNode();
+/**
+ * Limit of cached nodes: far more than states have, so that tool input with invented keys can't
+ * fill the memory.
+ */
+const KNOWN_MAX = 2_000;
+let knownCount = 0;
+
+const sortFields = (keys: readonly string[]): readonly Field[] =>
+  keys
+    .toSorted()
+    .map((key) => ({ key, first: `{${JSON.stringify(key)}:`, next: `,${JSON.stringify(key)}:` }));
+
+/**
+ * The sorted keys of an object. Cached by key sequence, since states have few and are hashed often.
+ */
+const sortedFields = (value: object): readonly Field[] => {
+  const keys = Object.keys(value);
+  let node = rootNode;
+  for (const key of keys) {
+    let longer = node.longer.get(key);
+    if (longer === undefined) {
+      if (knownCount === KNOWN_MAX) return sortFields(keys);
+      knownCount += 1;
+      longer = newNode();
+      node.longer.set(key, longer);
+    }
+    node = longer;
+  }
+  node.fields ??= sortFields(keys);
+  return node.fields;
+};
+
+/** Characters that JSON.stringify escapes; most texts have none. */
+const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/;
+
+/**
+ * Parts of a state that are hashed apart, found by their identity: settings are written as null,
+ * closed messages are left out.
+ */
+type Apart = Pick<SessionData, 'settings'> & Pick<SessionData['conversation'], 'closed'>;
+
+/** Depth above which an explicit stack replaces recursion. */
+const RECURSION_MAX = 200;
+
+/** JSON of a value that is neither array nor object; null for undefined. */
+const plainJson = (value: unknown): string => {
+  if (typeof value === 'string') return ESCAPED.test(value) ? JSON.stringify(value) : `"${value}"`;
+  if (typeof value === 'number' && Number.isFinite(value)) return `${value}`;
+  return JSON.stringify(value) ?? 'null';
+};
+
+/** The fields of an object that are written, in order. */
+const writtenFields = (value: object): readonly (readonly [Field, unknown])[] =>
+  sortedFields(value)
+    // The key is one of the object's own.
+    .map((field) => [field, (value as Record<string, unknown>)[field.key]] as const)
+    .filter(([, inner]) => inner !== undefined);
+
+/**
+ * Appends a value to `text` as JSON with sorted keys. Like JSON.stringify it leaves out undefined
+ * fields.
+ */
+const appendJson = (text: string, value: unknown, depth = 0, apart?: Apart): string => {
+  if (typeof value !== 'object' || value === null) return text + plainJson(value);
+  if (value === apart?.settings) return `${text}null`;
+  if (depth === RECURSION_MAX) return text + deepJson(value);
+  return Array.isArray(value)
+    ? appendItems(text, value, depth + 1, apart)
+    : appendFields(text, value, depth + 1, apart);
+};
+
+const appendItems = (
+  text: string,
+  items: readonly unknown[],
+  depth: number,
+  apart?: Apart,
+): string => {
+  let longer = `${text}[`;
+  for (const [index, item] of items.entries())
+    longer = appendJson(index === 0 ? longer : `${longer},`, item, depth, apart);
+  return `${longer}]`;
+};
+
+const appendFields = (text: string, value: object, depth: number, apart?: Apart): string => {
+  let longer = text;
+  let isFirst = true;
+  for (const { key, first, next } of sortedFields(value)) {
+    const field: unknown = (value as Record<string, unknown>)[key]; // one of its keys
+    if (field === undefined || field === apart?.closed) continue;
+    longer = appendJson(longer + (isFirst ? first : next), field, depth, apart);
+    isFirst = false;
+  }
+  return isFirst ? `${text}{}` : `${longer}}`;
+};
+
+/** A stack item that is still to be written: text, or a value. */
+type Pending = { readonly text: string } | { readonly value: unknown };
+
+const pendingPieces = (value: object): readonly Pending[] => {
+  if (Array.isArray(value)) {
+    const items = value.flatMap((item, index) => [
+      { text: index === 0 ? '[' : ',' },
+      { value: item },
+    ]);
+    return items.length === 0 ? [{ text: '[]' }] : [...items, { text: ']' }];
+  }
+  const fields = writtenFields(value).flatMap(([field, inner], index) => [
+    { text: index === 0 ? field.first : field.next },
+    { value: inner },
+  ]);
+  return fields.length === 0 ? [{ text: '{}' }] : [...fields, { text: '}' }];
+};
+
+/** The same text as `appendJson` writes, without recursion. */
+const deepJson = (root: object): string => {
+  const pieces: string[] = [];
+  const waiting: Pending[] = [{ value: root }];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if ('text' in next) pieces.push(next.text);
+    else if (typeof next.value !== 'object' || next.value === null)
+      pieces.push(plainJson(next.value));
+    else for (const piece of pendingPieces(next.value).toReversed()) waiting.push(piece);
+  }
+  return pieces.join('');
+};
+
+// ---- The machine ----
 
 export const agentMachine: JournaledMachine = {
   kind: 'agent',
@@ -112,7 +263,7 @@ export const agentMachine: JournaledMachine = {
       const conversation = { closed, open: state.session.conversation.open };
       return { ...state, session: { ...state.session, conversation } };
     },
-    // the same function as above: here it may begin with the hashes of a snapshot
+    // with the hashes of a snapshot to begin with
     createCheck: createStateCheck,
   },
 };
@@ -129,148 +280,6 @@ export const replay = (
   options: ReplayOptions<AgentTypes> & { readonly machine?: JournaledMachine } = {},
 ): Promise<Replay<AgentTypes>> =>
   replayWith(options.machine ?? agentMachine, header, records, options);
-
-export const sha256 = (text: string): string => hash('sha256', text, 'hex');
-
-/** A key as JSON text: as the first field of an object, or after another field (with a comma). */
-type Field = { readonly key: string; readonly first: string; readonly next: string };
-/**
- * A node in a tree of key sequences: the sorted keys of objects with this sequence, and the nodes
- * with one key more.
- */
-type Shape = { readonly longer: Map<string, Shape>; fields: readonly Field[] | undefined };
-const newShape = (): Shape => ({ longer: new Map(), fields: undefined });
-const rootShape = newShape();
-/**
- * Limit of cached shapes: far more than states have, so that tool input with invented keys can't
- * fill the memory.
- */
-const KNOWN_MAX = 2_000;
-let knownCount = 0;
-
-const sortFields = (keys: readonly string[]): readonly Field[] =>
-  keys
-    .toSorted()
-    .map((key) => ({ key, first: `{${JSON.stringify(key)}:`, next: `,${JSON.stringify(key)}:` }));
-
-/**
- * The sorted keys of an object. Cached by key sequence, since states have few and are hashed often.
- */
-const sortedFields = (value: object): readonly Field[] => {
-  const keys = Object.keys(value);
-  let shape = rootShape;
-  for (const key of keys) {
-    let longer = shape.longer.get(key);
-    if (longer === undefined) {
-      if (knownCount === KNOWN_MAX) return sortFields(keys);
-      knownCount += 1;
-      longer = newShape();
-      shape.longer.set(key, longer);
-    }
-    shape = longer;
-  }
-  shape.fields ??= sortFields(keys);
-  return shape.fields;
-};
-
-/** Characters that JSON.stringify escapes; most texts have none. */
-const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/;
-
-/**
- * Parts of a state that are hashed separately: here settings are written as null, closed messages
- * are left out.
- */
-type Apart = Pick<SessionData, 'settings'> & Pick<SessionData['conversation'], 'closed'>;
-
-/** Depth above which an explicit stack replaces recursion. */
-const RECURSION_MAX = 200;
-
-/** JSON of a value that is neither array nor object; null for undefined. */
-const plainJson = (value: unknown): string => {
-  if (typeof value === 'string') return ESCAPED.test(value) ? JSON.stringify(value) : `"${value}"`;
-  if (typeof value === 'number' && Number.isFinite(value)) return `${value}`;
-  return JSON.stringify(value) ?? 'null';
-};
-
-/** The fields of an object that are written, in order. */
-const writtenFields = (value: object): readonly (readonly [Field, unknown])[] =>
-  sortedFields(value)
-    // The key is one of the object's own.
-    .map((field) => [field, (value as Record<string, unknown>)[field.key]] as const)
-    .filter(([, inner]) => inner !== undefined);
-
-/**
- * Appends a value to `text` as JSON with sorted keys. Like JSON.stringify it leaves out undefined
- * fields.
- */
-const append = (text: string, value: unknown, depth = 0, apart?: Apart): string => {
-  if (typeof value !== 'object' || value === null) return text + plainJson(value);
-  if (value === apart?.settings) return `${text}null`;
-  if (depth === RECURSION_MAX) return text + deepJson(value);
-  return Array.isArray(value)
-    ? appendItems(text, value, depth + 1, apart)
-    : appendFields(text, value, depth + 1, apart);
-};
-
-const appendItems = (
-  text: string,
-  items: readonly unknown[],
-  depth: number,
-  apart?: Apart,
-): string => {
-  let longer = `${text}[`;
-  for (const [index, item] of items.entries())
-    longer = append(index === 0 ? longer : `${longer},`, item, depth, apart);
-  return `${longer}]`;
-};
-
-const appendFields = (text: string, value: object, depth: number, apart?: Apart): string => {
-  let longer = text;
-  let isFirst = true;
-  for (const { key, first, next } of sortedFields(value)) {
-    const field: unknown = (value as Record<string, unknown>)[key]; // one of its keys
-    if (field === undefined || field === apart?.closed) continue;
-    longer = append(longer + (isFirst ? first : next), field, depth, apart);
-    isFirst = false;
-  }
-  return isFirst ? `${text}{}` : `${longer}}`;
-};
-
-/** A stack item that is still to be written: text, or a value. */
-type Pending = { readonly text: string } | { readonly value: unknown };
-
-const pendingPieces = (value: object): readonly Pending[] => {
-  if (Array.isArray(value)) {
-    const items = value.flatMap((item, index) => [
-      { text: index === 0 ? '[' : ',' },
-      { value: item },
-    ]);
-    return items.length === 0 ? [{ text: '[]' }] : [...items, { text: ']' }];
-  }
-  const fields = writtenFields(value).flatMap(([field, inner], index) => [
-    { text: index === 0 ? field.first : field.next },
-    { value: inner },
-  ]);
-  return fields.length === 0 ? [{ text: '{}' }] : [...fields, { text: '}' }];
-};
-
-/** The same text as `append` writes, without recursion. */
-const deepJson = (root: object): string => {
-  const pieces: string[] = [];
-  const waiting: Pending[] = [{ value: root }];
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    if ('text' in next) pieces.push(next.text);
-    else if (typeof next.value !== 'object' || next.value === null)
-      pieces.push(plainJson(next.value));
-    else for (const piece of pendingPieces(next.value).toReversed()) waiting.push(piece);
-  }
-  return pieces.join('');
-};
-
-type StateCheck = ((state: State) => string) & {
-  /** The closed messages of the last state that was hashed. */
-  summed(): SummedMessages;
-};
 
 /**
  * Throws `newerVersion` if a later machine wrote the journal, or took it over in one of these

@@ -352,14 +352,15 @@ export class GroupWriter {
 
   /**
    * Refuses further writes, and closes the file after the pending ones. Rejects if the file is not
-   * the writer's own.
+   * the writer's own and no write was refused for it.
    */
   async close(): Promise<void> {
-    const wasWritable = this.#refusal === null;
-    this.#refusal ??= closed(this.#path);
+    const end = closed(this.#path);
+    this.#refusal ??= end;
     await this.#writing;
     try {
-      if (wasWritable) await this.#ownership.before(this.#size);
+      // another refusal was reported, after a rescue if the file was not ours
+      if (this.#refusal === end) await this.#ownership.before(this.#size);
     } catch (error) {
       throw await this.#ownership.explain(error, this.#size, Buffer.alloc(0));
     } finally {
@@ -458,30 +459,31 @@ const fillReserve = (path: string): boolean => {
   }
 };
 
-const removeReserve = (path: string): void => rmSync(path, { force: true });
+/** False: it is still there. That takes only its space, and the next opening tries again. */
+const removeReserve = (path: string): boolean => {
+  try {
+    rmSync(path, { force: true });
+    return true;
+  } catch {
+    return false;
+  }
+};
 
 /** Reserves the space, unless the disk has too little. */
 const openReserve = (journal: string): DiskReserve => {
   const path = reservePath(journal);
   let isReserved = false;
   try {
-    removeReserve(path); // from a killed process
-    isReserved = fillReserve(path);
-    if (!isReserved) removeReserve(path);
+    isReserved = removeReserve(path) && fillReserve(path); // first that of a killed process
   } catch {
-    isReserved = false;
-    try {
-      removeReserve(path);
-    } catch {
-      // Nothing is lost: the session works without a reserve.
-    }
+    // Nothing is lost: the session works without a reserve.
   }
+  if (!isReserved) removeReserve(path);
   return {
     free: () => {
       const wasReserved = isReserved;
       isReserved = false;
-      if (wasReserved) removeReserve(path);
-      return wasReserved;
+      return wasReserved && removeReserve(path);
     },
   };
 };

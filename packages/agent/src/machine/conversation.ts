@@ -33,7 +33,7 @@ export const conversationLength = (conversation: Conversation): number =>
 /** Parts of the trailing user message; empty if there is none. */
 export const openParts = ({ open }: Conversation): UserMessage['parts'] => open?.parts ?? [];
 
-/** All messages, oldest first. O(n), so never used in a step: for requests, display and tests. */
+/** All messages, oldest first. O(n), so not for an ordinary step. */
 export const messagesOf = (conversation: Conversation): readonly Message[] => {
   const closed = conversation.closed.toArray();
   return conversation.open === null ? closed : [...closed, conversation.open];
@@ -61,7 +61,7 @@ export const addReply = (conversation: Conversation, reply: AssistantMessage): C
   return { closed: (open === null ? closed : closed.append(open)).append(reply), open: null };
 };
 
-/** Begins the user message with the results for the calls of the last reply. */
+/** Begins the user message with the results for the calls of the last reply. None is open then. */
 export const addResults = (
   conversation: Conversation,
   results: readonly ResultPart[],
@@ -120,7 +120,7 @@ const IMAGE_TOKENS = 1_600;
 export const imageTokens = (part: Message['parts'][number]): number =>
   'images' in part ? part.images.length * IMAGE_TOKENS : 0;
 
-/** A rough size in tokens: four characters each. */
+/** A rough size in tokens: one for every four characters. */
 export const estimateTokens = (messages: readonly Message[]): number => {
   let characters = 0;
   let tokens = 0;

@@ -1,9 +1,11 @@
 /**
- * The settings of a session, and the usage and limits that they speak of. Where people and old
- * journals write a limit, 0 means `unlimited`; `readLimit` translates it. Everywhere else a limit
- * of 0 leaves nothing.
+ * The settings of a session, and the usage and limits that they speak of.
  *
- * From top to bottom: the settings and their defaults; usage; and limits.
+ * Where people and old journals write a limit, 0 means `unlimited`: `readLimit` translates it, so
+ * settings hold no 0. What is left of a limit may be 0.
+ *
+ * From top to bottom: limits; the settings and their defaults; usage; and figures as people read
+ * them.
  */
 
 import type { Count, CountFromOne, NonNegative, Share } from '@pawl/machine/kernel/shape';
@@ -18,33 +20,25 @@ import {
   type WrittenRule,
 } from '../policy/presets.js';
 
+// ---- Limits ----
+
 /**
- * The delay before retry n (from 1), in milliseconds, is a pure function of n and the failure's
- * jitter.
+ * A limit on spending. `unlimited` is a word of its own, so that 0 (nothing left) can't be read as
+ * no limit, and a sum with a missing limit does not compile.
  */
-export type RetrySchedule =
-  | { readonly kind: 'linear'; readonly stepMs: NonNegative }
-  | {
-      readonly kind: 'exponential';
-      readonly baseMs: NonNegative;
-      readonly factor: NonNegative;
-      readonly capMs: NonNegative;
-      /**
-       * At most this share of the delay is added to it, times the failure's jitter; absent: none.
-       */
-      readonly jitter?: NonNegative;
-    }
-  | { readonly kind: 'list'; readonly delaysMs: readonly NonNegative[] };
+export type Limit = NonNegative | 'unlimited';
+/** A limit that the user asks for. The table refuses a number below 0, so that the user is told. */
+export type RequestedLimit = number | 'unlimited';
 
-export type EffortLevel = 'low' | 'medium' | 'high' | 'xhigh' | 'max';
-/** The lowest first. */
-export const effortLevels: readonly EffortLevel[] = ['low', 'medium', 'high', 'xhigh', 'max'];
+/**
+ * The rest of a limit. It is a type of its own, so that a caller must handle "nothing left" before
+ * it sets a limit.
+ */
+export type Remaining =
+  | { readonly type: 'unlimited' }
+  | { readonly type: 'left'; readonly amount: number };
 
-/** Reasoning effort, for models that have such a setting. `auto`: the model's default. */
-export type Effort = 'auto' | EffortLevel;
-export const efforts: readonly Effort[] = ['auto', ...effortLevels];
-
-/** What a limit counts. */
+/** What a limit counts; `time` in `timeMs`. */
 export type Dimension =
   | 'usd'
   | 'tokens'
@@ -75,35 +69,73 @@ export type Limits = {
   readonly sameResults: Limit;
 };
 
-export const noLimits: Limits = {
-  usd: 'unlimited',
-  tokens: 'unlimited',
-  timeMs: 'unlimited',
-  rounds: 'unlimited',
-  truncation: 'unlimited',
-  repeats: 'unlimited',
-  errors: 'unlimited',
-  sameResults: 'unlimited',
-};
+/** Limits, each as `choose` has it. */
+export const eachLimit = (choose: (name: keyof Limits) => Limit): Limits => ({
+  usd: choose('usd'),
+  tokens: choose('tokens'),
+  timeMs: choose('timeMs'),
+  rounds: choose('rounds'),
+  truncation: choose('truncation'),
+  repeats: choose('repeats'),
+  errors: choose('errors'),
+  sameResults: choose('sameResults'),
+});
+
+export const noLimits: Limits = eachLimit(() => 'unlimited');
+
+/** Reads a limit as people and older journals write it: only here 0 means `unlimited`. */
+export const readLimit = (limit: Limit): Limit => (limit === 0 ? 'unlimited' : limit);
 
 /** Reads limits as people and older journals write them: 0 and a missing limit mean `unlimited`. */
-export const readLimits = (partial: Partial<Limits>): Limits => {
-  const limits = { ...noLimits, ...partial };
-  return {
-    usd: readLimit(limits.usd),
-    tokens: readLimit(limits.tokens),
-    timeMs: readLimit(limits.timeMs),
-    rounds: readLimit(limits.rounds),
-    truncation: readLimit(limits.truncation),
-    repeats: readLimit(limits.repeats),
-    errors: readLimit(limits.errors),
-    sameResults: readLimit(limits.sameResults),
-  };
-};
+export const readLimits = (partial: Partial<Limits>): Limits =>
+  eachLimit((name) => readLimit(partial[name] ?? 'unlimited'));
+
+/** Whether a limit as people and older journals write it limits anything. */
+export const isLimited = (limit: Limit | undefined): limit is number =>
+  limit !== undefined && readLimit(limit) !== 'unlimited';
+
+export const isReached = (limit: Limit, spent: number): boolean =>
+  // Stryker disable next-line ConditionalExpression: asked for the compiler
+  limit !== 'unlimited' && spent >= limit;
+
+/** The rest of a limit, at least 0. */
+export const remainingLimit = (limit: Limit, spent: number): Remaining =>
+  limit === 'unlimited'
+    ? { type: 'unlimited' }
+    : { type: 'left', amount: Math.max(0, limit - spent) };
+
+// ---- Settings ----
 
 /**
- * Frozen at session start; changed only by SettingsChanged and ApproveBudget
- * (rules.md#settings-change).
+ * The delay before retry n (from 1), in milliseconds, is a pure function of n and the failure's
+ * jitter.
+ */
+export type RetrySchedule =
+  | { readonly kind: 'linear'; readonly stepMs: NonNegative }
+  | {
+      readonly kind: 'exponential';
+      readonly baseMs: NonNegative;
+      readonly factor: NonNegative;
+      readonly capMs: NonNegative;
+      /**
+       * At most this share of the delay is added to it, times the failure's jitter; absent: none.
+       */
+      readonly jitter?: NonNegative;
+    }
+  | { readonly kind: 'list'; readonly delaysMs: readonly NonNegative[] };
+
+export type EffortLevel = 'low' | 'medium' | 'high' | 'xhigh' | 'max';
+/** The lowest first. */
+export const effortLevels: readonly EffortLevel[] = ['low', 'medium', 'high', 'xhigh', 'max'];
+
+/** Reasoning effort, for models that have such a setting. `auto`: the model's default. */
+export type Effort = 'auto' | EffortLevel;
+export const efforts: readonly Effort[] = ['auto', ...effortLevels];
+
+/**
+ * Set at the start of a session, and changed by SettingsChanged and ApproveBudget
+ * (rules.md#settings-change); by the machine itself where another model takes over, a plan is
+ * accepted, or `autoRearm` raises a limit.
  */
 export type Settings = {
   /** `provider/name`. */
@@ -112,7 +144,7 @@ export type Settings = {
   readonly workspace: string;
   readonly maxRetries: Count;
   readonly retrySchedule: RetrySchedule;
-  /** At most this much is added to a delay, times the failure's jitter. */
+  /** At most this is added to a delay, times the failure's jitter, beside the schedule's own. */
   readonly retryJitterMs: NonNegative;
   /**
    * Longest wait that a provider may ask for. Beyond it the call fails and names the time of the
@@ -121,8 +153,9 @@ export type Settings = {
   readonly retryAfterCapMs: NonNegative;
   /** Retries of a reply without text and calls. */
   readonly emptyRetries: Count;
-  /** How long a provider may be silent before its first byte, and between two. */
+  /** How long a provider may be silent before its first byte. */
   readonly firstByteMs: NonNegative;
+  /** The same between two bytes. */
   readonly silenceMs: NonNegative;
   readonly windowTokens: CountFromOne;
   /** Share of the window above which a turn begins with a compaction. */
@@ -173,6 +206,8 @@ export type Settings = {
   readonly preset?: Preset;
   /** The preset before `plan`, to which an accepted plan returns. Absent: `careful`. */
   readonly presetBefore?: Preset;
+  /** The sandbox before `plan`: one that was read-only stays so after an accepted plan. */
+  readonly sandboxBefore?: SandboxLevel | 'missing';
   /** `missing`: a sandbox is wanted, but does not work here. Absent: `off`. */
   readonly sandbox?: SandboxLevel | 'missing';
   /**
@@ -254,9 +289,9 @@ export const defaultSettings: Omit<Settings, 'model' | 'workspace'> = {
   rules: presetRules.auto,
 };
 
-/** What changes when the user accepts a plan: nothing is wider than in the preset before `plan`. */
+/** What changes when the user accepts a plan: nothing is wider than before `plan`. */
 export const settingsAfterPlan = (settings: Settings): Settings => {
-  const { sandbox, rules, onAsk } = settings;
+  const { sandbox, sandboxBefore, rules, onAsk } = settings;
   const preset = presetAfterPlan(settings.presetBefore);
   // Formatter configurations are code of the project, so formatters run only in the sandbox.
   const isSandboxed = sandbox !== undefined && sandbox !== 'off' && sandbox !== 'missing';
@@ -266,7 +301,7 @@ export const settingsAfterPlan = (settings: Settings): Settings => {
     rules: allowHosts(presetRules[preset], allowedHosts(rules)),
     onAsk: preset === 'ci' ? 'deny' : onAsk,
     formatter: isSandboxed && preset !== 'careful' ? 'onChanges' : 'off',
-    ...(sandbox === 'read-only' ? { sandbox: 'workspace' } : {}),
+    ...(sandbox === 'read-only' && sandboxBefore !== 'read-only' ? { sandbox: 'workspace' } : {}),
   };
 };
 
@@ -353,7 +388,7 @@ export const sumUsage = (one: Usage | null, other: Usage): Usage =>
         ...joinEstimated(one, other),
       };
 
-/** What was added to a sum since it was `before`. */
+/** What was added to a sum since it was `before`. `estimated` is that of the whole sum. */
 export const usageSince = (before: UsageTotals, now: UsageTotals): UsageTotals => ({
   inputTokens: now.inputTokens - before.inputTokens,
   outputTokens: now.outputTokens - before.outputTokens,
@@ -376,49 +411,9 @@ export const moneyText = (usd: number | null, precision: 'cents' | 'exact' = 'ex
 /** `999`, `1.5k`, `2.5M`. */
 export const tokensText = (count: number): string => {
   if (count < 1_000) return String(count);
-  return count < 1_000_000
-    ? `${(count / 1_000).toFixed(1)}k`
-    : `${(count / 1_000_000).toFixed(1)}M`;
+  return count < 999_950 ? `${(count / 1_000).toFixed(1)}k` : `${(count / 1_000_000).toFixed(1)}M`;
 };
 
 /** `61%`, `0.4%`; null is a share of nothing. */
 export const shareText = (share: number | null): string =>
   share === null ? '–' : `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)}%`;
-
-// ---- Limits ----
-
-/**
- * A limit on spending. `unlimited` is a word of its own, so that 0 (nothing left) can't be read as
- * no limit, and a sum with a missing limit does not compile.
- */
-export type Limit = NonNegative | 'unlimited';
-/** A limit that the user asks for. The table refuses a number below 0, so that the user is told. */
-export type RequestedLimit = number | 'unlimited';
-
-/**
- * The rest of a limit. It is a type of its own, so that a caller must handle "nothing left" before
- * it sets a limit.
- */
-export type Remaining =
-  | { readonly type: 'unlimited' }
-  | { readonly type: 'left'; readonly amount: number };
-
-/**
- * Reads a limit as people and older journals write it. This is the only place where 0 means
- * `unlimited`.
- */
-export const readLimit = (limit: Limit): Limit => (limit === 0 ? 'unlimited' : limit);
-
-/** Whether the value limits anything: 0, `unlimited` and a missing value do not. */
-export const isLimited = (limit: Limit | undefined): limit is number =>
-  limit !== undefined && readLimit(limit) !== 'unlimited';
-
-export const isReached = (limit: Limit, spent: number): boolean =>
-  // Stryker disable next-line ConditionalExpression: asked for the compiler
-  limit !== 'unlimited' && spent >= limit;
-
-/** The rest of a limit, at least 0. */
-export const remainingLimit = (limit: Limit, spent: number): Remaining =>
-  limit === 'unlimited'
-    ? { type: 'unlimited' }
-    : { type: 'left', amount: Math.max(0, limit - spent) };

@@ -237,6 +237,9 @@ export const settingsShape = object<Settings>({
   effort: optional(effortShape),
   preset: optional(presetShape),
   presetBefore: optional(presetShape),
+  sandboxBefore: optional(
+    oneOf({ workspace: 1, 'workspace+net': 1, 'read-only': 1, off: 1, missing: 1 }),
+  ),
   sandbox: optional(
     oneOf({ workspace: 1, 'workspace+net': 1, 'read-only': 1, off: 1, missing: 1 }),
   ),

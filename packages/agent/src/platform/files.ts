@@ -852,7 +852,7 @@ const copyEntry = (from: string, to: string): void => {
   lutimesSync(to, status.atime, status.mtime);
 };
 
-/** Removes the entry at a real path with everything below it, as far as possible. */
+/** Removes the entry at a real path and all below it, up to the first that can not be removed. */
 export const removeBelow = (place: string): void => {
   inFolder(path.dirname(place), (below) => removeEntry(`${below}/${path.basename(place)}`));
 };

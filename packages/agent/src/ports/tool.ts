@@ -52,7 +52,7 @@ export type SeenText = {
  * The files that tools showed to the model, by real path. One per session.
  *
  * - After a read or a write of a file: `set`. After a search: `addLines`.
- * - After a change of its content: `wrote`, which `ownWrite` tells.
+ * - After a change of its content: `wrote`. `ownWrite` returns what it has recorded.
  * - `hide` takes back what one call has shown (`ShownLines.by`).
  */
 export type FileMemory = {
@@ -279,7 +279,7 @@ export type Tool = ToolDeclaration & {
   findInterrupted?(input: JsonObject, context: ToolContext): Promise<InterruptedCall>;
   /**
    * Text of the tool's last successful call, which stays verbatim when compaction replaces the
-   * messages around it. All tools that show a to-do list count as one.
+   * messages around it. To-do tools have it, and count as one.
    */
   keep?(input: JsonObject, result: string): string;
   /**

@@ -89,7 +89,7 @@ const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): 
 
 /** First character of a piece before which output was left out (progress of a long command). */
 const GAP = '…';
-/** Such a piece is longer (`createProgress`): a shorter one begins so by itself. */
+/** `createProgress` (command/output.ts) sends longer ones. A shorter piece begins so by itself. */
 const BEHIND_GAP_MIN = 4_096;
 
 const createStream = (finder: Finder): RedactedStream => {

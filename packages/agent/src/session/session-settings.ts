@@ -10,6 +10,7 @@ import type { SandboxProbe } from '../command/sandbox/bubblewrap.js';
 import { probeSandbox } from '../command/session-sandbox.js';
 import {
   defaultSettings,
+  eachLimit,
   type FallbackModel,
   isLimited,
   type Limit,
@@ -54,6 +55,10 @@ type SettingsOptions = {
   readonly stoppingPolicy?: StoppingPolicy;
 };
 
+/** A read-only sandbox that the options name beside `plan` stays after an accepted plan. */
+const readOnlyAfterPlan = ({ preset, sandbox }: SettingsOptions): Partial<Settings> =>
+  preset === 'plan' && sandbox === 'read-only' ? { sandboxBefore: sandbox } : {};
+
 export const newSettings = (
   model: Model,
   workspace: string,
@@ -64,6 +69,7 @@ export const newSettings = (
   ...modelSettings(model),
   workspace,
   ...applyOptions(model, workspace, { preset: 'auto', ...options }, defaultSettings, probe),
+  ...readOnlyAfterPlan(options),
 });
 
 /**
@@ -92,7 +98,7 @@ export const resumedSettings = (
   const afterPlan = presetBefore === undefined ? {} : ({ presetBefore: 'careful' } as const);
   if (origin === 'foreign')
     return { ...newSettings(model, workspace, options, probe), ...rules, ...afterPlan };
-  const preset = options.preset ?? narrower('preset', 'auto', before.preset);
+  const preset = options.preset ?? narrowerPreset('auto', before.preset);
   const sandbox = options.sandbox ?? narrowerLevel(presetSandbox[preset], before.sandbox);
   const fresh = applyOptions(
     model,
@@ -107,6 +113,7 @@ export const resumedSettings = (
     // A formatter runs code of the repository, so the earlier choice counts only in a sandbox.
     ...(before.preset === preset && hasSandbox ? { formatter: before.formatter } : {}),
     ...afterPlan,
+    ...readOnlyAfterPlan({ ...options, preset }),
     autoRearm: 'off', // the user must ask again for limits that rise by themselves
     ...options.settings,
     ...rules,
@@ -165,21 +172,12 @@ const applyOptions = (
   };
 };
 
-/** Values of a setting from narrow to wide. */
-const fromNarrow = {
-  preset: ['plan', 'careful', 'ci', 'auto', 'full'],
-} as const satisfies { readonly [K in keyof Settings]?: readonly Settings[K][] };
+const presetsFromNarrow: readonly Preset[] = ['plan', 'careful', 'ci', 'auto', 'full'];
 
-/** The narrower of two values. An unknown one never narrows. */
-export const narrower = <K extends keyof typeof fromNarrow>(
-  name: K,
-  value: NonNullable<Settings[K]>,
-  recorded: Settings[K],
-): NonNullable<Settings[K]> => {
-  const ranks: readonly unknown[] = fromNarrow[name];
-  const rank = ranks.indexOf(recorded);
-  // it has a rank
-  return rank >= 0 && rank < ranks.indexOf(value) ? (recorded as NonNullable<Settings[K]>) : value;
+/** The narrower of two presets. An unknown one never narrows. */
+export const narrowerPreset = (preset: Preset, recorded: Preset = preset): Preset => {
+  const rank = presetsFromNarrow.indexOf(recorded);
+  return rank >= 0 && rank < presetsFromNarrow.indexOf(preset) ? recorded : preset;
 };
 
 /**
@@ -199,17 +197,7 @@ export const narrowerLimits = (limits: Limits, recorded: Limits): Limits => {
       : isLimited(limit)
         ? limit
         : before;
-  const { usd, tokens, timeMs, rounds, truncation, repeats, errors, sameResults } = limits;
-  return {
-    usd: tighter(usd, recorded.usd),
-    tokens: tighter(tokens, recorded.tokens),
-    timeMs: tighter(timeMs, recorded.timeMs),
-    rounds: tighter(rounds, recorded.rounds),
-    truncation: tighter(truncation, recorded.truncation),
-    repeats: tighter(repeats, recorded.repeats),
-    errors: tighter(errors, recorded.errors),
-    sameResults: tighter(sameResults, recorded.sameResults),
-  };
+  return eachLimit((name) => tighter(limits[name], recorded[name]));
 };
 
 /** What a session may do, by configuration, flags and its user. */
@@ -226,6 +214,7 @@ export const liveRights = ({ session: { settings, grants } }: State): SessionRig
   const {
     preset,
     presetBefore,
+    sandboxBefore,
     rules,
     writtenRules,
     sandbox,
@@ -240,6 +229,7 @@ export const liveRights = ({ session: { settings, grants } }: State): SessionRig
     settings: {
       ...(preset === undefined ? {} : { preset }),
       ...(presetBefore === undefined ? {} : { presetBefore }),
+      ...(sandboxBefore === undefined ? {} : { sandboxBefore }),
       ...(writtenRules === undefined ? {} : { writtenRules }),
       ...(sandbox === undefined || sandbox === 'missing' ? {} : { sandbox }),
       ...{ rules, limits, onAsk, hooks, formatter, autoCommit },
@@ -435,7 +425,10 @@ export const presetSettings = async (
   return {
     preset,
     ...(preset === 'plan' && before.preset !== 'plan'
-      ? { presetBefore: presetAfterPlan(before.preset) }
+      ? {
+          presetBefore: presetAfterPlan(before.preset),
+          sandboxBefore: before.sandbox ?? 'off',
+        }
       : {}),
     rules: allowHosts(presetRules[preset], allowedHosts(before.rules)),
     onAsk: preset === 'ci' ? 'deny' : 'ask',

@@ -5,6 +5,10 @@
  * the whole reply follows. A foreign session came from another state folder, for example by an
  * import.
  *
+ * How it ends: the last `close`, or `shutDown`, sends ShutdownRequested (`#submitShutdown` stops
+ * the calls first); the machine goes to ShuttingDown, whose action calls `end`; the loop then calls
+ * `stopAll`. On a full disk the loop begins with `shutdownEvent`.
+ *
  * From top to bottom: `Session`, the face for users of the library; `agentAdapter`, which describes
  * the agent's events to the loop; `AgentSession`; `Turn`, the result of a prompt, and texts for its
  * reason; and a buffer for events before their reader is there.
@@ -213,7 +217,10 @@ export type LocalOptions = {
   readonly stoppingPolicy?: StoppingPolicy;
   /** Whether `useModel` takes a model without a price where there is a limit in dollars. */
   readonly unpriced?: Unpriced;
-  /** The calls of the last turn that needed an approval, without a user to ask. */
+  /**
+   * The calls of the last turn that needed an approval, without a user to ask: `endUnapproved` adds
+   * them, `prompt` empties the list.
+   */
   readonly unapproved?: UnapprovedCall[];
 };
 
@@ -362,7 +369,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
 
   readonly send = async (value: Input): Promise<{ readonly seq: number }> => {
     const input = checkInput(value);
-    if (input.type === 'ShutdownRequested') return this.#shutDown();
+    if (input.type === 'ShutdownRequested') return this.#submitShutdown();
     const complete = input.type === 'SettingsChanged' ? this.#complete(input) : input;
     const { clientRequestId } = input;
     const sent = await (clientRequestId === undefined
@@ -421,8 +428,8 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     if (adopted.kind === 'fault') this.#report(adopted.fault);
   }
 
-  /** Shuts down. Calls are stopped first, so that the model learns their outcomes. */
-  async #shutDown(): Promise<{ readonly seq: number }> {
+  /** Submits ShutdownRequested, after the calls were stopped: the model learns their outcomes. */
+  async #submitShutdown(): Promise<{ readonly seq: number }> {
     const { tools, checkpoints } = this.#performers;
     const stopped = tools.isIdle ? null : await tools.stopForEnd();
     // A session with nothing to wait for ends at once, so the event of the last checkpoint must
@@ -435,6 +442,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     return submitted;
   }
 
+  /** The event with which the loop ends a session that the disk has no room for. */
   protected override async shutdownEvent(): Promise<Posted> {
     return {
       type: 'ShutdownRequested',
@@ -564,8 +572,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     const [done] = await Promise.all([rewound, submitted]);
     if (done === null) return report;
     const unrestored = new Set(done.left.map(({ path }) => path));
-    // `unrestored` has paths of files, and names of HEAD, branches and git's index (`refs`). '.':
-    // the restore failed as a whole.
+    // paths of files, names of HEAD, branches and git's index (`refs`), and '.' if all of it failed
     const refs = unrestored.has('.') ? [] : report.refs.filter(({ name }) => !unrestored.has(name));
     return reportRewind(planned, report.messages, { ...done, refs });
   }

@@ -143,19 +143,25 @@ const MAY_LACK_ITS_END =
   'process.exit; in a file (> FILE) it is whole]';
 
 /**
- * On these processors the sandbox filters system calls, and Node's writes to a pipe are complete
- * even if it exits at once (sandbox/seccomp.ts).
+ * On Linux with these processors the sandbox filters system calls, and Node's writes to a pipe are
+ * complete even if it exits at once (sandbox/seccomp.ts).
  */
 export const FILTERED_ARCHITECTURES: readonly string[] = ['x64', 'arm64'];
 
 /** Whether the output may lack its end, as MAY_LACK_ITS_END says: never if the filter is on. */
 const mayLackItsEnd = (output: CommandOutput, level: CommandLevel): boolean =>
-  (level === 'off' || !FILTERED_ARCHITECTURES.includes(process.arch)) &&
+  (level === 'off' ||
+    process.platform !== 'linux' ||
+    !FILTERED_ARCHITECTURES.includes(process.arch)) &&
   output.totalBytes() > PIPE_BYTES;
 
 const hintLines = (hint: string | null): readonly string[] => (hint === null ? [] : [`[${hint}]`]);
 
-/** Advice to ask the user for more, and what is said instead where nobody can be asked. */
+/**
+ * Advice to ask the user for more, and what is said instead where nobody can be asked. The first is
+ * in the hints below and in `noRepository` (workspace-mounts.ts), the second is `ADVICE` of
+ * protected-files.ts.
+ */
 const ASKING: readonly (readonly [advice: RegExp, instead: string])[] = [
   [
     /if that is what it needs, ask again with (needs: "\w+")/,
@@ -173,8 +179,8 @@ const withoutAsking = (line: string): string =>
   ASKING.reduce((changed, [advice, instead]) => changed.replace(advice, instead), line);
 
 /**
- * Lines below the output of a command that ended by itself: a sandbox hint, leftover processes,
- * notes.
+ * Lines below the output of a command that this call has not stopped: a sandbox hint, leftover
+ * processes, notes.
  */
 const endLines = (
   output: CommandOutput,
@@ -340,8 +346,9 @@ const isIn = (place: string, folder: string): boolean =>
 const BUSY = '(?:Device or resource busy|Read-only file system|EBUSY|EROFS)';
 
 const isElsewhere = (place: string, workspace: string): boolean =>
-  /^(?:file:\/\/|~|\.{0,2}\/)/.test(place) &&
-  !isIn(path.resolve(workspace, place.replace(/^file:\/\//, '')), workspace);
+  place.startsWith('~') ||
+  (/^(?:file:\/\/|\.{0,2}\/)/.test(place) &&
+    !isIn(path.resolve(workspace, place.replace(/^file:\/\//, '')), workspace));
 
 /** The socket that `curl` is to use in place of the network. */
 const SOCKET = /\bcurl\b[^\n;|&]*? --(?:abstract-)?unix-socket[ =]['"]?([^\s'"]+)/;

@@ -41,7 +41,7 @@ const schema = v.strictObject({
 
 /** The parsed address, or a message about its fault. */
 const readAddress = (address: string): URL | string => {
-  if (!URL.canParse(address)) return 'is no whole address; it begins with https://';
+  if (!URL.canParse(address)) return 'is not a whole address: one begins with https://';
   const url = new URL(address);
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     return 'must begin with https:// or http://';

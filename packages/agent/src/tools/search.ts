@@ -259,7 +259,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
       bytes += countBytes([line]);
     }
   };
-  /** Whether more matches would only be counted, or take the place of others. */
+  /** Whether there is enough to show, so that further matches are only counted. */
   const isFull = (): boolean => totals.lines >= limit || bytes > SHOWN_BYTES;
   return { files, totals, add, isFull };
 };

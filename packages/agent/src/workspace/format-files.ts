@@ -22,6 +22,7 @@ import { repositoryFolders } from '../platform/repository-folders.js';
 import { type ProgramEnd, ProgramFailure, runProgram, settleAll } from '../platform/run-program.js';
 import { SYSTEM_SHELL } from '../platform/start-program.js';
 import { firstCharacters, plural } from '../platform/text.js';
+import { isObject, type Loose } from '../platform/untrusted-input.js';
 import { levelOfCall } from '../policy/decide.js';
 import { namesItsFiles } from '../policy/judged-call.js';
 import type { HookContext, HookReport } from '../ports/hooks.js';
@@ -37,7 +38,7 @@ import {
 } from '../tools/files.js';
 import { FileCache, type GitPlace, locateRepository, type Repository, workWith } from './git.js';
 
-/** The content of a file before a batch. */
+/** The content of a file before the session changed it, or before the batch. */
 export type EarlierContent = Buffer | 'absent' | 'unknown';
 
 /** Time limit for one file, in ms. */
@@ -61,10 +62,10 @@ export type FormatterOptions = {
  * The phase RunningAutoformatters: runs the repository's formatters on the files that the batch
  * changed.
  *
- * A file is formatted only if it was already formatted before the batch. A new file is formatted if
- * the repository's configuration governs it. A file with unknown earlier content stays as it is. A
- * formatter reads and prints text; Pawl then replaces the file if it has not changed meanwhile.
- * Mode, encoding and line endings stay.
+ * A file is formatted only if its earlier content was: that before the session changed it, or else
+ * before the batch. A new file is formatted if the repository's configuration governs it. A file
+ * with unknown earlier content stays as it is. A formatter reads and prints text; Pawl then
+ * replaces the file if it has not changed meanwhile. Mode, encoding and line endings stay.
  *
  * It fails open: a file that can't be formatted stays as the agent wrote it. A formatter that hangs
  * or fails is not used again in this session, which is reported once. One per session.
@@ -169,7 +170,7 @@ type FileOutcome =
   | Rewritten
   /** Rewritten by a run of this phase that was interrupted. */
   | { readonly kind: 'formattedEarlier'; readonly file: string; readonly shown: string }
-  /** The formatter accepted the file before the batch and rejects it now. */
+  /** The formatter accepts the earlier content, and rejects the present one. */
   | {
       readonly kind: 'refused';
       readonly shown: string;
@@ -283,9 +284,9 @@ const isSameText = (one: string, other: string): boolean =>
   withEnding(one, '\n') === withEnding(other, '\n');
 
 /**
- * Whether the file was formatted before the batch: the formatter must leave the earlier content
- * unchanged. For a new file it must leave its output `printed` unchanged, so that a program that
- * adds text does not count as a formatter.
+ * Whether the earlier content was formatted: the formatter must leave it unchanged. For a new file
+ * it must leave its output `printed` unchanged, so that a program that adds text does not count as
+ * a formatter.
  */
 const isSatisfied = async (
   batch: FormatBatch,
@@ -305,7 +306,8 @@ const isSatisfied = async (
   if (sample === null) return false;
   const formatted = await formatText(chosen, sample, batch.runtime);
   if (formatted.kind === 'broken') stopUsing(batch, chosen, formatted.why);
-  if (formatted.kind === 'refuses')
+  // an earlier text that it refuses may just have had an error, if it accepts the present one
+  if (formatted.kind === 'refuses' && (isNew || printed === null))
     batch.faults.push(`${chosen.formatter.name} does not work here: ${formatted.why}`);
   return formatted.kind === 'text' && isSameText(formatted.text, sample);
 };
@@ -712,9 +714,7 @@ const claimOfPackage = (sign: PackageSign, text: string, program: string): Claim
   return isCalled ? 'governs' : 'perhaps';
 };
 
-const asObject = (value: unknown): Readonly<Record<string, unknown>> =>
-  // any object that is not null can be read by name
-  typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+const asObject = (value: unknown): Loose => (isObject(value) ? value : {});
 
 const parseManifest = (text: string): Readonly<Record<string, unknown>> => {
   try {

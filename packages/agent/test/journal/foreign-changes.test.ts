@@ -27,6 +27,7 @@ import {
 } from '../../../../test/kit/journal/story.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { JournalError } from '../../src/journal/journal-error.js';
+import { reservePath } from '../../src/journal/state-folder.js';
 
 /** What others do to the file of a running session, and what the session does then. */
 
@@ -180,6 +181,24 @@ test('a second copy does not replace the first', async (context) => {
   assert.match(error.message, /rescued\/a\.2\.jsonl/);
   assert.equal(await readFile(join(copies, 'a.jsonl'), 'utf8'), 'the first');
   await errorOf(journal.close()).catch(() => undefined);
+});
+
+test('a close makes no second copy beside that of a refused write', async (context) => {
+  const folder = await makeFolder(context);
+  const { journal, drafts, path } = await begin(folder);
+  await rm(path);
+  const refused = errorOf(journal.append(drafts.slice(COUNT)));
+  await journal.close();
+  assert.equal((await refused).kind, 'foreignChange');
+  assert.deepEqual(await readdir(join(folder, 'rescued')), ['a.jsonl']);
+});
+
+test('a reserve that can not be removed hinders no close', async (context) => {
+  const { store, journal, path } = await begin(await makeFolder(context));
+  await rm(reservePath(path));
+  await mkdir(reservePath(path));
+  await journal.close();
+  await (await store.open('a')).journal.close();
 });
 
 test('a copy that fits nowhere beside the sessions is made among the temporary files', async (context) => {

@@ -14,6 +14,7 @@ import {
   retrySettings,
   type Settings,
   settingsAfterPlan,
+  tokensText,
 } from '../../src/machine/settings.js';
 
 test('a limit of 0 as people write it is none; what is left of a limit is 0 and stays 0', () => {
@@ -110,6 +111,8 @@ test('a plan that is accepted gives back the preset before it, and nothing wider
     'onChanges',
     'workspace',
   ]);
+  const readOnly = { sandbox: 'read-only', sandboxBefore: 'read-only' } as const;
+  assert.equal(after({ ...readOnly, presetBefore: 'auto' })[3], 'read-only');
   for (const sandbox of ['off', 'missing'] as const)
     assert.deepEqual(after({ sandbox, presetBefore: 'auto' }), ['auto', 'ask', 'off', sandbox]);
   const { sandbox: _, ...none } = {
@@ -118,6 +121,10 @@ test('a plan that is accepted gives back the preset before it, and nothing wider
     presetBefore: 'auto',
   } as const;
   assert.equal(settingsAfterPlan(none).formatter, 'off');
+});
+
+test('tokens have the unit of what they are rounded to', () => {
+  assert.deepEqual([999, 999_949, 999_950].map(tokensText), ['999', '999.9k', '1.0M']);
 });
 
 test('efforts go from the lowest up, behind that of the model itself', () => {

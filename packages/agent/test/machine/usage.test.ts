@@ -258,6 +258,11 @@ test('a provider is told of that charges more than a request could cost, once', 
     surplusWarnings(spending(), id, { ...call, costUsd }).length;
   assert.deepEqual([warned(0.51), warned(0.5), warned(null)], [1, 0, 0]);
   assert.deepEqual([warned(9, 'req-2'), surplusWarnings(spending(), 'req-1', null).length], [0, 0]);
+  const unlimited = session(
+    { usd: 'unlimited' },
+    { unaccounted: ['req-1'], reserved: [reservation('req-1', 0)] },
+  );
+  assert.deepEqual(surplusWarnings(unlimited, 'req-1', { ...call, costUsd: 9 }), []);
   const closed = changeSession(spending(), { unaccounted: [] });
   assert.deepEqual(surplusWarnings(closed, 'req-1', { ...call, costUsd: 9 }), []);
 });

@@ -231,6 +231,14 @@ test('a server that hangs delays the first request by 5 s, once, and its tools j
   assert.match(JSON.stringify(model.requests.at(-1)?.messages.at(-1)), /forty-two/);
   assert.equal(declaredIn(model).filter((names) => names.length === 3).length, 3);
   assert.equal(clock.now() - fakeClock().now(), 5_000);
+  const { signal } = new AbortController();
+  const undeclared = { isFirst: false, declared: new Set(known[0]), clock, signal };
+  const again = await started.servers.lateTools.before(undeclared);
+  assert.deepEqual(
+    again.map(({ name }) => name),
+    all.slice(1),
+    'where a cancel came before they were declared',
+  );
 });
 
 test('a server that fails at once is not waited for, and one line says why', async (t) => {

@@ -72,6 +72,24 @@ const rows: readonly (readonly [
     'x --token … --api-key=… -H Authorization: Bearer … -v jkl …',
   ],
   [
+    'assignments in arguments',
+    {
+      command: 'docker',
+      args: [
+        ...['run', '-e', 'GITHUB_TOKEN=abc', '--env=API_KEY=def', '-e', 'MODE=fast'],
+        ...['--token', 'ghi=jkl=', 'x'],
+      ],
+    },
+    ['abc', 'def', 'ghi=jkl='],
+    'docker run -e GITHUB_TOKEN=… --env=API_KEY=… -e MODE=fast --token … x',
+  ],
+  [
+    'unset variables',
+    { command: 'x', args: ['-H', 'Authorization: Bearer  '] },
+    [],
+    'x -H Authorization: Bearer  ',
+  ],
+  [
     'references in arguments',
     { command: 'x', args: ['--token', `\${MINE}`, '--mode', `\${PLAIN}`] },
     ['tok-4fX9qLw2Zr77'],

@@ -117,3 +117,13 @@ test('a command that is refused for want of copies does not count as running', (
   history.end([gitFolder], NO_PURPOSE);
   assert.equal(fs.existsSync(path.join(copies, '../running')), false);
 });
+
+test('a command whose changes have no room for copies at its end has still ended', (t) => {
+  const { begin, end, copies } = prepare(t, noGit);
+  for (const start of [begin, begin]) start();
+  const packs = path.join(copies, 'packs');
+  fs.rmSync(packs);
+  fs.mkdirSync(packs);
+  for (const stop of [end, end]) stop();
+  assert.equal(fs.existsSync(path.join(copies, '../running')), false);
+});

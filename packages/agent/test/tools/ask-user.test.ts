@@ -6,7 +6,7 @@ import { allowHosts, type Preset, presetRules } from '../../src/policy/presets.j
 import type { ToolContext } from '../../src/ports/tool.js';
 import { appendPreserved } from '../../src/session/compaction.js';
 import { freezePrompt } from '../../src/session/equipment.js';
-import { resumedSettings } from '../../src/session/session-settings.js';
+import { newSettings, resumedSettings } from '../../src/session/session-settings.js';
 import { askingTools, askUserTool, proposePlanTool } from '../../src/tools/ask-user.js';
 import { createFetchTool } from '../../src/tools/fetch.js';
 import { todoTool } from '../../src/tools/todo.js';
@@ -107,6 +107,15 @@ test('a journal does not say what a plan may widen: a resumed session returns to
     const resumed = resumedSettings(model, '/w', { preset: 'plan' }, { settings, origin }, null);
     assert.equal(resumed.presetBefore, 'careful');
   }
+});
+
+test('a read-only sandbox that the user chose stays after a plan', () => {
+  const model = { id: 'm', facts: { prices: null, windowTokens: 1 } } as never;
+  const options = { preset: 'plan', sandbox: 'read-only' } as const;
+  const opened = newSettings(model, '/w', options, null);
+  assert.equal(settingsAfterPlan(opened).sandbox, 'read-only');
+  const { sandbox: _, ...others } = options;
+  assert.equal(settingsAfterPlan(newSettings(model, '/w', others, null)).sandbox, 'workspace');
 });
 
 test('a question is offered where somebody can answer, a plan besides in the preset plan alone, a page where a host may be read', () => {

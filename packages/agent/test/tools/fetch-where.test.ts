@@ -132,7 +132,7 @@ test('a proxy of the environment is used', async (t) => {
 });
 
 for (const [url, why] of [
-  ['page.example', 'is no whole address'],
+  ['page.example', 'is not a whole address'],
   ['ftp://page.example', 'must begin with https:// or http://'],
   ['https://me:secret@page.example', 'must not hold a name or a password'],
   [`https://page.example/${'x'.repeat(2_000)}`, 'must have at most 2000 characters'],

@@ -2,7 +2,7 @@ import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { watchCpu } from '../../../../test/cpu-watch.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import type { CommandEnd } from '../../src/command/command.js';
@@ -198,6 +198,7 @@ const silent: readonly (readonly [command: string, hint: RegExp | null])[] = [
   ['apk add jq', PACKAGES],
   ['curl -s http://localhost:3000/health', null],
   ['curl -s --unix-socket /var/run/docker.sock http://d/info', DAEMON],
+  ['curl --unix-socket ~/app.sock http://d/info', DAEMON],
   ['curl --abstract-unix-socket=./app.sock http://d/info', null],
   ['wget -q http://127.0.0.1:8080/', null],
   ['npm test', null],
@@ -327,12 +328,31 @@ const ordinary: readonly string[] = [
   'error: Your local changes to the following files would be overwritten by merge:\n\ta.txt',
 ];
 
-test('on macOS one answer of the system stands for all that the sandbox refuses', (context) => {
-  const refusals = ['touch: /etc/x: Operation not permitted', 'Error: EPERM: rename'];
-  for (const output of refusals) assert.equal(hintFor(output), null, 'control');
+const pretendMac = (context: TestContext): void => {
   const { platform } = process;
   context.after(() => Object.defineProperty(process, 'platform', { value: platform }));
   Object.defineProperty(process, 'platform', { value: 'darwin' });
+};
+
+test('on macOS, where no filter keeps a long output whole, its end may be missing', (context) => {
+  const output = createCommandOutput(() => undefined);
+  output.add(Buffer.alloc(40_000, 'x'));
+  const end: CommandEnd = {
+    how: { kind: 'exited', code: 0 },
+    durationMs: 1,
+    leftovers: 'none',
+    notes: [],
+  };
+  const where: RunPlace = { ...place, level: 'workspace', command: './run.sh' };
+  pretendMac(context);
+  const { text } = commandOutcome({ output }, end, where, new AbortController().signal);
+  assert.match(text, /may be missing/);
+});
+
+test('on macOS one answer of the system stands for all that the sandbox refuses', (context) => {
+  const refusals = ['touch: /etc/x: Operation not permitted', 'Error: EPERM: rename'];
+  for (const output of refusals) assert.equal(hintFor(output), null, 'control');
+  pretendMac(context);
   for (const output of refusals)
     assert.match(hintFor(output) ?? '', /^the sandbox may be why: .* needs: "outside"$/);
   assert.equal(hintFor('rm: x: Permission denied'), null);

@@ -190,3 +190,27 @@ it('a saved scan that a full disk cuts off is no scan, and is written again', as
   assert.equal(await later.scan.load(), true);
   assert.ok(later.known.has('a'));
 });
+
+it('a saved scan is gone once there are too many files for one', async () => {
+  const folder = scratch();
+  const file = path.join(folder, 'scan');
+  const known = new KnownFiles(folder, new CheckpointStore(folder));
+  const scan = new SavedScan(file, known, new Set());
+  writeFileSync(path.join(folder, 'a'), 'a');
+  await known.note('a');
+  await scan.save();
+  assert.ok(existsSync(file));
+  for (let count = 0; count < 20_000; count++) known.set(`${count}`, known.get('a') ?? null);
+  await scan.save();
+  assert.equal(existsSync(file), false);
+});
+
+it('of a saved scan with a faulty line nothing counts', async () => {
+  const folder = scratch();
+  const file = path.join(folder, 'scan');
+  const known = new KnownFiles(folder, new CheckpointStore(folder));
+  writeFileSync(file, '{"version":3}\n["b",null]\n["named"]\n["a",\n["c",null]\n');
+  const named = new Set<string>();
+  assert.equal(await new SavedScan(file, known, named).load(), false);
+  assert.deepEqual([known.unsaved.size, named.size], [0, 0]);
+});

@@ -310,6 +310,15 @@ test('a formatter that never works is told of once in a session', async (t) => {
   assert.equal(second.warning, '');
 });
 
+test('a formatter that can not take the earlier text alone works here', async (t) => {
+  const place = await makePlace(t);
+  installOwn(place);
+  await place.write('.prettierrc', '{}\n');
+  await place.write('a.ts', 'const a = \n');
+  const report = await makeFormatting(place).batch(edit('a.ts', ROUGH));
+  assert.deepEqual([report.warning, await place.read('a.ts')], ['', ROUGH]);
+});
+
 test('a file that somebody changes while it is formatted stays as they left it', async (t) => {
   const place = await makePlace(t);
   await place.write('go.mod', 'module x\n');

@@ -17,7 +17,8 @@ import {
   type McpServer,
   readServers,
 } from '@pawl/agent/extensions/mcp/server-config';
-import { removeLogin, serverSecrets, shownStart } from '@pawl/agent/extensions/mcp/server-secrets';
+import { serverSecrets, shownStart } from '@pawl/agent/extensions/mcp/server-secrets';
+import { removeLogin } from '@pawl/agent/extensions/mcp/stored-login';
 import { readTools, storeOffers, storeTools } from '@pawl/agent/extensions/mcp/tool';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { openBrowser } from '@pawl/agent/platform/start-program';

@@ -13,7 +13,7 @@ import { nearestModel } from '@pawl/agent/models/catalogue';
 import type { SandboxLevel } from '@pawl/agent/policy/decide';
 import { allowHosts, type Preset, presetRules } from '@pawl/agent/policy/presets';
 import type { Model } from '@pawl/agent/ports/model';
-import { narrower, narrowerLimits } from '@pawl/agent/session/session-settings';
+import { narrowerLimits, narrowerPreset } from '@pawl/agent/session/session-settings';
 import { isPlain } from '@pawl/terminal/paint';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type Configured, withConfig } from '../settings/configuration.js';
@@ -178,12 +178,7 @@ export const chooseSettings = (
 ): ChosenSettings => {
   const preset =
     readPreset(sessionFlags(typedFlags, place)) ??
-    narrower(
-      // the stricter of the two
-      'preset',
-      readPreset(flags) ?? (isWatched(place) ? 'careful' : 'auto'),
-      before?.preset,
-    );
+    narrowerPreset(readPreset(flags) ?? (isWatched(place) ? 'careful' : 'auto'), before?.preset);
   const effort = readEffort(flags);
   const hosts = readAllowedHosts(flags);
   const { writtenRules = [] } = flags;

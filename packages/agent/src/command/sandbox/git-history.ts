@@ -15,7 +15,8 @@
  * Repairs work in opened folders (`inFolder`), so without /proc nothing is restored.
  *
  * A git folder is `.git`, or a bare repository. A reflog lists the former commits of a ref. A
- * commit is lost if no ref and no reflog leads to it.
+ * commit is lost if no ref and no reflog leads to it. The border of a history is where it ends
+ * (`shallow`) or goes on in another repository.
  *
  * From top to bottom: `GitHistory`, for all git folders of a session, and `finishHistory`, for
  * those of a killed process; `GitFolder`, which copies, checks and repairs one of them; the lines
@@ -107,13 +108,11 @@ export class GitHistory {
     for (const gitFolder of gitFolders) {
       const count = this.#running.get(gitFolder);
       if (count === undefined) continue;
+      if (count === 1) this.#running.delete(gitFolder);
+      else this.#running.set(gitFolder, count - 1);
       // processes of a command that has deleted history may still delete
       if (this.#check(gitFolder, purpose) && count === 1) this.#checkUntilQuiet(gitFolder, purpose);
-      if (count === 1) this.#running.delete(gitFolder);
-      else {
-        this.#open(gitFolder).updateCopies();
-        this.#running.set(gitFolder, count - 1);
-      }
+      if (count > 1) this.#takeOver(gitFolder);
     }
     if (gitFolders.length > 0 && this.#running.size === 0)
       rmSync(runningFile(this.#top), { force: true });
@@ -124,7 +123,7 @@ export class GitHistory {
 
   /** Accepts all changes, also those of commands beside it: an approved command has ended. */
   accept(): void {
-    for (const gitFolder of this.#running.keys()) this.#open(gitFolder).updateCopies();
+    for (const gitFolder of this.#running.keys()) this.#takeOver(gitFolder);
   }
 
   /**
@@ -135,6 +134,15 @@ export class GitHistory {
     for (const gitFolder of this.#running.keys()) this.#check(gitFolder, NO_PURPOSE);
     this.#running.clear();
     rmSync(runningFile(this.#top), { force: true });
+  }
+
+  /** Copies what a command has changed, while others run. */
+  #takeOver(gitFolder: string): void {
+    try {
+      this.#open(gitFolder).updateCopies();
+    } catch {
+      // Copies of before stay where the disk is full, so a check may restore more than is needed.
+    }
   }
 
   /** Returns whether anything was restored. */
@@ -148,8 +156,8 @@ export class GitHistory {
   /**
    * Repeats the check until it restores nothing. Processes that a command leaves behind are killed
    * with its sandbox, on a busy machine a moment later, and may delete until then. Blocks the whole
-   * process, for a second at most, since no other command may use the folder meanwhile. Reports
-   * nothing: the check before has reported that history was deleted.
+   * process, for a second and the time of the checks, since no other command may use the folder
+   * meanwhile. Reports nothing: the check before has reported that history was deleted.
    */
   #checkUntilQuiet(gitFolder: string, purpose: HistoryPurpose): void {
     for (let count = 0; count < QUIET_CHECKS_MAX; count++) {
@@ -282,9 +290,9 @@ class GitFolder {
         folder = path.dirname(name);
         mkdirSync(this.#copyPath(folder), { recursive: true, mode: 0o700 });
       }
-      copied.delete(name); // until the copy is complete
       const stamp = this.#copyFile(name, before);
-      if (stamp !== null) copied.set(name, stamp);
+      if (stamp === null) copied.delete(name);
+      else copied.set(name, stamp);
     }
     const existing = new Set(names);
     for (const name of copied.keys()) {
@@ -312,9 +320,10 @@ class GitFolder {
       else copyRegularSync(from, draft, { follow: 'none' });
       renameSync(draft, to);
     } catch (error) {
-      for (const place of [draft, to]) rmSync(place, { force: true });
-      // Without copies the command is refused.
+      rmSync(draft, { force: true });
+      // The command is refused. The old copy stays.
       if (FULL.has(errorCode(error))) throw error;
+      rmSync(to, { force: true });
       // deleted meanwhile, unreadable for us, or a link on another file system: a limit that
       // docs/proof/security.md names
       return null;

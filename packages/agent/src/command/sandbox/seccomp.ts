@@ -13,9 +13,10 @@
  * `programFilter` is for the interpreter of programs that a model writes in `pawl ask`:
  * - It can start threads but no processes. So its memory limit covers everything, and there is no
  *   fork bomb.
- * - It can't open sockets, make namespaces or read another program's memory. It can't send signals,
- *   since the first process of a namespace ignores signals from itself.
- * - All of its memory is private and counted: no shared memory, no memory files.
+ * - It can't open sockets, but pairs of its own; it can't make namespaces or read another program's
+ *   memory. `kill` fails with an error: signals of the first process of a namespace to itself would
+ *   be ignored.
+ * - All of its memory is private and counted: no shared memory, memory files or System V queues.
  *
  * From top to bottom: the numbers of system calls; the calls that are denied as a whole; the
  * language of the filters; checks of the arguments of a call; and the two filters.
@@ -52,6 +53,8 @@ const X64 = {
   fork: 57,
   vfork: 58,
   kill: 62,
+  semget: 64,
+  msgget: 68,
   creat: 85,
   chmod: 90,
   fchmod: 91,
@@ -132,6 +135,8 @@ const ARM64: CallNumbers = {
   settimeofday: 170,
   adjtimex: 171,
   mq_open: 180,
+  msgget: 186,
+  semget: 190,
   shmget: 194,
   socket: 198,
   add_key: 217,
@@ -169,6 +174,7 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
   arm64: { audit: 0xc00000b7, calls: ARM64, foreignFrom: null },
 };
 
+/** Calls by subject. */
 type Denied = Readonly<Record<string, readonly CallName[]>>;
 
 const DENIED_TO_COMMANDS: Denied = {
@@ -198,7 +204,7 @@ const DENIED_TO_COMMANDS: Denied = {
 const DENIED_TO_PROGRAMS: Denied = {
   processes: ['fork', 'vfork'],
   namespaces: ['unshare', 'setns'],
-  uncountedMemory: ['memfd_create', 'memfd_secret', 'shmget', 'mq_open'],
+  uncountedMemory: ['memfd_create', 'memfd_secret', 'shmget', 'semget', 'msgget', 'mq_open'],
   connections: ['socket', 'io_uring_setup'],
   otherProcesses: ['kill', 'ptrace', 'process_vm_readv', 'process_vm_writev'],
   kernelPrograms: ['bpf', 'perf_event_open', 'userfaultfd'],
@@ -410,6 +416,7 @@ export const programFilter = (architecture: string): Buffer | null => {
       { code: AND, operand: SHARED_AND_NAMELESS },
       when(IF_EQUAL, SHARED_AND_NAMELESS),
       end(NOT_PERMITTED),
+      end(ALLOW),
     ]),
     end(ALLOW),
   ]);

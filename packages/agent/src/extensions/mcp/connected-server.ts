@@ -37,8 +37,8 @@ import type { ServerAnswer } from './question.js';
 import type { HttpServer, McpProtocol, McpServer, StdioServer } from './server-config.js';
 import type { ServerLog } from './server-log.js';
 import { type ListMethod, ServerMessages } from './server-messages.js';
-import { changeLogin, configuredClient, readLogin, type StoredLogin } from './server-secrets.js';
 import { prepareServer, StdioTransport } from './stdio-server.js';
+import { changeLogin, configuredClient, readLogin, type StoredLogin } from './stored-login.js';
 
 export type CallOptions = {
   readonly signal: AbortSignal;

@@ -37,7 +37,7 @@ import {
   NO_LOGIN,
   readLogin,
   type StoredLogin,
-} from './server-secrets.js';
+} from './stored-login.js';
 
 export type LoginResult =
   /** The server has accepted the login. */

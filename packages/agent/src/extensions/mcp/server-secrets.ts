@@ -1,24 +1,12 @@
 /**
- * The secrets of MCP servers: those in their settings (`serverSecrets`), all of them under names
- * (`secretsByName`), settings without secrets, for display, and the stored logins (`readLogin`,
- * `changeLogin`).
+ * The secrets of MCP servers: those in their settings (`serverSecrets`), all of them with those of
+ * the logins, under names (`secretsByName`), and settings without secrets, for display.
  */
 
-import { createHash } from 'node:crypto';
-import { mkdir, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import type {
-  OAuthDiscoveryState,
-  StoredOAuthClientInformation,
-  StoredOAuthTokens,
-} from '@modelcontextprotocol/client';
-import { acquireLock, type Lock, whenFree } from '../../journal/lock.js';
-import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { readRegularSync, writePrivate } from '../../platform/files.js';
-import { parseBounded } from '../../platform/untrusted-input.js';
 import { type SecretValue, secretValues } from '../../secrets/redactor.js';
-import { expandKnown, type HttpServer, type McpServer, type OauthClient } from './server-config.js';
+import { expandKnown, type McpServer } from './server-config.js';
+import { loginSecrets } from './stored-login.js';
 
 /**
  * The secrets in the settings of a server, which must not stand in a journal, a log or an output:
@@ -68,17 +56,30 @@ const headerSecrets = (name: string, value: string): readonly string[] => {
   const credential = value.replace(SCHEME, '');
   const decoded = /^Basic\s/i.test(value) ? Buffer.from(credential, 'base64').toString('utf8') : '';
   const password = decoded.slice(decoded.indexOf(':') + 1);
-  return [credential, ...(decoded.includes(':') && password !== '' ? [password] : [])];
+  const all = [credential, decoded.includes(':') ? password : ''];
+  return all.filter((secret) => secret !== ''); // of an unset variable
+};
+
+const ASSIGNMENT = /^(-{0,2}\w[\w.-]*)=(.+)$/s;
+/**
+ * The secret in `NAME=PART`, as in `env` and `docker -e`, and in `--name=PART`, also where the part
+ * is such a text again: `--env=NAME=PART`.
+ */
+const assignedSecrets = (word: string): readonly string[] => {
+  const [, name = '', value = ''] = ASSIGNMENT.exec(word) ?? [];
+  const [, inner = '', part = ''] = ASSIGNMENT.exec(value) ?? [];
+  const found = namedSecret(name, value);
+  return found.length > 0 ? found : namedSecret(inner, part);
 };
 
 /**
- * The secret part of each argument: `--token=PART`, `--token PART`, `Authorization: PART`, or one
+ * The secret parts of each argument: an assigned one, `--token PART`, `Authorization: PART`, or one
  * of a known form.
  */
 const argumentSecrets = (args: readonly string[]): readonly (readonly string[])[] =>
   args.map((written, index) => {
-    const [, name, value] = /^(--?[\w.-]+)=(.+)$/s.exec(written) ?? [];
-    if (name !== undefined && value !== undefined) return namedSecret(name, value);
+    const assigned = assignedSecrets(written);
+    if (assigned.length > 0) return assigned;
     const [, header, content] = /^([\w-]+):\s*(\S.*)$/s.exec(written) ?? [];
     if (
       header !== undefined &&
@@ -142,152 +143,3 @@ export const shownStart = (server: McpServer): string => {
     ...server.args.map((word, index) => hide(word, secrets[index] ?? [])),
   ].join(' ');
 };
-
-// ---- The stored logins (OAuth) ----
-
-/*
- * They are in `mcp/oauth/NAME-HASH.json` of the state folder, readable by the user alone.
- *
- * 1. The hash is of the server's address: a server that is moved in the settings needs a new login.
- * 2. Registration and tokens belong to the authorization server that has issued them, and are never
- *    sent to another one.
- * 3. A missing or faulty file means that there is no login.
- * 4. A process that changes it holds the lock beside it, from reading to writing. A refresh token
- *    is used once: many authorization servers end the login of whoever sends it twice.
- */
-
-/** A pending login, until its redirect comes. */
-type PendingLogin = {
-  readonly state: string;
-  /** The secret of PKCE, which proves that the same program began the login. */
-  readonly verifier: string;
-  readonly redirectUrl: string;
-};
-
-export type StoredLogin = {
-  /** The authorization server that the rest belongs to; empty if none is known yet. */
-  readonly issuer: string;
-  /** The registration of Pawl there, which is bound to an address for the redirect. */
-  readonly client: StoredOAuthClientInformation | null;
-  /** The address that the registration is bound to. */
-  readonly redirectUrl: string | null;
-  readonly tokens: StoredOAuthTokens | null;
-  /** What the server and its authorization server say of themselves. */
-  readonly discovery: OAuthDiscoveryState | null;
-  readonly pending: PendingLogin | null;
-  /**
-   * The scopes that the next login requests: those of the last login, and those for whose lack the
-   * server has refused a request since. Null: nothing was refused.
-   */
-  readonly wantedScope: string | null;
-  /**
-   * The scopes that the last login has asked for; null if it named none. Absent: not known, since
-   * an earlier version has stored the login.
-   */
-  readonly askedScope?: string | null;
-};
-
-export const NO_LOGIN: StoredLogin = {
-  issuer: '',
-  client: null,
-  redirectUrl: null,
-  tokens: null,
-  discovery: null,
-  pending: null,
-  wantedScope: null,
-};
-
-const BYTES_MAX = 1024 * 1024;
-
-const loginPath = (stateFolder: string, { name, url }: HttpServer): string => {
-  const hash = createHash('sha256').update(url).digest('hex').slice(0, 24);
-  return join(stateFolder, 'mcp', 'oauth', `${name}-${hash}.json`);
-};
-
-const isLogin = (value: unknown): value is StoredLogin => {
-  if (typeof value !== 'object' || value === null) return false;
-  const fits = (key: keyof StoredLogin, type: 'object' | 'string'): boolean =>
-    key in value && (Reflect.get(value, key) === null || typeof Reflect.get(value, key) === type);
-  return (
-    fits('issuer', 'string') &&
-    fits('redirectUrl', 'string') &&
-    fits('wantedScope', 'string') &&
-    fits('client', 'object') &&
-    fits('tokens', 'object') &&
-    fits('discovery', 'object') &&
-    fits('pending', 'object')
-  );
-};
-
-export const readLogin = (stateFolder: string, server: HttpServer): StoredLogin => {
-  const loaded = readRegularSync(loginPath(stateFolder, server), BYTES_MAX);
-  if (loaded.kind !== 'file') return NO_LOGIN;
-  const parsed = parseBounded(loaded.bytes.toString('utf8'), {
-    depthMax: 32,
-    charactersMax: BYTES_MAX,
-  });
-  return parsed.kind === 'ok' && isLogin(parsed.value) ? parsed.value : NO_LOGIN;
-};
-
-/** How long another process may take to change the login, and the pauses between looks, in ms. */
-const LOCK_WAIT_MS = 40_000;
-
-/** Works while no other process changes the login. */
-const underLock = async <T>(file: string, work: () => Promise<T>): Promise<T> => {
-  const lock = await lockLogin(file);
-  try {
-    return await work();
-  } finally {
-    await lock.release();
-  }
-};
-
-const lockLogin = async (file: string): Promise<Lock> => {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  const locked = await attempt(() => whenFree(() => acquireLock(`${file}.lock`), LOCK_WAIT_MS));
-  if (locked.kind === 'done') return locked.value;
-  const { fault } = locked;
-  throw new Error(`its login can't be changed: ${fault.message}`, { cause: fault });
-};
-
-/**
- * Changes the login while no other process does. `change` gets it as it is stored then, and what it
- * returns is stored; null leaves it as it is.
- */
-export const changeLogin = async (
-  stateFolder: string,
-  server: HttpServer,
-  change: (login: StoredLogin) => Promise<StoredLogin | null>,
-): Promise<void> => {
-  const file = loginPath(stateFolder, server);
-  await underLock(file, async () => {
-    const changed = await change(readLogin(stateFolder, server));
-    if (changed !== null) await writePrivate(file, JSON.stringify(changed));
-  });
-};
-
-/** Forgets the login. Resolves with whether there was one. */
-export const removeLogin = async (stateFolder: string, server: HttpServer): Promise<boolean> => {
-  const file = loginPath(stateFolder, server);
-  return underLock(file, async () => {
-    const had = readLogin(stateFolder, server).tokens !== null;
-    await rm(file, { force: true });
-    return had;
-  });
-};
-
-/** The secrets of a login, which must not stand in a journal, a log or an output. */
-export const loginSecrets = (stateFolder: string, server: HttpServer): readonly string[] => {
-  const { client, tokens } = readLogin(stateFolder, server);
-  const secrets = [tokens?.access_token, tokens?.refresh_token, client?.client_secret];
-  return secrets.filter((secret) => typeof secret === 'string');
-};
-
-/** The client that the settings name. */
-export const configuredClient = ({
-  clientId,
-  clientSecret,
-}: OauthClient): StoredOAuthClientInformation => ({
-  client_id: clientId,
-  ...(clientSecret === undefined ? {} : { client_secret: clientSecret }),
-});

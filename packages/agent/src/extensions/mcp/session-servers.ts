@@ -376,8 +376,8 @@ class JoiningServers implements LateTools {
   readonly #declare: DeclaredTools['declare'];
   /** Until when the first request waits; null before it. */
   #endsAt: number | null = null;
-  /** Late tools have joined, which happens once a session. */
-  #haveJoined = false;
+  /** The tools that have joined late, which happens once a session; null: not yet. */
+  #late: readonly Tool[] | null = null;
   /** The servers that the request waits for now. */
   #waited: readonly OpenServer[] = [];
 
@@ -405,7 +405,9 @@ class JoiningServers implements LateTools {
     clock,
     signal,
   }: Parameters<LateTools['before']>[0]): Promise<readonly Tool[]> {
-    if (this.#haveJoined) return [];
+    // again, until the session declares them: a cancel may have kept it from that
+    if (this.#late !== null)
+      return signal.aborted ? [] : this.#late.filter(({ name }) => !declared.has(name));
     const connecting = this.#servers.filter(({ mayJoin }) => mayJoin).map(this.#begin);
     // The model has not replied yet: another list of tools costs no cached prompt.
     if (isFirst) {
@@ -414,8 +416,8 @@ class JoiningServers implements LateTools {
     }
     const late = this.#servers.filter(({ mayJoin, known }) => mayJoin && known !== null);
     if (signal.aborted || late.length === 0 || this.#expected().length > 0) return [];
-    this.#haveJoined = true;
     const tools = this.#declare(late, declared);
+    this.#late = tools;
     if (tools.length > 0)
       this.#options.warn(
         `${serverNames(late)} answered: ${plural(tools.length, 'tool')} for the model from ` +

@@ -54,10 +54,10 @@ import { appendTexts } from './request.js';
 // ---- Limits ----
 
 /**
- * The counted dimensions, in the order of their check (rules.md#limit-after-round). Only its timer
+ * The dimensions in the order of their check (rules.md#limit-after-round), but time: only its timer
  * ends a turn's time, since times of events jump with the computer's clock.
  */
-const countedLimits = [
+const checkedDimensions = [
   'usd',
   'tokens',
   'rounds',
@@ -66,7 +66,7 @@ const countedLimits = [
   'errors',
   'sameResults',
 ] as const satisfies readonly Dimension[];
-const dimensions: readonly Dimension[] = [...countedLimits, 'time'];
+const dimensions: readonly Dimension[] = [...checkedDimensions, 'time'];
 /** The limits after which the model may still be asked for its answer. */
 const finishable: readonly Dimension[] = ['rounds', 'repeats', 'errors', 'sameResults'];
 
@@ -218,12 +218,12 @@ export const countRound = (state: In<'CheckingBudget'>): MoveTo<'CheckingBudget'
 };
 
 export const limitReached = (state: In<'CheckingBudget'>): boolean =>
-  findReached(state.session, countedLimits) !== null;
+  findReached(state.session, checkedDimensions) !== null;
 
 /** Whether the model may be asked for its answer, in one more request without tools. */
 export const mayFinish = (state: In<'CheckingBudget'>): boolean => {
   const { settings, turn } = state.session;
-  const dimension = findReached(state.session, countedLimits);
+  const dimension = findReached(state.session, checkedDimensions);
   return (
     settings.atLimit === 'finish' &&
     turn.finishing === 'no' &&
@@ -236,7 +236,7 @@ export const askToFinish = (
   event: Event,
 ): MoveTo<'GatheringAdditionalMessages'> => {
   const { session } = state;
-  const dimension = findReached(session, countedLimits) ?? 'rounds';
+  const dimension = findReached(session, checkedDimensions) ?? 'rounds';
   const spent = spentText(session, dimension, event.at);
   const noted = appendTexts(session, 'note', [
     `[${spent}: no tool runs any more. Give your final answer now.]`,
@@ -249,7 +249,7 @@ export const askToFinish = (
 };
 
 export const exceedBudget = (state: In<'CheckingBudget'>): MoveTo<'BudgetExceeded'> => {
-  const dimension = findReached(state.session, countedLimits) ?? 'usd';
+  const dimension = findReached(state.session, checkedDimensions) ?? 'usd';
   return go({ name: 'BudgetExceeded', session: state.session, dimension });
 };
 
@@ -419,6 +419,8 @@ export const surplusWarnings = (
   const reservation = findReservation(session, id);
   const usd = usage?.costUsd ?? 0;
   if (reservation === undefined || usd <= reservation.usd) return [];
+  // without a limit nothing was set aside, so nothing was foreseen
+  if (reservation.usd === 0 && session.settings.limits.usd === 'unlimited') return [];
   if (!session.unaccounted.includes(id)) return [];
   const most = formatNumber('usd', reservation.usd);
   const text =
@@ -475,7 +477,7 @@ const countEvent = (session: SessionData, event: Event): SessionData => {
   }
 };
 
-/** A stale event changes nothing but usage (rules.md#stale-events). */
+/** A stale event changes nothing but usage, and is told as late (rules.md#stale-events). */
 export const countStale = <S extends State>(state: S, event: Event): Stay<S> => {
   const session = countEvent(state.session, event);
   const why = `stale: ${event.type} answers nothing that is open`;
@@ -518,7 +520,10 @@ export const silentText = (model: string): string =>
 /*
  * The worst case: each byte of its text is a token, each image IMAGE_TOKENS_MAX, all of it is
  * written to the cache, and the reply is as long as it may be. What the model counted of the
- * same conversation replaces its bytes.
+ * same conversation replaces its bytes: `session.measured` is the last request whose tokens the
+ * model has counted, not the one of which RequestMeasured tells.
+ *
+ * A session of an earlier version sets nothing aside. It has no `measured` before `reserve`.
  */
 
 /** More than any provider counts for a picture. */
@@ -663,6 +668,7 @@ export const reserve = <S extends State>(state: S, event: NextRequest): Stay<S> 
     sent: state.name === 'CallingLlm' ? { model, bytes } : null,
   };
   const reserved = [...withoutReservations(session, [id]), reservation];
+  // not NOT_MEASURED, which `changeSession` drops: from now on the session sets money aside
   const { measured = NOTHING_COUNTED } = session;
   return go(withSession(state, changeSession(session, { reserved, measured })));
 };
@@ -709,9 +715,8 @@ const moneyText = (session: SessionData): string => {
 export const reserveForCalls = (session: SessionData, ids: readonly string[]): SessionData => {
   const remaining = remainingIn(session).usd;
   const [id] = ids; // at most one: under a limit, calls that spend run one at a time
-  // Only a session that has set money aside for a request: those of earlier versions never do.
-  if (session.measured === undefined || remaining.type === 'unlimited' || id === undefined)
-    return session;
+  const setsMoneyAside = session.measured !== undefined; // see `reserve`
+  if (!setsMoneyAside || remaining.type === 'unlimited' || id === undefined) return session;
   const { reserved = [] } = session;
   const usd = remaining.amount;
   const reservation = { id, usd, outputUsd: usd, outputTokens: 0, sent: null };

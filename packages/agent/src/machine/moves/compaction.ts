@@ -1,6 +1,7 @@
 /**
  * Compaction: older messages are replaced by a summary, in three modes: idle (before a turn or on
- * request), mid (between rounds), overflow (request too large).
+ * request), mid (between rounds), overflow (request too large). The file ends with the moves
+ * of GatheringAdditionalMessages, from which mid begins.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
  * `go(state, ...actions)`. `rest` in the table is the move with which a state begins to wait.
@@ -45,8 +46,8 @@ export const needsCompaction = (session: SessionData, ratio: number): boolean =>
   session.contextTokens > ratio * session.settings.windowTokens && mayCompact(session);
 
 /**
- * The state of a compaction of the current conversation. `startCompaction` starts it when the state
- * comes to rest.
+ * The state of a compaction of the current conversation. `startCompaction` starts it, and gives it
+ * its id.
  */
 export const newCompacting = (
   session: SessionData,
@@ -61,7 +62,7 @@ export const newCompacting = (
   mode,
 });
 
-/** Rest of Compacting: starts it under a new id; a resumed session keeps the id it has. */
+/** The `rest` of Compacting: starts it under a new id; a resumed session keeps the id it has. */
 export const startCompaction = (state: Compacting): MoveTo<'Compacting'> => {
   const { length, instructions } = state;
   const request = { length, ...(instructions === undefined ? {} : { instructions }) };
@@ -75,7 +76,10 @@ export const startCompaction = (state: Compacting): MoveTo<'Compacting'> => {
   );
 };
 
-/** CompactRequested: compacts, and sends nothing afterwards (rules.md#compact-on-request). */
+/**
+ * CompactRequested: compacts; no turn waits for it, so only what was queued meanwhile is sent
+ * (rules.md#compact-on-request).
+ */
 export const compactNow = (
   state: In<'WaitingForUserInput'>,
   event: On<'CompactRequested'>,
@@ -87,6 +91,7 @@ export const isStaleCompaction = (
   event: On<'CompactionCompleted'> | On<'CompactionFailed'>,
 ): boolean => event.compactionId !== state.compactionId;
 
+/** Also on request, where no turn waits. */
 export const beforeTurn = (state: Compacting): boolean => state.mode.kind === 'idle';
 export const beforeWaitingTurn = (state: Compacting): boolean =>
   state.mode.kind === 'idle' && state.mode.resume !== 'rest';
@@ -127,9 +132,9 @@ export const returnCompacted = (
   event: On<'CompactionCompleted'>,
 ): MoveTo<'WaitingForUserInput'> => {
   const session = withSummary(state, event);
-  const asked = state.mode.kind === 'idle' ? state.mode.resume : 'rest';
+  const isRepeated = state.mode.kind === 'idle' && state.mode.resume === 'sendAgain';
   // An empty queue sends nothing.
-  const next = asked === 'sendAgain' ? asked : 'sendQueue';
+  const next = isRepeated ? 'sendAgain' : 'sendQueue';
   return go(
     { name: 'WaitingForUserInput', session, reason: { kind: 'compacted' }, next },
     ...showSummary(state, event),
@@ -152,14 +157,13 @@ export const sendCompacted = (
   );
 };
 
+const failureText = ({ message }: On<'CompactionFailed'>): string =>
+  `the conversation could not be summarised: ${message}`;
+
 /** Tells the user that there is no summary. */
 const showFailure = (event: On<'CompactionFailed'>): readonly Action[] => [
   ...showHooks(verdictsIn(event.hooks)),
-  {
-    type: 'DisplayWarning',
-    kind: 'compaction',
-    text: `the conversation could not be summarised: ${event.message}`,
-  },
+  { type: 'DisplayWarning', kind: 'compaction', text: failureText(event) },
 ];
 
 /**
@@ -171,6 +175,7 @@ export const goOnUncompacted = (
   event: On<'CompactionFailed'>,
 ): MoveTo<'WaitingForUserInput'> => {
   const session = countUsage(state.session, event.compactionId, event.usage, 'partial');
+  // `rest` for the compiler: see `beforeWaitingTurn`
   const next = state.mode.kind === 'idle' ? state.mode.resume : 'rest';
   const reason = {
     kind: 'error',
@@ -193,12 +198,13 @@ export const sendUncompacted = (
   return go(newCallingLlm(session, 'toolResults', 1), ...showFailure(event));
 };
 
+/** The turn can't go on without a summary, or it was requested. */
 export const failCompaction = (
   state: Compacting,
   event: On<'CompactionFailed'>,
 ): MoveTo<'Failed'> => {
   const session = countUsage(state.session, event.compactionId, event.usage, 'partial');
-  const message = `the conversation could not be summarised: ${event.message}`;
+  const message = failureText(event);
   return go({ name: 'Failed', session, error: 'compaction', message }, ...showFailure(event));
 };
 

@@ -9,16 +9,21 @@ import { NOT_KNOWN } from './meanings.js';
 import type { Words } from './program.js';
 
 /** Git's own options whose value is the next word. */
-const VALUED = wordSet(
-  '-C -c --git-dir --work-tree --namespace --exec-path --config-env --super-prefix',
-);
+const VALUED = wordSet(`
+  -C -c --git-dir --work-tree --namespace --config-env --super-prefix --attr-source
+  --shallow-file`);
+/** Its other ones. */
+const UNVALUED = wordSet(`
+  -h --help -v --version -p --paginate -P --no-pager --exec-path --html-path --man-path --info-path
+  --bare --no-replace-objects --no-lazy-fetch --no-optional-locks --no-advice --literal-pathspecs
+  --glob-pathspecs --noglob-pathspecs --icase-pathspecs --list-cmds`);
 
 type GitOptions = {
   /** The values of `-c`. */
   readonly settings: readonly string[];
   /** Index of the subcommand. */
   readonly at: number;
-  /** Why a setting can't be determined. */
+  /** Why a setting, or where the subcommand is, can't be determined. */
   readonly unclear?: string;
 };
 
@@ -29,6 +34,9 @@ export const readGitOptions = (words: Words): GitOptions => {
   let at = 1;
   for (let word = words[at]; word?.startsWith('-'); word = words[at]) {
     const value = words[at + 1];
+    const [option = ''] = word.split('=');
+    if (!VALUED.has(option) && !UNVALUED.has(option))
+      unclear ??= `the option ${option} of git is unknown`;
     if (/^--config-env\b/.test(word)) unclear ??= 'git takes a setting from the environment';
     if (word === '-c' && value === null) unclear ??= `a setting of git is ${NOT_KNOWN}`;
     if (word === '-c' && value != null) settings.push(value);
@@ -85,7 +93,7 @@ export const makesBranch = (words: Words): boolean =>
   hasGitOption(words, '-b -B -t -d --orphan --track --detach');
 
 /** What is asked about a command of git: its words, and how git reads them. */
-type GitWords = Pick<ParsedCommand, 'words' | 'readAs' | 'undoes'>;
+type GitWords = Pick<ParsedCommand, 'words' | 'readAs'>;
 
 /** Paths that a command takes back from the index or from HEAD. */
 export type PathRestore = {
@@ -118,9 +126,9 @@ const readRestore = (words: readonly string[]): PathRestore | null => {
 
 /**
  * The paths of `git checkout`: what follows `--`, else its operands, if the first is surely a path.
- * Null for other forms, and for a commit that is not HEAD.
+ * With `-f` and no path, the whole repository. Null for other forms, and for commits but HEAD.
  */
-const readPaths = (words: readonly string[]): PathRestore | null => {
+const readCheckout = (words: readonly string[]): PathRestore | null => {
   const end = words.indexOf('--');
   const before = end < 0 ? words : words.slice(0, end);
   const options = before.filter((word) => word.startsWith('-'));
@@ -172,7 +180,7 @@ export const pathRestore = ({ words: written, readAs = written }: GitWords): Pat
 
 const readCommand = (command: string | undefined, rest: readonly string[]): PathRestore | null => {
   if (command === 'restore') return readRestore(rest);
-  if (command === 'checkout') return readPaths(rest);
+  if (command === 'checkout') return readCheckout(rest);
   const isHard = rest.includes('--hard') && rest.every((word) => HARD.test(word));
   return command === 'reset' && isHard ? { paths: [':/'], from: 'HEAD' } : null;
 };

@@ -87,7 +87,7 @@ export type Program = {
   readonly risky?: string | IsRisky;
   /** What it destroys for good beside files, as the reason to ask; null if nothing. */
   readonly destroys?: (words: Words) => string | null;
-  /** How far it changes the repository: it runs git, or its targets, task or script say it. */
+  /** How far it changes the repository: as git that it runs, its targets, task or script do. */
   readonly repository?: 'runsGit' | 'targets' | 'task' | 'script' | ((words: Words) => GitAccess);
   /** Words that do nothing without the network, or what it does there, in words. */
   readonly network?: string | ((words: Words, place: NetworkPlace) => string | null);
@@ -95,7 +95,7 @@ export type Program = {
   readonly system?: string;
   /** Options that carry a message for people. */
   readonly messages?: RegExp;
-  /** The options with which it passes on nothing but its input. */
+  /** With these options alone it only passes on its input. */
   readonly filters?: RegExp;
 } & (
   | {
@@ -122,7 +122,7 @@ const isLong = (word: string, option: string): boolean => {
   return name === option || (name.length > 2 && option.startsWith(name));
 };
 
-/** Whether a word is one of these options; `-x` also as `-abx` and `-xVALUE`. */
+/** Whether a word may be one of these options; `-x` also as `-abx` and `-xVALUE`. */
 export const matchesOption = (word: string, list: string): boolean => {
   if (!word.startsWith('-')) return false;
   const options = listWords(list);
@@ -138,7 +138,7 @@ export const matchesOption = (word: string, list: string): boolean => {
 export const isWholeOption = (word: string, list: string): boolean =>
   wordSet(list).has(word.replace(/^--/, '-').replace(/=.*/s, ''));
 
-/** Whether an option is one of the harmless ones; `-x` also within a cluster of such letters. */
+/** Whether an option is harmless; `-x` also in a cluster, `-n` as `-n5`, `-1` for any number. */
 export const isHarmlessOption = (word: string, harmless: string): boolean => {
   const options = wordSet(harmless);
   return (

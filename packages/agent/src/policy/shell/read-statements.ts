@@ -464,15 +464,15 @@ const readArray = (cursor: Cursor): readonly string[] | null => {
 /** The value after `name=`; null if it is determined at run time, adds, or sets one element. */
 const assignedValue = (
   { text }: Word,
-  [start, , subscript]: RegExpExecArray,
+  [head, , subscript]: RegExpExecArray,
   list: readonly string[] | null,
 ): Assignment['value'] => {
-  if (subscript !== undefined || start.endsWith('+=')) return null;
-  return list ?? text?.slice(start.length) ?? null;
+  if (subscript !== undefined || head.endsWith('+=')) return null;
+  return list ?? text?.slice(head.length) ?? null;
 };
 
 /** A subscript like `x[i]=` is arithmetic. */
-const readSubscripted = (cursor: Cursor, start: number): void => {
+const noteSubscript = (cursor: Cursor, start: number): void => {
   const subscript = /^[A-Za-z_]\w*\[([^\]]*)\]/.exec(cursor.text.slice(start, cursor.at))?.[1];
   if (subscript === undefined || /^[\d@*]*$/.test(subscript)) return;
   cursor.findings.evaluates = true;
@@ -480,9 +480,7 @@ const readSubscripted = (cursor: Cursor, start: number): void => {
 
 const endsCommand = (cursor: Cursor): boolean => {
   const char = peek(cursor);
-  return (
-    char === '' || (';\n|)'.includes(char) && char !== '') || (char === '&' && !isAt(cursor, '&>'))
-  );
+  return char === '' || ';\n|)'.includes(char) || (char === '&' && !isAt(cursor, '&>'));
 };
 
 type CommandHead =
@@ -528,7 +526,7 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
       assigned !== null && takesList && peek(cursor) === '(' && word.shape.endsWith('=');
     const list = isList ? readArray(cursor) : null;
     if (assigned !== null && words.length === 0) {
-      readSubscripted(cursor, word.start);
+      noteSubscript(cursor, word.start);
       const value = isList && list === null ? null : assignedValue(word, assigned, list);
       const raw = cursor.text.slice(word.start, cursor.at);
       assignments.push({ name: assigned[1] ?? '', raw, value });

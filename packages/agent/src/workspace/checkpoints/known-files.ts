@@ -2,8 +2,10 @@
  * What is known of each path of the workspace: how it was at the last look, and where its content
  * is. With it changes can be found, and taken back.
  *
- * A name is a path in the workspace, with each byte as one character (manifest.ts). To note a name
- * is to take over its present state as known.
+ * A name is a path in the workspace, with each byte as one character (manifest.ts). Ways to take
+ * over its present state as known: `set`, as given; `learn`, after a call, whose content is stored
+ * already; `note`, after a change by others, whose content it stores; `noteClean` and `noteFirst`,
+ * at the first scan.
  */
 
 import { appendFile, readFile } from 'node:fs/promises';
@@ -17,7 +19,6 @@ import {
   whyUnknown,
 } from './file-entries.js';
 import { ABSENT, type FileState } from './manifest.js';
-
 import { type CheckpointStore, replaceFile } from './store.js';
 
 /**
@@ -95,7 +96,10 @@ export class KnownFiles {
     this.unsaved.add(name);
   }
 
-  /** Whether a name may differ from what is known. `entry`: how it is now. */
+  /**
+   * Whether a name may differ from what is known. `entry`: how it is now; with an empty stamp it
+   * has changed just now, and counts as different.
+   */
   differs(name: string, entry: FileEntry | null): boolean {
     const known = this.#files.get(name)?.entry;
     if (entry === null) return known !== undefined;
@@ -119,7 +123,7 @@ export class KnownFiles {
     );
   }
 
-  /** The state of a name at the last look. */
+  /** The state of a name at the last look. Content in git needs `fetchBlobs` first. */
   state(name: string): FileState {
     const known = this.#files.get(name);
     if (known === undefined) return ABSENT;
@@ -203,6 +207,7 @@ export class KnownFiles {
     for (const [name, blob] of blobs) {
       const bytes = contents.get(blob);
       const known = this.#files.get(name);
+      // by a filter, such as for line ends, the file may have another content than the blob
       if (bytes === undefined || known === undefined || bytes.length !== known.entry.bytes)
         continue;
       this.set(name, { ...known, content: { kind: 'stored', sha256: await put(bytes) } });
@@ -245,7 +250,10 @@ export class SavedScan {
   async save(): Promise<void> {
     const known = this.#known;
     const named = this.#named;
-    if (known.size > FILES_MAX) return;
+    if (known.size > FILES_MAX) {
+      if (this.#saved !== null) await this.#remove();
+      return;
+    }
     const { lines: last, named: lastNamed } = this.#saved ?? { lines: 0, named: 0 };
     const areMany = last + known.unsaved.size > 2 * (known.size + named.size) + 1_000;
     const isWhole = this.#saved === null || areMany;
@@ -254,12 +262,16 @@ export class SavedScan {
     for (const name of [...named].slice(isWhole ? 0 : lastNamed)) lines.push([name]);
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
     if (isWhole) await replaceFile(this.#file, `${HEAD}\n${text}`);
-    else if ((await attempt(() => appendFile(this.#file, text))).kind === 'fault') {
-      this.#saved = null; // a full disk
-      return replaceFile(this.#file, null);
-    }
+    else if ((await attempt(() => appendFile(this.#file, text))).kind === 'fault')
+      return this.#remove(); // a full disk
     known.unsaved.clear();
     this.#saved = { lines: lines.length + (isWhole ? 0 : last), named: named.size };
+  }
+
+  /** Removes the file, which is out of date now. */
+  async #remove(): Promise<void> {
+    this.#saved = null;
+    await replaceFile(this.#file, null);
   }
 
   /** Reads the scan of an earlier process. False: there is none. */
@@ -267,8 +279,9 @@ export class SavedScan {
     try {
       const [head, ...lines] = (await readFile(this.#file, 'utf8')).split('\n');
       if (head !== HEAD || lines.pop() !== '') return false; // cut off, so it is out of date
-      for (const text of lines) {
-        const [name, known]: Line = JSON.parse(text);
+      // all first: one faulty line, and it is no scan
+      const parsed = lines.map((text): Line => JSON.parse(text));
+      for (const [name, known] of parsed) {
         if (known === undefined) this.#named.add(name);
         else this.#known.set(name, known);
       }

@@ -1,7 +1,7 @@
 import '../../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -24,7 +24,7 @@ import {
   loginSecrets,
   readLogin,
   removeLogin,
-} from '../../../src/extensions/mcp/server-secrets.js';
+} from '../../../src/extensions/mcp/stored-login.js';
 import {
   type AuthorizationServer,
   authorizationServer,
@@ -246,6 +246,18 @@ test('without a terminal a login is begun, and finished by the address that the 
   await assert.rejects(finishLogin(server.settings, sent, options), /no login was begun/);
   assert.equal(await removeLogin(options.stateFolder, server.settings), true);
   await assert.rejects(connection().listTools(), /it needs a login/);
+});
+
+test('a stored login with a part of another type is no login', async (t) => {
+  const { server, options } = await stage(t);
+  await logIn(server.settings, options, agrees);
+  const file = logFile(options);
+  const stored = JSON.parse(readFileSync(file, 'utf8'));
+  for (const fault of [{ issuer: null }, { tokens: [] }, { askedScope: 3 }]) {
+    writeFileSync(file, JSON.stringify({ ...stored, ...fault }));
+    assert.equal(readLogin(options.stateFolder, server.settings).tokens, null);
+    assert.equal(readLogin(options.stateFolder, server.settings).issuer, '');
+  }
 });
 
 test('a server that moves to another issuer gets no token of the old one there, and a new registration', async (t) => {
