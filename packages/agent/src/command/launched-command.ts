@@ -35,7 +35,7 @@ import * as v from 'valibot';
 import { attemptNow } from '../platform/attempt.js';
 import { errorCode, writePrivateSync } from '../platform/files.js';
 import { processExists, readProcess } from '../platform/processes.js';
-import { type OutputReceiver, SpoolReader } from './output.js';
+import { type OutputReceiver, SpoolReader, type SpoolReaderOptions } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
 
 /**
@@ -194,15 +194,11 @@ export class Spool {
   readonly #output: SpoolReader;
 
   /** Opens the files of an earlier process. Throws if they are gone. */
-  constructor(
-    folder: string,
-    view: ProcessView,
-    { hasGaps }: { readonly hasGaps: boolean } = { hasGaps: true },
-  ) {
+  constructor(folder: string, view: ProcessView, options: SpoolReaderOptions = { hasGaps: true }) {
     this.folder = folder;
     this.#view = view;
     this.#status = openSync(this.#at('status'), 'r');
-    this.#output = new SpoolReader(folder, { hasGaps });
+    this.#output = new SpoolReader(folder, options);
   }
 
   /**

@@ -479,22 +479,13 @@ export const isAllForeign = (foreignUntil: number): boolean =>
   foreignUntil === Number.POSITIVE_INFINITY;
 
 /**
- * Whether the session with this header was created in this state folder, or adopted by a prompt.
- * Rejects if that can't be read.
+ * Whether the session of this journal was created in the state folder where the journal is, or
+ * adopted by a prompt. Rejects if that can't be read.
  */
-export const isOwn = async <M extends MachineTypes>(
-  folder: string,
-  header: Header<M>,
-): Promise<boolean> => !isAllForeign(await readForeignUntil(folder, header));
-
-/**
- * Whether the session of this journal was created in the state folder where the journal is. Rejects
- * if that can't be read.
- */
-export const isOwnJournal = <M extends MachineTypes>(
+export const isOwnJournal = async <M extends MachineTypes>(
   path: string,
   header: Header<M>,
-): Promise<boolean> => isOwn(dirname(dirname(path)), header);
+): Promise<boolean> => !isAllForeign(await readForeignUntil(dirname(dirname(path)), header));
 
 /**
  * Whether the session has a code, right or wrong: only sessions that were created in some state
