@@ -16,7 +16,7 @@
 import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
 import type { Duplex, Readable } from 'node:stream';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { entryStatus } from '../platform/files.js';
+import { entryStatus, errorCode } from '../platform/files.js';
 import { type ProgramSearch, searchPrograms } from '../platform/find-program.js';
 import { hasProc, readProcess, sinceBoot } from '../platform/processes.js';
 import {
@@ -199,10 +199,19 @@ export class Command {
       return this.#end({ kind: 'killed', signal: 'SIGTERM' }, 'none', await prepared.finish());
     }
 
-    const process =
-      start.kind === 'direct'
-        ? startDirect(start.prepared, this.#source, this.output)
-        : startParked(start.prepared, this.#source, this.output);
+    let process: CommandProcess;
+    try {
+      process =
+        start.kind === 'direct'
+          ? startDirect(start.prepared, this.#source, this.output)
+          : startParked(start.prepared, this.#source, this.output);
+    } catch (error) {
+      // The files of a found command are gone or can't be opened, so nobody knows how it ended.
+      const how: ProcessEnd = isFound
+        ? { kind: 'killed', signal: 'SIGKILL', why: 'lost' }
+        : { kind: 'notStarted', why: String(error) };
+      return this.#end(how, 'none', await prepared.finish());
+    }
     const running = this.#follow(process);
     const release =
       running.root === null
@@ -407,7 +416,7 @@ type CommandProcess = {
    * namespace this is the kill: the guard there reads it.
    */
   announceKill(): void;
-  /** Stops reading output. */
+  /** Stops reading output of a direct start. */
   close(): void;
 };
 
@@ -424,7 +433,7 @@ type ShellEnd = {
 
 /** Exit code of a shell whose command was killed by SIGKILL. */
 const KILLED_CODE = 128 + 9;
-const CUT = '\n[the disk is full: from here on output is missing]\n';
+const CUT = '\n[from here on output is missing: the disk is full, or too many files are open]\n';
 const ENDLESS = '\n[the end of the output is missing: what writes it was killed]\n';
 
 /**
@@ -459,7 +468,7 @@ const startParked = (
       isKilled = true;
       launched.recordCancellation();
     },
-    close: () => undefined, // its reader closes with the command
+    close: () => undefined,
   };
 };
 
@@ -511,7 +520,7 @@ const startDirect = (
   }) as Child;
   prepared.started(); // the process has its own copies of the open files now
   const add = (bytes: Buffer): void => output.add(bytes);
-  // Takes that report off the end of stderr.
+  // Takes the mark of reportingLeftovers off the end of stderr.
   const marks = createMarkReader(add);
   child.stdout.on('data', add);
   child.stderr.on('data', isFenced ? (bytes: Buffer) => marks.add(bytes) : add);
@@ -560,11 +569,11 @@ const shellEnd = (
   });
 
 const whyNotStarted = (error: Error, program: string): ProcessEnd => {
-  const isMissing = 'code' in error && error.code === 'ENOENT';
-  const why = isMissing
-    ? `${program} or the workspace is missing; install ${program}, or look at the workspace`
-    : error.message;
-  return { kind: 'notStarted', why };
+  const reasons: Readonly<Record<string, string>> = {
+    ENOENT: `${program} or the workspace is missing; install ${program}, or look at the workspace`,
+    E2BIG: 'the command is too long; write it into a file, and run that',
+  };
+  return { kind: 'notStarted', why: reasons[errorCode(error)] ?? error.message };
 };
 
 /** How long to wait for the end of a guard, in ms. Only a stopped one takes long. */

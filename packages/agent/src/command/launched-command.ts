@@ -32,9 +32,10 @@ import {
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
-import { writePrivateSync } from '../platform/files.js';
+import { attemptNow } from '../platform/attempt.js';
+import { errorCode, writePrivateSync } from '../platform/files.js';
 import { processExists, readProcess } from '../platform/processes.js';
-import { type OutputReceiver, SpoolReader } from './output.js';
+import { type OutputReceiver, SpoolReader, type SpoolReaderOptions } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
 
 /**
@@ -66,10 +67,10 @@ export const readStatus = (text: string): CommandStatus => {
   const lines = text.split('\n').slice(0, -1);
   const run = lines.find((line) => /^run \d+ \d+$/.test(line));
   const exit = lines.find((line) => /^exit \d+(?: \d+(?:\.\d+)?)?$/.test(line));
-  const seconds = numberIn(exit, 2);
+  const seconds = numberAt(exit, 2);
   return {
-    process: run === undefined ? null : { pid: numberIn(run, 1), startedAt: numberIn(run, 2) },
-    exitCode: exit === undefined ? null : numberIn(exit, 1),
+    process: run === undefined ? null : { pid: numberAt(run, 1), startedAt: numberAt(run, 2) },
+    exitCode: exit === undefined ? null : numberAt(exit, 1),
     endedAt: Number.isNaN(seconds) ? null : seconds * 1000,
     isComplete: lines.includes('eof'),
     isCut: lines.includes('cut'),
@@ -77,7 +78,7 @@ export const readStatus = (text: string): CommandStatus => {
   };
 };
 
-const numberIn = (line: string | undefined, at: number): number => Number(line?.split(' ')[at]);
+const numberAt = (line: string | undefined, at: number): number => Number(line?.split(' ')[at]);
 
 /** The reason for which a command was killed. `lost`: Pawl did not kill it. */
 export type KillReason = 'deadline' | 'cancelled' | 'lost';
@@ -193,15 +194,11 @@ export class Spool {
   readonly #output: SpoolReader;
 
   /** Opens the files of an earlier process. Throws if they are gone. */
-  constructor(
-    folder: string,
-    view: ProcessView,
-    { hasGaps }: { readonly hasGaps: boolean } = { hasGaps: true },
-  ) {
+  constructor(folder: string, view: ProcessView, options: SpoolReaderOptions = { hasGaps: true }) {
     this.folder = folder;
     this.#view = view;
     this.#status = openSync(this.#at('status'), 'r');
-    this.#output = new SpoolReader(folder, { hasGaps });
+    this.#output = new SpoolReader(folder, options);
   }
 
   /**
@@ -265,11 +262,8 @@ export class Spool {
 
   /** Records that the command will be killed because it was cancelled. */
   recordCancellation(): void {
-    try {
-      writeFileSync(this.#at('why'), 'cancelled');
-    } catch {
-      // It is killed anyway; a recovery would report it as lost.
-    }
+    // If that fails, it is killed anyway; a recovery would report it as lost.
+    attemptNow(() => writeFileSync(this.#at('why'), 'cancelled'));
   }
 
   /** The recorded reason for a kill, or an empty text. */
@@ -284,7 +278,9 @@ export class Spool {
   /** Tells the launcher of a dead agent that this process follows the command from now on. */
   attach(): void {
     const { started } = readProcess(process.pid);
-    if (started !== '') writePrivateSync(this.#at('attached'), `${process.pid} ${started}\n`);
+    if (started === '') return;
+    // On a full disk it counts as not followed: then its launcher keeps the deadline as well.
+    attemptNow(() => writePrivateSync(this.#at('attached'), `${process.pid} ${started}\n`));
   }
 
   close(): void {
@@ -315,8 +311,7 @@ const isPipeHeld = (file: string): boolean => {
     closeSync(openSync(file, constants.O_WRONLY | constants.O_NONBLOCK));
     return true;
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : '';
-    return code !== 'ENXIO' && code !== 'ENOENT';
+    return !['ENXIO', 'ENOENT'].includes(errorCode(error));
   }
 };
 
@@ -329,7 +324,7 @@ export type LaunchedEnd = {
     | { readonly kind: 'neverStarted' };
   /** Leftover processes were ended with it. */
   readonly leftBehind: boolean;
-  /** Output is missing because the disk was full. */
+  /** Output is missing: the disk was full, or too many files were open. */
   readonly isCut: boolean;
   /**
    * The output is complete. False if its writer was killed, or if a detached process holds it open.
@@ -369,15 +364,13 @@ const PARKING_MS = 10_000;
 /** Polling intervals, with and without file change notifications. */
 const POLL_MS = 200;
 const POLL_UNNOTIFIED_MS = 5;
-/**
- * Grace periods in ms: without a process or an exit code, and with an exit code but no end of the
- * output.
- */
+/** How long to wait, in ms, for the exit code of a command whose process has ended. */
 const LOST_MS = 1_000;
-const DRAINING_MS = 5_000;
-/** The same without an exit code while its launcher lives, which may write one late. */
+/** The same while its launcher lives and the output is not complete: it may write one late. */
 const LATE_MS = 20_000;
-/** How long to wait for the end of the output after the command's end mark, in ms. */
+/** How long to wait for the end of the output after the exit code, in ms. */
+const DRAINING_MS = 5_000;
+/** The same after the end mark of an open command: a detached process holds the output open. */
 const HELD_OPEN_MS = 100;
 
 const IGNORE_OUTPUT: OutputReceiver = { bytes: () => undefined, skipped: () => undefined };
@@ -391,7 +384,7 @@ const isRelevant = (name: string): boolean =>
  * polling in case one is missing.
  */
 export class LaunchedCommand {
-  /** The process of bubblewrap, once it exists; null if it does not appear in time. */
+  /** Its process, once it exists; null if it does not appear in time. */
   readonly ready: Promise<LaunchedProcess | null>;
   /** Resolves when it has ended, even if it was never started. */
   readonly ended: Promise<LaunchedEnd>;
@@ -409,6 +402,8 @@ export class LaunchedCommand {
   /** Its launcher has ended, or belonged to an earlier process, so the command can't begin. */
   #hasNoLauncher = false;
   #keepsFiles = false;
+  /** The last attempt to read its output has failed. */
+  #isUnread = false;
   #outputBytes = 0;
   /** The time since which the command seems stuck; null: it does not. */
   #stuckSince: number | null = null;
@@ -454,9 +449,15 @@ export class LaunchedCommand {
   /** Starts the command; call it once. */
   start({ file, line }: ShellText, request: LaunchRequest, to: OutputReceiver): void {
     if (this.#state !== 'parked') return;
+    try {
+      this.#spool.write(file, request);
+    } catch {
+      // The disk is full. It never begins, since nobody sends its line: it is started directly.
+      this.#finish({ kind: 'neverStarted' });
+      return;
+    }
     this.#run(to);
     this.#keepsFiles = (request.record?.job ?? null) !== null;
-    this.#spool.write(file, request);
     this.#sendLine(line);
   }
 
@@ -472,7 +473,7 @@ export class LaunchedCommand {
     this.#spool.recordCancellation();
   }
 
-  /** Call it when its launcher has ended. */
+  /** Call it when its launcher has ended. A running command goes on. */
   launcherEnded(): void {
     this.#hasNoLauncher = true;
     if (this.#state === 'parking' || this.#state === 'parked') this.#end();
@@ -532,25 +533,36 @@ export class LaunchedCommand {
     if (this.#state === 'ending' || this.#state === 'ended') return;
     const status = this.#spool.status();
     if (status.process !== null) this.#park(status.process);
-    if (status.exitCode !== null && status.isComplete) this.#end();
-    else if (this.#state === 'running') this.#read();
-    if (status.exitCode !== null)
-      this.#draining ??= setTimeout(() => this.#end(), this.#drainingMs).unref();
+    if (status.exitCode !== null && status.isComplete) {
+      this.#end();
+      return;
+    }
+    if (this.#state === 'running') this.#read();
+    if (status.exitCode === null) return; // until then an end mark is output of the command
+    this.#draining ??= setTimeout(() => this.#end(), this.#drainingMs).unref();
     if (this.#marks.hasEnded && !this.#isFenced)
       this.#detachedOutput ??= setTimeout(() => this.#end(), HELD_OPEN_MS).unref();
   }
 
+  /** Passes on new output. Returns whether more may be available at once. */
   #read(): boolean {
-    return this.#spool.read(READ_MAX, {
-      bytes: (bytes) => {
-        this.#outputBytes += bytes.length;
-        this.#marks.add(bytes);
-      },
-      skipped: (count) => this.#receiver.skipped(count),
-    });
+    this.#isUnread = true;
+    try {
+      const isMore = this.#spool.read(READ_MAX, {
+        bytes: (bytes) => {
+          this.#outputBytes += bytes.length;
+          this.#marks.add(bytes);
+        },
+        skipped: (count) => this.#receiver.skipped(count),
+      });
+      this.#isUnread = false;
+      return isMore;
+    } catch {
+      return false; // too many files are open: the next poll tries again
+    }
   }
 
-  /** Ends a command that has no process and no exit code. */
+  /** Ends a command that has had no process and no exit code for a while. */
   #endIfStuck(): void {
     if (this.#state !== 'running') return;
     const { status, isClaimed, isAlive } = this.#facts();
@@ -584,9 +596,9 @@ export class LaunchedCommand {
     else this.#finish();
   }
 
-  #finish(): void {
-    const how = this.#findEnd();
-    const { isCut, isComplete, endedAt } = this.#spool.status();
+  #finish(how = this.#findEnd()): void {
+    const { isComplete, endedAt, ...status } = this.#spool.status();
+    const isCut = status.isCut || this.#isUnread;
     const why = killReason(this.#spool.why());
     const end = { how, leftBehind: this.#marks.end(), isCut, isWhole: isComplete, endedAt, why };
     this.#state = 'ended';
@@ -749,6 +761,7 @@ export const findCommands = (folder: string, view: ProcessView): readonly FoundC
       return request === null ? [] : [new FoundCommand(place, view, request.due, request.record)];
     });
 
+/** Whether its processes may still run: also if only its output is missing. */
 export const isCommandAlive = (command: FoundCommand): boolean => {
   const { kind } = command.verdict();
   return kind === 'running' || kind === 'draining';

@@ -22,6 +22,7 @@ import {
 import path from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { stripVTControlCharacters } from 'node:util';
+import { attemptNow } from '../platform/attempt.js';
 import { groupDigits } from '../platform/text.js';
 
 /**
@@ -384,8 +385,9 @@ export class SpoolReader {
   }
 
   #openNext({ number, missing }: { number: number; missing: number }, to: OutputReceiver): boolean {
+    const opened = openSync(this.#at(number), 'r');
     this.close();
-    this.#open = openSync(this.#at(number), 'r');
+    this.#open = opened;
     if (missing > 0) to.skipped(missing);
     // The pieces before a gap are gone: the launcher removes the oldest first.
     else if (this.#number > 1 && !this.#options.keepsPieces) this.#remove(this.#number - 1);
@@ -413,7 +415,11 @@ export class SpoolReader {
   #remove(number: number): void {
     const file = this.#at(number);
     if (!existsSync(file)) return;
-    appendFileSync(this.#removedFile, `${number} ${statSync(file).size}\n`);
+    const line = `${number} ${statSync(file).size}\n`;
+    const note = (): void => appendFileSync(this.#removedFile, line);
+    const noted = attemptNow(note);
     rmSync(file, { force: true });
+    // On a full disk the piece makes room for its note; only a later process reads that.
+    if (noted.kind === 'fault') attemptNow(note);
   }
 }

@@ -34,7 +34,7 @@ import {
   sinceBoot,
 } from '../platform/processes.js';
 import { localTime } from '../platform/text.js';
-import { cannotWrite, JournalError } from './journal-error.js';
+import { cannotRead, cannotWrite, JournalError } from './journal-error.js';
 import { FILE_MODE, isSessionId } from './state-folder.js';
 
 /**
@@ -91,7 +91,7 @@ export const acquireLock = async (
   }
 };
 
-/** Whether another holder of a lock is why something failed. */
+/** Whether it failed because somebody else holds a lock. */
 export const isHeldElsewhere = (fault: unknown): boolean =>
   fault instanceof JournalError && fault.kind === 'locked';
 
@@ -194,25 +194,13 @@ const explainLoss = (path: string): JournalError => {
 };
 
 /**
- * Formats the text of this process's lock file. `renews`: the journal must still get a new file, so
- * that the last holder can't reach it (see `mustRenew`).
+ * Formats the text of this process's lock file. With `renews` an earlier holder may have the
+ * journal's file open: the holder of the lock, this process or the next one, must copy it to a new
+ * file (`renewFile` of file-store.ts).
  */
 type OwnText = (renews: boolean) => string;
 
 type Taken = Pick<Lock, 'predecessor'> & { readonly ownText: string };
-
-/**
- * True if the dead holder had taken the lock from one that may be alive. It may have died before it
- * gave the journal a new file, so the next holder does that.
- */
-const mustRenew = (text: string): boolean => {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && Reflect.get(value, 'renews') === true;
-  } catch {
-    return true; // unreadable after a power loss
-  }
-};
 
 /** Writes the lock file; replaces that of a dead holder, or of any holder with `takeOver`. */
 const takeFile = async (
@@ -240,7 +228,7 @@ const takeFile = async (
     const check = holder === undefined ? 'restarted' : await checkHolder(path, holder, self);
     if (check === 'unknown' && !takeOver)
       throw locked(path, holder, holder && whereIs(holder, self));
-    const isProvedGone = check === 'gone' && !mustRenew(text);
+    const isProvedGone = check === 'gone' && holder?.renews !== true;
     const predecessor = isProvedGone ? 'gone' : 'unknown';
     const ownText = formatText(predecessor === 'unknown');
     if (!(await replaceFile(path, text, ownText, refuseLiving))) continue; // another was faster
@@ -251,7 +239,7 @@ const takeFile = async (
   }
 };
 
-/**
+/*
  * A file that one process at a time owns, on any file system.
  *
  * 1. It is created with its whole content at once, and only where there is none.
@@ -262,12 +250,15 @@ const takeFile = async (
  */
 
 /**
- * The text of the file; null if there is none. A pipe or another odd file reads as an empty text.
+ * The text of the file; null if there is none. A symlink, a pipe or another odd file reads as an
+ * empty text. Rejects if the system refuses: a living process may hold the file.
  */
 export const readLockText = async (path: string): Promise<string | null> => {
-  const loaded = await readRegular(path, HOLDER_BYTES_MAX);
+  const loaded = await readRegular(path, HOLDER_BYTES_MAX, { follow: 'folders' });
   if (loaded.kind === 'absent') return null;
-  return loaded.kind === 'file' ? loaded.bytes.toString('utf8') : '';
+  if (loaded.kind === 'file') return loaded.bytes.toString('utf8');
+  if (loaded.kind === 'folder' || loaded.isTooLarge || loaded.code === 'ENOTREG') return '';
+  throw cannotRead(path, Object.assign(new Error(loaded.why), { code: loaded.code }));
 };
 
 /**
@@ -327,15 +318,15 @@ const claim = async (
   ownText: string,
   judge: Judge,
 ): Promise<string | null> => {
-  const place = claimPath(path, seen);
-  while (!(await createFile(place, ownText))) {
-    const rival = await readLockText(place);
+  const claimFile = claimPath(path, seen);
+  while (!(await createFile(claimFile, ownText))) {
+    const rival = await readLockText(claimFile);
     if (rival === null) continue;
     await judge(rival);
-    if (await replaceFile(place, rival, ownText, judge)) break;
+    if (await replaceFile(claimFile, rival, ownText, judge)) break;
   }
-  if ((await readLockText(path)) === seen) return place;
-  await rm(place, { force: true });
+  if ((await readLockText(path)) === seen) return claimFile;
+  await rm(claimFile, { force: true });
   return null;
 };
 
@@ -349,9 +340,9 @@ export const replaceFile = async (
   ownText: string,
   judge: Judge,
 ): Promise<boolean> => {
-  const place = await claim(path, seen, ownText, judge);
-  if (place === null) return false;
-  await rename(place, path);
+  const claimFile = await claim(path, seen, ownText, judge);
+  if (claimFile === null) return false;
+  await rename(claimFile, path);
   return holdsText(path, ownText);
 };
 
@@ -359,8 +350,8 @@ export const replaceFile = async (
  * Removes the file if it still holds `ownText`. Leaves it while another process replaces it.
  */
 const removeFile = async (path: string, ownText: string): Promise<void> => {
-  const place = claimPath(path, ownText);
-  const isOurs = await createFile(place, ownText).catch((error: unknown) => {
+  const claimFile = claimPath(path, ownText);
+  const isOurs = await createFile(claimFile, ownText).catch((error: unknown) => {
     if (errorCode(error) === 'ENOENT') return false; // the folder was removed, and the file with it
     throw error;
   });
@@ -368,7 +359,7 @@ const removeFile = async (path: string, ownText: string): Promise<void> => {
   try {
     if (holdsText(path, ownText)) await rm(path, { force: true });
   } finally {
-    await rm(place, { force: true });
+    await rm(claimFile, { force: true });
   }
 };
 
@@ -386,11 +377,6 @@ export type Holder = {
    * Start time of the process in kernel ticks, to tell it from a later process with the same pid.
    */
   readonly started: string;
-  /**
-   * Always empty. Earlier versions looked for the socket of a holder in their own network
-   * namespace, and would take the lock when they find none.
-   */
-  readonly network: string;
   /** The pid namespace, within which the pid is valid. */
   readonly pids: string;
   readonly since: number;
@@ -399,18 +385,19 @@ export type Holder = {
    * it open.
    */
   readonly socket: string;
+  /** See OwnText. */
+  readonly renews?: true;
 };
 
 /** A machine id is not to be published, so only a hash of it is written down. */
 const systemId = async (): Promise<string> => {
   const id = (await readFile('/etc/machine-id', 'utf8').catch(() => '')).trim(); // not every system
-
   return id === '' ? '' : hash('sha256', `pawl ${id}`, 'hex').slice(0, 16);
 };
 
 /** Describes this process. `socket` is the name of its socket, or empty. */
 export const describeSelf = async (socket: string = ''): Promise<Holder> => ({
-  ...{ host: hostname(), since: Date.now(), network: '', socket },
+  ...{ host: hostname(), since: Date.now(), socket },
   system: await systemId(),
   ...identifyProcess(),
 });
@@ -499,10 +486,10 @@ const parseHolder = (text: string): Holder | undefined => {
       system: textIn(value, 'system'),
       bootId: textIn(value, 'bootId'),
       started: textIn(value, 'started'),
-      network: '',
       pids: textIn(value, 'pids'),
       since: numberIn(value, 'since'),
       socket: textIn(value, 'socket'),
+      ...(Reflect.get(value, 'renews') === true ? { renews: true } : {}),
     };
   } catch {
     // A power loss cut the file short. Callers treat such a holder as dead.
@@ -518,7 +505,9 @@ export const readHolder = async (path: string): Promise<Holder | undefined> =>
 
 /** Whether a process may have the session of this lock file open. */
 export const isLocked = async (path: string): Promise<boolean> => {
-  const holder = await readHolder(path);
+  const text = await attempt(() => readLockText(path));
+  if (text.kind === 'fault') return true; // nobody knows who holds it
+  const holder = parseHolder(text.value ?? '');
   if (holder === undefined) return false;
   return (await checkHolder(path, holder, await describeSelf())) === 'unknown';
 };
@@ -560,13 +549,16 @@ const listenAt = (path: string): Promise<LockSocket | null> =>
   new Promise((resolve) => {
     const address = socketAddress(path);
     const server = createServer((socket) => socket.destroy());
-    server.once('error', () => {
-      // Not needed on most systems: without a socket, the pid tells whether the holder lives.
+    // Not needed on most systems: without a socket, the pid tells whether the holder lives.
+    const refuse = (): void => {
       address.release();
       resolve(null);
-    });
+    };
+    server.once('error', refuse);
     // exclusive: workers of a node:cluster must not share the socket.
     server.listen({ path: address.path, exclusive: true }, () => {
+      server.off('error', refuse);
+      server.on('error', nothing); // a refused connection also proves that this process lives
       server.unref();
       resolve({
         close: () =>
@@ -602,15 +594,12 @@ export const probeSocket = (path: string): Promise<'alive' | 'refused' | 'unknow
     });
   });
 
-/**
- * Removes a claim, or its draft, of a dead process; false if the process may live. `place`: the
- * path of the lock file.
- */
-const removeClaim = async (place: string, path: string, ownHolder: Holder): Promise<boolean> => {
+/** Removes a claim, or its draft, of a dead process; false if the process may live. */
+const removeClaim = async (lockFile: string, path: string, ownHolder: Holder): Promise<boolean> => {
   const text = await readLockText(path);
   if (text === null) return true;
   const holder = parseHolder(text);
-  if (holder === undefined || (await checkHolder(place, holder, ownHolder)) !== 'gone')
+  if (holder === undefined || (await checkHolder(lockFile, holder, ownHolder)) !== 'gone')
     return false;
   await removeFile(path, text);
   return true;
@@ -622,9 +611,9 @@ const removeClaim = async (place: string, path: string, ownHolder: Holder): Prom
  */
 const SOCKET_AGE_MIN_MS = 60 * 60 * 1_000;
 
-/** Removes claims and sockets of dead processes beside `place`, the path of a lock file. */
+/** Removes claims and sockets of dead processes beside a lock file. */
 const removeBeside = async (
-  place: string,
+  lockFile: string,
   paths: readonly string[],
   ownHolder: Holder,
 ): Promise<void> => {
@@ -634,7 +623,7 @@ const removeBeside = async (
   for (const path of paths) {
     const status = await lstat(path);
     if (status.isSocket() && now - status.mtimeMs > SOCKET_AGE_MIN_MS) sockets.push(path);
-    else if (status.isFile() && !(await removeClaim(place, path, ownHolder))) hasClaim = true;
+    else if (status.isFile() && !(await removeClaim(lockFile, path, ownHolder))) hasClaim = true;
   }
   if (hasClaim) return; // its maker may live, and one of the sockets may be that maker's
   for (const path of sockets)

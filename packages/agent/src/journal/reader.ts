@@ -270,6 +270,7 @@ export class JournalScan<M extends MachineTypes> {
     this.crc = crc;
     this.seq += records.length;
     this.line += records.length;
+    // A line without a line feed comes alone (`Lines` of codec.ts).
     if (end !== undefined)
       this.#pass(lines.bytes.subarray(lines.start, lines.ended === 'yes' ? end + 1 : end));
     if (bad !== null) this.ending = this.#judge(lines, records.length, bad);
@@ -406,6 +407,8 @@ export async function* readEntries<M extends MachineTypes>(
     }
     scan.compare(mark);
     if (scan.ending.kind === 'damaged') throw scan.ending.error;
+    const place = { line: scan.line + 1, seq: scan.seq };
+    if (end !== undefined && scan.size < end) throw damaged(path, place, 'the file was cut');
   } catch (error) {
     throw cannotRead(path, error);
   } finally {
@@ -446,7 +449,7 @@ export const replayFile = async <M extends MachineTypes>(
   return { ...look, ...endReplay(fold ?? beginFold(look.header, machine, path)) };
 };
 
-/**
+/*
  * Checks what a journal says, in addition to its checksums: anybody can compute those.
  *
  * The shape of each header is checked. Settings and events are checked in journals that came from

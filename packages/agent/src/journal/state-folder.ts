@@ -184,14 +184,10 @@ const put = async (folder: string, text: string): Promise<string> => {
   const sha256 = hashBytes(bytes);
   const path = blobPath(folder, sha256);
   try {
-    if ((await fileSize(path)) === bytes.length) {
-      // Another writer may have made the file, or have been killed, before the folders were synced.
-      await makeFolder(dirname(path));
-      await syncFolder(dirname(path));
-      return sha256;
-    }
     await makeFolder(dirname(path));
-    await writeWhole(path, `${path}.${randomUUID()}`, [bytes]);
+    // Another writer may have made the file, or have been killed, before the folder was synced.
+    if ((await fileSize(path)) === bytes.length) await syncFolder(dirname(path));
+    else await writeWhole(path, `${path}.${randomUUID()}`, [bytes]);
     return sha256;
   } catch (error) {
     throw cannotWrite(path, error);
@@ -234,18 +230,18 @@ export const fileBlobs = (folder: string): Blobs => ({
  * its mark was cut or overwritten. A journal may go on behind its mark: after a power loss the mark
  * can be old.
  *
- * A power loss can also spoil the mark that is being written. So the file has two places that are
- * written in turn, and each mark has a checksum of its own: the other place still holds the mark
+ * A power loss can also spoil the mark that is being written. So the file has two slots that are
+ * written in turn, and each mark has a checksum of its own: the other slot still holds the mark
  * before.
  */
 export type Mark = { readonly seq: number; readonly crc: number };
 
 /** Every mark has this length, so that a shorter number leaves nothing of a longer one behind. */
 const MARK_BYTES = 64;
-const PLACES = 2;
+const SLOTS = 2;
 
 /** Where the mark stands that is the `count`th to be written, from 0. */
-const markOffset = (count: number): number => (count % PLACES) * MARK_BYTES;
+const markOffset = (count: number): number => (count % SLOTS) * MARK_BYTES;
 
 const markSum = ({ seq, crc }: Mark): number => crc32c(Buffer.from(`${seq} ${crc}`));
 
@@ -295,14 +291,14 @@ const hasNoMark = (error: unknown): boolean =>
  * damaged.
  */
 export const readMark = async (path: string): Promise<Mark | null> => {
-  const place = markPath(path);
+  const markFile = markPath(path);
   try {
-    return await withRegular(place, async (file, status) =>
-      decodeMarks(await readUpTo(file, status, PLACES * MARK_BYTES)),
+    return await withRegular(markFile, async (file, status) =>
+      decodeMarks(await readUpTo(file, status, SLOTS * MARK_BYTES)),
     );
   } catch (error) {
     if (hasNoMark(error)) return null;
-    throw cannotRead(place, error);
+    throw cannotRead(markFile, error);
   }
 };
 
@@ -324,18 +320,6 @@ const openMarkFile = (path: string): number | null => {
   }
 };
 
-/**
- * Makes the first mark durable; the opening of the journal syncs the folder. So there is a mark
- * after every power loss, and zeros are known as what was never written.
- */
-const syncFirst = (descriptor: number): void => {
-  try {
-    fsyncSync(descriptor);
-  } catch {
-    // without it, zeros at the end of the journal count as damage
-  }
-};
-
 export const openMark = (path: string, mark: Mark): MarkFile => {
   const descriptor = openMarkFile(markPath(path));
   let count = 0;
@@ -349,11 +333,20 @@ export const openMark = (path: string, mark: Mark): MarkFile => {
     }
   };
   write(mark);
-  if (descriptor !== null) syncFirst(descriptor);
+  try {
+    // The opening syncs the folder. So zeros after a power loss are known as never written.
+    if (descriptor !== null) fsyncSync(descriptor);
+  } catch {
+    // without it, zeros at the end of the journal count as damage
+  }
   return {
     write,
     close: () => {
-      if (descriptor !== null) closeSync(descriptor);
+      try {
+        if (descriptor !== null) closeSync(descriptor);
+      } catch {
+        // the last mark may be missing
+      }
     },
   };
 };
@@ -486,22 +479,13 @@ export const isAllForeign = (foreignUntil: number): boolean =>
   foreignUntil === Number.POSITIVE_INFINITY;
 
 /**
- * Whether the session with this header was created in this state folder, or adopted by a prompt.
- * Rejects if that can't be read.
+ * Whether the session of this journal was created in the state folder where the journal is, or
+ * adopted by a prompt. Rejects if that can't be read.
  */
-export const isOwn = async <M extends MachineTypes>(
-  folder: string,
-  header: Header<M>,
-): Promise<boolean> => !isAllForeign(await readForeignUntil(folder, header));
-
-/**
- * Whether the session of this journal was created in the state folder where the journal is. Rejects
- * if that can't be read.
- */
-export const isOwnJournal = <M extends MachineTypes>(
+export const isOwnJournal = async <M extends MachineTypes>(
   path: string,
   header: Header<M>,
-): Promise<boolean> => isOwn(dirname(dirname(path)), header);
+): Promise<boolean> => !isAllForeign(await readForeignUntil(dirname(dirname(path)), header));
 
 /**
  * Whether the session has a code, right or wrong: only sessions that were created in some state

@@ -126,7 +126,7 @@ export type SessionData = {
 export type WaitReason =
   | { readonly kind: 'start' }
   | { readonly kind: 'endOfTurn'; readonly cause: 'answer' | 'empty' | 'refused' | 'truncated' }
-  | { readonly kind: 'cancelled'; readonly cause: StopCause }
+  | { readonly kind: 'cancelled'; readonly cause: CancelledCause }
   | { readonly kind: 'budget'; readonly dimension: Dimension }
   | {
       readonly kind: 'error';
@@ -271,7 +271,7 @@ export type TransientState =
   | StateWith<'CheckingBudget'>
   | StateWith<'GatheringAdditionalMessages'>
   /** `text`: the notice for the user. */
-  | StateWith<'Cancelled', { readonly cause: StopCause; readonly text: string }>
+  | StateWith<'Cancelled', { readonly cause: CancelledCause; readonly text: string }>
   /** `unpaid`: why the next request does not fit; absent: the limit is reached. */
   | StateWith<'BudgetExceeded', { readonly dimension: Dimension; readonly unpaid?: string }>
   | StateWith<'Failed', { readonly error: FailureKind; readonly message: string }>;
@@ -282,13 +282,13 @@ export type StateName = State['name'];
 export type In<N extends StateName> = Extract<State, { readonly name: N }>;
 
 /** Why a turn ended in Cancelled: the user, a hook, a missing approval, a stopping policy. */
-export type StopCause = 'user' | 'veto' | 'approval' | 'policy';
+export type CancelledCause = 'user' | 'veto' | 'approval' | 'policy';
 
 /** The consequences of a cause that stops a turn. */
-type StopFacts = {
+type CancelFacts = {
   /** The state in which the turn ends, with its reason. */
   readonly ends:
-    | { readonly state: 'Cancelled'; readonly cause: StopCause }
+    | { readonly state: 'Cancelled'; readonly cause: CancelledCause }
     | { readonly state: 'BudgetExceeded'; readonly dimension: Dimension };
   /** Part of the note for the model, after `interrupted`. */
   readonly note: string;
@@ -299,7 +299,7 @@ type StopFacts = {
 };
 
 /** Causes that stop a turn from outside. A new cause needs one entry here and its event. */
-const stopCauses = {
+const cancelCauses = {
   user: {
     ends: { state: 'Cancelled', cause: 'user' },
     note: ' by the user',
@@ -312,11 +312,11 @@ const stopCauses = {
     by: 'by the time limit',
     notRun: 'the time limit of the turn was reached',
   },
-} as const satisfies Readonly<Record<string, StopFacts>>;
+} as const satisfies Readonly<Record<string, CancelFacts>>;
 
-export type CancelCause = keyof typeof stopCauses;
+export type CancelCause = keyof typeof cancelCauses;
 
-export const stopCauseFacts = (cause: CancelCause): StopFacts => stopCauses[cause];
+export const cancelFacts = (cause: CancelCause): CancelFacts => cancelCauses[cause];
 
 /**
  * Whether a turn is running: it has begun and has not returned to the user. A compaction before a
@@ -423,9 +423,9 @@ export const NOT_MEASURED: MeasuredRequest = { model: '', bytes: 0, tokens: 0 };
 export const NOTHING_COUNTED: MeasuredRequest = { ...NOT_MEASURED };
 
 /**
- * The session with parts changed. `reserved` and `measured` stay absent while they are empty. The
- * object NOT_MEASURED, unlike the equal NOTHING_COUNTED, leaves an absent `measured` absent.
- * `refusedPictures` stays absent until there are some.
+ * The session with parts changed. `reserved` is absent while it is empty. `measured` is absent
+ * until money is set aside: the object NOT_MEASURED, unlike the equal NOTHING_COUNTED, leaves an
+ * absent one absent. `refusedPictures` is absent until there are some.
  */
 export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => {
   const plain: SessionData = {
@@ -449,8 +449,8 @@ export const changeSession = (session: SessionData, parts: Partial<SessionData>)
   const { reserved = session.reserved ?? [] } = parts;
   const staysUnknown = parts.measured === NOT_MEASURED && session.measured === undefined;
   const measured = staysUnknown ? undefined : (parts.measured ?? session.measured);
-  if (measured === undefined) return changed;
-  return reserved.length === 0 ? { ...changed, measured } : { ...changed, reserved, measured };
+  if (reserved.length > 0) return { ...changed, reserved, measured: measured ?? NOTHING_COUNTED };
+  return measured === undefined ? changed : { ...changed, measured };
 };
 
 /** The session with parts of its turn changed. */
@@ -501,18 +501,19 @@ export const changeBatch = (batch: Batch, parts: Partial<Batch>): Batch => ({
   phase: newOr(parts.phase, batch.phase),
 });
 
-type Numbered = keyof SessionData['counters'];
-
 /**
  * The next id of a kind, e.g. `req-3`, and the session with the counter raised. Replay gives the
  * same ids.
  */
-export const nextId = (session: SessionData, kind: Numbered): readonly [string, SessionData] => {
+export const nextId = (
+  session: SessionData,
+  kind: keyof Counters,
+): readonly [string, SessionData] => {
   const count = session.counters[kind] + 1;
   return [`${idWords[kind]}-${count}`, changeCounter(session, kind, count)];
 };
 
-const idWords: Readonly<Record<Numbered, string>> = {
+const idWords: Readonly<Record<keyof Counters, string>> = {
   request: 'req',
   batch: 'batch',
   timer: 'timer',

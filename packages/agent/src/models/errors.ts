@@ -27,7 +27,9 @@ export type ErrorSource = {
 
 /** The error as the machine sees it. `now`: ms since 1970, for a retry-after that is a date. */
 export const classify = (error: unknown, provider: ErrorSource, now: number): ModelError => {
-  const signs = readSigns(error);
+  const read = readSigns(error);
+  // before the sentence is cut, since a part of the key is not recognised
+  const signs = { ...read, sentence: redactKey(read.sentence, provider) };
   const { kind, retryable } = errorKind(signs);
   const untrusted = signs.code !== null && CERTIFICATE_CODES.test(signs.code);
   const isUnsent = signs.status === null && NEVER_CONNECTED.has(signs.code ?? '');

@@ -520,8 +520,8 @@ export const keyVariables: readonly string[] = [
 ];
 
 /**
- * The key in the first of these variables that is set; null: none. A key goes only to its own
- * server: OpenAI's key is never sent to another server with the same API (`findEndpoint`).
+ * The key in the first of these variables that is set; null: none. It goes to the address of its
+ * provider, which the user may change. Servers of `openai-compatible` never get OpenAI's key.
  */
 export const keyIn = (environment: ProcessEnvironment, names: readonly string[]): string | null => {
   for (const name of names) {

@@ -17,7 +17,7 @@ import type {
   Message,
   ReasoningPart,
 } from '../machine/message.js';
-import type { Clock } from '../platform/clock.js';
+import { type Clock, systemClock } from '../platform/clock.js';
 import { cut } from '../platform/text.js';
 import type {
   Model,
@@ -46,13 +46,6 @@ export type ScriptedOptions = {
   readonly id?: string;
   /** Clock for `delayMs`; default the system's. */
   readonly clock?: Pick<Clock, 'after'>;
-};
-
-const systemClock: Pick<Clock, 'after'> = {
-  after(delayMs, ring) {
-    const timer = setTimeout(ring, delayMs);
-    return () => clearTimeout(timer);
-  },
 };
 
 const splitPieces = (text: string): readonly string[] =>

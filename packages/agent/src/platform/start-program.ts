@@ -10,7 +10,7 @@
  */
 
 import {
-  type ChildProcess,
+  ChildProcess,
   type ChildProcessByStdio,
   execFile,
   type SpawnOptions,
@@ -87,6 +87,13 @@ const withStreams = (child: ChildProcess, { stdio }: Omit<SpawnOptions, 'shell'>
 /** Names of the programs whose answer Pawl waits for, by their processes. */
 export const awaited = new Map<ChildProcess, string>();
 
+/** Without a process there is none to kill: Node would kill its own group. */
+const failedChild = (fault: unknown): ChildProcess => {
+  const child = Object.assign(new ChildProcess(), { kill: () => false });
+  process.nextTick(() => child.emit('error', fault));
+  return child;
+};
+
 /**
  * Like `spawn` of node:child_process, but every failure to start is an `error` event of the child.
  */
@@ -95,11 +102,14 @@ export const startProgram: StartProgram = (
   words: readonly string[],
   options: Omit<SpawnOptions, 'shell'>,
 ) => {
+  let child: ChildProcess;
+  try {
+    child = spawn(program, words, { ...options, shell: false });
+  } catch (error) {
+    child = failedChild(error); // such as E2BIG
+  }
   // The streams depend on `options`, as the overloads above declare.
-  return withStreams(
-    spawn(program, words, { ...options, shell: false }),
-    options,
-  ) as ChildProcessByStdio<null, Readable, Readable>;
+  return withStreams(child, options) as ChildProcessByStdio<null, Readable, Readable>;
 };
 
 // ---- A question to a program ----

@@ -28,7 +28,7 @@ import {
   type UsageTotals,
   usageSince,
 } from '../machine/settings.js';
-import type { State, StopCause, WaitReason } from '../machine/state.js';
+import type { CancelledCause, State, WaitReason } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { waitAtMost } from '../platform/clock.js';
 import type { JudgedCall } from '../policy/judged-call.js';
@@ -811,7 +811,7 @@ const endTexts: Readonly<Record<EndCause, string>> = {
   truncated: 'The answer was cut off at the output limit of the model.',
 };
 
-const stopTexts: Readonly<Record<StopCause, string>> = {
+const stopTexts: Readonly<Record<CancelledCause, string>> = {
   user: 'The turn was cancelled.',
   veto: 'A hook stopped the turn.',
   approval: 'A call needed approval, but there was no user to ask.',

@@ -162,6 +162,18 @@ for (const { title, make, says, rescued = COUNT + 2 } of changes) {
   });
 }
 
+test('a journal that was cut while it was open is not read as a shorter one', async (context) => {
+  const { journal, path } = await begin(await makeFolder(context));
+  const bytes = await readFile(path);
+  const lineEnd = bytes.lastIndexOf(0x0a, bytes.length - 2) + 1;
+  for (const size of [bytes.length - 1, lineEnd + 5, lineEnd]) {
+    await truncate(path, size);
+    const cut = { kind: 'damaged', message: /the file was cut/ };
+    await assert.rejects(collect(journal.read()), cut, `${size}`);
+  }
+  await errorOf(journal.close());
+});
+
 test('a file whose time was changed, but not its content, is still the own one', async (context) => {
   const { journal, drafts, path } = await begin(await makeFolder(context));
   await utimes(path, 1, 1);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import {
   access,
+  chown,
   mkdir,
   readdir,
   readFile,
@@ -22,6 +23,7 @@ import {
   createFile,
   describeSelf,
   type Holder,
+  isLocked,
   readLockText,
   replaceFile,
 } from '../../src/journal/lock.js';
@@ -92,6 +94,29 @@ test('a lock file that makes no sense names nobody and is taken over', async (co
   const lock = await acquireLock(path);
   assert.equal(JSON.parse(await readFile(path, 'utf8')).pid, process.pid);
   await lock.release();
+});
+
+test('a lock file that can not be read may be held: it is not taken over', async (context) => {
+  context.after(() => process.seteuid?.(process.getuid?.() ?? 0)); // before the folder goes
+  const folder = await makeFolder(context);
+  const path = join(folder, 'a.lock');
+  await writeFile(path, '{"pid":', { mode: 0 });
+  if (process.getuid?.() === 0) {
+    // root reads every file
+    await chown(folder, 65_534, 65_534);
+    process.seteuid?.(65_534);
+  }
+  const refused = { kind: 'cannotRead', message: /a\.lock: EACCES/ };
+  await assert.rejects(acquireLock(path), refused);
+  await assert.rejects(acquireLock(path, { takeOver: true }), refused);
+  assert.equal(await isLocked(path), true);
+  assert.deepEqual(await readdir(folder), ['a.lock']);
+});
+
+test('a symlink in place of a lock file names nobody and is taken over', async (context) => {
+  const path = join(await makeFolder(context), 'a.lock');
+  await symlink('missing', path);
+  await (await acquireLock(path)).release();
 });
 
 const textOf = (holder: Partial<Holder>, self: Holder): string =>

@@ -1,7 +1,15 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
@@ -305,6 +313,45 @@ test('launcher: what was taken and can not begin any more says so, and never beg
     to(() => assert.fail('it has begun')),
   );
   assert.deepEqual((await taken.ended).how, { kind: 'neverStarted' });
+});
+
+test('launcher: a command that can not be written never begins, and says so', async (t) => {
+  const place = makePlace(t);
+  const taken = await place.launcher.take(place.fence);
+  assert.ok(taken !== null);
+  rmSync(path.join(place.folder, '1', 'command')); // refused, as by a full disk
+  taken.start(
+    shell('echo up'),
+    '/',
+    { due: null, record: null },
+    to(() => assert.fail('it has begun')),
+  );
+  assert.deepEqual((await taken.ended).how, { kind: 'neverStarted' });
+  assert.deepEqual((await place.run('exit 7')).how, exited(7));
+});
+
+test('launcher: output that was read is removed even if that can not be noted', async (t) => {
+  const place = makePlace(t, { pieces: [1, 1] });
+  const taken = await place.launcher.take(place.fence);
+  assert.ok(taken !== null);
+  mkdirSync(path.join(place.folder, '1', 'removed')); // refused, as by a full disk
+  let length = 0;
+  taken.start(
+    shell("head -c 1000000 /dev/zero | tr '\\0' x"),
+    '/',
+    { due: null, record: null },
+    to((text) => {
+      length += text.length;
+    }),
+  );
+  assert.deepEqual([(await taken.ended).how, length], [exited(0), 1_000_000]);
+});
+
+test('launcher: an end mark in the output of an open command does not end it', async (t) => {
+  const open = { detach: [programOf('setsid')] as const };
+  const script = "printf '\\0ended\\n'; sleep 0.5; echo up; exit 7";
+  const { how, output } = await makePlace(t).run(script, {}, open);
+  assert.deepEqual([how, output], [exited(7), 'up\n']);
 });
 
 test('launcher: a command that is killed with everything around it counts as killed', async (t) => {

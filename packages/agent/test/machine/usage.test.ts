@@ -267,6 +267,11 @@ test('a provider is told of that charges more than a request could cost, once', 
   assert.deepEqual(surplusWarnings(closed, 'req-1', { ...call, costUsd: 9 }), []);
 });
 
+test('money is set aside also where no request was measured', () => {
+  const reserved = [reservation('batch-1/1', 0.5)];
+  assert.deepEqual(changeSession(session({}), { reserved }).reserved, reserved);
+});
+
 test('a call that was stopped or lost, and did not say what it cost, keeps what was set aside', () => {
   type Outcome = On<'ToolCompleted'>['outcome'];
   const keeps = (outcome: Omit<Outcome, 'text'>, callId = '1'): boolean => {

@@ -340,6 +340,14 @@ const waits: readonly (readonly [string, Readonly<Record<string, string>>, numbe
   ['nonsense', { 'retry-after': 'soon' }, null],
 ];
 
+test('no part of a key is shown, wherever the sentence of a server is cut', () => {
+  const apiKey = 'sk-secret-0123456789';
+  for (let length = 200; length <= 400; length++) {
+    const given = invalid(`${'x'.repeat(length)} ${apiKey} is not a key`);
+    assert.doesNotMatch(classify(given, { ...provider, apiKey }, NOW).message, /sk-/);
+  }
+});
+
 test('a wait that a gateway hands on in the body is read', () => {
   const headers = { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(NOW + 7_000) };
   const answer = JSON.stringify({ error: { message: 'Rate limit', metadata: { headers } } });

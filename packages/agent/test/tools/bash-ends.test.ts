@@ -97,6 +97,18 @@ for (const level of levels)
     await until('nothing of it runs', () => processesWith(markOf(place)).length === 0);
   });
 
+for (const level of levels) {
+  test(`bash: a command that the system finds too long is not started (sandbox: ${level})`, async (t) => {
+    const place = await makePlace(t, process.env, level);
+    const command = `: ${'x'.repeat(200_000)}`;
+    for (const background of [false, true]) {
+      const { status, text } = await place.run('bash', { command, background });
+      assert.equal(status, 'failed');
+      assert.match(text, /not started: the command is too long; write it into a file/);
+    }
+  });
+}
+
 test('bash: what a command leaves in the background is ended, and the model is told', async (t) => {
   const place = await makePlace(t);
   const outcome = await place.run('bash', {

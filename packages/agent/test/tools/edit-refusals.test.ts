@@ -53,6 +53,12 @@ const refusals: readonly Refusal[] = [
     says: ['line 2: the file has a tab at its beginning, oldText has 2 blanks'],
   },
   {
+    title: 'a text that begins within a line: the first difference is in the blanks of another one',
+    file: lines('x = run() {', '\tif (a) {', '\tb();'),
+    edits: [edit(lines('run() {', '  if (a) {', '      b();'), 'x')],
+    says: ['line 2: the file has a tab at its beginning, oldText has 2 blanks'],
+  },
+  {
     title: 'every place of an ambiguous text, with the lines around it',
     file: lines('a', 'x', 'b', 'x', 'c', 'x', 'd'),
     edits: [edit('x', 'y')],

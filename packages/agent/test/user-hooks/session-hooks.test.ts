@@ -92,6 +92,11 @@ test('a hook answers by its exit code, or with a JSON object', async (t) => {
     await said(`echo '{"decision":"perhaps"}'`),
     failure('its decision is none of allow, ask and deny'),
   );
+  assert.deepEqual(
+    await said(`echo '{"hookSpecificOutput":{"permissionDecision":"deny"}}'`),
+    failure('its decision is in hookSpecificOutput, not in decision'),
+    'as hooks of other agents print it',
+  );
   assert.deepEqual(await said('kill -9 $$'), failure('it was ended by a signal'));
 });
 

@@ -8,7 +8,7 @@ import type { JournalError, JournalErrorKind } from '@pawl/agent/journal/journal
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { FailureKind } from '@pawl/agent/machine/event';
 import type { Dimension } from '@pawl/agent/machine/settings';
-import type { In, SessionData, State, StopCause, WaitReason } from '@pawl/agent/machine/state';
+import type { CancelledCause, In, SessionData, State, WaitReason } from '@pawl/agent/machine/state';
 import { reasonText } from '@pawl/agent/session/session';
 
 /** All exit codes of the program. docs/use/headless.md explains them to users. */
@@ -140,7 +140,7 @@ const withAdvice = (message: string, advice: string): Pick<ExitEnding, 'message'
   advice === '' ? { message } : { message: `${message.replace(/\.$/, '')}. ${advice}`, advice };
 
 /** By what stopped a turn: the user, a hook (`veto`), a missing approval, or a stopping policy. */
-const causeExits: Readonly<Record<StopCause, ExitCode>> = {
+const causeExits: Readonly<Record<CancelledCause, ExitCode>> = {
   user: exitCodes.interrupted,
   veto: exitCodes.taskFailed,
   approval: exitCodes.notPermitted,

@@ -13,7 +13,7 @@ import { isLocked, readHolder } from '@pawl/agent/journal/lock';
 import type { InspectableStore, StoredReplay } from '@pawl/agent/journal/reader';
 import {
   fileBlobs,
-  isOwn,
+  isOwnJournal,
   journalPath,
   lockPath,
   sessionsFolder,
@@ -221,8 +221,8 @@ export const foldStored = (
 
 /** The current settings of a stored session; of a damaged journal those before the damage. */
 export const recordedSettings = async (sessionId: string): Promise<RecordedSettings> => {
-  const { header, state } = await storedJournals().replay(sessionId);
-  const isOurs = await isOwn(stateFolder(process.env), header);
+  const { path, header, state } = await storedJournals().replay(sessionId);
+  const isOurs = await isOwnJournal(path, header);
   return { settings: state.session.settings, origin: isOurs ? 'own' : 'foreign' };
 };
 

@@ -149,7 +149,7 @@ testDeep(
     const ended = await resume(place).ended;
     assert.match(
       resultOf(place, 1, 'c1'),
-      /^failed: 1\n2\n.*\n\[the disk is full: from here on output is missing\]\n\[exit code 3, .*\n\[Pawl was interrupted/s,
+      /^failed: 1\n2\n.*\n\[from here on output is missing: the disk is full, .*\]\n\[exit code 3, .*\n\[Pawl was interrupted/s,
     );
     assert.match(
       resultOf(place, 2, 's'),

@@ -77,7 +77,7 @@ export type SessionHooksPlace = HookPlace & {
 };
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** The close of a session waits no longer. */
+/** The longest time of one hook at the end of a session. */
 const END_TIMEOUT_MS = 10_000;
 
 /** Moments of which hooks are asked in a session that another session has started (rule 3). */
@@ -404,8 +404,11 @@ const answerText = (answer: object, key: string): string | null => {
   return cutOutput(text) === '' ? null : cutOutput(text);
 };
 
-/** The answer in an object. Fields that we don't know are ignored. */
+/** The answer in an object. Fields that we don't know are ignored, if they hold no decision. */
 const parseAnswer = (answer: object, moment: HookMoment): HookAnswer => {
+  const other: unknown = Reflect.get(answer, 'hookSpecificOutput');
+  if (typeof other === 'object' && other !== null && 'permissionDecision' in other)
+    throw new HookFault('its decision is in hookSpecificOutput, not in decision');
   const raw: unknown = Reflect.get(answer, 'decision') ?? 'allow';
   const decision =
     typeof raw === 'string' && Object.hasOwn(DECISIONS, raw) ? DECISIONS[raw] : undefined;

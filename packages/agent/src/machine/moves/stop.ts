@@ -20,6 +20,8 @@ import {
 import type { AssistantMessage, Image } from '../message.js';
 import {
   type CancelCause,
+  type CancelledCause,
+  cancelFacts,
   changeCalling,
   changeSession,
   go,
@@ -28,8 +30,6 @@ import {
   type MoveTo,
   type SessionUpdate,
   type State,
-  type StopCause,
-  stopCauseFacts,
 } from '../state.js';
 import { countFailure } from './budget.js';
 import { appendPartialReply, appendTexts, retractPartial } from './request.js';
@@ -68,7 +68,7 @@ export const isStopping = (state: State): boolean => findStoredCause(state) !== 
 /** Whether the turn is being stopped because of a limit. */
 export const isStoppingAtLimit = (state: State): boolean => {
   const cause = findStoredCause(state);
-  return cause !== null && stopCauseFacts(cause).ends.state === 'BudgetExceeded';
+  return cause !== null && cancelFacts(cause).ends.state === 'BudgetExceeded';
 };
 
 /** The cleanup of a state that a stop leaves. */
@@ -87,7 +87,7 @@ export const cancelled = <S extends State, E extends Event>(leave: LeaveState<S,
   named(leave.name, (state: S, event: E): MoveTo<'Cancelled'> => {
     const stop = getStopCause(state, event);
     const { session, actions } = leave(state, event, stop);
-    const { ends } = stopCauseFacts(stop);
+    const { ends } = cancelFacts(stop);
     // A branch of the table has chosen this move by the same cause, so it always ends in Cancelled.
     // Stryker disable next-line ConditionalExpression,EqualityOperator: the row has one cause
     const cause = ends.state === 'Cancelled' ? ends.cause : 'user';
@@ -99,7 +99,7 @@ export const exceeded = <S extends State, E extends Event>(leave: LeaveState<S, 
   named(leave.name, (state: S, event: E): MoveTo<'BudgetExceeded'> => {
     const stop = getStopCause(state, event);
     const { session, actions } = leave(state, event, stop);
-    const { ends } = stopCauseFacts(stop);
+    const { ends } = cancelFacts(stop);
     // As above: the cause always ends in BudgetExceeded.
     // Stryker disable next-line ConditionalExpression,EqualityOperator: the row has one cause
     const dimension = ends.state === 'BudgetExceeded' ? ends.dimension : 'time';
@@ -294,12 +294,12 @@ const callSentences: Readonly<Record<ModelErrorKind, string>> = {
 
 /** The note for the model about a turn that was stopped. */
 export const stopNote = (cause: CancelCause | 'shutdown'): string =>
-  `[interrupted${cause === 'shutdown' ? ': the session was closed' : stopCauseFacts(cause).note}]`;
+  `[interrupted${cause === 'shutdown' ? ': the session was closed' : cancelFacts(cause).note}]`;
 
 /** The notice for the user about a turn that ended in Cancelled. */
-export const cancelledText = (cause: StopCause): string => cancelledSentences[cause];
+export const cancelledText = (cause: CancelledCause): string => cancelledSentences[cause];
 
-const cancelledSentences: Readonly<Record<StopCause, string>> = {
+const cancelledSentences: Readonly<Record<CancelledCause, string>> = {
   user: 'cancelled',
   veto: 'stopped by a hook',
   policy: 'stopped by the stopping policy',

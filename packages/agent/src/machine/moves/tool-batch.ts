@@ -27,6 +27,7 @@ import type { Event, StopReason } from '../event.js';
 import type { Image, ResultPart } from '../message.js';
 import {
   type CancelCause,
+  cancelFacts,
   changeBatch,
   changeSession,
   changeTurn,
@@ -38,7 +39,6 @@ import {
   type SessionData,
   type State,
   type Stay,
-  stopCauseFacts,
 } from '../state.js';
 import {
   hasSessionLimit,
@@ -258,10 +258,9 @@ export const refusedText = (reason: string, asks?: CallTraits['asks']): string =
   if (asks === 'plan') return `the user sent the plan back${why}. Nothing was accepted.`;
   return `refused by user${why}`;
 };
-export const notRunText = (cause: CancelCause): string =>
-  `not run: ${stopCauseFacts(cause).notRun}`;
+export const notRunText = (cause: CancelCause): string => `not run: ${cancelFacts(cause).notRun}`;
 export const unknownText = (cause: CancelCause): string =>
-  `stopped while running ${stopCauseFacts(cause).by}, effects unknown`;
+  `stopped while running ${cancelFacts(cause).by}, effects unknown`;
 
 /** `output`: what the call had printed when the session was closed. */
 export const interruptedText = (output: string): string =>

@@ -77,9 +77,7 @@ export const explainAmbiguous = (
   const how = exact ? '' : ', if differences in white space and the like are overlooked';
   const advice = exact ? ', or set replaceAll' : ', exactly as they are';
   const some = places.slice(0, PLACES_SHOWN);
-  const shown = some.map((place) =>
-    showPlace(file, place, Math.max(8, SHOWN_LINES_MAX / some.length)),
-  );
+  const shown = some.map((place) => showPlace(file, place, SHOWN_LINES_MAX / some.length));
   return (
     `${name}.oldText is in the file more than once (${nameLines(file, places)})${how}. Add ` +
     `lines around it until it is unique${advice}.\n${shown.join('\n--\n')}`
@@ -365,7 +363,9 @@ const findFirstDifference = (
   }
   for (const [index, line] of requested.entries()) {
     const there = file[index];
-    const difference = there === undefined ? null : describeLine(there, first + index + 1, line);
+    // not where the text begins or ends within a line
+    if (there === undefined || fileKeys[index] !== keys[index]) continue;
+    const difference = describeLine(there, first + index + 1, line);
     if (difference !== null) return difference;
   }
   return `line ${first + 1} is where it would begin`;

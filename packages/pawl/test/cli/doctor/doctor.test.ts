@@ -190,7 +190,6 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
         host: 'elsewhere',
         bootId: 'other',
         started: '',
-        network: '',
         pids: '',
         since: 1,
       };
