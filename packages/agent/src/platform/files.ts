@@ -644,9 +644,18 @@ export const mayWrite = (place: string): Promise<boolean> =>
   );
 
 /** The status of the entry at a path, without following a symlink; null: none, or unreachable. */
-export const entryStatus = (place: string): Stats | null => {
+export const entryStatus = (place: string | Buffer): Stats | null => {
   try {
     return lstatSync(place, { throwIfNoEntry: false }) ?? null;
+  } catch {
+    return null;
+  }
+};
+
+/** The status of what a path leads to; null: nothing, or it is unreachable for us. */
+export const followStatus = (place: string): Stats | null => {
+  try {
+    return statSync(place, { throwIfNoEntry: false }) ?? null;
   } catch {
     return null;
   }
