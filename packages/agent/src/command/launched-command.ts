@@ -32,6 +32,7 @@ import {
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
+import { attemptNow } from '../platform/attempt.js';
 import { writePrivateSync } from '../platform/files.js';
 import { processExists, readProcess } from '../platform/processes.js';
 import { type OutputReceiver, SpoolReader } from './output.js';
@@ -478,9 +479,9 @@ export class LaunchedCommand {
     if (this.#state === 'parking' || this.#state === 'parked') this.#end();
   }
 
-  /** Removes its files. */
+  /** Removes its files. Those that a broken or a network disk keeps go with the session's folder. */
   remove(): void {
-    rmSync(this.#spool.folder, { recursive: true, force: true });
+    attemptNow(() => rmSync(this.#spool.folder, { recursive: true, force: true }));
   }
 
   /** Like `remove`, asynchronously. */
