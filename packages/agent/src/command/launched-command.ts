@@ -22,7 +22,6 @@ import {
   type FSWatcher,
   mkdirSync,
   openSync,
-  readdirSync,
   readFileSync,
   readSync,
   rmSync,
@@ -33,7 +32,7 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
 import { attemptNow } from '../platform/attempt.js';
-import { writePrivateSync } from '../platform/files.js';
+import { namesIn, writePrivateSync } from '../platform/files.js';
 import { processExists, readProcess } from '../platform/processes.js';
 import { type OutputReceiver, SpoolReader } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
@@ -724,14 +723,6 @@ export class FoundCommand {
     }
   }
 }
-
-const namesIn = (folder: string): readonly string[] => {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return []; // no command was started
-  }
-};
 
 /**
  * The launcher's commands have numbers. A direct start may be the second attempt of one of them, so

@@ -21,6 +21,7 @@
 
 import { randomBytes } from 'node:crypto';
 import {
+  accessSync,
   closeSync,
   constants,
   copyFileSync,
@@ -642,6 +643,16 @@ export const mayWrite = (place: string): Promise<boolean> =>
     () => true,
     () => false,
   );
+
+/** Whether we have this right, such as `constants.X_OK`, at what a path leads to. */
+export const mayAccess = (place: string, right: number): boolean => {
+  try {
+    accessSync(place, right);
+    return true;
+  } catch {
+    return false;
+  }
+};
 
 /** The status of the entry at a path, without following a symlink; null: none, or unreachable. */
 export const entryStatus = (place: string | Buffer): Stats | null => {

@@ -190,13 +190,8 @@ export const createAgent = (options: AgentOptions): Agent => {
       const taskTools =
         tasks && startedBy === null ? [await createSessionTaskTool(parts, sessionId)] : [];
       const from = startedBy === null ? 'user' : 'task';
-      const place = {
-        workspace,
-        sessionId,
-        startedBy: from,
-        parent: startedBy?.sessionId,
-      } as const;
-      return equip(shared, place, taskTools);
+      const parent = startedBy?.sessionId;
+      return equip(shared, { workspace, sessionId, startedBy: from, parent }, taskTools);
     },
     newSessionId: () => newSessionId(clock),
     random: Math.random,

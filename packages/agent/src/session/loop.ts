@@ -96,12 +96,6 @@ type Group<M extends MachineTypes> = {
   readonly starting: Set<string>;
 };
 
-const newGroup = <M extends MachineTypes>(): Group<M> => ({
-  steps: [],
-  drafts: [],
-  starting: new Set(),
-});
-
 /**
  * A session of any machine that is open in this process, and the only loop: event -> step ->
  * journal -> perform.
@@ -238,7 +232,7 @@ export abstract class JournaledSession<M extends MachineTypes> {
 
   async #drain(): Promise<void> {
     while (this.#inbox.length > 0 && this.#refusal === null) {
-      const group = newGroup<M>();
+      const group: Group<M> = { steps: [], drafts: [], starting: new Set() };
       const journaled = await attempt(() => this.#journalGroup(group));
       if (journaled.kind === 'fault') this.#fail(journaled.fault, group);
     }
@@ -346,7 +340,7 @@ export abstract class JournaledSession<M extends MachineTypes> {
    */
   async #endOnFullDisk(full: Error): Promise<void> {
     const event = await this.shutdownEvent();
-    const group = newGroup<M>();
+    const group: Group<M> = { steps: [], drafts: [], starting: new Set() };
     // without it, the next opening finds a session as after a crash
     if (event !== null)
       await attempt(async () => {

@@ -11,15 +11,7 @@
  * and the check that a mounted path is still the one that was looked at.
  */
 
-import {
-  accessSync,
-  constants,
-  existsSync,
-  lstatSync,
-  readFileSync,
-  readlinkSync,
-  statSync,
-} from 'node:fs';
+import { constants, existsSync, lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
@@ -28,6 +20,7 @@ import {
   entryStatus,
   inFolder,
   isWithin,
+  mayAccess,
   readTextOrEmptySync,
   realPath,
 } from '../../platform/files.js';
@@ -75,14 +68,7 @@ const ENTRIES_MAX = 20_000;
 const OTHERS_READ = 0o004;
 const OTHERS_ENTER = 0o005;
 
-const mayRead = (place: string): boolean => {
-  try {
-    accessSync(place, constants.R_OK);
-    return true;
-  } catch {
-    return false;
-  }
-};
+const mayRead = (place: string): boolean => mayAccess(place, constants.R_OK);
 
 const isClosedToOthers = (mode: number, isFolder: boolean): boolean => {
   const needed = isFolder ? OTHERS_ENTER : OTHERS_READ;
@@ -142,14 +128,11 @@ export type HostView = {
 };
 
 /** The system folders of this machine. */
-const hostMounts = (): readonly Mount[] => {
-  const mounts: Mount[] = [];
-  for (const folder of [...SYSTEM_FOLDERS, ...SYSTEM_DATA]) {
-    const mount = isWanted(folder) ? hostFolder(folder) : null;
-    if (mount !== null) mounts.push(mount);
-  }
-  return mounts;
-};
+const hostMounts = (): readonly Mount[] =>
+  [...SYSTEM_FOLDERS, ...SYSTEM_DATA]
+    .filter(isWanted)
+    .map(hostFolder)
+    .filter((mount) => mount !== null);
 
 /**
  * Inspects the machine, which takes some 30 ms where much is installed by hand; once per session.

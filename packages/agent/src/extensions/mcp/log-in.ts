@@ -129,11 +129,8 @@ export const finishLogin = async (
     throw new Error(
       'this address does not belong to the login that was begun last. Copy the whole address',
     );
-  const provider = new StoredLoginProvider(server, {
-    stateFolder,
-    redirectUrl: pending.redirectUrl,
-    isBegun: true,
-  });
+  const { redirectUrl } = pending;
+  const provider = new StoredLoginProvider(server, { stateFolder, redirectUrl, isBegun: true });
   const login = new ServerLogin(server, options, provider);
   await login.finish(parameters);
   if ((await login.connect()) === 'accepted') return { kind: 'done' };
