@@ -46,14 +46,7 @@ import {
 } from './earlier-processes.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './environment.js';
 import { type CommandRecord, type Launched, writeLaunchRequest } from './launched-command.js';
-import type {
-  CommandFence,
-  Enclosure,
-  Launcher,
-  NetworkEntry,
-  OpenStart,
-  SessionNetworkAnswer,
-} from './launcher.js';
+import type { CommandFence, Enclosure, Launcher, OpenStart } from './launcher.js';
 import type { OutputReceiver } from './output.js';
 import { fenceLayers, mountArguments, type SandboxProbe } from './sandbox/bubblewrap.js';
 import { GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
@@ -91,6 +84,7 @@ import {
 } from './sandbox/session-folders.js';
 import { canBeParked, wrapCommand } from './sandbox/shell-text.js';
 import { type WorkspaceAccess, WorkspaceGuard } from './sandbox/workspace-mounts.js';
+import type { NetworkEntry, SessionNetworkAnswer } from './session-network.js';
 
 export type CommandSandboxOptions = {
   /** Real path of the folder that commands work in. */
@@ -676,7 +670,7 @@ class Sandbox implements CommandSandbox {
 
   async #openNetwork({ mounts }: HostView): Promise<SessionNetworkAnswer> {
     const { sessionFolder, sessionId } = this.#options;
-    const { openSessionNetwork } = await import('./launcher.js');
+    const { openSessionNetwork } = await import('./session-network.js');
     const bwrap = findFor(this.#options, 'bwrap');
     const nsenter = findFor(this.#options, 'nsenter');
     const answer: SessionNetworkAnswer =

@@ -7,9 +7,9 @@
  * process watched protected paths (protected-files.ts); and unneeded folders.
  */
 
-import { lstatSync, statSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import path from 'node:path';
-import { namesIn } from '../platform/files.js';
+import { followStatus, namesIn } from '../platform/files.js';
 import { processExists } from '../platform/processes.js';
 import {
   type FoundCommand,
@@ -239,10 +239,5 @@ const judgeFolder = (place: string): 'keep' | 'keepResults' | 'remove' => {
   return isRecent(sessionFile(place)) || isRecent(commandsFolder(place)) ? 'keepResults' : 'remove';
 };
 
-const isRecent = (place: string): boolean => {
-  try {
-    return Date.now() - statSync(place).mtimeMs < KEPT_MS;
-  } catch {
-    return false; // it is not there
-  }
-};
+const isRecent = (place: string): boolean =>
+  Date.now() - (followStatus(place)?.mtimeMs ?? 0) < KEPT_MS;

@@ -22,7 +22,6 @@ import {
   type FSWatcher,
   mkdirSync,
   openSync,
-  readdirSync,
   readFileSync,
   readSync,
   rmSync,
@@ -33,7 +32,7 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
 import { attemptNow } from '../platform/attempt.js';
-import { errorCode, writePrivateSync } from '../platform/files.js';
+import { errorCode, namesIn, writePrivateSync } from '../platform/files.js';
 import { processExists, readProcess } from '../platform/processes.js';
 import { type OutputReceiver, SpoolReader, type SpoolReaderOptions } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
@@ -479,9 +478,9 @@ export class LaunchedCommand {
     if (this.#state === 'parking' || this.#state === 'parked') this.#end();
   }
 
-  /** Removes its files. */
+  /** Removes its files. Those that a broken or a network disk keeps go with the session's folder. */
   remove(): void {
-    rmSync(this.#spool.folder, { recursive: true, force: true });
+    attemptNow(() => rmSync(this.#spool.folder, { recursive: true, force: true }));
   }
 
   /** Like `remove`, asynchronously. */
@@ -735,14 +734,6 @@ export class FoundCommand {
     }
   }
 }
-
-const namesIn = (folder: string): readonly string[] => {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return []; // no command was started
-  }
-};
 
 /**
  * The launcher's commands have numbers. A direct start may be the second attempt of one of them, so

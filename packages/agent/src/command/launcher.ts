@@ -6,26 +6,18 @@
  * one command), because building a fence takes longer than most commands.
  *
  * From top to bottom: `Launcher` and its pool of parked commands; the key that identifies a fence;
- * `LauncherProcess`, one running launcher.sh; and the network that the fenced commands of a session
- * share.
+ * and `LauncherProcess`, one running launcher.sh.
  */
 
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  readlinkSync,
-  statSync,
-} from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Duplex, Writable } from 'node:stream';
+import { followStatus } from '../platform/files.js';
 import type { ProgramPath } from '../platform/find-program.js';
-import { hasProc, readProcess } from '../platform/processes.js';
-import { askProgram, SYSTEM_SHELL, startProgram, systemBash } from '../platform/start-program.js';
+import { hasProc } from '../platform/processes.js';
+import { SYSTEM_SHELL, startProgram, systemBash } from '../platform/start-program.js';
 import {
   type Launched,
   LaunchedCommand,
@@ -36,7 +28,6 @@ import {
 } from './launched-command.js';
 import type { OutputReceiver } from './output.js';
 import type { FenceProgram } from './sandbox/fence.js';
-import { type Mount, mountWords } from './sandbox/host.js';
 import {
   COMMAND_INSIDE,
   type CommandLine,
@@ -49,6 +40,7 @@ import {
   withoutComments,
   wrapCommand,
 } from './sandbox/shell-text.js';
+import type { NetworkEntry } from './session-network.js';
 
 /**
  * Starts commands that were set up in advance, fenced or not.
@@ -133,10 +125,13 @@ export const createLauncher = (options: LauncherOptions): Launcher => new Pool(o
 
 type Start = { readonly program: ProgramPath; readonly words: readonly string[] };
 
-/** One launcher process, with its parked or running command. */
+/**
+ * One launcher process, with its parked or running command. Parked: `key` is set. Running: `key` is
+ * null, `command` is set. Unused: both are null.
+ */
 type Slot = {
   readonly launcher: LauncherProcess;
-  /** Its network and use, see `slotKind`. */
+  /** Which commands it takes: reading ones or others, and in which network (`slotKind`). */
   readonly kind: string;
   command: LaunchedCommand | null;
   /** Key of the parked command's fence; null if none is parked. */
@@ -213,8 +208,8 @@ class Pool implements Launcher {
       if (slot === null) return null;
       const { command } = slot;
       slot.key = null;
-      const process = command === null ? null : await whileAlive(command.ready);
-      if (command === null || process === null || !command.canStart()) {
+      const found = command === null ? null : await whileAlive(command.ready);
+      if (command === null || found === null || !command.canStart()) {
         this.#drop(slot);
         return null;
       }
@@ -229,7 +224,7 @@ class Pool implements Launcher {
       // after the caller has started the command it took
       if (isInBurst) setImmediate(() => this.#parkAhead(next)).unref();
       return {
-        process,
+        process: found,
         ended: command.ended,
         start(commandLine, folder, request, to) {
           const text =
@@ -296,6 +291,7 @@ class Pool implements Launcher {
     if (command !== null) {
       launcher.discard();
       void command.ended.then(() => command.remove());
+      slot.command = slot.key = null; // in case the next line throws
     }
     this.#count += 1;
     slot.command = launcher.park(enclosure, this.#count);
@@ -303,11 +299,11 @@ class Pool implements Launcher {
     slot.number = this.#count;
   }
 
-  /** Ends the launcher process of a slot. */
+  /** Ends the launcher process of a slot, with its parked command. */
   #drop(slot: Slot): void {
     this.#slots = this.#slots.filter((one) => one !== slot);
-    const { command, key } = slot;
-    if (key !== null && command !== null) void command.ended.then(() => command.remove());
+    const { command } = slot;
+    if (command !== null) void command.ended.then(() => command.remove());
     const killed = slot.launcher.kill();
     this.#ending.add(killed);
     void killed.then(() => this.#ending.delete(killed));
@@ -362,8 +358,8 @@ class Pool implements Launcher {
   }
 
   /**
-   * Leaves one parked command for reading commands, or for the others, and ends further idle
-   * launcher processes of that kind.
+   * Leaves one parked command for reading commands, or for the others: the newest, else a new one.
+   * Ends the other idle launcher processes of that kind.
    */
   #settleFor(enclosure: Enclosure): void {
     const idle = this.#slots.filter(
@@ -374,9 +370,9 @@ class Pool implements Launcher {
     const remaining = newestFirst.find(({ key }) => key !== null) ?? idle.find(isUnused);
     for (const slot of idle) if (slot !== remaining) this.#drop(slot);
     if (remaining === undefined || remaining.key !== null) return;
-    const unusedSlot = this.#findUnused(enclosure);
-    if (unusedSlot !== remaining) this.#drop(remaining);
-    this.#tryPark(unusedSlot, enclosure, fenceKey(enclosure));
+    const isUsable = remaining.kind === slotKind(enclosure); // else it is in another network
+    if (!isUsable) this.#drop(remaining);
+    this.#tryPark(isUsable ? remaining : null, enclosure, fenceKey(enclosure));
   }
 
   /** Parks a command, in a new launcher process if there is no free one. */
@@ -425,14 +421,10 @@ const fenceKey = (enclosure: Enclosure): string => {
 
 /** Identifies a file or folder. A changed file counts as another one; a changed folder does not. */
 const identifyMount = (place: string): string => {
-  try {
-    const status = statSync(place, { throwIfNoEntry: false });
-    if (status === undefined) return 'absent';
-    const { dev, ino, ctimeMs } = status;
-    return status.isFile() ? `${dev}:${ino}:${ctimeMs}` : `${dev}:${ino}`;
-  } catch {
-    return 'closed'; // unreadable for us, so for commands as well
-  }
+  const status = followStatus(place);
+  if (status === null) return 'absent'; // or unreadable for us, so for commands as well
+  const { dev, ino, ctimeMs } = status;
+  return status.isFile() ? `${dev}:${ino}:${ctimeMs}` : `${dev}:${ino}`;
 };
 
 /** The host's mounts. A parked fence does not see later ones. */
@@ -560,7 +552,10 @@ class LauncherProcess {
   }
 }
 
-/** The file `run` of a command: starts its fence. Descriptor 8 and `$sync`: see launcher.sh. */
+/**
+ * The file `run` of a command, which launcher.sh sources to start its fence. `$sync` is empty or
+ * `--sync-fd 8`: bubblewrap then holds the pipe `alive` open, by which other processes see it run.
+ */
 const runText = (enclosure: Enclosure, command: string): string => {
   if ('detach' in enclosure)
     return `exec ${shellWords([...enclosure.detach, ...openParkedShell()])} 2>&1 8>&-\n`;
@@ -599,157 +594,3 @@ const endProcesses = (alive: Writable): Promise<void> =>
     if (alive instanceof Duplex) alive.resume(); // an unread pipe never emits `close`
     alive.end('end\n');
   });
-
-// ---- The network of a session ----
-
-/**
- * The network that the fenced commands of a session share: a private loopback only. So later
- * commands can reach a server in the background.
- *
- * It is a pair of open files: a network namespace and the user namespace that owns it. No process
- * holds it, so no command can end it, and it disappears when this process and the session's last
- * command have ended. Launchers enter it with nsenter and make their fences inside, so that mounts,
- * processes and rights are those of a fence with its own network.
- */
-type SessionNetwork = {
-  readonly entry: NetworkEntry;
-  close(): void;
-};
-
-/** Words before a program that start it in a network. Empty: the network of this machine. */
-export type NetworkEntry = readonly [nsenter: ProgramPath, ...words: string[]] | readonly [];
-
-/** `why`: half a sentence. */
-export type SessionNetworkAnswer =
-  | { readonly kind: 'works'; readonly network: SessionNetwork }
-  | { readonly kind: 'missing'; readonly why: string };
-
-/**
- * The network of the session: that of its still running commands of an earlier process (`running`,
- * the newest first), or a new one. Never rejects.
- */
-export const openSessionNetwork = async (
-  { bwrap, nsenter }: NetworkPrograms,
-  mounts: readonly Mount[],
-  running: readonly LaunchedProcess[],
-): Promise<SessionNetworkAnswer> => {
-  if (!hasOwnProc()) return { kind: 'missing', why: '/proc is that of other processes' };
-  let opened: Namespaces | string | null = null;
-  for (const process of running) opened ??= openRunningNetwork(process);
-  opened ??= await createNetwork(bwrap, mounts);
-  if (typeof opened === 'string') return { kind: 'missing', why: opened };
-  const namespaces = opened;
-  const entry = entryTo(namespaces, nsenter);
-  if (await canEnter(entry))
-    return { kind: 'works', network: { entry, close: () => closeNamespaces(namespaces) } };
-  closeNamespaces(namespaces);
-  return { kind: 'missing', why: 'nsenter may not enter a network here' };
-};
-
-type NetworkPrograms = { readonly bwrap: ProgramPath; readonly nsenter: ProgramPath };
-
-type Namespaces = { readonly user: number; readonly network: number };
-
-const closeNamespaces = ({ user, network }: Namespaces): void => {
-  closeSync(user);
-  closeSync(network);
-};
-
-/**
- * Opens the namespaces of a process. Throws if it has ended or belongs to another user, and if it
- * has the network of this machine: then /proc shows other processes than ours.
- */
-const openNamespaces = (pid: number): Namespaces => {
-  const user = openSync(`/proc/${pid}/ns/user`, 'r');
-  try {
-    const network = openSync(`/proc/${pid}/ns/net`, 'r');
-    if (fstatSync(network).ino !== statSync('/proc/self/ns/net').ino) return { user, network };
-    closeSync(network);
-    throw new Error('it would be that of the machine');
-  } catch (error) {
-    closeSync(user);
-    throw error;
-  }
-};
-
-/** Opens the network of a command of an earlier process. Null if the command has ended. */
-const openRunningNetwork = ({ pid, startedAt }: LaunchedProcess): Namespaces | null => {
-  try {
-    const namespaces = openNamespaces(pid);
-    // checked after opening, so the open files belong to exactly this process
-    if (Number(readProcess(pid).started) === startedAt) return namespaces;
-    closeNamespaces(namespaces);
-  } catch {
-    // it has ended meanwhile
-  }
-  return null;
-};
-
-const READY_MS = 10_000;
-/** Prints its process number, and waits until its input is closed. */
-const HOLDER = 'echo $$; read -r _';
-
-/**
- * Creates a network. A shell holds it until its files are open. It has no device folder and no
- * process namespace, since bubblewrap would put these below a further user namespace.
- */
-const createNetwork = (
-  bwrap: ProgramPath,
-  mounts: readonly Mount[],
-): Promise<Namespaces | string> =>
-  new Promise((resolve) => {
-    const words = ['--unshare-user', '--unshare-net', '--die-with-parent', ...mountWords(mounts)];
-    const child = startProgram(bwrap, [...words, '--', SYSTEM_SHELL, '-c', HOLDER], {
-      cwd: '/',
-      env: {},
-      stdio: ['pipe', 'pipe', 'ignore'],
-    });
-    const end = (answer: Namespaces | string): void => {
-      clearTimeout(timer);
-      child.stdin?.destroy();
-      child.stdout?.destroy();
-      resolve(answer);
-    };
-    const timer = setTimeout(() => {
-      child.kill('SIGKILL');
-      end('bubblewrap did not make one in time');
-    }, READY_MS);
-    child.once('error', (error) => end(error.message));
-    child.once('exit', () => end('bubblewrap could not make one'));
-    child.stdout?.once('data', (line: Buffer) => {
-      try {
-        end(openNamespaces(Number(line.toString('latin1'))));
-      } catch (error) {
-        end(error instanceof Error ? error.message : String(error));
-      }
-    });
-  });
-
-/** Whether /proc belongs to our pid namespace. */
-const hasOwnProc = (): boolean => {
-  try {
-    return readlinkSync('/proc/self') === String(process.pid);
-  } catch {
-    return false; // no /proc, or one without this process
-  }
-};
-
-/** Words for nsenter. It finds the files through this process, so that no program inherits them. */
-const entryTo = (
-  { user, network }: Namespaces,
-  nsenter: ProgramPath,
-): Exclude<NetworkEntry, readonly []> => {
-  const at = (descriptor: number): string => `/proc/${process.pid}/fd/${descriptor}`;
-  return [nsenter, `--user=${at(user)}`, `--net=${at(network)}`, '--preserve-credentials', '--'];
-};
-
-/** Whether a program starts in the network: a filter of a container may forbid it. */
-const canEnter = async ([nsenter, ...words]: ReturnType<typeof entryTo>): Promise<boolean> => {
-  const answer = await askProgram(nsenter, [...words, SYSTEM_SHELL, '-c', ':'], {
-    environment: {},
-    searchPath: ['/usr/bin', '/bin'],
-    folder: '/',
-    timeoutMs: READY_MS,
-  });
-  return answer?.code === 0;
-};

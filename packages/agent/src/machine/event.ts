@@ -299,7 +299,7 @@ export type ToolEvent =
  *
  * `file`: sha256 of the file before and after. `commit`: the branch `ref` (or HEAD, if it is
  * detached) of the repository `gitFolder` is to move from `before` (null: no commit yet) to
- * `commit`. `claim`: an earlier version named a folder.
+ * `commit`. `claim` is in old journals only, and is ignored.
  */
 export type HookEffect =
   | {

@@ -21,6 +21,7 @@
 
 import { randomBytes } from 'node:crypto';
 import {
+  accessSync,
   closeSync,
   constants,
   copyFileSync,
@@ -643,10 +644,29 @@ export const mayWrite = (place: string): Promise<boolean> =>
     () => false,
   );
 
+/** Whether we have this right, such as `constants.X_OK`, at what a path leads to. */
+export const mayAccess = (place: string, right: number): boolean => {
+  try {
+    accessSync(place, right);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
 /** The status of the entry at a path, without following a symlink; null: none, or unreachable. */
-export const entryStatus = (place: string): Stats | null => {
+export const entryStatus = (place: string | Buffer): Stats | null => {
   try {
     return lstatSync(place, { throwIfNoEntry: false }) ?? null;
+  } catch {
+    return null;
+  }
+};
+
+/** The status of what a path leads to; null: nothing, or it is unreachable for us. */
+export const followStatus = (place: string): Stats | null => {
+  try {
+    return statSync(place, { throwIfNoEntry: false }) ?? null;
   } catch {
     return null;
   }

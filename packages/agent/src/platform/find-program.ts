@@ -11,11 +11,11 @@
  * repository, which is not trusted; following a path (`followTrusted`); and ripgrep.
  */
 
-import { accessSync, constants, existsSync, readlinkSync, type Stats, statSync } from 'node:fs';
+import { constants, existsSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from './environment.js';
-import { entryStatus, isOwnOrSystem, isWithin, otherWriters } from './files.js';
+import { entryStatus, isOwnOrSystem, isWithin, mayAccess, otherWriters } from './files.js';
 import { findFolderWithGit } from './repository-folders.js';
 
 /**
@@ -83,15 +83,8 @@ const searchPathFault = (searchPath: string): string | null => {
   return splitSearchPath(searchPath).length === 0 ? 'PATH names no absolute folder' : null;
 };
 
-const isRunnable = (file: string, status: Stats): boolean => {
-  if (!status.isFile()) return false;
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false; // not ours to run
-  }
-};
+const isRunnable = (file: string, status: Stats): boolean =>
+  status.isFile() && mayAccess(file, constants.X_OK);
 
 type Lookup =
   | { readonly kind: 'found'; readonly program: ProgramPath }

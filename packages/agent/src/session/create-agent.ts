@@ -178,40 +178,32 @@ export type Agent = {
  */
 export const createAgent = (options: AgentOptions): Agent => {
   const { journals, tasks = false } = options;
-  const agent = createParts(options);
-  const { model, clock, report } = agent;
+  const shared = createParts(options);
+  const { model, clock, report } = shared;
   const runtime = new LocalRuntime({
     journals,
     clock,
     machine: agentMachine.fingerprint, // new journals name it
     // `startedBy`: the call of the tool `task` that starts the session; null for one of the user
     equip: async ({ workspace }, sessionId, startedBy) => {
-      // `parts` includes the runtime, so it is set below; no session starts before
+      // set below, since it includes the runtime; no session starts before that
       const taskTools =
         tasks && startedBy === null ? [await createSessionTaskTool(parts, sessionId)] : [];
       const from = startedBy === null ? 'user' : 'task';
-      const place = {
-        workspace,
-        sessionId,
-        startedBy: from,
-        parent: startedBy?.sessionId,
-      } as const;
-      return equip(agent, place, taskTools);
+      const parent = startedBy?.sessionId;
+      return equip(shared, { workspace, sessionId, startedBy: from, parent }, taskTools);
     },
     newSessionId: () => newSessionId(clock),
     random: Math.random,
     report,
   });
-  const parts: LocalParts = { ...agent, journals, runtime };
+  const parts: LocalParts = { ...shared, journals, runtime };
   return {
     runtime,
     open: async (session) => {
       session.signal?.throwIfAborted();
-      refuseUnpriced(model, session.settings?.limits, session.unpriced); // throws
       model.prepare?.(); // loads the modules for its first call in the background
-      const workspace = await realpath(session.workspace);
-      const refusal = workspaceRefusal(workspace, process.env);
-      if (refusal !== null) throw new Error(refusal);
+      const workspace = await checkWorkspace(session.workspace);
       const opened =
         session.resume === undefined
           ? startSession(parts, workspace, session)
@@ -219,6 +211,14 @@ export const createAgent = (options: AgentOptions): Agent => {
       return closeOn(session.signal, await opened);
     },
   };
+};
+
+/** The real path of a workspace. Rejects if the folder can't be one. */
+const checkWorkspace = async (folder: string): Promise<string> => {
+  const workspace = await realpath(folder);
+  const refusal = workspaceRefusal(workspace, process.env);
+  if (refusal !== null) throw new Error(refusal);
+  return workspace;
 };
 
 export { workspaceFault, workspaceRefusal } from '../secrets/user-places.js';
@@ -436,10 +436,12 @@ const prepareSession = async (
   options: Parameters<typeof newSettings>[2] & Pick<SessionOptions, 'unpriced'>,
 ): Promise<NewSession> => {
   const { preset = 'auto' } = options;
+  refuseUnpriced(model, options.settings?.limits, options.unpriced); // throws
   const probing = probeUnlessOff(options.sandbox, workspace, options.preset);
   const settingsAndProbe = probing.then(
     (probe) => [newSettings(model, workspace, options, probe), probe] as const,
   );
+  settingsAndProbe.catch(() => undefined); // thrown where it is awaited, after the files are read
   const { writtenRules } = options.settings ?? {};
   const standard = await composeInstructions(
     { workspace, preset, clock, settingsAndProbe, writtenRules },
@@ -642,9 +644,7 @@ const equip = async (
   };
 };
 
-/**
- * The agent for sessions that an engine runs. It has no tool `task`: such sessions start no others.
- */
+// ---- The agent for sessions that an engine runs ----
 
 export type EngineAgentOptions = Omit<AgentOptions, 'journals' | 'tasks'> & {
   /**
@@ -655,13 +655,17 @@ export type EngineAgentOptions = Omit<AgentOptions, 'journals' | 'tasks'> & {
   readonly isBound?: boolean;
 };
 
+/** It has no tool `task`. A session from a store may still be one that a task started. */
 export type EngineAgent = {
   /**
    * The settings and instructions of a new session. Call it where the workspace is: it reads its
    * files.
    */
   prepare(
-    session: Pick<SessionOptions, 'workspace' | 'preset' | 'sandbox' | 'hosts' | 'settings'>,
+    session: Pick<
+      SessionOptions,
+      'workspace' | 'preset' | 'sandbox' | 'hosts' | 'settings' | 'unpriced'
+    >,
   ): Promise<NewSession>;
   /** The dependencies of a session on this node. */
   equip(session: {
@@ -682,7 +686,7 @@ export const agentOnEngine = (options: EngineAgentOptions): EngineAgent => {
   const parts = createParts(options);
   return {
     async prepare(session) {
-      const workspace = await realpath(session.workspace);
+      const workspace = await checkWorkspace(session.workspace);
       return prepareSession(parts, workspace, { ...session, ...policy });
     },
     async equip({ settings, sessionId, startedBy }) {

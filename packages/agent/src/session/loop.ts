@@ -92,7 +92,7 @@ type Group<M extends MachineTypes> = {
     readonly accepted: boolean;
   }[];
   readonly drafts: EntryDraft<M>[];
-  /** Ids of announced work whose starting event has not arrived yet. */
+  /** Ids of work that `prepare` has announced and whose starting event has not arrived yet. */
   readonly starting: Set<string>;
 };
 
@@ -250,10 +250,10 @@ export abstract class JournaledSession<M extends MachineTypes> {
   }
 
   #stepQueued(group: Group<M>): void {
-    while (this.#inbox.length > 0) {
-      const items = this.#inbox;
-      this.#inbox = [];
-      for (const item of items) this.#step(item, group);
+    // an item that can't be stepped stays, with those behind it, to be refused
+    for (let [item] = this.#inbox; item !== undefined; [item] = this.#inbox) {
+      this.#step(item, group);
+      this.#inbox.shift();
     }
   }
 
@@ -316,12 +316,9 @@ export abstract class JournaledSession<M extends MachineTypes> {
     this.#wake = null;
   }
 
-  #commit({ steps, drafts }: Group<M>, actions: 'perform' | 'skip'): void {
-    this.#state = steps.at(-1)?.stepped.state ?? this.#state;
-    const first = this.seq - drafts.length + 1;
-    for (const [index, { event }] of drafts.entries())
-      this.#observers.journaled({ seq: first + index, event });
-    for (const { item, stepped, accepted } of steps) {
+  #commit(group: Group<M>, actions: 'perform' | 'skip'): void {
+    this.#publish(group);
+    for (const { item, stepped, accepted } of group.steps) {
       item.sender?.resolve({ seq: stepped.seq ?? this.seq });
       this.#observers.stepped(stepped);
       if (actions === 'perform')
@@ -330,17 +327,27 @@ export abstract class JournaledSession<M extends MachineTypes> {
     }
   }
 
+  /** Takes over the state of a durable group, and passes its entries to the readers. */
+  #publish({ steps, drafts }: Group<M>): void {
+    this.#state = steps.at(-1)?.stepped.state ?? this.#state;
+    const first = this.seq - drafts.length + 1;
+    for (const [index, { event }] of drafts.entries())
+      this.#observers.journaled({ seq: first + index, event });
+  }
+
   /**
    * Journals the event that ends the session in order, then ends it. Nothing is started any more.
    */
   async #endOnFullDisk(full: Error): Promise<void> {
-    const shutdown = await this.shutdownEvent();
-    const event: M['event'] | null =
-      shutdown === null ? null : { ...shutdown, at: this.#clock.now() };
-    const drafts =
-      event === null ? [] : [{ event, state: this.#adapter.step(this.#state, event).state }];
+    const event = await this.shutdownEvent();
+    const group: Group<M> = { steps: [], drafts: [], starting: new Set() };
     // without it, the next opening finds a session as after a crash
-    await attempt(() => this.#journal.append(drafts));
+    if (event !== null)
+      await attempt(async () => {
+        this.#step({ event }, group);
+        await this.#journal.append(group.drafts);
+        this.#publish(group); // not shown: the session ends with the error, not by a shutdown
+      });
     this.#refuseAll(full);
     void this.end(full);
   }
@@ -365,7 +372,8 @@ export abstract class JournaledSession<M extends MachineTypes> {
     if (this.#ending) return;
     this.#ending = true;
     this.#fault = error;
-    await this.stopAll();
+    const stopped = await attempt(() => this.stopAll());
+    if (stopped.kind === 'fault') this.#fault ??= stopped.fault;
     await this.#draining;
     this.#refuseAll(error ?? notOpen(this.header.sessionId));
     const closed = await attempt(() => this.#journal.close());

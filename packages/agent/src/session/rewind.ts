@@ -96,7 +96,7 @@ type Checkpoint = NamedCheckpoint & { readonly seq: number };
 /** A rewind from which the session can go forward again. */
 type Undone = {
   readonly seq: number;
-  /** Those that it has taken out of the timeline. */
+  /** Points that it has taken out of the timeline. */
   readonly points: readonly RewindPoint[];
 };
 
@@ -250,6 +250,14 @@ type Draft = { -readonly [K in keyof RewindPoint]: RewindPoint[K] } & {
   readonly batchId: string | null;
 };
 
+/** The user's words with which a step began a turn: its own, and those that left the queue. */
+const sentTexts = (event: Event, { session }: State, after: State): string => {
+  const waiting = new Set(after.session.queue.map(({ inputId }) => inputId));
+  const queued = session.queue.filter(({ inputId }) => !waiting.has(inputId));
+  const own = event.type === 'UserInput' ? [event] : [];
+  return [...queued, ...own].map(({ text }) => text).join('\n');
+};
+
 /** Collects a timeline from the steps of a session, in order. */
 class TimelineReader {
   #points: Draft[] = [];
@@ -257,8 +265,6 @@ class TimelineReader {
   /** The entry with which a batch ended, by its id. */
   readonly #ends = new Map<string, number>();
   #undone: { seq: number; points: Draft[] }[] = [];
-  /** The user's words that no turn has begun with yet. */
-  #inputs: string[] = [];
   #seq = 0;
   readonly #foreignUntil: number;
 
@@ -268,14 +274,14 @@ class TimelineReader {
 
   /** Takes the next entry, with the states before and after it. */
   see(seq: number, event: Event, before: State, state: State): void {
-    if (event.type === 'UserInput') this.#inputs.push(event.text);
     const turn = state.session.turn.turnId;
-    const hasEmptyQueue = state.session.queue.length === 0;
     // A turn of queued texts begins where the turn before it ends.
     if (turn !== before.session.turn.turnId)
-      this.#beginTurn(beganFromQueue(before, state) ? seq : seq - 1, event.at);
-    // The running turn has taken them, or the user has removed them from the queue.
-    else if (hasEmptyQueue && event.type !== 'UserInput') this.#inputs = [];
+      this.#beginTurn(
+        beganFromQueue(before, state) ? seq : seq - 1,
+        event.at,
+        sentTexts(event, before, state),
+      );
     if (
       state.name === 'ExecutingTools' &&
       before.session.counters.batch < state.session.counters.batch
@@ -287,9 +293,7 @@ class TimelineReader {
     this.#seq = seq;
   }
 
-  #beginTurn(seq: number, at: number): void {
-    const texts = this.#inputs.join('\n');
-    this.#inputs = [];
+  #beginTurn(seq: number, at: number, texts: string): void {
     this.#undone = []; // after new work there is no way forward any more
     this.#points.push({
       seq,
@@ -410,8 +414,9 @@ export const reportRewind = (
     ...files.refs.map((moved) => moved.text),
     ...files.left.map(({ path, why }) => `${path} is left as it is: ${why}`),
   ];
-  const isNothing = messages === 0 && total === 0 && files.refs.length + files.left.length === 0;
-  const text = [...words, ...(isNothing ? ['nothing changed since'] : [])].join('; ');
+  const changesNothing =
+    messages === 0 && total === 0 && files.refs.length + files.left.length === 0;
+  const text = [...words, ...(changesNothing ? ['nothing changed since'] : [])].join('; ');
   return { to, messages, ...files, text };
 };
 

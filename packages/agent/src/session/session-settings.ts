@@ -36,7 +36,7 @@ export const modelSettings = ({ id, facts, canAbort }: Model): ModelSettings => 
   model: id,
   windowTokens: facts.windowTokens,
   // `drain`: a cancel waits for the end of a reply that can't be aborted
-  ...(canAbort === 'no' ? { cancelMode: 'drain' } : {}),
+  cancelMode: canAbort === 'no' ? 'drain' : 'abort',
 });
 
 /** Whether a session was created in its store, or imported or copied there. */

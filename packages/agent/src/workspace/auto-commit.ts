@@ -285,9 +285,14 @@ class HeadFile {
 
   /** Whether only the agent staged it: the index has it as HEAD, or in one of these states. */
   async isStagedAs(states: readonly FileState[]): Promise<boolean> {
-    const { staged, committed } = this.#entry;
-    if (staged === (committed?.object ?? null)) return true;
-    for (const state of states) if ((await this.#hashState(state)) === staged) return true;
+    const { staged, stagedMode, committed } = this.#entry;
+    const isHeadMode = stagedMode === (committed?.mode ?? null);
+    if (isHeadMode && staged === (committed?.object ?? null)) return true;
+    for (const state of states) {
+      const isOtherMode = state.kind === 'file' && gitMode(state.mode) !== stagedMode;
+      if (isOtherMode && !isHeadMode && committed !== null) continue;
+      if ((await this.#hashState(state)) === staged) return true;
+    }
     return false;
   }
 

@@ -26,7 +26,6 @@ import {
   mkdirSync,
   realpathSync,
   rmSync,
-  type Stats,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -41,7 +40,13 @@ import {
   fallbackAuthor,
   type ProcessEnvironment,
 } from '../platform/environment.js';
-import { errorCode, isWithin, readRegularSync, readTextOrEmptySync } from '../platform/files.js';
+import {
+  errorCode,
+  followStatus,
+  isWithin,
+  readRegularSync,
+  readTextOrEmptySync,
+} from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
 import {
@@ -783,14 +788,6 @@ const findGitFolders = (top: string): readonly [gitFolder: string, shared: strin
   );
   const common = readText(path.join(gitFolder, 'commondir')).trim();
   return [gitFolder, common === '' ? gitFolder : path.resolve(gitFolder, common)];
-};
-
-const followStatus = (place: string): Stats | null => {
-  try {
-    return statSync(place);
-  } catch {
-    return null; // absent, or git can't read it either
-  }
 };
 
 const readText = (file: string): string => readTextOrEmptySync(file, TEXT_BYTES_MAX);

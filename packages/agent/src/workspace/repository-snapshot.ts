@@ -50,8 +50,9 @@ export type Stamp = string;
  */
 export type ChangedFile = {
   readonly kind: 'tracked' | 'untracked' | 'unmerged';
-  /** Object in the index; null if the file is not in it. */
+  /** Object and mode in the index; null if the file is not in it. */
   readonly staged: string | null;
+  readonly stagedMode: string | null;
   /** What HEAD has; null if it is not in it. */
   readonly committed: { readonly mode: string; readonly object: string } | null;
   readonly stamp: Stamp;
@@ -170,6 +171,7 @@ const parseStatus = (output: string) => {
 const NOT_UTF8 = '\ufffd';
 /** Git's hash for no object. */
 const NO_OBJECT = /^0+$/;
+const NOT_STAGED = { staged: null, stagedMode: null };
 
 /**
  * Parses one record of `status --porcelain=v2 -z --no-renames`; null for other ones and for
@@ -181,19 +183,19 @@ const parseEntry = (record: string): StatusEntry | null => {
   switch (fields[0]) {
     // `1 XY sub modeHEAD modeIndex modeTree hashHEAD hashIndex PATH`
     case '1': {
-      const [, , , mode = '', , , object = '', staged = ''] = fields;
+      const [, , , mode = '', stagedMode = '', , object = '', staged = ''] = fields;
       if (fields[2]?.startsWith('S') || fields.slice(3, 6).includes('160000')) return null;
       return {
         name: rest(8),
         kind: 'tracked',
-        staged: NO_OBJECT.test(staged) ? null : staged,
+        ...(NO_OBJECT.test(staged) ? NOT_STAGED : { staged, stagedMode }),
         committed: NO_OBJECT.test(object) ? null : { mode, object },
       };
     }
     case 'u':
-      return { name: rest(10), kind: 'unmerged', staged: null, committed: null };
+      return { name: rest(10), kind: 'unmerged', ...NOT_STAGED, committed: null };
     case '?':
-      return { name: rest(1), kind: 'untracked', staged: null, committed: null };
+      return { name: rest(1), kind: 'untracked', ...NOT_STAGED, committed: null };
     default:
       return null;
   }

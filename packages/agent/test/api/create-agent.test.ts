@@ -22,7 +22,12 @@ import { messagesOf } from '../../src/machine/conversation.js';
 import { anthropicModel } from '../../src/models/anthropic.js';
 import { catalogueFacts } from '../../src/models/catalogue.js';
 import type { Stepped } from '../../src/ports/session.js';
-import { createAgent, openSession, type SessionOptions } from '../../src/session/create-agent.js';
+import {
+  agentOnEngine,
+  createAgent,
+  openSession,
+  type SessionOptions,
+} from '../../src/session/create-agent.js';
 
 const makeFolder = async (t: TestContext): Promise<string> => {
   const folder = temporaryFolder(t, 'agent');
@@ -124,12 +129,15 @@ test('a resume changes only the settings that the options name differently', asy
 test('settings follow the model and the preset: window, drain, and no questions in ci', async (t) => {
   const workspace = await makeFolder(t);
   const model = { ...testModel(), canAbort: 'no' } as const;
-  const session = await openSession({ workspace, journals: memoryJournals(), model, preset: 'ci' });
+  const fallback = [{ ...testModel(), id: 'b/second' }];
+  const options = { workspace, journals: memoryJournals(), model, fallback, preset: 'ci' } as const;
+  const session = await openSession(options);
   const { settings } = (await session.state()).session;
   assert.deepEqual(
     [settings.windowTokens, settings.cancelMode, settings.onAsk, settings.hooks],
     [100_000, 'drain', 'deny', 'mutating'],
   );
+  assert.equal(settings.fallback?.[0]?.cancelMode, 'abort', 'a model that can be aborted is');
   await session.close();
 });
 
@@ -169,6 +177,25 @@ test('a limit in dollars is refused if the price is not known', async (t) => {
     settings: { limits },
   });
   await assert.rejects(open, /the price of test\/one is not known/);
+});
+
+test('an engine gets no session that this process would refuse', async (t) => {
+  const model = testModel();
+  const { prepare } = agentOnEngine({ model });
+  await assert.rejects(prepare({ workspace: '/' }), /can't be the workspace/);
+  const unpriced = agentOnEngine({ model: { ...model, facts: { ...model.facts, prices: null } } });
+  const workspace = await makeFolder(t);
+  const session = { workspace, sandbox: 'off', settings: { limits: { usd: 1 } } } as const;
+  await assert.rejects(unpriced.prepare(session), /the price of test\/one is not known/);
+  const { settings } = await unpriced.prepare({ ...session, unpriced: 'countAsNothing' });
+  assert.equal(settings.limits.usd, 1);
+});
+
+test('settings that can’t be made reject the opening, and nothing else', async (t) => {
+  const workspace = await makeFolder(t);
+  const wrong = { preset: 'none' as 'auto', hosts: ['example.com'], sandbox: 'off' } as const;
+  const options = { workspace, journals: memoryJournals(), model: testModel(), ...wrong };
+  await assert.rejects(openSession(options), TypeError);
 });
 
 test('a limit in dollars that a session was given before is refused likewise, and its journal stays free', async (t) => {

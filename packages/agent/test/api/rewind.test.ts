@@ -159,7 +159,7 @@ const typeMeanwhile = async (
   session: Session,
   first: string,
   later: string,
-  typed: () => void,
+  typed: () => void | Promise<void>,
 ): Promise<void> => {
   const started = new Promise<void>((resolve) => {
     session.watch(({ event }) => {
@@ -169,7 +169,7 @@ const typeMeanwhile = async (
   await session.send({ type: 'UserInput', text: first, mode: 'steer' });
   await started;
   await session.send({ type: 'UserInput', text: later, mode: 'followUp' });
-  typed();
+  await typed();
   await session.idle();
 };
 
@@ -199,6 +199,27 @@ test('a turn that was typed while another ran begins behind that one', async (co
   const { conversation, queue } = (await session.state()).session;
   assert.match(JSON.stringify(messagesOf(conversation).at(-1)), /first done/);
   assert.deepEqual(queue, []);
+});
+
+test('a turn has the words with which it began, as they were edited, and no steer of the one before', async (context) => {
+  const { session, workspace } = await open(
+    context,
+    bash('until [ -e ../typed ]; do sleep 0.05; done'),
+    say('first done'),
+    say('second done'),
+  );
+  await typeMeanwhile(session, 'first', 'not this', async () => {
+    const { queue } = (await session.state()).session;
+    const items = queue.map((item) => ({ ...item, text: 'but this' }));
+    await session.send({ type: 'EditQueue', items });
+    await session.send({ type: 'UserInput', text: 'at once', mode: 'steer' });
+    writeFileSync(path.join(workspace, '..', 'typed'), '');
+  });
+  const turns = (await session.timeline()).filter(({ kind }) => kind === 'turn');
+  assert.deepEqual(
+    turns.map((turn) => turn.text),
+    ['first', 'but this'],
+  );
 });
 
 test('an entry within a batch leads to its beginning, and says so', async (context) => {

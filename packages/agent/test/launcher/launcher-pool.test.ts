@@ -418,3 +418,29 @@ test('launcher: after a cancelled command the next one is not parked at once, si
   assert.ok(!existsSync(path.join(place.folder, '2')));
   assert.equal((await place.run('echo next')).output, 'next\n');
 });
+
+test('launcher: a command that a full disk keeps from being parked leaves none behind that is taken', async (t) => {
+  const place = makePlace(t);
+  const { launcher, folder, fence } = place;
+  await place.run('true');
+  const isParked = (): boolean =>
+    existsSync(path.join(folder, '2')) &&
+    readFileSync(path.join(folder, '2/status'), 'utf8').startsWith('run');
+  await until('the next one is parked', isParked);
+  const other = { ...fence, words: [...fence.words, '--setenv', 'OTHER', '1'] };
+  for (const name of ['3', '4']) mkdirSync(path.join(folder, name)); // so neither can be made
+  assert.equal(await launcher.take(other), null);
+  assert.deepEqual((await place.run('echo ran')).output, 'ran\n');
+});
+
+test('launcher: a fence that fails leaves no files', async (t) => {
+  // one that has not failed yet when it is asked can be taken
+  for (let tries = 0; tries < 20; tries++) {
+    const { launcher, folder, fence } = makePlace(t);
+    if ((await launcher.take({ ...fence, words: ['--no-such-option'] })) !== null) continue;
+    const isCommand = (name: string): boolean => /^\d/.test(name);
+    await until('its files are removed', () => !readdirSync(folder).some(isCommand));
+    return;
+  }
+  assert.fail('it never failed in time');
+});

@@ -258,16 +258,20 @@ test('a watcher that throws is reported and dropped; the session and other watch
 class IdleSession extends JournaledSession<AgentTypes> {
   readonly send = this.submit;
   readonly add = this.post;
+  onStop = (): void => undefined;
   protected readonly prepare = () => [];
   protected readonly perform = () => undefined;
-  protected readonly stopAll = async () => undefined;
+  protected readonly stopAll = async () => this.onStop();
+  protected override async shutdownEvent() {
+    return { type: 'ShutdownRequested' } as const;
+  }
 }
 
-test('text that comes when nobody waits for it is named in a diagnostic and leaves no trace in the journal', async () => {
+/** An idle session, with what it writes and shows. */
+const openIdle = (more: Partial<Journal> = {}, adapter = agentAdapter) => {
   const written: string[] = [];
-  const header = { sessionId: 'alone' } as Journal['header']; // this loop looks at nothing of it
   const journal = {
-    header,
+    header: { sessionId: 'alone' } as Journal['header'], // this loop looks at nothing of it
     get seq() {
       return written.length;
     },
@@ -279,20 +283,64 @@ test('text that comes when nobody waits for it is named in a diagnostic and leav
     frozen: async () => ({ instructions: '', tools: '[]' }),
     close: async () => undefined,
   };
-  const shown: Stepped[] = [];
-  const given = {
-    adapter: agentAdapter,
-    journal,
+  const session = new IdleSession({
+    adapter,
+    journal: Object.assign(journal, more),
     state: initialState(settingsOf()),
     clock: fakeClock(),
-  };
-  const session = new IdleSession({ ...given, report: (fault) => assert.fail(fault) });
+    report: (fault) => assert.fail(fault),
+  });
+  const shown: Stepped[] = [];
   session.watch((stepped) => shown.push(stepped));
+  return { session, written, shown };
+};
+
+test('text that comes when nobody waits for it is named in a diagnostic and leaves no trace in the journal', async () => {
+  const { session, written, shown } = openIdle();
   await session.send({ type: 'Start' });
   session.add({ type: 'TextDelta', requestId: 'req-9', text: 'late' });
   await session.send({ type: 'CancelTurn' });
   assert.deepEqual(written, ['Start', 'CancelTurn']);
   assert.equal(shown[1]?.diagnostics.length, 1);
+});
+
+test('what is queued behind an event that can’t be stepped is refused with its error', async () => {
+  const step: typeof agentAdapter.step = (state, event) => {
+    if (event.type === 'TextDelta') throw new Error('no such text');
+    return agentAdapter.step(state, event);
+  };
+  const { session } = openIdle({}, { ...agentAdapter, step });
+  session.add({ type: 'TextDelta', requestId: 'req-9', text: 'late' });
+  await assert.rejects(session.send({ type: 'Start' }), /no such text/);
+});
+
+test('the shutdown on a full disk is read like every other entry, and is in the state', async () => {
+  const { session, written, shown } = openIdle({ full: new Error('the disk is full') });
+  const read: string[] = [];
+  const reading = (async () => {
+    for await (const { event } of session.events()) read.push(event.type);
+  })();
+  await session.send({ type: 'Start' });
+  await assert.rejects(session.ended, /the disk is full/);
+  await assert.rejects(reading, /the disk is full/);
+  assert.deepEqual(written, ['Start', 'ShutdownRequested']);
+  assert.deepEqual(read, written);
+  assert.deepEqual(typesOf(shown), ['Start']);
+  assert.equal(session.current.name, 'ShuttingDown');
+});
+
+test('a session whose work can’t be stopped ends, and closes its journal', async () => {
+  let isClosed = false;
+  const { session } = openIdle({
+    append: async () => assert.fail('the disk is full'),
+    close: async () => {
+      isClosed = true;
+    },
+  });
+  session.onStop = () => assert.fail('no process can be ended');
+  await assert.rejects(session.send({ type: 'Start' }), /the disk is full/);
+  await assert.rejects(session.ended, /the disk is full/);
+  assert.ok(isClosed);
 });
 
 test('a session that is stopped by its journal leaves no timer and no request behind', async () => {

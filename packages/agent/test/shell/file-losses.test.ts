@@ -230,6 +230,30 @@ test('careful asks where the file is known only when the command runs', async (c
   }
 });
 
+test('careful asks where a pattern, an option of the shell or a symlink hides the file', async (context) => {
+  const place = await makeRepository(context);
+  await place.write('deep/notes.md', 'untracked\n');
+  await place.write('[id].tsx', 'untracked\n');
+  await place.shell('mkdir deep/folder && ln -s deep/folder link && ln -s /tmp out');
+  const rows = [
+    'rm [[:alpha:]]*.txt',
+    'rm []a-z]*.txt',
+    'rm [!]]otes.txt',
+    'rm [n\\*]*.txt',
+    'rm [id].tsx',
+    'shopt -s nocaseglob; rm NOTES*',
+    'GLOBIGNORE=x; rm *env',
+    'rm link/../notes.md',
+    'cd link && rm ../notes.md',
+    'mv notes.txt out/',
+    'ln -s /tmp there && mv notes.txt there/',
+  ];
+  const silent: string[] = [];
+  for (const text of rows)
+    if (!/could not be taken back: /.test((await explain(place, text)).why)) silent.push(text);
+  assert.deepEqual(silent, []);
+});
+
 test('careful does not ask where nothing is lost that git or a build could not restore', async (context) => {
   const place = await makeRepository(context);
   for (const text of chooseRows(HARMLESS, undefined, 13)) {

@@ -117,6 +117,18 @@ const refusals: readonly Refusal[] = [
     says: ['more than once (lines 3, 5)', 'It begins at line 1:\n1\ta {\n2\t  x'],
   },
   {
+    title: 'a part of a marked text that stands behind more places than are looked at',
+    file: lines(...Array.from({ length: 1_000 }, () => '}'), 'a {', '  x', '}', '}'),
+    edits: [edit('a {\n// ...\n}\n', 'c')],
+    says: ['can be read in more than one way', 'It begins at line 1001:'],
+  },
+  {
+    title: 'the beginning of a line that stands elsewhere with typographic quotes too',
+    file: lines('  a(\u2018x\u2019, 1)', 'b; a(\u2018x\u2019, 2)'),
+    edits: [edit("    a('x',", "    c('x',")],
+    says: ['is not in the file'],
+  },
+  {
     title: 'parts of a marked text in another order than in the file',
     file: INNER,
     edits: [edit('    }\n// ...\nclass A {', 'c')],

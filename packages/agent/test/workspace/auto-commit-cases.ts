@@ -110,6 +110,14 @@ export const rows: readonly Row[] = [
     warning: notCommitted('b', DIRTY),
   },
   {
+    title: 'a file of which the user has staged another mode is left alone',
+    given: 'git update-index --chmod=+x b',
+    when: [[{ edit: 'b', text: 'x' }]],
+    status: ['MM b'],
+    note: notCommitted('b', DIRTY),
+    warning: notCommitted('b', DIRTY),
+  },
+  {
     title: 'a file that was dirty before a command changed it is left alone',
     kind: 'dirty before',
     given: 'echo user >> b',

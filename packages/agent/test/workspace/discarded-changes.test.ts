@@ -306,3 +306,14 @@ test('git reset --hard in a folder below looks at the whole repository', async (
   assert.equal(await decisionOn(below, 'git restore .'), 'allow');
   assert.match(await decisionOn(below, 'git reset --hard'), /^ask: .*: \.\.\/other\.ts$/);
 });
+
+test('a pattern of git names hidden files too under dotglob', async (t) => {
+  const folder = createRepository(t);
+  writeFileSync(path.join(folder, '.hidden'), 'one\n');
+  const read = await shellFacts(
+    'shopt -s dotglob; git checkout -- *',
+    (name) => `/usr/bin/${name}`,
+  );
+  const { commands } = await withGitReadings(read, folder, answerOfGit(process.env));
+  assert.ok(commands.at(-1)?.readAs?.includes('./.hidden'));
+});

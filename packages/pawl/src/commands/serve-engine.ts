@@ -396,6 +396,7 @@ const prepareSession = async (
   }).prepare({
     workspace,
     settings,
+    unpriced: settled.allowUnknownPrice === true ? 'countAsNothing' : 'refuse',
     ...(preset === null ? {} : { preset }),
     ...(sandbox === null ? {} : { sandbox }),
   });

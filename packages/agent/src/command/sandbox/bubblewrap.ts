@@ -11,7 +11,7 @@
 
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
-import { entryStatus, isWithin } from '../../platform/files.js';
+import { entryStatus, isWithin, realPath } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { listWords } from '../../policy/paths.js';
 import type { FenceContents } from './fence.js';
@@ -136,12 +136,8 @@ const mask = (place: string, folders: SessionFolders): Mount => {
 
 /** Host names are resolved through a file that may lie in /run. */
 const resolverMounts = (): readonly Mount[] => {
-  try {
-    const real = realpathSync('/etc/resolv.conf');
-    return isWithin(real, '/etc') ? [] : [readable(real)];
-  } catch {
-    return []; // there is none: names are not resolved outside either
-  }
+  const real = realPath('/etc/resolv.conf'); // null: names are not resolved outside either
+  return real === null || isWithin(real, '/etc') ? [] : [readable(real)];
 };
 
 /** Arguments in two parts. The launcher mounts the file with the command between them. */

@@ -11,15 +11,7 @@
  * and the check that a mounted path is still the one that was looked at.
  */
 
-import {
-  accessSync,
-  constants,
-  existsSync,
-  lstatSync,
-  readFileSync,
-  readlinkSync,
-  statSync,
-} from 'node:fs';
+import { constants, existsSync, lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
@@ -28,6 +20,7 @@ import {
   entryStatus,
   inFolder,
   isWithin,
+  mayAccess,
   readTextOrEmptySync,
   realPath,
 } from '../../platform/files.js';
@@ -39,7 +32,7 @@ import { GIT_PATTERN_FILES, gitPatternFile, withVariables } from '../environment
 import { shellWords } from './shell-text.js';
 
 /** Folders of the system that commands see. */
-const FOLDERS = listWords(`
+const SYSTEM_FOLDERS = listWords(`
   /usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu
 `);
 
@@ -47,7 +40,7 @@ const FOLDERS = listWords(`
  * Package lists and precomputed files that programs need. Each mount slows every command, so caches
  * that programs can do without are not among them.
  */
-const INNER_FOLDERS = listWords(`
+const SYSTEM_DATA = listWords(`
   /var/lib/dpkg /var/lib/rpm /var/lib/pacman /var/lib/alternatives /var/lib/texmf /var/lib/ghc
   /var/lib/gems /sys/devices/system /sys/fs/cgroup
 `);
@@ -75,14 +68,7 @@ const ENTRIES_MAX = 20_000;
 const OTHERS_READ = 0o004;
 const OTHERS_ENTER = 0o005;
 
-const mayRead = (place: string): boolean => {
-  try {
-    accessSync(place, constants.R_OK);
-    return true;
-  } catch {
-    return false;
-  }
-};
+const mayRead = (place: string): boolean => mayAccess(place, constants.R_OK);
 
 const isClosedToOthers = (mode: number, isFolder: boolean): boolean => {
   const needed = isFolder ? OTHERS_ENTER : OTHERS_READ;
@@ -93,26 +79,29 @@ const isClosedToOthers = (mode: number, isFolder: boolean): boolean => {
 const LOOKED_THROUGH = ['/etc', '/opt', '/usr/local'];
 
 /**
- * Files and folders below `top` that this user may read and others may not. Thousands of entries:
- * each step counts.
+ * Files and folders below `top` that this user may read and others may not. High places come first,
+ * since the search ends after `entriesMax` entries. Thousands of entries: each step counts.
  */
-const privatePlaces = (top: string): readonly string[] => {
+export const privatePlaces = (top: string, entriesMax = ENTRIES_MAX): readonly string[] => {
   const places: string[] = [];
-  let remaining = ENTRIES_MAX;
-  const visit = (folder: string, depth: number): void => {
-    for (const entry of entriesIn(folder)) {
-      if (entry.isSymbolicLink() || remaining-- <= 0) continue;
-      const place = `${folder}/${entry.name}`;
-      const mode = entryStatus(place)?.mode;
-      if (mode === undefined || LOCKS.has(place)) continue;
-      const isFolder = entry.isDirectory();
-      const isPrivate =
-        isClosedToOthers(mode, isFolder) || (folder === SSH_FOLDER && SSH_KEY.test(entry.name));
-      if (isPrivate && mayRead(place)) places.push(place);
-      else if (isFolder && depth < DEPTH_MAX) visit(place, depth + 1);
-    }
-  };
-  visit(top, 1);
+  let remaining = entriesMax;
+  let folders = [top];
+  for (let depth = 1; depth <= DEPTH_MAX; depth++) {
+    const inner: string[] = [];
+    for (const folder of folders)
+      for (const entry of entriesIn(folder)) {
+        if (entry.isSymbolicLink() || remaining-- <= 0) continue;
+        const place = `${folder}/${entry.name}`;
+        const mode = entryStatus(place)?.mode;
+        if (mode === undefined || LOCKS.has(place)) continue;
+        const isFolder = entry.isDirectory();
+        const isPrivate =
+          isClosedToOthers(mode, isFolder) || (folder === SSH_FOLDER && SSH_KEY.test(entry.name));
+        if (isPrivate && mayRead(place)) places.push(place);
+        else if (isFolder) inner.push(place);
+      }
+    folders = inner;
+  }
   return places;
 };
 
@@ -139,22 +128,22 @@ export type HostView = {
 };
 
 /** The system folders of this machine. */
-const hostMounts = (): readonly Mount[] => {
-  const mounts: Mount[] = [];
-  for (const folder of [...FOLDERS, ...INNER_FOLDERS]) {
-    const mount = isWanted(folder) ? hostFolder(folder) : null;
-    if (mount !== null) mounts.push(mount);
-  }
-  return mounts;
-};
+const hostMounts = (): readonly Mount[] =>
+  [...SYSTEM_FOLDERS, ...SYSTEM_DATA]
+    .filter(isWanted)
+    .map(hostFolder)
+    .filter((mount) => mount !== null);
 
 /**
  * Inspects the machine, which takes some 30 ms where much is installed by hand; once per session.
  */
 export const viewHost = (): HostView => {
+  const shown = SYSTEM_FOLDERS.map((folder) => realPath(folder) ?? folder);
   const masked: string[] = [];
-  for (const place of SECRET_PLACES)
-    if (entryStatus(place) !== null && mayRead(place)) masked.push(place);
+  // a symlink can't be masked: its target is
+  for (const real of SECRET_PLACES.map(realPath))
+    if (real !== null && shown.some((folder) => isWithin(real, folder)) && mayRead(real))
+      masked.push(real);
   const secret = [...masked];
   for (const top of LOOKED_THROUGH) {
     for (const place of privatePlaces(top))
@@ -165,7 +154,7 @@ export const viewHost = (): HostView => {
 
 /** Whether commands see this place as part of the system. */
 export const isOnHost = (place: string): boolean =>
-  FOLDERS.some((folder) => place === folder || place.startsWith(`${folder}/`));
+  SYSTEM_FOLDERS.some((folder) => place === folder || place.startsWith(`${folder}/`));
 
 // ---- The parts of the user's home that fenced commands can read ----
 // They are installed tools and downloads, never credentials. Commands have a separate home, the
@@ -211,7 +200,7 @@ const PATH_VARIABLES = listWords(`
   MISE_DATA_DIR ANDROID_HOME ANDROID_SDK_ROOT DOTNET_ROOT OPAM_SWITCH_PREFIX HOMEBREW_PREFIX
   CUDA_HOME PLAYWRIGHT_BROWSERS_PATH PUPPETEER_CACHE_DIR SSL_CERT_FILE SSL_CERT_DIR
   NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE PIP_CERT GIT_SSL_CAINFO
-  NIX_SSL_CERT_FILE CARGO_HTTP_CAINFO NIX_PROFILES MAVEN_HOME GRADLE_HOME
+  NIX_SSL_CERT_FILE CARGO_HTTP_CAINFO MAVEN_HOME GRADLE_HOME
 `);
 
 /** Folders beside a `bin` of the PATH that belong to the same tool. */
@@ -346,12 +335,17 @@ export const viewHome = (place: Place): HomeView => {
   for (const name of PATH_VARIABLES) {
     const value = environment[name];
     const real = value === undefined || !path.isAbsolute(value) ? null : choose(value);
-    if (real !== null && value !== undefined) shown.push(real, value);
+    if (real !== null && value !== undefined) shown.push(real, path.resolve(value));
   }
   const secrets = home === null ? [] : SECRETS_OF_TOOLS.map((at) => path.join(home, at));
-  const real = secrets.map((secret) => realPath(secret)).filter((one) => one !== null);
+  // under both paths, as the folders; a symlink can't be masked
+  const places = [...secrets, ...secrets.map(realPath)].filter((one) => one !== null);
   return {
-    masked: [...secrets, ...real].filter((secret) => shown.some((one) => isWithin(secret, one))),
+    masked: places.filter(
+      (secret) =>
+        entryStatus(secret)?.isSymbolicLink() === false &&
+        shown.some((one) => isWithin(secret, one)),
+    ),
     mounts: withoutInner(shown).map((one) => readable(one, realPath(one) ?? one)),
     links,
     searchPath: searchPathInside(searchPath, choose),
@@ -387,6 +381,8 @@ export const secretPlaces = ({
 
 /** Flag in /proc/net/unix of a socket that accepts connections. */
 const ACCEPTS = '00010000';
+/** Number, references, protocol, flags, type, state, inode and the name, which may have blanks. */
+const SOCKET_LINE = /^(?:\S+ +){3}(\S+) +\S+ +\S+ +\d+ (.*)$/;
 
 const listSockets = (): readonly string[] => {
   try {
@@ -402,13 +398,13 @@ export type Sockets = {
    */
   readonly paths: readonly string[];
   /**
-   * Whether there is an abstract socket, one without a path. Everyone who shares its network
-   * namespace can reach it.
+   * Whether an abstract socket, one without a path, accepts connections. Everyone who shares its
+   * network namespace can reach it.
    */
   readonly abstract: boolean;
 };
 
-/** Those of a command that may use none: its system-call filter refuses them. */
+/** For a command that may use none: its system-call filter refuses them. */
 export const NO_SOCKETS: Sockets = { paths: [], abstract: false };
 
 /** The sockets of the machine that a command could reach. */
@@ -416,8 +412,7 @@ export const hostSockets = (): Sockets => {
   const paths: string[] = [];
   let abstract = false;
   for (const line of listSockets()) {
-    const [, , , flags = '', , , , ...rest] = line.split(/ +/);
-    const name = rest.join(' ');
+    const [, flags, name = ''] = SOCKET_LINE.exec(line) ?? [];
     if (name.startsWith('/')) paths.push(name);
     else if (name.startsWith('@') && flags === ACCEPTS) abstract = true;
   }

@@ -60,9 +60,8 @@ export type LoginDialogue = {
   show(address: string): void;
   /**
    * Resolves with an address that the user has copied from the browser, if the redirect did not
-   * reach this machine.
+   * reach this machine. Absent: no user is there to copy one.
    */
-  // Absent: no user is there to copy one.
   readonly typed?: (signal: AbortSignal) => Promise<string>;
 };
 
@@ -82,7 +81,7 @@ export const logIn = async (
   );
   try {
     const { redirectUrl } = listener;
-    const provider = createLoginProvider(server, { stateFolder, redirectUrl, isBegun: false });
+    const provider = new StoredLoginProvider(server, { stateFolder, redirectUrl, isBegun: false });
     const login = new ServerLogin(server, options, provider);
     let state = await login.begin();
     if (state === 'accepted') return { kind: 'unneeded' };
@@ -109,7 +108,7 @@ export const beginLogin = async (
     port === undefined
       ? (readLogin(stateFolder, server).redirectUrl ?? 'http://127.0.0.1:33418/callback')
       : `http://127.0.0.1:${port}/callback`;
-  const provider = createLoginProvider(server, { stateFolder, redirectUrl, isBegun: false });
+  const provider = new StoredLoginProvider(server, { stateFolder, redirectUrl, isBegun: false });
   const state = await new ServerLogin(server, options, provider).begin();
   return state === 'accepted'
     ? { kind: 'unneeded' }
@@ -130,11 +129,8 @@ export const finishLogin = async (
     throw new Error(
       'this address does not belong to the login that was begun last. Copy the whole address',
     );
-  const provider = createLoginProvider(server, {
-    stateFolder,
-    redirectUrl: pending.redirectUrl,
-    isBegun: true,
-  });
+  const { redirectUrl } = pending;
+  const provider = new StoredLoginProvider(server, { stateFolder, redirectUrl, isBegun: true });
   const login = new ServerLogin(server, options, provider);
   await login.finish(parameters);
   if ((await login.connect()) === 'accepted') return { kind: 'done' };
@@ -154,8 +150,8 @@ const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
   });
 
 /**
- * The requests of a login: they end with it, and those of a server elsewhere reach no program of
- * this computer, whatever its metadata name.
+ * The requests of a login: they end with it, and those of a server elsewhere go to no address that
+ * is written as one of this computer. A public name that DNS leads here is not recognized.
  */
 export const loginFetch = (
   server: Pick<HttpServer, 'url'>,
@@ -172,7 +168,7 @@ export const loginFetch = (
 };
 
 /** The address for the user. The server chooses it, so it must be one of the web. */
-const loginAddress = ({ address }: LoginProvider): string => {
+const loginAddress = ({ address }: StoredLoginProvider): string => {
   if (address === null) throw new Error('it asks for a login, but names no address for it');
   if (address.protocol !== 'https:' && address.protocol !== 'http:')
     throw new Error('it names an address for its login that is not one of the web');
@@ -192,9 +188,9 @@ const parseRedirect = (text: string, state: string): URLSearchParams | null => {
 class ServerLogin {
   readonly #server: HttpServer;
   readonly #options: LoginOptions;
-  readonly #provider: LoginProvider;
+  readonly #provider: StoredLoginProvider;
 
-  constructor(server: HttpServer, options: LoginOptions, provider: LoginProvider) {
+  constructor(server: HttpServer, options: LoginOptions, provider: StoredLoginProvider) {
     this.#server = server;
     this.#options = options;
     this.#provider = provider;
@@ -248,7 +244,7 @@ class ServerLogin {
 
 /** Waits for the redirect, or for an address that the user types. */
 const receive = async (
-  provider: LoginProvider,
+  provider: StoredLoginProvider,
   listener: RedirectListener,
   { signal }: LoginOptions,
   { show, typed }: LoginDialogue,
@@ -289,7 +285,7 @@ type RedirectListener = {
   close(): void;
 };
 
-const PATH = '/callback';
+const CALLBACK_PATH = '/callback';
 
 const answer = (outgoing: ServerResponse, status: number, words: string): void => {
   outgoing.writeHead(status, {
@@ -326,7 +322,7 @@ export const openRedirectListener = async (
     const host = new URL(redirectUrl).host;
     if (
       url === null ||
-      url.pathname !== PATH ||
+      url.pathname !== CALLBACK_PATH ||
       incoming.method !== 'GET' ||
       incoming.headers.host !== host
     ) {
@@ -352,7 +348,7 @@ export const openRedirectListener = async (
   if (only === null && !(await listen(server, port)) && !(await listen(server, 0)))
     throw new Error('no port on 127.0.0.1 can be used for the redirect of the login');
   const { port: bound } = server.address() as AddressInfo; // it listens on a port
-  const redirectUrl = `http://127.0.0.1:${bound}${PATH}`;
+  const redirectUrl = `http://127.0.0.1:${bound}${CALLBACK_PATH}`;
   return {
     redirectUrl,
     receive: (state) =>
@@ -368,43 +364,53 @@ export const openRedirectListener = async (
 
 // ---- What the official package stores and asks for ----
 
+/** The issuer that a callback is about; undefined if the package names none. */
+type Context = { readonly issuer: string } | undefined;
+
+type LoginProviderOptions = {
+  readonly stateFolder: string;
+  readonly redirectUrl: string;
+  /** `beginLogin` has begun it, and it is to be finished. False: it is a new one. */
+  readonly isBegun: boolean;
+};
+
 /**
  * The callbacks of the package during a login, over the stored login.
+ *
+ * The package calls discoveryState, saveDiscoveryState, clientInformation, saveClientInformation
+ * for a new registration, state, saveCodeVerifier and redirectToAuthorization; after the redirect
+ * discoveryState, clientInformation, codeVerifier and saveTokens.
  *
  * 1. A login always asks the user: tokens from before are not used.
  * 2. The first thing that comes from another issuer than before replaces all that belonged to the
  *    old one.
  * 3. A client that the settings name is sent to the first issuer only: its secret must not follow
  *    the server elsewhere.
+ * 4. A login that is not finished changes nothing of the one before, at the same issuer.
  */
-type LoginProvider = OAuthClientProvider & {
-  /** The address that the user is to open; null before the package asks for it. */
-  readonly address: URL | null;
-  readonly stored: StoredLogin;
-};
-
-/** The issuer that a callback is about; undefined if the package names none. */
-type Context = { readonly issuer: string } | undefined;
-
-class StoredLoginProvider implements LoginProvider {
+class StoredLoginProvider implements OAuthClientProvider {
   readonly redirectUrl: string;
+  /** The address that the user is to open; null before the package asks for it. */
   address: URL | null = null;
   stored: StoredLogin;
   readonly #stateFolder: string;
   readonly #server: HttpServer;
   /** No answer of this login has come yet: what is stored may be of another issuer. */
-  #isNew = true;
+  #isNew: boolean;
   /** The stored tokens are those of this login. */
   #hasTokens = false;
 
-  constructor(stateFolder: string, server: HttpServer, redirectUrl: string, isBegun: boolean) {
+  constructor(server: HttpServer, { stateFolder, redirectUrl, isBegun }: LoginProviderOptions) {
     this.#stateFolder = stateFolder;
     this.#server = server;
     this.redirectUrl = redirectUrl;
     this.#isNew = !isBegun;
     const before = readLogin(stateFolder, server);
+    const { begun, redirectUrl: asked } = before.pending ?? {};
     // A registration is bound to its redirect.
-    this.stored = before.redirectUrl === redirectUrl ? before : { ...before, client: null };
+    if (begun !== undefined && asked === redirectUrl)
+      this.stored = { ...before, ...begun, redirectUrl };
+    else this.stored = before.redirectUrl === redirectUrl ? before : { ...before, client: null };
   }
 
   get clientMetadata(): OAuthClientMetadata {
@@ -492,7 +498,7 @@ class StoredLoginProvider implements LoginProvider {
   async invalidateCredentials(
     scope: 'all' | 'client' | 'tokens' | 'verifier' | 'discovery',
   ): Promise<void> {
-    if (scope === 'all') return this.#store(NO_LOGIN);
+    if (scope === 'all') return this.#store({ ...NO_LOGIN, issuer: this.stored.issuer }); // rule 3
     if (scope === 'client') return this.#store({ client: null });
     if (scope === 'tokens') return this.#store({ tokens: null });
     return this.#store(scope === 'discovery' ? { discovery: null } : { pending: null });
@@ -510,22 +516,14 @@ class StoredLoginProvider implements LoginProvider {
   }
 
   async #store(change: Partial<StoredLogin>): Promise<void> {
-    await changeLogin(this.#stateFolder, this.#server, async ({ tokens }) => {
+    await changeLogin(this.#stateFolder, this.#server, async (before) => {
       // A session may have renewed the tokens meanwhile: the old ones must not come back.
-      this.stored = { ...this.stored, tokens, ...change };
-      return this.stored;
+      this.stored = { ...this.stored, tokens: before.tokens, ...change };
+      const { issuer, pending, client, discovery, askedScope } = this.stored;
+      if (before.tokens === null || this.#hasTokens || before.issuer !== issuer) return this.stored;
+      // The tokens of before are renewed with what they belong to, until the new ones come.
+      const begun = { client, discovery, ...(askedScope === undefined ? {} : { askedScope }) };
+      return pending === null ? null : { ...before, pending: { ...pending, begun } };
     });
   }
 }
-
-type LoginProviderOptions = {
-  readonly stateFolder: string;
-  readonly redirectUrl: string;
-  /** `beginLogin` has begun it, and it is to be finished. False: it is a new one. */
-  readonly isBegun: boolean;
-};
-
-const createLoginProvider = (
-  server: HttpServer,
-  { stateFolder, redirectUrl, isBegun }: LoginProviderOptions,
-): LoginProvider => new StoredLoginProvider(stateFolder, server, redirectUrl, isBegun);

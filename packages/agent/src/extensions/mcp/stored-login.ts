@@ -30,6 +30,8 @@ type PendingLogin = {
   /** The secret of PKCE, which proves that the same program began the login. */
   readonly verifier: string;
   readonly redirectUrl: string;
+  /** What it has brought already. Absent: it is stored beside, since no tokens were there before. */
+  readonly begun?: Pick<StoredLogin, 'client' | 'discovery' | 'askedScope'>;
 };
 
 export type StoredLogin = {
@@ -141,8 +143,9 @@ export const removeLogin = async (stateFolder: string, server: HttpServer): Prom
 
 /** The secrets of a login, which must not stand in a journal, a log or an output. */
 export const loginSecrets = (stateFolder: string, server: HttpServer): readonly string[] => {
-  const { client, tokens } = readLogin(stateFolder, server);
-  const secrets = [tokens?.access_token, tokens?.refresh_token, client?.client_secret];
+  const { client, tokens, pending } = readLogin(stateFolder, server);
+  const clients = [client, pending?.begun?.client].map((one) => one?.client_secret);
+  const secrets = [tokens?.access_token, tokens?.refresh_token, ...clients];
   return secrets.filter((secret) => typeof secret === 'string');
 };
 

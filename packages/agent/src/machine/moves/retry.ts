@@ -366,7 +366,7 @@ const modelSettings = ({ model, windowTokens, cancelMode }: Settings): ModelSett
 });
 
 /**
- * Retries an empty reply, as often as `emptyRetries` allows, counted apart from attempts
+ * Retries an empty reply, which is counted apart from attempts (`emptyMayRetry` in reply.ts)
  * (rules.md#empty-reply).
  */
 export const waitAfterEmpty = (state: Calling, event: On<'LlmCompleted'>): MoveTo<'Error'> => {

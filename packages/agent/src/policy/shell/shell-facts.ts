@@ -15,8 +15,9 @@
  * text.
  */
 
-import { accessSync, constants, realpathSync, statSync } from 'node:fs';
+import { constants, realpathSync } from 'node:fs';
 import path from 'node:path';
+import { followStatus, mayAccess } from '../../platform/files.js';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
 import type { Meaning, Words } from '../programs/program.js';
 import { commandMeaning, findRow, isBuiltin } from '../programs/program-table.js';
@@ -312,15 +313,9 @@ const oddCharacter = (text: string): string | null => {
 
 // ---- The file that a shell would start, so that it can be shown and judged ----
 
-const isRunnable = (file: string): boolean => {
-  try {
-    if (!statSync(file).isFile()) return false;
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false; // missing or not executable: a shell would continue its search
-  }
-};
+/** Else a shell continues its search. */
+const isRunnable = (file: string): boolean =>
+  followStatus(file)?.isFile() === true && mayAccess(file, constants.X_OK);
 
 /** The path by which a program is found; its real path if a symlink leads into the workspace. */
 const visiblePath = (file: string, workspace: string): string => {

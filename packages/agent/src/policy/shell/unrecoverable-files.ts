@@ -8,12 +8,13 @@
  *    `dist`.
  * 3. Words that are determined at run time count as well, and so do files outside a repository.
  *
- * From top to bottom: `unrecoverableFiles`; the paths that the words of a command mean; and
- * `discardedFiles`, which asks the same about `git restore` and `git checkout`.
+ * From top to bottom: `unrecoverableFiles`; `namedFiles`, all files that a text names; the paths
+ * that the words of a command mean; `discardedFiles`, which asks the same about `git restore` and
+ * `git checkout`; and `withGitReadings`, which reads words of git as git does.
  */
 
-import { lstatSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { entryStatus, followStatus, isWithin, namesIn, realPath } from '../../platform/files.js';
 import { reads } from '../command-options.js';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
 import { fileLossesIn } from '../losses.js';
@@ -46,7 +47,7 @@ export type FindLosses = (
 
 /**
  * Files that the commands of a text would delete or overwrite and that git could not restore: paths
- * relative to the workspace, and UNKNOWN for files that are determined at run time. Null if the
+ * relative to the workspace, and UNNAMED_FILE first if some are determined at run time. Null if the
  * commands delete and overwrite nothing.
  */
 export const unrecoverableFiles = async (
@@ -59,7 +60,7 @@ export const unrecoverableFiles = async (
   const { files, isUnknown } = named;
   const lost = files.length === 0 ? [] : await findLostFiles(files, workspace, findLosses);
   const relative = lost.map((file) => path.relative(workspace, file) || '.');
-  return [...new Set([...relative, ...(isUnknown ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
+  return [...new Set([...(isUnknown ? [UNNAMED_FILE] : []), ...relative])].slice(0, LISTED_MAX);
 };
 
 /**
@@ -75,13 +76,12 @@ const lossPaths = (
   if (all.length === 0) return null;
   const folders = commandFolders(commands, workspace);
   if (folders === null) return { files: [], isUnknown: true };
-  // bash's option dotglob: `*` matches hidden files too
-  const withHidden = commands.some(({ words }) => words.includes('dotglob'));
-  // a file that one command moves may be deleted by another
-  const countsMoves = losses.filter((one) => one.length > 0).length > 1 || all.length > 1;
+  // another command may delete the file at its new place, or make that a link
+  const countsMoves =
+    all.length > 1 || commands.some(({ words }) => path.basename(words[0] ?? '') === 'ln');
   const paths = folders.flatMap((folder) =>
     all.map((loss) => {
-      const glob = { folder, withHidden };
+      const glob = { folder, ...globOptions(commands) };
       return loss.kind === 'copy'
         ? copyPaths(loss, { glob, workspace, countsMoves })
         : wordPaths(loss.file, glob);
@@ -121,9 +121,9 @@ export const namedFiles = (
     .filter((token) => token !== '' && token.length < NAME_CHARACTERS_MAX)
     .slice(0, TOKENS_MAX);
   const starts = commandFolders(facts.commands, workspace) ?? [workspace];
-  const bases = tokens.map((token) => path.resolve(workspace, token)).filter(isFolder);
+  const bases = tokens.map((token) => resolvePath(workspace, token)).filter(isFolder);
   const candidates = [...new Set([...starts, ...bases.slice(0, BASES_MAX)])].flatMap((folder) =>
-    tokens.map((token) => path.resolve(folder, token)).filter(isFile),
+    tokens.map((token) => resolvePath(folder, token)).filter(isFile),
   );
   return [
     ...new Set([
@@ -137,43 +137,22 @@ const PATHS_MAX = 2_000;
 const FOLDERS_MAX = 30;
 const LISTED_MAX = 50;
 
-const UNKNOWN = 'a file that is named only when the command runs';
+const UNNAMED_FILE = 'a file that is named only when the command runs';
 
-const isWithin = (folder: string, file: string): boolean =>
-  folder === '/' || file === folder || file.startsWith(`${folder}/`);
+const exists = (file: string): boolean => entryStatus(file) !== null;
 
-const exists = (file: string): boolean => {
-  try {
-    return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
-  } catch {
-    // a file stands where a folder would be, or this user can't reach it: no command of theirs can
-    return false;
-  }
-};
+const isFile = (file: string): boolean => followStatus(file)?.isFile() === true;
+const isFolder = (file: string): boolean => followStatus(file)?.isDirectory() === true;
 
-const isFile = (file: string): boolean => {
-  try {
-    return statSync(file, { throwIfNoEntry: false })?.isFile() === true;
-  } catch {
-    return false; // as in `exists`
-  }
-};
-
-const isFolder = (file: string): boolean => {
-  try {
-    return readdirSync(file).length >= 0;
-  } catch {
-    return false; // missing, no folder, or unreadable: nothing lands in it
-  }
-};
-
-const namesIn = (folder: string): readonly string[] => {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return []; // a pattern matches nothing in a folder that can't be read
-  }
-};
+/** The path of a name in a folder. As for the system, `..` behind a symlink is above its target. */
+const resolvePath = (folder: string, name: string): string =>
+  name
+    .split('/')
+    .reduce(
+      (place, part) =>
+        part === '..' ? path.dirname(realPath(place) ?? place) : path.join(place, part),
+      name.startsWith('/') ? '/' : folder,
+    );
 
 /** The words that braces make: `a{b,c}` is `ab` and `ac`. Null for a sequence such as `{1..3}`. */
 const expandBraces = (pattern: string): readonly string[] | null => {
@@ -192,34 +171,56 @@ const HAS_PATTERN = /(^|[^\\])[*?[]/;
 const removeEscapes = (pattern: string): string => pattern.replace(/\\(.)/gs, '$1');
 
 /** A class in brackets, or one sign, which may be escaped. */
-const PART_SIGN = /\\(.)|\[([!^]?)([^\]\\[]+)\]|./gsu;
+const PART_SIGN = /\\(.)|\[(?:([!^])|(?![!^]))([^\]\\[]+)\]|./gsu;
 
 /**
- * One part of a path as signs for `fitsName`; null if it has brackets that are not understood.
+ * One part of a path as signs for `fitsName`; null if it has brackets that are not understood, as
+ * `[[:alpha:]]` and `[]a]`.
  */
 const partSigns = (part: string): readonly (string | RegExp)[] | null => {
   try {
-    return [...part.matchAll(PART_SIGN)].map(([all, escaped, not, set]) => {
+    const signs = [...part.matchAll(PART_SIGN)].map(([all, escaped, not, set]) => {
       if (escaped !== undefined)
         return new RegExp(`^\\u{${escaped.codePointAt(0)?.toString(16)}}$`, 'u');
       if (set === undefined) return all;
-      return new RegExp(`^[${not === '' ? '' : '^'}${set.replace(/[\\&^]/g, '\\$&')}]$`, 'su');
+      const excludes = not === undefined ? '' : '^';
+      return new RegExp(`^[${excludes}${set.replace(/[\\&^]/g, '\\$&')}]$`, 'su');
     });
+    return signs.includes('[') ? null : signs;
   } catch {
     return null; // for example a range that goes backwards
   }
 };
 
-/** Where a pattern is expanded. `withHidden`: `*` matches hidden names too. */
-type Glob = { readonly folder: string; readonly withHidden: boolean };
+/** How the shell expands patterns. */
+type GlobOptions = {
+  /** bash's option dotglob: `*` matches hidden names too. */
+  readonly withHidden: boolean;
+  /** Patterns mean something else, which is not followed here. */
+  readonly isChanged: boolean;
+};
+
+/** Where a pattern is expanded. */
+type Glob = GlobOptions & { readonly folder: string };
+
+const globOptions = (commands: readonly ParsedCommand[]): GlobOptions => ({
+  withHidden: commands.some(({ words }) => words.includes('dotglob')),
+  isChanged: commands.some(({ words, assignments }) =>
+    [...words, ...assignments].some((word) => /^(nocaseglob$|GLOBIGNORE\b)/.test(word ?? '')),
+  ),
+});
 
 /** The paths that a pattern without braces matches; null: unknown. */
-const matchPattern = (pattern: string, { folder, withHidden }: Glob): readonly string[] | null => {
+const matchPattern = (
+  pattern: string,
+  { folder, withHidden, isChanged }: Glob,
+): readonly string[] | null => {
+  if (isChanged) return null;
   let places: readonly string[] = [pattern.startsWith('/') ? '/' : folder];
   for (const part of pattern.split('/')) {
     if (part === '' || part === '.') continue;
     if (!HAS_PATTERN.test(part)) {
-      places = places.map((place) => path.join(place, removeEscapes(part))).filter(exists);
+      places = places.map((place) => resolvePath(place, removeEscapes(part))).filter(exists);
       continue;
     }
     const signs = partSigns(part);
@@ -232,13 +233,14 @@ const matchPattern = (pattern: string, { folder, withHidden }: Glob): readonly s
     );
     if (places.length > PATHS_MAX) return null;
   }
-  return places;
+  // a pattern without a match is the name itself: `[id].tsx`
+  return places.length > 0 ? places : [resolvePath(folder, removeEscapes(pattern))].filter(exists);
 };
 
 /** The paths that a word means in a folder; null if they are determined at run time. */
 const wordPaths = (word: FileWord, glob: Glob): readonly string[] | null => {
   if (word.kind === 'unknown') return null;
-  if (word.kind === 'path') return [path.resolve(glob.folder, word.text)];
+  if (word.kind === 'path') return [resolvePath(glob.folder, word.text)];
   const plain = expandBraces(word.text);
   if (plain === null) return null;
   const matched = plain
@@ -246,7 +248,7 @@ const wordPaths = (word: FileWord, glob: Glob): readonly string[] | null => {
     .map((pattern) =>
       HAS_PATTERN.test(pattern)
         ? matchPattern(pattern, glob)
-        : [path.resolve(glob.folder, removeEscapes(pattern))],
+        : [resolvePath(glob.folder, removeEscapes(pattern))],
     );
   return matched.every((paths) => paths !== null) ? matched.flat() : null;
 };
@@ -270,7 +272,8 @@ const copyPaths = (
   const known = named.filter((one) => one !== null).flat();
   const isComplete = !named.includes(null);
   // a file that stays in the workspace, and that nothing else touches, is only moved
-  const losesSources = moves && (countsMoves || !isWithin(workspace, target));
+  const staysInside = realPlaces(target).every((place) => isWithin(place, workspace));
+  const losesSources = moves && (countsMoves || !staysInside);
   if (losesSources && !isComplete) return null;
   const gone = losesSources ? known : [];
   if (!isFolder(target)) return [target, ...gone];
@@ -282,7 +285,7 @@ const copyPaths = (
   return [...known.map((source) => path.join(target, path.basename(source))), ...gone];
 };
 
-/** Folders in which a command of the text may run; null if one is determined at run time. */
+/** All folders in which any of the commands may run; null if one is determined at run time. */
 const commandFolders = (
   commands: readonly ParsedCommand[],
   workspace: string,
@@ -308,14 +311,10 @@ const commandFolders = (
  * command may overwrite.
  */
 const realPlaces = (file: string): readonly string[] => {
-  try {
-    const real = path.join(realpathSync(path.dirname(file)), path.basename(file));
-    return real === path.dirname(file) || !lstatSync(real).isSymbolicLink()
-      ? [real]
-      : [real, realpathSync(real)];
-  } catch {
-    return [file]; // its folder is missing, or it is a dangling link: nothing is there to be lost
-  }
+  const folder = realPath(path.dirname(file));
+  if (folder === null) return [file]; // it is missing: nothing is there to be lost
+  const place = path.join(folder, path.basename(file));
+  return [...new Set([place, realPath(place) ?? place])];
 };
 
 /**
@@ -323,8 +322,8 @@ const realPlaces = (file: string): readonly string[] => {
  */
 const inWorkspace = (files: readonly string[], workspace: string): readonly string[] => {
   const places = files.flatMap(realPlaces).flatMap((file) => {
-    if (isWithin(workspace, file)) return [file];
-    return isWithin(file, workspace) ? [workspace] : [];
+    if (isWithin(file, workspace)) return [file];
+    return isWithin(workspace, file) ? [workspace] : [];
   });
   return [...new Set(places)].filter(exists);
 };
@@ -336,7 +335,7 @@ const inWorkspace = (files: readonly string[], workspace: string): readonly stri
  */
 const belongsToRepository = (file: string, workspace: string): boolean => {
   if (file.split('/').includes('.git') || exists(path.join(file, '.git'))) return true;
-  for (let folder = path.dirname(file); isWithin(workspace, folder) && folder !== workspace; )
+  for (let folder = path.dirname(file); isWithin(folder, workspace) && folder !== workspace; )
     if (exists(path.join(folder, '.git'))) return true;
     else folder = path.dirname(folder);
   return false;
@@ -442,23 +441,21 @@ const withoutAlias = async (words: Words, ask: AskHere) => {
 /**
  * The words of a command of git as git reads them: aliases and patterns in full, and `--` before
  * the operands of `git checkout` if the first is a file whose name no branch and no commit has.
- * `folders`: where it may run.
+ * `folders`: where it may run. `options`: how the shell expands its patterns.
  */
 const readAsGit = async (
   { words, patterns = [] }: ParsedCommand,
-  folders: readonly string[],
+  { folders, options }: { readonly folders: readonly string[]; readonly options: GlobOptions },
   ask: AskHere,
 ): Promise<Words> => {
+  const glob = { folder: folders[0] ?? '', ...options };
   const takesPaths = /^(checkout|restore)$/.test(gitCommand(words)[0] ?? '');
   const matched = words.flatMap((word, index): Words => {
     const text = patterns[index] ?? null;
     if (!takesPaths || text === null || folders.length > 1) return [word];
-    const paths = wordPaths(
-      { kind: 'pattern', text },
-      { folder: folders[0] ?? '', withHidden: false },
-    );
+    const paths = wordPaths({ kind: 'pattern', text }, glob);
     const isListed = paths !== null && paths.length > 0 && paths.length <= LISTED_MAX;
-    return isListed ? paths.map((one) => `./${path.relative(folders[0] ?? '', one)}`) : [word];
+    return isListed ? paths.map((one) => `./${path.relative(glob.folder, one)}`) : [word];
   });
   const all = await withoutAlias(matched, ask);
   const [name, ...rest] = gitCommand(all);
@@ -478,11 +475,14 @@ export const withGitReadings = async (
   askGit: AskGit,
 ): Promise<ShellFacts> => {
   if (!facts.commands.some(({ words }) => isGit(words))) return facts;
-  const folders = commandFolders(facts.commands, workspace) ?? [workspace];
+  const place = {
+    folders: commandFolders(facts.commands, workspace) ?? [workspace],
+    options: globOptions(facts.commands),
+  };
   const commands: ParsedCommand[] = [];
   for (const command of facts.commands) {
     const readAs = isGit(command.words)
-      ? await readAsGit(command, folders, (...about) => askGit(workspace, ...about))
+      ? await readAsGit(command, place, (...about) => askGit(workspace, ...about))
       : command.words;
     const isUnchanged = readAs.join('\0') === command.words.join('\0');
     commands.push(isUnchanged ? command : { ...command, readAs });

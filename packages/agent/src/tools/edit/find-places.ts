@@ -72,7 +72,8 @@ const PLACES_MAX = 1_000;
 /** Limit on the ways to place the parts of one text. With more, the text is refused. */
 const WAYS_MAX = 20_000;
 /**
- * Limit on the lines whose indentation one step compares. Only files of repeated lines reach it.
+ * Limit on the lines whose indentation one step compares; with more, the search is not complete.
+ * Only files of repeated lines reach it.
  */
 const COMPARED_LINES_MAX = 200_000;
 
@@ -104,13 +105,14 @@ export const findPlaces = (file: SearchedFile, sought: string, wholeLines: boole
       typeof step === 'string' ? findText(file, sought, step) : findLines(file, [sought], step);
     if (match.kind !== 'missing') return match;
   }
-  // at last, a text that ends within a line
+  // at last, a text that ends within a line, and whose indentation differs
   for (const typography of wholeLines ? [] : (['exact', 'folded'] as const)) {
     const match = findLines(file, [sought], { typography, indentation: 'ignored' }, splitOpenPart);
     if (match.kind === 'missing') continue;
+    const kind = typography === 'folded' ? 'typography' : 'exact';
     // the beginning of one line has one meaning only if it stands nowhere else
     const isAlone =
-      sought.includes('\n') || findOccurrences(file.text, sought.trimStart(), 2).length < 2;
+      sought.includes('\n') || findSpans(file, sought.trimStart(), kind, 2).length < 2;
     return match.kind === 'matched' && !isAlone ? { kind: 'missing' } : match;
   }
   return { kind: 'missing' };
@@ -228,13 +230,11 @@ const findLines = (
     candidates.map((one) => one.places),
     comparison.indentation === 'ignored',
   );
-  if (ways?.length === 0) return { kind: 'missing' };
+  const isComplete = candidates.every((one) => one.isComplete);
+  const isMissing = ways?.length === 0 && isComplete;
+  if (isMissing || candidates.some(({ places }) => places.length === 0)) return { kind: 'missing' };
   const [only, second] = ways ?? []; // null ways are too many, so the text is ambiguous
-  if (
-    only !== undefined &&
-    second === undefined &&
-    candidates.every(({ isComplete }) => isComplete)
-  )
+  if (only !== undefined && second === undefined && isComplete)
     return { kind: 'matched', parts: only };
   const doubtful = candidates.find((one) => one.places.length > 1 || !one.isComplete);
   // a part with one place: the message shows the lines from it on, or up to it
@@ -287,22 +287,25 @@ const findEndOfBeginning = (
 
 type Candidates = { readonly places: readonly FoundPart[]; readonly isComplete: boolean };
 
-/** The places of one part; not complete if too many lines would have to be compared. */
+/** The places of one part; not complete with too many of them, or too many lines to compare. */
 const findCandidates = (file: SearchedFile, part: Part, comparison: Comparison): Candidates => {
   const starts = findStarts(file, part, comparison);
+  const isWhole = part.open === true || starts.length < PLACES_MAX;
   if (comparison.indentation === 'exact')
     return {
       places: starts.map((first) => placeAt(file, part, first, comparison)),
-      isComplete: true,
+      isComplete: isWhole,
     };
   const most = Math.max(2, Math.floor(COMPARED_LINES_MAX / part.lines.length));
   const all = starts.slice(0, most).map((first) => placeAt(file, part, first, comparison));
   // consistent: the lines keep their depth relative to each other
   const places = all.filter((place) => isConsistent(partIndents(place)));
-  const others = places.length > 0 ? places : all.flatMap(withDeeperFirstLine);
+  const withDeeper = places.length > 0 ? places : all.flatMap(withDeeperFirstLine);
   const found =
-    others.length > 0 ? others : all.filter((place) => findFactor(partIndents(place)) !== null);
-  return { places: found, isComplete: starts.length <= most };
+    withDeeper.length > 0
+      ? withDeeper
+      : all.filter((place) => findFactor(partIndents(place)) !== null);
+  return { places: found, isComplete: isWhole && starts.length <= most };
 };
 
 /** Indexes of lines where the part may start, by comparing keys only. */

@@ -11,7 +11,7 @@
 import { lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { hashBytes } from '../../journal/state-folder.js';
-import { errorCode, holdFolderSync, readRegularSync } from '../../platform/files.js';
+import { entryStatus, errorCode, holdFolderSync, readRegularSync } from '../../platform/files.js';
 import { ABSENT, type FileState } from './manifest.js';
 
 /** How a file, link or folder is. */
@@ -59,13 +59,8 @@ export const lookAt = (workspace: string, name: string): FileEntry | null =>
 /** Like `lookAt`, for a name whose folders are known to be folders. */
 const lookInFolder = (workspace: string, name: string): FileEntry | null => {
   const place = quickPlace(workspace, name);
-  let status: Stats | undefined;
-  try {
-    status = lstatSync(place, { throwIfNoEntry: false });
-  } catch {
-    return null; // a file stands where a folder was, or it can't be reached: see `whyUnknown`
-  }
-  if (status === undefined) return null;
+  const status = entryStatus(place);
+  if (status === null) return null; // missing, or it can't be reached: see `whyUnknown`
   const common = {
     mode: status.mode & 0o7777,
     bytes: status.size,

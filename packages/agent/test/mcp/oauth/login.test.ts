@@ -260,6 +260,26 @@ test('a stored login with a part of another type is no login', async (t) => {
   }
 });
 
+test('a login that is not finished leaves the one before', async (t) => {
+  const { issuer, server, options, connection } = await stage(t);
+  await logIn(server.settings, options, agrees);
+  const before = readLogin(options.stateFolder, server.settings);
+  const taken = await openRedirectListener(before.redirectUrl); // so it registers for another one
+  atEnd(t, () => taken.close());
+  const late = new AbortController();
+  const waiting = logIn(
+    server.settings,
+    { ...options, signal: late.signal },
+    { show: () => late.abort() },
+  );
+  await assert.rejects(waiting, /was not finished in time/);
+  assert.equal(issuer.clients.size, 2, 'control');
+  const { pending, ...after } = readLogin(options.stateFolder, server.settings);
+  assert.deepEqual({ ...after, pending: null }, before);
+  issuer.expire();
+  assert.equal(await act(connection()), 'acted');
+});
+
 test('a server that moves to another issuer gets no token of the old one there, and a new registration', async (t) => {
   const { issuer, server, options, connection } = await stage(t);
   await logIn(server.settings, options, agrees);
