@@ -117,7 +117,8 @@ const makeMissing = async (folder: string): Promise<boolean> => {
 /** Folders whose names this process has made durable. */
 const durable = new Set<string>();
 
-const syncIfAllowed = async (folder: string): Promise<void> => {
+/** Makes the names in a folder durable, unless we may not read it. */
+export const syncIfAllowed = async (folder: string): Promise<void> => {
   try {
     await syncFolder(folder);
   } catch (error) {
