@@ -1,8 +1,11 @@
 /** Explains the policy's decision about a shell text, without a session. */
 
+import { onlyReads } from '../command-options.js';
 import {
+  type CommandLevel,
   commandPlace,
   decide,
+  levelOfCall,
   type PolicyDecision,
   type PolicySettings,
   withExpectedNeeds,
@@ -26,8 +29,9 @@ export type Explained = PolicyDecision & {
    */
   readonly unrecoverable?: readonly string[];
   readonly facts: ShellFacts;
-  /** Where the command would run. */
+  /** Where the command would run, and what it could change and reach there. */
   readonly place: CommandPlace;
+  readonly level: CommandLevel;
 };
 
 /** The facts of a text. */
@@ -95,10 +99,14 @@ export const explainCommand = async (
   const written = shellCall(text, { shell: facts, needs, unrecoverable, expects }, workspace);
   // with the access that the words need, if it would be allowed or asked about
   const call = withExpectedNeeds(settings, [], written);
+  const place = commandPlace(settings, call) ?? 'unfenced';
+  const { needs: reached } = call.facts;
+  const isReader = place === 'sandboxed' && reached === undefined && onlyReads(facts, workspace);
   return {
     ...decide(settings, [], call),
     ...(unrecoverable === null ? {} : { unrecoverable }),
     facts,
-    place: commandPlace(settings, call) ?? 'unfenced',
+    place,
+    level: isReader ? 'reads' : levelOfCall(settings.sandbox, reached),
   };
 };
