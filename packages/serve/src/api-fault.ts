@@ -52,6 +52,8 @@ export const toApiFault = (error: unknown): ApiFault | null => {
   if (error instanceof ApiFault) return error;
   if (!(error instanceof Error)) return null;
   if (error.name !== 'JournalError' || !('kind' in error)) return engineFault(error);
+  if (error.kind === 'outOfRange' && 'why' in error)
+    return new ApiFault('badRequest', String(error.why));
   const known = journalFaults.get(error.kind);
   return known === undefined ? null : new ApiFault(...known);
 };
@@ -78,7 +80,6 @@ const UNREADABLE: FaultText = [
 const journalFaults: ReadonlyMap<unknown, FaultText> = new Map<unknown, FaultText>([
   ['notFound', NOT_FOUND],
   ['otherMachine', NOT_FOUND],
-  ['outOfRange', ['badRequest', 'The session has no such entry. GET it: `seq` is the last one.']],
   ['locked', IN_USE],
   ['takenOver', IN_USE],
   ['foreignChange', IN_USE],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { JournalError, type JournalErrorKind } from '@pawl/agent/journal/journal-error';
+import { JournalError, type JournalErrorKind, outOfRange } from '@pawl/agent/journal/journal-error';
 import { toApiFault } from '../src/api-fault.js';
 
 /** Errors of journals, and of a runtime on an engine, as the API says them. */
@@ -12,7 +12,6 @@ test('an error of a journal is the fault that its kind means, without files of t
   const rows: readonly (readonly [JournalErrorKind, string | undefined])[] = [
     ['notFound', 'notFound'],
     ['otherMachine', 'notFound'],
-    ['outOfRange', 'badRequest'],
     ['locked', 'conflict'],
     ['takenOver', 'conflict'],
     ['foreignChange', 'conflict'],
@@ -27,6 +26,9 @@ test('an error of a journal is the fault that its kind means, without files of t
     assert.doesNotMatch(fault?.message ?? '', /state|empty/);
     assert.match(fault?.message ?? '.', /\.$/);
   }
+  const { code, message } = toApiFault(outOfRange('/state/s1', 9, 4)) ?? assert.fail();
+  assert.equal(code, 'badRequest');
+  assert.match(message, /^There is no entry 9 in the session: it holds entries 1 to 4\./);
 });
 
 test('an error of the engine is the fault that its status means, and never an internal one', () => {
