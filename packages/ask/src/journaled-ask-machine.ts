@@ -1,6 +1,6 @@
 /**
- * The machine of code mode (`pawl ask`) as a journal needs it: how a tree of runs is checked, folded
- * and hashed. The agent's is in journal/journaled-agent-machine.ts of packages/agent.
+ * The machine of code mode (`pawl ask`) as a journal needs it: how a tree of runs is checked,
+ * folded and hashed. The agent's is in journal/journaled-agent-machine.ts of packages/agent.
  */
 
 import { type FileJournalOptions, machineFileJournals } from '@pawl/agent/journal/file-store';
@@ -39,8 +39,8 @@ const HASH_FROM = 512;
 /**
  * Returns a function that hashes the states of one tree, incrementally.
  *
- * 1. A state shares nearly all of its objects with the one before, and objects never change: each is
- *    serialized once. An array that is made anew is serialized with all its texts.
+ * 1. A state shares nearly all of its objects with the one before, and objects never change: each
+ *    is serialized once. An array that is made anew is serialized with all its texts.
  * 2. An object with a long serialization is represented by its hash in its parent.
  * 3. Keys are sorted, so the insertion order of fields does not matter.
  */

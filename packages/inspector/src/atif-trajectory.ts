@@ -447,9 +447,9 @@ class TrajectoryBuilder {
   }
 
   /**
-   * Adds copied steps for messages that stand in the conversation again. Their objects are `new`, or
-   * those that stay behind a summary are `kept`. Kept texts that no request has sent are left out:
-   * they come with their request. The summary has its step already.
+   * Adds copied steps for messages that stand in the conversation again. `new`: as other objects.
+   * `kept`: behind a summary, which has its step already. Kept texts that no request has sent are
+   * left out: they come with their request.
    */
   #copyContext(messages: readonly Message[], at: number, objects: 'new' | 'kept'): void {
     let reply: StepDraft | null = null;
