@@ -145,15 +145,17 @@ const showRoot = async (sessionId: string, at: number | undefined): Promise<Safe
   const root = folded.state.nodes[ROOT];
   const messages = root === undefined ? [] : messagesOf(root.run.conversation);
   const outcome = outcomeOf(folded.state);
+  const answer = getAnswer(outcome);
+  const heading = answer === '' ? safe`end` : safe`answer`;
   const end =
     outcome === null
       ? []
-      : [getAnswer(outcome) || outcomeEnding(outcome, piecesOf(folded.state.pieces)).message];
+      : [answer || outcomeEnding(outcome, piecesOf(folded.state.pieces)).message];
   const parts = [
     createHead(folded.header, look),
     ...messages.map((message) => messageLines(look, message)),
     ...below.list().map((one) => belowLines(look, one)),
-    ...end.map((text) => safe`${paint(look, 'bold', safe`answer`)}\n${harmless(text)}`),
+    ...end.map((text) => safe`${paint(look, 'bold', heading)}\n${harmless(text)}`),
   ];
   return joinSafe(parts, safe`\n\n`);
 };

@@ -205,8 +205,8 @@ export class InteractiveView {
 
   /**
    * Runs `work`, which opens lists one after the other and takes a moment before each. Keys that
-   * come meanwhile wait for that list; Escape and Ctrl keys act at once (`#takeEverywhere`). Letters
-   * and pastes that no list has taken go to the line, an Enter is dropped.
+   * come meanwhile wait for that list; Escape and Ctrl keys act at once (`#takeEverywhere`).
+   * Letters and pastes that no list has taken go to the line, an Enter is dropped.
    */
   async withLists(work: () => Promise<void>): Promise<void> {
     this.#early = [];
