@@ -7,8 +7,6 @@ import { errorCode } from '../platform/files.js';
 import type { MachineTypes } from '../ports/journal.js';
 
 /**
- * Kinds of journal errors, classified where they happen.
- *
  * `locked`: another writer has the session open. `damaged`: the file differs from what was written.
  * `newerVersion`: a later Pawl wrote it. `notFound`: no such session. `exists`: the session exists
  * already. `outOfRange`: no such seq. `otherMachine`: the session belongs to another machine.

@@ -117,12 +117,11 @@ const makeMissing = async (folder: string): Promise<boolean> => {
 /** Folders whose names this process has made durable. */
 const durable = new Set<string>();
 
-/** Makes the names in a folder durable, unless we may not read it. */
+/** Makes names durable. A folder that we may not read is not one that Pawl has made. */
 export const syncIfAllowed = async (folder: string): Promise<void> => {
   try {
     await syncFolder(folder);
   } catch (error) {
-    // A folder that we may not read is not one that Pawl has made.
     if (errorCode(error) !== 'EACCES' && errorCode(error) !== 'EPERM') throw error;
   }
 };

@@ -48,11 +48,7 @@ const listings: Readonly<Record<WireName, Listing>> = {
   },
 };
 
-const failed = (why: string, isRefused = false): ListedModels => ({
-  kind: 'failed',
-  why,
-  isRefused,
-});
+const failed = (why: string): ListedModels => ({ kind: 'failed', why, isRefused: false });
 
 const ANSWER_MS = 10_000;
 
@@ -81,12 +77,14 @@ export const listModels = async (
   const { status, json } = answer;
   // Google and xAI answer 400 to a key that they don't know
   if (status === 401 || status === 403 || (status === 400 && key !== null))
-    return failed(
-      key === null
-        ? `${provider.title} wants a key: set ${provider.keyVariables[0]}.`
-        : `${provider.title} refuses the key (${status}).`,
-      true,
-    );
+    return {
+      kind: 'failed',
+      isRefused: true,
+      why:
+        key === null
+          ? `${provider.title} wants a key: set ${provider.keyVariables[0]}.`
+          : `${provider.title} refuses the key (${status}).`,
+    };
   const listed = names(json).filter((name) => name !== null);
   if (status === 200 && listed.length > 0) return { kind: 'ok', names: listed.toSorted() };
   return failed(`${base}${path} lists no models (status ${status}).`);

@@ -21,7 +21,6 @@ import {
   withGitReadings,
 } from './unrecoverable-files.js';
 
-/** The decision, with its grounds. */
 export type Explained = PolicyDecision & {
   /**
    * Files that the command would delete or overwrite and git could not restore; absent: not looked
@@ -34,7 +33,6 @@ export type Explained = PolicyDecision & {
   readonly level: CommandLevel;
 };
 
-/** The facts of a text. */
 type LookedUp = {
   readonly shell: ShellFacts;
   /** The access outside the sandbox that the call asks for itself. */
@@ -69,7 +67,6 @@ const shellCall = (
 });
 
 type ExplainOptions = {
-  /** What the call says that it needs outside the sandbox. */
   readonly needs?: Needs;
   readonly find?: ShellLookup;
   /**
@@ -100,13 +97,12 @@ export const explainCommand = async (
   // with the access that the words need, if it would be allowed or asked about
   const call = withExpectedNeeds(settings, [], written);
   const place = commandPlace(settings, call) ?? 'unfenced';
-  const { needs: reached } = call.facts;
-  const isReader = place === 'sandboxed' && reached === undefined && onlyReads(facts, workspace);
+  const reads = place === 'sandboxed' && !call.facts.needs && onlyReads(facts, workspace);
   return {
     ...decide(settings, [], call),
     ...(unrecoverable === null ? {} : { unrecoverable }),
     facts,
     place,
-    level: isReader ? 'reads' : levelOfCall(settings.sandbox, reached),
+    level: reads ? 'reads' : levelOfCall(settings.sandbox, call.facts.needs),
   };
 };
