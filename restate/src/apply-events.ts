@@ -1,6 +1,6 @@
 /**
- * The events of one invocation, applied by the machine, and the work that its actions start and
- * stop: pure.
+ * The events of one invocation, applied by the machine: pure. The same state and events give the
+ * same result, so an invocation that is repeated on another node starts the same work.
  */
 
 import {
@@ -13,9 +13,6 @@ import {
   step,
 } from 'pawl/engine';
 
-// The events of one invocation, applied by the machine: pure. The same state and events give the
-// same result, so an invocation that is repeated on another node starts the same work.
-
 /** Result of one event. `refused`: why it has no effect and no entry. */
 export type AppliedEvent =
   | { readonly seq: number; readonly accepted: boolean }
@@ -26,15 +23,16 @@ export type AppliedEvents = {
   readonly state: State;
   /**
    * To be performed once the entries are durable. `ExecuteTools` names only calls whose start is
-   * among them.
+   * among them, or comes from their node.
    */
   readonly actions: readonly Action[];
-  /** One for each posted event, in order. */
+  /** One for each posted event, in order; none for a timer that nobody waits for. */
   readonly results: readonly AppliedEvent[];
 };
 
 /**
  * A call whose file is looked at before it starts: its node posts ToolStarted, with what it saw.
+ * Other calls start with the event that asks for them (`startEvents`).
  */
 const startsOnItsNode = ({ traits }: JudgedCall): boolean => traits.effect === 'probeable';
 
@@ -76,7 +74,7 @@ class Application {
     return actions.flatMap((action) => startEvents(action, event.at));
   }
 
-  /** Calls start only if the machine has accepted their start. */
+  /** The actions, without calls whose start the machine has not accepted. */
   startable(): readonly Action[] {
     return this.actions.map((action) => {
       if (action.type !== 'ExecuteTools') return action;
@@ -123,105 +121,4 @@ export const stampTimes = (
 ): readonly Event[] => {
   const time = Math.max(at, lastAt);
   return posted.map((event) => ({ ...event, at: time }));
-};
-
-// Which work an action starts or stops, and which event ends it.
-
-/** Models are called on any node, all else where the workspace is. */
-type Place = 'model' | 'workspace';
-
-export type StartedWork = {
-  readonly kind: 'start';
-  readonly workId: string;
-  readonly place: Place;
-  readonly action: Action;
-};
-type StoppedWork = { readonly kind: 'stop'; readonly workId: string };
-
-/** The ids of calls begin with it. */
-export const CALL = 'call-';
-const callId = (batchId: string, id: string): string => `${CALL}${batchId}-${id}`;
-const previewId = (batchId: string, id: string): string => `preview-${batchId}-${id}`;
-
-const start = (workId: string, place: Place, action: Action): StartedWork => ({
-  kind: 'start',
-  workId,
-  place,
-  action,
-});
-const stop = (workId: string): StoppedWork => ({ kind: 'stop', workId });
-
-/** Null: the action is for watchers, or for the session itself. */
-export const listWork = (action: Action): readonly (StartedWork | StoppedWork)[] => {
-  switch (action.type) {
-    case 'SendLlmRequest':
-      return [start(action.requestId, 'model', action)];
-    case 'AbortLlmRequest':
-      return [stop(action.requestId)];
-    case 'StartCompaction':
-      return [start(action.compactionId, 'model', action)];
-    case 'AbortCompaction':
-      return [stop(action.compactionId)];
-    case 'PreviewCall':
-      return [start(previewId(action.batchId, action.call.callId), 'workspace', action)];
-    case 'WithdrawApproval':
-      return [stop(previewId(action.batchId, action.callId))];
-    case 'ExecuteTools':
-      return action.calls.map((call) =>
-        start(callId(action.batchId, call.callId), 'workspace', { ...action, calls: [call] }),
-      );
-    case 'CancelTools':
-      return action.callIds.map((id) => stop(callId(action.batchId, id)));
-    case 'RunHook':
-      return [start(action.hookId, 'workspace', action)];
-    case 'AbortHook':
-      return [stop(action.hookId)];
-    default:
-      return [];
-  }
-};
-
-/** The id of the work that the event ends; null if it ends none. */
-export const endedWork = (event: Event | Posted): string | null => {
-  switch (event.type) {
-    case 'LlmCompleted':
-    case 'LlmFailed':
-    case 'PolicyStopped':
-      return event.requestId;
-    case 'CompactionCompleted':
-    case 'CompactionFailed':
-      return event.compactionId;
-    case 'CallPreviewed':
-      return previewId(event.batchId, event.callId);
-    case 'ToolCompleted':
-      return callId(event.batchId, event.callId);
-    case 'HookCompleted':
-    case 'HookFailed':
-      return event.hookId;
-    default:
-      return null;
-  }
-};
-
-/**
- * The action that stops the work. Only calls know two ways: with their outcome, or at once and
- * without a word.
- */
-export const stoppingAction = (action: Action, force: boolean): Action | null => {
-  switch (action.type) {
-    case 'SendLlmRequest':
-      return { type: 'AbortLlmRequest', requestId: action.requestId };
-    case 'StartCompaction':
-      return { type: 'AbortCompaction', compactionId: action.compactionId };
-    case 'PreviewCall':
-      return { type: 'WithdrawApproval', batchId: action.batchId, callId: action.call.callId };
-    case 'ExecuteTools': {
-      const callIds = action.calls.map((call) => call.callId);
-      return { type: 'CancelTools', batchId: action.batchId, callIds, force };
-    }
-    case 'RunHook':
-      return { type: 'AbortHook', hookId: action.hookId };
-    default:
-      return null;
-  }
 };

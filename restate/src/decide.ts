@@ -24,17 +24,11 @@ import {
   type State,
   turnRuns,
 } from 'pawl/engine';
-import {
-  type AppliedEvent,
-  applyEvents,
-  endedWork,
-  listWork,
-  type StartedWork,
-  stampTimes,
-} from './apply-events.js';
+import { type AppliedEvent, applyEvents, stampTimes } from './apply-events.js';
 import type { LiveChannel } from './live.js';
 import type { Arrival, Head, ShownText } from './session-records.js';
 import { refuseNewer, type SessionStates, takeOverEvents } from './session-states.js';
+import { endedWork, listWork, type StartedWork } from './started-work.js';
 
 export type DecideParts = {
   readonly states: SessionStates;
@@ -68,7 +62,7 @@ export type Decision = {
   /** The version of the machine that decided. */
   readonly machineVersion: number;
   readonly entries: readonly Entry[];
-  /** One for each event that arrived, in order. */
+  /** Those of `AppliedEvents`, for the events that arrived. */
   readonly results: readonly AppliedEvent[];
   readonly orders: readonly Order[];
   /** The work that has ended. */

@@ -1,4 +1,4 @@
-/** `Runtime` for sessions on the engine: the interface of sessions in one process. */
+/** `Runtime`, the interface of the sessions in one process, for sessions on the engine. */
 
 import './polyfill.js';
 import {
@@ -42,12 +42,12 @@ export type RestateRuntimeOptions = {
 export type RestateRuntime = Runtime & {
   /** `record` is awaited with the id before anything of the session runs. */
   create(session: NewSession, record?: (sessionId: string) => Promise<void>): Promise<string>;
-  /** Goes on with a session that was closed, or with a fork. */
+  /** Goes on with a session that was closed, or with a fork. An open one stays as it is. */
   open(sessionId: string): Promise<void>;
   /**
-   * Ends what runs of the session and closes it, and its tools run on another node from now on, in
-   * the folder of the same name there, which must exist. What the old node had not finished is
-   * dropped, also if that node comes back later.
+   * Closes the session, and gives it to another node. There its tools run in the folder of the same
+   * name, which must exist. What the old node had not finished is dropped, also if that node comes
+   * back later.
    */
   move(sessionId: string, node: string): Promise<void>;
   /** Whether the node works. The answer may be some seconds old. */
@@ -66,7 +66,6 @@ export type RestateRuntime = Runtime & {
 const IDLE_MS = 60_000;
 /** How long the answer of a node counts: many sessions may wait for one node. */
 const PING_KEPT_MS = 3_000;
-
 /** How long the hooks about the end of a session are waited for, also if its node is away. */
 const END_MS = 60_000;
 
@@ -77,6 +76,8 @@ class EngineSessions implements RestateRuntime {
   readonly #states: SessionStates;
   readonly #followers = new Map<string, Follower>();
   readonly #queues = new Map<string, SendQueue>();
+  /** The new entries of each reader. */
+  readonly #readers = new Set<AsyncQueue<Entry>>();
   readonly #pings = new Map<
     string,
     { readonly askedAt: number; readonly isUp: Promise<boolean> }
@@ -142,13 +143,15 @@ class EngineSessions implements RestateRuntime {
   }
 
   async *#read(sessionId: string, from: number, live: AsyncQueue<Entry>): AsyncGenerator<Entry> {
-    if ((await this.#store.session(sessionId)).over)
-      return yield* this.#store.entries(sessionId, from);
+    const { over, ending } = await this.#store.session(sessionId);
+    // entries that are still to come are those of the last hooks
+    if (over && !ending) return yield* this.#store.entries(sessionId, from);
     const follower = this.#follow(sessionId);
     const unread = follower.read((entry) => {
       live.push(entry);
       if (entry.event.type === 'ShutdownRequested') void this.#endReader(sessionId, live);
     });
+    this.#readers.add(live);
     try {
       await follower.ready();
       // closed before the follower began, which then does not see it
@@ -160,12 +163,13 @@ class EngineSessions implements RestateRuntime {
       }
       for await (const entry of live) if (entry.seq > last) yield entry;
     } finally {
+      this.#readers.delete(live);
       unread();
       this.#forget(sessionId);
     }
   }
 
-  /** Ends the reader of a closed session when its last hooks have ended, with their verdicts. */
+  /** Ends the reader of a closed session once it has the entries of the last hooks. */
   async #endReader(sessionId: string, live: AsyncQueue<Entry>): Promise<void> {
     try {
       await this.#followers.get(sessionId)?.catchUp(await this.#whenEnded(sessionId));
@@ -196,8 +200,9 @@ class EngineSessions implements RestateRuntime {
   async #now(sessionId: string): ReturnType<SessionStates['exact']> {
     const { seq, inTurn } = await this.#store.session(sessionId);
     const exact = await this.#states.exact(sessionId, seq);
-    const isUnknown = exact.upgrade?.session !== undefined;
-    if (!inTurn || !isUnknown) return exact;
+    // what this version can't read from the entries
+    const isUnreadable = exact.upgrade?.session !== undefined;
+    if (!inTurn || !isUnreadable) return exact;
     throw new OtherMachineError(
       `a turn of session ${sessionId} runs that an earlier Pawl has begun: wait for its end`,
     );
@@ -223,7 +228,11 @@ class EngineSessions implements RestateRuntime {
 
   async close(sessionId: string): Promise<void> {
     const { over } = await this.#store.session(sessionId);
-    if (!over) await this.send(sessionId, { type: 'ShutdownRequested' });
+    if (!over) {
+      const sent = await attempt(() => this.send(sessionId, { type: 'ShutdownRequested' }));
+      // another caller may have closed it meanwhile
+      if (sent.kind === 'fault' && !(await this.#store.session(sessionId)).over) throw sent.fault;
+    }
     await this.#whenEnded(sessionId);
   }
 
@@ -276,6 +285,7 @@ class EngineSessions implements RestateRuntime {
   async disconnect(): Promise<void> {
     for (const follower of this.#followers.values()) follower.stop();
     this.#followers.clear();
+    for (const reader of this.#readers) reader.end(null);
     this.#states.stop();
   }
 

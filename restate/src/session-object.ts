@@ -24,7 +24,7 @@ import {
   type StoppedCall,
   versionIn,
 } from 'pawl/engine';
-import { type AppliedEvent, CALL } from './apply-events.js';
+import type { AppliedEvent } from './apply-events.js';
 import {
   type Decided,
   type DecideParts,
@@ -53,6 +53,7 @@ import {
   withEntries,
 } from './session-records.js';
 import { OtherMachineError } from './session-states.js';
+import { CALL_WORK } from './started-work.js';
 import { chunkCall, indexCall, pageCall, RETRYING, titleIn } from './stored-objects.js';
 
 type CreateRequest = BegunSession & {
@@ -525,7 +526,7 @@ const STOPPING_MS = 3_000;
  * gone.
  */
 const stoppedBy = async (ctx: Context, { node }: Head): Promise<readonly StoppedCall[]> => {
-  const running = (await ctx.stateKeys()).some((name) => name.startsWith(`${LIVE}${CALL}`));
+  const running = (await ctx.stateKeys()).some((name) => name.startsWith(`${LIVE}${CALL_WORK}`));
   if (!running) return [];
   const stopping = ctx.genericCall<unknown, readonly StoppedCall[]>(
     jsonCall(toolsService(node), 'stop', { sessionId: ctx.key }),

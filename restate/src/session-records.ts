@@ -127,6 +127,7 @@ export type EntriesPage = {
 export type StoredSession = {
   readonly header: Header;
   readonly seq: number;
+  /** It is closed: only its last hooks may still add entries. */
   readonly over: boolean;
   readonly node: string;
   /** The session is over, and its last hooks still run. */

@@ -25,11 +25,12 @@ import {
   type Tool,
   type UserHookRuns,
 } from 'pawl/engine';
-import { type AppliedEvent, endedWork, stoppingAction } from './apply-events.js';
+import type { AppliedEvent } from './apply-events.js';
 import type { LiveChannel } from './live.js';
 import type { Arrival, HooksRequest, ShownText, Work } from './session-records.js';
 import type { SessionStates } from './session-states.js';
 import type { SessionStore } from './session-store.js';
+import { endedWork, stoppingAction } from './started-work.js';
 
 /**
  * Work begins once in this process. A call may be repeated after its work ended here, with a move

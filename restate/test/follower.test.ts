@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { Entry, State, Stepped } from 'pawl/engine';
 import { storySettings } from '../../test/contract/play-story.js';
 import { atEnd } from '../../test/temporary-folder.js';
@@ -16,6 +16,25 @@ const header = { settings } as NonNullable<ConstructorParameters<typeof Follower
 const hello: Entry = { seq: 1, event: { type: 'UserInput', at: 1, mode: 'steer', text: 'hello' } };
 const delta = (requestId: string, text: string) =>
   ({ type: 'TextDelta', at: 2, requestId, text }) as const;
+
+/** A runtime on an engine that answers as told; a number is the status of a refusal. */
+const runtimeOn = async (context: TestContext, answer: (handler: string) => unknown) => {
+  const engine = createServer((incoming, outgoing) => {
+    incoming.resume();
+    const body = answer(incoming.url?.split('/').at(-1) ?? '');
+    outgoing.setHeader('content-type', 'application/json');
+    outgoing.statusCode = typeof body === 'number' ? body : 200;
+    outgoing.end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => engine.listen(0, '127.0.0.1', resolve));
+  atEnd(context, () => void engine.close().closeAllConnections());
+  const ingressUrl = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
+  const report = (): void => undefined;
+  const live = localLive();
+  const runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => 'a', report });
+  atEnd(context, () => runtime.disconnect());
+  return runtime;
+};
 
 test('a delta that is faster than the entry that its reply began with is shown after it, and one that is late is not', async () => {
   const live = localLive();
@@ -79,25 +98,15 @@ test('a session that can not be followed at first takes inputs, and is followed 
   context.mock.timers.enable({ apis: ['setInterval'] });
   let isBroken = true;
   let seq = 0;
-  const engine = createServer((incoming, outgoing) => {
-    const handler = incoming.url?.split('/').at(-1);
-    incoming.resume();
-    outgoing.setHeader('content-type', 'application/json');
-    outgoing.statusCode = isBroken && handler !== 'input' ? 500 : 200;
+  const runtime = await runtimeOn(context, (handler) => {
     if (handler === 'input') seq++;
     const answers: Record<string, unknown> = {
       input: [{ seq, accepted: true }],
       entries: { entries: [hello, { ...hello, seq: 2 }].slice(0, seq), seq, over: false },
       session: { header: { settings, parent: null }, seq: 1, over: false, inTurn: false },
     };
-    outgoing.end(JSON.stringify(answers[handler ?? '']));
+    return isBroken && handler !== 'input' ? 500 : answers[handler];
   });
-  await new Promise<void>((resolve) => engine.listen(0, '127.0.0.1', resolve));
-  atEnd(context, () => void engine.close().closeAllConnections());
-  const ingressUrl = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
-  const live = localLive();
-  const report = (): void => undefined;
-  const runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => 'a', report });
   const seen: (number | null)[] = [];
   runtime.watch('s1', (stepped) => void seen.push(stepped.seq));
   assert.deepEqual(await runtime.send('s1', { type: 'CancelTurn' }), { seq: 1 });
@@ -106,33 +115,55 @@ test('a session that can not be followed at first takes inputs, and is followed 
   await runtime.state('s1');
   await runtime.send('s1', { type: 'CancelTurn' });
   assert.deepEqual(seen, [2]);
-  await runtime.disconnect();
 });
 
-test('a reader ends also if the session was closed before it began to follow, and its last hooks still run', async (context) => {
-  const entries: readonly Entry[] = [
-    hello,
-    { seq: 2, event: { type: 'ShutdownRequested', at: 2 } },
-  ];
+const shutdown: Entry = { seq: 2, event: { type: 'ShutdownRequested', at: 2 } };
+const ofHooks: Entry = { ...hello, seq: 3 }; // which entry it is does not matter
+
+/** `closedAfter`: questions for the session that find it open. */
+const readWhileItEnds = async (context: TestContext, closedAfter: number) => {
   let asked = 0;
-  const answers = (handler: string | undefined): unknown => {
-    if (handler === 'entries') return { entries, seq: 2, over: true };
-    asked++; // the answer of the first is late: the session is closed meanwhile
-    return { header: { settings, parent: null }, seq: 2, over: asked > 1, ending: asked < 5 };
-  };
-  const engine = createServer((incoming, outgoing) => {
-    incoming.resume();
-    outgoing.setHeader('content-type', 'application/json');
-    outgoing.end(JSON.stringify(answers(incoming.url?.split('/').at(-1))));
+  const runtime = await runtimeOn(context, (handler) => {
+    if (handler === 'session') asked++;
+    const ending = asked < 5;
+    const entries = ending ? [hello, shutdown] : [hello, shutdown, ofHooks];
+    const seq = entries.length;
+    const over = asked > closedAfter;
+    if (handler === 'entries') return { entries, seq, over };
+    return { header: { settings, parent: null }, seq, over, ending };
   });
-  await new Promise<void>((resolve) => engine.listen(0, '127.0.0.1', resolve));
-  atEnd(context, () => void engine.close().closeAllConnections());
-  const ingressUrl = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
-  const runtime = createRestateRuntime({ ingressUrl, live: localLive(), placeOn: () => 'a' });
   const seen: number[] = [];
   for await (const { seq } of runtime.read('s1')) seen.push(seq);
-  assert.deepEqual(seen, [1, 2]);
-  await runtime.disconnect();
+  return seen;
+};
+
+test('a reader of a session whose last hooks still run gets their entries, then ends', async (context) => {
+  assert.deepEqual(await readWhileItEnds(context, 0), [1, 2, 3]);
+  assert.deepEqual(await readWhileItEnds(context, 1), [1, 2, 3], 'closed before it is followed');
+});
+
+test('to disconnect ends readers of an open session', async (context) => {
+  const runtime = await runtimeOn(context, (handler) =>
+    handler === 'entries'
+      ? { entries: [hello], seq: 1, over: false }
+      : { header: { settings, parent: null }, seq: 1, over: false },
+  );
+  const seen: number[] = [];
+  for await (const { seq } of runtime.read('s1')) {
+    seen.push(seq);
+    setImmediate(() => void runtime.disconnect());
+  }
+  assert.deepEqual(seen, [1]);
+});
+
+test('to close a session that another caller closes meanwhile is no fault', async (context) => {
+  let over = false;
+  const runtime = await runtimeOn(context, (handler) => {
+    if (handler === 'session') return { header: { settings, parent: null }, seq: 2, over };
+    over = true;
+    return 409;
+  });
+  await runtime.close('s1');
 });
 
 test('a node asks for another one that is away again and again, and leaves no listener at its signal', async (context) => {

@@ -1,13 +1,12 @@
 /**
- * The machine of `pawl ask` as a journal needs it: how a tree of runs is checked, folded and
- * hashed. The agent's is in journal/journaled-agent-machine.ts of packages/agent.
+ * The machine of code mode (`pawl ask`) as a journal needs it: how a tree of runs is checked,
+ * folded and hashed. The agent's is in journal/journaled-agent-machine.ts of packages/agent.
  */
 
 import { type FileJournalOptions, machineFileJournals } from '@pawl/agent/journal/file-store';
 import { sha256 } from '@pawl/agent/journal/journaled-agent-machine';
 import type { InspectableStore } from '@pawl/agent/journal/reader';
 import { edgesFingerprint, type JournaledMachine } from '@pawl/agent/journal/replay';
-import type { PastFiles } from '@pawl/agent/machine/seen-files';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { AskTypes } from './ports.js';
 import { codeMode } from './run/table.js';
@@ -18,7 +17,7 @@ import { initialTree, type Tree } from './tree/tree-state.js';
  * What a resumed run needs of the past: only the time of its last event. `see` gets each event;
  * what else `past` returns is about files, which only the agent has.
  */
-const collectPast = (): { see(event: AskTypes['event']): void; past(): PastFiles } => {
+const collectPast: NonNullable<JournaledMachine<AskTypes>['collectPast']> = () => {
   let lastAt: number | null = null;
   return {
     see({ at }) {
@@ -30,7 +29,7 @@ const collectPast = (): { see(event: AskTypes['event']): void; past(): PastFiles
 
 /**
  * To be raised when the machine computes other states from the same events. Runs of an earlier
- * version go on; their recorded hashes are not compared.
+ * version go on, also where their recorded hashes differ.
  */
 const ASK_VERSION = 1;
 
@@ -41,9 +40,8 @@ const HASH_FROM = 512;
  * Returns a function that hashes the states of one tree, incrementally.
  *
  * 1. A state shares nearly all of its objects with the one before, and objects never change: each
- *    is serialized once.
- * 2. An object with a long serialization is represented by its hash in its parent, so no text is
- *    hashed twice.
+ *    is serialized once. An array that is made anew is serialized with all its texts.
+ * 2. An object with a long serialization is represented by its hash in its parent.
  * 3. Keys are sorted, so the insertion order of fields does not matter.
  */
 export const createTreeCheck = (): ((tree: Tree) => string) => {
@@ -53,9 +51,9 @@ export const createTreeCheck = (): ((tree: Tree) => string) => {
     const known = serialized.get(value);
     if (known !== undefined) return known;
     const text = compose(value);
-    const short = text.length > HASH_FROM ? `#${sha256(text)}` : text;
-    serialized.set(value, short);
-    return short;
+    const kept = text.length > HASH_FROM ? `#${sha256(text)}` : text;
+    serialized.set(value, kept);
+    return kept;
   };
   const compose = (value: object): string => {
     if (value instanceof AppendList) return `[${value.toArray().map(serialize).join(',')}]`;
@@ -68,7 +66,7 @@ export const createTreeCheck = (): ((tree: Tree) => string) => {
   return (tree) => sha256(serialize(tree));
 };
 
-/** The code mode machine for the journal: one journal holds a whole tree of runs. */
+/** One journal holds a whole tree of runs. */
 export const askMachine: JournaledMachine<AskTypes> = {
   kind: 'ask',
   initialState: initialTree,

@@ -13,6 +13,9 @@
  * 5. Usage counts where the machine counted it. The metrics of the steps, and the usage under
  *    `extra` of compactions, calls and hooks, add up to the final metrics.
  * 6. A cost that is not known is left out.
+ * 7. A message, or a part of one, is new if its object was not seen before: the machine keeps the
+ *    objects from state to state. Only a rewind and an upgrade of the machine bring others, which
+ *    are copied context.
  *
  * From top to bottom: the types of the format; `createTrajectory`; and `TrajectoryBuilder`, which
  * collects drafts of the steps from the journal (`addStep`), and then writes them (`finish`).
@@ -200,6 +203,8 @@ class TrajectoryBuilder {
   readonly #records = new Map<string, UsageRecord>();
   /** One for each time that the session was opened again. */
   readonly #resumes: JsonObject[] = [];
+  /** A process has opened this fork: the entries that were copied from its parent are over. */
+  #isForkOpened = false;
   /** Parts of messages, and replies, that a step holds already. */
   readonly #seen = new WeakSet<object>();
   /** Requests since the last reply. */
@@ -215,7 +220,10 @@ class TrajectoryBuilder {
       this.#steps.push(plainStep('system', source.header.createdAt, instructions));
   }
 
-  /** Adds a step of the journal; call it for all, from the first on. */
+  /**
+   * Adds a step of the journal; call it for all, from the first on. A reply comes before the
+   * requests of the same step, which belong to the next one, and before results of its calls.
+   */
   addStep(step: JournalStep): void {
     const { event, before, state } = step;
     this.#countUsage(step);
@@ -225,7 +233,7 @@ class TrajectoryBuilder {
     if (event.type === 'RewindRequested' || event.type === 'Rewound') this.#rewind(step);
     else this.#addReply(step);
     for (const action of step.actions) this.#readAction(action, step);
-    if (state.name === 'ExecutingTools') this.#beginBatch(state.batchId, step.seq);
+    if (state.name === 'ExecutingTools') this.#noteBatch(state.batchId, step.seq);
     // The open message takes results of tools and texts of the user, until it is sent.
     this.#addResults(openParts(state.session.conversation));
     if (event.type === 'Resumed') this.#resume(step, event);
@@ -276,7 +284,7 @@ class TrajectoryBuilder {
       else again.sent += 1;
     }
     if (action.type !== 'DisplayToolResult') return;
-    this.#beginBatch(action.batchId, seq);
+    this.#noteBatch(action.batchId, seq);
     const step = this.#findCall(action.callId, action.batchId);
     if (step === undefined) return;
     const { status, title, diff } = action;
@@ -293,14 +301,14 @@ class TrajectoryBuilder {
     return result;
   }
 
-  /** The last reply asks for the calls of the batch. */
-  #beginBatch(id: string, seq: number): void {
+  /** The last reply with calls asks for those of the batch, unless it has one already. */
+  #noteBatch(id: string, seq: number): void {
     const step = this.#steps.findLast(({ calls, copied }) => calls.length > 0 && !copied);
     if (step !== undefined) step.batch ??= { id, seq };
   }
 
   /**
-   * The step of a call. Of several, a step of the batch is taken, then a later one, then a copy.
+   * The step of a call. Of several: that of the batch, or else the last original, or the last copy.
    */
   #findCall(callId: string, batchId?: string): StepDraft | undefined {
     const steps = this.#steps.filter(({ calls }) => calls.some((call) => call.callId === callId));
@@ -355,12 +363,12 @@ class TrajectoryBuilder {
 
   /** Adds a step for a reply that the conversation has stored. */
   #addReply({ event, before, state }: JournalStep): void {
-    // Under a new machine the messages are other objects: the step of the resume copies them.
+    // the step of the resume copies them (7)
     if (event.type === 'Resumed' && event.upgrade?.session !== undefined) return;
     // Closed messages are complete: replies, and what was sent before them.
     const { closed } = state.session.conversation;
     if (closed.length <= before.session.conversation.closed.length) return;
-    const reply = closed.at(closed.length - 1);
+    const reply = closed.at(closed.length - 1); // an AppendList counts from 0 only
     if (reply?.role !== 'assistant' || this.#seen.has(reply)) return;
     const step = this.#replyStep(reply, event.at, this.#takePending());
     const last = step.attempts.at(-1);
@@ -406,7 +414,7 @@ class TrajectoryBuilder {
       extra: { compaction },
       spending: record,
     });
-    if (!failed) this.#copyContext(messagesOf(state.session.conversation), event.at);
+    if (!failed) this.#copyContext(messagesOf(state.session.conversation), event.at, 'kept');
   }
 
   /** Adds a step for a rewind that has ended. */
@@ -435,14 +443,15 @@ class TrajectoryBuilder {
         },
       },
     });
-    this.#copyContext(conversation?.messages ?? [], event.at, true);
+    this.#copyContext(conversation?.messages ?? [], event.at, 'new');
   }
 
   /**
-   * Adds copied steps for messages that stand in the conversation again. Without `all`, texts that
-   * no request has sent are left out: they come with their request.
+   * Adds copied steps for messages that stand in the conversation again. `new`: as other objects.
+   * `kept`: behind a summary, which has its step already. Kept texts that no request has sent are
+   * left out: they come with their request.
    */
-  #copyContext(messages: readonly Message[], at: number, all = false): void {
+  #copyContext(messages: readonly Message[], at: number, objects: 'new' | 'kept'): void {
     let reply: StepDraft | null = null;
     for (const message of messages) {
       if (message.role === 'assistant') {
@@ -453,8 +462,8 @@ class TrajectoryBuilder {
       if (reply !== null) this.#addResults(message.parts, reply);
       for (const part of message.parts) {
         if (part.type !== 'text') continue;
-        if (part.origin === 'summary' && !all) this.#seen.add(part);
-        else if (all || this.#seen.has(part))
+        if (objects === 'kept' && part.origin === 'summary') this.#seen.add(part);
+        else if (objects === 'new' || this.#seen.has(part))
           this.#steps.push({ ...this.#textStep(part, at), copied: true });
       }
     }
@@ -466,8 +475,9 @@ class TrajectoryBuilder {
     event: Extract<Event, { readonly type: 'Resumed' }>,
   ): void {
     const { parent } = this.#source.header;
-    // The first entry of a fork after those that were copied from its parent.
-    const forked = parent !== null && parent.seq === seq - 1;
+    // A change of the settings may stand between the entries of the parent and the first process.
+    const forked = parent !== null && seq > parent.seq && !this.#isForkOpened;
+    this.#isForkOpened ||= forked;
     const cause = forked ? 'forked' : before.name === 'ShuttingDown' ? 'closed' : 'crashed';
     this.#resumes.push({
       at: timestamp(event.at),
@@ -480,7 +490,7 @@ class TrajectoryBuilder {
     if (event.upgrade?.session === undefined) return;
     const { to } = event.upgrade;
     this.#steps.push(plainStep('system', event.at, `The session goes on under machine ${to}.`));
-    this.#copyContext(messagesOf(state.session.conversation), event.at, true);
+    this.#copyContext(messagesOf(state.session.conversation), event.at, 'new');
   }
 
   #endTurn(reason: WaitReason, at: number): void {

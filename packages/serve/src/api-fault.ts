@@ -27,7 +27,7 @@ export const statuses = {
 
 type ApiFaultCode = keyof typeof statuses;
 
-/** A node that ends or waits may be back then. */
+/** A node that ends, or an engine that is away, may be back after this time. */
 export const RETRY_SECONDS = 5;
 
 export class ApiFault extends Error {
@@ -51,35 +51,44 @@ export class ApiFault extends Error {
 export const toApiFault = (error: unknown): ApiFault | null => {
   if (error instanceof ApiFault) return error;
   if (!(error instanceof Error)) return null;
-  const code = journalFaults[journalKind(error)];
-  if (code === undefined) return engineFault(error);
-  // the reason alone: the message names files of the node
-  const isUnreadable = code === 'unreadable' && 'why' in error;
-  return createFault(code, isUnreadable ? String(error.why) : error.message);
+  if (error.name !== 'JournalError' || !('kind' in error)) return engineFault(error);
+  if (error.kind === 'outOfRange' && 'why' in error)
+    return new ApiFault('badRequest', String(error.why));
+  const known = journalFaults.get(error.kind);
+  return known === undefined ? null : new ApiFault(...known);
 };
+
+type FaultText = readonly [ApiFaultCode, string];
+
+const NOT_FOUND: FaultText = [
+  'notFound',
+  'There is no such session. GET /v1/sessions lists yours.',
+];
+const IN_USE: FaultText = [
+  'conflict',
+  'Another program of the node has this session open. Try again later, or tell the operator.',
+];
+const UNREADABLE: FaultText = [
+  'unreadable',
+  "The node can't read this session; its log says why. Tell the operator.",
+];
 
 /**
- * Kinds of errors of journals that a client can cause or repair. Compared by name: the store is not
- * loaded for it.
+ * Faults by the kinds of errors of journals. Compared by name: the store is not loaded for it. The
+ * texts are not those of the errors, which name files and processes of the node.
  */
-const journalFaults: Readonly<Record<string, ApiFaultCode>> = {
-  notFound: 'notFound',
-  outOfRange: 'badRequest',
-  otherMachine: 'notFound',
-  locked: 'conflict',
-  takenOver: 'conflict',
-  foreignChange: 'conflict',
-  damaged: 'unreadable',
-  newerVersion: 'unreadable',
-  cannotRead: 'unreadable',
-};
+const journalFaults: ReadonlyMap<unknown, FaultText> = new Map<unknown, FaultText>([
+  ['notFound', NOT_FOUND],
+  ['otherMachine', NOT_FOUND],
+  ['locked', IN_USE],
+  ['takenOver', IN_USE],
+  ['foreignChange', IN_USE],
+  ['damaged', UNREADABLE],
+  ['newerVersion', UNREADABLE],
+  ['cannotRead', UNREADABLE],
+]);
 
-const journalKind = (error: Error): string =>
-  error.name === 'JournalError' && 'kind' in error && typeof error.kind === 'string'
-    ? error.kind
-    : '';
-
-/** The same for errors of an engine: by the HTTP status of its answer. */
+/** Faults by the HTTP status of an engine's answer. */
 const engineFaults: ReadonlyMap<unknown, ApiFaultCode> = new Map([
   [400, 'badRequest'],
   [404, 'notFound'],
@@ -87,15 +96,14 @@ const engineFaults: ReadonlyMap<unknown, ApiFaultCode> = new Map([
   [413, 'tooLarge'],
 ]);
 
-const createFault = (code: ApiFaultCode, message: string): ApiFault => {
-  if (code === 'notFound')
-    return new ApiFault(code, 'There is no such session. GET /v1/sessions lists yours.');
+/** `message` is sent only where it is for clients. */
+const answeredFault = (code: ApiFaultCode, message: string): ApiFault => {
+  if (code === 'notFound') return new ApiFault(...NOT_FOUND);
   if (code === 'tooLarge')
     return new ApiFault(
       code,
       'The input is larger than the engine of this node takes. Put the text into a file.',
     );
-  if (code === 'unreadable') return new ApiFault(code, `${message} Tell the operator of the node.`);
   return new ApiFault(code, message);
 };
 
@@ -104,7 +112,7 @@ const engineFault = (error: Error): ApiFault | null => {
     return new ApiFault('unavailable', `${error.message}, or ask another node.`, RETRY_SECONDS);
   if (error.name !== 'EngineError' || !('status' in error)) return null;
   const code = engineFaults.get(error.status);
-  if (code !== undefined) return createFault(code, error.message);
+  if (code !== undefined) return answeredFault(code, error.message);
   return new ApiFault(
     'unavailable',
     'The engine, or the node of this session, does not answer this node now. Look into the events, ' +

@@ -10,8 +10,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolder, syncIfAllowed } from '@pawl/agent/journal/state-folder';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import { ApiFault, RETRY_SECONDS, toApiFault } from './api-fault.js';
@@ -23,8 +24,7 @@ export type AuditedRequest = AuditedAction & { readonly key: string };
 const FLAGS = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
 
 /** After a crash the last line may be cut: the next one begins a new line. */
-const endsCut = async (file: FileHandle): Promise<boolean> => {
-  const { size } = await file.stat();
+const endsCut = async (file: FileHandle, size: number): Promise<boolean> => {
   if (size === 0) return false;
   const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
   return buffer.toString() !== '\n';
@@ -34,7 +34,7 @@ export class AuditLog {
   readonly #file: string | null;
   readonly #report: (fault: Error) => void;
   #lines: string[] = [];
-  /** The write that takes the lines above; null: it has not been asked for. */
+  /** The write that will take `#lines`; null if no line waits. */
   #next: Promise<void> | null = null;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -68,7 +68,8 @@ export class AuditLog {
     const status = done.kind === 'done' ? doneStatus : (toApiFault(done.fault)?.status ?? 500);
     const answered = done.kind === 'done' ? pickIds(done.value ?? {}) : {};
     const answerLine = await attempt(() => this.append({ id, status, ...answered }));
-    if (answerLine.kind === 'fault') this.#report(answerLine.fault); // the line before it names the key
+    // not fatal: the first line says who asked for what
+    if (answerLine.kind === 'fault') this.#report(answerLine.fault);
     if (done.kind === 'fault') throw done.fault;
     return done.value;
   }
@@ -88,12 +89,15 @@ export class AuditLog {
     this.#lines = [];
     this.#next = null;
     if (this.#file === null) return;
-    await mkdir(path.dirname(this.#file), { recursive: true, mode: 0o700 });
+    const folder = path.dirname(this.#file);
+    await makeFolder(folder);
     const file = await open(this.#file, FLAGS, 0o600);
     try {
       await file.chmod(0o600);
-      await file.writeFile((await endsCut(file)) ? `\n${text}` : text);
+      const { size } = await file.stat();
+      await file.writeFile((await endsCut(file, size)) ? `\n${text}` : text);
       await file.datasync();
+      if (size === 0) await syncIfAllowed(folder); // the name of a new file
     } finally {
       await file.close();
     }
@@ -106,10 +110,11 @@ const pickIds = (body: object): object =>
     Object.entries(body).filter(([name]) => name === 'sessionId' || name === 'seq'),
   );
 
-/** Fields of an answer to a question that say what was allowed. */
+/** The type of an input, and the fields of an answer to a question that say what was allowed. */
 const NAMED = ['type', 'batchId', 'callId', 'scope'];
 /** What a client writes can't flood the log. */
 const LENGTH_MAX = 100;
+/** Inputs that are logged as `settings`. */
 const SETTINGS = ['SettingsChanged', 'ApproveBudget'];
 
 /** What an input does, without its text. */

@@ -1,8 +1,13 @@
-/** Lists of choices in the terminal. `Safe` is text that can't control the terminal. */
+/**
+ * Lists of choices in the terminal. `Safe` is text that can't control the terminal.
+ *
+ * From top to bottom: the word before the cursor; its completions, the best first; the rows of a
+ * list; and a list to pick from.
+ */
 
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
-import { cutLine, dropLast } from './paint.js';
+import { countColumns, cutLine, dropLast, graphemeEnd, padded } from './paint.js';
 import { makeSafe, type Safe, safe } from './safe-text.js';
 
 export type Choice = {
@@ -65,31 +70,31 @@ const scoreMatch = (words: string, text: string): number | null => {
   return score - text.length / 10;
 };
 
-const CHOICES_MAX = 50;
+const COMPLETIONS_MAX = 50;
 
 /** The choices that match, best first. Choices with the same score keep their order. */
-export const rankChoices = (words: string, choices: readonly Choice[]): readonly Choice[] =>
+export const rankChoices = (
+  words: string,
+  choices: readonly Choice[],
+  most = COMPLETIONS_MAX,
+): readonly Choice[] =>
   words === ''
-    ? choices.slice(0, CHOICES_MAX)
+    ? choices.slice(0, most)
     : choices
         .map((choice) => ({ choice, score: scoreMatch(words, choice.text) }))
         .filter((rated): rated is typeof rated & { readonly score: number } => rated.score !== null)
         .sort((a, b) => b.score - a.score)
-        .slice(0, CHOICES_MAX)
+        .slice(0, most)
         .map(({ choice }) => choice);
 
-/** The choices for a stem, and the index of the selected one. */
-export type CompletionList = {
-  readonly stem: CompletionStem;
-  /** Never empty. */
-  readonly choices: readonly Choice[];
-  readonly chosen: number;
-};
+/** Choices, at least one, and the index of the selected one. */
+type ChoiceList = { readonly choices: readonly Choice[]; readonly chosen: number };
+export type CompletionList = ChoiceList & { readonly stem: CompletionStem };
 
 /** The list with the next or the previous choice selected; the ends are joined. */
-export const moveSelection = (offer: CompletionList, by: -1 | 1): CompletionList => ({
-  ...offer,
-  chosen: (offer.chosen + by + offer.choices.length) % offer.choices.length,
+export const moveSelection = <List extends ChoiceList>(list: List, by: -1 | 1): List => ({
+  ...list,
+  chosen: (list.chosen + by + list.choices.length) % list.choices.length,
 });
 
 /** Text and cursor after the selected word has replaced the stem. */
@@ -120,9 +125,16 @@ export const isTyped = (text: string, cursor: number, offer: CompletionList): bo
 
 const ROWS_MAX = 6;
 
-/** The rows of a completion list around the selected choice. `mark` highlights that choice. */
+/** Of a long path the end tells more than the beginning. */
+const cutBeginning = (text: Safe, columns: number): Safe => {
+  let end = text;
+  while (countColumns(end) >= columns) end = end.slice(graphemeEnd(end, 0));
+  return safe`…${end}`;
+};
+
+/** The rows of a list around the selected choice. `mark` highlights that choice. */
 export const offerRows = (
-  { choices, chosen }: CompletionList,
+  { choices, chosen }: ChoiceList,
   columns: number,
   mark: (row: Safe) => Safe,
 ): readonly Safe[] => {
@@ -130,46 +142,47 @@ export const offerRows = (
   const shown = choices
     .slice(first, first + ROWS_MAX)
     .map(({ text, about }) => ({ text: makeSafe(text), about: makeSafe(about) }));
-  // A long name may take the room of the descriptions, but for half of the window.
-  const aboutColumns = Math.min(Math.max(...shown.map(({ about }) => about.length)), columns / 2);
+  // Descriptions keep at most half of the window; a long name may take the rest.
+  const aboutWide = Math.max(...shown.map(({ about }) => countColumns(about)));
   const wide = Math.min(
-    Math.max(...shown.map(({ text }) => text.length)),
-    Math.max(10, columns - 5 - Math.floor(aboutColumns)),
+    Math.max(...shown.map(({ text }) => countColumns(text))),
+    Math.max(10, columns - 5 - Math.floor(Math.min(aboutWide, columns / 2))),
   );
   return shown.map(({ text, about }, index) => {
     const isChosen = first + index === chosen;
-    // The end of a long path tells more than its beginning.
-    const name = text.length > wide ? safe`…${text.slice(1 - wide)}` : text.padEnd(wide);
+    const name = padded(countColumns(text) > wide ? cutBeginning(text, wide) : text, wide);
     const sign = isChosen ? safe`›` : safe` `;
     const row = cutLine(safe`${sign} ${name}  ${about}`.trimEnd(), columns - 1);
     return isChosen ? mark(row) : row;
   });
 };
 
-/** A list to choose from: arrows move, letters filter, Enter selects, Escape closes. */
+/** A list to choose from: arrows move, letters filter, Enter selects. Its owner takes Escape. */
 export type Picker = {
   readonly title: string;
   readonly all: readonly Choice[];
   /** Typed letters: only choices that have all of them in this order are shown. */
   readonly words: string;
   /** null if no choice matches. */
-  readonly offer: CompletionList | null;
+  readonly list: ChoiceList | null;
 };
 
-/** The choices that match, as a completion list. Its stem is not used: no text is completed. */
-const listChoices = (all: readonly Choice[], words: string): CompletionList | null => {
-  const choices = rankChoices(words, all);
-  return choices.length === 0
-    ? null
-    : { stem: { kind: 'command', start: 0, words, quoted: false }, choices, chosen: 0 };
+/** The choices that match. */
+const listChoices = (all: readonly Choice[], words: string, chosen = 0): ChoiceList | null => {
+  const choices = rankChoices(words, all, all.length);
+  return choices.length === 0 ? null : { choices, chosen };
 };
 
-/** `current`: index of the choice on which the cursor stands first, so that Enter keeps it. */
-export const openPicker = (title: string, all: readonly Choice[], current = 0): Picker => {
-  const offer = listChoices(all, '');
-  const chosen = Math.max(0, Math.min(current, (offer?.choices.length ?? 1) - 1));
-  return { title, all, words: '', offer: offer === null ? null : { ...offer, chosen } };
-};
+/**
+ * `current`: index of the choice on which the cursor stands first, so that Enter keeps it; -1 is
+ * the first.
+ */
+export const openPicker = (title: string, all: readonly Choice[], current = 0): Picker => ({
+  title,
+  all,
+  words: '',
+  list: listChoices(all, '', Math.max(0, Math.min(current, all.length - 1))),
+});
 
 /** Result of a key: the changed picker, or the index of the selected choice. */
 type PickerResult =
@@ -178,7 +191,7 @@ type PickerResult =
 
 const withWords = (picker: Picker, words: string): PickerResult => ({
   kind: 'open',
-  picker: { ...picker, words, offer: listChoices(picker.all, words) },
+  picker: { ...picker, words, list: listChoices(picker.all, words) },
 });
 
 /** The picker after a key, or the choice that the key selects. */
@@ -186,16 +199,16 @@ export const pick = (picker: Picker, pressed: Pressed): PickerResult => {
   const same: PickerResult = { kind: 'open', picker };
   if (pressed.kind === 'paste') return same;
   const { name, text } = pressed.key;
-  const { offer, words, all } = picker;
+  const { list, words, all } = picker;
   if (text !== '') return withWords(picker, words + text);
   if (name === 'backspace') return withWords(picker, dropLast(words));
-  if (offer === null) return same;
+  if (list === null) return same;
   if (name === 'up' || name === 'down')
     return {
       kind: 'open',
-      picker: { ...picker, offer: moveSelection(offer, name === 'up' ? -1 : 1) },
+      picker: { ...picker, list: moveSelection(list, name === 'up' ? -1 : 1) },
     };
-  const choice = offer.choices[offer.chosen];
+  const choice = list.choices[list.chosen];
   return name === 'enter' && choice !== undefined
     ? { kind: 'taken', index: all.indexOf(choice) }
     : same;
@@ -204,15 +217,15 @@ export const pick = (picker: Picker, pressed: Pressed): PickerResult => {
 /** The rows of a picker. `mark` highlights the selected choice. */
 export const pickerFrame = (picker: Picker, columns: number, mark: (row: Safe) => Safe): Frame => {
   const row = makeSafe(`${picker.title} ${picker.words}`);
-  const offered =
-    picker.offer === null ? [safe`  nothing fits`] : offerRows(picker.offer, columns, mark);
+  const choices =
+    picker.list === null ? [safe`  nothing fits`] : offerRows(picker.list, columns, mark);
   const keys = safe`  ↑ ↓ move · type to filter · Enter selects · Escape closes`;
   const hint =
     keys.length < columns
       ? keys
       : cutLine(safe`  ↑ ↓ · Enter selects · Escape closes`, columns - 1);
   return {
-    rows: [row.slice(0, columns - 1), ...offered, hint],
-    cursor: { row: 0, column: Math.min(row.length, columns - 1) },
+    rows: [cutLine(row, columns - 1), ...choices, hint],
+    cursor: { row: 0, column: Math.min(countColumns(row), columns - 1) },
   };
 };

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keyOf } from '../../../test/kit/terminal/typing.js';
 import { openPicker, type Picker, pick, pickerFrame } from '../src/choices.js';
+import { countColumns } from '../src/paint.js';
 import { safe } from '../src/safe-text.js';
 
 const choices = ['apple', 'pear', 'plum', 'pineapple'].map((text) => ({ text, about: 'fruit' }));
@@ -61,9 +62,26 @@ test('a list: one long name cuts its own beginning, not what is said about the o
 });
 
 test('a list: the cursor stands on the present choice, and Enter at once keeps it', () => {
-  const at = (current: number) =>
-    pick(openPicker('Fruit:', choices, current), { kind: 'key', key: keyOf('enter') });
+  const at = (current: number, all = choices) =>
+    pick(openPicker('Fruit:', all, current), { kind: 'key', key: keyOf('enter') });
   assert.deepEqual(at(2), { kind: 'taken', index: 2 });
   assert.deepEqual(at(-1), { kind: 'taken', index: 0 });
   assert.deepEqual(at(9), { kind: 'taken', index: 3 });
+  const many = Array.from({ length: 90 }, (_, index) => ({ text: `fruit ${index}`, about: '' }));
+  assert.deepEqual(at(80, many), { kind: 'taken', index: 80 });
+});
+
+test('a list: wide letters keep the columns, and are not cut in half', () => {
+  const wide = { text: `${'果'.repeat(30)}👍🏽`, about: 'fruit' };
+  const { rows: lines, cursor } = pickerFrame(
+    openPicker('果:', [wide, ...choices]),
+    40,
+    (row) => row,
+  );
+  assert.deepEqual(
+    lines.slice(1, 3).map((line) => countColumns(line.slice(0, line.indexOf('fruit')))),
+    [34, 34],
+  );
+  assert.match(lines[1] ?? '', /^› …果+👍🏽/);
+  assert.deepEqual(cursor, { row: 0, column: 4 });
 });

@@ -7,8 +7,6 @@ import { errorCode } from '../platform/files.js';
 import type { MachineTypes } from '../ports/journal.js';
 
 /**
- * Kinds of journal errors, classified where they happen.
- *
  * `locked`: another writer has the session open. `damaged`: the file differs from what was written.
  * `newerVersion`: a later Pawl wrote it. `notFound`: no such session. `exists`: the session exists
  * already. `outOfRange`: no such seq. `otherMachine`: the session belongs to another machine.
@@ -199,13 +197,12 @@ export const otherMachine = (
 /** The command that goes on with a session of this kind, without its id. */
 export const resumeCommand = (kind: MachineTypes['kind']): string => machineNames[kind][1];
 
-export const outOfRange = (path: string, seq: number, last: number): JournalError =>
-  new JournalError(
-    'outOfRange',
-    path,
-    `There is no entry ${seq} in ${path}: it holds entries 1 to ${last}. Choose a whole ` +
-      `number from 0 to ${last}.`,
-  );
+export const outOfRange = (path: string, seq: number, last: number): JournalError => {
+  const range = `it holds entries 1 to ${last}. Choose a whole number from 0 to ${last}.`;
+  const why = `There is no entry ${seq} in the session: ${range}`;
+  const text = `There is no entry ${seq} in ${path}: ${range}`;
+  return new JournalError('outOfRange', path, text, null, { why });
+};
 
 export const closed = (path: string): JournalError =>
   new JournalError(

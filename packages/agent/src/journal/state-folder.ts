@@ -117,11 +117,11 @@ const makeMissing = async (folder: string): Promise<boolean> => {
 /** Folders whose names this process has made durable. */
 const durable = new Set<string>();
 
-const syncIfAllowed = async (folder: string): Promise<void> => {
+/** Makes names durable. A folder that we may not read is not one that Pawl has made. */
+export const syncIfAllowed = async (folder: string): Promise<void> => {
   try {
     await syncFolder(folder);
   } catch (error) {
-    // A folder that we may not read is not one that Pawl has made.
     if (errorCode(error) !== 'EACCES' && errorCode(error) !== 'EPERM') throw error;
   }
 };

@@ -15,8 +15,8 @@ import {
 /** `why`: what went wrong, for the user. */
 export type ListedModels =
   | { readonly kind: 'ok'; readonly names: readonly string[] }
-  /** `status`: of the server's answer; null if none came. */
-  | { readonly kind: 'failed'; readonly why: string; readonly status: number | null };
+  /** `isRefused`: the server wants a key, or another one. */
+  | { readonly kind: 'failed'; readonly why: string; readonly isRefused: boolean };
 
 /** How a wire lists its models: path and headers of the request, and where the names stand. */
 type Listing = {
@@ -48,11 +48,7 @@ const listings: Readonly<Record<WireName, Listing>> = {
   },
 };
 
-const failed = (why: string, status: number | null = null): ListedModels => ({
-  kind: 'failed',
-  why,
-  status,
-});
+const failed = (why: string): ListedModels => ({ kind: 'failed', why, isRefused: false });
 
 const ANSWER_MS = 10_000;
 
@@ -79,16 +75,19 @@ export const listModels = async (
   if ('why' in answer)
     return failed(`${provider.title} does not answer at ${base} (${answer.why}).`);
   const { status, json } = answer;
-  if (status === 401 || status === 403)
-    return failed(
-      key === null
-        ? `${provider.title} wants a key: set ${provider.keyVariables[0]}.`
-        : `${provider.title} refuses the key (${status}).`,
-      status,
-    );
+  // Google and xAI answer 400 to a key that they don't know
+  if (status === 401 || status === 403 || (status === 400 && key !== null))
+    return {
+      kind: 'failed',
+      isRefused: true,
+      why:
+        key === null
+          ? `${provider.title} wants a key: set ${provider.keyVariables[0]}.`
+          : `${provider.title} refuses the key (${status}).`,
+    };
   const listed = names(json).filter((name) => name !== null);
   if (status === 200 && listed.length > 0) return { kind: 'ok', names: listed.toSorted() };
-  return failed(`${base}${path} lists no models (status ${status}).`, status);
+  return failed(`${base}${path} lists no models (status ${status}).`);
 };
 
 /** `isGone`: nothing answers at the address. */

@@ -1,6 +1,6 @@
 /**
- * All texts that the machine sends to the model: the task, what cells came to, the answers of
- * sub-calls; before them, how numbers and cuts look. `…Words` make sentences.
+ * The texts that the machine sends to the model: the task, what cells came to, the answers of
+ * sub-calls; before them, how numbers and cuts look. Reasons inside them come from elsewhere.
  */
 
 import { firstCharacters, groupDigits } from '@pawl/agent/platform/text';
@@ -8,10 +8,10 @@ import type { CellReport, CellVariable } from './cell-types.js';
 import type { InputFacts } from './settings.js';
 import type { FinishedCell, Outcome, Run } from './state.js';
 
-/** A list of names and sizes is cut to so many characters. */
-const listMax = 2_000;
+/** Characters of the list of a cell's variables. */
+const variablesMax = 2_000;
+/** Inputs in their list, and its characters. */
 const inputsShown = 50;
-/** A list of names is cut to so many characters. */
 const inputListMax = 6_000;
 /** A child sees only so many characters of its prompt; the whole prompt is in `context`. */
 const promptShownMax = 4_000;
@@ -37,7 +37,7 @@ export const cutMiddle = (
   return `${head}\n${gap(text.length - head.length - tail.length)}\n${tail}`;
 };
 
-/** The count leaves out a half character at each cut: texts of journals say it so. */
+/** The count is that of exact halves of `most`, as in older journals: a cut may take one more. */
 export const cutCharacters = (text: string, most: number): string => {
   const missing = text.length - 2 * Math.floor(most / 2);
   return cutMiddle(text, most, () => `[… ${counted(missing, 'character')} left out …]`);
@@ -139,7 +139,7 @@ const cellWords = ({ report }: FinishedCell, heading: string, outputMax: number)
     variablesLost === 'yes' ? 'All variables were lost; only `context` is there again.' : '',
     variables.length === 0
       ? ''
-      : `Variables: ${cutCharacters(variables.map(variableWords).join(', '), listMax)}`,
+      : `Variables: ${cutCharacters(variables.map(variableWords).join(', '), variablesMax)}`,
   ].filter((part) => part !== '');
   return [heading, ...(parts.length === 0 ? ['(no output)'] : parts)].join('\n');
 };
@@ -160,6 +160,8 @@ export const iterationOver = (run: Run, cells: readonly FinishedCell[]): string 
     iterationWords(run.iterations + 1, run.iterationsMax),
   ].join('\n\n');
 
+// Notes about a reply, and about variables
+
 const NO_PROGRAM =
   'The reply had no program and no answer. Write code between fences that are tagged `repl`.';
 export const EMPTY_REPLY = 'Your reply was empty.';
@@ -178,14 +180,14 @@ export const CHANGED_VARIABLES =
 
 /** Tells an answered run that its limit was raised and it can continue. */
 export const raisedWords = ({ iterations, iterationsMax }: Run, refused: number): string => {
-  const pieces =
+  const unanswered =
     refused === 0
       ? ''
       : ` ${counted(refused, 'prompt')} of your programs had no answer because of the limit: ` +
         'ask again for what you need.';
   return (
-    `The limit that you met was raised, and the variables are there again.${pieces} Go on, and ` +
-    `submit a better answer.\n\n${iterationWords(iterations + 1, iterationsMax)}`
+    `The limit that you met was raised, and the variables are there again.${unanswered} Go on, ` +
+    `and submit a better answer.\n\n${iterationWords(iterations + 1, iterationsMax)}`
   );
 };
 

@@ -29,6 +29,7 @@ import {
   SessionClock,
   type SessionFigures,
   type StateFigures,
+  spanText,
   type TimeSpan,
   type TimeSpanKind,
   type ToolFigures,
@@ -163,9 +164,7 @@ export class FigureCollector {
   #beginProcess(step: FigureStep, resumedSeq: number): void {
     const before = this.#now();
     const state = this.#state.name;
-    const doing = this.#activities
-      .filter(({ kind }) => kind !== 'idle')
-      .map(({ name, about }) => (about === '' ? name : `${name} ${about}`));
+    const doing = this.#activities.filter(({ kind }) => kind !== 'idle').map(spanText);
     this.#tick(step, 'between');
     const next = this.#getMoment(step);
     // a fork begins with entries that were copied from its parent

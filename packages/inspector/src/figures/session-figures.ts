@@ -149,7 +149,7 @@ export type SessionFigures = {
   readonly spans: readonly TimeSpan[];
   /**
    * The whole axis divided, each moment counted once: a running tool before a question to the user.
-   * `other`: moments between the works of a batch.
+   * `other`: moments between the works of a batch, and the time of rewinds.
    */
   readonly time: Readonly<Record<TimeSpanKind | 'other', number>>;
   readonly requests: readonly RequestFigures[];
@@ -164,11 +164,11 @@ export type SessionFigures = {
   readonly hookUsage: UsageTotals;
 };
 
-/** The time of turns: neither waiting for a prompt nor without a process. */
+/** The time of turns and rewinds: neither waiting for a prompt nor without a process. */
 export const getTurnMs = ({ elapsedMs, time }: SessionFigures): number =>
   elapsedMs - time.idle - time.between;
 
-/** The time of turns in which it did not wait for the user's approval alone. */
+/** The part of it in which the session did not wait for the user's approval alone. */
 export const getWorkMs = (figures: SessionFigures): number =>
   getTurnMs(figures) - figures.time.approval;
 
@@ -264,7 +264,10 @@ const activityOfStatus = (status: string): 'approval' | 'tool' | null => {
   return status === 'starting' || status === 'running' ? 'tool' : null;
 };
 
-/** The activities of a state; none in a closed session and in states that are left at once. */
+/**
+ * The activities of a state; none in a closed session, in a rewind, and in states that are left at
+ * once.
+ */
 export const findActivities = (state: State): readonly Activity[] => {
   const { settings } = state.session;
   switch (state.name) {

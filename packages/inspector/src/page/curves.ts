@@ -1,4 +1,4 @@
-/** Curves of the context and of the cost so far, over the rounds, with compactions and crashes. */
+/** Curves of context and cost so far, over the replies, with compactions and crashes. */
 
 import { moneyText, tokensText } from '@pawl/agent/machine/settings';
 import { eventWords } from '../model/event-words.js';
@@ -18,14 +18,18 @@ type Point = {
 };
 
 /** What each reply left: the size of the context, and the money spent so far. */
-const replyPoints = (history: SessionHistory): readonly Point[] => {
-  const all = history.figures.requests.flatMap(({ endSeq, ending, at }): readonly Point[] => {
+const replyPoints = (history: SessionHistory): readonly Point[] =>
+  history.figures.requests.flatMap(({ endSeq, ending, at }): readonly Point[] => {
     if (endSeq === null || ending !== 'completed') return [];
     const { contextTokens, usage } = history.stateAt(endSeq).session;
     return [{ seq: endSeq, at, tokens: contextTokens, usd: usage.costUsd }];
   });
+
+/** The points that are drawn: some of many, and two for one, which makes a line. */
+const drawnPoints = (all: readonly Point[]): readonly Point[] => {
   const every = Math.ceil(all.length / POINTS_MAX);
-  return all.filter((_, index) => index % every === 0 || index === all.length - 1);
+  const some = all.filter((_, index) => index % every === 0 || index === all.length - 1);
+  return some.length === 1 ? [...some, ...some] : some;
 };
 
 type Curve = {
@@ -33,12 +37,16 @@ type Curve = {
   readonly kind: 'tokens' | 'usd';
   readonly top: number;
   readonly lastText: string;
-  /** What was reached at most; empty if that is the end. */
+  /** What to say after the last value. */
   readonly topText: string;
 };
 
 /** A compaction or a crash. `x`: its place, from 0 to 1. */
-type CurveMark = { readonly x: number; readonly kind: string; readonly text: string };
+type CurveMark = {
+  readonly x: number;
+  readonly kind: 'compaction' | 'crash';
+  readonly text: string;
+};
 
 const drawCurve = (
   { name, kind, top, topText, lastText }: Curve,
@@ -46,8 +54,7 @@ const drawCurve = (
   marks: readonly CurveMark[],
   go: (seq: number) => void,
 ): HTMLElement => {
-  const x = (index: number): number =>
-    points.length < 2 ? WIDTH / 2 : (index / (points.length - 1)) * WIDTH;
+  const x = (index: number): number => (index / (points.length - 1)) * WIDTH;
   const y = (value: number): number => HEIGHT - (value / Math.max(top, 1e-9)) * (HEIGHT - 8);
   const line = points.map((point, index) => `${x(index).toFixed(1)} ${y(point[kind]).toFixed(1)}`);
   const pointed = make('span', { class: 'faint' });
@@ -90,21 +97,24 @@ const drawCurve = (
 };
 
 export const drawCurves = (history: SessionHistory, go: (seq: number) => void): HTMLElement => {
-  const points = replyPoints(history);
-  if (points.length === 0) return make('p', { class: 'faint' }, 'No reply has come yet.');
-  const { windowTokens } = history.header.settings;
-  const top = Math.max(...points.map(({ tokens }) => tokens));
-  const last = points.at(-1) ?? { tokens: 0, usd: 0 };
+  const all = replyPoints(history);
+  const last = all.at(-1);
+  if (last === undefined) return make('p', { class: 'faint' }, 'No reply has come yet.');
+  const points = drawnPoints(all);
+  const { windowTokens } = history.stateAt(history.seq).session.settings;
+  const top = all.reduce((most, { tokens }) => Math.max(most, tokens), 0);
   const marks = history.markers.flatMap(({ seq, kind }): readonly CurveMark[] => {
     const step = history.stepAt(seq);
     if (step === null || (kind !== 'compaction' && kind !== 'crash')) return [];
+    if (step.event.type === 'CompactionFailed') return [];
     const after = points.findIndex((point) => point.seq >= seq);
     const index = after < 0 ? points.length - 1 : after;
-    const x = index / Math.max(1, points.length - 1);
+    const x = index / (points.length - 1);
     return [{ x, kind, text: `${kind}: ${eventWords(step, history.index)}` }];
   });
   const compactions = marks.filter(({ kind }) => kind === 'compaction').length;
   const crashes = marks.length - compactions;
+  // a window that is much larger says nothing
   const isLimited = Number.isFinite(windowTokens) && windowTokens < 100 * top;
   const share = isLimited ? ` of a window of ${tokensText(windowTokens)}` : '';
   const topText = `, at most ${tokensText(top)}${share}`;

@@ -38,7 +38,7 @@ export const startInspector = async (options: InspectorOptions): Promise<Inspect
     const admission = admit(request, port, token);
     if (admission.kind === 'refused') {
       const { status, why } = admission;
-      return send(response, { status, type: 'text/plain', text: `${why}\n` }, NO_POLICY);
+      return send(response, { status, type: 'text/plain', text: `${why}\n` }, NO_PAGE);
     }
     // Nothing is lost: the page shows the failure, and every answer can be asked for again.
     return void pages.answer(admission.path, request, response).catch((error: unknown) => {
@@ -46,7 +46,7 @@ export const startInspector = async (options: InspectorOptions): Promise<Inspect
       else {
         const message = error instanceof Error ? error.message : String(error);
         const text = `${options.redactor.clean(message)}\n`;
-        send(response, { status: 422, type: 'text/plain', text }, NO_POLICY);
+        send(response, { status: 422, type: 'text/plain', text }, NO_PAGE);
       }
     });
   });
@@ -102,12 +102,12 @@ const send = (response: ServerResponse, { status, type, text }: Answer, policy: 
   response.end(text);
 };
 
-const NO_POLICY = "default-src 'none'; frame-ancestors 'none'";
+/** The policy of data: it allows nothing. */
+const NO_PAGE = "default-src 'none'; frame-ancestors 'none'";
 
-/** The reader's last seq: from its header after a broken connection, else from the address. */
-const readSeq = ({ url = '', headers }: IncomingMessage): number => {
-  const value = headers['last-event-id'] ?? new URLSearchParams(url.split('?')[1]).get('after');
-  const seq = Number(value ?? 0);
+/** The reader's last seq after a broken connection. */
+const readSeq = ({ headers }: IncomingMessage): number => {
+  const seq = Number(headers['last-event-id'] ?? 0);
   return Number.isSafeInteger(seq) && seq > 0 ? seq : 0;
 };
 
@@ -134,22 +134,22 @@ class InspectorPages {
   async answer(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const [, first = '', sessionId = '', part = ''] = path.split('/');
     if (first === '' || first === 'session') return send(response, this.#page, this.#policy);
-    if (first === 'sessions') return send(response, json(await this.#sessions.list()), NO_POLICY);
-    if (first === 'live') return send(response, await this.#answerLive(path, request), NO_POLICY);
-    if (first !== 'data' || !isSessionId(sessionId)) return send(response, NOT_FOUND, NO_POLICY);
+    if (first === 'sessions') return send(response, json(await this.#sessions.list()), NO_PAGE);
+    if (first === 'live') return send(response, await this.#answerLive(path, request), NO_PAGE);
+    if (first !== 'data' || !isSessionId(sessionId)) return send(response, NOT_FOUND, NO_PAGE);
     switch (part) {
       case 'session':
-        return send(response, json(await this.#sessions.session(sessionId)), NO_POLICY);
+        return send(response, json(await this.#sessions.session(sessionId)), NO_PAGE);
       case 'summary':
-        return send(response, json(await this.#sessions.summary(sessionId)), NO_POLICY);
+        return send(response, json(await this.#sessions.summary(sessionId)), NO_PAGE);
       case 'feed':
         return this.#feed(sessionId, request, response);
       default:
-        return send(response, NOT_FOUND, NO_POLICY);
+        return send(response, NOT_FOUND, NO_PAGE);
     }
   }
 
-  /** GET /live: the list. POST /live/ID: an answer to a question of a session. */
+  /** GET: the list. POST /live/ID: an answer to a question of a session. */
   async #answerLive(path: string, request: IncomingMessage): Promise<Answer> {
     const [, , sessionId = ''] = path.split('/');
     const isAnswer = request.method === 'POST';
@@ -172,7 +172,7 @@ class InspectorPages {
     response.writeHead(200, {
       ...HEADERS,
       'content-type': 'text/event-stream; charset=utf-8',
-      'content-security-policy': NO_POLICY,
+      'content-security-policy': NO_PAGE,
     });
     response.flushHeaders();
     for await (const piece of this.#sessions.feed(sessionId, seq, signal)) {

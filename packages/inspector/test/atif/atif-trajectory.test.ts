@@ -249,6 +249,20 @@ const crash: g.Given = ({ session }) => ({
   stoppedAt: g.NOW,
 });
 
+test('a fork that is opened with other settings has no crash; a crash after it is one', () => {
+  const walker = walk(begun({}));
+  walker.send(g.begin, g.input('one'), g.says('First.'));
+  const seq = walker.events().length;
+  walker.send(g.change({ model: 'test/other' }), crash, crash);
+  const session = sessionFrom(begun({}), walker.events());
+  const header = { ...session.header, parent: { sessionId: 'parent', seq } };
+  const { resumes } = exportPlayed({ ...session, header }).extra;
+  assert.deepEqual(
+    (resumes as readonly { readonly cause: string }[]).map(({ cause }) => cause),
+    ['forked', 'crashed'],
+  );
+});
+
 const examples: readonly Example[] = [
   {
     name: 'a request that failed counts with the one that repeats it',

@@ -53,15 +53,16 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<S
   const last: SentRequest[] = []; // at most one: the last so far
   const { header } = await foldRun(sessionId, at, ({ actions, state, seq }) => {
     for (const action of actions) {
-      const run = action.type === 'CallModel' ? state.nodes[action.node]?.run : undefined;
-      if (action.type !== 'CallModel' || run === undefined) continue;
+      if (action.type !== 'CallModel') continue;
+      const run = state.nodes[action.node]?.run;
+      if (run === undefined) continue;
       const messages = messagesOf(run.conversation).slice(0, action.length);
       last[0] = { seq, node: action.node, model: run.model, purpose: action.purpose, messages };
     }
   });
   const [sent] = last;
   if (sent === undefined)
-    throw new Stop(exitCodes.usage, 'usage', 'No request was sent to a model up to that line.');
+    throw new Stop(exitCodes.usage, 'usage', 'No request was sent to a model so far.');
   const { purpose, model, ...rest } = sent;
   const instructions = await readInstructions(header, purpose);
   return safeJson({ sessionId, model, instructions, tools: [], ...rest }, 2);
@@ -78,10 +79,14 @@ const createHead = (header: Header<AskTypes>, look: Look): Safe => {
 /** Characters of a prompt or an answer that are shown. */
 const SHOWN_MAX = 2_000;
 
-/** A run below the root. `outcome` is null while it is open. */
+/**
+ * A run below the root. `run` is null if it ended in the step in which it began. `reply`: the last
+ * one, if the conversation does not hold it yet. `outcome` is null while the run is open.
+ */
 type RunBelow = {
   readonly node: string;
-  readonly run: Run;
+  readonly run: Run | null;
+  readonly reply: Message | null;
   readonly outcome: Outcome | null;
 };
 
@@ -90,13 +95,21 @@ type RunBelow = {
  */
 const collectRunsBelow = () => {
   const below = new Map<string, RunBelow>();
-  const visit: Watcher<AskTypes> = ({ state, actions }) => {
-    for (const [node, { run }] of Object.entries(state.nodes))
-      if (node !== ROOT) below.set(node, { node, run, outcome: null });
+  const visit: Watcher<AskTypes> = ({ event, state, actions }) => {
+    const replied = event.type === 'ModelReplied' ? event : null;
+    for (const [node, { run }] of Object.entries(state.nodes)) {
+      if (node === ROOT) continue;
+      const known = below.get(node);
+      const isStored = known?.run?.conversation !== run.conversation;
+      const last = replied?.node === node ? replied.message : (known?.reply ?? null);
+      below.set(node, { node, run, reply: isStored ? null : last, outcome: null });
+    }
     for (const action of actions) {
-      const known = action.type === 'ReportOutcome' ? below.get(action.node) : undefined;
-      if (action.type === 'ReportOutcome' && known !== undefined)
-        below.set(action.node, { ...known, outcome: action.outcome });
+      if (action.type !== 'ReportOutcome' || action.node === ROOT) continue;
+      const { node, outcome } = action;
+      const { run, reply } = below.get(node) ?? { run: null, reply: null };
+      const last = replied?.node === node ? replied.message : reply;
+      below.set(node, { node, run, reply: last, outcome });
     }
   };
   return { visit, list: () => [...below.values()] };
@@ -106,16 +119,21 @@ const collectRunsBelow = () => {
  * A plain call (at the greatest depth, where no programs run) is shown by prompt and reply, a run
  * with an environment by its whole conversation.
  */
-const belowLines = (look: Look, { node, run, outcome }: RunBelow): Safe => {
+const belowLines = (look: Look, { node, run, reply, outcome }: RunBelow): Safe => {
+  const answer = safe`→ ${harmless(cutCharacters(outcomeText(outcome), SHOWN_MAX))}`;
+  const heading = (kind: string): Safe =>
+    paint(look, 'bold', makeSafe(`${node} · ${kind} · ${outcome?.status ?? 'open'}`));
+  if (run === null) return safe`${heading('call')}\n${answer}`;
   const isPlain = run.depth >= run.depthMax;
-  const heading = `${node} · ${isPlain ? 'plain call' : 'run'} · ${outcome?.status ?? 'open'}`;
   const prompt = run.task.kind === 'prompt' ? run.task.prompt : run.task.question;
-  const messages = isPlain ? [] : messagesOf(run.conversation).slice(1); // without the prompt
+  const messages = messagesOf(run.conversation).slice(1); // without the prompt
   const lines = [
-    paint(look, 'bold', makeSafe(heading)),
+    heading(isPlain ? 'plain call' : 'run'),
     harmless(cutCharacters(prompt, SHOWN_MAX)),
-    ...messages.map((message) => messageLines(look, message)),
-    safe`→ ${harmless(cutCharacters(outcomeText(outcome), SHOWN_MAX))}`,
+    ...(isPlain ? [] : [...messages, ...(reply === null ? [] : [reply])]).map((message) =>
+      messageLines(look, message),
+    ),
+    answer,
   ];
   return joinSafe(lines, safe`\n`);
 };
@@ -127,15 +145,17 @@ const showRoot = async (sessionId: string, at: number | undefined): Promise<Safe
   const root = folded.state.nodes[ROOT];
   const messages = root === undefined ? [] : messagesOf(root.run.conversation);
   const outcome = outcomeOf(folded.state);
+  const answer = getAnswer(outcome);
+  const heading = answer === '' ? safe`end` : safe`answer`;
   const end =
     outcome === null
       ? []
-      : [getAnswer(outcome) || outcomeEnding(outcome, piecesOf(folded.state.pieces)).message];
+      : [answer || outcomeEnding(outcome, piecesOf(folded.state.pieces)).message];
   const parts = [
     createHead(folded.header, look),
     ...messages.map((message) => messageLines(look, message)),
     ...below.list().map((one) => belowLines(look, one)),
-    ...end.map((text) => safe`${paint(look, 'bold', safe`answer`)}\n${harmless(text)}`),
+    ...end.map((text) => safe`${paint(look, 'bold', heading)}\n${harmless(text)}`),
   ];
   return joinSafe(parts, safe`\n\n`);
 };

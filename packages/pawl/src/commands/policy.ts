@@ -4,7 +4,7 @@
  */
 
 import type { Settings } from '@pawl/agent/machine/settings';
-import type { SandboxLevel } from '@pawl/agent/policy/decide';
+import type { CommandLevel, SandboxLevel } from '@pawl/agent/policy/decide';
 import type { Needs, ParsedCommand } from '@pawl/agent/policy/judged-call';
 import { type PolicyRule, type Preset, presetRules } from '@pawl/agent/policy/presets';
 import type { Explained } from '@pawl/agent/policy/shell/explain-command';
@@ -66,29 +66,28 @@ const policySettings = async (
   };
 };
 
-const EVERYTHING = 'everything that you can write';
+const NOTHING = 'nothing but a private /tmp and home';
+const WORKSPACE = 'the workspace, a private /tmp and home';
 
-/**
- * What the command could reach: sandbox level, network, writable paths. It runs in the sandbox
- * unless its place is `unfenced` (the sandbox is off), `missing` (none works here) or `leaving`
- * (the command needs more than the sandbox gives: the network, or to write outside).
- */
+const writableAt: Readonly<Record<CommandLevel, string>> = {
+  reads: 'nothing but a private /tmp',
+  'read-only': NOTHING,
+  'read-only+net': NOTHING,
+  workspace: WORKSPACE,
+  'workspace+net': WORKSPACE,
+  off: 'everything that you can write',
+};
+
+/** The sandbox of the session, and what the command could reach. */
 const commandReach = (
-  place: Explained['place'],
+  { level }: Explained,
   sandbox: Settings['sandbox'],
   needs: Needs | undefined,
-) => {
-  const isUnbounded =
-    place === 'unfenced' || place === 'missing' || (place === 'leaving' && needs === 'outside');
-  if (isUnbounded)
-    return { sandbox: sandbox ?? 'off', network: 'yes', writable: EVERYTHING } as const;
-  const network = sandbox === 'workspace+net' || needs === 'network' ? 'yes' : 'no';
-  const writable =
-    sandbox === 'read-only'
-      ? 'nothing but a private /tmp and home'
-      : 'the workspace, a private /tmp and home';
-  return { sandbox: sandbox ?? 'off', network, writable } as const;
-};
+) => ({
+  sandbox: sandbox ?? 'off',
+  network: level === 'off' || level.endsWith('+net') ? 'yes' : 'no',
+  writable: `${writableAt[level]}${needs === 'repository' ? ', git folders' : ''}`,
+});
 
 const wordText = (word: string | null): string =>
   word === null ? '…' : /^[\w./:@%+=,-]+$/.test(word) ? word : JSON.stringify(word);
@@ -100,20 +99,20 @@ const commandText = ({ words, assignments, writes, program, wrapped }: ParsedCom
   return `  ${wrapped === undefined ? '' : '└ '}${text}${what}${into}`;
 };
 
+/** `leaving` has several meanings: the command gets the network, git folders, or everything. */
 const sandboxText = (
-  place: Explained['place'],
-  { sandbox, writable }: ReturnType<typeof commandReach>,
+  { place, level }: Explained,
+  { sandbox, network }: ReturnType<typeof commandReach>,
 ): string => {
   if (place === 'missing') return 'none works here (pawl doctor)';
   if (place !== 'leaving') return sandbox;
-  return writable === EVERYTHING ? 'left' : `${sandbox}, left for the network`;
+  if (level === 'off') return 'left';
+  return `${sandbox}, left for ${network === 'yes' ? 'the network' : 'git folders'}`;
 };
 
-const explanationText = (
-  { decision, why, by, facts, place, unrecoverable = [] }: Explained,
-  reach: ReturnType<typeof commandReach>,
-): string =>
-  [
+const explanationText = (explained: Explained, reach: ReturnType<typeof commandReach>): string => {
+  const { decision, why, by, facts, unrecoverable = [] } = explained;
+  return [
     `${decision}: ${why}`,
     `rule: ${by}`,
     ...(facts.unclear === null ? [] : [`unclear: ${facts.unclear}`]),
@@ -123,9 +122,10 @@ const explanationText = (
     ...(unrecoverable.length === 0
       ? []
       : [`deletes or overwrites, and nothing could bring back: ${unrecoverable.join(', ')}`]),
-    `sandbox: ${sandboxText(place, reach)}; network: ${reach.network}; writable: ${reach.writable}`,
+    `sandbox: ${sandboxText(explained, reach)}; network: ${reach.network}; writable: ${reach.writable}`,
     '',
   ].join('\n');
+};
 
 /**
  * Explains one command without running it. Exit code 0 if it is allowed, 1 if the user is asked, 77
@@ -162,7 +162,7 @@ export const explainPolicy = async (
     askGit: answerOfGit(environment),
     ...(needs === undefined ? {} : { needs }),
   });
-  const reach = commandReach(explained.place, settings.sandbox, needs);
+  const reach = commandReach(explained, settings.sandbox, needs);
   const { facts, ...decided } = explained;
   if (flags.json)
     writeJson({ command: text, preset: settings.preset, ...decided, ...facts, reach });

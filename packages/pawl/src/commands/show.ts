@@ -48,7 +48,7 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<S
   });
   const { last } = sent;
   if (last === null)
-    throw new Stop(exitCodes.usage, 'usage', 'No request was sent to a model up to that line.');
+    throw new Stop(exitCodes.usage, 'usage', 'No request was sent to a model so far.');
   const blobs = storedBlobs();
   const [instructions, tools] = await Promise.all([
     blobs.get(header.instructions),

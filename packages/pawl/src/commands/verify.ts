@@ -15,7 +15,10 @@ import { pathLine, pathStates, pathsByRun, printReplay } from '../sessions/sessi
 import { findInfo, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 import { readSeq } from '../settings/flags.js';
 
-/** A word with a slash or a file name's ending is a path; any other word is the id of a session. */
+/**
+ * A word with a slash or with the ending of a journal or an export is a path, and so is the name of
+ * an existing file; any other word is the id of a session.
+ */
 const findJournalPath = async (idOrPath: string): Promise<string> => {
   const isPath =
     idOrPath.includes('/') || idOrPath.endsWith('.jsonl') || idOrPath.endsWith('.pawl');
@@ -34,7 +37,7 @@ const faultText = ({
   return `${where}: line ${line}, which begins at byte ${byte}: ${why}. ${good}`;
 };
 
-/** `earlierChecks`: hashes of an earlier version of Pawl, whose states had another form. */
+/** `earlierChecks`: hashes that an earlier version of Pawl recorded and that differ. */
 type Replayed = {
   readonly checks: number;
   readonly earlierChecks: number;
@@ -63,8 +66,7 @@ const resultText = (end: EndProof, counts: string): string => {
 const earlierText = ({ earlierChecks }: Replayed): string =>
   earlierChecks === 0
     ? ''
-    : `, ${plural(earlierChecks, 'state hash', 'state hashes')} of an earlier version of Pawl ` +
-      'not compared';
+    : `, ${earlierChecks} of an earlier version of Pawl differ, which is no fault`;
 
 /** Compares the recorded state hashes of a session that is stored here; null for any other file. */
 const replayStored = async ({
@@ -109,12 +111,12 @@ type ReplayFlags = { readonly at?: string; readonly json?: true };
 
 /** A line for each run that changed its state; the session of an agent is one run without a name. */
 const stepLines = (stepped: Stepped<MachineTypes>, json: boolean): readonly Safe[] =>
-  [...pathsByRun(stepped)].map(([node, path]) => {
+  [...pathsByRun(stepped)].map(([node, edges]) => {
     const { seq, event } = stepped;
     const run = node === '' ? {} : { node };
     return json
-      ? safeJson({ seq, event: event.type, ...run, path: pathStates({ path }) })
-      : makeSafe(pathLine({ seq, event, path }, node));
+      ? safeJson({ seq, event: event.type, ...run, path: pathStates({ path: edges }) })
+      : makeSafe(pathLine({ seq, event, path: edges }, node));
   });
 
 /**

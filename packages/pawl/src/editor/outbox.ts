@@ -3,7 +3,7 @@
 import type { SessionUpdate } from '@agentclientprotocol/sdk';
 import { attempt } from '@pawl/agent/platform/attempt';
 
-/** An update that is made when its turn comes; `otherwise` is sent if it fails, or gives null. */
+/** An update that is made in its turn; `otherwise` is sent if `make` fails or gives null. */
 type LaterUpdate = {
   make(): Promise<SessionUpdate | null>;
   readonly otherwise: SessionUpdate;
@@ -89,6 +89,6 @@ export class Outbox {
       // everything.
       await attempt(() => this.#send(update));
     }
-    this.#sending = null; // in the moment in which nothing waits: a later item begins again
+    this.#sending = null; // in the tick in which nothing waits: a later item begins again
   }
 }

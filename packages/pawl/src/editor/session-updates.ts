@@ -1,6 +1,6 @@
 /**
  * The steps of a session as updates for an editor: live steps (`SessionUpdates.see`), or those of
- * its journal (`replay`). Before them: updates that are no step.
+ * its journal (`replay`). Before them: single updates that come from no step.
  */
 
 import type { AgentContext, ContentBlock, SessionUpdate } from '@agentclientprotocol/sdk';
@@ -75,8 +75,8 @@ export const usageUpdate = (state: State): SessionUpdate => {
   };
 };
 
-/** Notices of what the client has just done itself, or of what other updates tell it. */
-const KNOWN_TO_CLIENT: ReadonlySet<string> = new Set(['queued', 'cancelled', 'rewound']);
+/** Notices of what the client has just done itself, or of what is told in another way. */
+const TOLD_OTHERWISE: ReadonlySet<string> = new Set(['queued', 'cancelled', 'rewound']);
 
 type UpdateParts = {
   readonly workspace: string;
@@ -94,8 +94,10 @@ export class SessionUpdates {
   readonly #outputs: RunningOutputs;
   readonly #rewinds = createRewoundNotes();
   #title: UpdateParts['title'];
+  /** What was spent when the client was told last; null before the first step. */
+  #spent: State['session']['usage'] | null = null;
   /**
-   * The step with the text of a replayed reply. The journal has the reply's reasoning only in the
+   * The last step with text of a replayed reply. The journal has the reply's reasoning only in the
    * step after it, and reasoning is shown first, as it was live: so this step waits for that one.
    */
   #delayedText: Stepped | null = null;
@@ -109,7 +111,10 @@ export class SessionUpdates {
 
   /** A step of the running session. An input is not shown: the client sent it. */
   see(stepped: Stepped): void {
-    if (isIgnored(stepped)) return;
+    if (isIgnored(stepped)) {
+      this.#showUsage(stepped); // late usage counts
+      return;
+    }
     const { event } = stepped;
     if (event.type === 'ReasoningDelta')
       this.#push(textUpdate('agent_thought_chunk', event.text, event.requestId));
@@ -117,7 +122,7 @@ export class SessionUpdates {
       this.#outputs.add(clientCallId(event.batchId, event.callId), event.text);
     if (event.type === 'UserInput')
       this.#showTitle(event.text, { updatedAt: new Date(event.at).toISOString() });
-    const note = resumedNote(stepped); // which work a resumed session repeats
+    const note = resumedNote(stepped); // which work a resumed session repeats; no replay says it
     if (note !== '') this.#tell(note, 'info');
     this.#showStep(stepped);
   }
@@ -138,8 +143,8 @@ export class SessionUpdates {
 
   /**
    * Ends the replay. `state`: the last state that an open session has shown, maybe with a part of a
-   * reply that is not in the journal yet. Null while the session is being opened: its steps follow
-   * live.
+   * reply that is not in the journal yet. Null: the session is being opened, and what follows comes
+   * through `see`.
    */
   endReplay(state: State | null): void {
     this.#showDelayedText();
@@ -192,7 +197,7 @@ export class SessionUpdates {
   }
 
   #showStep(stepped: Stepped): void {
-    const { event, state, actions } = stepped;
+    const { event, actions } = stepped;
     this.#calls.see(stepped); // remembers the calls of a reply by their ids
     // The text of a reply comes before its calls, and their results after them.
     for (const action of actions) {
@@ -209,18 +214,23 @@ export class SessionUpdates {
       });
     for (const action of actions) this.#showAction(action, stepped);
     const rewound = this.#rewinds.see(stepped); // what a rewind has done; empty for other steps
-    if (rewound !== '') {
-      this.#tell(rewound, 'info');
-      this.#push(usageUpdate(state));
-    }
+    if (rewound !== '') this.#tell(rewound, 'info');
     if (event.type === 'CompactionCompleted')
       this.#showCompaction(event.compactionId, 'completed', {
         summary: [{ type: 'text', text: event.summary }],
       });
     if (event.type === 'CompactionFailed')
       this.#showCompaction(event.compactionId, 'failed', { error: event.message });
-    if (event.type === 'LlmCompleted' || event.type === 'CompactionCompleted')
-      this.#push(usageUpdate(state));
+    this.#showUsage(stepped, rewound !== '');
+  }
+
+  /** Tells of what was spent, and of a context or a window that has changed much. */
+  #showUsage({ event, state }: Stepped, isRewound = false): void {
+    const { usage } = state.session;
+    const isSpent = this.#spent !== null && this.#spent !== usage;
+    this.#spent = usage;
+    const isTold = ['LlmCompleted', 'CompactionCompleted', 'SettingsChanged'].includes(event.type);
+    if (isSpent || isTold || isRewound) this.#push(usageUpdate(state));
   }
 
   #showTitle(text: string, when: { readonly updatedAt?: string } = {}): void {
@@ -254,7 +264,7 @@ export class SessionUpdates {
   }
 
   #showNotice({ kind, text }: Extract<Action, { readonly type: 'DisplayNotice' }>): void {
-    if (KNOWN_TO_CLIENT.has(kind) || (kind === 'compacted' && this.#parts.features.compaction))
+    if (TOLD_OTHERWISE.has(kind) || (kind === 'compacted' && this.#parts.features.compaction))
       return;
     this.#tell(text, 'info');
   }

@@ -29,7 +29,7 @@ import {
 } from '../settings/edit-config.js';
 import type { RunFlags } from '../settings/flags.js';
 
-/** How the keys of providers begin, where that tells whose they are. */
+/** How the keys of providers begin, where that tells whose they are. The first that fits counts. */
 const BEGINNINGS: readonly (readonly [beginning: RegExp, provider: string])[] = [
   [/^sk-ant-/, 'anthropic'],
   [/^sk-or-/, 'openrouter'],
@@ -48,7 +48,9 @@ const withKey: readonly Provider[] = providers.filter(
   ({ key, address }) => key === 'required' && address !== null,
 );
 
-/** Whether a start has nothing that could answer but a server on this machine. */
+const nothingChosen = (): Stop => new Stop(exitCodes.configuration, 'noKey', 'Nothing was chosen.');
+
+/** Whether no model is named and no key is set: only a server on this machine could answer. */
 const lacksKey = async (flags: RunFlags): Promise<boolean> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const { usual, resolved, faults } = await consult(workspace, process.env, { ...flags });
@@ -91,7 +93,7 @@ const askProvider = async (key: string): Promise<Provider> => {
   const names = withKey.map(({ name }) => name);
   for (;;) {
     const name = (await askLine(safe`Whose key is it? ${makeSafe(names.join(', '))}: `)).trim();
-    if (name === '') throw new Stop(exitCodes.configuration, 'noKey', 'Nothing was chosen.');
+    if (name === '') throw nothingChosen();
     const chosen = withKey.find((provider) => provider.name === name.toLowerCase());
     if (chosen !== undefined) return chosen;
     const close = nearestWord(name, names);
@@ -104,7 +106,7 @@ const askProvider = async (key: string): Promise<Provider> => {
 };
 
 /** The text of a config.toml that names the file with a provider's key. */
-const withKeyFile = (
+const namingKeyFile = (
   text: string,
   provider: string,
   file: string,
@@ -136,7 +138,7 @@ const storeKey = async (provider: Provider, key: string): Promise<void> => {
   await writeWhole(file, `${file}.new`, [Buffer.from(`${key}\n`)]);
   const config = userFile(process.env);
   const changed = await changeConfigFile(config, (text, format) =>
-    withKeyFile(text, provider.name, file, format),
+    namingKeyFile(text, provider.name, file, format),
   );
   if (changed.kind === 'refused')
     throw new Stop(
@@ -149,24 +151,38 @@ const storeKey = async (provider: Provider, key: string): Promise<void> => {
   );
 };
 
-/** Asks for a key until a provider takes it. */
+/** `untried`: the provider did not answer, or answers the same without a key. */
+type TriedKey = { readonly kind: 'taken' | 'refused' | 'untried'; readonly why: string };
+
+const tryKey = async (provider: Provider, key: string): Promise<TriedKey> => {
+  const environment = { ...process.env, [provider.keyVariables[0]]: key };
+  const listed = await listModels(provider, environment);
+  if (listed.kind === 'failed')
+    return { kind: listed.isRefused ? 'refused' : 'untried', why: listed.why };
+  const isPublic = (await listModels(provider, process.env)).kind === 'ok';
+  return isPublic
+    ? { kind: 'untried', why: `${provider.title} lists its models without a key, too.` }
+    : { kind: 'taken', why: '' };
+};
+
+/** Asks for a key until its provider takes it, or can't try it: then it is stored untried. */
 const askKey = async (): Promise<void> => {
   const question = safe`Paste the key, then Enter (it is not shown): `;
   let refusal = safe``; // printed with the question: a key typed upon it is hidden already
   for (;;) {
     let key = await askHidden(safe`${refusal}${question}`);
     // a key that was typed may hold what Backspace and arrows send
-    while (!/^[\x21-\x7e]+$/.test(key))
+    while (!/^[\x21-\x7e]+$/.test(key)) {
+      if (key === '') throw nothingChosen();
       key = await askHidden(
         safe`That is no key: it must be one word of plain characters. Paste it again: `,
       );
-    const provider = await askProvider(key);
-    const listed = await listModels(provider, { ...process.env, [provider.keyVariables[0]]: key });
-    if (listed.kind === 'failed') {
-      refusal = safe`${makeSafe(listed.why)}\n`;
-      if (listed.status === 401 || listed.status === 403) continue;
-      writeOut(safe`${refusal}So the key could not be tried.\n`);
     }
+    const provider = await askProvider(key);
+    const { kind, why } = await tryKey(provider, key);
+    refusal = safe`${makeSafe(why)}\n`;
+    if (kind === 'refused') continue;
+    if (kind === 'untried') writeOut(safe`${refusal}So the key could not be tried.\n`);
     return storeKey(provider, key);
   }
 };
@@ -193,7 +209,7 @@ export const askForKey = async (flags: RunFlags): Promise<RunFlags | 'demo'> => 
       return flags;
     }
     if (answer === '2') return 'demo';
-    if (answer === '') throw new Stop(exitCodes.configuration, 'noKey', 'Nothing was chosen.');
+    if (answer === '') throw nothingChosen();
     writeOut(safe`Type 1 or 2. Enter alone leaves.\n`);
   }
 };

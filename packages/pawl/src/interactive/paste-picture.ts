@@ -35,7 +35,7 @@ const keepClipboard = async (
     workspace,
     signal,
   });
-  // reports a picture that no model accepts now, not when the text is sent
+  // a picture that no model accepts is refused here, not only when the text is sent
   const { sha256 } = await session.keepPicture(bytes);
   const folder = pastedFolder(stateFolder(process.env), session.id);
   const file = path.join(folder, `pasted-${sha256.slice(0, NAME_DIGITS)}.png`);
@@ -71,8 +71,8 @@ export const pastePicture = async (
   view.redraw();
 };
 
-// Reading the clipboard with the first program that is installed. If it finds no picture, the
-// others are not tried: they read the same clipboard.
+// Reading the clipboard with the first program that is installed. Only that one is tried: the
+// clipboard of macOS and those of displays may differ, and the first is the user's.
 
 const DEADLINE_MS = 3_000;
 /**
@@ -134,9 +134,9 @@ type ClipboardPlace = {
 };
 
 const clipboardReaders = ({ platform, environment }: ClipboardPlace): readonly Reader[] => [
+  ...(platform === 'darwin' ? macOs : []),
   ...(environment.WAYLAND_DISPLAY ? [wayland] : []),
   ...(environment.DISPLAY ? [x11] : []),
-  ...(platform === 'darwin' ? macOs : []),
 ];
 
 /** Rejects with half a sentence about why there is no picture. */

@@ -111,14 +111,16 @@ export class InteractiveView {
   #serverForms: ServerForms | null = null;
   #state: State;
   #picking: OpenList | null = null;
-  /** Keys for a list that is about to open; null if none is. */
+  /** Keys that came while `withLists` had no list open; null outside of it. */
   #early: Pressed[] | null = null;
+  /** A question of a plain terminal has taken a line whose Enter is still to come. */
+  #isLineTaken = false;
   /**
-   * The text that a rewind has put into the line. While it is unchanged the line counts as empty:
-   * Escape twice goes further back.
+   * The text that a rewind has put into the line, empty for none. While it is unchanged the line
+   * counts as empty: Escape twice goes further back.
    */
   #rewound = '';
-  /** Texts entered while the session works, or elsewhere. */
+  /** Texts entered while the session works, or elsewhere: each is printed once it is sent. */
   readonly #prompts: SentPrompts;
   #isLeaving = false;
   #interruptedAt = Number.NEGATIVE_INFINITY;
@@ -202,9 +204,9 @@ export class InteractiveView {
   }
 
   /**
-   * Runs `work`, which opens lists one after the other. Keys that come before its next list is open
-   * wait for that list; Escape and Ctrl keys act at once (`#takeEverywhere`). What no list has
-   * taken: letters and pastes go to the line, an Enter is dropped.
+   * Runs `work`, which opens lists one after the other and takes a moment before each. Keys that
+   * come meanwhile wait for that list; Escape and Ctrl keys act at once (`#takeEverywhere`).
+   * Letters and pastes that no list has taken go to the line, an Enter is dropped.
    */
   async withLists(work: () => Promise<void>): Promise<void> {
     this.#early = [];
@@ -274,6 +276,9 @@ export class InteractiveView {
   /** Takes a key or a paste. */
   take(pressed: Pressed): void {
     this.#questions.keyPressed(); // a question takes keys only after a pause in typing
+    const isLineEnd = this.#isLineTaken && pressed.kind === 'key' && pressed.key.name === 'enter';
+    this.#isLineTaken = false;
+    if (isLineEnd) return;
     if (pressed.kind !== 'key' || !this.#takeEverywhere(pressed.key)) {
       if (this.#picking !== null) this.#takeAtList(this.#picking, pressed);
       else if (this.#early !== null) this.#early.push(pressed);
@@ -354,10 +359,14 @@ export class InteractiveView {
     else if (key.name === 'c') this.interrupt();
     else if (key.name === 'z') this.#handlers.suspend();
     else if (key.name === 'o') this.#expand();
-    else if (key.name === 'd' && this.#composer.isEmpty && this.#questions.replied === '')
-      this.#handlers.end('clean');
+    else if (key.name === 'd' && !this.#hasTyped) this.#handlers.end('clean');
     else return false;
     return true;
+  }
+
+  get #hasTyped(): boolean {
+    const filter = this.#picking?.kind === 'choices' ? this.#picking.list.words : '';
+    return !this.#composer.isEmpty || this.#questions.replied !== '' || filter !== '';
   }
 
   /**
@@ -378,7 +387,7 @@ export class InteractiveView {
     // A question of the model in words: it can be refused without ending the turn.
     else if (this.#questions.isForWords) this.#questions.answer('no');
     else if (isBusy(this.#state)) this.#handlers.cancel();
-    else if (twice && this.#isLineFree()) this.#handlers.openList('rewind');
+    else if (twice && this.#early === null && this.#isLineFree()) this.#handlers.openList('rewind');
     else this.#escapedAt = this.#clock.now();
   }
 
@@ -407,7 +416,10 @@ export class InteractiveView {
   #takeAtQuestion(pressed: Pressed): void {
     if (this.#look.plain !== 'yes') this.#questions.take(pressed, this.#window());
     // each line arrives as a paste and an Enter
-    else if (pressed.kind === 'paste') this.#plainQuestions.take(pressed.text);
+    else if (pressed.kind === 'paste') {
+      this.#isLineTaken = true;
+      this.#plainQuestions.take(pressed.text);
+    }
   }
 
   #sendAnswers(answers: readonly AnsweredQuestion[]): void {
@@ -587,7 +599,7 @@ export type ViewHandlers = {
   end(how: 'clean' | 'hard'): void;
 };
 
-/** Events that slash commands send. Only of these the user learns that the machine ignored them. */
+/** Events that slash commands send. Only for these the user is told that they were ignored. */
 const COMMAND_EVENTS: readonly Event['type'][] = [
   'CompactRequested',
   'RetryLast',

@@ -10,7 +10,7 @@ import type { Event } from '@pawl/agent/machine/event';
 import { initialState, step } from '@pawl/agent/machine/machine';
 import { defaultSettings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
-import { unknownTool } from '../../../../test/kit/agent/given.js';
+import { unknownTool, usage } from '../../../../test/kit/agent/given.js';
 import { callOf, completed } from '../../../../test/kit/terminal/stage.js';
 import { makePng } from '../../../../test/servers/sample-pictures.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
@@ -114,6 +114,22 @@ const updatesOf = (timeless: readonly object[]): readonly SessionUpdate[] => {
   }
   return updates;
 };
+
+test('what a failed request has cost is told at once, and so is the window of another model', () => {
+  const error = { kind: 'overloaded', message: 'busy', retryable: true, retryAfterMs: null };
+  const updates = updatesOf([
+    { type: 'UserInput', text: 'go', mode: 'steer' },
+    { type: 'LlmFailed', requestId: 'req-1', error, usage: usage(0.5), jitter: 0 },
+    { type: 'SettingsChanged', patch: { windowTokens: 5_000 } },
+  ]);
+  const told = updates.flatMap((update) =>
+    update.sessionUpdate === 'usage_update' ? [[update.cost?.amount, update.size]] : [],
+  );
+  assert.deepEqual(told, [
+    [0.5, defaultSettings.windowTokens],
+    [0.5, 5_000],
+  ]);
+});
 
 test('of a reply that ends with other text than was streamed, only the streamed text is said not to count', () => {
   const updates = updatesOf([

@@ -74,6 +74,10 @@ const found: readonly (readonly [string, Given])[] = [
     { platform: 'darwin', display: {}, programs: { osascript: `echo '«data PNGf${hex}»'` } },
   ],
   [
+    'macOS goes before a display of X11',
+    { platform: 'darwin', display: X11, programs: { xclip: 'exit 1', pngpaste: SHOW } },
+  ],
+  [
     'no key of a provider is handed on',
     { programs: { xclip: `[ -z "$ANTHROPIC_API_KEY" ] && [ "$DISPLAY" = :0 ] && ${SHOW}` } },
   ],

@@ -217,7 +217,7 @@ test('letters typed while a rewind is at work stay in the line; a second Enter s
         finish = resolve;
       }),
   );
-  at.press('enter');
+  at.press('enter', 'escape', 'escape'); // no second rewind begins
   at.type('next');
   finish();
   await work;
@@ -236,6 +236,16 @@ test('a list takes the keys until one is chosen or it is left', async () => {
   at.press('escape');
   assert.equal(await left, null);
   assert.equal(at.line(), '> draft');
+});
+
+test('the end key does not leave while a list has a filter', () => {
+  const at = stageView();
+  void at.view.pick('Fruit:', [{ text: 'apple', about: '' }]);
+  at.type('a');
+  at.press('C-d');
+  assert.deepEqual(at.asked, []);
+  at.press('backspace', 'C-d');
+  assert.deepEqual(at.asked, ['end clean']);
 });
 
 test('a command of the user’s own, and what it is called by', () => {

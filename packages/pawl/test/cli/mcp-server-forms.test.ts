@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ServerAnswer, ServerQuestion } from '@pawl/agent/extensions/mcp/question';
-import { stageView } from './interactive-stage.js';
+import { question, stageView } from './interactive-stage.js';
 
 /** Questions of MCP servers in the terminal. The texts are those of a hostile server. */
 
@@ -30,11 +30,11 @@ const form: ServerQuestion = {
   },
 };
 
-const ask = (question: ServerQuestion) => {
-  const stage = stageView();
+const ask = (asked: ServerQuestion, plain: 'yes' | 'no' = 'no') => {
+  const stage = stageView(plain);
   const taken = new AbortController();
   const answers: ServerAnswer[] = [];
-  void stage.view.askForServer(question, taken.signal).then((answer) => answers.push(answer));
+  void stage.view.askForServer(asked, taken.signal).then((answer) => answers.push(answer));
   const settled = async (): Promise<readonly ServerAnswer[]> => {
     await new Promise(setImmediate);
     return answers;
@@ -83,6 +83,22 @@ test('n, an empty line for what is needed, and the end of the call send nothing'
   assert.deepEqual(await late.settled(), [{ action: 'cancel' }]);
   late.type('y\r');
   assert.deepEqual(late.asked, ['steer y']);
+});
+
+test('in a plain terminal the line that answers a question of Pawl answers no form', async () => {
+  const stage = ask(form, 'yes');
+  const enter = (text: string): void => {
+    stage.view.take({ kind: 'paste', text });
+    stage.press('enter');
+  };
+  enter('y');
+  question(stage);
+  stage.clock.advance(700);
+  enter('y');
+  assert.equal(stage.answers.length, 1);
+  assert.deepEqual(await stage.settled(), []);
+  enter('2');
+  assert.match(stage.drawn(), /How many/);
 });
 
 test('an address is shown and never opened', async () => {

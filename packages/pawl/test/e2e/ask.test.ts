@@ -296,6 +296,21 @@ test('show and replay tell a run, the request of a model is shown exactly', asyn
   assert.match(request.instructions, /^A program asks you/);
 });
 
+test('show tells the reply with which a run below the root ends', async (context) => {
+  const place = makePlace(context);
+  const script: Script = {
+    replies: [
+      { text: program('const deep = rlm_query("deep");') },
+      { text: submit('quickjs', 'deep') },
+    ],
+    rules: [{ when: '^deep', text: submit('quickjs', '"seen"') }],
+  };
+  expectCode(await runAsk(place, prepareAsk(place, script), '--max-depth', '2'), 0);
+  const { stdout } = await runInProcess(place, ['show', sessionOf(place)]);
+  const run = stdout.slice(stdout.indexOf('n0.c1.1.1 · run · answered\ndeep\n'));
+  assert.equal(run.match(/answer\.content = "seen";[^→]*→ seen\n/g)?.length, 1, stdout);
+});
+
 test('a journal that was edited does not replay', async (context) => {
   const place = makePlace(context);
   expectCode(await runAsk(place, prepareAsk(place, answering('"x"'))), 0);

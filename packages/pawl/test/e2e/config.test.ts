@@ -214,3 +214,23 @@ test('policy explain says which rule decides, and where the command would run', 
   expectCode(wordless, 2);
   assert.match(wordless.stderr, /Which command\? For example: pawl policy explain "npm test"/);
 });
+
+test('policy explain says what a command could reach with the access that it is expected to need', async (context) => {
+  const place = await makeServed(context, []);
+  const inside = 'writable: the workspace, a private /tmp and home';
+  const rows: readonly (readonly [words: readonly string[], line: string])[] = [
+    [['make'], `sandbox: workspace; network: no; ${inside}`],
+    [['ls'], 'sandbox: workspace; network: no; writable: nothing but a private /tmp'],
+    [['npm install'], `sandbox: workspace, left for the network; network: yes; ${inside}`],
+    [['apt-get install x'], 'sandbox: left; network: yes; writable: everything that you can write'],
+    [
+      ['make', '--needs', 'repository'],
+      `sandbox: workspace, left for git folders; network: no; ${inside}, git folders`,
+    ],
+  ];
+  for (const [words, line] of rows) {
+    const command = ['policy', 'explain', ...words, '--sandbox', 'workspace'];
+    const { stdout } = await runInProcess(place, command);
+    assert.ok(stdout.includes(`\n${line}\n`), stdout);
+  }
+});

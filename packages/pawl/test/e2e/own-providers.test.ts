@@ -10,6 +10,8 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { ModelFacts } from '@pawl/agent/ports/model';
@@ -312,6 +314,39 @@ test('a start in a terminal without a key asks for one, tries it, and keeps it w
   assert.ok(!(await again.text()).includes('paste a key'));
   again.press('/quit\r');
   assert.equal(await again.ended, 0);
+});
+
+test('a key that a server calls invalid with 400 is asked for again; one that a public list can not try is not called tried', async (context) => {
+  const server = createServer((incoming, outgoing) => {
+    outgoing.statusCode = incoming.headers.authorization === 'Bearer xai-wrong' ? 400 : 200;
+    outgoing.end(JSON.stringify({ data: [{ id: 'grok' }] }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  context.after(() => void server.close().closeAllConnections());
+  const { port } = server.address() as AddressInfo;
+  const place = makePlace(context, { ...NO_LOCAL, XAI_BASE_URL: `http://127.0.0.1:${port}/v1` });
+  const window = openWindow(context, place);
+  await window.sees('1 or 2?');
+  window.press('1\r');
+  await window.sees('Paste the key, then Enter');
+  window.press('xai-wrong\r');
+  await window.sees('xAI refuses the key (400).');
+  window.press(`xai-${KEY}\r`);
+  await window.sees('xAI lists its models without a key, too.');
+  await window.sees('So the key could not be tried.');
+  await window.sees('readable by you alone');
+  await window.sees('Give a task');
+  window.press('\u0004');
+  assert.equal(await window.ended, 0);
+});
+
+test('Enter alone at the question for the key leaves', async (context) => {
+  const window = openWindow(context, makePlace(context, NO_LOCAL));
+  await window.sees('1 or 2?');
+  window.press('1\r');
+  await window.sees('Paste the key, then Enter');
+  window.press('\r');
+  assert.equal(await window.ended, 78);
 });
 
 test('doctor finds no fault where a model of this machine or of a user’s provider can be used', async (context) => {

@@ -1,8 +1,11 @@
 /** Explains the policy's decision about a shell text, without a session. */
 
+import { onlyReads } from '../command-options.js';
 import {
+  type CommandLevel,
   commandPlace,
   decide,
+  levelOfCall,
   type PolicyDecision,
   type PolicySettings,
   withExpectedNeeds,
@@ -18,7 +21,6 @@ import {
   withGitReadings,
 } from './unrecoverable-files.js';
 
-/** The decision, with its grounds. */
 export type Explained = PolicyDecision & {
   /**
    * Files that the command would delete or overwrite and git could not restore; absent: not looked
@@ -26,11 +28,11 @@ export type Explained = PolicyDecision & {
    */
   readonly unrecoverable?: readonly string[];
   readonly facts: ShellFacts;
-  /** Where the command would run. */
+  /** Where the command would run, and what it could change and reach there. */
   readonly place: CommandPlace;
+  readonly level: CommandLevel;
 };
 
-/** The facts of a text. */
 type LookedUp = {
   readonly shell: ShellFacts;
   /** The access outside the sandbox that the call asks for itself. */
@@ -65,7 +67,6 @@ const shellCall = (
 });
 
 type ExplainOptions = {
-  /** What the call says that it needs outside the sandbox. */
   readonly needs?: Needs;
   readonly find?: ShellLookup;
   /**
@@ -95,10 +96,13 @@ export const explainCommand = async (
   const written = shellCall(text, { shell: facts, needs, unrecoverable, expects }, workspace);
   // with the access that the words need, if it would be allowed or asked about
   const call = withExpectedNeeds(settings, [], written);
+  const place = commandPlace(settings, call) ?? 'unfenced';
+  const reads = place === 'sandboxed' && !call.facts.needs && onlyReads(facts, workspace);
   return {
     ...decide(settings, [], call),
     ...(unrecoverable === null ? {} : { unrecoverable }),
     facts,
-    place: commandPlace(settings, call) ?? 'unfenced',
+    place,
+    level: reads ? 'reads' : levelOfCall(settings.sandbox, call.facts.needs),
   };
 };

@@ -4,13 +4,13 @@
  * `home` runs the prelude, javascript-prelude.js: the functions that cells call.
  *
  * 1. The engine has no access to files, network or processes.
- * 2. The size of the WebAssembly memory limits memory. The engine's limit counts only blocks, not
- *    bytes.
+ * 2. The size of the WebAssembly memory limits memory: the limit of QuickJS itself counts no bytes.
  * 3. A call of the engine throws if our stack overflows or the engine breaks. Then the realm is
  *    unfit for use.
+ * 4. Runtime and realms end with the thread of their worker.
  *
- * From top to bottom: the types; inputs in memory; the prelude; `openRealm`; `runCell`, which
- * makes the report of a cell; and the stopwatch of a cell.
+ * From top to bottom: the types; inputs in memory; the prelude; `openRealm`; and `runCell`, which
+ * makes the report of a cell.
  */
 
 import variant from '@jitl/quickjs-singlefile-mjs-release-sync';
@@ -39,14 +39,9 @@ const STACK_BYTES = 1024 * 1024;
 /** Free memory that a cell must leave for its report and for the next cell. */
 const ROOM_BYTES = 2 * 1024 * 1024;
 const JOBS_AT_ONCE = 1_000;
-/**
- * Batches of JOBS_AT_ONCE that still run after the time limit, so that pending jobs are interrupted
- * one by one.
- */
+/** Batches of jobs that still run after the time limit: their jobs are interrupted one by one. */
 const ROUNDS_OVER_MAX = 100;
-/**
- * QuickJS flag: allow `await` at the top level of a script; the result is a promise of `{ value }`.
- */
+/** Allows `await` at the top level of a script. The result is a promise of `{ value }`. */
 const EVALUATE_ASYNC = 1 << 7;
 
 /** A call to models by the code; `model` is null for the default sub-model. */
@@ -75,12 +70,13 @@ type RealmEnding = { readonly answer: string | null; readonly variables: readonl
 
 type Realm = {
   /** Restores the reserved names; returns those that could not be restored. */
-  begin(lastOutput: string): readonly string[];
+  beginCell(lastOutput: string): readonly string[];
   /** Runs the code and its pending jobs, until none remains or the host interrupts. */
   evaluate(code: string, fileName: string): RealmCellEnd;
   /** True if pending jobs remain, which would run in the next cell. */
   isBusy(): boolean;
-  end(): RealmEnding;
+  /** Prints what is left; returns the answer and the variables. May run code of the cell. */
+  endCell(): RealmEnding;
   read(name: string): string | null;
   /** True if enough memory is free for another cell. */
   hasRoom(): boolean;
@@ -98,7 +94,7 @@ const openRuntime = async (textBytes: number, memoryMax: number): Promise<QuickJ
   const pages = Math.ceil((QUICKJS_BYTES + textBytes + memoryMax) / PAGE_BYTES);
   if (QUICKJS_BYTES + textBytes > PAGES_MAX * PAGE_BYTES) {
     throw new Error(
-      `the contexts need ${Math.ceil(textBytes / 1e6)} MB, and QuickJS has 2 GB: use ` + 'python',
+      `the inputs need ${Math.ceil(textBytes / 1e6)} MB, and QuickJS has 2 GB: use python`,
     );
   }
   const memory = new WebAssembly.Memory({
@@ -142,32 +138,27 @@ const setContexts = (realm: QuickJSContext, contexts: readonly string[]): void =
   });
 };
 
-/**
- * Returned to the prelude instead of an answer when the cell must end. The same as in
- * javascript-prelude.js.
- */
+/** Returned to the prelude when the cell must end. The same as in javascript-prelude.js. */
 const OVER = 'over';
+
+type Printed = { readonly stream: 'stdout' | 'stderr'; readonly text: string };
 
 /** The host's side of the prelude: every value crosses as JSON. */
 const worldHandle = (home: QuickJSContext, world: RealmWorld): QuickJSHandle => {
   const handle = home.newObject();
-  const parseJson = (text: QuickJSHandle | undefined): unknown =>
-    JSON.parse(text === undefined ? 'null' : home.getString(text));
+  // The type is safe: the prelude wrote the JSON, in a realm where no cell's code runs.
+  const parseJson = <T>(text: QuickJSHandle | undefined): T =>
+    JSON.parse(text === undefined ? 'null' : home.getString(text)) as T;
   home
     .newFunction('print', (json) => {
-      // The type is safe: the prelude wrote the JSON, in a realm where no cell's code runs.
-      const { stream, text } = parseJson(json) as {
-        readonly stream: 'stdout' | 'stderr';
-        readonly text: string;
-      };
+      const { stream, text } = parseJson<Printed>(json);
       world.print(stream, text);
       return world.isOver() ? home.newString(OVER) : home.undefined;
     })
     .consume((print) => home.setProp(handle, 'print', print));
   home
     .newFunction('ask', (json) => {
-      // As above.
-      const texts = world.ask(parseJson(json) as RealmRequest);
+      const texts = world.ask(parseJson<RealmRequest>(json));
       if (world.isOver()) return home.newString(OVER);
       return texts === null ? home.undefined : home.newString(JSON.stringify(texts));
     })
@@ -175,12 +166,19 @@ const worldHandle = (home: QuickJSContext, world: RealmWorld): QuickJSHandle => 
   return handle;
 };
 
-type Call = <T>(name: string, input: QuickJSHandle | string | null) => T;
+/** What the functions of the prelude return. Their inputs are JSON but for that of `describe`. */
+type Prelude = {
+  /** Takes the names by which cells can read the inputs. */
+  readonly offer: null;
+  /** Takes the last output; returns the names that could not be restored. */
+  readonly begin: readonly string[];
+  readonly end: RealmEnding;
+  readonly read: string | null;
+  readonly describe: Thrown;
+};
+type Call = <K extends keyof Prelude>(name: K, input: QuickJSHandle | string | null) => Prelude[K];
 
-/**
- * Opens the prelude; returns a function that calls one of its functions by name and parses the JSON
- * it returns.
- */
+/** Opens the prelude; returns a function that calls one of its functions. */
 const openPrelude = (
   home: QuickJSContext,
   guest: QuickJSContext,
@@ -191,15 +189,13 @@ const openPrelude = (
   const api = worldHandle(home, world).consume((handle) =>
     home.unwrapResult(home.callFunction(make, home.undefined, [guest.global, handle])),
   );
-  return <T>(name: string, input: QuickJSHandle | string | null): T => {
+  return (name, input) => {
     const handle = typeof input === 'string' ? home.newString(input) : (input ?? home.undefined);
-    const json = home
-      .unwrapResult(home.callMethod(api, name, [handle]))
-      .consume((text) => home.getString(text));
-    if (typeof input === 'string') handle.dispose();
-    // The type is safe: the prelude wrote the JSON, in a realm where no cell's code runs. See
-    // javascript-prelude.js.
-    return JSON.parse(json) as T;
+    const result = home.callMethod(api, name, [handle]);
+    if (typeof input === 'string') handle.dispose(); // also if it failed: memory may be short
+    const json = home.unwrapResult(result).consume((text) => home.getString(text));
+    // The type is safe: the prelude wrote the JSON, in a realm where no cell's code runs.
+    return JSON.parse(json) as Prelude[typeof name];
   };
 };
 
@@ -222,7 +218,7 @@ const readCellEnd = (guest: QuickJSContext, promise: QuickJSHandle, call: Call):
 
 const raised = (thrown: QuickJSHandle, call: Call): RealmCellEnd => ({
   status: 'raised',
-  thrown: thrown.consume((handle) => call<Thrown>('describe', handle)),
+  thrown: thrown.consume((handle) => call('describe', handle)),
 });
 
 /**
@@ -252,10 +248,10 @@ export const openRealm = async (
   const home = runtime.newContext();
   setContexts(guest, contexts);
   const call = openPrelude(home, guest, prelude, world);
-  call<null>('offer', JSON.stringify(names));
+  call('offer', JSON.stringify(names));
   runtime.setInterruptHandler(() => world.isOver());
   return {
-    begin: (lastOutput) => call<readonly string[]>('begin', JSON.stringify(lastOutput)),
+    beginCell: (lastOutput) => call('begin', JSON.stringify(lastOutput)),
     evaluate(code, fileName) {
       const started = guest.evalCode(code, fileName, EVALUATE_ASYNC);
       if (started.error) return raised(started.error, call);
@@ -265,8 +261,8 @@ export const openRealm = async (
       });
     },
     isBusy: () => runtime.hasPendingJob(),
-    end: () => call<RealmEnding>('end', null),
-    read: (name) => call<string | null>('read', JSON.stringify(name)),
+    endCell: () => call('end', null),
+    read: (name) => call('read', JSON.stringify(name)),
     hasRoom() {
       const result = home.evalCode(`new ArrayBuffer(${ROOM_BYTES}); 0`, 'room');
       const has = result.error === undefined;
@@ -364,7 +360,7 @@ const evaluate = ({
 /** The answer and the variables; null if the realm fails to list them. */
 const endRealm = (realm: Realm): RealmEnding | null => {
   try {
-    return realm.end();
+    return realm.endCell();
   } catch {
     return null; // out of memory or time: the realm is unfit, and the report says so
   }
@@ -383,10 +379,10 @@ const whyUnfit = (realm: Realm, ending: RealmEnding | null, status: string): str
  */
 const begin = ({ realm, lastOutput, outputMax }: CellRun): readonly string[] => {
   try {
-    return realm.begin(lastOutput);
+    return realm.beginCell(lastOutput);
   } catch {
     // Retry with a shorter text. If that fails, too, the realm is replaced and the report says so.
-    return realm.begin(cutOutput(lastOutput, outputMax, ''));
+    return realm.beginCell(cutOutput(lastOutput, outputMax, ''));
   }
 };
 
