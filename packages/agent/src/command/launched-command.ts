@@ -478,7 +478,7 @@ export class LaunchedCommand {
     if (this.#state === 'parking' || this.#state === 'parked') this.#end();
   }
 
-  /** Removes its files. Those that a broken or a network disk keeps go with the session's folder. */
+  /** Removes its files. What a broken or a network disk keeps goes with the session's folder. */
   remove(): void {
     attemptNow(() => rmSync(this.#spool.folder, { recursive: true, force: true }));
   }

@@ -30,7 +30,7 @@ type PendingLogin = {
   /** The secret of PKCE, which proves that the same program began the login. */
   readonly verifier: string;
   readonly redirectUrl: string;
-  /** What it has brought already. Absent: it is stored beside, since no tokens were there before. */
+  /** What it has brought already. Absent: that is stored beside, if there were no tokens. */
   readonly begun?: Pick<StoredLogin, 'client' | 'discovery' | 'askedScope'>;
 };
 
