@@ -16,11 +16,11 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import {
-  entriesIn,
   entryStatus,
   isFolder,
   isOwnOrSystem,
   isWithin,
+  listFolder,
   readBytes,
   readRegularSync,
   readSmall,
@@ -63,7 +63,7 @@ const isRepository = (folder: string): boolean =>
 export const codePlaces = (gitFolder: string): readonly string[] => {
   const places: string[] = [];
   const foldersIn = (folder: string): readonly string[] => {
-    const entries = entriesIn(folder);
+    const entries = listFolder(folder);
     const at = (entry: { readonly name: string }): string => path.join(folder, entry.name);
     for (const entry of entries) if (entry.isSymbolicLink()) places.push(at(entry));
     const folders = entries.filter((entry) => entry.isDirectory()).map(at);
@@ -84,22 +84,26 @@ export const codePlaces = (gitFolder: string): readonly string[] => {
     const links = ABOVE_CODE.map(at).filter((place) => entryStatus(place)?.isSymbolicLink());
     places.push(...links, ...CODE.map(at));
     addModules(at('modules'), depth + 1);
-    for (const inner of foldersIn(at('worktrees')))
+    for (const inner of foldersIn(at('worktrees'))) {
       places.push(...WORKTREE_CODE.map((name) => path.join(inner, name)));
+      addModules(path.join(inner, 'modules'), depth + 1);
+    }
   };
   addFolder(gitFolder, 0);
   return places;
 };
 
 /** The git folder that a path like `hooks` or `info/attributes` belongs to. */
-const findGitFolder = (place: string): string => {
+const gitFolderOf = (place: string): string => {
   const parent = path.dirname(place);
   return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
 };
 
 /** Whether a path lies in the git folder of a linked worktree. */
-export const isInWorktreeFolder = (place: string): boolean =>
-  path.basename(path.dirname(findGitFolder(place))) === 'worktrees';
+export const isInWorktreeFolder = (place: string): boolean => {
+  const above = path.dirname(gitFolderOf(place));
+  return path.basename(above) === 'worktrees' && isGitFolder(path.dirname(above));
+};
 
 /** The path in a file of git, as git reads it. */
 const pathIn = (file: string): string => readSmall(file).replace(/[\r\n]+$/, '');
@@ -533,7 +537,7 @@ const isNamedOutside = (folder: string, file: string): boolean =>
  * being written.
  */
 export const isHarmlessInWorktree = (place: string, workspace: string): boolean => {
-  const folder = findGitFolder(place);
+  const folder = gitFolderOf(place);
   const back = pathIn(path.join(folder, 'gitdir'));
   const worktree = path.resolve(folder, back);
   const isBack =

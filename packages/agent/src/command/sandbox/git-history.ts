@@ -111,8 +111,8 @@ export class GitHistory {
       if (this.#check(gitFolder, purpose) && count === 1) this.#checkUntilQuiet(gitFolder, purpose);
       if (count === 1) this.#running.delete(gitFolder);
       else {
-        this.#open(gitFolder).updateCopies();
         this.#running.set(gitFolder, count - 1);
+        this.#open(gitFolder).updateCopies();
       }
     }
     if (gitFolders.length > 0 && this.#running.size === 0)
