@@ -30,6 +30,7 @@ import type { ProgramPath } from '../../platform/find-program.js';
 import { folderAbove } from '../../platform/repository-folders.js';
 import { askProgramSync } from '../../platform/start-program.js';
 import { listWords } from '../../policy/paths.js';
+import { settingCommand } from '../../policy/programs/git-words.js';
 
 /**
  * Files of a git folder that git obeys or runs. `commondir` names another folder whose
@@ -218,24 +219,6 @@ export const findRepository = (workspace: string): FoundRepository => {
 /** Keys that name a folder or file that git runs or obeys as a whole. */
 const NAMES_PLACE =
   /^(?:core\.(?:hookspath|attributesfile)|init\.templatedir|include\.path|includeif\.\*\.path)$/;
-/** Keys whose value is a command line. */
-const NAMES_COMMAND: readonly RegExp[] = [
-  /^core\.(?:fsmonitor|askpass|sshcommand|gitproxy|editor|pager)$/,
-  /^(?:sequence\.editor|diff\.external|interactive\.difffilter|uploadpack\.packobjectshook)$/,
-  /^filter\.\*\.(?:clean|smudge|process)$/,
-  /^diff\.\*\.(?:command|textconv)$/,
-  /^merge\.\*\.driver$/,
-  /^(?:mergetool|difftool|browser|man)\.\*\.(?:cmd|path)$/,
-  /^gpg(?:\.\*)?\.(?:program|defaultkeycommand)$/,
-  /^(?:credential|credential\.\*)\.helper$/,
-  /^(?:alias|pager)\.[a-z0-9-]+$/,
-  /^alias\.\*\.command$/,
-  /^remote\.\*\.(?:uploadpack|receivepack|url|pushurl)$/,
-  /^submodule\.\*\.update$/,
-  /^(?:trailer\.\*\.(?:command|cmd)|tar\.\*\.command|gc\.recentobjectshook|web\.browser|core\.alternaterefscommand)$/,
-  /^(?:hook|hook\.\*)\.command$/,
-  /^sendemail(?:\.\*)?\.\w+$/,
-];
 
 const FILES_MAX = 1_000;
 const PLACES_MAX = 200;
@@ -356,18 +339,6 @@ const addCommandWords = (reading: Reading, command: string, top: string, key: st
   }
 };
 
-/**
- * Whether git runs this value as a command line. Of aliases only those with a `!`, of addresses
- * only those with a helper (`ext::…`), and no switch like `core.fsmonitor = true`.
- */
-const isCommand = ({ key, value }: Entry): boolean => {
-  if (!NAMES_COMMAND.some((pattern) => pattern.test(key))) return false;
-  if (key.startsWith('alias.')) return value.startsWith('!');
-  return /url$/.test(key)
-    ? value.includes('::')
-    : !/^(?:true|false|yes|no|on|off|\d+)$/i.test(value);
-};
-
 /** Adds what one configuration names, and what those name that it includes. */
 const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
   const visit = `${top}\0${file}`;
@@ -375,10 +346,10 @@ const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
   reading.visited.add(visit);
   reading.statuses.set(file, keyOfStatus(file));
   const real = realPath(file);
-  for (const entry of configEntries(real === null ? '' : readSmall(real))) {
-    const { key, value } = entry;
+  for (const { key, value } of configEntries(real === null ? '' : readSmall(real))) {
     if (value === '') continue;
-    if (isCommand(entry)) addCommandWords(reading, value.replace(/^(?:!|\w+::)/, ''), top, key);
+    const command = settingCommand(key, value);
+    if (command !== null) addCommandWords(reading, command, top, key);
     if (!NAMES_PLACE.test(key)) continue;
     const isInclude = key.startsWith('include');
     const place = resolveFrom(isInclude ? path.dirname(file) : top, value, reading.home);

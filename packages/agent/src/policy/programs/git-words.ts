@@ -1,6 +1,6 @@
 /**
  * How git reads its words: its options before the command, those of a command, and paths that a
- * command takes back from the index or from HEAD.
+ * command takes back from the index or from HEAD. At the end: settings whose value git runs.
  */
 
 import type { ParsedCommand } from '../judged-call.js';
@@ -10,7 +10,8 @@ import type { Words } from './program.js';
 
 /** Git's own options whose value is the next word. */
 const VALUED = wordSet(
-  '-C -c --git-dir --work-tree --namespace --exec-path --config-env --super-prefix',
+  `-C -c --git-dir --work-tree --namespace --exec-path --config-env --super-prefix --attr-source
+  --shallow-file`,
 );
 
 type GitOptions = {
@@ -47,9 +48,10 @@ export const firstOperand = (words: Words): string => words.find((word) => !isOp
 
 /**
  * Whether the words have one of these options. A word computed at run time counts as none. Git
- * accepts any beginning of a long option that fits no other one.
+ * accepts any beginning of a long option that fits no other one. `valued`: in a cluster, the letter
+ * of an option and its value.
  */
-export const hasGitOption = (words: Words, options: string): boolean =>
+export const hasGitOption = (words: Words, options: string, valued = /$^/): boolean =>
   words.some((word) => {
     if (word?.startsWith('--') === true) {
       const [name = ''] = word.split('=');
@@ -58,9 +60,17 @@ export const hasGitOption = (words: Words, options: string): boolean =>
     return (
       word !== null &&
       /^-[a-zA-Z]+$/.test(word) &&
-      listWords(options).some((one) => one.length === 2 && word.includes(one.slice(1)))
+      listWords(options).some(
+        (one) => one.length === 2 && word.replace(valued, '').includes(one.slice(1)),
+      )
     );
   });
+
+/** Whether the first operand may be one of these. One that is computed may be any. */
+export const mayBegin = (words: Words, verbs: RegExp): boolean => {
+  const verb = words.find((word) => !isOption(word));
+  return verb === null || (verb !== undefined && verbs.test(verb));
+};
 
 /** The words before `--` that are no options. */
 export const operandsBeforeDashes = (words: Words): Words => {
@@ -176,3 +186,44 @@ const readCommand = (command: string | undefined, rest: readonly string[]): Path
   const isHard = rest.includes('--hard') && rest.every((word) => HARD.test(word));
   return command === 'reset' && isHard ? { paths: [':/'], from: 'HEAD' } : null;
 };
+
+// ---- Settings whose value git runs ----
+
+/** Keys in lower case; a name in their middle is `*`. */
+const COMMAND_KEYS: readonly RegExp[] = [
+  /^core\.(?:fsmonitor|askpass|sshcommand|gitproxy|editor|pager|alternaterefscommand)$/,
+  /^(?:sequence\.editor|diff\.external|interactive\.difffilter|uploadpack\.packobjectshook)$/,
+  /^(?:gc\.recentobjectshook|web\.browser|imap\.tunnel)$/,
+  /^filter\.\*\.(?:clean|smudge|process)$/,
+  /^diff\.\*\.(?:command|textconv)$/,
+  /^merge\.\*\.driver$/,
+  /^(?:mergetool|difftool|browser|man|guitool)\.\*\.(?:cmd|path)$/,
+  /^gpg(?:\.\*)?\.(?:program|defaultkeycommand)$/,
+  /^(?:credential|credential\.\*)\.helper$/,
+  /^(?:alias|pager)\.[a-z0-9-]+$/,
+  /^alias\.\*\.command$/,
+  /^remote\.\*\.(?:uploadpack|receivepack|vcs|url|pushurl)$/,
+  /^submodule\.\*\.update$/,
+  /^(?:trailer\.\*\.(?:command|cmd)|tar\.\*\.command)$/,
+  /^(?:hook|hook\.\*)\.command$/,
+  /^sendemail(?:\.\*)?\.\w+$/,
+];
+
+/**
+ * The command line that git runs because of a setting; null: none. Of aliases and of updates of
+ * submodules only those with a `!`, of addresses only those with a helper (`ext::…`), and no switch
+ * like `core.fsmonitor = true`.
+ */
+export const settingCommand = (key: string, value: string): string | null => {
+  if (!COMMAND_KEYS.some((pattern) => pattern.test(key))) return null;
+  const isCommand = /^(?:alias|submodule)\./.test(key)
+    ? value.startsWith('!')
+    : key.endsWith('url')
+      ? value.includes('::')
+      : !/^(?:true|false|yes|no|on|off|\d*)$/i.test(value);
+  return isCommand ? value.replace(/^(?:!|\w+::)/, '') : null;
+};
+
+/** The key of a setting on the command line, as in `settingCommand`. */
+export const settingKey = (name: string): string =>
+  name.toLowerCase().replace(/^([^.]*)\..*\.([^.]*)$/, '$1.*.$2');
