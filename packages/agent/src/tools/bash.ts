@@ -360,10 +360,11 @@ const runInBackground = async (
   // `add` calls this at once, so both are set below
   const { jobId } = context.jobs.add((id) => {
     const command = start(shell, { command: text, git, deadlineMs: null, jobId: id }, context);
+    const job = createJob(id, command, place);
     early = command.ended.then((end) => commandOutcome(command, end, place, context.signal));
     remark = command.ended.then(begun);
     void remark.catch(() => null); // the next command looks again
-    return createJob(id, command, place);
+    return job;
   });
   const outcome = await Promise.race([early, sleep(EARLY_END_MS, null)]);
   return outcome === null ? jobStarted(jobId) : withRemark(outcome, await remark);

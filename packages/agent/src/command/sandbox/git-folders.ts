@@ -319,6 +319,12 @@ const keyOfStatus = (file: string): string => {
   return status === null ? '' : `${status.ino}:${status.ctimeMs}:${status.size}`;
 };
 
+/** The same for a configuration, which may be a symlink: git reads the file behind it. */
+const keyOfConfig = (file: string): string => {
+  const real = realPath(file) ?? file;
+  return real === file ? keyOfStatus(file) : `${keyOfStatus(file)} ${real} ${keyOfStatus(real)}`;
+};
+
 const resolveFrom = (folder: string, word: string, home: string): string =>
   word.startsWith('~/') ? path.join(home, word.slice(2)) : path.resolve(folder, word);
 
@@ -344,7 +350,7 @@ const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
   const visit = `${top}\0${file}`;
   if (reading.visited.has(visit) || reading.visited.size >= FILES_MAX) return;
   reading.visited.add(visit);
-  reading.statuses.set(file, keyOfStatus(file));
+  reading.statuses.set(file, keyOfConfig(file));
   const real = realPath(file);
   for (const { key, value } of configEntries(real === null ? '' : readSmall(real))) {
     if (value === '') continue;
@@ -388,7 +394,7 @@ export const createConfiguredPlaces = (
   let places: readonly NamedPlace[] = [];
   return (configs, tops) => {
     const key = JSON.stringify([configs, tops]);
-    const isSame = [...statuses].every(([file, status]) => keyOfStatus(file) === status);
+    const isSame = [...statuses].every(([file, status]) => keyOfConfig(file) === status);
     if (key === cachedKey && isSame) return places;
     const reading: Reading = {
       workspace,

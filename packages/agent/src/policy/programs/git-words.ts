@@ -210,17 +210,17 @@ const COMMAND_KEYS: readonly RegExp[] = [
 ];
 
 /**
- * The command line that git runs because of a setting; null: none. Of aliases and of updates of
- * submodules only those with a `!`, of addresses only those with a helper (`ext::…`), and no switch
+ * The command line that git runs because of a setting; null: none. Of aliases only those with a
+ * `!`, of addresses only those with a helper (`ext::…`), and no switch or word of git itself
  * like `core.fsmonitor = true`.
  */
 export const settingCommand = (key: string, value: string): string | null => {
   if (!COMMAND_KEYS.some((pattern) => pattern.test(key))) return null;
-  const isCommand = /^(?:alias|submodule)\./.test(key)
+  const isCommand = key.startsWith('alias.')
     ? value.startsWith('!')
     : key.endsWith('url')
       ? value.includes('::')
-      : !/^(?:true|false|yes|no|on|off|\d*)$/i.test(value);
+      : !/^(?:true|false|yes|no|on|off|none|checkout|merge|rebase|\d*)$/i.test(value);
   return isCommand ? value.replace(/^(?:!|\w+::)/, '') : null;
 };
 

@@ -91,11 +91,13 @@ const LISTS_BRANCHES =
 const LISTS_TAGS =
   /^(?:-l|-n\d*|--(?:list|contains|no-contains|merged|no-merged|points-at|sort|format|column|no-column|color)(?:=.*)?)$/;
 
+/** Options that make no pattern of a name: git makes a branch or a tag of it. */
+const LOOKS = /^(?:-[rva]+|--(?:sort|format|column|no-column|color|no-color|abbrev|no-abbrev).*)$/;
+
 /** `git branch` and `git tag` list unless they get a name and no option that makes it a pattern. */
 const lists = (words: Words, options: RegExp): boolean =>
   words.every((word) => !isOption(word) || options.test(word ?? '')) &&
-  (words.every(isOption) ||
-    words.some((word) => isOption(word) && !/^(?:-[rva]+|--sort.*)$/.test(word ?? '')));
+  (words.every(isOption) || words.some((word) => isOption(word) && !LOOKS.test(word ?? '')));
 
 const LOST = 'changes that were not committed could be lost';
 const UNNAMED = 'commits that nothing names could be lost';
