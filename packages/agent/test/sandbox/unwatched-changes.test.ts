@@ -16,6 +16,8 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
+import { type GitHistory, NO_PURPOSE } from '../../src/command/sandbox/git-history.js';
+import { NO_SOCKETS } from '../../src/command/sandbox/host.js';
 import {
   guardRecordIn,
   ProtectedFiles,
@@ -23,6 +25,7 @@ import {
   type Writer,
 } from '../../src/command/sandbox/protected-files.js';
 import { BackgroundWalk } from '../../src/command/sandbox/protected-scan.js';
+import { WorkspaceGuard } from '../../src/command/sandbox/workspace-mounts.js';
 
 // Protected files without a sandbox. First: commands of a killed session have ended while nobody watched. Whatever the
 // next session does first judges all of it,
@@ -211,4 +214,33 @@ test('a command that ends during a walk is walked after at once', async (t) => {
   assert.equal(ends, 0, 'control: the first walk is under way');
   await until('both walks end', () => ends === 2);
   assert.equal(walk.isPending, false);
+});
+
+test('a workspace is writable without sockets, and a full disk leaves no running command', (t) => {
+  const { at, write, files } = guardOf(t);
+  const full = {
+    begin: () => undefined,
+    end: () => assert.fail('ENOSPC'),
+  } as unknown as GitHistory; // private members
+  const guard = new WorkspaceGuard(at('.'), [], files, full);
+  const access = {
+    isWritable: true,
+    repository: 'read',
+    purpose: NO_PURPOSE,
+    writable: [],
+  } as const;
+  const none = { masked: [], mounts: [] };
+  const { mounts, end } = guard.mountsFor(
+    access,
+    { host: none, home: none, secrets: [] },
+    NO_SOCKETS,
+  );
+  assert.deepEqual(
+    mounts.map(({ path: place, right }) => [place, right]),
+    [[at('.'), 'write']],
+  );
+  assert.match(end().join('\n'), /git history was not copied: ENOSPC/);
+  write('.envrc', 'x');
+  files.sweep();
+  assert.ok(existsSync(at('.envrc')), 'no command runs: it is the user who made it');
 });
