@@ -650,7 +650,7 @@ export const eventShape = variant<Event, 'type'>('type', {
     at: finite,
     usageId: text,
     usage: usageShape,
-    coverage: optional(oneOf<'whole'>({ whole: 1 })),
+    coverage: optional(oneOf({ whole: 1 })),
     fault: optional(text),
   },
   UserHooksRan: {

@@ -95,14 +95,14 @@ export const codePlaces = (gitFolder: string): readonly string[] => {
 };
 
 /** The git folder that a path like `hooks` or `info/attributes` belongs to. */
-const gitFolderOf = (place: string): string => {
+const findGitFolder = (place: string): string => {
   const parent = path.dirname(place);
   return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
 };
 
 /** Whether a path lies in the git folder of a linked worktree. */
 export const isInWorktreeFolder = (place: string): boolean => {
-  const above = path.dirname(gitFolderOf(place));
+  const above = path.dirname(findGitFolder(place));
   return path.basename(above) === 'worktrees' && isGitFolder(path.dirname(above));
 };
 
@@ -514,7 +514,7 @@ const isNamedOutside = (folder: string, file: string): boolean =>
  * being written.
  */
 export const isHarmlessInWorktree = (place: string, workspace: string): boolean => {
-  const folder = gitFolderOf(place);
+  const folder = findGitFolder(place);
   const back = pathIn(path.join(folder, 'gitdir'));
   const worktree = path.resolve(folder, back);
   const isBack =

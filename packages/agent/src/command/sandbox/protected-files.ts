@@ -800,17 +800,17 @@ const firstOf = (names: readonly string[]): string => {
 /** The fingerprint of an empty folder. */
 const NO_MARKS = '[]';
 
-const indexOf = (top: string): string | null => {
+const findIndex = (top: string): string | null => {
   const folders = gitFoldersAt(path.join(top, '.git'));
   return folders === null ? null : path.join(folders.folder, 'index');
 };
 
 /** Whether git is writing the files of a repository, as until the end of a clone. */
-const isLocked = (top: string): boolean => entryStatus(`${indexOf(top)}.lock`) !== null;
+const isLocked = (top: string): boolean => entryStatus(`${findIndex(top)}.lock`) !== null;
 
 /** Whether git tracks nothing in a repository yet. */
 const isUnfinished = (top: string): boolean => {
-  const index = indexOf(top);
+  const index = findIndex(top);
   return index !== null && (isLocked(top) || entryStatus(index) === null);
 };
 

@@ -11,8 +11,8 @@
  *
  * A repository is here an entry named `.git`: a folder, or a file that names the git folder. A git
  * folder is where git keeps history and configuration. Of it only the parts are protected that git
- * obeys or runs: configuration and hooks. A folder that we may not enter is left out: commands can't
- * enter it either.
+ * obeys or runs: configuration and hooks. A folder that we may not enter is left out: commands
+ * can't enter it either.
  *
  * From top to bottom: one protected path, and what lies in it; `ProtectedScan`, the quick scan;
  * `BackgroundWalk`, the complete one; and reading one folder, for both.
