@@ -659,6 +659,8 @@ export const entryStatus = (place: string): Stats | null => {
 export const realPath = (place: string): string | null => {
   try {
     if (!hasDescriptorPaths()) return realpathSync(place);
+    const real = realpathSync.native(systemPath(place));
+    if (!real.includes('\ufffd')) return real;
     return readRawName(realpathSync.native(systemPath(place), 'buffer'));
   } catch {
     return null;

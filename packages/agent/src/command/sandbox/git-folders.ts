@@ -29,8 +29,7 @@ import {
 import type { ProgramPath } from '../../platform/find-program.js';
 import { folderAbove } from '../../platform/repository-folders.js';
 import { askProgramSync } from '../../platform/start-program.js';
-import { listWords } from '../../policy/paths.js';
-import { settingCommand } from '../../policy/programs/git-words.js';
+import { listWords, settingCommand } from '../../policy/paths.js';
 
 /**
  * Files of a git folder that git obeys or runs. `commondir` names another folder whose
@@ -313,16 +312,10 @@ type Reading = {
   readonly visited: Set<string>;
 };
 
-/** Differs when the file was changed. */
+/** Differs when the file was changed, or the one behind a symlink. */
 const keyOfStatus = (file: string): string => {
-  const status = entryStatus(file);
+  const status = entryStatus(realPath(file) ?? file);
   return status === null ? '' : `${status.ino}:${status.ctimeMs}:${status.size}`;
-};
-
-/** The same for a configuration, which may be a symlink: git reads the file behind it. */
-const keyOfConfig = (file: string): string => {
-  const real = realPath(file) ?? file;
-  return real === file ? keyOfStatus(file) : `${keyOfStatus(file)} ${real} ${keyOfStatus(real)}`;
 };
 
 const resolveFrom = (folder: string, word: string, home: string): string =>
@@ -350,7 +343,7 @@ const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
   const visit = `${top}\0${file}`;
   if (reading.visited.has(visit) || reading.visited.size >= FILES_MAX) return;
   reading.visited.add(visit);
-  reading.statuses.set(file, keyOfConfig(file));
+  reading.statuses.set(file, keyOfStatus(file));
   const real = realPath(file);
   for (const { key, value } of configEntries(real === null ? '' : readSmall(real))) {
     if (value === '') continue;
@@ -394,7 +387,7 @@ export const createConfiguredPlaces = (
   let places: readonly NamedPlace[] = [];
   return (configs, tops) => {
     const key = JSON.stringify([configs, tops]);
-    const isSame = [...statuses].every(([file, status]) => keyOfConfig(file) === status);
+    const isSame = [...statuses].every(([file, status]) => keyOfStatus(file) === status);
     if (key === cachedKey && isSame) return places;
     const reading: Reading = {
       workspace,

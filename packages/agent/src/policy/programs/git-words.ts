@@ -1,6 +1,6 @@
 /**
  * How git reads its words: its options before the command, those of a command, and paths that a
- * command takes back from the index or from HEAD. At the end: settings whose value git runs.
+ * command takes back from the index or from HEAD.
  */
 
 import type { ParsedCommand } from '../judged-call.js';
@@ -186,44 +186,3 @@ const readCommand = (command: string | undefined, rest: readonly string[]): Path
   const isHard = rest.includes('--hard') && rest.every((word) => HARD.test(word));
   return command === 'reset' && isHard ? { paths: [':/'], from: 'HEAD' } : null;
 };
-
-// ---- Settings whose value git runs ----
-
-/** Keys in lower case; a name in their middle is `*`. */
-const COMMAND_KEYS: readonly RegExp[] = [
-  /^core\.(?:fsmonitor|askpass|sshcommand|gitproxy|editor|pager|alternaterefscommand)$/,
-  /^(?:sequence\.editor|diff\.external|interactive\.difffilter|uploadpack\.packobjectshook)$/,
-  /^(?:gc\.recentobjectshook|web\.browser|imap\.tunnel)$/,
-  /^filter\.\*\.(?:clean|smudge|process)$/,
-  /^diff\.\*\.(?:command|textconv)$/,
-  /^merge\.\*\.driver$/,
-  /^(?:mergetool|difftool|browser|man|guitool)\.\*\.(?:cmd|path)$/,
-  /^gpg(?:\.\*)?\.(?:program|defaultkeycommand)$/,
-  /^(?:credential|credential\.\*)\.helper$/,
-  /^(?:alias|pager)\.[a-z0-9-]+$/,
-  /^alias\.\*\.command$/,
-  /^remote\.\*\.(?:uploadpack|receivepack|vcs|url|pushurl)$/,
-  /^submodule\.\*\.update$/,
-  /^(?:trailer\.\*\.(?:command|cmd)|tar\.\*\.command)$/,
-  /^(?:hook|hook\.\*)\.command$/,
-  /^sendemail(?:\.\*)?\.\w+$/,
-];
-
-/**
- * The command line that git runs because of a setting; null: none. Of aliases only those with a
- * `!`, of addresses only those with a helper (`ext::…`), and no switch or word of git itself
- * like `core.fsmonitor = true`.
- */
-export const settingCommand = (key: string, value: string): string | null => {
-  if (!COMMAND_KEYS.some((pattern) => pattern.test(key))) return null;
-  const isCommand = key.startsWith('alias.')
-    ? value.startsWith('!')
-    : key.endsWith('url')
-      ? value.includes('::')
-      : !/^(?:true|false|yes|no|on|off|none|checkout|merge|rebase|\d*)$/i.test(value);
-  return isCommand ? value.replace(/^(?:!|\w+::)/, '') : null;
-};
-
-/** The key of a setting on the command line, as in `settingCommand`. */
-export const settingKey = (name: string): string =>
-  name.toLowerCase().replace(/^([^.]*)\..*\.([^.]*)$/, '$1.*.$2');

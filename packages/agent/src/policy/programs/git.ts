@@ -3,7 +3,7 @@
  * destroys, runs and reaches.
  */
 
-import { listWords, namedRows } from '../paths.js';
+import { listWords, namedRows, settingCommand, settingKey } from '../paths.js';
 import { copies, lossesByWords, products, type ReadLosses, readArguments } from './file-losses.js';
 import {
   DIFF,
@@ -30,8 +30,6 @@ import {
   mayBegin,
   operandsBeforeDashes,
   readGitOptions,
-  settingCommand,
-  settingKey,
 } from './git-words.js';
 import { asText, literal, NOT_KNOWN, optionTexts, textsMeaning } from './meanings.js';
 import { isRemoteAddress, operandsIn } from './network.js';
