@@ -14,6 +14,7 @@ import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
 import { type Command, type CommandRequest, startCommand } from '../command/command.js';
 import { type CommandVariables, hardenedGit } from '../command/environment.js';
+import { shellWord } from '../command/sandbox/shell-text.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { type CallFacts, type Needs, needsMark, type ShellFacts } from '../policy/judged-call.js';
@@ -81,7 +82,7 @@ const ALIASES: Aliases = {
 type Reading = { readonly value: Json } | { readonly why: string };
 
 const quoteWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  /^[\w@%+=:,./-]+$/.test(word) ? word : shellWord(word);
 
 /** A word that a shell does not pass on to a program: `&&`, `|`, `2>&1`. */
 const OPERATOR = /^(?:\d*[<>].*|&>.*|[|&;]+)$/;

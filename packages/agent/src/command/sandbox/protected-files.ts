@@ -26,6 +26,7 @@ import {
   writeBack,
   writePrivateSync,
 } from '../../platform/files.js';
+import { firstOf } from '../../policy/decide.js';
 import { findProtection } from '../../policy/paths.js';
 import {
   type CleanedConfig,
@@ -540,7 +541,7 @@ export class ProtectedFiles {
     const names = places.filter((place) => !this.#isAllowed(place)).map((one) => this.#shown(one));
     if (names.length === 0) return;
     this.#note(
-      `${firstOf(names)} ${what} while a command ran in the sandbox, ` +
+      `${firstOf(names, NAMED_MAX)} ${what} while a command ran in the sandbox, ` +
         'in which it was read-only: by another program or by a fault of the sandbox; it was left ' +
         'as it is',
       'Look at it if that was not you.',
@@ -734,7 +735,7 @@ export class ProtectedFiles {
     const action =
       allowedPart === null
         ? 'what appeared there while a command ran was moved away'
-        : `of what a command wrote there, ${firstOf([...new Set(allowedPart.removed)])} was taken out`;
+        : `of what a command wrote there, ${firstOf([...new Set(allowedPart.removed)], NAMED_MAX)} was taken out`;
     this.#note(
       `${this.#shown(place)} is protected (${why}); ${action}`,
       `If you made it, move it back when no command runs: mv ${shellWords([moved, place])}`,
@@ -790,12 +791,6 @@ export class ProtectedFiles {
     return isWithin(place, this.#workspace) ? path.relative(this.#workspace, place) : place;
   }
 }
-
-/** The first names, and the number of further ones. */
-const firstOf = (names: readonly string[]): string => {
-  const more = names.length > NAMED_MAX ? ` and ${names.length - NAMED_MAX} more` : '';
-  return `${names.slice(0, NAMED_MAX).join(', ')}${more}`;
-};
 
 /** The fingerprint of an empty folder. */
 const NO_MARKS = '[]';
