@@ -403,7 +403,7 @@ const usageFaults = (before: State, event: Event, { session }: State): readonly 
   const isBroken =
     event.type === 'LlmFailed' ||
     event.type === 'CompactionFailed' ||
-    event.type === 'UsageReported';
+    (event.type === 'UsageReported' && event.coverage === undefined);
   const settled =
     report === null || report.usage === null
       ? null

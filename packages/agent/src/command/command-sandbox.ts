@@ -183,8 +183,8 @@ export type CommandSandbox = {
    */
   takeParked(spec: CommandSpec): Promise<ParkedCommand | null>;
   /**
-   * The user allowed writing to this protected absolute path, so running commands don't cause it to
-   * be set aside.
+   * The user allowed a tool to write to this protected absolute path: while the running commands
+   * run, it is not set aside.
    */
   allow(place: string): void;
   /** Judges the changes of a killed process. Returns lines for the model about files set aside. */
@@ -340,7 +340,7 @@ class Sandbox implements CommandSandbox {
   }
 
   allow(place: string): void {
-    this.#protected.allowWriting(place);
+    this.#protected.allowWriting([place]);
   }
 
   settle(): readonly string[] {

@@ -364,12 +364,18 @@ export type OtherEvent =
       }
     >
   /**
-   * Late usage of a request, compaction or hook, by its id. `fault`: a message for the user about a
+   * Late usage of a request, compaction or hook, by its id. `coverage`: all that was sent under the
+   * id had ended. `fault`: a message for the user about a
    * report that can't be counted; `usage` is then empty, at an unknown price.
    */
   | Of<
       'UsageReported',
-      { readonly usageId: string; readonly usage: Usage; readonly fault?: string }
+      {
+        readonly usageId: string;
+        readonly usage: Usage;
+        readonly coverage?: 'whole';
+        readonly fault?: string;
+      }
     >
   /** Hooks of the user ran. `requestId`: the request that waits for them, or null. */
   | Of<

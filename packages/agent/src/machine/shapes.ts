@@ -649,7 +649,13 @@ export const eventShape = variant<Event, 'type'>('type', {
     usage: nullable(usageShape),
     hooks: optional(hookVerdictsShape),
   },
-  UsageReported: { at: finite, usageId: text, usage: usageShape, fault: optional(text) },
+  UsageReported: {
+    at: finite,
+    usageId: text,
+    usage: usageShape,
+    coverage: optional(oneOf({ whole: 1 })),
+    fault: optional(text),
+  },
   UserHooksRan: {
     at: finite,
     moment: reportedMomentShape,

@@ -111,9 +111,10 @@ export const chooseModel = async (
   if (name === '') {
     const example = custom === undefined ? exampleModel(providerName) : exampleId(custom);
     const such = packaged ? packaged.documentation : `e.g. ${example}`;
+    const form = provider === undefined && !packaged ? 'FILE' : `NAME, ${such}`;
     return {
       kind: 'noName',
-      message: `"${modelId}" names no model: write it as ${providerName}/NAME, ${such}`,
+      message: `"${modelId}" names no model: write it as ${providerName}/${form}`,
     };
   }
   if (provider === undefined) return loadScript(name, options.folder ?? '');
@@ -381,7 +382,10 @@ const factsFrom = (
     positive(model.loaded_context_length) ??
     positive(objectIn(model, 'meta').n_ctx) ??
     positive(model.context_length);
-  if (possible === null) return { ...known, ...images };
+  // A fee for each request is no price of tokens.
+  const hasFee = (dollars(objectIn(model, 'pricing').request) ?? 0) > 0;
+  const prices = hasFee ? null : (pricesIn(model) ?? known.prices);
+  if (possible === null) return { ...known, ...images, prices };
   // OpenRouter: the serving provider may give less than the window of the model.
   const window = Math.min(possible, positive(served.context_length) ?? possible);
   const output = positive(served.max_completion_tokens) ?? known.outputTokensMax;
@@ -392,7 +396,7 @@ const factsFrom = (
     ...images,
     windowTokens,
     outputTokensMax: Math.min(output, Math.floor(windowTokens / 2)),
-    prices: pricesIn(model) ?? known.prices,
+    prices,
     source: known.source === null ? source : `${source}; ${known.source}`,
   };
 };

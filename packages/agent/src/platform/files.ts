@@ -22,6 +22,7 @@
 import { randomBytes } from 'node:crypto';
 import {
   accessSync,
+  chmodSync,
   closeSync,
   constants,
   copyFileSync,
@@ -348,7 +349,7 @@ const withRegularSync = <T>(
     requireFile(status);
     return work(place, status);
   }
-  const held = openSync(place, pathOnlyFlags(options));
+  const held = openSync(systemPath(place), pathOnlyFlags(options));
   try {
     const status = fstatSync(held);
     requireFile(status);
@@ -535,7 +536,7 @@ class MovedPath extends Error {
  * if a symlink stands in the path. The caller closes it.
  */
 export const holdFolderSync = (real: string | Buffer): HeldFolderSync => {
-  const place = Buffer.from(real);
+  const place = Buffer.from(systemPath(real));
   const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW;
   const descriptor = openSync(place, hasDescriptorPaths() ? flags | O_PATH : flags);
   const reach = hasDescriptorPaths() ? Buffer.from(descriptorPath(descriptor)) : place;
@@ -551,7 +552,7 @@ export const holdFolderSync = (real: string | Buffer): HeldFolderSync => {
   return {
     real: String(real),
     reach,
-    at: (name) => Buffer.concat([reach, Buffer.from('/'), Buffer.from(name)]),
+    at: (name) => Buffer.concat([reach, Buffer.from('/'), Buffer.from(systemPath(name))]),
     close: () => closeSync(descriptor),
   };
 };
@@ -657,7 +658,7 @@ export const mayAccess = (place: string, right: number): boolean => {
 /** The status of the entry at a path, without following a symlink; null: none, or unreachable. */
 export const entryStatus = (place: string | Buffer): Stats | null => {
   try {
-    return lstatSync(place, { throwIfNoEntry: false }) ?? null;
+    return lstatSync(systemPath(place), { throwIfNoEntry: false }) ?? null;
   } catch {
     return null;
   }
@@ -677,7 +678,10 @@ export const followStatus = (place: string): Stats | null => {
  */
 export const realPath = (place: string): string | null => {
   try {
-    return realpathSync(place);
+    if (!hasDescriptorPaths()) return realpathSync(place);
+    const real = realpathSync.native(systemPath(place));
+    if (!real.includes('\ufffd')) return real;
+    return readRawName(realpathSync.native(systemPath(place), 'buffer'));
   } catch {
     return null;
   }
@@ -742,6 +746,57 @@ export const readBytes = (file: string, bytesMax = Number.POSITIVE_INFINITY): Bu
   return loaded.kind === 'file' ? loaded.bytes : null;
 };
 
+/** Names can be no UTF-8. Each byte above ASCII of such a name stands as one of these characters. */
+const RAW_BYTE = /(?<![\ud800-\udbff])[\udc80-\udcff]/;
+
+const readRawName = (name: Buffer): string => {
+  const text = name.toString('utf8');
+  if (!text.includes('\ufffd') || Buffer.from(text).equals(name)) return text;
+  return name
+    .toString('latin1')
+    .replace(/[\x80-\xff]/g, (byte) => String.fromCharCode(0xdc00 | byte.charCodeAt(0)));
+};
+
+/** Whether a path holds a name that is no UTF-8, so that programs can't be told of it. */
+export const isRawPath = (place: string): boolean => RAW_BYTE.test(place);
+
+/** The path as the system takes it. */
+export const systemPath = (place: string | Buffer): string | Buffer => {
+  if (typeof place !== 'string' || !RAW_BYTE.test(place)) return place;
+  const parts = place.split(/((?<![\ud800-\udbff])[\udc80-\udcff])/);
+  return Buffer.concat(
+    parts.map((part, at) =>
+      at % 2 === 0 ? Buffer.from(part) : Buffer.of(part.charCodeAt(0) & 0xff),
+    ),
+  );
+};
+
+const listEntries = (folder: string): readonly Dirent[] => {
+  const entries = readdirSync(systemPath(folder), { withFileTypes: true });
+  if (!entries.some(({ name }) => name.includes('\ufffd'))) return entries;
+  return readdirSync(systemPath(folder), { withFileTypes: true, encoding: 'buffer' }).map((entry) =>
+    Object.assign(entry, { name: readRawName(entry.name) }),
+  );
+};
+
+/**
+ * Like `entriesIn`, for a folder that a command may have made: with names that are no UTF-8, for
+ * `systemPath`. A folder of ours that we may enter but not list becomes one that we may list.
+ */
+export const listFolder = (folder: string): readonly Dirent[] => {
+  try {
+    return listEntries(folder);
+  } catch (error) {
+    if (errorCode(error) !== 'EACCES') return [];
+  }
+  const mayEnter = ((entryStatus(folder)?.mode ?? 0) & 0o100) !== 0;
+  const open = (below: string): readonly Dirent[] => {
+    takeRights(below);
+    return listEntries(below);
+  };
+  return mayEnter ? (inFolder(folder, open) ?? []) : [];
+};
+
 const TEXT_MAX = 64 * 1024;
 
 /** The text of a small regular file, or its first 64 kB; empty for everything else. */
@@ -780,16 +835,30 @@ export const inFolder = <T>(folder: string, work: (below: string) => T): T | nul
   }
 };
 
+/** Takes back rights to a file or folder of ours: a command can take them away. */
+const takeRights = (reach: string | Buffer, needed = 0o700): void => {
+  const { mode } = statSync(reach);
+  if ((mode & needed) !== needed) chmodSync(reach, (mode & 0o7777) | needed);
+};
+
+/** Like `inFolder`, to change the folder of this entry. `entry`: a path through the open folder. */
+const changeEntry = <T>(place: string, work: (entry: string, below: string) => T): T | null =>
+  inFolder(path.dirname(place), (below) => {
+    takeRights(below);
+    return work(`${below}/${path.basename(place)}`, below);
+  });
+
 /**
  * Moves a file or folder out of the workspace into one of the session, so that no program runs it
  * by accident. Returns the new path; null if the move failed, for example because the file is
- * missing or a folder above was replaced. The caller's next scan finds a file that is still there.
+ * missing or a folder above was replaced.
  */
 export const setAside = (place: string, folder: string): string | null =>
-  inFolder(path.dirname(place), (below) => {
+  changeEntry(place, (entry) => {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const target = path.join(folder, path.basename(place));
-    move(`${below}/${path.basename(place)}`, target);
+    if (isFolder(entry)) inEntry(entry, takeRights); // a folder changes its parent
+    move(entry, target);
     return target;
   });
 
@@ -814,7 +883,7 @@ export const replaceEntry = (
     } finally {
       closeSync(descriptor);
     }
-    renameSync(fresh, `${below}/${name}`);
+    renameSync(fresh, systemPath(`${below}/${name}`));
   } catch (error) {
     rmSync(fresh, { force: true });
     throw error;
@@ -826,22 +895,25 @@ export const replaceEntry = (
  * owner, so that a crash in between loses nothing.
  */
 export const replaceKeepingCopy = (place: string, content: Buffer, folder: string): string | null =>
-  inFolder(path.dirname(place), (below) => {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const name = path.basename(place);
-    const target = path.join(folder, name);
-    const status = lstatSync(`${below}/${name}`);
-    copyEntry(`${below}/${name}`, target);
-    replaceEntry(below, name, status, (fresh) =>
+  changeEntry(place, (entry, below) => {
+    const target = copyInto(folder, entry);
+    replaceEntry(below, path.basename(place), lstatSync(systemPath(entry)), (fresh) =>
       writeFileSync(fresh, content, { flag: 'wx', mode: 0o600 }),
     );
     return target;
   });
 
+const copyInto = (folder: string, entry: string): string => {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const target = path.join(folder, path.basename(entry));
+  copyEntry(entry, target);
+  return target;
+};
+
 /** Renames, or copies to another file system. `from`: an entry of a folder that is held open. */
 const move = (from: string, to: string): void => {
   try {
-    renameSync(from, to);
+    renameSync(systemPath(from), to);
   } catch (error) {
     if (errorCode(error) !== 'EXDEV') throw error;
     copyEntry(from, to);
@@ -849,73 +921,86 @@ const move = (from: string, to: string): void => {
   }
 };
 
-/** Works on each entry of a folder, by a path through the open folder. */
-const forEachEntry = (folder: string, work: (entry: string, name: string) => void): void => {
-  const descriptor = openSync(folder, FOLDER_ONLY);
+/** Works in a folder, by a path to the open folder. */
+const inEntry = (folder: string, work: (below: string) => void): void => {
+  const descriptor = openSync(systemPath(folder), O_PATH | FOLDER_ONLY);
   try {
-    const below = descriptorPath(descriptor);
-    for (const name of readdirSync(below)) work(`${below}/${name}`, name);
+    work(descriptorPath(descriptor));
   } finally {
     closeSync(descriptor);
   }
 };
 
+/** Works on each entry of a folder, by a path through the open folder. */
+const forEachEntry = (folder: string, work: (entry: string, name: string) => void): void =>
+  inEntry(folder, (below) => {
+    takeRights(below);
+    for (const { name } of listEntries(below)) work(`${below}/${name}`, name);
+  });
+
 /** Leaves out pipes, sockets and devices. */
 const copyEntry = (from: string, to: string): void => {
-  const status = lstatSync(from);
-  if (status.isSymbolicLink()) symlinkSync(readlinkSync(from), to);
+  const place = systemPath(from);
+  const status = lstatSync(place);
+  if (status.isSymbolicLink()) symlinkSync(readlinkSync(place), to);
   else if (status.isDirectory()) {
     mkdirSync(to, { mode: (status.mode & 0o777) | 0o700 });
     forEachEntry(from, (entry, name) => copyEntry(entry, path.join(to, name)));
-  } else if (status.isFile()) copyRegularSync(from, to, { follow: 'folders' });
+  } else if (status.isFile())
+    withRegularSync(place, { follow: 'folders' }, (reach) => {
+      takeRights(reach, 0o400);
+      copyRegularSync(reach, to);
+    });
   else return;
   lutimesSync(to, status.atime, status.mtime);
 };
 
 /** Removes the entry at a real path and all below it, up to the first that can not be removed. */
 export const removeBelow = (place: string): void => {
-  inFolder(path.dirname(place), (below) => removeEntry(`${below}/${path.basename(place)}`));
+  changeEntry(place, removeEntry);
 };
 
 /** Removes an entry. Unlike `rmSync`, it stays in this folder if another process replaces it. */
-const removeEntry = (place: string): void => {
+const removeEntry = (entry: string): void => {
+  const place = systemPath(entry);
   if (!lstatSync(place).isDirectory()) {
     unlinkSync(place);
     return;
   }
-  forEachEntry(place, removeEntry);
+  forEachEntry(entry, removeEntry);
   rmdirSync(place);
 };
 
 /**
- * Restores the old content of a file in place. False if it is missing, not a regular file, or a
- * folder above was replaced.
+ * Restores the old content of a file in place, after it has copied the present one to a folder.
+ * Returns the copy; null if the file is missing, not a regular one, or a folder above was replaced.
  */
-export const writeBack = (place: string, content: Buffer): boolean =>
-  inFolder(path.dirname(place), (below) => {
-    const file = `${below}/${path.basename(place)}`;
-    return withRegularSync(file, { follow: 'folders' }, (reach) => {
+export const writeBack = (place: string, content: Buffer, folder: string): string | null =>
+  changeEntry(place, (entry) => {
+    const target = copyInto(folder, entry);
+    return withRegularSync(entry, { follow: 'folders' }, (reach) => {
+      takeRights(reach, 0o200);
       const descriptor = openSync(reach, constants.O_WRONLY | constants.O_TRUNC);
       try {
         writeFileSync(descriptor, content);
-        return true;
+        return target;
       } finally {
         closeSync(descriptor);
       }
     });
-  }) ?? false;
+  });
 
 /** Makes a file at an unused path. False if that failed. */
-export const createFile = (place: string, content: Buffer): boolean =>
-  inFolder(path.dirname(place), (below) => {
-    writeFileSync(`${below}/${path.basename(place)}`, content, { flag: 'wx' });
+export const createFile = (place: string, content: Buffer, mode: number): boolean =>
+  changeEntry(place, (entry) => {
+    writeFileSync(systemPath(entry), content, { flag: 'wx', mode: mode & 0o777 });
     return true;
   }) ?? false;
 
 /** Makes a symlink at an unused path. False if that failed. */
 export const createLink = (place: string, target: string): boolean =>
-  inFolder(path.dirname(place), (below) => {
-    symlinkSync(target, `${below}/${path.basename(place)}`);
+  changeEntry(place, (entry) => {
+    symlinkSync(target, systemPath(entry));
     return true;
   }) ?? false;
 

@@ -281,7 +281,7 @@ const protectionOpinions = (
 };
 
 /** The first names of a list, and how many others it has. */
-const firstOf = (names: readonly string[], most: number): string => {
+export const firstOf = (names: readonly string[], most: number): string => {
   const more = names.length > most ? ` and ${names.length - most} more` : '';
   return `${names.slice(0, most).join(', ')}${more}`;
 };

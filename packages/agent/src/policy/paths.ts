@@ -3,8 +3,8 @@
  * and those that hold credentials.
  *
  * From top to bottom: lists of words, as the policy writes them; protected paths with their
- * reasons; the user's places; `markSensitivePaths`, which marks all in the facts of a call; and
- * the name in a program's path.
+ * reasons; the user's places; `markSensitivePaths`, which marks all in the facts of a call;
+ * the name in a program's path; and settings of git whose value it runs.
  */
 
 import type { CallFacts } from './judged-call.js';
@@ -398,3 +398,44 @@ const GENERATED =
 /** Whether a path, or a folder above it, has the name of something generated. */
 export const isGenerated = (path: string): boolean =>
   path.split('/').some((part) => GENERATED.test(part));
+
+// ---- Settings whose value git runs ----
+
+/** Keys in lower case; a name in their middle is `*`. */
+const COMMAND_KEYS: readonly RegExp[] = [
+  /^core\.(?:fsmonitor|askpass|sshcommand|gitproxy|editor|pager|alternaterefscommand)$/,
+  /^(?:sequence\.editor|diff\.external|interactive\.difffilter|uploadpack\.packobjectshook)$/,
+  /^(?:gc\.recentobjectshook|web\.browser|imap\.tunnel)$/,
+  /^filter\.\*\.(?:clean|smudge|process)$/,
+  /^diff\.\*\.(?:command|textconv)$/,
+  /^merge\.\*\.driver$/,
+  /^(?:mergetool|difftool|browser|man|guitool)\.\*\.(?:cmd|path)$/,
+  /^gpg(?:\.\*)?\.(?:program|defaultkeycommand)$/,
+  /^(?:credential|credential\.\*)\.helper$/,
+  /^(?:alias|pager)\.[a-z0-9-]+$/,
+  /^alias\.\*\.command$/,
+  /^remote\.\*\.(?:uploadpack|receivepack|vcs|url|pushurl)$/,
+  /^submodule\.\*\.update$/,
+  /^(?:trailer\.\*\.(?:command|cmd)|tar\.\*\.command)$/,
+  /^(?:hook|hook\.\*)\.command$/,
+  /^sendemail(?:\.\*)?\.\w+$/,
+];
+
+/**
+ * The command line that git runs because of a setting; null: none. Of aliases only those with a
+ * `!`, of addresses only those with a helper (`ext::…`), and no switch or word of git itself
+ * like `core.fsmonitor = true`.
+ */
+export const settingCommand = (key: string, value: string): string | null => {
+  if (!COMMAND_KEYS.some((pattern) => pattern.test(key))) return null;
+  const isCommand = key.startsWith('alias.')
+    ? value.startsWith('!')
+    : key.endsWith('url')
+      ? value.includes('::')
+      : !/^(?:true|false|yes|no|on|off|none|checkout|merge|rebase|\d*)$/i.test(value);
+  return isCommand ? value.replace(/^(?:!|\w+::)/, '') : null;
+};
+
+/** The key of a setting on the command line, as in `settingCommand`. */
+export const settingKey = (name: string): string =>
+  name.toLowerCase().replace(/^([^.]*)\..*\.([^.]*)$/, '$1.*.$2');

@@ -81,9 +81,9 @@ export const historyPurpose = ({ commands }: ShellFacts): HistoryPurpose => {
 export const treeMoves = ({ commands }: ShellFacts): readonly TreeMove[] | 'unknown' => {
   const read: TreeMove[] = [];
   let fetches = false;
-  for (const { words } of commands) {
+  for (const { words, readAs = words } of commands) {
     if (!isGit(words)) continue;
-    const [command, ...rest] = gitCommand(words);
+    const [command, ...rest] = gitCommand(readAs);
     fetches ||= command === 'fetch';
     const readMove = findSubcommand(command)?.moves;
     if (readMove === undefined) continue;

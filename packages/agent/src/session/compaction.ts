@@ -25,7 +25,7 @@ import type {
   UserText,
 } from '../machine/message.js';
 import { OUTPUT_TOKENS_MIN } from '../machine/moves/budget.js';
-import { type Settings, sumUsage, type Usage } from '../machine/settings.js';
+import { noUsage, type Settings, sumUsage, type Usage } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
 import { type HookVerdicts, hookNotes } from '../policy/judged-call.js';
@@ -105,7 +105,12 @@ export class Compactions {
     const { compactionId } = action;
     const summarising = attempt(() => this.#summarise(action, state, verdicts)).then((done) => {
       if (done.kind === 'fault')
-        this.#fail(compactionId, `the summary could not be asked for: ${done.fault.message}`, null);
+        this.#fail(
+          compactionId,
+          `the summary could not be asked for: ${done.fault.message}`,
+          null,
+          verdicts,
+        );
     });
     this.#requests.track(summarising);
   }
@@ -157,7 +162,11 @@ export class Compactions {
   /**
    * The reply, and the usage of its one or two requests; null if it was aborted, or if the limit in
    * dollars allows no request. If the first reply calls tools or is cut, a second request forbids
-   * them and asks for all that there is room for.
+   * them and asks for all that there is room for. Usage counts once for the compaction:
+   *
+   * - a request is not sent: the usage of the first one, or nothing, is reported as the whole;
+   * - it is aborted: its late usage is reported, with that of the first one;
+   * - it has ended: the caller posts the sum with the event.
    */
   async #write(
     compactionId: string,
@@ -176,8 +185,7 @@ export class Compactions {
     };
     // The rest of the request is in the provider's cache already.
     const fresh = { freshBytes: askBytes + NOTE_BYTES * messages.length };
-    // Usage counts once for the compaction, so reports hold what its first request has cost, too.
-    // `spent` is that cost, once there is a second one.
+    // The cost of the first request, once there is a second one.
     let spent: Usage | null = null;
     let isReported = false;
     const report = (usage: Usage): void => {
@@ -203,7 +211,11 @@ export class Compactions {
       const admitted = admitRequest(admission, { ...draft, ...choice }, fresh);
       const request = admitted instanceof Promise ? await admitted : admitted;
       if (request === null || signal.aborted) {
-        if (spent !== null) report(spent);
+        if (request !== null || spent !== null)
+          post({
+            ...{ type: 'UsageReported', usageId: compactionId, coverage: 'whole' },
+            usage: spent ?? noUsage,
+          });
         return null;
       }
       const reading = ask(request);

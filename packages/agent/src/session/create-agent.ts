@@ -561,7 +561,6 @@ const createLookups = (
     movedFiles: {
       find: async (workspace, moves) => (await loadMoved()).find(workspace, moves),
       begin: async (workspace, writable) => (await loadMoved()).begin(workspace, writable),
-      end: async (workspace, writable) => (await loadMoved()).end(workspace, writable),
     },
   };
 };

@@ -14,6 +14,7 @@ import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
 import { type Command, type CommandRequest, startCommand } from '../command/command.js';
 import { type CommandVariables, hardenedGit } from '../command/environment.js';
+import { shellWord } from '../command/sandbox/shell-text.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { type CallFacts, type Needs, needsMark, type ShellFacts } from '../policy/judged-call.js';
@@ -81,7 +82,7 @@ const ALIASES: Aliases = {
 type Reading = { readonly value: Json } | { readonly why: string };
 
 const quoteWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  /^[\w@%+=:,./-]+$/.test(word) ? word : shellWord(word);
 
 /** A word that a shell does not pass on to a program: `&&`, `|`, `2>&1`. */
 const OPERATOR = /^(?:\d*[<>].*|&>.*|[|&;]+)$/;
@@ -248,12 +249,14 @@ export type MovedFiles = {
   find(workspace: string, moves: readonly TreeMove[] | 'unknown'): Promise<readonly string[]>;
   /**
    * Before a command that may change the repository, and may write these protected files. Returns
-   * why it must not run: it could commit files that git could not write. Null if it may.
+   * why it must not run, since it could commit files that git could not write; or what finds those
+   * after it.
    */
-  begin(workspace: string, writable: readonly string[]): Promise<string | null>;
-  /** After it: what its result says of protected files that git could not write; or null. */
-  end(workspace: string, writable: readonly string[]): Promise<string | null>;
+  begin(workspace: string, writable: readonly string[]): Promise<string | FindUnwritten>;
 };
+
+/** What a result says of protected files that git could not write; null: there is none. */
+type FindUnwritten = () => Promise<string | null>;
 
 /** What all commands of a session share. */
 type Shell = {
@@ -283,14 +286,18 @@ const runCommand = async (
   const git = await gitAccess(shell, command, input, context);
   const { workspace } = context;
   const { repository = 'read', writable = [] } = git;
-  const why = repository === 'read' ? null : await shell.movedFiles.begin(workspace, writable);
-  if (why !== null) return { ...failed(why), ran: 'no' };
-  const outcome = await (background
-    ? runInBackground(shell, { command, git }, context)
-    : runToEnd(shell, { command, git, deadlineMs: input.timeoutMs ?? DEADLINE_MS }, context));
-  const remark = repository === 'read' ? null : await shell.movedFiles.end(workspace, writable);
-  return remark === null ? outcome : { ...outcome, text: `${outcome.text}\n${remark}` };
+  const begun =
+    repository === 'read' ? NO_REMARK : await shell.movedFiles.begin(workspace, writable);
+  if (typeof begun === 'string') return { ...failed(begun), ran: 'no' };
+  if (background) return runInBackground(shell, { command, git }, begun, context);
+  const deadlineMs = input.timeoutMs ?? DEADLINE_MS;
+  return withRemark(await runToEnd(shell, { command, git, deadlineMs }, context), await begun());
 };
+
+const NO_REMARK: FindUnwritten = async () => null;
+
+const withRemark = (outcome: ToolOutcome, remark: string | null): ToolOutcome =>
+  remark === null ? outcome : { ...outcome, text: `${outcome.text}\n${remark}` };
 
 /** `git`: what the command may do to git folders. `jobId`: null for a foreground command. */
 type RunOptions = Pick<CommandRequest, 'command' | 'deadlineMs'> &
@@ -339,21 +346,29 @@ const commandPlace = (
   home: shell.environment.HOME ?? '',
 });
 
-/** Starts a job. Its result is the command's, if that ends at once. */
+/** Starts a job. Its result is the command's, if that ends at once. `begun`: called at its end. */
 const runInBackground = async (
   shell: Shell,
   { command: text, git }: Pick<RunOptions, 'command' | 'git'>,
+  begun: FindUnwritten,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
+  if (context.signal.aborted)
+    return { status: 'cancelled', ran: 'no', text: 'Cancelled before the command started.' };
   const place = commandPlace(shell, text, context);
   let early: Promise<ToolOutcome | null> = Promise.resolve(null);
-  // `add` calls this at once, so `early` is set below
+  let remark: Promise<string | null> = Promise.resolve(null);
+  // `add` calls this at once, so both are set below
   const { jobId } = context.jobs.add((id) => {
     const command = start(shell, { command: text, git, deadlineMs: null, jobId: id }, context);
+    const job = createJob(id, command, place);
     early = command.ended.then((end) => commandOutcome(command, end, place, context.signal));
-    return createJob(id, command, place);
+    remark = command.ended.then(begun);
+    void remark.catch(() => null); // the next command looks again
+    return job;
   });
-  return (await Promise.race([early, sleep(EARLY_END_MS, null)])) ?? jobStarted(jobId);
+  const outcome = await Promise.race([early, sleep(EARLY_END_MS, null)]);
+  return outcome === null ? jobStarted(jobId) : withRemark(outcome, await remark);
 };
 
 /** Runs a command in the foreground. */

@@ -38,7 +38,7 @@ export type BuiltinOptions = {
 
 /** Nothing is known, so the policy takes the worst for true. */
 const NO_LOOKUP = async (): Promise<null> => null;
-const NO_MOVED: MovedFiles = { find: async () => [], begin: NO_LOOKUP, end: NO_LOOKUP };
+const NO_MOVED: MovedFiles = { find: async () => [], begin: async () => NO_LOOKUP };
 
 /** The tool `bash` for one session. */
 export const commandTool = ({

@@ -17,8 +17,6 @@
  * - `ownWrite`: what have tools of this session made of the file, since another program changed it?
  */
 
-import { existsSync } from 'node:fs';
-import path from 'node:path';
 import type { createNamedPlaces } from '../command/sandbox/git-folders.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { CallPreview } from '../machine/call.js';
@@ -418,7 +416,7 @@ export const withFileSafeguards = (
       const protection = protectionInWorkspace(workspace, place, userPlaces);
       if (protection === null && !(await isNamed(workspace, place))) continue;
       const workspaceSandbox = await sandbox.of(workspace);
-      for (const one of withNewFolders(place, workspace)) workspaceSandbox.allow(one);
+      workspaceSandbox.allow(place);
     }
     const outcome = await tool.run(input, context);
     const { noteSyntax } = await import('./check-syntax.js');
@@ -442,18 +440,4 @@ const createNamedCheck = (environment: ProcessEnvironment) => {
     readers.set(workspace, read);
     return read().some((named) => isWithin(place, named.path));
   };
-};
-
-/** The path, and the folders that must be created for it. */
-const withNewFolders = (place: string, workspace: string): readonly string[] => {
-  const places = [place];
-  for (
-    let folder = path.dirname(place);
-    isWithin(folder, workspace);
-    folder = path.dirname(folder)
-  ) {
-    if (folder === workspace || existsSync(folder)) break;
-    places.push(folder);
-  }
-  return places;
 };

@@ -94,7 +94,6 @@ const changedNames = (repository: Repository): Promise<readonly string[]> =>
 export const createMovedFiles = (environment: ProcessEnvironment): MovedFiles => {
   /** Files that git could not write when it moved on. */
   let stale: readonly string[] = [];
-  let changedBefore: readonly string[] = [];
   const look = async (
     workspace: string,
     find: (repository: Repository) => Promise<readonly string[]>,
@@ -123,25 +122,25 @@ export const createMovedFiles = (environment: ProcessEnvironment): MovedFiles =>
       return [...new Set([...moved, ...stale])];
     },
     async begin(workspace, writable) {
+      const changedBefore = await look(workspace, changedNames);
+      stale = stale.filter((file) => changedBefore.includes(file)); // a job may have written them
       const open = stale.filter((file) => !writable.includes(file));
       if (open.length > 0) return `Not run: ${describeStale(open, workspace)}`;
-      changedBefore = await look(workspace, changedNames);
-      return null;
-    },
-    async end(workspace, writable) {
       const isLeft = (file: string): boolean =>
         stale.includes(file) || !(changedBefore.includes(file) || writable.includes(file));
-      stale = await look(workspace, async (repository) => {
-        const unwritten: string[] = [];
-        for (const name of await changedNames(repository))
-          if (
-            isLeft(path.join(repository.top, name)) &&
-            (await hasEarlierContent(repository, name))
-          )
-            unwritten.push(name);
-        return unwritten;
-      });
-      return stale.length === 0 ? null : `[${describeStale(stale, workspace)}]`;
+      return async () => {
+        stale = await look(workspace, async (repository) => {
+          const unwritten: string[] = [];
+          for (const name of await changedNames(repository))
+            if (
+              isLeft(path.join(repository.top, name)) &&
+              (await hasEarlierContent(repository, name))
+            )
+              unwritten.push(name);
+          return unwritten;
+        });
+        return stale.length === 0 ? null : `[${describeStale(stale, workspace)}]`;
+      };
     },
   };
 };

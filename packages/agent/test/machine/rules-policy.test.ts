@@ -145,6 +145,8 @@ test('what was looked up before the batch is not trusted behind a call that may 
   const pure: JudgedCall = { ...appends, traits: { ...appends.traits, mutating: false } };
   assert.deepEqual(trusted([pure], both), { discarded: ['c'] });
   assert.deepEqual(trusted([commandCall('1', ['rm', 'b'])], both), {});
+  const popped = commandCall('1', ['git', 'stash', 'pop']);
+  assert.deepEqual(trusted([popped], { unrecoverable: ['b'] }), {});
 });
 
 const twoCommands = (callId: string): JudgedCall => {

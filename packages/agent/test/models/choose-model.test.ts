@@ -105,7 +105,7 @@ const problems: readonly (readonly [
   ],
   ['claude-opus-5-5', key, 'unknownProvider', /Did you mean anthropic\/claude-opus-5-5\?/],
   ['anthropic', key, 'noName', /anthropic\/NAME/],
-  ['scripted/', key, 'noName', /scripted\/NAME/],
+  ['scripted/', key, 'noName', /scripted\/FILE$/],
   [
     'anthropic/claude-opus-5-5',
     { ...key, ANTHROPIC_BASE_URL: 'localhost:80' },

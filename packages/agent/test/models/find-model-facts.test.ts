@@ -173,6 +173,22 @@ const listed: readonly {
     },
   },
   {
+    title: 'OpenRouter names prices without a window',
+    model: { pricing: { prompt: '0.000003', completion: '0.000015' } },
+    facts: {
+      windowTokens: 128_000,
+      prices: { input: 3, output: 15, cacheRead: 3, cacheWrite: 3 },
+    },
+  },
+  {
+    title: 'OpenRouter: a fee for each request is no price of tokens',
+    model: {
+      context_length: 8_192,
+      pricing: { prompt: '0.000003', completion: '0.000015', request: '0.01' },
+    },
+    facts: { windowTokens: 8_192, prices: null },
+  },
+  {
     // github.com/earendil-works/pi/issues/6378: with the model's own figures the first "Hi" failed.
     title: 'OpenRouter: the window is that of the provider that serves the model',
     model: {

@@ -129,6 +129,45 @@ test('a request that is cancelled while its money is set aside is neither sent n
   assert.deepEqual([on.model.requests, (await on.state()).session.reserved ?? []], [[], []]);
 });
 
+test('a compaction that is cancelled while its money is set aside is neither sent nor paid', async () => {
+  const appends: (() => void)[] = [];
+  let holds = false;
+  const hold = async () => {
+    if (holds) await new Promise<void>((resolve) => appends.push(resolve));
+  };
+  const on = await play({
+    userHooks: { wants: () => true, run: async () => [] }, // so that the measure comes later
+    model: testModel(say('a'), say('b'), hang()),
+    journals: watchedStore(memoryJournals(), hold),
+    settings: { limits: { ...settingsOf().limits, usd: 1 } },
+  });
+  for (const text of ['one', 'two']) {
+    await on.say(text);
+    await on.rest();
+  }
+  const { usage } = (await on.state()).session;
+  holds = true;
+  const sent = [
+    on.runtime.send(on.id, { type: 'CompactRequested' }),
+    settle().then(() => on.say('later')),
+  ];
+  for (let round = 0; round < 4; round++) {
+    await settle();
+    await settle();
+    appends.shift()?.();
+    await settle();
+    if (round === 0) sent.push(on.runtime.send(on.id, { type: 'CancelTurn' }));
+  }
+  holds = false;
+  for (const go of appends) go();
+  await Promise.all(sent);
+  await settle();
+  const { session } = await on.state();
+  assert.equal(on.steps.filter(({ event }) => event.type === 'RequestMeasured').length, 3);
+  assert.deepEqual([on.model.requests.length, session.reserved ?? []], [2, []]);
+  assert.deepEqual([session.usage, session.unaccounted], [usage, []]);
+});
+
 test('a reply that is paid is counted although its calls could not be judged', async () => {
   const userHooks = {
     wants: (moment: string) => moment === 'before-tool',

@@ -220,3 +220,35 @@ test('a protected file that the user makes while a command runs is moved, and he
   execSync(command);
   assert.equal(readFileSync(at(file), 'utf8'), 'mine');
 });
+
+test('a command writes the protected file that the user allowed, and none beside it', async (t) => {
+  const workspace = makeWorkspace(t);
+  const at = (name: string): string => path.join(workspace, '.vscode', name);
+  writeFileSync(at('tasks.json'), 'old\n');
+  const sandbox = createSessionSandbox({
+    environment: { ...process.env, XDG_STATE_HOME: temporaryFolder(t, 'of-others-state') },
+  });
+  t.after(() => sandbox.close());
+  const commands = await sandbox.of(workspace);
+  const prepared = await commands.prepare({
+    level: 'workspace',
+    program: SYSTEM_SHELL,
+    words: [
+      '-c',
+      'cd .vscode; echo new > settings.json; echo x > tasks.json; echo x > launch.json; mv ../.vscode ../x',
+    ],
+    environment: {},
+    writable: [at('settings.json')],
+  });
+  spawnSync(prepared.program, prepared.words, {
+    cwd: prepared.folder,
+    env: prepared.environment,
+    stdio: ['ignore', 'pipe', 'pipe', ...prepared.descriptors],
+  });
+  prepared.started();
+  const lines = await prepared.finish();
+  assert.match(lines.join('\n'), /\.vscode\/launch\.json is protected/);
+  assert.equal(readFileSync(at('settings.json'), 'utf8'), 'new\n');
+  assert.equal(readFileSync(at('tasks.json'), 'utf8'), 'old\n');
+  assert.ok(!existsSync(at('launch.json')));
+});

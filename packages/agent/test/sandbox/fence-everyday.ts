@@ -78,6 +78,22 @@ export const EVERYDAY: readonly Case[] = [
       },
     ],
   },
+  {
+    name: 'clones with protected files while other commands begin and end',
+    setup: `${REPOSITORY}; mkdir .vscode; echo {} > .vscode/tasks.json; echo x > .envrc; echo "*.slow filter=slow" > .gitattributes; touch 1.slow; git add .; git commit -qm files`,
+    steps: (_, level) => [
+      {
+        level,
+        command:
+          "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=filter.slow.smudge GIT_CONFIG_VALUE_0='until [ -e ../go ]; do sleep 0.02; done; cat'; " +
+          'git clone -q . copy; touch made; exec sleep 60',
+        holds: true,
+      },
+      { level, command: 'until [ -e copy/.vscode/tasks.json ]; do sleep 0.02; done' },
+      { level, command: 'touch go; until [ -e made ]; do sleep 0.02; done' },
+      { level, command: 'cd copy && [ -z "$(git status --short)" ] && echo DONE' },
+    ],
+  },
   worksAfter(
     'mkdir -p .vscode .github/workflows; echo {} > .vscode/tasks.json; echo x > .github/workflows/ci.yml; echo x > .envrc; git add .; git commit -qm files',
     'clones with protected files, and works with them there',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
@@ -153,4 +153,16 @@ test('what is no program of the workspace is not named', (t) => {
     ['core.hooksPath', '/etc/hooks'],
   ] as const)
     assert.deepEqual(namedBy(t, key, value), [], `${key} = ${value}`);
+});
+
+test('a change of the configuration behind a symlink is seen', (t) => {
+  const folder = makeRepository(t);
+  const dotfile = path.join(folder, 'dotfile');
+  writeFileSync(dotfile, '[core]\n\thooksPath = one\n');
+  symlinkSync(dotfile, path.join(folder, '.gitconfig'));
+  const find = createNamedPlaces(folder, { HOME: folder, GIT_CONFIG_SYSTEM: '/dev/null' });
+  const named = () => find().map(({ path: at }) => path.relative(folder, at));
+  assert.deepEqual(named(), ['one']);
+  writeFileSync(dotfile, '[core]\n\thooksPath = other\n');
+  assert.deepEqual(named(), ['other']);
 });

@@ -228,6 +228,12 @@ const REPOSITORIES: readonly Trap[] = [
     enters: ['sub'],
   },
   {
+    name: 'the configuration of a submodule of a worktree outside',
+    setup: `${SUBMODULE}; git worktree add -q ../wt; git -C ../wt -c protocol.file.allow=always submodule --quiet update --init`,
+    commands: [monitor('.git/worktrees/wt/modules/sub/config')],
+    user: 'git -C ../wt status',
+  },
+  {
     name: 'a repository in place of a submodule',
     kind: 'in place of a repository',
     setup: SUBMODULE,
@@ -304,6 +310,13 @@ const REPOSITORIES: readonly Trap[] = [
     ],
     user: 'git -C b fetch --all',
     enters: ['b'],
+  },
+  {
+    name: 'a folder that is a repository by the one above a folder named worktrees',
+    commands: [
+      'git init -q --bare x; git -C x remote add o "ext::$T"; git -C x config protocol.ext.allow always; mkdir -p x/worktrees/e; mv x/HEAD x/worktrees/e; echo ../.. > x/worktrees/e/commondir',
+    ],
+    user: 'git -C x/worktrees/e fetch --all',
   },
   {
     name: 'a bare repository that turns into one with a worktree later',
@@ -591,6 +604,61 @@ const RUN: readonly Trap[] = RUN_FILES.map((file) => ({
   user: `[ -f ${file} ] && sh ${file}`,
 }));
 
+/** A command takes the rights of the user away, or chooses names that are no UTF-8. */
+const OUT_OF_SIGHT: readonly Trap[] = [
+  {
+    name: 'a file in a folder that can not be written',
+    kind: 'without rights to write',
+    commands: ['mkdir d; echo "$T" > d/.envrc; chmod 555 d'],
+    enters: ['d'],
+  },
+  {
+    name: 'a folder that can not be written',
+    kind: 'without rights to write',
+    commands: [`${task('.')}; chmod 555 .vscode`],
+  },
+  {
+    name: 'hooks that can not be written',
+    kind: 'without rights to write',
+    commands: [
+      harmless('x'),
+      `mkdir -p x/.git/hooks; ${runsTrap('x/.git/hooks/post-commit')}; chmod 555 x/.git/hooks`,
+    ],
+    enters: ['x'],
+  },
+  {
+    name: 'a repository in a folder that can not be listed',
+    kind: 'without rights to list',
+    commands: [`mkdir d; ${evil('d/x')}; chmod 311 d`],
+    enters: ['d/x'],
+  },
+  {
+    name: 'hooks that can not be listed',
+    kind: 'without rights to list',
+    commands: [
+      `${harmless('x')}; mkdir -p x/.git/hooks; ${runsTrap('x/.git/hooks/post-commit')}; chmod 311 x/.git/hooks`,
+    ],
+    enters: ['x'],
+  },
+  {
+    name: 'a repository in a folder whose name is no UTF-8',
+    kind: 'no UTF-8',
+    commands: [evil("$'\\xff'/x")],
+    enters: ["$'\\xff'/x"],
+  },
+  {
+    name: 'a gitlink whose name is no UTF-8',
+    kind: 'no UTF-8',
+    commands: [linked("$'\\xff'/x")],
+  },
+  {
+    name: 'hooks beside a name that is no UTF-8',
+    kind: 'no UTF-8',
+    commands: [harmless("$'\\xff'/x"), runsTrap("$'\\xff'/x/.git/hooks/post-commit")],
+    enters: ["$'\\xff'/x"],
+  },
+];
+
 const MOMENTS: readonly Trap[] = [
   {
     name: 'a repository of a command that goes on',
@@ -623,7 +691,7 @@ export const TRAPS: readonly Trap[] = [
   ...[...SKIPPED, ...FOLDERS, ...GIT_FILES, ...REPOSITORIES, ...HIDDEN_CODE, ...BLANKS],
   ...NEW_CODE,
   ...CONFIGURED,
-  ...[...SUBFOLDERS, ...SPELLINGS, ...RUN, ...MOMENTS],
+  ...[...SUBFOLDERS, ...SPELLINGS, ...RUN, ...OUT_OF_SIGHT, ...MOMENTS],
 ];
 
 /** The repository of the user, once for all rows. */

@@ -84,6 +84,16 @@ test('git commands that destroy work ask in every preset, unless a rule allows t
     'sudo git reset --hard',
     'bash -c "git reset --hard"',
     'git switch -f main',
+    'git clean',
+    'git -c clean.requireForce=false clean -dx',
+    'git clean -fd -enode',
+    'git submodule --quiet update --force',
+    'git restore -sRELEASES file',
+    'git reflog drop x',
+    'git --attr-source HEAD reset --hard',
+    "git -c alias.a=b -c alias.b='push --force' a",
+    'git stash $X',
+    'git submodule $X --force',
   ];
   const harmless = [
     'git status',
@@ -94,6 +104,8 @@ test('git commands that destroy work ask in every preset, unless a rule allows t
     'git branch -d x',
     'git reset',
     'git clean -n',
+    'git clean -dnx',
+    'git restore -s HEAD -S a',
     'git gc',
     'git push',
   ];

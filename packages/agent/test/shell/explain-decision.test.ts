@@ -136,6 +136,8 @@ const DENIED_BEHIND_RUNNERS = [
   'git -c alias.P=push P origin',
   "git -c alias.p='!git push' p",
   "git -c core.pager='git push' log",
+  "git -c interactive.diffFilter='git push' add -p",
+  "git -c submodule.x.update='!git push' submodule update",
   'git bisect run git push',
   "git difftool -x 'git push'",
   'git for-each-repo --config=x push',

@@ -32,6 +32,7 @@ const rows: Readonly<Record<RepositoryAccess, readonly string[]>> = {
     'env A=b timeout 5 git rebase main',
     'for b in a b; do git branch $b; done',
     'git branch -d merged; git branch -m a b; git tag -d v1',
+    'git branch --format=x new; git branch --no-color new; git tag --format=x new',
     'git reset --hard; git clean -fd; git checkout -- x; git restore x; git worktree remove --force x',
     'git reset HEAD~1; git merge x; git cherry-pick x; git revert x; git am < x; git apply --index x',
     'make release; just publish; npm run release; npm version patch; yarn deploy; pnpm changeset',

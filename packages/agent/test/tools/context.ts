@@ -17,7 +17,7 @@ import {
   type ToolOutcome,
 } from '../../src/ports/tool.js';
 import { takeHashes, takeJudgement, takeOutcome } from '../../src/session/outside-values.js';
-import { builtinTools } from '../../src/tools/builtin-tools.js';
+import { type BuiltinOptions, builtinTools } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-change.js';
 
 /** A workspace with the built-in tools, gone with all its processes when the test ends. */
@@ -79,11 +79,12 @@ export const makePlace = async (
   test: TestContext,
   given: Environment = process.env,
   level: CommandLevel = 'off',
+  more: Pick<BuiltinOptions, 'movedFiles'> = {},
 ): Promise<Place> => {
   const workspace = temporaryFolder(test, 'tools');
   const environment = level === 'off' ? given : { ...given, ...stateOf(test, given) };
   const sandbox = createSessionSandbox({ environment });
-  const tools = builtinTools({ environment, sandbox });
+  const tools = builtinTools({ environment, sandbox, ...more });
   const jobs = createJobs();
   const files = createFileMemory();
   const blobs = new Map<string, string>();

@@ -1,5 +1,6 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { until } from '../../../../test/until.js';
@@ -46,6 +47,30 @@ test('jobs: a job that ends at once is reported as it ended', async (t) => {
   await until('it has ended', () => place.jobs.get('job-1')?.status() !== 'running');
   assert.match(place.jobs.get('job-1')?.status() ?? '', /^exit code 4/);
   assert.match(outcome.text, /^broken\n\[exit code 4|^Started job-1/);
+});
+
+test('jobs: a call that was cancelled before starts no job', async (t) => {
+  const place = await makePlace(t);
+  const command = { command: 'sleep 1000', background: true };
+  const outcome = await place.run('bash', command, { signal: AbortSignal.abort('cancelled') });
+  assert.deepEqual([outcome.status, outcome.ran, place.jobs.list()], ['cancelled', 'no', []]);
+});
+
+test('jobs: files that git could not write are looked for when the job has ended', async (t) => {
+  const looks: (string | undefined)[] = [];
+  const look = async (): Promise<null> => {
+    looks.push(place.jobs.get('job-1')?.status());
+    return null;
+  };
+  const movedFiles = { find: async () => [], begin: async () => look };
+  const place = await makePlace(t, process.env, 'workspace', { movedFiles });
+  const command = 'until [ -e go ]; do sleep 0.02; done; git add .';
+  const started = await place.run('bash', { command, background: true });
+  assert.match(started.text, /^Started job-1/);
+  assert.deepEqual(looks, []);
+  writeFileSync(place.path('go'), '');
+  await until('the job has ended', () => looks.length > 0);
+  assert.match(looks[0] ?? '', /^exit code/);
 });
 
 test('jobs: an unknown job is a failure that names those that exist', async (t) => {

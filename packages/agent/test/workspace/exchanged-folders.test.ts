@@ -217,8 +217,9 @@ const FACES: readonly Face[] = [
   },
   {
     when: 'a protected file is written back',
-    run: ({ workspace }) => writeBack(path.join(workspace, 'd/x'), Buffer.from('back')),
-    usual: /true/,
+    run: ({ workspace }) =>
+      writeBack(path.join(workspace, 'd/x'), Buffer.from('back'), path.join(workspace, '../copy')),
+    usual: /copy.x/,
   },
   {
     when: 'a configuration is cleaned',
@@ -231,7 +232,7 @@ const FACES: readonly Face[] = [
   },
   {
     when: 'a protected file is made again',
-    run: ({ workspace }) => createFile(path.join(workspace, 'd/made'), Buffer.from('back')),
+    run: ({ workspace }) => createFile(path.join(workspace, 'd/made'), Buffer.from('back'), 0o644),
     usual: /true/,
   },
   {

@@ -16,11 +16,11 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import {
-  entriesIn,
   entryStatus,
   isFolder,
   isOwnOrSystem,
   isWithin,
+  listFolder,
   readBytes,
   readRegularSync,
   readSmall,
@@ -29,7 +29,7 @@ import {
 import type { ProgramPath } from '../../platform/find-program.js';
 import { folderAbove } from '../../platform/repository-folders.js';
 import { askProgramSync } from '../../platform/start-program.js';
-import { listWords } from '../../policy/paths.js';
+import { listWords, settingCommand } from '../../policy/paths.js';
 
 /**
  * Files of a git folder that git obeys or runs. `commondir` names another folder whose
@@ -63,7 +63,7 @@ const isRepository = (folder: string): boolean =>
 export const codePlaces = (gitFolder: string): readonly string[] => {
   const places: string[] = [];
   const foldersIn = (folder: string): readonly string[] => {
-    const entries = entriesIn(folder);
+    const entries = listFolder(folder);
     const at = (entry: { readonly name: string }): string => path.join(folder, entry.name);
     for (const entry of entries) if (entry.isSymbolicLink()) places.push(at(entry));
     const folders = entries.filter((entry) => entry.isDirectory()).map(at);
@@ -84,8 +84,10 @@ export const codePlaces = (gitFolder: string): readonly string[] => {
     const links = ABOVE_CODE.map(at).filter((place) => entryStatus(place)?.isSymbolicLink());
     places.push(...links, ...CODE.map(at));
     addModules(at('modules'), depth + 1);
-    for (const inner of foldersIn(at('worktrees')))
+    for (const inner of foldersIn(at('worktrees'))) {
       places.push(...WORKTREE_CODE.map((name) => path.join(inner, name)));
+      addModules(path.join(inner, 'modules'), depth + 1);
+    }
   };
   addFolder(gitFolder, 0);
   return places;
@@ -98,8 +100,10 @@ const findGitFolder = (place: string): string => {
 };
 
 /** Whether a path lies in the git folder of a linked worktree. */
-export const isInWorktreeFolder = (place: string): boolean =>
-  path.basename(path.dirname(findGitFolder(place))) === 'worktrees';
+export const isInWorktreeFolder = (place: string): boolean => {
+  const above = path.dirname(findGitFolder(place));
+  return path.basename(above) === 'worktrees' && isGitFolder(path.dirname(above));
+};
 
 /** The path in a file of git, as git reads it. */
 const pathIn = (file: string): string => readSmall(file).replace(/[\r\n]+$/, '');
@@ -214,24 +218,6 @@ export const findRepository = (workspace: string): FoundRepository => {
 /** Keys that name a folder or file that git runs or obeys as a whole. */
 const NAMES_PLACE =
   /^(?:core\.(?:hookspath|attributesfile)|init\.templatedir|include\.path|includeif\.\*\.path)$/;
-/** Keys whose value is a command line. */
-const NAMES_COMMAND: readonly RegExp[] = [
-  /^core\.(?:fsmonitor|askpass|sshcommand|gitproxy|editor|pager)$/,
-  /^(?:sequence\.editor|diff\.external|interactive\.difffilter|uploadpack\.packobjectshook)$/,
-  /^filter\.\*\.(?:clean|smudge|process)$/,
-  /^diff\.\*\.(?:command|textconv)$/,
-  /^merge\.\*\.driver$/,
-  /^(?:mergetool|difftool|browser|man)\.\*\.(?:cmd|path)$/,
-  /^gpg(?:\.\*)?\.(?:program|defaultkeycommand)$/,
-  /^(?:credential|credential\.\*)\.helper$/,
-  /^(?:alias|pager)\.[a-z0-9-]+$/,
-  /^alias\.\*\.command$/,
-  /^remote\.\*\.(?:uploadpack|receivepack|url|pushurl)$/,
-  /^submodule\.\*\.update$/,
-  /^(?:trailer\.\*\.(?:command|cmd)|tar\.\*\.command|gc\.recentobjectshook|web\.browser|core\.alternaterefscommand)$/,
-  /^(?:hook|hook\.\*)\.command$/,
-  /^sendemail(?:\.\*)?\.\w+$/,
-];
 
 const FILES_MAX = 1_000;
 const PLACES_MAX = 200;
@@ -326,9 +312,9 @@ type Reading = {
   readonly visited: Set<string>;
 };
 
-/** Differs when the file was changed. */
+/** Differs when the file was changed, or the one behind a symlink. */
 const keyOfStatus = (file: string): string => {
-  const status = entryStatus(file);
+  const status = entryStatus(realPath(file) ?? file);
   return status === null ? '' : `${status.ino}:${status.ctimeMs}:${status.size}`;
 };
 
@@ -352,18 +338,6 @@ const addCommandWords = (reading: Reading, command: string, top: string, key: st
   }
 };
 
-/**
- * Whether git runs this value as a command line. Of aliases only those with a `!`, of addresses
- * only those with a helper (`ext::…`), and no switch like `core.fsmonitor = true`.
- */
-const isCommand = ({ key, value }: Entry): boolean => {
-  if (!NAMES_COMMAND.some((pattern) => pattern.test(key))) return false;
-  if (key.startsWith('alias.')) return value.startsWith('!');
-  return /url$/.test(key)
-    ? value.includes('::')
-    : !/^(?:true|false|yes|no|on|off|\d+)$/i.test(value);
-};
-
 /** Adds what one configuration names, and what those name that it includes. */
 const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
   const visit = `${top}\0${file}`;
@@ -371,10 +345,10 @@ const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
   reading.visited.add(visit);
   reading.statuses.set(file, keyOfStatus(file));
   const real = realPath(file);
-  for (const entry of configEntries(real === null ? '' : readSmall(real))) {
-    const { key, value } = entry;
+  for (const { key, value } of configEntries(real === null ? '' : readSmall(real))) {
     if (value === '') continue;
-    if (isCommand(entry)) addCommandWords(reading, value.replace(/^(?:!|\w+::)/, ''), top, key);
+    const command = settingCommand(key, value);
+    if (command !== null) addCommandWords(reading, command, top, key);
     if (!NAMES_PLACE.test(key)) continue;
     const isInclude = key.startsWith('include');
     const place = resolveFrom(isInclude ? path.dirname(file) : top, value, reading.home);

@@ -22,24 +22,27 @@ import {
   readRegularSync,
   replaceKeepingCopy,
   setAside,
+  systemPath,
   writeBack,
   writePrivateSync,
 } from '../../platform/files.js';
+import { firstOf } from '../../policy/decide.js';
 import { findProtection } from '../../policy/paths.js';
 import {
   type CleanedConfig,
   cleanConfig,
+  gitFoldersAt,
   isHarmlessInWorktree,
   isInWorktreeFolder,
   leadsInside,
 } from './git-folders.js';
 import {
   BackgroundWalk,
-  listGitCode,
   type ProtectedPath,
   ProtectedScan,
   protectedPathAt,
   readInside,
+  readMarks,
   type Scan,
   type WalkEnd,
 } from './protected-scan.js';
@@ -55,7 +58,7 @@ const USER_PLACE = 'it is your own configuration, or your credentials';
 
 /** A running command that may write, and the paths that it can't write to. */
 export type Writer = {
-  /** Paths that are read-only for it. */
+  /** Paths that it can't replace. All but `.git` are read-only for it. */
   readonly bound: ReadonlySet<string>;
   /** Git folders in which it can't change anything. */
   readonly closed: readonly string[];
@@ -80,6 +83,12 @@ export type ProtectedFilesOptions = {
   tellUser(text: string): void;
 };
 
+/**
+ * New repositories whose files a scan leaves to a later one, since git tracks files only after it
+ * has written them: all, those that git is writing at present, or none.
+ */
+type Spared = 'all' | 'unfinished' | 'none';
+
 /** Most names in a line. */
 const NAMED_MAX = 3;
 
@@ -97,19 +106,19 @@ type KnownPath = ProtectedPath & {
 
 const readTarget = (link: string): string | null => {
   try {
-    return readlinkSync(link);
+    return readlinkSync(systemPath(link));
   } catch {
     return null; // gone meanwhile
   }
 };
 
 /** Whether it is a folder, as a `.git` may be too. */
-const isFolder = ({ kind, path: place }: ProtectedPath): boolean =>
+const isFolderLike = ({ kind, path: place }: ProtectedPath): boolean =>
   kind === 'folder' || (kind === 'repository' && entryStatus(place)?.isDirectory() === true);
 
 const readContent = (one: ProtectedPath): Content | null => {
   if (one.kind === 'link') return readTarget(one.path);
-  if (isFolder(one)) return one.kind === 'folder' ? readInside(one.path).fingerprint : null;
+  if (isFolderLike(one)) return one.kind === 'folder' ? readInside(one.path).fingerprint : null;
   const loaded = readRegularSync(one.path, CONTENT_MAX, { follow: 'none' });
   return loaded.kind === 'file' ? loaded.bytes : null;
 };
@@ -121,7 +130,7 @@ const isSameContent = (one: Content, other: Content | null): boolean =>
 const isUnchanged = (one: KnownPath, other: ProtectedPath): boolean =>
   one.ino === other.ino &&
   one.dev === other.dev &&
-  (isFolder(other)
+  (isFolderLike(other)
     ? one.content === null || one.content === readContent(other)
     : one.changedMs === other.changedMs && one.size === other.size);
 
@@ -163,10 +172,14 @@ export class ProtectedFiles {
   readonly #running = new Set<Writer>();
   /** Commands of killed sessions that still run. */
   #interrupted: readonly { readonly command: Writer; readonly guard: InterruptedGuard }[] = [];
-  /** Paths whose next content is accepted. */
-  readonly #allowed = new Set<string>();
+  /** Files that a running command or a tool may write: the user allowed that. */
+  readonly #allowed = new Set<readonly string[]>();
   /** Folders with a repository that a command of this session created. */
   readonly #newRepositories = new Set<string>();
+  /** Those that running commands have made with their folder, and in which git tracks nothing yet. */
+  readonly #unfinished = new Set<string>();
+  /** What could not be moved away, with the time of its change in ms: it is not accepted. */
+  readonly #unmoved = new Map<string, number>();
   /** Folders that existed before the running commands; null: unknown. */
   #foldersBefore: Pick<ReadonlySet<string>, 'has'> | null = null;
   /** The git folder of the workspace if it lies elsewhere. */
@@ -194,7 +207,7 @@ export class ProtectedFiles {
   scanBefore(repository: string | null): Scan {
     this.#repository = repository;
     this.#releaseInterrupted();
-    if (!this.#isIdle) this.#judge(true);
+    if (!this.#isIdle) this.#judge('unfinished');
     const scan = this.#isIdle ? this.acceptAll() : this.#scan.look(this.#repository);
     this.#foldersBefore = scan.folders;
     // The frontier: folders that the quick scan does not enter.
@@ -213,9 +226,10 @@ export class ProtectedFiles {
    * Call it when a command has ended. Returns lines about the paths set aside since the last call.
    */
   end(running: Writer): readonly string[] {
-    const { frontier } = this.#judge(true);
+    const { frontier } = this.#judge(this.#running.size > 1 ? 'unfinished' : 'none');
     this.#running.delete(running);
     this.#writeRecord();
+    if (this.#isIdle) for (const files of this.#allowed) this.#disallow(files);
     this.#walk.walkAfter(frontier, this.#isIdle);
     return this.#takeNotes();
   }
@@ -226,7 +240,7 @@ export class ProtectedFiles {
    */
   sweep(): void {
     this.#releaseInterrupted();
-    const { frontier } = this.#isIdle ? this.acceptAll() : this.#judge(false);
+    const { frontier } = this.#isIdle ? this.acceptAll() : this.#judge('all');
     this.#walk.walkDuring(frontier, this.#isIdle);
   }
 
@@ -249,7 +263,7 @@ export class ProtectedFiles {
   close(): void {
     this.#releaseInterrupted();
     if (this.#walk.isPending) {
-      if (!this.#isIdle) this.#judge(true);
+      if (!this.#isIdle) this.#judge('none');
       this.#walk.walkAtOnce(() => this.#scan.look(this.#repository).frontier, this.#isIdle);
     }
     if (this.#notes.length > 0) this.#record.leaveNotes(this.#workspace, this.#takeNotes());
@@ -272,9 +286,16 @@ export class ProtectedFiles {
     );
   }
 
-  /** The user allowed writing to this path: its next content is accepted. */
-  allowWriting(place: string): void {
-    this.#allowed.add(place);
+  /**
+   * The user allowed writing to these files, until the returned function is called, or no command
+   * runs: a formatter may follow a tool.
+   */
+  allowWriting(files: readonly string[]): () => void {
+    this.#allowed.add(files);
+    return () => {
+      this.#judge('all');
+      this.#disallow(files);
+    };
   }
 
   /** Accepts all present paths, as changes of the user. */
@@ -282,11 +303,13 @@ export class ProtectedFiles {
     const scan = this.#scan.look(this.#repository);
     const known = new Map<string, KnownPath>();
     for (const one of scan.protectedPaths.values()) {
+      if (this.#unmoved.get(one.path) === one.changedMs) continue;
       const before = this.#known.get(one.path);
       const isKnown = before !== undefined && isUnchanged(before, one);
       known.set(one.path, isKnown ? before : this.#remember(one));
     }
     this.#known = known;
+    this.#unfinished.clear();
     for (const top of this.#newRepositories)
       if (!known.has(path.join(top, '.git'))) this.#newRepositories.delete(top);
     return scan;
@@ -311,25 +334,47 @@ export class ProtectedFiles {
     return { ...one, content: this.#options.hidden.includes(one.path) ? null : readContent(one) };
   }
 
+  #isAllowed(place: string): boolean {
+    return [...this.#allowed].flat().some((file) => isWithin(place, file));
+  }
+
+  #holdsAllowed(folder: string): boolean {
+    return [...this.#allowed].flat().some((file) => isWithin(file, folder));
+  }
+
+  /** From now on they are judged. The quick scan is to know those in folders that it leaves out. */
+  #disallow(files: readonly string[]): void {
+    this.#allowed.delete(files);
+    for (const file of files) {
+      if ([...this.#known.keys()].some((one) => isWithin(file, one))) continue;
+      let place = file;
+      for (let above = file; isWithin(above, this.#workspace); above = path.dirname(above))
+        if (findProtection(path.relative(this.#workspace, above)) !== null) place = above;
+      const one = protectedPathAt(place);
+      if (one === null) continue;
+      this.#scan.follow(place, false);
+      this.#known.set(place, this.#remember(one));
+    }
+  }
+
   #takeNotes(): readonly string[] {
     const notes = this.#notes;
     this.#notes = [];
     return notes;
   }
 
-  /**
-   * Scans, and judges all differences from the known paths. `isEnd`: a command has ended. Before,
-   * it may still be cloning, and git tracks files only after it has written them.
-   */
-  #judge(isEnd: boolean): Scan {
+  /** Scans, and judges all differences from the known paths. */
+  #judge(spared: Spared): Scan {
+    const finished = [...this.#unfinished].filter((top) => !isUnfinished(top));
     const scan = this.#scan.look(this.#repository);
     this.#judgeRemoved(scan);
     const count = this.#count;
-    this.#judgeEach(scan, isGitPath, isEnd);
+    this.#judgeEach(scan, isGitPath, spared);
     // scans again: a path may have been protected only by a configuration that was set aside
     const present = count === this.#count ? scan : this.#scan.look(this.#repository);
-    this.#judgeEach(present, (one) => !isGitPath(one), isEnd);
+    this.#judgeEach(present, (one) => !isGitPath(one), spared);
     for (const top of this.#newRepositories) this.#judgeOrphans(top);
+    for (const top of finished) this.#unfinished.delete(top);
     return present;
   }
 
@@ -341,25 +386,25 @@ export class ProtectedFiles {
       const wasMoved = [...protectedPaths.values()].some(
         ({ dev, ino }) => dev === one.dev && ino === one.ino,
       );
-      const isOutOfReach =
-        !this.#isIdle && this.#isReadOnlyForAll(one.path) && this.#isUnmovable(one.path);
+      const isOutOfReach = this.#isReadOnlyForAll(one.path) && this.#isUnmovable(one.path);
       if (!wasMoved && isOutOfReach) this.#noteOthers('was removed', one, null);
     }
   }
 
-  #judgeEach(scan: Scan, isJudged: (one: ProtectedPath) => boolean, isEnd: boolean): void {
+  #judgeEach(scan: Scan, isJudged: (one: ProtectedPath) => boolean, spared: Spared): void {
     for (const one of scan.protectedPaths.values()) {
       if (!isJudged(one)) continue;
       const before = this.#known.get(one.path);
-      if (before === undefined) this.#judgeNew(one, isEnd, null);
-      else if (!isUnchanged(before, one)) this.#judgeChanged(before, one, isEnd);
+      if (before === undefined) this.#judgeNew(one, spared, null);
+      else if (!isUnchanged(before, one)) this.#judgeChanged(before, one, spared);
     }
   }
 
   /** Accepts, restores or sets aside a changed path. */
-  #judgeChanged(before: KnownPath, now: ProtectedPath, isEnd: boolean): void {
+  #judgeChanged(before: KnownPath, now: ProtectedPath, spared: Spared): void {
     const { content } = before;
-    const isSameFile = before.kind === 'file' && before.ino === now.ino;
+    const isSameFile =
+      before.kind === 'file' && before.ino === now.ino && !this.#isAllowed(now.path);
     if (isSameFile && before.links > 1 && Buffer.isBuffer(content)) {
       this.#judgeContent(content, now);
       return;
@@ -367,21 +412,19 @@ export class ProtectedFiles {
     // no command could write to it, or replace a folder above it
     const isOutOfReach =
       this.#isReadOnlyForAll(now.path) && (before.ino === now.ino || this.#isUnmovable(now.path));
-    if (isOutOfReach || this.#isIdle) this.#acceptOthers('was changed', now, before);
-    else if (isFolder(now) && before.ino === now.ino && typeof content === 'string')
+    if (isOutOfReach) this.#acceptOthers('was changed', now, before);
+    else if (isFolderLike(now) && before.ino === now.ino && typeof content === 'string')
       this.#judgeInside(content, now);
-    else this.#judgeNew(now, isEnd, before);
+    else this.#judgeNew(now, spared, before);
   }
 
   /** Sets aside the new files in a folder that existed before. */
   #judgeInside(before: string, now: ProtectedPath): void {
     if (this.#allowedPart(now) !== 'all') {
-      const known = new Set(before.split('\n'));
-      for (const line of readInside(now.path).fingerprint.split('\n')) {
-        const [place = ''] = line.split('\0');
-        const status = entryStatus(place);
-        if (known.has(line) || status === null || status.isDirectory()) continue;
-        this.#setAside(place, null);
+      const known = readMarks(before);
+      for (const [place, mark] of readInside(now.path).marks) {
+        const isNew = known.get(place) !== mark && entryStatus(place)?.isDirectory() === false;
+        if (isNew && !this.#isAllowed(place)) this.#setAside(place, null);
       }
     }
     this.#known.set(now.path, this.#remember(now));
@@ -394,10 +437,12 @@ export class ProtectedFiles {
       return;
     }
     // If it no longer exists or is a symlink by now, the next scan judges it.
-    if (writeBack(now.path, content))
+    const copy = writeBack(now.path, content, this.#nextFolder());
+    if (copy !== null)
       this.#note(
         `${this.#shown(now.path)} was changed through another of its names (a hard link), so ` +
           'its old content was restored',
+        `What was written: ${copy}`,
       );
     this.#known.delete(now.path);
     const again = protectedPathAt(now.path, now);
@@ -407,16 +452,20 @@ export class ProtectedFiles {
   /**
    * Accepts a new path, or sets aside its forbidden parts. `before`: an earlier file at this path.
    */
-  #judgeNew(one: ProtectedPath, isEnd: boolean, before: KnownPath | null): void {
+  #judgeNew(one: ProtectedPath, spared: Spared, before: KnownPath | null): void {
     const clone = isNamePath(one) ? this.#newRepositoryAround(one.path) : null;
-    if (clone !== null && !isEnd) return;
+    const isSpared =
+      spared === 'all' || (spared === 'unfinished' && clone !== null && isLocked(clone));
+    if (clone !== null && isSpared) return;
     const allowedPart = this.#allowedPart(one, clone);
     if (allowedPart === 'all') {
       this.#accept(one, before);
+    } else if (one.kind === 'folder' && this.#holdsAllowed(one.path)) {
+      this.#judgeInside(NO_MARKS, one);
     } else {
       this.#setAside(one.path, one.namedBy, allowedPart, before === null);
       if (before !== null && !this.#restore(before) && allowedPart !== null)
-        createFile(one.path, allowedPart.text);
+        createFile(one.path, allowedPart.text, one.mode);
     }
   }
 
@@ -424,8 +473,11 @@ export class ProtectedFiles {
   #accept(one: ProtectedPath, before: KnownPath | null): void {
     const wasMoved = this.#wasMoved(one);
     const isByOthers = this.#isMadeByOthers(one) && !wasMoved;
-    if (one.kind === 'repository' && before === null && !wasMoved)
-      this.#newRepositories.add(path.dirname(one.path));
+    if (one.kind === 'repository' && before === null && !wasMoved) {
+      const top = path.dirname(one.path);
+      this.#newRepositories.add(top);
+      if (this.#isNewFolder(top)) this.#unfinished.add(top);
+    }
     // worktrees of others come and go
     if (isByOthers && !isInWorktreeFolder(one.path) && !this.#isHarmless(one))
       this.#acceptOthers(before === null ? 'appeared' : 'was changed', one, before);
@@ -438,7 +490,7 @@ export class ProtectedFiles {
    */
   #allowedPart(one: ProtectedPath, clone: string | null = null): 'all' | CleanedConfig | null {
     const { path: place } = one;
-    if (this.#allowed.has(place) || this.#wasMoved(one) || this.#isMadeByOthers(one)) return 'all';
+    if (this.#isAllowed(place) || this.#wasMoved(one) || this.#isMadeByOthers(one)) return 'all';
     if (one.kind === 'link') return null;
     if (one.kind === 'repository') return leadsInside(place, this.#workspace) ? 'all' : null;
     if (one.inGit) return this.#isHarmless(one) ? 'all' : this.#cleanConfig(one);
@@ -450,7 +502,7 @@ export class ProtectedFiles {
   /** Whether git runs no program because of a path in a git folder. */
   #isHarmless(one: ProtectedPath): boolean {
     if (one.kind === 'link') return false;
-    if (isFolder(one)) return readInside(one.path).fingerprint === '';
+    if (isFolderLike(one)) return readInside(one.path).marks.size === 0;
     return isInWorktreeFolder(one.path)
       ? isHarmlessInWorktree(one.path, this.#workspace)
       : this.#cleanConfig(one)?.isSame === true;
@@ -462,9 +514,9 @@ export class ProtectedFiles {
     return isConfig ? cleanConfig(place, this.#workspace) : null;
   }
 
-  /** Whether a path is read-only for all running commands. */
+  /** Whether a path is read-only for all running commands, of which there is at least one. */
   #isReadOnlyForAll(place: string): boolean {
-    return [...this.#running].every(({ bound }) => bound.has(place));
+    return !this.#isIdle && [...this.#running].every(({ bound }) => bound.has(place));
   }
 
   /** Accepts a path that no running command can have changed. */
@@ -486,12 +538,10 @@ export class ProtectedFiles {
       before.kind === 'folder' && typeof oldContent === 'string' && typeof present === 'string'
         ? changedPlaces(oldContent, present)
         : [before.path];
-    const names = places
-      .filter((place) => !this.#allowed.has(place))
-      .map((one) => this.#shown(one));
+    const names = places.filter((place) => !this.#isAllowed(place)).map((one) => this.#shown(one));
     if (names.length === 0) return;
     this.#note(
-      `${firstOf(names)} ${what} while a command ran in the sandbox, ` +
+      `${firstOf(names, NAMED_MAX)} ${what} while a command ran in the sandbox, ` +
         'in which it was read-only: by another program or by a fault of the sandbox; it was left ' +
         'as it is',
       'Look at it if that was not you.',
@@ -524,6 +574,7 @@ export class ProtectedFiles {
   }
 
   #isNewFolder(folder: string): boolean {
+    if (this.#unfinished.has(folder)) return true;
     if (this.#foldersBefore === null || this.#foldersBefore.has(folder) || this.#walk.has(folder))
       return false;
     const madeMs = entryStatus(folder)?.birthtimeMs ?? 0;
@@ -587,6 +638,7 @@ export class ProtectedFiles {
 
   /** Judges the paths of a background walk. Known ones are judged by the quick scan. */
   #judgeWalk({ folders, isCut, places, sinceMs, isEnd }: WalkEnd): void {
+    const spared = !isEnd ? 'all' : this.#isIdle ? 'none' : 'unfinished';
     if (isCut)
       this.#notes.push(
         `the workspace has more than ${folders} folders: not all were looked through`,
@@ -599,12 +651,12 @@ export class ProtectedFiles {
         one.changedMs < sinceMs &&
         (one.kind !== 'folder' || readInside(one.path).newestMs < sinceMs);
       if (isOld) this.#known.set(one.path, this.#remember(one));
-      else this.#judgeNew(one, isEnd, null);
+      else this.#judgeNew(one, spared, null);
     };
     for (const { path: place, isGitFolder: isBare } of places) {
       const one = isBare ? null : protectedPathAt(place);
       if (one !== null) judge(one);
-      for (const code of isBare ? listGitCode(place) : this.#scan.listCode(place)) judge(code);
+      for (const code of this.#scan.listCode(place, isBare ? true : undefined)) judge(code);
       // from now on the quick scan includes it
       if (entryStatus(place) !== null) this.#scan.follow(place, isBare);
     }
@@ -617,14 +669,14 @@ export class ProtectedFiles {
     this.#interrupted = [...this.#interrupted, { command, guard }];
     this.#walk.cover(guard.sinceMs); // the next walk judges what has changed since then
     for (const { target, ...one } of guard.known)
-      this.#known.set(one.path, { ...one, content: target });
+      this.#known.set(one.path, { mode: 0o644, ...one, content: target });
   }
 
   /** Judges the changes of interrupted commands once they have ended. */
   #releaseInterrupted(): void {
     const ended = this.#interrupted.filter(({ guard }) => !guard.isAlive());
     if (ended.length === 0) return;
-    this.#judge(true);
+    this.#judge(this.#running.size > ended.length ? 'unfinished' : 'none');
     for (const { command } of ended) this.#running.delete(command);
     this.#interrupted = this.#interrupted.filter((one) => !ended.includes(one));
     this.#writeRecord();
@@ -637,8 +689,7 @@ export class ProtectedFiles {
     }
     const running = [...this.#running];
     const known = [...this.#known.values()].map(({ content, ...one }): RecordedPath => {
-      const target = one.kind === 'link' && typeof content === 'string' ? content : null;
-      return { ...one, target };
+      return { ...one, target: typeof content === 'string' ? content : null };
     });
     // one list for all commands: paths to which none of them can write
     const bound = [...(running[0]?.bound ?? [])].filter((place) =>
@@ -667,11 +718,13 @@ export class ProtectedFiles {
     allowedPart: CleanedConfig | null = null,
     inPlace = false,
   ): void {
-    this.#count += 1;
-    const folder = path.join(this.#options.folder, String(this.#count));
+    if (![this.#workspace, this.#repository ?? this.#workspace].some((one) => isWithin(place, one)))
+      return;
+    const folder = this.#nextFolder();
     const replaced =
       inPlace && allowedPart !== null ? replaceKeepingCopy(place, allowedPart.text, folder) : null;
     const moved = replaced ?? setAside(place, folder);
+    if (moved === null) this.#noteUnmoved(place);
     if (moved === null || allowedPart?.removed.length === 0) return;
     const byName = (): string =>
       findProtection(path.relative(this.#workspace, place))?.why ?? 'git obeys it';
@@ -682,7 +735,7 @@ export class ProtectedFiles {
     const action =
       allowedPart === null
         ? 'what appeared there while a command ran was moved away'
-        : `of what a command wrote there, ${firstOf([...new Set(allowedPart.removed)])} was taken out`;
+        : `of what a command wrote there, ${firstOf([...new Set(allowedPart.removed)], NAMED_MAX)} was taken out`;
     this.#note(
       `${this.#shown(place)} is protected (${why}); ${action}`,
       `If you made it, move it back when no command runs: mv ${shellWords([moved, place])}`,
@@ -690,15 +743,33 @@ export class ProtectedFiles {
     );
   }
 
+  /** A new folder for what is set aside. */
+  #nextFolder(): string {
+    this.#count += 1;
+    return path.join(this.#options.folder, String(this.#count));
+  }
+
+  /** Reports once that a path could not be moved away. */
+  #noteUnmoved(place: string): void {
+    const changedMs = entryStatus(place)?.ctimeMs;
+    if (changedMs === undefined || this.#unmoved.get(place) === changedMs) return;
+    this.#unmoved.set(place, changedMs);
+    this.#note(
+      `${this.#shown(place)} is protected; what a command made there could not be moved away`,
+      'Look at it before you use the folder.',
+      'remove it',
+    );
+  }
+
   /** Restores a symlink, or a small file that was writable for a command. True if it did. */
-  #restore({ kind, path: place, content, links }: KnownPath): boolean {
-    if (this.#allowed.has(place)) return false; // its removal was allowed
+  #restore({ kind, path: place, content, links, mode }: KnownPath): boolean {
+    if (this.#isAllowed(place)) return false; // its removal was allowed
     // creation fails if the folder is missing or the path is in use: those are judged separately
     const isInNewRepository = [...this.#newRepositories].some((top) => isWithin(place, top));
     const isExposed = !this.#isReadOnlyForAll(place);
     let restored: string | null = null;
     if (kind === 'file' && Buffer.isBuffer(content) && links < 2 && isExposed && !isInNewRepository)
-      restored = createFile(place, content) ? 'its old content' : null;
+      restored = createFile(place, content, mode) ? 'its old content' : null;
     else if (kind === 'link' && typeof content === 'string')
       restored = createLink(place, content) ? 'the symlink' : null;
     if (restored !== null)
@@ -721,10 +792,21 @@ export class ProtectedFiles {
   }
 }
 
-/** The first names, and the number of further ones. */
-const firstOf = (names: readonly string[]): string => {
-  const more = names.length > NAMED_MAX ? ` and ${names.length - NAMED_MAX} more` : '';
-  return `${names.slice(0, NAMED_MAX).join(', ')}${more}`;
+/** The fingerprint of an empty folder. */
+const NO_MARKS = '[]';
+
+const findIndex = (top: string): string | null => {
+  const folders = gitFoldersAt(path.join(top, '.git'));
+  return folders === null ? null : path.join(folders.folder, 'index');
+};
+
+/** Whether git is writing the files of a repository, as until the end of a clone. */
+const isLocked = (top: string): boolean => entryStatus(`${findIndex(top)}.lock`) !== null;
+
+/** Whether git tracks nothing in a repository yet. */
+const isUnfinished = (top: string): boolean => {
+  const index = findIndex(top);
+  return index !== null && (isLocked(top) || entryStatus(index) === null);
 };
 
 /** Whether it is a repository, or a file of one that git obeys. */
@@ -734,30 +816,30 @@ const isGitPath = ({ kind, inGit }: ProtectedPath): boolean => inGit || kind ===
 const isNamePath = ({ kind, inGit, namedBy }: ProtectedPath): boolean =>
   !inGit && namedBy === null && (kind === 'file' || kind === 'folder');
 
-/** Paths whose lines differ between two fingerprints of a folder; folders only if no file does. */
+/** Paths that differ between two fingerprints of a folder; folders only if no file does. */
 const changedPlaces = (before: string, now: string): readonly string[] => {
-  const old = new Set(before.split('\n'));
-  const present = new Set(now.split('\n'));
-  const lines = [...present].filter((line) => !old.has(line));
-  lines.push(...[...old].filter((line) => !present.has(line)));
-  const places = [...new Set(lines.map((line) => line.split('\0')[0] ?? ''))];
+  const [old, present] = [readMarks(before), readMarks(now)];
+  const places = [...new Set([...present.keys(), ...old.keys()])].filter(
+    (place) => old.get(place) !== present.get(place),
+  );
   const leaves = places.filter((place) => entryStatus(place)?.isDirectory() !== true);
   return leaves.length > 0 ? leaves : places;
 };
 
 /** The files of a protected path: itself, or all files in it. */
 const filesIn = (one: ProtectedPath): readonly string[] =>
-  isFolder(one)
-    ? readInside(one.path)
-        .fingerprint.split('\n')
-        .map((line) => line.split('\0')[0] ?? '')
-        .filter((place) => entryStatus(place)?.isDirectory() === false)
+  isFolderLike(one)
+    ? [...readInside(one.path).marks.keys()].filter(
+        (place) => entryStatus(place)?.isDirectory() === false,
+      )
     : [one.path];
 
 // ---- The record of a guard, for a later process ----
 
-export type RecordedPath = ProtectedPath & {
-  /** The target of a symlink; null for anything else. */
+export type RecordedPath = Omit<ProtectedPath, 'mode'> & {
+  /** Earlier versions lack it. */
+  readonly mode?: number;
+  /** The target of a symlink, the fingerprint of a folder; null for anything else. */
   readonly target: string | null;
 };
 

@@ -11,8 +11,8 @@
  *
  * A repository is here an entry named `.git`: a folder, or a file that names the git folder. A git
  * folder is where git keeps history and configuration. Of it only the parts are protected that git
- * obeys or runs: configuration and hooks. A folder that is closed to us can't be read by commands
- * either, so it is left out.
+ * obeys or runs: configuration and hooks. A folder that we may not enter is left out: commands
+ * can't enter it either.
  *
  * From top to bottom: one protected path, and what lies in it; `ProtectedScan`, the quick scan;
  * `BackgroundWalk`, the complete one; and reading one folder, for both.
@@ -21,7 +21,7 @@
 import type { Dirent, Stats } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { entriesIn, entryStatus, isWithin, namesIn } from '../../platform/files.js';
+import { entryStatus, isWithin, listFolder } from '../../platform/files.js';
 import { findProgram } from '../../platform/find-program.js';
 import { findProtection, isObeyedOnEntry, listWords, mayBeProtected } from '../../policy/paths.js';
 import {
@@ -49,6 +49,7 @@ export type ProtectedPath = {
   readonly size: number;
   /** How many hard links it has: names of the same file. */
   readonly links: number;
+  readonly mode: number;
   /** Whether it lies in a git folder, as configuration and hooks do. */
   readonly inGit: boolean;
   /**
@@ -66,7 +67,7 @@ export type Scan = {
   readonly frontier: readonly Frontier[];
 };
 
-/** Null if it is no folder, or closed to us. */
+/** Null if it is no folder, or unreachable for us. */
 const folderStatus = (folder: string): Stats | null => {
   const status = entryStatus(folder);
   return status?.isDirectory() ? status : null;
@@ -88,21 +89,26 @@ const IN_GIT: PlaceFacts = { inGit: true, namedBy: null };
 export const protectedPathAt = (place: string, facts = BY_NAME): ProtectedPath | null => {
   const status = entryStatus(place);
   if (status === null) return null;
-  const { dev, ino, ctimeMs, size, nlink } = status;
+  const { dev, ino, ctimeMs, size, nlink, mode } = status;
   // In a git folder, or if git's configuration names the path, an entry `.git` is no repository.
   const isPlain = facts !== BY_NAME && !status.isSymbolicLink();
   const kind = isPlain ? (status.isDirectory() ? 'folder' : 'file') : getKind(place, status);
-  return { ...facts, path: place, kind, dev, ino, changedMs: ctimeMs, size, links: nlink };
+  return { ...facts, path: place, kind, dev, ino, changedMs: ctimeMs, size, links: nlink, mode };
 };
 
 /** What git obeys or runs of a git folder. */
-export const listGitCode = (gitFolder: string): readonly ProtectedPath[] =>
+const listGitCode = (gitFolder: string): readonly ProtectedPath[] =>
   codePlaces(gitFolder)
     .map((place) => protectedPathAt(place, IN_GIT))
     .filter((one) => one !== null);
 
+/** By path. */
+type Marks = ReadonlyMap<string, string>;
+
 export type Inside = {
-  /** A line for each entry that was read. Differs when one of them was changed. */
+  /** For each path that was read a mark, which differs when it was changed. */
+  readonly marks: Marks;
+  /** The marks as a text, for `readMarks`. */
   readonly fingerprint: string;
   /** When one of them was changed last, in ms. */
   readonly newestMs: number;
@@ -113,23 +119,26 @@ export type Inside = {
  * folder is read after INSIDE_MAX entries.
  */
 export const readInside = (folder: string): Inside => {
-  const lines: string[] = [];
+  const marks = new Map<string, string>();
   let newestMs = 0;
   const open = [folder];
-  for (let next = open.pop(); next !== undefined && lines.length < INSIDE_MAX; next = open.pop()) {
+  for (let next = open.pop(); next !== undefined && marks.size < INSIDE_MAX; next = open.pop()) {
     const isHooks = path.basename(next) === 'hooks';
-    for (const name of namesIn(next)) {
+    for (const { name } of listFolder(next)) {
       if (isHooks && name.endsWith('.sample')) continue;
       const place = path.join(next, name);
       const status = entryStatus(place);
       if (status === null) continue;
       newestMs = Math.max(newestMs, status.ctimeMs);
-      lines.push(`${place}\0${status.dev}:${status.ino}:${status.ctimeMs}`);
+      marks.set(place, `${status.dev}:${status.ino}:${status.ctimeMs}`);
       if (status.isDirectory()) open.push(place);
     }
   }
-  return { fingerprint: lines.toSorted().join('\n'), newestMs };
+  return { marks, fingerprint: JSON.stringify([...marks].toSorted()), newestMs };
 };
+
+/** The marks of a fingerprint. */
+export const readMarks = (fingerprint: string): Marks => new Map(JSON.parse(fingerprint));
 
 /**
  * Configuration files of a repository. `folder`: its git folder; `common`: the one that it shares
@@ -177,7 +186,7 @@ export class ProtectedScan {
     const protectedPaths = new Map<string, ProtectedPath>();
     const scan = this.#scanFolders(protectedPaths);
     for (const [place, isGitFolder] of this.#followed) {
-      if (isGitFolder) this.#noteAll(protectedPaths, listGitCode(place));
+      if (isGitFolder) this.#noteAll(protectedPaths, this.listCode(place, true));
       else if (!this.#note(protectedPaths, protectedPathAt(place))) this.#followed.delete(place);
     }
     for (const place of this.#userPlaces) this.#note(protectedPaths, protectedPathAt(place));
@@ -216,7 +225,7 @@ export class ProtectedScan {
         for (const place of contents.sockets) sockets.push(place);
         for (const place of contents.protectedEntries)
           this.#note(protectedPaths, protectedPathAt(place));
-        if (contents.isGitFolder) this.#noteAll(protectedPaths, listGitCode(folder));
+        if (contents.isGitFolder) this.#noteAll(protectedPaths, this.listCode(folder, true));
       }
       level = next;
     }
@@ -239,9 +248,12 @@ export class ProtectedScan {
     return true;
   }
 
-  /** What git obeys of the repository behind a `.git`, as far as it lies in the workspace. */
-  listCode(place: string): readonly ProtectedPath[] {
-    const folders = path.basename(place) === '.git' ? gitFoldersAt(place) : null;
+  /**
+   * What git obeys of the repository behind a `.git`, or of a git folder by itself, and of the one
+   * that it shares its configuration with: as far as they lie in the workspace.
+   */
+  listCode(place: string, isGitFolder = path.basename(place) === '.git'): readonly ProtectedPath[] {
+    const folders = isGitFolder ? gitFoldersAt(place) : null;
     const both = folders === null ? [] : [...new Set([folders.folder, folders.common])];
     return both.filter((folder) => isWithin(folder, this.#workspace)).flatMap(listGitCode);
   }
@@ -314,7 +326,7 @@ export type WalkEnd = {
   readonly places: readonly WalkedPlace[];
   /** What changed before this time, in ms, was there before the commands. */
   readonly sinceMs: number;
-  /** It started when no command could write, or by the end of a command. */
+  /** It started when no command could write, or by the end of one: clones are judged too. */
   readonly isEnd: boolean;
 };
 
@@ -340,6 +352,8 @@ export class BackgroundWalk {
   #walk: Walk | null = null;
   #sinceMs: number | null = null;
   #hasWalked = false;
+  /** Starts the walk after a command that ended during another walk. */
+  #next: { readonly frontier: readonly Frontier[]; isIdle: boolean } | null = null;
   /** The earliest start of the next walk while commands run. */
   #nextAt = 0;
   #isWaitingForSlice = false;
@@ -371,6 +385,7 @@ export class BackgroundWalk {
   /** A command starts. */
   begin(): void {
     this.#sinceMs ??= Date.now() - TICK_MS;
+    if (this.#next !== null) this.#next.isIdle = false;
     // A walk that is under way may see what this command makes.
     if (this.#walk !== null) this.#walk.sinceMs = Math.min(this.#walk.sinceMs, this.#sinceMs);
     this.#goOn();
@@ -394,7 +409,8 @@ export class BackgroundWalk {
 
   /** A command has ended. `isIdle`: none that may write runs. */
   walkAfter(frontier: readonly Frontier[], isIdle: boolean): void {
-    this.#start(frontier, true, isIdle);
+    if (this.#walk === null) this.#start(frontier, true, isIdle);
+    else this.#next = { frontier, isIdle };
     this.#step(SLICE_FOLDERS);
     this.#goOn();
   }
@@ -430,7 +446,7 @@ export class BackgroundWalk {
       this.#isWaitingForSlice = false;
       this.#step(SLICE_FOLDERS);
       this.#goOn();
-    }).unref();
+    }).unref(); // the session ends with a complete walk
   }
 
   /** Reads so many folders at most. */
@@ -443,6 +459,9 @@ export class BackgroundWalk {
       const now = performance.now();
       this.#nextAt = now + Math.max(WALK_PAUSE_MS, (now - startedAt) * WALK_PAUSE_LENGTHS);
       this.#onEnd({ ...step.value, sinceMs, isEnd });
+      const next = this.#next;
+      this.#next = null;
+      if (next !== null) this.#start(next.frontier, true, next.isIdle);
     }
   }
 
@@ -575,7 +594,7 @@ const readFolder = (folder: string, status: Stats, scope: ProtectedNames): Folde
   };
   let hasHead = false;
   let findsObjects = false;
-  for (const entry of entriesIn(folder)) {
+  for (const entry of listFolder(folder)) {
     const { name } = entry;
     if (name === 'HEAD') hasHead = true;
     if (name === 'objects' || name === 'commondir') findsObjects = true;

@@ -14,7 +14,15 @@
 
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { entryStatus, isFolder, isWithin, namesIn, realPath } from '../../platform/files.js';
+import { attemptNow } from '../../platform/attempt.js';
+import {
+  entryStatus,
+  isFolder,
+  isRawPath,
+  isWithin,
+  namesIn,
+  realPath,
+} from '../../platform/files.js';
 import type { HistoryPurpose, RepositoryAccess } from '../../policy/repository-access.js';
 import { findRepository, isInWorktreeFolder } from './git-folders.js';
 import type { GitHistory } from './git-history.js';
@@ -32,7 +40,7 @@ import {
   writableIfThere,
 } from './host.js';
 import type { ProtectedFiles } from './protected-files.js';
-import type { ProtectedPath, Scan } from './protected-scan.js';
+import { type ProtectedPath, readInside, type Scan } from './protected-scan.js';
 
 export type WorkspaceMounts = {
   readonly mounts: readonly Mount[];
@@ -121,12 +129,11 @@ const PACK_FILES_MAX = 120;
  * repository.
  */
 const gitFoldersIn = (
-  { protectedPaths }: Scan,
+  all: readonly ProtectedPath[],
   createdRepositories: readonly string[],
   workspace: string,
   elsewhere: string | null,
 ): readonly string[] => {
-  const all = [...protectedPaths.values()];
   const inside = all
     .filter((one) => one.kind === 'repository' && isFolder(one.path))
     .map((one) => one.path);
@@ -249,11 +256,14 @@ type WritableWorkspace = ProtectingContext & {
 /** Mounts of a workspace that the command may write to, except its protected paths. */
 const writableMounts = (context: WritableWorkspace, access: RepositoryAccess): PlannedMounts => {
   const { workspace, repository, scan, createdRepositories, allowed } = context;
-  const all = [...scan.protectedPaths.values()];
-  const kept = allowed.length === 0 ? all : all.filter((one) => !holdsOne(one, allowed));
+  // Programs can't be told of a raw path.
+  const all = [...scan.protectedPaths.values()].filter((one) => !isRawPath(one.path));
+  const opened = all.filter((one) => holdsOne(one, allowed));
+  const kept = all.filter((one) => !opened.includes(one));
   const { mounts, bound, exchangeable } = protectedMounts(kept, context);
-  const gitFolders = gitFoldersIn(scan, createdRepositories, workspace, repository.elsewhere);
-  const shown = [...repository.mounts(true), writable(workspace), ...mounts];
+  const gitFolders = gitFoldersIn(all, createdRepositories, workspace, repository.elsewhere);
+  const besides = opened.flatMap((one) => mountsBeside(one, allowed));
+  const shown = [...repository.mounts(true), writable(workspace), ...besides, ...mounts];
   const usual = withGitFolders(shown, gitFolders, 'read', workspace);
   const git = access === 'read' ? usual : withGitFolders(shown, gitFolders, access, workspace);
   return { bound, exchangeable, usual: usual.mounts, ...git };
@@ -262,6 +272,18 @@ const writableMounts = (context: WritableWorkspace, access: RepositoryAccess): P
 /** Whether a protected path is one of these files, or a folder with one of them. */
 const holdsOne = ({ path: place, inGit }: ProtectedPath, files: readonly string[]): boolean =>
   !inGit && files.some((file) => isWithin(file, place));
+
+/** Mounts of a folder with some files that the command may write: it and its other files stay. */
+const mountsBeside = (
+  { kind, path: folder }: ProtectedPath,
+  allowed: readonly string[],
+): readonly Mount[] => {
+  if (kind !== 'folder' || allowed.includes(folder)) return [];
+  const others = [...readInside(folder).marks.keys()].filter(
+    (one) => !isFolder(one) && !isRawPath(one) && !allowed.includes(one),
+  );
+  return [writableIfThere(folder), ...others.slice(0, MOUNTS_MAX).map(readableIfThere)];
+};
 
 /** A link itself can't be masked: where it leads to is. */
 const isLink = (place: string): boolean => entryStatus(place)?.isSymbolicLink() === true;
@@ -292,7 +314,7 @@ export class WorkspaceGuard {
 
   /**
    * The mounts of a command that is about to start. From now on it counts as running, until `end`.
-   * `sockets`: where none can be used, none is masked, and those in the workspace are not searched.
+   * `sockets`: `NO_SOCKETS` masks none, and then a workspace that is only read is not scanned.
    */
   mountsFor(
     { isWritable, repository: access, purpose, writable: allowed }: WorkspaceAccess,
@@ -301,11 +323,8 @@ export class WorkspaceGuard {
   ): WorkspaceMounts {
     const workspace = this.#workspace;
     const repository = viewRepository(workspace, view.secrets);
-    const scan = sockets === NO_SOCKETS ? null : this.#files.scanBefore(repository.elsewhere);
-    // with the folders above: one that is not there yet comes with its file
-    for (const file of scan === null ? [] : allowed)
-      for (let place = file; place !== workspace; place = path.dirname(place))
-        this.#files.allowWriting(place);
+    const scan =
+      isWritable || sockets !== NO_SOCKETS ? this.#files.scanBefore(repository.elsewhere) : null;
     if (this.#running === 0 && scan !== null) this.#ownSockets = scan.sockets;
     const { mounts, usual, bound, closed, changeable, exchangeable } =
       isWritable && scan !== null
@@ -327,9 +346,11 @@ export class WorkspaceGuard {
       ...view.home.masked,
       ...view.secrets.filter((place) => isSeen(place) && !isLink(place)),
       ...sockets.paths.filter(isSeen),
-      ...(scan === null ? [] : this.#ownSockets),
+      ...(sockets === NO_SOCKETS ? [] : this.#ownSockets),
     ];
-    const existing = [...new Set(masked)].filter((place) => entryStatus(place) !== null);
+    const existing = [...new Set(masked)].filter(
+      (place) => entryStatus(place) !== null && !isRawPath(place),
+    );
     // Nothing can be mounted in a closed folder, and nothing over one.
     const closedInside = existing.filter((place) => isWithin(place, workspace));
     const isBelow = (place: string): boolean =>
@@ -339,10 +360,12 @@ export class WorkspaceGuard {
     const hasClosed = closedInside.length > 0;
 
     const writer = { bound, closed };
+    let disallow = (): void => undefined;
     this.#history.begin(changeable); // first, since it fails where there is no room for copies
     if (isWritable) {
       this.#running += 1;
       this.#files.begin(writer);
+      if (allowed.length > 0) disallow = this.#files.allowWriting(allowed);
     }
     return {
       mounts: [...view.home.mounts, ...(hasClosed ? mounts.filter(isMounted) : mounts)],
@@ -353,8 +376,15 @@ export class WorkspaceGuard {
       end: () => {
         if (!isWritable) return [];
         this.#running -= 1;
-        const lines = this.#history.end(changeable, purpose);
-        if (access === 'approved') this.#history.accept();
+        disallow();
+        const kept = attemptNow(() => {
+          const lines = this.#history.end(changeable, purpose);
+          if (access === 'approved') this.#history.accept();
+          return lines;
+        });
+        // the disk is full: the copies stay as they were before
+        const lines =
+          kept.kind === 'done' ? kept.value : [`git history was not copied: ${kept.fault.message}`];
         return [...this.#files.end(writer), ...lines];
       },
     };

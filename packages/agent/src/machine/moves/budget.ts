@@ -471,7 +471,7 @@ const countEvent = (session: SessionData, event: Event): SessionData => {
     case 'ToolCompleted':
       return countToolUsage(session, event);
     case 'UsageReported':
-      return countUsage(session, event.usageId, event.usage, 'partial');
+      return countUsage(session, event.usageId, event.usage, event.coverage ?? 'partial');
     default:
       return session;
   }

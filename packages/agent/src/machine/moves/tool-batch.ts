@@ -21,6 +21,7 @@ import {
   withRemarks,
 } from '../../policy/judged-call.js';
 import { fileLossesIn } from '../../policy/losses.js';
+import { repositoryAccess } from '../../policy/repository-access.js';
 import type { Action } from '../action.js';
 import type { Call, CallOutcome, NeverRanStatus, RanStatus } from '../call.js';
 import type { Event, StopReason } from '../event.js';
@@ -581,6 +582,8 @@ const mayChange = (earlier: Call, { facts }: JudgedCall): boolean => {
  */
 const mayChangeFiles = ({ judged: { traits, facts } }: Call): boolean => {
   if (facts.shell === undefined) return traits.mutating;
+  // git may move the working tree
+  if (repositoryAccess(facts.shell, undefined) !== 'read') return true;
   return facts.shell.commands.some(
     (command) => fileLossesIn(command).length > 0 || (command.appends ?? []).length > 0,
   );

@@ -55,9 +55,10 @@ export const firstOperand = (words: Words): string => words.find((word) => !isOp
 
 /**
  * Whether the words have one of these options. A word computed at run time counts as none. Git
- * accepts any beginning of a long option that fits no other one.
+ * accepts any beginning of a long option that fits no other one. `valued`: in a cluster, the letter
+ * of an option and its value.
  */
-export const hasGitOption = (words: Words, options: string): boolean =>
+export const hasGitOption = (words: Words, options: string, valued = /$^/): boolean =>
   words.some((word) => {
     if (word?.startsWith('--') === true) {
       const [name = ''] = word.split('=');
@@ -66,9 +67,17 @@ export const hasGitOption = (words: Words, options: string): boolean =>
     return (
       word !== null &&
       /^-[a-zA-Z]+$/.test(word) &&
-      listWords(options).some((one) => one.length === 2 && word.includes(one.slice(1)))
+      listWords(options).some(
+        (one) => one.length === 2 && word.replace(valued, '').includes(one.slice(1)),
+      )
     );
   });
+
+/** Whether the first operand may be one of these. One that is computed may be any. */
+export const mayBegin = (words: Words, verbs: RegExp): boolean => {
+  const verb = words.find((word) => !isOption(word));
+  return verb === null || (verb !== undefined && verbs.test(verb));
+};
 
 /** The words before `--` that are no options. */
 export const operandsBeforeDashes = (words: Words): Words => {

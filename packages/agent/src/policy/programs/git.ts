@@ -3,7 +3,7 @@
  * destroys, runs and reaches.
  */
 
-import { listWords, namedRows } from '../paths.js';
+import { listWords, namedRows, settingCommand, settingKey } from '../paths.js';
 import { copies, lossesByWords, products, type ReadLosses, readArguments } from './file-losses.js';
 import {
   DIFF,
@@ -27,6 +27,7 @@ import {
   hasPaths,
   isOption,
   makesBranch,
+  mayBegin,
   operandsBeforeDashes,
   readGitOptions,
 } from './git-words.js';
@@ -88,11 +89,13 @@ const LISTS_BRANCHES =
 const LISTS_TAGS =
   /^(?:-l|-n\d*|--(?:list|contains|no-contains|merged|no-merged|points-at|sort|format|column|no-column|color)(?:=.*)?)$/;
 
+/** Options that make no pattern of a name: git makes a branch or a tag of it. */
+const LOOKS = /^(?:-[rva]+|--(?:sort|format|column|no-column|color|no-color|abbrev|no-abbrev).*)$/;
+
 /** `git branch` and `git tag` list unless they get a name and no option that makes it a pattern. */
 const lists = (words: Words, options: RegExp): boolean =>
   words.every((word) => !isOption(word) || options.test(word ?? '')) &&
-  (words.every(isOption) ||
-    words.some((word) => isOption(word) && !/^(?:-[rva]+|--sort.*)$/.test(word ?? '')));
+  (words.every(isOption) || words.some((word) => isOption(word) && !LOOKS.test(word ?? '')));
 
 const LOST = 'changes that were not committed could be lost';
 const UNNAMED = 'commits that nothing names could be lost';
@@ -214,8 +217,8 @@ const WRITING: Subcommands = {
   'cherry-pick revert': { moves: readPick },
   clean: {
     destroys: (words) =>
-      hasGitOption(words, '-n --dry-run') ||
-      !(hasGitOption(words, '-f --force') || words.includes(null))
+      // even without -f: the user's configuration may not require it
+      hasGitOption(words, '-n --dry-run', /e.*/)
         ? null
         : 'files that git does not know could be lost',
   },
@@ -240,7 +243,8 @@ const WRITING: Subcommands = {
   },
   'read-tree': {
     destroys: '-u --reset',
-    moves: (operands, words) => (words.includes('-u') ? moveTo(operands, TO_REVISION) : NO_MOVE),
+    moves: (operands, words) =>
+      hasGitOption(words, '-u') ? moveTo(operands, TO_REVISION) : NO_MOVE,
   },
   rebase: {
     runs: (words, at) => textsMeaning(optionTexts(words, at, '-x', '--exec'), 'git rebase'),
@@ -250,7 +254,7 @@ const WRITING: Subcommands = {
     reads: /^(?!(?:expire|delete|drop|write)$)/,
     harmless: `${CHOOSES_COMMITS} ${SHOWS_CHANGES}`,
     destroys: (words) =>
-      words[0] === 'expire' || words[0] === 'delete'
+      mayBegin(words, /^(?:expire|delete|drop)$/)
         ? 'the way back to earlier commits would be lost'
         : null,
     endsHistory: 'yes',
@@ -258,7 +262,9 @@ const WRITING: Subcommands = {
   reset: { destroys: '--hard --merge --keep', moves: readReset },
   restore: {
     destroys: (words) =>
-      hasGitOption(words, '-S --staged') && !hasGitOption(words, '-W --worktree') ? null : LOST,
+      hasGitOption(words, '-S --staged', /s.*/) && !hasGitOption(words, '-W --worktree', /s.*/)
+        ? null
+        : LOST,
     moves: readRestore,
   },
   rm: { destroys: '-f --force' },
@@ -266,7 +272,7 @@ const WRITING: Subcommands = {
     reads: /^(?:list|show)$/,
     harmless: SHOWS_CHANGES,
     destroys: (words) =>
-      words[0] === 'drop' || words[0] === 'clear' ? 'what was stashed would be lost' : null,
+      mayBegin(words, /^(?:drop|clear)$/) ? 'what was stashed would be lost' : null,
     endsHistory: 'yes',
     moves: readStash,
   },
@@ -282,7 +288,8 @@ const WRITING: Subcommands = {
   worktree: {
     reads: /^list$/,
     harmless: '--porcelain -v',
-    destroys: (words) => (words[0] === 'remove' && hasGitOption(words, '-f --force') ? LOST : null),
+    destroys: (words) =>
+      mayBegin(words, /^remove$/) && hasGitOption(words, '-f --force') ? LOST : null,
   },
 };
 
@@ -333,7 +340,7 @@ const PACKING: Subcommands = {
       return asText(words, from, 'git submodule foreach');
     },
     destroys: (words) =>
-      /^(update|deinit|foreach)$/.test(words[0] ?? '') && hasGitOption(words, '-f --force')
+      mayBegin(words, /^(?:update|deinit|foreach)$/) && hasGitOption(words, '-f --force')
         ? LOST
         : null,
   },
@@ -398,10 +405,6 @@ const gitDestroys = (words: Words): string | null => {
 
 // ---- The row of git ----
 
-/** Settings of git whose value is a command. */
-const GIT_PROGRAMS =
-  /^(alias\.[^=]+|core\.(pager|editor|sshcommand|fsmonitor|askpass|gitproxy|alternaterefscommand)|sequence\.editor|diff\.external|(diff|merge|filter|difftool|mergetool|browser|man|trailer|credential|gpg|pager|guitool|tar)\.[^=]*|remote\.[^=]*\.(uploadpack|receivepack|vcs)|uploadpack\.packobjectshook)=/i;
-
 /** The command that an alias on the command line stands for: `git -c alias.p=push p`. */
 const aliasMeaning = (words: Words, settings: readonly string[], at: number): Meaning => {
   const name = words[at];
@@ -411,7 +414,11 @@ const aliasMeaning = (words: Words, settings: readonly string[], at: number): Me
     ?.slice(prefix.length);
   if (value === undefined) return {};
   const rest = words.slice(at + 1);
-  if (!value.startsWith('!')) return { commands: [['git', ...value.trim().split(/\s+/), ...rest]] };
+  // it may stand for another alias
+  const others = settings.filter((one) => !one.toLowerCase().startsWith(prefix));
+  const before = ['git', ...others.flatMap((one) => ['-c', one])];
+  if (!value.startsWith('!'))
+    return { commands: [[...before, ...value.trim().split(/\s+/), ...rest]] };
   const more = literal(rest)?.join(' ');
   return more === undefined
     ? { unclear: `what git runs is ${NOT_KNOWN}` }
@@ -423,16 +430,12 @@ const gitRuns = (words: Words): Meaning => {
   if (setting !== undefined) return { unclear: setting };
   const alias = aliasMeaning(words, settings, at);
   const run = findSubcommand(words[at])?.runs?.(words, at) ?? {};
-  const programs = settings.flatMap((one) =>
-    GIT_PROGRAMS.test(one) && !/^alias\./i.test(one)
-      ? [one.slice(one.indexOf('=') + 1).replace(/^!/, '')]
-      : [],
-  );
-  const texts = [
-    ...(alias.texts ?? []),
-    ...(run.texts ?? []),
-    ...programs.filter((text) => text.trim() !== ''),
-  ];
+  const programs = settings.flatMap((one) => {
+    const [, name = '', value = ''] = /^([^=]*)=(.*)$/s.exec(one) ?? [];
+    const command = settingCommand(settingKey(name), value);
+    return command === null || /^alias\./i.test(name) ? [] : [command];
+  });
+  const texts = [...(alias.texts ?? []), ...(run.texts ?? []), ...programs];
   const commands = [...(alias.commands ?? []), ...(run.commands ?? [])];
   const unclear = alias.unclear ?? run.unclear;
   return {
