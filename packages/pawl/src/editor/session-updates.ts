@@ -225,11 +225,13 @@ export class SessionUpdates {
   }
 
   /** Tells of what was spent, and of a context or a window that has changed much. */
-  #showUsage({ event, state }: Stepped, isRewound = false): void {
+  #showUsage(stepped: Stepped, isRewound = false): void {
+    const { event, state } = stepped;
     const { usage } = state.session;
     const isSpent = this.#spent !== null && this.#spent !== usage;
     this.#spent = usage;
-    const isTold = ['LlmCompleted', 'CompactionCompleted', 'SettingsChanged'].includes(event.type);
+    const changes = ['LlmCompleted', 'CompactionCompleted', 'SettingsChanged'];
+    const isTold = changes.includes(event.type) && !isIgnored(stepped);
     if (isSpent || isTold || isRewound) this.#push(usageUpdate(state));
   }
 
