@@ -196,8 +196,6 @@ const partSigns = (part: string): readonly (string | RegExp)[] | null => {
 type GlobOptions = {
   /** bash's option dotglob: `*` matches hidden names too. */
   readonly withHidden: boolean;
-  /** Patterns mean something else, which is not followed here. */
-  readonly isChanged: boolean;
 };
 
 /** Where a pattern is expanded. */
@@ -205,17 +203,10 @@ type Glob = GlobOptions & { readonly folder: string };
 
 const globOptions = (commands: readonly ParsedCommand[]): GlobOptions => ({
   withHidden: commands.some(({ words }) => words.includes('dotglob')),
-  isChanged: commands.some(({ words, assignments }) =>
-    [...words, ...assignments].some((word) => /^(nocaseglob$|GLOBIGNORE\b)/.test(word ?? '')),
-  ),
 });
 
 /** The paths that a pattern without braces matches; null: unknown. */
-const matchPattern = (
-  pattern: string,
-  { folder, withHidden, isChanged }: Glob,
-): readonly string[] | null => {
-  if (isChanged) return null;
+const matchPattern = (pattern: string, { folder, withHidden }: Glob): readonly string[] | null => {
   let places: readonly string[] = [pattern.startsWith('/') ? '/' : folder];
   for (const part of pattern.split('/')) {
     if (part === '' || part === '.') continue;
