@@ -208,7 +208,7 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
   TimerFired: { timerId: 'timer-1' },
   CompactionCompleted: { compactionId: 'compaction-1', summary: 'what was', usage, hooks },
   CompactionFailed: { compactionId: 'compaction-1', message: 'no', usage, hooks },
-  UsageReported: { usageId: 'req-1', usage, fault: 'it was NaN' },
+  UsageReported: { usageId: 'req-1', usage, coverage: 'whole', fault: 'it was NaN' },
   UserHooksRan: {
     moment: 'before-request',
     requestId: 'req-1',
