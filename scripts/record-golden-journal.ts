@@ -3,8 +3,9 @@
  * exports to packages/agent/test/journal/golden, with what must be read from them: NAME (calls, a
  * denial, a retry, a cancel, a commit, a resume, a compaction), NAME-fork, NAME-crash-in-call and
  * NAME-crash-in-reply (forks of it in the middle of a turn, resumed), NAME-hooks (hooks, a job, a
- * to-do list) and NAME-mcp (tools of a server, failures, an overflow, a limit). Replaces nothing: a
- * new version of the machine gets a new name. Prints the hashes for golden.test.ts.
+ * to-do list), NAME-mcp (tools of a server, failures, an overflow, a limit) and NAME-files-in-git
+ * (a command that removes a file, behind one of git, is refused). Replaces nothing: a new version
+ * of the machine gets a new name. Prints the hashes for golden.test.ts.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -190,6 +191,25 @@ await served.send({ type: 'RetryLast' });
 await served.idle();
 await served.close();
 
+const removing = await openSession({
+  ...shared,
+  preset: 'careful',
+  onApproval: () => ({ deny: 'keep the file, please' }),
+  model: scriptedModel({
+    replies: [
+      {
+        calls: [
+          { tool: 'bash', callId: 'branch', input: { command: 'git checkout -q -b other' } },
+          { tool: 'bash', callId: 'remove', input: { command: 'rm a.txt' } },
+        ],
+      },
+      { text: 'The file stays.' },
+    ],
+  }),
+});
+await removing.prompt('Remove the file, on a branch of its own.');
+await removing.close();
+
 for (const [session, file] of [
   [id, join(golden, name)],
   [forkId, join(golden, `${name}-fork`)],
@@ -197,6 +217,7 @@ for (const [session, file] of [
   [inReply, join(golden, `${name}-crash-in-reply`)],
   [hooked.id, join(golden, `${name}-hooks`)],
   [served.id, join(golden, `${name}-mcp`)],
+  [removing.id, join(golden, `${name}-files-in-git`)],
 ] as const) {
   const { entries } = await exportSession(folder, session, `${file}.pawl`);
   const { state } = await journals.peek(session);

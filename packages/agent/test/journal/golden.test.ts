@@ -41,8 +41,16 @@ const FROZEN: Readonly<Record<string, string>> = {
   'machine-2-fork': 'de717a0b346da17d842a7303bd7c64dd25e866f5edfb77309cce37e1e7d4e72d',
   'machine-2-crash-in-call': '57be578f55a027b6e61d1a398213e7f108432ad9d3d6be18f95a622e1af71525',
   'machine-2-crash-in-reply': '68401dea87dca04396ec4ec0b11b6ae18cd5c6817c90a668a437d74abdc3ba76',
+  'machine-2-files-in-git': 'be857055262419a6dc17d331c94c9744f7bed6289a7ae835f919a88517dce985',
   'machine-2-hooks': '377f6de0a5cb3c18b7e7f8e9d1d89322f6a7ebd39e62c30e5c1bd4f1a5f04457',
   'machine-2-mcp': '892fe043e8167ab90ca5e5a4ec9e97e28ca5c55001846c022b9c9c8518011e01',
+  'machine-3': '65d2b93defd43c2d8fb4fb175c69fcd5c1d992a137aa402cf9e2481a414b56c2',
+  'machine-3-fork': '02ed6969e60bb7ed1cb56eefed5c57ee312dd911568e9b464dec9faa2e625a07',
+  'machine-3-crash-in-call': '4f1695b499bf8dedec3dd77ff8a1ffefe7cc7e3f5eb900177662a95e9143206f',
+  'machine-3-crash-in-reply': '61c6b49c7be89f984f809e911e9e72bba49379cc8c6af2d4ff498ca219c1d019',
+  'machine-3-hooks': '2c6081b76c94e39bd4f401965fa5abbc06a1a5271ea0c5f4823b16d0beab8bf3',
+  'machine-3-mcp': '5129312a999572c53a8616a9f27c7da08a8a954026f505970782b0d1d1bd60b5',
+  'machine-3-files-in-git': '7ca48e1655f41ef8aee078424eee94fb1baae9b1e6588f8e6049939a5948330c',
 };
 
 test('golden journals are neither changed nor removed', () => {
