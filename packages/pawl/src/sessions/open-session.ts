@@ -254,9 +254,10 @@ const openOrRelease = async (
   openOptions: OpenOptions,
 ): Promise<Opened> => {
   refuseBadFlags(typedFlags);
-  const { resume, visit, flagsFor } = openOptions;
+  const { resume, visit, flagsFor, place } = openOptions;
   const options = {
     takeOver: typedFlags.takeOver === true,
+    place,
     ...(visit === undefined ? {} : { visit }),
   };
   if (resume !== null) openStateFolder(process.env); // throws if others can write there
@@ -417,7 +418,9 @@ type HeldSession = {
 
 type HoldOptions = {
   readonly takeOver: boolean;
-  /** Called with every step of the session, in order. Then no turns are collected. */
+  /** Turns are collected for a terminal, which shows them. */
+  readonly place: Place;
+  /** Called with every step of the session, in order. */
   readonly visit?: (step: JournalStep) => void;
 };
 
@@ -443,13 +446,13 @@ const explainHeld = async (sessionId: string, fault: unknown): Promise<never> =>
  */
 const holdSession = async (
   sessionId: string,
-  { takeOver, visit }: HoldOptions,
+  { takeOver, place, visit }: HoldOptions,
 ): Promise<HeldSession> => {
   const store = storedJournals();
   const { see, past } = collectRecentTurns();
-  const visited = visit === undefined ? { visit: see, visitLast: STEPS_MIN } : { visit };
+  const last = place === 'terminal' ? { visit: see, visitLast: STEPS_MIN } : {};
   const opened = await store
-    .open(sessionId, { takeOver, ...visited })
+    .open(sessionId, { takeOver, ...(visit === undefined ? last : { visit }) })
     .catch((fault: unknown) => explainHeld(sessionId, fault));
   return {
     settings: opened.state.session.settings,
