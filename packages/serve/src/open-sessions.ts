@@ -101,7 +101,12 @@ export class OpenSessions {
   async #createFeed(sessionId: string): Promise<SessionFeed> {
     const { metrics, findKeyName, report } = this.#parts;
     const key = await findKeyName(sessionId);
-    const { seq, state } = await this.#runtime.state(sessionId);
+    const early: Stepped[] = [];
+    const unwatch = this.#runtime.watch(sessionId, (stepped) => void early.push(stepped));
+    const { seq, state } = await this.#runtime.state(sessionId).catch((fault: unknown) => {
+      unwatch();
+      throw fault;
+    });
     let before = state;
     const see = ({ event, state }: Stepped): void => {
       if (this.#runtime.isCounted !== 'yes')
@@ -109,6 +114,8 @@ export class OpenSessions {
       before = state;
     };
     const feed = new SessionFeed(this.#runtime, sessionId, { seq, state }, see);
+    unwatch();
+    feed.seeLater(early);
     this.#feeds.set(sessionId, feed);
     void feed.ended.then((fault) => {
       if (this.#feeds.get(sessionId) === feed) this.#feeds.delete(sessionId);
@@ -277,6 +284,12 @@ class SessionFeed {
   /** Nobody reads it, and no turn runs. */
   get isQuiet(): boolean {
     return this.#readers.size === 0 && !turnRuns(this.#state);
+  }
+
+  /** Takes the steps that came while the state at which it begins was read. */
+  seeLater(steps: readonly Stepped[]): void {
+    const known = steps.findLastIndex(({ seq }) => seq !== null && seq <= this.#lastSeq);
+    for (const step of steps.slice(known + 1)) this.#watch(step);
   }
 
   /** Lets go of a session that goes on elsewhere. */
@@ -510,6 +523,7 @@ export class EventStream {
   /** Resolves when the stream has ended, with the reason. */
   async run(): Promise<StreamEnd> {
     const outgoing = this.#outgoing;
+    if (outgoing.destroyed) return 'gone'; // before anybody listened for its end
     const leave = this.#source.feed?.join(this.#reader()) ?? ((): void => undefined);
     const close = (): void => this.end('gone');
     outgoing.once('close', close);
