@@ -204,13 +204,23 @@ const input = async (ctx: Context, parts: DecideParts, { inputs, at }: InputRequ
   return results;
 };
 
+/** Forgets work that ended without an event. The same work may have been started again since. */
+const forgetEnded = async (ctx: Context, { ended }: Arrival): Promise<void> => {
+  if (ended === undefined) return;
+  const name = LIVE + ended.workId;
+  if ((await ctx.get<string>(name)) === ended.invocationId) ctx.clear(name);
+};
+
 const event = async (
   ctx: Context,
   parts: DecideParts,
   arrival: Arrival,
 ): Promise<readonly AppliedEvent[]> => {
   const head = await readHead(ctx);
-  if (!head.over) return (await arrive(ctx, parts, head, arrival)).results;
+  if (!head.over) {
+    await forgetEnded(ctx, arrival);
+    return (await arrive(ctx, parts, head, arrival)).results;
+  }
   // While a session ends, its hooks are the only ones that are still heard.
   const posted =
     head.ending === true ? arrival.posted.filter(({ type }) => type === 'UserHooksRan') : [];
