@@ -276,7 +276,7 @@ class SessionWorker {
     return this.#equipment;
   }
 
-  /** Nothing runs here, and the engine has all results. */
+  /** Nothing runs here, not even in the background, and the engine has all results. */
   get isIdle(): boolean {
     const works = this.#runs.size + this.#beginning.size > 0 || !this.#hooks.isIdle;
     return !works && this.#equipment.jobs.list().length === 0;
@@ -350,7 +350,7 @@ class SessionWorker {
     this.#runs.delete(invocationId);
   }
 
-  /** The calls whose work is here: it begins, runs, or has a result that the engine has not taken. */
+  /** The calls whose work is here: it begins, runs, or has a result that the engine lacks. */
   get invocations(): readonly string[] {
     return [...this.#runs.keys(), ...this.#beginning.keys()];
   }

@@ -79,8 +79,7 @@ export const endedWork = (event: Event | Posted): string | null => {
 };
 
 /**
- * How work ends that has no result. `jitter`: a request to a model may be made again after it; null:
- * it may not.
+ * How work ends that has no result. `jitter`: a model may be asked again after it; null: it may not.
  */
 type WorkFault = {
   readonly message: string;

@@ -1,12 +1,11 @@
 /**
  * What the requests of the HTTP API do with the sessions of a node.
  *
- * A key sees only the sessions that it created; others do not exist for it. If nodes share the
- * sessions, each takes their requests, but only the node with a session's workspace touches it.
- * The record of a session says which key created it, where it works, and whether it is open. `seq`
- * is the number of an entry of its journal. Nodes share sessions by an engine, a service that runs
- * them; then `places` of the runtime says which node has which workspace. A feed gives the new
- * entries of an open session to its readers.
+ * A key sees only the sessions that it created; others do not exist for it. Nodes share sessions by
+ * an engine, a service that runs them: each node takes requests for all of them, but only the node
+ * with the workspace of a session touches it (`places` of the runtime). The record of a session
+ * says which key created it, where it works, and whether it is open. `seq` is the number of an
+ * entry of its journal. A feed gives the new entries of an open session to its readers.
  */
 
 import type { Limit } from '@pawl/agent/machine/settings';
