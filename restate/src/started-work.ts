@@ -79,7 +79,7 @@ export const endedWork = (event: Event | Posted): string | null => {
 };
 
 /**
- * How work ends that has no result. `jitter`: a model may be asked again after it; null: it may not.
+ * How work ends that has no result. `jitter`: the model may be asked again; null: it may not.
  */
 type WorkFault = {
   readonly message: string;
