@@ -188,8 +188,11 @@ class EngineSessions implements RestateRuntime {
   }
 
   async state(sessionId: string): ReturnType<Runtime['state']> {
+    const follower = this.#followers.get(sessionId);
+    // what comes before a follower begins is told to nobody, so the state is read after that
+    await attempt(async () => follower?.ready());
     const { header, seq, state } = await this.#now(sessionId);
-    await this.#followers.get(sessionId)?.catchUp(seq); // its watchers have seen what is returned
+    await follower?.catchUp(seq); // its watchers have seen what is returned
     return { header, seq, state };
   }
 

@@ -10,6 +10,11 @@
  *    the same.
  * 3. Entries are durable before anybody sees them and before the work they start.
  *
+ * `Head` (session-records.ts) is all that is known of a session between two calls, `Decision`
+ * (decide.ts) all that follows from events. A value `live-ID` names the call that does a piece of
+ * work: it is set when the call is sent (`carryOut`), and cleared when an event ends the work
+ * (`arrive`), when it has ended without one (`forgetEnded`), or with the session (`stopAllWork`).
+ *
  * From top to bottom: the handlers; `sessionObject`; `arrive`, which applies events; the work of a
  * session.
  */
@@ -144,9 +149,9 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkRequest): Promi
 
 /**
  * The old node may be gone, so the outcome of what ran there counts as unknown, and it runs no
- * hooks of the end. Work that waits for it is cancelled, so it is not done when the node comes
- * back. If the node does not answer but has to decide, the call is refused before anything has
- * changed.
+ * hooks of the end: `isEnding` finds none without `bound`. Work that waits for it is cancelled, so
+ * it is not done when the node comes back. If the node does not answer but has to decide, the call
+ * is refused before anything has changed.
  */
 const move = async (ctx: Context, parts: DecideParts, { node, at }: MoveRequest): Promise<void> => {
   const { bound, ...head } = await readHead(ctx);
@@ -204,13 +209,23 @@ const input = async (ctx: Context, parts: DecideParts, { inputs, at }: InputRequ
   return results;
 };
 
+/** Forgets work that ended without an event. The same work may have been started again since. */
+const forgetEnded = async (ctx: Context, { ended }: Arrival): Promise<void> => {
+  if (ended === undefined) return;
+  const name = LIVE + ended.workId;
+  if ((await ctx.get<string>(name)) === ended.invocationId) ctx.clear(name);
+};
+
 const event = async (
   ctx: Context,
   parts: DecideParts,
   arrival: Arrival,
 ): Promise<readonly AppliedEvent[]> => {
   const head = await readHead(ctx);
-  if (!head.over) return (await arrive(ctx, parts, head, arrival)).results;
+  if (!head.over) {
+    await forgetEnded(ctx, arrival);
+    return (await arrive(ctx, parts, head, arrival)).results;
+  }
   // While a session ends, its hooks are the only ones that are still heard.
   const posted =
     head.ending === true ? arrival.posted.filter(({ type }) => type === 'UserHooksRan') : [];
@@ -428,10 +443,10 @@ const sendWork = (
   head: Head,
   { workId, place, action, isRecovered }: Extract<Order, { readonly kind: 'start' }>,
   machineVersion: number,
-  isElsewhere: boolean,
+  isDecidedElsewhere: boolean,
 ) => {
   const { seq, node } = head;
-  const isBound = head.bound !== undefined || isElsewhere;
+  const isBound = head.bound !== undefined || isDecidedElsewhere;
   const parameter: Work = {
     sessionId: ctx.key,
     machineVersion,
@@ -465,14 +480,14 @@ const startHooks = (
 
 /**
  * Carries the orders out. It waits for the ids of new work at the end, so that many calls cost one
- * round trip, or before it stops one of them. `isElsewhere`: a node of another version has
+ * round trip, or before it stops one of them. `isDecidedElsewhere`: a node of another version has
  * decided, so models are called there too.
  */
 const carryOut = async (
   ctx: Context,
   head: Head,
   { orders, machineVersion }: Decision,
-  isElsewhere: boolean,
+  isDecidedElsewhere: boolean,
 ): Promise<void> => {
   const started = new Map<string, Promise<string>>();
   for (const order of orders) {
@@ -484,7 +499,7 @@ const carryOut = async (
     else if (order.kind === 'start')
       started.set(
         order.workId,
-        sendWork(ctx, head, order, machineVersion, isElsewhere).invocationId,
+        sendWork(ctx, head, order, machineVersion, isDecidedElsewhere).invocationId,
       );
     else {
       const id = await (started.get(order.workId) ?? ctx.get<string>(LIVE + order.workId));

@@ -97,6 +97,8 @@ export type Arrival = {
   readonly at: number;
   /** All text of a reply that has failed: what is not journaled yet precedes the events. */
   readonly shown?: ShownText;
+  /** Work that ended with them, and the invocation that did it, if none of them says so. */
+  readonly ended?: { readonly workId: string; readonly invocationId: string };
 };
 
 /** Work of a session that a node does: an action whose result comes back as events. */

@@ -1,4 +1,12 @@
-/** The sessions that this process works for, the dependencies of each, and its pieces of work. */
+/**
+ * The sessions that this process works for, the dependencies of each, and its pieces of work.
+ *
+ * The engine keeps the journals of sessions and calls nodes for their work. Such a call, an
+ * invocation, may be repeated, here or in another process (`isAgain`). work-services.ts answers it:
+ * it takes the worker of the session (`Workers.of`), lets it do the work (`run`), passes on what
+ * stops it (`stopWork`), and lets go of it (`forget`) when the engine has the result, which waits
+ * here until then.
+ */
 
 import {
   type Action,
@@ -30,7 +38,7 @@ import type { LiveChannel } from './live.js';
 import type { Arrival, HooksRequest, ShownText, Work } from './session-records.js';
 import type { SessionStates } from './session-states.js';
 import type { SessionStore } from './session-store.js';
-import { endedWork, stoppingAction } from './started-work.js';
+import { endedWork, failedWork, stoppingAction } from './started-work.js';
 
 /**
  * Work begins once in this process. A call may be repeated after its work ended here, with a move
@@ -47,6 +55,8 @@ export class Workers {
   readonly #open = new Map<string, SessionWorker>();
   /** Calls whose work has ended here, and when. The engine may repeat them. */
   readonly #ended = new Map<string, number>();
+  /** Calls that were stopped, and when: work that has not begun never does, or ends at once. */
+  readonly #stops: Stops = new Map();
   readonly #idleMs: number;
   readonly #sweeping: NodeJS.Timeout;
 
@@ -68,10 +78,10 @@ export class Workers {
       // work from before a move may come after work from after it
       const { node: current } = await this.#world.store.session(sessionId);
       if (current !== node) throw new Error(`the session was moved to the node ${current}`);
-      if (this.#workers.get(sessionId) === known) this.#endMoved(sessionId, known.opening);
+      if (this.#workers.get(sessionId) === known) void attempt(() => this.end(sessionId));
       return this.of(sessionId, seq, node);
     }
-    const opening = SessionWorker.open(sessionId, seq, node, this.#world);
+    const opening = SessionWorker.open(sessionId, seq, node, this.#world, this.#stops);
     this.#workers.set(sessionId, { node, opening });
     const opened = await attempt(() => opening);
     if (opened.kind === 'fault') {
@@ -85,7 +95,15 @@ export class Workers {
   /** The engine has the result of the call's work and all that came after it. */
   forget(sessionId: string, invocationId: string): void {
     this.#ended.set(invocationId, Date.now());
+    this.#stops.delete(invocationId);
     this.known(sessionId)?.forget(invocationId);
+  }
+
+  /** Stops the work of a call, also if it begins later: its worker may still be opening. */
+  stopWork(sessionId: string, invocationId: string, force: boolean): void {
+    const isForced = force || this.#stops.get(invocationId)?.force === true;
+    this.#stops.set(invocationId, { force: isForced, at: Date.now() });
+    this.known(sessionId)?.find(invocationId)?.stop(force);
   }
 
   /** Whether the work of this call has ended here, and its worker does not have it any more. */
@@ -103,26 +121,22 @@ export class Workers {
 
   /** Ends a session here. Resolves with what its last hooks say. */
   async end(sessionId: string): Promise<readonly Posted[]> {
-    const worker = this.#open.get(sessionId);
-    this.#forget(sessionId);
-    return (await worker?.end()) ?? [];
-  }
-
-  #endMoved(sessionId: string, opening: Promise<SessionWorker>): void {
-    this.#forget(sessionId);
+    const opening = this.#workers.get(sessionId)?.opening;
+    this.#drop(sessionId);
+    const opened = await attempt(async () => opening);
     // one that could not be opened has nothing to end
-    void attempt(async () => (await opening).end());
+    return opened.kind === 'done' ? ((await opened.value?.end()) ?? []) : [];
   }
 
   async stop(): Promise<void> {
     clearInterval(this.#sweeping);
-    const workers = [...this.#open.values()];
+    const workers = [...this.#workers.values()];
     this.#open.clear();
     this.#workers.clear();
-    await Promise.all(workers.map((worker) => worker.stop()));
+    await Promise.all(workers.map(({ opening }) => attempt(async () => (await opening).stop())));
   }
 
-  #forget(sessionId: string): void {
+  #drop(sessionId: string): void {
     for (const id of this.#open.get(sessionId)?.invocations ?? []) this.#ended.set(id, Date.now());
     this.#open.delete(sessionId);
     this.#workers.delete(sessionId);
@@ -132,14 +146,17 @@ export class Workers {
     const now = Date.now();
     for (const [id, endedAt] of this.#ended)
       if (now - endedAt > RESULT_KEPT_MS) this.#ended.delete(id);
+    for (const [id, { at }] of this.#stops) if (now - at > RESULT_KEPT_MS) this.#stops.delete(id);
     for (const [sessionId, worker] of this.#open) {
       worker.sweep(now);
       if (!worker.isIdle || now - worker.usedAt < this.#idleMs) continue;
-      this.#forget(sessionId);
+      this.#drop(sessionId);
       void worker.close();
     }
   }
 }
+
+type Stops = Map<string, { readonly force: boolean; readonly at: number }>;
 
 /** The facts that the dependencies of a session may depend on. */
 export type EquippedSession = Pick<Header, 'settings' | 'sessionId' | 'startedBy'> & {
@@ -167,35 +184,17 @@ export type WorkerWorld = {
  * nobody took it.
  */
 export const RESULT_KEPT_MS = 600_000;
-/** Entries among which those of the last batch are. */
+/** So many entries are read first, in search of those of the last batch. */
 const BATCH_ENTRIES = 200;
 
 type OpenedWorker = {
   readonly equipment: Equipment;
   readonly taken: Promise<void>;
-  /** The state when the session was equipped, or a later one. */
+  readonly stops: Stops;
+  /** The last entry and the state when the session was equipped, or later ones. */
+  readonly seq: number;
   readonly state: State;
 };
-
-const lostReply = (requestId: string): Posted => ({
-  type: 'LlmFailed',
-  requestId,
-  error: {
-    kind: 'unreachable',
-    message: 'the node that called the model has stopped, and its reply is lost',
-    retryable: true,
-    retryAfterMs: null,
-  },
-  usage: null,
-  jitter: Math.random(),
-});
-
-const lostSummary = (compactionId: string): Posted => ({
-  type: 'CompactionFailed',
-  compactionId,
-  message: 'the node that asked for the summary has stopped',
-  usage: null,
-});
 
 /**
  * The dependencies of one session in this process, and its work here. Made again from the journal
@@ -208,6 +207,11 @@ class SessionWorker {
   readonly #runs = new Map<string, WorkRun>();
   /** Runs that wait for the journal before they begin: the engine may ask again meanwhile. */
   readonly #beginning = new Map<string, Promise<WorkRun>>();
+  readonly #stops: Stops;
+  /** The last state that was seen here. */
+  #last: { readonly seq: number; readonly state: State };
+  /** It was ended here: nothing begins any more. */
+  #isOver = false;
   /** Nothing is done before what earlier processes have left running is taken over. */
   readonly #taken: Promise<void>;
   readonly #hooks: SessionHooks;
@@ -216,15 +220,18 @@ class SessionWorker {
   private constructor(
     sessionId: string,
     world: WorkerWorld,
-    { equipment, taken, state }: OpenedWorker,
+    { equipment, taken, seq, state, stops }: OpenedWorker,
   ) {
     this.sessionId = sessionId;
     this.#world = world;
     this.#equipment = equipment;
     this.#taken = taken;
+    this.#stops = stops;
+    this.#last = { seq, state };
     this.#hooks = new SessionHooks(equipment, state, {
-      postNow: (event) => this.#postNow(event, 0),
-      stateAfter: async (seq) => (await world.states.atLeast(sessionId, seq)).state,
+      postNow: (event) => this.#postNow(event, this.#last.seq),
+      stateAfter: async (seq) => (await this.#stateAt(seq)).state,
+      lastState: () => this.#last.state,
       report: (fault) => world.report(fault),
     });
   }
@@ -235,10 +242,11 @@ class SessionWorker {
     seq: number,
     node: string,
     world: WorkerWorld,
+    stops: Stops,
   ): Promise<SessionWorker> {
-    const { header, past, state } = await world.states.atLeast(sessionId, seq);
+    const opened = await world.states.atLeast(sessionId, seq);
+    const { header, past, state } = opened;
     const isHere = node === world.node;
-    const needs = await world.equip({ ...header, isNew: false, isHere });
     const [instructions = null, tools = null] = await Promise.all([
       world.blobs.get(header.instructions),
       world.blobs.get(header.tools),
@@ -247,6 +255,7 @@ class SessionWorker {
       throw new Error(
         `the instructions of session ${sessionId} are not in the blob store of this node`,
       );
+    const needs = await world.equip({ ...header, isNew: false, isHere });
     const { stoppingPolicy = null } = needs;
     const runtimeParts = { clock: systemClock, random: Math.random, stoppingPolicy };
     const gathered = gatherEquipment(needs, { instructions, tools }, runtimeParts);
@@ -259,14 +268,15 @@ class SessionWorker {
     const quiet = taken.then((took) => {
       if (took?.kind === 'fault') world.report(took.fault);
     });
-    return new SessionWorker(sessionId, world, { equipment, taken: quiet, state });
+    const parts = { equipment, taken: quiet, stops, seq: opened.seq, state };
+    return new SessionWorker(sessionId, world, parts);
   }
 
   get equipment(): Equipment {
     return this.#equipment;
   }
 
-  /** Nothing runs here, and the engine has all results. */
+  /** Nothing runs here, not even in the background, and the engine has all results. */
   get isIdle(): boolean {
     const works = this.#runs.size + this.#beginning.size > 0 || !this.#hooks.isIdle;
     return !works && this.#equipment.jobs.list().length === 0;
@@ -288,11 +298,11 @@ class SessionWorker {
 
   async #begin(invocationId: string, work: Work, isAgain: boolean): Promise<WorkRun> {
     await this.#taken;
-    const { header, state } = await this.#world.states.atLeast(this.sessionId, work.seq);
+    const { header, state } = await this.#stateAt(work.seq);
     let current = state;
     const run = new WorkRun(work, {
       equipment: this.#equipment,
-      journal: { header, read: () => this.#lastEntries(work.seq), blobs: this.#world.blobs },
+      journal: { header, read: () => this.#batchEntries(work), blobs: this.#world.blobs },
       userHooks: this.#hooks.runs,
       state: () => current,
       postNow: async (event) => {
@@ -304,9 +314,19 @@ class SessionWorker {
       report: (fault) => this.#world.report(fault),
     });
     this.#runs.set(invocationId, run);
-    if (isAgain) await this.#recover(run);
-    else run.begin();
-    return run;
+    const stopped = this.#stops.get(invocationId);
+    if (this.#isOver || stopped !== undefined) run.stop(this.#isOver || stopped?.force === true);
+    const begun = await attempt(async () => (isAgain ? this.#recover(run) : run.begin()));
+    if (begun.kind === 'done') return run;
+    this.#runs.delete(invocationId); // a repeated call would wait for it
+    throw begun.fault;
+  }
+
+  /** The state after this entry, or a later one. */
+  async #stateAt(seq: number): ReturnType<SessionStates['atLeast']> {
+    const found = await this.#world.states.atLeast(this.sessionId, seq);
+    if (found.seq >= this.#last.seq) this.#last = found;
+    return found;
   }
 
   async #postNow(
@@ -316,7 +336,7 @@ class SessionWorker {
   ): ReturnType<WorkNeeds['postNow']> {
     const [applied] = await this.#world.store.post(this.sessionId, [event], machineVersion);
     const seq = applied !== undefined && 'seq' in applied ? applied.seq : before;
-    return { applied, state: (await this.#world.states.atLeast(this.sessionId, seq)).state };
+    return { applied, state: (await this.#stateAt(seq)).state };
   }
 
   /** Runs hooks that are no part of other work. Resolves with what they say. */
@@ -330,7 +350,7 @@ class SessionWorker {
     this.#runs.delete(invocationId);
   }
 
-  /** The calls whose work is here: it begins, runs, or has a result that the engine has not taken. */
+  /** The calls whose work is here: it begins, runs, or has a result that the engine lacks. */
   get invocations(): readonly string[] {
     return [...this.#runs.keys(), ...this.#beginning.keys()];
   }
@@ -370,6 +390,7 @@ class SessionWorker {
 
   /** Background commands are killed. */
   async #stopAll(): Promise<void> {
+    this.#isOver = true;
     for (const run of this.#runs.values()) run.stop(true);
     await this.#hooks.stopAll();
     for (const job of this.#equipment.jobs.list()) {
@@ -389,52 +410,72 @@ class SessionWorker {
       if (run.isForgotten(now, RESULT_KEPT_MS)) this.#runs.delete(id);
   }
 
-  async *#lastEntries(seq: number): AsyncGenerator<Entry> {
-    yield* this.#world.store.entries(
-      this.sessionId,
-      Math.max(1, seq - BATCH_ENTRIES),
-      Number.POSITIVE_INFINITY,
-    );
+  /** The entries from the reply that asked for the batch of this work on. */
+  async *#batchEntries({ seq, action }: Work): AsyncGenerator<Entry> {
+    const ids = batchCallIds(action);
+    for (let count = BATCH_ENTRIES; ; count *= 2) {
+      const from = Math.max(1, seq - count);
+      const entries: Entry[] = [];
+      for await (const entry of this.#world.store.entries(this.sessionId, from))
+        entries.push(entry);
+      if (from === 1 || entries.some(({ event }) => asksFor(event, ids))) return yield* entries;
+    }
   }
 
   /** A process that did this work has died: nothing is repeated in silence. */
   async #recover(run: WorkRun): Promise<void> {
-    const { action, seq } = run.work;
-    if (action.type === 'SendLlmRequest') run.endWith([lostReply(action.requestId)]);
-    else if (action.type === 'StartCompaction') run.endWith([lostSummary(action.compactionId)]);
-    else if (action.type === 'RunHook') run.begin(await this.#interrupted(action, seq));
+    const { action } = run.work;
+    if (action.type === 'SendLlmRequest' || action.type === 'StartCompaction') {
+      const message = 'the node that called the model has stopped, and its reply is lost';
+      run.endWith(failedWork(action, { message, jitter: Math.random() }));
+    } else if (action.type === 'RunHook') run.begin(await this.#interrupted(run.work, action));
     else if (action.type === 'ExecuteTools') await this.#recoverCall(run, action);
     else run.begin();
   }
 
   async #interrupted(
+    { seq }: Work,
     action: Extract<Action, { readonly type: 'RunHook' }>,
-    seq: number,
   ): Promise<Action> {
-    const effects: NonNullable<typeof action.interrupted>[number][] = [];
-    for await (const { event } of this.#lastEntries(seq))
+    const interrupted = [...(action.interrupted ?? [])];
+    for await (const { event } of this.#world.store.entries(this.sessionId, seq + 1))
       if (event.type === 'HookPrepared' && event.hookId === action.hookId)
-        effects.push(event.effect);
-    return { ...action, interrupted: effects };
+        interrupted.push(event.effect);
+    return { ...action, interrupted };
   }
 
   async #recoverCall(
     run: WorkRun,
     { batchId, calls }: Extract<Action, { readonly type: 'ExecuteTools' }>,
   ): Promise<void> {
-    const { past } = await this.#world.states.atLeast(this.sessionId, run.work.seq);
     const begun = new Set<string>();
     // by the entries, whose machine this one may not be
-    for await (const { event } of this.#lastEntries(run.work.seq))
+    let last = run.work.seq;
+    for await (const { seq, event } of this.#batchEntries(run.work)) {
+      last = seq;
       if (event.type === 'ToolStarted' && event.batchId === batchId) begun.add(event.callId);
+    }
     const running = calls.filter(({ callId }) => begun.has(callId));
     // its start is not in the journal, so it has not begun
     if (running.length === 0) return run.begin();
-    const journal = { read: () => this.#lastEntries(run.work.seq), seq: run.work.seq };
+    // the hashes of a file come with the start of its call, after the work was asked for
+    const { past } = await this.#stateAt(last);
+    const journal = { read: () => this.#batchEntries(run.work), seq: last };
     const started = running.map((call) => ({ batchId, call }));
     recoverCalls(started, journal, run.performers.tools, { past, takingOver: this.#taken });
+    run.begun();
   }
 }
+
+/** The calls of the batch that the work belongs to. */
+const batchCallIds = (action: Action): readonly string[] => {
+  if (action.type === 'ExecuteTools') return action.calls.map(({ callId }) => callId);
+  return action.type === 'RunHook' ? action.callIds : [];
+};
+
+const asksFor = (event: Event, ids: readonly string[]): boolean =>
+  event.type === 'LlmCompleted' &&
+  ids.every((id) => event.calls.some(({ callId }) => callId === id));
 
 /** Result of the work. `isOpen`: usage may still be reported. */
 export type WorkResult = Arrival & { readonly isOpen: boolean };
@@ -479,6 +520,9 @@ class WorkRun {
   readonly #performers: Performers;
   readonly result: Promise<WorkResult>;
   #settle: () => void = () => undefined;
+  #isBegun = false;
+  /** It was stopped before it began. */
+  #early: 'no' | 'soon' | 'force' = 'no';
   #posted: Posted[] = [];
   #text = '';
   #ended = false;
@@ -521,9 +565,21 @@ class WorkRun {
   }
 
   begin(action: Action = this.work.action): void {
+    // only a call that is not forced has an outcome: cancelled before it had run
+    if (this.#early === 'force' || (this.#early === 'soon' && action.type !== 'ExecuteTools')) {
+      this.#end();
+      return;
+    }
     const state = this.#needs.state();
     prepare(action, state, this.#performers);
     perform(action, state, this.#performers);
+    this.begun();
+  }
+
+  /** The performers have the work: they are stopped if it was stopped before. */
+  begun(): void {
+    this.#isBegun = true;
+    if (this.#early !== 'no') this.stop(this.#early === 'force');
   }
 
   /** Ends the work with these events, without doing it. */
@@ -534,6 +590,10 @@ class WorkRun {
 
   /** Stops the work. Only a call may still report its outcome, unless it is forced. */
   stop(force: boolean): void {
+    if (!this.#isBegun) {
+      this.#early = force || this.#early === 'force' ? 'force' : 'soon';
+      return;
+    }
     const { action } = this.work;
     const stopping = stoppingAction(action, force);
     if (this.#ended || stopping === null) return;
@@ -594,8 +654,9 @@ class WorkRun {
   /** The start of a call is in the journal already, unless its file had to be looked at first. */
   async #tell(event: Posted, answer: OnApplied): Promise<void> {
     const { action } = this.work;
+    const isStart = event.type === 'ToolStarted';
     const isKept =
-      event.type === 'ToolStarted' &&
+      isStart &&
       action.type === 'ExecuteTools' &&
       action.calls.every(({ traits }) => traits.effect !== 'probeable');
     if (isKept) {
@@ -603,15 +664,21 @@ class WorkRun {
       answer(true, this.#needs.state());
       return;
     }
-    try {
-      const { applied, state } = await this.#needs.postNow(event);
-      const accepted = applied !== undefined && 'accepted' in applied && applied.accepted;
-      answer(accepted, state);
-      if (!accepted && event.type === 'ToolStarted') this.#end();
-    } catch (error) {
-      this.#needs.report(error instanceof Error ? error : new Error(String(error)));
-      answer(false, this.#needs.state()); // the effect does not begin
-      this.#end();
+    const posted = await attempt(() => this.#needs.postNow(event));
+    const isPosted = posted.kind === 'done';
+    const applied = isPosted ? posted.value.applied : undefined;
+    const accepted = applied !== undefined && 'accepted' in applied && applied.accepted;
+    answer(accepted, isPosted ? posted.value.state : this.#needs.state());
+    if (isPosted) {
+      if (!accepted && isStart) this.#end();
+      return;
+    }
+    this.#needs.report(posted.fault);
+    const message = `it could not be begun: ${posted.fault.message}`;
+    // a running call, or a hook, goes on without it and ends with an event of its own
+    if (isStart || action.type === 'SendLlmRequest' || action.type === 'StartCompaction') {
+      this.#posted.push(...failedWork(action, { message, jitter: Math.random() }));
+      this.stop(true);
     }
   }
 
@@ -627,6 +694,8 @@ type HooksWorld = {
   readonly postNow: WorkNeeds['postNow'];
   /** The state after this entry, or a later one. */
   stateAfter(seq: number): Promise<State>;
+  /** The last state that work here has seen. */
+  lastState(): State;
   report(fault: Error): void;
 };
 
@@ -690,14 +759,14 @@ class SessionHooks {
   }
 
   async #tell(event: Posted, answer: OnApplied): Promise<void> {
-    const tried = await attempt(async () => {
-      const { applied, state } = await this.#world.postNow(event);
-      answer(applied !== undefined && 'accepted' in applied && applied.accepted, state);
-    });
-    if (tried.kind === 'done') return;
-    this.#world.report(tried.fault);
+    const told = await attempt(() => this.#world.postNow(event));
+    if (told.kind === 'done') {
+      const { applied, state } = told.value;
+      return answer(applied !== undefined && 'accepted' in applied && applied.accepted, state);
+    }
+    this.#world.report(told.fault);
     this.#reports.push(event); // the request goes without it, and the journal gets it later
-    answer(false, await this.#world.stateAfter(0));
+    answer(false, this.#world.lastState());
   }
 }
 

@@ -79,6 +79,51 @@ export const endedWork = (event: Event | Posted): string | null => {
 };
 
 /**
+ * How work ends that has no result. `jitter`: the model may be asked again; null: it may not.
+ */
+type WorkFault = {
+  readonly message: string;
+  /** Of calls. `lost`: they may have been begun. */
+  readonly status?: 'failed' | 'lost';
+  readonly jitter?: number | null;
+};
+
+/** The events that end the work, which nobody does any more. */
+export const failedWork = (
+  action: Action,
+  { message, status = 'failed', jitter = null }: WorkFault,
+): readonly Posted[] => {
+  switch (action.type) {
+    case 'SendLlmRequest': {
+      const retryable = jitter !== null;
+      const kind = retryable ? 'unreachable' : 'malformed';
+      const error = { kind, message, retryable, retryAfterMs: null } as const;
+      const { requestId } = action;
+      return [{ type: 'LlmFailed', requestId, error, usage: null, jitter: jitter ?? 0 }];
+    }
+    case 'StartCompaction':
+      return [
+        { type: 'CompactionFailed', compactionId: action.compactionId, message, usage: null },
+      ];
+    case 'RunHook':
+      return [{ type: 'HookFailed', hookId: action.hookId, message }];
+    case 'PreviewCall': {
+      const { batchId, call } = action;
+      return [{ type: 'CallPreviewed', batchId, callId: call.callId, preview: { kind: 'none' } }];
+    }
+    case 'ExecuteTools':
+      return action.calls.map(({ callId }) => ({
+        type: 'ToolCompleted',
+        batchId: action.batchId,
+        callId,
+        outcome: { status, text: message },
+      }));
+    default:
+      return [];
+  }
+};
+
+/**
  * The action that stops the work. Only calls know two ways: with their outcome, or at once and
  * without a word.
  */

@@ -325,7 +325,9 @@ const findCreatedBy = async (
   { requestId }: { readonly requestId: string },
 ): Promise<NodeSessionRecord | null> => {
   const sessionId = await ctx.get<string>(requestName(requestId));
-  return sessionId === null ? null : ((await findRecord(ctx, sessionId)) ?? null);
+  const record = sessionId === null ? undefined : await findRecord(ctx, sessionId);
+  // one whose creation failed has lost the name
+  return record?.requestId === requestId ? record : null;
 };
 
 /** The records of one key. No handler reads more of them than its answer has. */

@@ -41,6 +41,7 @@ import {
   type WorkerWorld,
   type WorkResult,
 } from './session-worker.js';
+import { endedWork, failedWork } from './started-work.js';
 import { RETRYING } from './stored-objects.js';
 
 type ServiceParts = { readonly workers: Workers; readonly world: WorkerWorld };
@@ -53,38 +54,6 @@ const OPTIONS = {
   abortTimeout: DAY_MS,
   journalRetention: 0,
 } as const;
-
-/** `isAgain`: an earlier process may have begun it. */
-const failedWork = ({ action }: Work, isAgain: boolean, why: string): readonly Posted[] => {
-  const message = isAgain
-    ? `it may have been begun, and what became of it is not known: ${why}`
-    : `it could not be begun: ${why}`;
-  switch (action.type) {
-    case 'SendLlmRequest': {
-      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
-      return [{ type: 'LlmFailed', requestId: action.requestId, error, usage: null, jitter: 0 }];
-    }
-    case 'StartCompaction':
-      return [
-        { type: 'CompactionFailed', compactionId: action.compactionId, message, usage: null },
-      ];
-    case 'RunHook':
-      return [{ type: 'HookFailed', hookId: action.hookId, message }];
-    case 'PreviewCall': {
-      const { batchId, call } = action;
-      return [{ type: 'CallPreviewed', batchId, callId: call.callId, preview: { kind: 'none' } }];
-    }
-    case 'ExecuteTools':
-      return action.calls.map(({ callId }) => ({
-        type: 'ToolCompleted',
-        batchId: action.batchId,
-        callId,
-        outcome: { status: isAgain ? 'lost' : 'failed', text: message },
-      }));
-    default:
-      return [];
-  }
-};
 
 /** The parts that must run where the workspace is. Undefined: models may be called on any node. */
 const findBound = ({
@@ -103,14 +72,11 @@ const findBound = ({
  * there already.
  */
 const againOnItsNode = ({ action, node }: Work): readonly Posted[] | null => {
+  if (action.type !== 'SendLlmRequest' && action.type !== 'StartCompaction') return null;
   const message =
     'the session has hooks or servers since it was created. Its models are called on its node ' +
     `${node} from now on`;
-  if (action.type === 'StartCompaction')
-    return [{ type: 'CompactionFailed', compactionId: action.compactionId, message, usage: null }];
-  if (action.type !== 'SendLlmRequest') return null;
-  const error = { kind: 'unreachable', message, retryable: true, retryAfterMs: null } as const;
-  return [{ type: 'LlmFailed', requestId: action.requestId, error, usage: null, jitter: 0 }];
+  return failedWork(action, { message, jitter: 0 });
 };
 
 const doWork = async (
@@ -139,17 +105,30 @@ const doWork = async (
   });
   if (done.kind === 'done') return done.value;
   world.report(done.fault);
-  return { posted: failedWork(work, isAgain, done.fault.message), at: Date.now(), isOpen: false };
+  const { message: why } = done.fault;
+  const fault = isAgain
+    ? ({
+        status: 'lost',
+        message: `it may have been begun, and what became of it is not known: ${why}`,
+      } as const)
+    : { message: `it could not be begun: ${why}` };
+  return { posted: failedWork(work.action, fault), at: Date.now(), isOpen: false };
 };
 
-/** Tells the session, in the terms of the version that asked for the work. */
+/**
+ * Tells the session, in the terms of the version that asked for the work. `isEnd`: the work ends
+ * with it, also if no event says so.
+ */
 const sendTo = (
   ctx: restate.Context,
-  { sessionId, machineVersion = 1 }: Work,
+  { sessionId, workId, machineVersion = 1 }: Work,
   arrival: Arrival,
+  isEnd: boolean,
 ): void => {
-  if (arrival.posted.length === 0 && arrival.machineVersion === undefined) return;
-  ctx.genericSend(jsonCall('Session', 'event', { machineVersion, ...arrival }, sessionId));
+  const isSaid = !isEnd || arrival.posted.some((event) => endedWork(event) === workId);
+  const ended = isSaid ? {} : { ended: { workId, invocationId: ctx.request().id } };
+  const parameter: Arrival = { machineVersion, ...arrival, ...ended };
+  ctx.genericSend(jsonCall('Session', 'event', parameter, sessionId));
 };
 
 /**
@@ -179,38 +158,26 @@ const perform = async (ctx: restate.Context, parts: ServiceParts, work: Work): P
   );
   let first: WorkResult | Signal = await restate.RestatePromise.race([working, ...signals]);
   if ('signalled' in first) {
-    stopHere(parts, sessionId, id, first.signalled);
+    parts.workers.stopWork(sessionId, id, first.signalled === FORCE);
     const [, forced] = signals;
     const rest = first.signalled === FORCE || forced === undefined ? [working] : [working, forced];
     first = await restate.RestatePromise.race(rest);
     if ('signalled' in first) {
-      stopHere(parts, sessionId, id, FORCE);
+      parts.workers.stopWork(sessionId, id, true);
       first = await working;
     }
   }
   const { isOpen, ...arrival } = first;
-  sendTo(ctx, work, arrival);
+  sendTo(ctx, work, arrival, true);
   if (isOpen) {
     const late = await ctx.run('late usage', async () => ({
       posted: (await parts.workers.known(sessionId)?.find(id)?.late()) ?? [],
       at: Date.now(),
     }));
-    sendTo(ctx, work, late);
+    if (late.posted.length > 0) sendTo(ctx, work, late, false);
   }
   parts.workers.forget(sessionId, id);
 };
-
-/** Only passes the signal on; a process that does not do the work has nothing to stop. */
-const stopHere = (
-  { workers }: ServiceParts,
-  sessionId: string,
-  id: string,
-  signalled: string,
-): void =>
-  workers
-    .known(sessionId)
-    ?.find(id)
-    ?.stop(signalled === FORCE);
 
 export const modelService = (parts: ServiceParts) =>
   restate.service({
@@ -257,7 +224,9 @@ const judge = async (
   { workers, world }: ServiceParts,
   { sessionId, tool, input, workspace }: JudgeRequest,
 ): Promise<Judgement> => {
-  const { equipment } = await workers.of(sessionId, 0, world.node);
+  const { seq, node } = await world.store.session(sessionId);
+  if (node !== world.node) throw new Error(`the session was moved to the node ${node}`);
+  const { equipment } = await workers.of(sessionId, seq, node);
   const known = equipment.tools.get(tool);
   if (known === undefined) throw new restate.TerminalError(`there is no tool ${tool} on this node`);
   return known.judge(input, workspace);

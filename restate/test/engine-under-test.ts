@@ -30,6 +30,8 @@ export type EngineUnderTest = {
   readonly makeNode: MakeNodeRuntime;
   /** Puts its node in charge again, as the last node of a deploy does. */
   takeCharge(): Promise<void>;
+  /** Sessions in this folder are not equipped before the returned function is called. */
+  hold(workspace: string): () => void;
   /** Invocations that the engine has tried more than three times. */
   stuck(): Promise<readonly string[]>;
 };
@@ -89,6 +91,7 @@ export const startTestEngine = async (
 export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest> => {
   const { engine, folder } = await startTestEngine(scope);
   const worlds = new Map<string, ContractWorld>();
+  const held = new Map<string, Promise<void>>();
   const live = localLive();
   const { ingressUrl, adminUrl } = engine;
   const node = await startNode({
@@ -99,6 +102,7 @@ export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest
     equip: async ({ settings }) => {
       const world = worlds.get(settings.workspace);
       if (world === undefined) throw new Error(`no story works in ${settings.workspace}`);
+      await held.get(settings.workspace);
       return {
         model: () => world.model,
         tools: world.tools,
@@ -130,6 +134,14 @@ export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest
         prepare({ workspace, sandbox: 'off', settings: settingsFor(workspace) }),
       );
       return { runtime: node, stop: () => runtime.disconnect() };
+    },
+    hold(workspace) {
+      let release = (): void => undefined;
+      const released = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      held.set(workspace, released);
+      return release;
     },
     takeCharge: () => registerShared(adminUrl, `http://127.0.0.1:${node.sharedPort}`),
     async stuck() {

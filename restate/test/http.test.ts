@@ -106,6 +106,7 @@ const answersOf = async (records: RecordStore, key: string): Promise<object> => 
     created: [
       (await records.createdBy(key, 'request-4'))?.sessionId,
       await records.createdBy(key, 'request-5'),
+      await records.createdBy(key, 'request-16'),
     ],
     changed: await records.get(recordOf(8).sessionId),
   };
@@ -118,7 +119,9 @@ test('records by key answer as those on files, also of an engine that had them b
   const onFiles = await SessionRecords.open(temporaryFolder(context, 'records'), assert.fail);
   for (const record of before) await onFiles.put(record);
   const later = Array.from({ length: 40 }, (_, number) => recordOf(number + 131));
-  const changed = [recordOf(8, { isOpen: true, notice: 'moved' }), recordOf(10, { isOpen: false })];
+  const { requestId: _, ...unnamed } = recordOf(16);
+  const others = [recordOf(8, { isOpen: true, notice: 'moved' }), recordOf(10, { isOpen: false })];
+  const changed = [...others, unnamed];
   for (const store of [onEngine, onFiles])
     for (const record of [...later, ...changed]) await store.put(record);
   for (const key of ['one', 'other', 'nobody'])

@@ -86,6 +86,26 @@ test('the beginning of a session is a recorded step: another attempt takes the h
   assert.deepEqual(names, ['begin']);
 });
 
+test('a call is judged with the journal of now, and only on the node of the session', async () => {
+  const asked: unknown[] = [];
+  const judgement = { kind: 'invalid', field: 'text', why: 'must be a string' };
+  const equipment = { tools: new Map([['echo', { judge: () => judgement }]]) };
+  let node = 'n1';
+  const parts = {
+    world: { node: 'n1', store: { session: async () => ({ seq: 7, node }) } },
+    workers: { of: async (...session: unknown[]) => asked.push(session) && { equipment } },
+  };
+  const service = createToolsService(parts as unknown as Parameters<typeof createToolsService>[0]);
+  const { judge } = (service as unknown as { readonly service: Record<string, unknown> }).service;
+  const ctx = { run: (_: string, step: () => Promise<unknown>) => step() };
+  const call = judge as (context: typeof ctx, request: object) => Promise<unknown>;
+  const request = { sessionId: SESSION, tool: 'echo', input: {}, workspace: '/work' };
+  assert.equal(await call(ctx, request), judgement);
+  node = 'n2';
+  await assert.rejects(call(ctx, request), /was moved to the node n2/);
+  assert.deepEqual(asked, [[SESSION, 7, 'n1']]);
+});
+
 test('an input gets the refusal of a node that is too old or silent, and a report waits for it', async () => {
   const states = {
     exact: async () => {

@@ -3,6 +3,9 @@
  * them. An entry is a line of a session's journal: one event, with its number `seq`. Sessions run
  * in this process and end with it, or on an engine, a service that runs them for several nodes.
  *
+ * A request that needs the session open calls `open`, one that creates it `attend`, a reader
+ * `follow`, and `feed` only looks. What changes whether it is open runs in order (`inOrder`).
+ *
  * From top to bottom: `OpenSessions`; `SessionFeed`, the new entries of one session, read from its
  * journal once for all readers; the calls that wait for an approval; and `EventStream`, the HTTP
  * answer by which one client reads a feed.
@@ -35,9 +38,9 @@ export class OpenSessions {
   readonly #parts: OpenSessionsParts;
   readonly #runtime: NodeRuntime;
   readonly #feeds = new Map<string, SessionFeed>();
-  /** Those that were quiet at the last sweep, and were not used since. */
+  /** Sessions that were quiet at the last sweep, and were not used since. */
   readonly #quiet = new Set<string>();
-  /** Sessions that are being closed since they rest. */
+  /** Sessions that are being closed since they rest: beside the order, so `open` waits for them. */
   readonly #leaving = new Map<string, Promise<unknown>>();
   /** Feeds that are being created. */
   readonly #creating = new Map<string, Promise<SessionFeed>>();
@@ -80,7 +83,7 @@ export class OpenSessions {
     }
   }
 
-  /** Follows a session that has just been created or opened. */
+  /** The feed of a session that runs: one just created or opened, or one that runs elsewhere. */
   async attend(sessionId: string): Promise<SessionFeed> {
     const known = this.#use(sessionId) ?? this.#creating.get(sessionId);
     if (known !== undefined) return known;
@@ -101,7 +104,12 @@ export class OpenSessions {
   async #createFeed(sessionId: string): Promise<SessionFeed> {
     const { metrics, findKeyName, report } = this.#parts;
     const key = await findKeyName(sessionId);
-    const { seq, state } = await this.#runtime.state(sessionId);
+    const early: Stepped[] = [];
+    const unwatch = this.#runtime.watch(sessionId, (stepped) => void early.push(stepped));
+    const { seq, state } = await this.#runtime.state(sessionId).catch((fault: unknown) => {
+      unwatch();
+      throw fault;
+    });
     let before = state;
     const see = ({ event, state }: Stepped): void => {
       if (this.#runtime.isCounted !== 'yes')
@@ -109,6 +117,8 @@ export class OpenSessions {
       before = state;
     };
     const feed = new SessionFeed(this.#runtime, sessionId, { seq, state }, see);
+    unwatch();
+    feed.seeLater(early);
     this.#feeds.set(sessionId, feed);
     void feed.ended.then((fault) => {
       if (this.#feeds.get(sessionId) === feed) this.#feeds.delete(sessionId);
@@ -279,6 +289,12 @@ class SessionFeed {
     return this.#readers.size === 0 && !turnRuns(this.#state);
   }
 
+  /** Takes the steps that came while the state at which it begins was read. */
+  seeLater(steps: readonly Stepped[]): void {
+    const known = steps.findLastIndex(({ seq }) => seq !== null && seq <= this.#lastSeq);
+    for (const step of steps.slice(known + 1)) this.#watch(step);
+  }
+
   /** Lets go of a session that goes on elsewhere. */
   leave(): void {
     this.#unwatch();
@@ -396,7 +412,7 @@ export const approvalsIn = (
   const { batchId, calls, session } = state;
   return calls.flatMap(({ status, judged: call, requestedAt }) => {
     if (status !== 'awaitingApproval') return [];
-    // The policy again, for what the question has to say: the reason, and the grants to offer.
+    // Asks the policy again for the reason and the grants to offer.
     const { why, grantable } = decide(session.settings, session.grants, call);
     const diff = diffs.get(`${batchId} ${call.callId}`);
     const description = describeQuestion(
@@ -481,7 +497,7 @@ export class EventStream {
   #isLive = false;
   #end: StreamEnd | null = null;
   #isDraining = false;
-  /** Ends the wait of `run` and of `#hasDrained`. */
+  /** Ends the one wait that there is: that of `#waitForChange` or of `#hasDrained`. */
   #wake = (): void => undefined;
 
   /** `after`: the last entry that the reader has. */
@@ -510,6 +526,7 @@ export class EventStream {
   /** Resolves when the stream has ended, with the reason. */
   async run(): Promise<StreamEnd> {
     const outgoing = this.#outgoing;
+    if (outgoing.destroyed) return 'gone'; // before anybody listened for its end
     const leave = this.#source.feed?.join(this.#reader()) ?? ((): void => undefined);
     const close = (): void => this.end('gone');
     outgoing.once('close', close);

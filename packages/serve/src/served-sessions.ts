@@ -1,12 +1,11 @@
 /**
  * What the requests of the HTTP API do with the sessions of a node.
  *
- * A key sees only the sessions that it created; others do not exist for it. If nodes share the
- * sessions, each takes their requests, but only the node with a session's workspace touches it.
- * The record of a session says which key created it, where it works, and whether it is open. `seq`
- * is the number of an entry of its journal. Nodes share sessions by an engine, a service that runs
- * them; then `places` of the runtime says which node has which workspace. A feed gives the new
- * entries of an open session to its readers.
+ * A key sees only the sessions that it created; others do not exist for it. Nodes share sessions by
+ * an engine, a service that runs them: each node takes requests for all of them, but only the node
+ * with the workspace of a session touches it (`places` of the runtime). The record of a session
+ * says which key created it, where it works, and whether it is open. `seq` is the number of an
+ * entry of its journal. A feed gives the new entries of an open session to its readers.
  */
 
 import type { Limit } from '@pawl/agent/machine/settings';
@@ -80,64 +79,77 @@ export class ServedSessions {
 
   /**
    * The session that an earlier request of the key with this id has created; otherwise a new one,
-   * by `create`, if the key may open one. Requests with one id come one after the other.
+   * by `create`. Requests with one id come one after the other.
    */
   async #createOnce(
     key: ServeKey,
     requestId: string | null,
     create: () => Promise<object>,
   ): Promise<object> {
-    const createNow = async (): Promise<object> =>
-      this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), create);
-    if (requestId === null) return createNow();
+    if (requestId === null) return create();
     return this.#open.inOrder(`${key.name} ${requestId}`, async () => {
       const earlier = await this.#records.createdBy(key.name, requestId);
-      return earlier === undefined ? createNow() : this.describe(key, earlier.sessionId);
+      return earlier === undefined ? create() : this.describe(key, earlier.sessionId);
     });
   }
 
-  /** A new session in its workspace. On a fault it is closed, and the workspace released. */
+  /** A new session in its workspace, if the key may open one. */
   async create(
     key: ServeKey,
     request: NewSessionRequest,
     requestId: string | null,
   ): Promise<object> {
-    return this.#createOnce(key, requestId, async () => {
-      const choices = chooseForKey(key, request);
-      const labels = joinLabels(key, request);
-      const workspaces = this.#workspaces.forKey(key);
-      const workspace = await workspaces.prepare(request.workspace);
-      let sessionId = '';
-      const created = await attempt(async () => {
-        const record = {
-          version: 1 as const,
-          key: key.name,
-          workspace,
-          isOpen: false,
-          notice: '',
-          ...(Object.keys(labels).length === 0 ? {} : { labels }),
-          ...(key.places === undefined ? {} : { isConfined: 'yes' as const }),
-        };
-        // a session that is never made is not counted, and its request can be sent again
-        const wish = { workspace: workspace.path, ...choices };
-        sessionId = await this.#runtime.create(wish, (id) =>
-          this.#records.put({ ...record, sessionId: id }),
-        );
-        await this.#records.put({
-          ...record,
-          sessionId,
-          isOpen: true,
-          ...(requestId === null ? {} : { requestId }),
-        });
-        await this.#open.attend(sessionId);
-        return this.describe(key, sessionId);
-      });
-      if (created.kind === 'done') return created.value;
-      // Nobody knows the session yet. The first failure is the one to report.
-      if (sessionId !== '') await attempt(() => this.#runtime.close(sessionId));
-      await workspaces.release(workspace);
-      throw created.fault;
+    return this.#createOnce(key, requestId, () =>
+      this.#withinLimit(key, () => this.#createNow(key, request, requestId)),
+    );
+  }
+
+  /** On a fault the session is closed, and its workspace released. */
+  async #createNow(
+    key: ServeKey,
+    request: NewSessionRequest,
+    requestId: string | null,
+  ): Promise<object> {
+    const choices = chooseForKey(key, request);
+    const labels = joinLabels(key, request);
+    const workspaces = this.#workspaces.forKey(key);
+    const workspace = await workspaces.prepare(request.workspace);
+    const record = {
+      version: 1 as const,
+      key: key.name,
+      workspace,
+      isOpen: false,
+      notice: '',
+      ...(Object.keys(labels).length === 0 ? {} : { labels }),
+      ...(key.places === undefined ? {} : { isConfined: 'yes' as const }),
+    };
+    let sessionId = '';
+    const created = await attempt(async () => {
+      // a session that is never made is not counted, and its request can be sent again
+      const wish = { workspace: workspace.path, ...choices };
+      sessionId = await this.#runtime.create(wish, (id) =>
+        this.#records.put({ ...record, sessionId: id }),
+      );
+      const id = requestId === null ? {} : { requestId };
+      await this.#records.put({ ...record, sessionId, isOpen: true, ...id });
+      await this.#open.attend(sessionId);
+      return this.describe(key, sessionId);
     });
+    if (created.kind === 'done') return created.value;
+    // Nobody knows the session yet. The first failure is the one to report. A session that can't be
+    // closed stays as it is, and a repeated request gets it.
+    if (sessionId === '') await workspaces.release(workspace);
+    else
+      await attempt(async () => {
+        await this.#runtime.close(sessionId);
+        await this.#records.put({ ...record, sessionId });
+        await this.#release(key, { ...record, sessionId });
+      });
+    throw created.fault;
+  }
+
+  async #withinLimit<T>(key: ServeKey, open: () => Promise<T>): Promise<T> {
+    return this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), open);
   }
 
   /**
@@ -240,9 +252,12 @@ export class ServedSessions {
       );
     }
     if (withNotice !== null && noticed === undefined)
-      await this.#update(sessionId, {
-        notice: '',
-        ...(requestId === undefined ? {} : { noticed: { requestId, notice } }),
+      await this.#inOrder(sessionId, record.workspace, async () => {
+        const { notice: now } = await this.#record(key, sessionId);
+        await this.#update(sessionId, {
+          ...(now === notice ? { notice: '' } : {}), // a move may have left another one
+          ...(requestId === undefined ? {} : { noticed: { requestId, notice } }),
+        });
       });
     return sent.value;
   }
@@ -291,18 +306,18 @@ export class ServedSessions {
 
   /** Makes sure that the workspace is there and the session open. */
   async #makeReady(key: ServeKey, sessionId: string): Promise<void> {
-    const { isOpen, workspace, isConfined } = await this.#record(key, sessionId);
+    const { workspace, isConfined } = await this.#record(key, sessionId);
     if (key.places !== undefined && isConfined === undefined) throw notConfined(key);
     // In order, and with the record of that time: earlier work may have changed it.
-    const open = (): Promise<void> =>
-      this.#inOrder(sessionId, workspace, async () => {
-        await this.#restoreWorkspace(key, await this.#record(key, sessionId));
+    await this.#inOrder(sessionId, workspace, async () => {
+      const record = await this.#record(key, sessionId);
+      const open = async (): Promise<void> => {
+        await this.#restoreWorkspace(key, record);
         await this.#open.open(sessionId, key.name);
-        if (!(await this.#record(key, sessionId)).isOpen)
-          await this.#update(sessionId, { isOpen: true });
-      });
-    if (isOpen) await open();
-    else await this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), open);
+        if (!record.isOpen) await this.#update(sessionId, { isOpen: true });
+      };
+      await (record.isOpen ? open() : this.#withinLimit(key, open));
+    });
   }
 
   /**
@@ -333,18 +348,17 @@ export class ServedSessions {
     // an id of its own: that of an earlier creation is not a fork, nor that of another session
     const id = requestId === null ? null : `fork ${sessionId} ${requestId}`;
     return this.#createOnce(key, id, async () => {
-      const parent = await this.#record(key, sessionId);
-      const { requestId: _, noticed: __, ...inherited } = parent;
+      const { workspace } = await this.#record(key, sessionId);
       const { header, seq: last } = await this.#runtime.state(sessionId);
       const entries = () => this.#runtime.read(sessionId, 1);
       // of an open session entries are read for ever; without such an entry the fork is refused
       const whole = seq > last ? null : await findWhole({ header, entries }, seq);
       const fork = await this.#runtime.fork(sessionId, whole?.seq ?? seq);
-      await this.#records.put({
-        ...inherited,
-        sessionId: fork,
-        isOpen: false,
-        ...(id === null ? {} : { requestId: id }),
+      // in order: its worktree may be removed, or moved, meanwhile
+      await this.#inOrder(sessionId, workspace, async () => {
+        const { requestId: _, noticed: __, ...inherited } = await this.#record(key, sessionId);
+        const fresh = { ...inherited, sessionId: fork, isOpen: false };
+        await this.#records.put({ ...fresh, ...(id === null ? {} : { requestId: id }) });
       });
       return this.describe(key, fork);
     });
@@ -399,7 +413,7 @@ export class ServedSessions {
           'Only a session in a worktree can be moved. Put its folder back.',
         );
       const otherNode = await this.#otherNode(sessionId);
-      if (await this.#hasWorkspace(record)) throw nothingToMove(gone.path, otherNode);
+      if (await this.#hasWorkspace(record)) throw nothingToMove(gone, otherNode);
       // What runs on another node is ended by `moveHere`.
       if (otherNode === null && record.isOpen) await this.#open.close(sessionId);
       const { seq } = await this.#runtime.state(sessionId);
@@ -553,7 +567,11 @@ const chooseForKey = (
   };
 };
 
-const nothingToMove = (folder: string, otherNode: string | null): ApiFault => {
-  const where = otherNode === null ? 'is there' : `is on the node ${otherNode}, which answers`;
-  return new ApiFault('conflict', `The workspace ${folder} ${where}: nothing needs to be moved.`);
+const nothingToMove = (workspace: NodeWorkspace, otherNode: string | null): ApiFault => {
+  const here = isRemovedWorktree(workspace)
+    ? 'was removed with nothing lost, and the next input makes it again'
+    : 'is there';
+  const where = otherNode === null ? here : `is on the node ${otherNode}, which answers`;
+  const message = `The workspace ${workspace.path} ${where}: nothing needs to be moved.`;
+  return new ApiFault('conflict', message);
 };

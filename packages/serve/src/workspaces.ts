@@ -109,7 +109,8 @@ export class NodeWorkspaces {
 
   async isPresent({ kind, path: folder }: NodeWorkspace): Promise<boolean> {
     if (kind === 'worktree') return hasWorktree(folder);
-    return (await attempt(async () => (await stat(folder)).isDirectory())).kind === 'done';
+    const found = await attempt(() => stat(folder));
+    return found.kind === 'done' && found.value.isDirectory();
   }
 
   /** Throws if the operator has taken the place: for a workspace that is on another node. */

@@ -431,11 +431,17 @@ const lives: readonly HttpCheck[] = [
       const statuses = answers.map(({ status }) => status).toSorted();
       assert.deepEqual(statuses, [201, 201, 429, 429, 429, 429]);
       assert.deepEqual(codeOf(await create()), [429, 'tooManySessions']);
+      const [{ sessionId = '' } = {}] = answers.flatMap(({ status, body }) =>
+        status === 201 ? [body] : [],
+      );
+      // a fork is closed until its first input
+      const seq = await client.send(sessionId, { text: 'hi' });
+      const forked = await client.ask('POST', `/v1/sessions/${sessionId}/fork`, { seq });
+      assert.equal(forked.status, 201, forked.text);
       await clientOf('two').create(workspace);
-      const [first] = (await client.ask('GET', '/v1/sessions')).body.sessions ?? [];
-      await client.ask('POST', `/v1/sessions/${first?.sessionId}/close`);
+      await client.ask('POST', `/v1/sessions/${sessionId}/close`);
       assert.equal((await create()).status, 201);
-      const reopened = await client.ask('POST', `/v1/sessions/${first?.sessionId}/inputs`, {
+      const reopened = await client.ask('POST', `/v1/sessions/${sessionId}/inputs`, {
         text: 'hi',
       });
       assert.deepEqual(codeOf(reopened), [429, 'tooManySessions']);

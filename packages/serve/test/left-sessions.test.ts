@@ -1,6 +1,7 @@
 import '../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
 import { scriptedModel } from '@pawl/agent/models/scripted-model';
@@ -8,7 +9,7 @@ import { MODEL_ID, storySettings } from '../../../test/contract/play-story.js';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
 import { NodeMetrics } from '../src/metrics.js';
 import type { NodeRuntime } from '../src/node-runtime.js';
-import { OpenSessions } from '../src/open-sessions.js';
+import { defaultStreamLimits, EventStream, OpenSessions } from '../src/open-sessions.js';
 import { makeLocalNode } from './local-node-runtime.js';
 
 /** A node lets go of sessions that go on without it: a session that rests costs it nothing. */
@@ -39,16 +40,16 @@ test('a session that rests and that nobody reads is left, and followed again whe
     { model, tools: [], hooks: null, settingsFor: storySettings },
     folder,
   );
-  const watching = new Set<string>();
+  const watching: string[] = [];
   const runtime: typeof made.runtime = {
     ...made.runtime,
     endsWithNode: false,
     open: async () => undefined, // none of them was closed
     watch(sessionId, watcher) {
-      watching.add(sessionId);
+      watching.push(sessionId);
       const unwatch = made.runtime.watch(sessionId, watcher);
       return () => {
-        watching.delete(sessionId);
+        watching.splice(watching.indexOf(sessionId), 1);
         unwatch();
       };
     },
@@ -65,7 +66,7 @@ test('a session that rests and that nobody reads is left, and followed again whe
   assert.deepEqual(open.ids().toSorted(), [resting, running, read].toSorted());
   open.sweep();
   assert.deepEqual(open.ids().toSorted(), [running, read].toSorted());
-  assert.deepEqual(watching, new Set([running, read]));
+  assert.deepEqual(watching.toSorted(), [running, read].toSorted());
 
   leave?.();
   open.sweep();
@@ -74,6 +75,15 @@ test('a session that rests and that nobody reads is left, and followed again whe
   assert.ok(open.ids().includes(read));
   open.sweep();
   assert.deepEqual(open.ids(), [running]);
+
+  // a reader that has gone before its stream begins holds nothing
+  const outgoing = { destroyed: true } as ServerResponse; // all that is asked of it
+  const source = {
+    feed: open.feed(running),
+    lastSeq: 0,
+    read: (from: number) => runtime.read(running, from),
+  };
+  assert.equal(await new EventStream(outgoing, source, 0, defaultStreamLimits).run(), 'gone');
 
   const again = await open.open(resting, 'one');
   await runtime.send(resting, input('hi'));
@@ -175,4 +185,25 @@ test('a piece of a reply comes after the entry that it follows, however long tha
   await feed.ended;
   assert.equal(text, reply);
   assert.deepEqual(offered, stepped);
+});
+
+test('a step that comes while a feed begins is in its state', async (context) => {
+  const folder = temporaryFolder(context, 'begins');
+  const workspace = path.join(folder, 'work');
+  mkdirSync(workspace);
+  const rules = [{ when: '', text: 'Waiting', stall: true }];
+  const model = scriptedModel({ replies: [], rules }, { id: MODEL_ID });
+  const made = await makeLocalNode(
+    { model, tools: [], hooks: null, settingsFor: storySettings },
+    folder,
+  );
+  const state: typeof made.runtime.state = async (sessionId) => {
+    const now = await made.runtime.state(sessionId);
+    await made.runtime.send(sessionId, input('hi'));
+    return now;
+  };
+  const id = await made.runtime.create(wishIn(workspace));
+  const feed = await followed({ ...made.runtime, state }).attend(id);
+  assert.equal(feed.isBusy, true);
+  await made.runtime.close(id);
 });

@@ -17,9 +17,10 @@ import type { Script } from '@pawl/agent/models/scripted-model';
 import type { Tool } from '@pawl/agent/ports/tool';
 import { type AnswerBody, isEntry, type NodeClient } from '../../../test/kit/serve/node-client.js';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
+import { until } from '../../../test/until.js';
 import { NodeWorkspaces } from '../src/workspaces.js';
 import { makeLocalNode } from './local-node-runtime.js';
-import { keyNamed, startTestNode } from './node-under-test.js';
+import { keyNamed, type MakeNodeRuntime, startTestNode } from './node-under-test.js';
 
 /** Sessions of a node in worktrees: with real git, and a repository that would run programs if it could. */
 
@@ -95,7 +96,11 @@ const editTool: Tool = {
   },
 };
 
-const start = async (context: TestContext, script?: Script) => {
+const start = async (
+  context: TestContext,
+  script?: Script,
+  make: MakeNodeRuntime = makeLocalNode,
+) => {
   const folder = temporaryFolder(context, 'worktrees');
   const mark = path.join(folder, 'mark');
   const repository = hostileRepository(folder, mark);
@@ -104,7 +109,7 @@ const start = async (context: TestContext, script?: Script) => {
     'utf8',
   ).trim();
   const { signal } = new AbortController();
-  const started = await startTestNode(context, makeLocalNode, {
+  const started = await startTestNode(context, make, {
     keys: [keyNamed('one')],
     tools: [editTool],
     workspaces: {
@@ -150,6 +155,10 @@ test('a place that the operator has taken is used no more, also where this node 
   workspaces.refuseTaken({ ...worktree, repository: 'api' });
   const taken = { ...worktree, repository: 'taken' };
   assert.throws(() => workspaces.refuseTaken(taken), /no longer offers the repository taken/);
+  writeFileSync(path.join(folder, 'file'), '');
+  assert.equal(await workspaces.isPresent({ kind: 'folder', path: folder }), true);
+  const file = { kind: 'folder', path: path.join(folder, 'file') } as const;
+  assert.equal(await workspaces.isPresent(file), false);
   const outside = { kind: 'folder', path: path.join(folder, 'workshop') } as const;
   assert.throws(() => workspaces.refuseTaken(outside), /has not allowed the folder/);
   const why = 'This node no longer offers the repository taken of this session.';
@@ -164,6 +173,8 @@ test('a session works in a worktree, nothing of the repository is executed, and 
   writeFileSync(path.join(place, 'ignored'), 'x');
   assert.deepEqual(await close(client, id), { kind: 'removed' });
   assert.deepEqual([existsSync(place), linked().length], [false, 0]);
+  const moved = await client.ask('POST', `/v1/sessions/${id}/move`);
+  assert.match(moved.body.error?.message ?? '', /was removed with nothing lost.*nothing needs to/);
   await client.send(id, { text: 'echo back' });
   assert.equal(readFileSync(path.join(place, 'a.txt'), 'utf8'), 'one\n');
   assert.equal(existsSync(mark), false, existsSync(mark) ? readFileSync(mark, 'utf8') : '');
@@ -264,4 +275,39 @@ test('a lost worktree stops the session with words, and a move lists what is los
   );
   assert.equal((await client.describe(id)).notice, '');
   after.close();
+});
+
+test('the notice of a move that comes while an input with an earlier one is sent is kept', async (context) => {
+  let goOn = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const call = { tool: 'edit', callId: 'c1', input: { path: 'a.txt', text: 'two\n' } };
+  const script = { replies: [{ calls: [call] }, { text: 'It is changed.' }] };
+  const { client, create } = await start(context, script, async (world, folder) => {
+    const made = await makeLocalNode(world, folder);
+    const send: typeof made.runtime.send = async (...input) => {
+      const result = await made.runtime.send(...input);
+      await held;
+      return result;
+    };
+    return { ...made, runtime: { ...made.runtime, send } };
+  });
+  const { id, place } = await create();
+  const move = async () => {
+    rmSync(place, { recursive: true });
+    const { status, text } = await client.ask('POST', `/v1/sessions/${id}/move`);
+    assert.equal(status, 200, text);
+  };
+  await move();
+  const sending = client.send(id, { text: 'change it' });
+  const isWritten = () => readFileSync(path.join(place, 'a.txt'), 'utf8') === 'two\n';
+  await until(
+    'the end of the turn',
+    async () => isWritten() && (await client.describe(id)).state === 'WaitingForUserInput',
+  );
+  await move();
+  goOn();
+  await sending;
+  assert.match((await client.describe(id)).notice ?? '', /- a\.txt/);
 });
