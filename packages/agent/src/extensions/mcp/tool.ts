@@ -38,15 +38,19 @@ const callTitle = ({ server, name }: DeclaredTool, input: JsonObject): string =>
   return `${server}/${name}${first === undefined ? '' : ` ${firstCharacters(String(first), TITLE_MAX)}`}`;
 };
 
-const stoppedOutcome = (signal: AbortSignal, server: string): ToolOutcome =>
+const stoppedOutcome = (signal: AbortSignal, server: string, isSent: boolean): ToolOutcome =>
   signal.reason === 'timedOut'
     ? {
         status: 'timedOut',
-        text: `the MCP server ${server} did not answer in time. It may still be working on the call`,
+        text: isSent
+          ? `the MCP server ${server} did not answer in time. It may still be working on the call`
+          : `the MCP server ${server} was not connected in time. The call was not sent`,
       }
     : {
         status: 'cancelled',
-        text: 'cancelled; the server was told, and may have done a part of it',
+        text: isSent
+          ? 'cancelled; the server was told, and may have done a part of it'
+          : 'cancelled; the call was not sent',
       };
 
 /** A call that was sent, or of which that is not known. */
@@ -122,6 +126,7 @@ export const createMcpTool = (
   ): Promise<ToolOutcome> => {
     await declaration.store(); // the call was allowed with the tool as it is declared now
     const either = AbortSignal.any([signal, force]);
+    let isSent = false;
     const called = await attempt(() =>
       connection.call(name, input, {
         signal: either,
@@ -130,11 +135,14 @@ export const createMcpTool = (
           progress(text);
         },
         whileAsking,
-        ...(sending === undefined ? {} : { onSend: sending }),
+        onSend() {
+          isSent = true;
+          sending?.();
+        },
       }),
     );
     if (called.kind === 'done') return toOutcome(called.value, blobs);
-    if (either.aborted) return stoppedOutcome(signal, server);
+    if (either.aborted) return stoppedOutcome(signal, server, isSent);
     return { status: 'failed', text: called.fault.message };
   };
   return {
@@ -234,11 +242,13 @@ class ResultPictures {
   async takeFrom(text: string): Promise<string> {
     const parts: string[] = [];
     let done = 0;
+    let tried = 0;
     for (const found of text.matchAll(PICTURE_START)) {
       const [whole, start = ''] = found;
       const from = found.index + whole.length - start.length;
-      if (found.index < done) continue; // within the picture before
+      if (found.index < tried) continue; // within the base64 before
       const end = endOfBase64(text, from);
+      tried = end;
       if (end - from < PICTURE_TEXT_MIN) continue;
       const base64 = text.slice(from, end).replace(/\\[rn]|[\\\s]/g, '');
       const words = await this.add(decodeBase64(base64), 'picture');
