@@ -28,7 +28,7 @@ import { readUserPlaces } from '../secrets/user-places.js';
 import { type CommandSandbox, createCommandSandbox } from './command-sandbox.js';
 import { viewHost } from './sandbox/host.js';
 import { commandFilter } from './sandbox/seccomp.js';
-import { shellWords } from './sandbox/shell-text.js';
+import { shellWord, shellWords } from './sandbox/shell-text.js';
 import type { TrialResult, WithActs } from './workspace-probe.js';
 
 /** The two fences. */
@@ -55,7 +55,7 @@ export type FenceAct = {
   shell(place: ActPlace): string;
   /** The fences in which a command may do it. */
   readonly allowed: readonly Level[];
-  /** Not tried where it says nothing. Default: everywhere. */
+  /** Not tried where it would prove nothing. Default: everywhere. */
   isTried?(): boolean;
 };
 
@@ -77,17 +77,26 @@ const namespace = (name: string): string => readlinkSync(`/proc/self/ns/${name}`
 const KERNEL_FILES =
   'sys/kernel/core_pattern sysrq-trigger mtrr scsi/scsi dynamic_debug/control acpi/wakeup';
 
-/** The signal that each process may get without harm: it continues one that was stopped. */
-const SIGNAL = 'SIGCONT';
+/** The signal that each process may get without harm: it is ignored, and no shell sends it. */
+const SIGNAL = 'SIGURG';
 const SIGNALS = 'send a signal to a program outside it';
 
 /** All acts. A test plants a fault for each. */
 export const fenceActs: readonly FenceAct[] = [
-  forbidden('write a file beside the workspace', ({ beside }) => `: > ../new || : > ${beside}/new`),
-  forbidden('read a file beside the workspace', ({ beside }) => `read -r _ < ${beside}/file`),
+  forbidden(
+    'write a file beside the workspace',
+    ({ beside }) => `: > ../new || : > ${shellWord(beside)}/new`,
+  ),
+  forbidden(
+    'read a file beside the workspace',
+    ({ beside }) => `read -r _ < ${shellWord(beside)}/file`,
+  ),
   forbidden('write through a link out of the workspace', () => ': > link/new'),
-  forbidden('read keys in your home folder', ({ home }) => `read -r _ < ${home}/.ssh/id_rsa`),
-  forbidden('change your home folder', ({ home }) => `: >> ${home}/.profile`),
+  forbidden(
+    'read keys in your home folder',
+    ({ home }) => `read -r _ < ${shellWord(home)}/.ssh/id_rsa`,
+  ),
+  forbidden('change your home folder', ({ home }) => `: >> ${shellWord(home)}/.profile`),
   forbidden('read a file that Pawl hides', () => 'read -r _ < .netrc'),
   forbidden('change settings that an editor obeys', () => ': >> .vscode/settings.json'),
   forbidden('plant a hook of git', () => ': > .git/hooks/post-commit'),
