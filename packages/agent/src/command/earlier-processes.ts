@@ -228,7 +228,8 @@ const removeStaleFolder = (place: string, git: FindGit): void => {
 
 const judgeFolder = (place: string): 'keep' | 'keepResults' | 'remove' => {
   const record = readSession(place);
-  if (record === null) return 'remove';
+  // Not every process writes a record, and one in another pid namespace may live.
+  if (record === null) return isRecent(place) ? 'keep' : 'remove';
   const origin = findOrigin(place, record);
   // Elsewhere, nothing is known but the age: the process of the session may live.
   if (origin !== 'here' && isRecent(place)) return 'keep';
