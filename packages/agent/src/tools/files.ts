@@ -306,7 +306,8 @@ type WriteOutcome =
  *
  * 1. A reader sees the old bytes or the new bytes, never a mixture. After a failure the old bytes
  *    remain.
- * 2. Mode and owner stay where the system lets them. A hard link to the old file keeps the old bytes.
+ * 2. Mode and owner stay where the system lets them. A hard link to the old file keeps the old
+ *    bytes.
  * 3. The folder is held open during the change, so a symlink that appears in its path redirects
  *    neither the new bytes nor the temporary file. Just before the change, the file must have the
  *    expected hash and the folder must still be in place.

@@ -231,11 +231,10 @@ class ServerConnection implements Connection {
       if (isLost(fault) && !signal.aborted) this.#drop(live, fault.message);
       if (!wasReached && !signal.aborted && repeats < REPEATS_MAX) continue;
       const why = this.#live === live ? null : (live.why() ?? this.#why ?? 'the connection ended');
-      throw new Error(
-        why === null
-          ? `the MCP server ${name} answered: ${this.#clean(fault.message)}`
-          : `the MCP server ${name} is gone: ${this.#clean(why)}. ${wasReached ? ifGone : 'It has not begun'}`,
-      );
+      if (why === null)
+        throw new Error(`the MCP server ${name} answered: ${this.#clean(fault.message)}`);
+      const advice = wasReached ? ifGone : 'It has not begun';
+      throw new Error(`the MCP server ${name} is gone: ${this.#clean(why)}. ${advice}`);
     }
   }
 

@@ -7,7 +7,6 @@
  * session can declare them to the model before the server is connected.
  */
 
-import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -25,6 +24,7 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../../ports/tool.js';
+import { hashBytes } from '../../tools/files.js';
 import { keepPicture } from '../../tools/picture.js';
 import type { Connection } from './connection.js';
 import type { DeclaredTool, OfferedTool } from './declare-tools.js';
@@ -225,7 +225,7 @@ class ResultPictures {
 
   /** Words in place of a picture; null if the bytes are none that models take. */
   async add(bytes: Buffer, name: string): Promise<string | null> {
-    const key = createHash('sha256').update(bytes).digest('hex');
+    const key = hashBytes(bytes);
     const before = this.#seen.get(key);
     if (before !== undefined) return `[${before}, as above]`;
     const stored = await keepPicture(bytes, this.#blobs);
@@ -341,10 +341,9 @@ const serverHash = ({
   project,
   ...server
 }: McpServer): string =>
-  createHash('sha256')
-    .update(JSON.stringify(project === undefined ? server : { ...server, project: project.folder }))
-    .digest('hex')
-    .slice(0, 24);
+  hashBytes(
+    JSON.stringify(project === undefined ? server : { ...server, project: project.folder }),
+  ).slice(0, 24);
 
 const cachePath = (
   stateFolder: string,
@@ -352,14 +351,12 @@ const cachePath = (
   kind: 'tools' | 'offers' = 'tools',
 ): string => join(stateFolder, 'mcp', kind, `${server.name}-${serverHash(server)}.json`);
 
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
-
 const declarationPath = (stateFolder: string, server: McpServer, { name }: OfferedTool): string =>
-  join(stateFolder, 'mcp', 'declarations', `${server.name}-${serverHash(server)}`, sha256(name));
+  join(stateFolder, 'mcp', 'declarations', `${server.name}-${serverHash(server)}`, hashBytes(name));
 
 /** The hash of what the model reads about a tool. */
 const declarationHash = ({ name, description, inputSchema }: OfferedTool): string =>
-  sha256(JSON.stringify([name, description, inputSchema]));
+  hashBytes(JSON.stringify([name, description, inputSchema]));
 
 const isTool = (value: unknown): value is OfferedTool =>
   typeof value === 'object' &&
@@ -407,13 +404,12 @@ export const storeOffers = (
   writePrivate(cachePath(stateFolder, server, 'offers'), JSON.stringify({ version: 1, ...offers }));
 
 /** Stores the tools. Readers see the old entry or the new one. */
-export const storeTools = async (
+export const storeTools = (
   stateFolder: string,
   server: McpServer,
   tools: readonly OfferedTool[],
-): Promise<void> => {
-  await writePrivate(cachePath(stateFolder, server), JSON.stringify({ version: 1, tools }));
-};
+): Promise<void> =>
+  writePrivate(cachePath(stateFolder, server), JSON.stringify({ version: 1, tools }));
 
 /**
  * How a tool's declaration compares with that of its last run. `first`: it never ran. An unreadable
