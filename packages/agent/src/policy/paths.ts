@@ -1,10 +1,10 @@
 /**
  * Paths that need more than a rule: those that other programs run or obey, those that Pawl obeys,
- * and those that hold credentials.
+ * and those that hold credentials. Beside them the words that all of the policy uses.
  *
- * From top to bottom: lists of words, as the policy writes them; protected paths with their
- * reasons; the user's places; `markSensitivePaths`, which marks all in the facts of a call;
- * the name in a program's path; and settings of git whose value it runs.
+ * From top to bottom: lists of words; protected paths with their reasons; the user's places;
+ * `markSensitivePaths`, which marks all in the facts of a call; names of programs and of what they
+ * generate; and settings of git whose value it runs.
  */
 
 import type { CallFacts } from './judged-call.js';
@@ -386,6 +386,8 @@ export const markSensitivePaths = (
     ...(secret.length === 0 ? {} : { secret }),
   };
 };
+
+// ---- Names ----
 
 /** The name of a program without its folder. */
 export const programName = (word: string): string => word.slice(word.lastIndexOf('/') + 1);
