@@ -51,7 +51,7 @@ type ActPlace = {
 export type FenceAct = {
   /** What a command does, as the user reads it. */
   readonly name: string;
-  /** Text for bash, in the workspace; exit code 0 if the act succeeded. */
+  /** Text for bash, in the workspace; exit code 0 if the act succeeded. Gets quoted folders. */
   shell(place: ActPlace): string;
   /** The fences in which a command may do it. */
   readonly allowed: readonly Level[];
@@ -83,20 +83,11 @@ const SIGNALS = 'send a signal to a program outside it';
 
 /** All acts. A test plants a fault for each. */
 export const fenceActs: readonly FenceAct[] = [
-  forbidden(
-    'write a file beside the workspace',
-    ({ beside }) => `: > ../new || : > ${shellWord(beside)}/new`,
-  ),
-  forbidden(
-    'read a file beside the workspace',
-    ({ beside }) => `read -r _ < ${shellWord(beside)}/file`,
-  ),
+  forbidden('write a file beside the workspace', ({ beside }) => `: > ../new || : > ${beside}/new`),
+  forbidden('read a file beside the workspace', ({ beside }) => `read -r _ < ${beside}/file`),
   forbidden('write through a link out of the workspace', () => ': > link/new'),
-  forbidden(
-    'read keys in your home folder',
-    ({ home }) => `read -r _ < ${shellWord(home)}/.ssh/id_rsa`,
-  ),
-  forbidden('change your home folder', ({ home }) => `: >> ${shellWord(home)}/.profile`),
+  forbidden('read keys in your home folder', ({ home }) => `read -r _ < ${home}/.ssh/id_rsa`),
+  forbidden('change your home folder', ({ home }) => `: >> ${home}/.profile`),
   forbidden('read a file that Pawl hides', () => 'read -r _ < .netrc'),
   forbidden('change settings that an editor obeys', () => ': >> .vscode/settings.json'),
   forbidden('plant a hook of git', () => ': > .git/hooks/post-commit'),
@@ -158,7 +149,8 @@ export const fenceActs: readonly FenceAct[] = [
 const END = 'end of the acts';
 
 const script = (place: ActPlace, acts: readonly FenceAct[]): string => {
-  const lines = acts.map((act, at) => `{ ${act.shell(place)}; } 2> /dev/null && echo ${at}`);
+  const quoted = { ...place, home: shellWord(place.home), beside: shellWord(place.beside) };
+  const lines = acts.map((act, at) => `{ ${act.shell(quoted)}; } 2> /dev/null && echo ${at}`);
   const namespaces = 'namespaces=$(readlink /proc/self/ns/* 2> /dev/null)';
   return [namespaces, ...lines, `echo ${shellWords([END])}`].join('\n');
 };

@@ -365,9 +365,6 @@ const readPermissions = async (place: string): Promise<Permissions | null> => {
   return status?.isFile() ? { mode: status.mode & 0o7777, uid: status.uid, gid: status.gid } : null;
 };
 
-/** The rights of one group are not those of another. */
-const GROUP_BITS = 0o2070;
-
 const keepOwner = async (file: FileHandle, permissions: Permissions): Promise<void> => {
   const { uid, gid, mode } = permissions;
   let created = await file.stat();
@@ -377,7 +374,8 @@ const keepOwner = async (file: FileHandle, permissions: Permissions): Promise<vo
     await file.chown(uid, gid).catch(() => file.chown(-1, gid).catch(() => undefined));
     created = await file.stat();
   }
-  await file.chmod(created.gid === gid ? mode : mode & ~GROUP_BITS);
+  // another group does not get the rights of this one
+  await file.chmod(created.gid === gid ? mode : mode & ~0o2070);
 };
 
 /** Writes the temporary file. */
