@@ -183,27 +183,20 @@ test('a session works in a worktree, nothing of the repository is executed, and 
 
 test('a worktree with work in it is kept and named', async (context) => {
   const { client, create, mark } = await start(context);
-  const [changed, committed] = [await create(), await create()];
+  const [changed, committed, left] = [await create(), await create(), await create()];
   writeFileSync(path.join(changed.place, 'new.txt'), 'new');
   writeFileSync(path.join(changed.place, 'a.txt'), 'two\n');
   const kept = await close(client, changed.id);
   assert.deepEqual([kept?.kind, kept?.path], ['kept', changed.place]);
   assert.match(String(kept?.why), /not committed: a\.txt, new\.txt/);
   assert.equal(existsSync(mark), false);
-  // commits with the user's git, which does run the hooks
-  git(
-    committed.place,
-    '-c',
-    'core.hooksPath=/dev/null',
-    '-c',
-    'core.fsmonitor=false',
-    'commit',
-    '--quiet',
-    '--allow-empty',
-    '-m',
-    'own',
-  );
+  // with the user's git, which does run the hooks
+  const quiet = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false'];
+  for (const { place } of [committed, left])
+    git(place, ...quiet, 'commit', '--quiet', '--allow-empty', '-m', 'own');
+  git(left.place, ...quiet, 'checkout', '--quiet', 'HEAD~1');
   rmSync(mark, { force: true });
+  assert.match(String((await close(client, left.id))?.why), /commits that no branch has/);
   assert.match(String((await close(client, committed.id))?.why), /commits that no branch has/);
   git(committed.place, '-c', 'core.fsmonitor=false', 'branch', 'kept');
   rmSync(mark, { force: true });

@@ -75,12 +75,16 @@ export type EarlierCommands = {
  */
 export type Unreachable = Extract<RecordOrigin, 'elsewhere' | 'copy'>;
 
-/** The folder of an earlier process. `here`: process numbers mean the same there and now. */
+/**
+ * The folder of an earlier process. Of one that is `here`, process numbers, pipes and files can be
+ * trusted; of one in another pid `namespace` of this machine, pipes and files; else files alone.
+ */
 type Located = { readonly folder: string; readonly origin: RecordOrigin };
 
 const isUnreachable = (origin: RecordOrigin): origin is Unreachable =>
   origin === 'elsewhere' || origin === 'copy';
 
+/** Its commands, `foreign` ones without process numbers. */
 const listCommands = ({ folder, origin }: Located): readonly FoundCommand[] =>
   findCommands(commandsFolder(folder), origin === 'here' ? 'own' : 'foreign');
 
@@ -164,12 +168,9 @@ const guardIn = (
   const isInterrupted = origin === 'namespace' ? record?.sessionId === sessionId : hasEnded(folder);
   const guard = isInterrupted && origin !== 'copy' ? readGuardRecord(folder) : null;
   if (guard === null || guard.workspace !== workspace) return null;
-  const view = origin === 'here' ? 'own' : 'foreign';
   // Not `isCommandAlive`: while only output is missing, the command itself has ended.
   const isAlive = (): boolean =>
-    findCommands(commandsFolder(folder), view).some(
-      (command) => command.verdict().kind === 'running',
-    );
+    listCommands({ folder, origin }).some((command) => command.verdict().kind === 'running');
   return { ...guard, isAlive };
 };
 
@@ -228,13 +229,12 @@ const removeStaleFolder = (place: string, git: FindGit): void => {
 
 const judgeFolder = (place: string): 'keep' | 'keepResults' | 'remove' => {
   const record = readSession(place);
-  if (record === null) return 'remove';
+  // Not every process writes a record, and one in another pid namespace may live.
+  if (record === null) return isRecent(place) ? 'keep' : 'remove';
   const origin = findOrigin(place, record);
   // Elsewhere, nothing is known but the age: the process of the session may live.
   if (origin !== 'here' && isRecent(place)) return 'keep';
-  const view = origin === 'here' ? 'own' : 'foreign';
-  const canSeeCommands = origin === 'here' || origin === 'namespace';
-  if (canSeeCommands && findCommands(commandsFolder(place), view).some(isCommandAlive))
+  if (!isUnreachable(origin) && listCommands({ folder: place, origin }).some(isCommandAlive))
     return 'keep';
   return isRecent(sessionFile(place)) || isRecent(commandsFolder(place)) ? 'keepResults' : 'remove';
 };

@@ -28,7 +28,7 @@ import { readUserPlaces } from '../secrets/user-places.js';
 import { type CommandSandbox, createCommandSandbox } from './command-sandbox.js';
 import { viewHost } from './sandbox/host.js';
 import { commandFilter } from './sandbox/seccomp.js';
-import { shellWords } from './sandbox/shell-text.js';
+import { shellWord, shellWords } from './sandbox/shell-text.js';
 import type { TrialResult, WithActs } from './workspace-probe.js';
 
 /** The two fences. */
@@ -51,11 +51,11 @@ type ActPlace = {
 export type FenceAct = {
   /** What a command does, as the user reads it. */
   readonly name: string;
-  /** Text for bash, in the workspace; exit code 0 if the act succeeded. */
+  /** Text for bash, in the workspace; exit code 0 if the act succeeded. Gets quoted folders. */
   shell(place: ActPlace): string;
   /** The fences in which a command may do it. */
   readonly allowed: readonly Level[];
-  /** Not tried where it says nothing. Default: everywhere. */
+  /** Not tried where it would prove nothing. Default: everywhere. */
   isTried?(): boolean;
 };
 
@@ -77,8 +77,8 @@ const namespace = (name: string): string => readlinkSync(`/proc/self/ns/${name}`
 const KERNEL_FILES =
   'sys/kernel/core_pattern sysrq-trigger mtrr scsi/scsi dynamic_debug/control acpi/wakeup';
 
-/** The signal that each process may get without harm: it continues one that was stopped. */
-const SIGNAL = 'SIGCONT';
+/** The signal that each process may get without harm: it is ignored, and no shell sends it. */
+const SIGNAL = 'SIGURG';
 const SIGNALS = 'send a signal to a program outside it';
 
 /** All acts. A test plants a fault for each. */
@@ -149,7 +149,8 @@ export const fenceActs: readonly FenceAct[] = [
 const END = 'end of the acts';
 
 const script = (place: ActPlace, acts: readonly FenceAct[]): string => {
-  const lines = acts.map((act, at) => `{ ${act.shell(place)}; } 2> /dev/null && echo ${at}`);
+  const quoted = { ...place, home: shellWord(place.home), beside: shellWord(place.beside) };
+  const lines = acts.map((act, at) => `{ ${act.shell(quoted)}; } 2> /dev/null && echo ${at}`);
   const namespaces = 'namespaces=$(readlink /proc/self/ns/* 2> /dev/null)';
   return [namespaces, ...lines, `echo ${shellWords([END])}`].join('\n');
 };

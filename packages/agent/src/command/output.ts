@@ -54,6 +54,7 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
   const head: Buffer[] = [];
   const tail: Buffer[] = [];
   let headBytes = 0;
+  let headMax = HEAD_BYTES;
   let tailBytes = 0;
   let droppedBytes = 0;
   const progress = createProgress(report);
@@ -75,7 +76,7 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
   };
   return {
     add(bytes) {
-      const room = HEAD_BYTES - headBytes;
+      const room = headMax - headBytes;
       if (room > 0) {
         head.push(bytes.subarray(0, room));
         headBytes += Math.min(room, bytes.length);
@@ -84,7 +85,8 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
       progress.add(bytes);
     },
     skip(count) {
-      // What came before a gap is not the end of the output.
+      // What came before a gap is not the end of the output, and what follows not its start.
+      headMax = headBytes;
       droppedBytes += tailBytes + count;
       tail.length = 0;
       tailBytes = 0;
@@ -344,7 +346,7 @@ export class SpoolReader {
     while (remaining > 0) {
       // The next piece exists only after this one is complete: look for it first.
       const next = this.#findNext();
-      const length = this.#readOnce(to);
+      const length = this.#readOnce(remaining, to);
       remaining -= length;
       if (length === 0 && (next === null || !this.#openNext(next, to))) return false;
     }
@@ -353,18 +355,19 @@ export class SpoolReader {
 
   close(): void {
     if (this.#open !== null) closeSync(this.#open);
+    this.#open = null;
   }
 
   #at(number: number): string {
     return path.join(this.#folder, number === 0 ? 'out' : `tail.${number}`);
   }
 
-  #readOnce(to: OutputReceiver): number {
+  #readOnce(bytesMax: number, to: OutputReceiver): number {
     // The launcher creates the first piece with the command, or never if the disk is full.
     if (this.#open === null && existsSync(this.#at(0))) this.#open = openSync(this.#at(0), 'r');
     if (this.#open === null) return 0;
     sharedBlock ??= Buffer.alloc(READ_BYTES);
-    const length = readSync(this.#open, sharedBlock);
+    const length = readSync(this.#open, sharedBlock, 0, Math.min(READ_BYTES, bytesMax), null);
     if (length > 0) to.bytes(Buffer.from(sharedBlock.subarray(0, length)));
     return length;
   }

@@ -70,7 +70,7 @@ const userInput = ({ entry: { event } }: Recorded<MachineTypes>): string =>
  * attached.
  */
 const EXPANDED =
-  /\n\s*(?:<(?:skill|command) name="|Attached: .*\n`{3}|Not attached: .*, which is )/;
+  /\n[^\S\n]*(?:<(?:skill|command) name="|Attached: .*\n`{3}|Not attached: .*, which is )/;
 
 /** What stands before a prompt whose answer must have a form. */
 const ANSWER_FORMAT = /^<answer-format>\n[\s\S]*?\n<\/answer-format>\s*/;
@@ -81,7 +81,7 @@ const ANSWER_FORMAT = /^<answer-format>\n[\s\S]*?\n<\/answer-format>\s*/;
  */
 export const titleFrom = (text: string): string => {
   const [typed = ''] = text.trim().replace(ANSWER_FORMAT, '').split(EXPANDED, 1);
-  const words = typed.replace(/\s+/g, ' ');
+  const words = typed.trim().replace(/\s+/g, ' ');
   return cut(words, TITLE_LENGTH_MAX);
 };
 

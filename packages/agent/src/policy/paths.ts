@@ -1,10 +1,10 @@
 /**
  * Paths that need more than a rule: those that other programs run or obey, those that Pawl obeys,
- * and those that hold credentials.
+ * and those that hold credentials. Beside them the words that all of the policy uses.
  *
- * From top to bottom: lists of words, as the policy writes them; protected paths with their
- * reasons; the user's places; `markSensitivePaths`, which marks all in the facts of a call;
- * the name in a program's path; and settings of git whose value it runs.
+ * From top to bottom: lists of words; protected paths with their reasons; the user's places;
+ * `markSensitivePaths`, which marks all in the facts of a call; names of programs and of what they
+ * generate; and settings of git whose value it runs.
  */
 
 import type { CallFacts } from './judged-call.js';
@@ -147,20 +147,19 @@ export const PROTECTED_PATHS: readonly Protection[] = GROUPS.flatMap(({ why, pat
 const UNSEEN = /\p{Default_Ignorable_Code_Point}/gu;
 /** NTFS: `file:stream` is the file, and trailing blanks and dots are ignored. */
 const STREAM = /:.*$/s;
-const TAIL = /[\s.]+$/;
+const TAIL = /(?<![\s.])[\s.]+$/;
 /** The short name of `.git` on Windows. */
 const SHORT_GIT = /^git~\d+$/;
 const SEPARATOR = /[/\\]/;
 
+/** In both directions: some file systems take `ß` for `ss`. */
+const withoutCase = (text: string): string => text.toUpperCase().toLowerCase();
+
 /** A name in the spelling that stands for all that some file system takes for the same. */
 const canonicalName = (segment: string): string => {
-  const seen = segment
-    .normalize('NFKC')
-    .replace(UNSEEN, '')
-    .replace(STREAM, '')
-    .replace(TAIL, '')
-    .toLowerCase();
-  return SHORT_GIT.test(seen) ? '.git' : seen;
+  const seen = segment.normalize('NFKC').replace(UNSEEN, '').replace(STREAM, '').replace(TAIL, '');
+  const folded = withoutCase(seen);
+  return SHORT_GIT.test(folded) ? '.git' : folded;
 };
 
 /** The names in a path, in this spelling. */
@@ -270,7 +269,7 @@ export const CREDENTIALS = listWords(`
 `);
 
 const OF_SYSTEM =
-  /^\/(proc|sys|dev)(\/|$)|^\/etc\/(shadow|gshadow|sudoers|ssh|ssl\/private|pki|krb5\.keytab|NetworkManager|wireguard|openvpn)|^\/(var\/)?run\/|^\/var\/lib\/(docker|containerd|sss|NetworkManager)|^\/etc\/(sudoers\.d)/;
+  /^\/(proc|sys|dev)(\/|$)|^(\/private)?\/etc\/(shadow|gshadow|sudoers|ssh|ssl\/private|pki|krb5\.keytab|NetworkManager|wireguard|openvpn)|^(\/private)?\/(var\/)?run\/|^\/var\/lib\/(docker|containerd|sss|NetworkManager)/;
 
 /** The path from a folder on; null if it lies outside. */
 const relativeTo = (folder: string, path: string): string | null => {
@@ -283,18 +282,18 @@ const isInside = (folder: string | null, path: string): boolean =>
   folder !== null && relativeTo(folder, path) !== null;
 
 /**
- * The place in which a path lies. A place that holds the whole workspace counts only outside of it:
- * the user works in it.
+ * The place in which a path lies. A place that holds the whole workspace does not count for paths
+ * inside the workspace: the user works there.
  */
 const placeAround = (
   places: readonly string[],
   path: string,
   workspace: string | null,
 ): string | null => {
-  const lower = path.toLowerCase();
+  const folded = withoutCase(path);
   const counts = (place: string): boolean =>
     workspace === null || !isInside(place, workspace) || !isInside(workspace, path);
-  return places.find((place) => isInside(place.toLowerCase(), lower) && counts(place)) ?? null;
+  return places.find((place) => isInside(withoutCase(place), folded) && counts(place)) ?? null;
 };
 
 /** Whether a real absolute path holds credentials. `workspace`: null for none. */
@@ -388,6 +387,8 @@ export const markSensitivePaths = (
   };
 };
 
+// ---- Names ----
+
 /** The name of a program without its folder. */
 export const programName = (word: string): string => word.slice(word.lastIndexOf('/') + 1);
 
@@ -405,8 +406,9 @@ export const isGenerated = (path: string): boolean =>
 const COMMAND_KEYS: readonly RegExp[] = [
   /^core\.(?:fsmonitor|askpass|sshcommand|gitproxy|editor|pager|alternaterefscommand)$/,
   /^(?:sequence\.editor|diff\.external|interactive\.difffilter|uploadpack\.packobjectshook)$/,
-  /^(?:gc\.recentobjectshook|web\.browser|imap\.tunnel)$/,
+  /^(?:gc\.recentobjectshook|web\.browser|instaweb\.httpd|imap\.tunnel)$/,
   /^filter\.\*\.(?:clean|smudge|process)$/,
+  /^lfs\.(?:customtransfer\.\*\.path|extension\.\*\.(?:clean|smudge))$/,
   /^diff\.\*\.(?:command|textconv)$/,
   /^merge\.\*\.driver$/,
   /^(?:mergetool|difftool|browser|man|guitool)\.\*\.(?:cmd|path)$/,

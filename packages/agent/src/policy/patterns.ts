@@ -56,14 +56,14 @@ const readV6 = (text: string): readonly number[] | null => {
   return all.length === 8 ? all : null;
 };
 
-/** The IPv4 address inside one of IPv6: mapped, translated (64:ff9b::), 6to4. */
+/** The IPv4 address inside one of IPv6: mapped, translated (64:ff9b::/96), 6to4. */
 const insideV6 = (groups: readonly number[]): readonly number[] | null => {
   const v4 = (high = 0, low = 0): readonly number[] => [high >> 8, high & 255, low >> 8, low & 255];
   const [first, second] = groups;
   const zeros = (from: number, to: number): boolean =>
     groups.slice(from, to).every((group) => group === 0);
   if (zeros(0, 5) && (groups[5] === 0xffff || groups[5] === 0)) return v4(groups[6], groups[7]);
-  if (first === 0x64 && second === 0xff9b) return v4(groups[6], groups[7]);
+  if (first === 0x64 && second === 0xff9b && zeros(2, 6)) return v4(groups[6], groups[7]);
   return first === 0x2002 ? v4(groups[1], groups[2]) : null;
 };
 
@@ -99,18 +99,19 @@ export const isPrivateHost = (host: string): boolean => {
 
 /**
  * Whether a pattern matches the host: `example.com` with any port, `example.com:8080` with this
- * port, `*.example.com` every subdomain, `*` every host.
+ * port, `*.example.com` every subdomain, `*` every host. `example.com.` is the same host.
  */
 export const matchesHost = (pattern: string, host: string): boolean => {
   const lower = pattern.toLowerCase();
-  const named = PORT.test(lower) ? host : host.replace(PORT, '');
-  if (lower === '*' || lower === named) return true;
-  return lower.startsWith('*.') && named.endsWith(lower.slice(1));
+  const plain = host.replace(/\.(?=$|:\d+$)/, '');
+  const named = PORT.test(lower) ? plain : plain.replace(PORT, '');
+  return lower.startsWith('*') ? named.endsWith(lower.slice(1)) : named === lower;
 };
 
-const HOST_PATTERN = /^(\*|(\*\.)?[a-z\d_-]+(\.[a-z\d_-]+)*|\[[\da-f:.]+\])(:\d{1,5})?$/i;
+const HOST_PATTERN =
+  /^(\*|(\*\.)?[a-z\d_-]+(\.[a-z\d_-]+)*|\[[\da-f:.]+\])(:(?!(80|443)$)\d{1,5})?$/i;
 
-/** Whether a text is a host pattern: without scheme, user and path. */
+/** Whether a text is a host pattern: without scheme, user, path and default port. */
 export const isHostPattern = (text: string): boolean => HOST_PATTERN.test(text);
 
 /*
@@ -163,12 +164,12 @@ export const allowsMcpTool = (pattern: string, tool: McpToolName): boolean =>
 /** Patterns that one with braces may stand for. */
 const PATTERNS_MAX = 64;
 
-/** Expands `{a,b}`; null if there are too many combinations. */
+/** Expands `{a,b}`, also in other braces; null if there are too many combinations. */
 const expandBraces = (pattern: string): readonly string[] | null => {
   const open = [pattern];
   const done: string[] = [];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const group = /^([^{]*)\{([^{}]*)\}(.*)$/s.exec(next);
+    const group = /^(.*)\{([^{},]*,[^{}]*)\}(.*)$/s.exec(next);
     if (group === null) done.push(next);
     else
       for (const choice of (group[2] ?? '').split(','))
@@ -245,7 +246,12 @@ export const patternFault = (pattern: string): string | null => {
   if (pattern.trim() === '') return 'is empty';
   if (segments(pattern).includes('..')) return "may not hold '..'";
   if (pattern.startsWith('!')) return "may not begin with '!': write a rule of the other kind";
-  return expandBraces(pattern) === null ? `stands for more than ${PATTERNS_MAX} patterns` : null;
+  const expanded = expandBraces(pattern);
+  if (expanded === null) return `stands for more than ${PATTERNS_MAX} patterns`;
+  // such as `{a,b`, which would match nothing
+  return expanded.some((one) => /[{}]/.test(one) && one.includes(','))
+    ? 'has braces that do not match'
+    : null;
 };
 
 // ---- Words of commands ----

@@ -46,6 +46,8 @@ export class UserHookRuns {
   readonly #post: Post;
   /** Abort the hooks of a request or compaction, by its id. */
   readonly #running = new Map<string, AbortController>();
+  /** Aborted requests and compactions, whose other hooks do not begin. Ids are not used again. */
+  readonly #aborted = new Set<string>();
   readonly #returning = new Set<Promise<unknown>>();
   /** Aborted when the session begins to end. */
   readonly #closing = new AbortController();
@@ -145,20 +147,21 @@ export class UserHookRuns {
     const verdicts = await this.#run('ask-user', facts, this.#over.signal);
     // A hook that only allows has nothing to report.
     const remarks = verdicts.filter(
-      ({ note, fault, decision }) => note ?? fault ?? decision !== 'allow',
+      ({ note, fault, decision }) =>
+        note !== undefined || fault !== undefined || decision !== 'allow',
     );
     if (remarks.length > 0) this.#tell('ask-user', null, remarks);
   }
 
   /** Ends the hooks of a request or a compaction. */
   abort(id: string): void {
+    this.#aborted.add(id);
     this.#running.get(id)?.abort();
   }
 
   /** Ends all hooks but those that tell the user something. Resolves when these have ended, too. */
   async stopAll(): Promise<void> {
     this.#closing.abort();
-    for (const running of this.#running.values()) running.abort();
     await Promise.all(this.#returning);
   }
 
@@ -171,10 +174,11 @@ export class UserHookRuns {
   }
 
   #runFor(id: string, moment: HookMoment, facts: JsonObject): Promise<HookVerdicts> {
-    if (!this.#hooks.wants(moment)) return Promise.resolve(NONE);
+    if (!this.#hooks.wants(moment) || this.#aborted.has(id)) return Promise.resolve(NONE);
     const abortion = this.#running.get(id) ?? new AbortController();
     this.#running.set(id, abortion);
-    return this.#run(moment, facts, abortion.signal).finally(() => {
+    const signal = AbortSignal.any([abortion.signal, this.#closing.signal]);
+    return this.#run(moment, facts, signal).finally(() => {
       if (this.#running.get(id) === abortion) this.#running.delete(id);
     });
   }

@@ -175,12 +175,32 @@ export const readGlob = async (glob: string): Promise<CompiledGlob> => {
       nonegate: true,
       fastpaths: false,
       strictSlashes: true,
+      expandRange,
       debug: true, // refuses a glob that gives an invalid regular expression
     });
     return { kind: 'glob', fits: (path) => fits.test(path) !== negated };
   } catch (error) {
     return { kind: 'invalid', why: error instanceof Error ? error.message : String(error) };
   }
+};
+
+/** Numbers for which a range may stand. */
+const RANGE_MAX = 1_000;
+
+/** `{a..c}` or `{8..12}` for a regular expression: alone, picomatch knows ranges of characters. */
+const expandRange = (...args: readonly unknown[]): string => {
+  const ends = args.filter((arg) => typeof arg === 'string').sort();
+  const [first = '', last = ''] = ends;
+  if (ends.length === 2 && ends.every((end) => /^[a-z\d]$/i.test(end))) return `[${first}-${last}]`;
+  const [from = 0, to = 0] = ends.map(Number).sort((one, other) => one - other);
+  const areNumbers = ends.length === 2 && ends.every((end) => /^\d+$/.test(end));
+  if (!areNumbers || to - from >= RANGE_MAX)
+    throw new Error(`a range has two letters, or two numbers with less than ${RANGE_MAX} between`);
+  const length = ends.some((end) => /^0\d/.test(end)) ? Math.max(first.length, last.length) : 0;
+  const numbers = Array.from({ length: to - from + 1 }, (_, at) =>
+    String(from + at).padStart(length, '0'),
+  );
+  return `(${numbers.join('|')})`;
 };
 
 /** A translated piece, and the index after it. */

@@ -306,7 +306,8 @@ type WriteOutcome =
  *
  * 1. A reader sees the old bytes or the new bytes, never a mixture. After a failure the old bytes
  *    remain.
- * 2. Mode and owner stay. A hard link to the old file keeps the old bytes.
+ * 2. Mode and owner stay where the system lets them. A hard link to the old file keeps the old
+ *    bytes.
  * 3. The folder is held open during the change, so a symlink that appears in its path redirects
  *    neither the new bytes nor the temporary file. Just before the change, the file must have the
  *    expected hash and the folder must still be in place.
@@ -365,12 +366,16 @@ const readPermissions = async (place: string): Promise<Permissions | null> => {
 };
 
 const keepOwner = async (file: FileHandle, permissions: Permissions): Promise<void> => {
-  const created = await file.stat();
-  if (created.uid !== permissions.uid || created.gid !== permissions.gid) {
-    // Only root may set another owner. For other users the file becomes theirs, as in most editors.
-    await file.chown(permissions.uid, permissions.gid).catch(() => undefined);
+  const { uid, gid, mode } = permissions;
+  let created = await file.stat();
+  if (created.uid !== uid || created.gid !== gid) {
+    // Only root may set another owner, and members of a group the group. For other users the file
+    // becomes theirs, as in most editors.
+    await file.chown(uid, gid).catch(() => file.chown(-1, gid).catch(() => undefined));
+    created = await file.stat();
   }
-  await file.chmod(permissions.mode);
+  // another group does not get the rights of this one
+  await file.chmod(created.gid === gid ? mode : mode & ~0o2070);
 };
 
 /** Writes the temporary file. */

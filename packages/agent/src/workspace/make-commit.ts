@@ -156,7 +156,8 @@ const REF_REFUSED = 13;
 /**
  * Moves a branch, or a HEAD that is detached, together with the user's index. The lock of the index
  * is a file beside it: while it is there, no other git process can commit, switch, add or reset in
- * this working tree. The script removes it however it ends.
+ * this working tree. The script removes it however it ends. A signal while git moves the branch
+ * may end git: whether the branch has moved decides.
  *
  * INDEX WAS NOW REF COMMIT BEFORE WHY GIT…    replaces INDEX by NOW if it still equals WAS
  */
@@ -175,8 +176,11 @@ fi
 cp -p "$now" "$lock" || exit 1
 [ "$("$@" symbolic-ref -q HEAD || echo HEAD)" = "$ref" ] || exit ${HEAD_SWITCHED}
 deref=; [ "$ref" = HEAD ] && deref=--no-deref
+refused=${REF_REFUSED}
+trap refused=1 HUP INT PIPE TERM
 "$@" update-ref $deref -m "$why" "$ref" "$commit" "$before" ||
-  [ "$("$@" rev-parse -q --verify "$ref")" = "$commit" ] || exit ${REF_REFUSED}
+  [ "$("$@" rev-parse -q --verify "$ref")" = "$commit" ] || exit $refused
+trap '' HUP INT PIPE TERM
 trap - EXIT
 mv -f "$lock" "$index" || { rm -f "$lock"; exit 1; }
 `;

@@ -6,7 +6,8 @@
  *    with our own configuration (git.ts), so no filter, hook or fsmonitor runs. Submodules and
  *    files of Git LFS stay as git stores them.
  * 2. A worktree is removed only if nothing in it would be lost: no changed and no new file, and no
- *    commit that no branch or tag has. Ignored files count for nothing.
+ *    commit that was its HEAD and that no branch or tag has, here or as it was last seen in another
+ *    repository. Ignored files count for nothing.
  */
 
 import { lstat } from 'node:fs/promises';
@@ -25,15 +26,11 @@ export type WorktreePlace = {
   readonly signal: AbortSignal;
 };
 
-/** What would be lost with a worktree; nothing if both lists are empty. */
+/** What would be lost with a worktree. */
 type WorktreeContents = {
-  readonly head: string;
   /** Paths relative to the worktree. */
   readonly changed: readonly string[];
-  /**
-   * Whether HEAD is a commit that no branch and no tag has, and that the session did not begin
-   * with.
-   */
+  /** Whether it has commits by rule 2, beside the one that the session began with. */
   readonly hasOwnCommits: boolean;
 };
 
@@ -103,7 +100,9 @@ const addWithIndex = async (
       await worktree.ask(['read-tree', ...readTreeArgs], { deadlineMs: CHECKOUT_DEADLINE_MS });
     });
   } catch (error) {
-    await removeWorktree(place).catch(() => undefined); // the first failure is the one to report
+    // also after an abort, the usual failure; the first failure is the one to report
+    const signal = AbortSignal.timeout(CHECKOUT_DEADLINE_MS);
+    await removeWorktree({ ...place, signal }).catch(() => undefined);
     throw error;
   }
 };
@@ -141,18 +140,12 @@ const inspectWorktree = (place: WorktreePlace, start: string): Promise<WorktreeC
       '--no-renames',
     ]);
     const changed = status.split('\0').flatMap((line) => (line === '' ? [] : [line.slice(3)]));
-    const head = (await worktree.ask(['rev-parse', '--verify', 'HEAD'])).trim();
-    if (head === start) return { head, changed, hasOwnCommits: false };
-    const holding = await worktree.ask([
-      'for-each-ref',
-      '--count=1',
-      '--contains',
-      head,
-      'refs/heads',
-      'refs/tags',
-      'refs/remotes',
-    ]);
-    return { head, changed, hasOwnCommits: holding.trim() === '' };
+    const earlier = await worktree.ask(['reflog', 'show', '--format=%H', 'HEAD']);
+    const kept = ['--not', '--branches', '--tags', '--remotes'];
+    const own = await worktree.ask(['rev-list', '--max-count=1', '--stdin', ...kept], {
+      input: `HEAD\n${earlier}^${start}\n`,
+    });
+    return { changed, hasOwnCommits: own !== '' };
   });
 
 const NAMED_MAX = 5;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { watchCpu } from '../../../../test/cpu-watch.js';
 import { titleFrom } from '../../src/journal/list.js';
 
 for (const { given, title } of [
@@ -13,3 +14,9 @@ for (const { given, title } of [
   { given: ' \n ', title: '' },
 ])
   test(`the title from ${JSON.stringify(given)}`, () => assert.equal(titleFrom(given), title));
+
+test('blank lines without end in a text take no time', () => {
+  const spentMs = watchCpu();
+  assert.equal(titleFrom(`fix${'\n'.repeat(100_000)}bug`), 'fix bug');
+  assert.ok(spentMs() < 1_000, `${spentMs()} ms`);
+});

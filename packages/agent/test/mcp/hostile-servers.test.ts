@@ -67,8 +67,10 @@ test('a call waits for its server, and ends with its own deadline', async (t) =>
   deadline.abort('timedOut');
   assert.deepEqual(await called, {
     status: 'timedOut',
-    text: 'the MCP server mute did not answer in time. It may still be working on the call',
+    text: 'the MCP server mute was not connected in time. The call was not sent',
   });
+  const cancelled = run(tool('mcp__mute__act'), {}, testContext(AbortSignal.abort('cancelled')));
+  assert.equal((await cancelled).text, 'cancelled; the call was not sent');
 });
 
 test('a call that is cancelled: the server is told, and answers the next one', async (t) => {
@@ -85,7 +87,10 @@ test('a call that is cancelled: the server is told, and answers the next one', a
   const called = run(tool('mcp__odd__act'), { wait: true }, testContext(cancel.signal));
   await until('the server has the call', () => logged(/waits \d+/));
   cancel.abort('cancelled');
-  assert.equal((await called).status, 'cancelled');
+  assert.deepEqual(await called, {
+    status: 'cancelled',
+    text: 'cancelled; the server was told, and may have done a part of it',
+  });
   await until('the server is told', () => logged(/told \d+/));
   const [, pid] = /told (\d+)/.exec(readFileSync(log, 'utf8')) ?? [];
   assert.deepEqual(await run(tool('mcp__odd__act')), { status: 'ok', text: `here ${pid}` });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { watchCpu } from '../../../../test/cpu-watch.js';
 import {
   type Opened,
   openKnown,
@@ -275,6 +276,20 @@ for (const wire of WIRES)
       assert.equal(/announces structured content/.test(text), isTold, given);
     }
   });
+
+test('beginnings of pictures without end, and padding without end, take no time', async (t) => {
+  let result: unknown;
+  const { tool } = await open(t, 'legacy', () => result);
+  const spentMs = watchCpu();
+  for (const block of [
+    said('UklGR'.repeat(20_000)),
+    { type: 'image', mimeType: 'image/png', data: `${'='.repeat(200_000)}x` },
+  ]) {
+    result = { content: [block] };
+    assert.equal((await run(tool('mcp__odd__act'))).status, 'ok');
+  }
+  assert.ok(spentMs() < 4_000, `${spentMs()} ms`);
+});
 
 test('a failed call has no pictures, and says so; an error of any form is told', async (t) => {
   let result: object = { content: [picture, said('failed')], isError: 'true' };

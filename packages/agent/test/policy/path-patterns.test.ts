@@ -22,6 +22,9 @@ const rows: readonly (readonly [pattern: string, path: string, fits: boolean])[]
   ['a?c', '/w/a/c', false],
   ['*.{ts,tsx}', '/w/x.tsx', true],
   ['*.{ts,tsx}', '/w/x.js', false],
+  ['{.env,secrets/{a,b}}', '/w/secrets/b/key', true],
+  ['{.env,secrets/{a,b}}', '/w/deep/.env', true],
+  ['{{name}}/**', '/w/{{name}}/a', true],
   ['/etc/hosts', '/etc/hosts', true],
   ['/etc', '/etc/ssl/key', true],
   ['/etc/*', '/etcetera/x', false],
@@ -43,6 +46,6 @@ test('a pattern that would take a backtracking matcher forever is matched at onc
 
 test('an invalid pattern is refused with its reason', () => {
   assert.equal(patternFault('docs/**'), null);
-  for (const pattern of ['', '../x', '!x', '{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}'])
-    assert.match(patternFault(pattern) ?? '', /^(is empty|may not|stands for)/);
+  for (const pattern of ['', '../x', '!x', '{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}', '{.env,a'])
+    assert.match(patternFault(pattern) ?? '', /^(is empty|may not|stands for|has braces)/);
 });

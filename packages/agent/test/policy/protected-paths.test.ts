@@ -46,6 +46,7 @@ const SPELLINGS: readonly ((path: string) => string)[] = [
   (path) => path.replaceAll('/', '\\'),
   (path) => path.replace(/(?<=.)./, (letter) => `\u200c${letter}`),
   (path) => `\ufeff${path}`,
+  (path) => path.replaceAll('ss', 'ß'),
   (path) =>
     path.replace(/[a-z]/, (letter) => String.fromCodePoint((letter.codePointAt(0) ?? 0) + 0xfee0)),
 ];

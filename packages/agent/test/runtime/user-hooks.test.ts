@@ -182,7 +182,9 @@ test('a hook holds a request back, and the turn ends with its reason', async () 
 });
 
 test('an objection to the end of a turn begins another, three times at most', async (context) => {
-  const { hooks, told } = hooksOf({ 'turn-end': () => deny('the tests fail') });
+  const { hooks, told } = hooksOf({
+    'turn-end': () => [...deny('the tests fail'), ...verdict({ note: 'it rains' })],
+  });
   const model = testModel(say('1'), say('2'), say('3'), say('4'), say('5'));
   const on = await play({ model, userHooks: hooks });
   await on.say('go');
@@ -202,6 +204,10 @@ test('an objection to the end of a turn begins another, three times at most', as
       ['4', true, 3],
     ],
   );
+  await on.say('more');
+  await on.rest();
+  const next = JSON.stringify(testRequests(on)[4]?.messages);
+  assert.equal(next.split('it rains').length - 1, 4, 'also what was said with the last objection');
   await assertReplays(on, context);
 });
 
@@ -230,7 +236,8 @@ const untilAborted: Say = (_facts, signal) =>
 for (const moment of ['before-request', 'before-tool', 'turn-end', 'before-compaction'] as const) {
   test(`a cancel ends the hook ${moment}, and nothing follows from it`, async () => {
     const { hooks, times } = hooksOf({ [moment]: untilAborted });
-    const reply = moment === 'before-tool' ? callTools(rawCall('1', 'push')) : say('one');
+    const calls = [rawCall('1', 'push'), rawCall('2', 'push')];
+    const reply = moment === 'before-tool' ? callTools(...calls) : say('one');
     const on = await play({
       model: testModel(reply),
       tools: [tool('push', () => ok('x'))],
@@ -247,6 +254,7 @@ for (const moment of ['before-request', 'before-tool', 'turn-end', 'before-compa
     const state = await on.state();
     assert.equal(state.name, 'WaitingForUserInput');
     assert.ok(state.name === 'WaitingForUserInput' && state.reason.kind === 'cancelled');
+    assert.equal(times(moment), 1, 'no other hook of the request begins');
     await on.runtime.close(on.id);
   });
 }

@@ -94,6 +94,18 @@ test('each act has a fault, and a fence without one is used', async (context) =>
   assert.equal(await refusal(context, '1'), null);
 });
 
+test('a blank in the path of temporary files hides no fault', async (context) => {
+  const place = makePlace(context, insert('--ro-bind $1/beside $1/beside'));
+  const { TMPDIR } = process.env;
+  context.after(() => {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+  });
+  process.env.TMPDIR = temporaryFolder(context, 'my acts');
+  const probe = await place.probe();
+  assert.match(probe.kind === 'missing' ? probe.reason : '', /read a file beside the workspace/);
+});
+
 const planted = faults.filter(([, , root]) => isRoot || root === undefined);
 const groups = new Map(planted.map((row, at) => [row, String(at % 12)]));
 for (const row of chooseRows(planted, (one) => groups.get(one) ?? ''))

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, utimesSync } from 'node:fs';
 import path from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { bundleProgram } from '../../../../test/bundled-program.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { removeStale } from '../../src/command/earlier-processes.js';
 import { runCommands } from './commands-run.js';
 
 const UNKNOWN = '54321';
@@ -21,6 +22,17 @@ const asUnknownUser = async (context: TestContext, code: string): Promise<string
     ],
     { encoding: 'utf8' },
   );
+
+test('the folder of a process without a record may be of one that lives elsewhere: only an old one goes', () => {
+  const own = path.join(folder, 'all', '1-own');
+  const other = path.join(folder, 'all', '4194305-other');
+  for (const made of [own, other]) mkdirSync(made, { recursive: true });
+  removeStale(own, () => null);
+  assert.ok(existsSync(other));
+  utimesSync(other, 1_000, 1_000);
+  removeStale(own, () => null);
+  assert.ok(!existsSync(other));
+});
 
 test('the control: Node knows nothing of a user without an entry', async (context) => {
   await assert.rejects(

@@ -185,6 +185,15 @@ test('of a line that a program wrote over, the model reads what a terminal would
   for (const [written, read] of rows) assert.equal(shown(written), read);
 });
 
+test('a gap in a short output is marked where it is, and the end stays whole', () => {
+  const output = createCommandOutput(() => undefined);
+  output.add(Buffer.from('first\nhalf'));
+  output.skip(7);
+  output.add(Buffer.from('way\nlast word'));
+  assert.equal(output.text(), 'first\n\n[7 bytes of output were dropped here]\n\nlast word');
+  assert.equal(output.totalBytes(), 30);
+});
+
 test('the beginning of a huge output ends with a whole character, and with each that is whole', () => {
   const beginning = (text: string): string => {
     const output = createCommandOutput(() => undefined);

@@ -24,6 +24,9 @@ const rows: readonly (readonly [glob: string, fits: string, doesNot: string])[] 
   ['*.{ts,tsx}', 'a.ts b/a.tsx', 'a.js a.{ts,tsx}'],
   ['{src,test/{a,b}}/*.ts', 'src/x.ts test/a/x.ts', 'test/x.ts test/c/x.ts'],
   ['x{1..3}', 'x1 x3', 'x4'],
+  ['x{c..a}', 'xa xc', 'xd'],
+  ['x{8..12}.ts', 'x8.ts x10.ts x12.ts', 'x1.ts x2.ts x13.ts'],
+  ['x{08..10}', 'x08 x10', 'x8'],
   ['?.md', 'a.md x/b.md', 'ab.md .md'],
   ['[a-c]*.md', 'abc.md x/c.md', 'd.md'],
   ['[!a-c]*.md', 'd.md', 'a.md'],
@@ -56,6 +59,10 @@ for (const [glob, fits, doesNot] of rows) {
 test('a glob that can not be read says why, and one that would take for ever is refused', async () => {
   const backwards = await readGlob('[z-a]');
   assert.ok(backwards.kind === 'invalid' && /out of order/.test(backwards.why));
+  for (const glob of ['x{1..1001}', 'x{a..bc}', 'x{1..9..2}']) {
+    const range = await readGlob(glob);
+    assert.ok(range.kind === 'invalid' && /a range has two/.test(range.why), glob);
+  }
   for (const glob of ['*a*a*a*a*b', '**/a/**/a/**/a/**/a/**/a']) {
     const many = await readGlob(glob);
     assert.ok(many.kind === 'invalid' && /more than 4/.test(many.why), glob);

@@ -1,6 +1,10 @@
+import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { test } from 'node:test';
+import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { hashBytes, replaceFile } from '../../src/tools/files.js';
 import { makePlace } from './context.js';
 
 test('write: a new file is made with its folders and shown as a diff', async (t) => {
@@ -182,3 +186,36 @@ for (const { title, old = 'a\nb\nc\n', content, refused } of refusedRows) {
     assert.equal(outcome.status, refused === undefined ? 'ok' : 'failed');
   });
 }
+
+// only root can make files of others
+if (process.geteuid?.() === 0)
+  test('a file of another user keeps its group, or gives the new one no rights', async (t) => {
+    const folder = temporaryFolder(t, 'write');
+    await chmod(folder, 0o777);
+    const [ours, theirs] = [path.join(folder, 'ours'), path.join(folder, 'theirs')];
+    for (const [file, group] of [
+      [ours, 3_000],
+      [theirs, 4_000],
+    ] as const) {
+      await writeFile(file, 'old');
+      await chown(file, 2_000, group);
+      await chmod(file, 0o666);
+    }
+    const groups = process.getgroups?.() ?? [];
+    process.setgroups?.([3_000]);
+    process.setegid?.(1_000);
+    process.seteuid?.(1_000);
+    try {
+      for (const file of [ours, theirs])
+        assert.deepEqual(await replaceFile(file, Buffer.from('new'), hashBytes('old')), {
+          kind: 'written',
+        });
+    } finally {
+      process.seteuid?.(0);
+      process.setegid?.(0);
+      process.setgroups?.(groups);
+    }
+    const [kept, lost] = await Promise.all([stat(ours), stat(theirs)]);
+    assert.deepEqual([kept.uid, kept.gid, kept.mode & 0o777], [1_000, 3_000, 0o666]);
+    assert.deepEqual([lost.uid, lost.gid, lost.mode & 0o777], [1_000, 1_000, 0o606]);
+  });

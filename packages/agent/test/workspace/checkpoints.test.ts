@@ -583,6 +583,29 @@ test('a folder that became a link out of the workspace is not followed', async (
   assert.ok(left.length > 0 || plan !== null);
 });
 
+test('a file of a checkpoint from elsewhere comes back only where the user stands', async (context) => {
+  const { checkpoints, workspace } = openWorld(context, randomFrom(7));
+  const call = command('echo after > new.txt');
+  await checkpoints.before(call);
+  write(workspace, 'new.txt', 'after');
+  const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+  const checkpoint = { id: taken?.checkpoint ?? '', isForeign: true };
+  const folder = path.dirname(workspace);
+  const elsewhere = createCheckpoints({
+    workspace,
+    standsIn: folder,
+    sessionId: 'one',
+    stateFolder: path.join(folder, 'state'),
+    environment: process.env,
+  });
+  context.after(() => elsewhere.close());
+  const version = { checkpoint, path: 'new.txt', at: 0 };
+  assert.notEqual((await checkpoints.planFile(version)).plan, null, 'control');
+  const { plan, refusal } = await elsewhere.planFile(version);
+  assert.equal(plan, null);
+  assert.match(refusal ?? '', /only in the folder where you stand/);
+});
+
 test('the machine is told of a look at the end of a turn that failed', async () => {
   const events: Posted[] = [];
   const post: Post = (event, applied) => {

@@ -145,11 +145,25 @@ for (const { title, moment, meanwhile, after: then, told } of rows)
     await checkSound(place);
   });
 
+/** Ends the script that commits, with its git. */
+const END_GROUP = 'kill -TERM -- -$(ps -o pgid= $$ | tr -d " ")';
+
+test('a commit is made whole if it is ended when its branch has moved', async (t) => {
+  const place = await makeRepository(t);
+  const moves = `case "$*" in *update-ref*) REAL "$@"; ${END_GROUP};; esac; exec REAL "$@"`;
+  const session = makeSession(place, { environment: await wrapGit(place, moves) });
+  const calls = await session.batch([{ edit: 'a', text: 'of the agent\n' }]);
+  const { commits } = await session.hooks.run('AutoCommitting', session.context(calls));
+  assert.equal(commits.length, 1);
+  assert.equal(await place.shell('git status --porcelain'), '');
+  await checkSound(place);
+});
+
 test('a commit whose git is ended, too, removes its lock and changes nothing', async (t) => {
   const place = await makeRepository(t);
   const environment = await wrapGit(
     place,
-    'case "$*" in *update-ref*) kill -TERM -- -$(ps -o pgid= $$ | tr -d " ");; esac; exec REAL "$@"',
+    `case "$*" in *update-ref*) ${END_GROUP};; esac; exec REAL "$@"`,
   );
   const session = makeSession(place, { environment });
   const calls = await session.batch([{ edit: 'a', text: 'of the agent\n' }]);

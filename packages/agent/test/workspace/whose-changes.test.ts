@@ -380,6 +380,20 @@ test('two sessions: while a call of the other one runs, what it may have changed
   assert.equal(folder.read('d/c'), 'mine\n', 'control: a killed session claims no more than names');
 });
 
+test('of a file that was removed after its call, a rewind says one thing', async (t) => {
+  const folder = makeFolder(t, FILES);
+  const session = folder.session('one');
+  await inTurn(session, folder, 'one');
+  await session.bash('true', () => folder.rest());
+  await folder.rest();
+  folder.remove('one');
+  await session.end();
+  const takeBack = session.taken.map((id) => ({ id, isForeign: false }));
+  const left = async (force: boolean): Promise<number> =>
+    (await session.checkpoints.plan({ takeBack, force })).left.length;
+  assert.deepEqual([await left(false), await left(true)], [1, 0]);
+});
+
 // ---- Uncommitted text of the user ----
 
 const DIRTY = 'one\ntwo\nmine\n';

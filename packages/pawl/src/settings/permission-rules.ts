@@ -66,7 +66,9 @@ const path =
 const host = (text: string): ParsedRule =>
   isHostPattern(text)
     ? { subject: { kind: 'host', pattern: text.toLowerCase() } }
-    : { fault: 'is a host without scheme and path: "example.com" or "*.example.org"' };
+    : {
+        fault: 'is a host without scheme, path and default port: "example.com" or "*.example.org"',
+      };
 
 const mcp = (text: string): ParsedRule =>
   isMcpPattern(text)

@@ -589,7 +589,7 @@ export const checkValue = (kind: ValueKind, raw: unknown): CheckedValue => {
         ? ok(raw)
         : bad(`is true or false, without quotes, not ${showWrongValue(raw)}`);
     case 'hosts': {
-      const about = 'hosts without scheme and path: ["example.com", "*.example.org"]';
+      const about = 'hosts without scheme, path and default port: ["example.com", "*.example.org"]';
       const hosts = checkList(raw, isHostPattern, about);
       return hosts.kind === 'ok' ? ok(String(hosts.value).toLowerCase()) : hosts;
     }

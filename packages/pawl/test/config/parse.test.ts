@@ -139,7 +139,7 @@ const bad: readonly Row[] = [
     text: 'allow_hosts = ["https://example.com/"]\nmax_rounds = 3',
     then: [
       '2 max_rounds = 3',
-      '1 ! allow_hosts is a list of hosts without scheme and path: ["example.com", "*.example.org"].',
+      '1 ! allow_hosts is a list of hosts without scheme, path and default port: ["example.com", "*.example.org"].',
     ],
   },
   {

@@ -119,6 +119,8 @@ class ServerConnection implements Connection {
     this.#redactor = options.redactor ?? createRedactor(serverSecrets(server, options.environment));
   }
 
+  readonly #clean = (text: string): string => this.#redactor.clean(text);
+
   async listTools(): Promise<readonly RemoteTool[]> {
     return (await this.#open()).tools;
   }
@@ -179,9 +181,7 @@ class ServerConnection implements Connection {
    */
   async #answer(params: ElicitRequestParams, asking: AbortSignal): Promise<ServerAnswer> {
     const { onQuestion, onDeclined } = this.#options;
-    const question = readServerQuestion(this.server.name, params, (text) =>
-      this.#redactor.clean(text),
-    );
+    const question = readServerQuestion(this.server.name, params, this.#clean);
     const calls = [...this.#calls];
     const last = calls.at(-1);
     if (
@@ -190,7 +190,7 @@ class ServerConnection implements Connection {
       last === undefined ||
       last.questions >= QUESTIONS_MAX
     ) {
-      onDeclined?.(this.#redactor.clean(params.message));
+      onDeclined?.(this.#clean(params.message));
       return { action: 'decline' };
     }
     last.questions += 1;
@@ -231,11 +231,10 @@ class ServerConnection implements Connection {
       if (isLost(fault) && !signal.aborted) this.#drop(live, fault.message);
       if (!wasReached && !signal.aborted && repeats < REPEATS_MAX) continue;
       const why = this.#live === live ? null : (live.why() ?? this.#why ?? 'the connection ended');
-      throw new Error(
-        why === null
-          ? `the MCP server ${name} answered: ${this.#redactor.clean(fault.message)}`
-          : `the MCP server ${name} is gone: ${why}. ${wasReached ? ifGone : 'It has not begun'}`,
-      );
+      if (why === null)
+        throw new Error(`the MCP server ${name} answered: ${this.#clean(fault.message)}`);
+      const advice = wasReached ? ifGone : 'It has not begun';
+      throw new Error(`the MCP server ${name} is gone: ${this.#clean(why)}. ${advice}`);
     }
   }
 
@@ -255,7 +254,7 @@ class ServerConnection implements Connection {
   #drop(live: ConnectedServer, why: string): void {
     if (this.#live !== live) return;
     this.#live = null;
-    this.#why = why;
+    this.#why = this.#clean(why);
     this.#closeUnused(live);
   }
 
@@ -292,11 +291,10 @@ class ServerConnection implements Connection {
       whyNot = async () => null,
     } = this.#options;
     const { name } = this.server;
-    const redactor = this.#redactor;
-    const log = openServerLog(stateFolder, name, redactor.stream());
+    const log = openServerLog(stateFolder, name, this.#redactor.stream());
     const timeIsUp = AbortSignal.timeout(startMs);
     const fail = (reason: string, cause?: Error): Error => {
-      const why = redactor.clean(reason);
+      const why = this.#clean(reason);
       this.#why = why;
       return new Error(`the MCP server ${name} can't be used: ${why}`, { cause });
     };
@@ -320,7 +318,7 @@ class ServerConnection implements Connection {
         onQuestion: (params, asking) => this.#answer(params, asking),
         onClose: () => {
           if (live === null || this.#live !== live) return;
-          this.#why = live.why() ?? 'the connection ended';
+          this.#why = this.#clean(live.why() ?? 'the connection ended');
           this.#live = null;
         },
       }),

@@ -18,7 +18,7 @@ import {
 /** A request that waits for its answer. `name`: of the tool that is called. */
 type Waiting = { readonly method: string; readonly name: string; readonly isFirstPage: boolean };
 
-/** Requests that are remembered. The oldest are forgotten: their answers are as they come. */
+/** Requests that are remembered. The oldest are forgotten: their answers pass unread. */
 const WAITING_MAX = 10_000;
 
 export class ServerMessages {
@@ -300,9 +300,10 @@ const DATA_URL = /^data:[^,]{0,200};base64,/;
 const asBase64 = (value: unknown): string | null => {
   if (typeof value !== 'string') return null;
   const plain = value.replace(DATA_URL, '').replace(/\s+/g, '');
-  const base64 = plain.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '');
-  const isWhole = /^[A-Za-z0-9+/]*$/.test(base64) && base64.length % 4 !== 1;
-  return isWhole ? base64 + '='.repeat((4 - (base64.length % 4)) % 4) : null;
+  const [, base64] =
+    /^([A-Za-z0-9+/]*)=*$/.exec(plain.replaceAll('-', '+').replaceAll('_', '/')) ?? [];
+  if (base64 === undefined || base64.length % 4 === 1) return null;
+  return base64 + '='.repeat((4 - (base64.length % 4)) % 4);
 };
 
 const NO_BASE64 = '[bytes that are not shown: they came as a text that is no base64]';

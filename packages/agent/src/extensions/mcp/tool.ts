@@ -7,7 +7,6 @@
  * session can declare them to the model before the server is connected.
  */
 
-import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -25,6 +24,7 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../../ports/tool.js';
+import { hashBytes } from '../../tools/files.js';
 import { keepPicture } from '../../tools/picture.js';
 import type { Connection } from './connection.js';
 import type { DeclaredTool, OfferedTool } from './declare-tools.js';
@@ -38,15 +38,19 @@ const callTitle = ({ server, name }: DeclaredTool, input: JsonObject): string =>
   return `${server}/${name}${first === undefined ? '' : ` ${firstCharacters(String(first), TITLE_MAX)}`}`;
 };
 
-const stoppedOutcome = (signal: AbortSignal, server: string): ToolOutcome =>
+const stoppedOutcome = (signal: AbortSignal, server: string, isSent: boolean): ToolOutcome =>
   signal.reason === 'timedOut'
     ? {
         status: 'timedOut',
-        text: `the MCP server ${server} did not answer in time. It may still be working on the call`,
+        text: isSent
+          ? `the MCP server ${server} did not answer in time. It may still be working on the call`
+          : `the MCP server ${server} was not connected in time. The call was not sent`,
       }
     : {
         status: 'cancelled',
-        text: 'cancelled; the server was told, and may have done a part of it',
+        text: isSent
+          ? 'cancelled; the server was told, and may have done a part of it'
+          : 'cancelled; the call was not sent',
       };
 
 /** A call that was sent, or of which that is not known. */
@@ -122,6 +126,7 @@ export const createMcpTool = (
   ): Promise<ToolOutcome> => {
     await declaration.store(); // the call was allowed with the tool as it is declared now
     const either = AbortSignal.any([signal, force]);
+    let isSent = false;
     const called = await attempt(() =>
       connection.call(name, input, {
         signal: either,
@@ -130,11 +135,14 @@ export const createMcpTool = (
           progress(text);
         },
         whileAsking,
-        ...(sending === undefined ? {} : { onSend: sending }),
+        onSend() {
+          isSent = true;
+          sending?.();
+        },
       }),
     );
     if (called.kind === 'done') return toOutcome(called.value, blobs);
-    if (either.aborted) return stoppedOutcome(signal, server);
+    if (either.aborted) return stoppedOutcome(signal, server, isSent);
     return { status: 'failed', text: called.fault.message };
   };
   return {
@@ -217,7 +225,7 @@ class ResultPictures {
 
   /** Words in place of a picture; null if the bytes are none that models take. */
   async add(bytes: Buffer, name: string): Promise<string | null> {
-    const key = createHash('sha256').update(bytes).digest('hex');
+    const key = hashBytes(bytes);
     const before = this.#seen.get(key);
     if (before !== undefined) return `[${before}, as above]`;
     const stored = await keepPicture(bytes, this.#blobs);
@@ -234,11 +242,13 @@ class ResultPictures {
   async takeFrom(text: string): Promise<string> {
     const parts: string[] = [];
     let done = 0;
+    let tried = 0;
     for (const found of text.matchAll(PICTURE_START)) {
       const [whole, start = ''] = found;
       const from = found.index + whole.length - start.length;
-      if (found.index < done) continue; // within the picture before
+      if (found.index < tried) continue; // within the base64 before
       const end = endOfBase64(text, from);
+      tried = end;
       if (end - from < PICTURE_TEXT_MIN) continue;
       const base64 = text.slice(from, end).replace(/\\[rn]|[\\\s]/g, '');
       const words = await this.add(decodeBase64(base64), 'picture');
@@ -331,10 +341,9 @@ const serverHash = ({
   project,
   ...server
 }: McpServer): string =>
-  createHash('sha256')
-    .update(JSON.stringify(project === undefined ? server : { ...server, project: project.folder }))
-    .digest('hex')
-    .slice(0, 24);
+  hashBytes(
+    JSON.stringify(project === undefined ? server : { ...server, project: project.folder }),
+  ).slice(0, 24);
 
 const cachePath = (
   stateFolder: string,
@@ -342,14 +351,12 @@ const cachePath = (
   kind: 'tools' | 'offers' = 'tools',
 ): string => join(stateFolder, 'mcp', kind, `${server.name}-${serverHash(server)}.json`);
 
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
-
 const declarationPath = (stateFolder: string, server: McpServer, { name }: OfferedTool): string =>
-  join(stateFolder, 'mcp', 'declarations', `${server.name}-${serverHash(server)}`, sha256(name));
+  join(stateFolder, 'mcp', 'declarations', `${server.name}-${serverHash(server)}`, hashBytes(name));
 
 /** The hash of what the model reads about a tool. */
 const declarationHash = ({ name, description, inputSchema }: OfferedTool): string =>
-  sha256(JSON.stringify([name, description, inputSchema]));
+  hashBytes(JSON.stringify([name, description, inputSchema]));
 
 const isTool = (value: unknown): value is OfferedTool =>
   typeof value === 'object' &&
@@ -397,13 +404,12 @@ export const storeOffers = (
   writePrivate(cachePath(stateFolder, server, 'offers'), JSON.stringify({ version: 1, ...offers }));
 
 /** Stores the tools. Readers see the old entry or the new one. */
-export const storeTools = async (
+export const storeTools = (
   stateFolder: string,
   server: McpServer,
   tools: readonly OfferedTool[],
-): Promise<void> => {
-  await writePrivate(cachePath(stateFolder, server), JSON.stringify({ version: 1, tools }));
-};
+): Promise<void> =>
+  writePrivate(cachePath(stateFolder, server), JSON.stringify({ version: 1, tools }));
 
 /**
  * How a tool's declaration compares with that of its last run. `first`: it never ran. An unreadable

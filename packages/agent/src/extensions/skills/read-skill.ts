@@ -220,7 +220,11 @@ export const readFrontMatter = async (text: string): Promise<FrontMatter> => {
       why: `the front matter has ${length} characters, at most ${CHARACTERS_MAX} are read`,
     };
   if (isTooDeep(yaml))
-    return { kind: 'faulty', line: 1, why: 'the front matter is nested too deep' };
+    return {
+      kind: 'faulty',
+      line: 1,
+      why: 'the front matter is nested too deep, or has too many brackets',
+    };
   const whole = quoteValues(yaml, hasNumber);
   const strict = await parse(whole);
   const read = strict.kind === 'ok' ? strict : await parse(quoteValues(yaml, needsQuotes));

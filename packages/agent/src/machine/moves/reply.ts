@@ -91,11 +91,11 @@ const isMalformed = (reply: Pick<PendingReply, 'calls' | 'message'>): boolean =>
 /** Whether a cancelled reply has no calls that need results. */
 const answersNothing = (event: Completed): boolean =>
   event.calls.length === 0 || isMalformed(event);
-/**
- * The reply of a cancelled turn has no calls that need results; `AtLimit`: a limit cancelled it.
- */
+
+/** The reply of a cancelled turn has no calls that need results: its text is all that is kept. */
 export const drainedInVain = (state: Calling, event: Completed): boolean =>
   isStopping(state) && answersNothing(event);
+/** The same, where a limit cancelled the turn. */
 export const drainedInVainAtLimit = (state: Calling, event: Completed): boolean =>
   isStoppingAtLimit(state) && answersNothing(event);
 
@@ -333,7 +333,8 @@ const judgeEnd = (
   const why =
     finishing === 'no' ? `hooks have objected ${objections} times in a row` : 'a limit is reached';
   const text = `the turn ends in spite of the objection: ${why}`;
-  return { session, actions: [...shown, { type: 'DisplayWarning', kind: 'objection', text }] };
+  const warning: Action = { type: 'DisplayWarning', kind: 'objection', text };
+  return { session: addNotes(hookNotes(hooks)), actions: [...shown, warning] };
 };
 
 /**

@@ -37,13 +37,12 @@ export type ChangeFacts = {
 };
 
 type Facts = Omit<ChangeFacts, 'written'> & {
-  /** What a tool wrote is known. */
-  readonly isWritten: boolean;
-  /** It is there now; it was there before. */
-  readonly isThere: boolean;
-  readonly wasThere: boolean;
-  /** A tool made it, whatever its bytes. */
-  readonly isMade: boolean;
+  /** The bytes that a tool last wrote are known; the file has them now; it had them before. */
+  readonly areBytesKnown: boolean;
+  readonly hasBytes: boolean;
+  readonly hadBytes: boolean;
+  /** Bytes say nothing: tools are not asked, or it is a folder. */
+  readonly isWithoutBytes: boolean;
 };
 
 type Rule = {
@@ -54,21 +53,22 @@ type Rule = {
   readonly isReplaced?: true;
 };
 
-/** The first that fits decides. */
+/** The first that fits decides: bytes that a tool wrote tell more than the time of a change. */
 const RULES: readonly Rule[] = [
   {
-    when: ({ isNamed, isMade, isThere }) => isNamed && (isMade || isThere),
+    when: ({ isNamed, isWithoutBytes, hasBytes }) => isNamed && (isWithoutBytes || hasBytes),
     says: { origin: 'tool' },
   },
   // a formatter also writes what commands changed; a new mode alone is not its work
   {
-    when: ({ isThere, wasThere, moment }) => isThere && !wasThere && moment !== 'command',
+    when: ({ hasBytes, hadBytes, moment }) => hasBytes && !hadBytes && moment !== 'command',
     says: { origin: 'tool' },
   },
   { when: ({ moment }) => moment === 'command', says: { origin: 'commands' } },
   { when: ({ moment }) => moment === 'perhapsJob', says: { origin: 'commands', unsure: true } },
+  // no command ran, so another program replaced the bytes of the tool before they were seen
   {
-    when: ({ isNamed, isWritten, wasThere }) => isNamed && isWritten && !wasThere,
+    when: ({ isNamed, areBytesKnown, hadBytes }) => isNamed && areBytesKnown && !hadBytes,
     says: { origin: 'tool' },
     isReplaced: true,
   },
@@ -89,10 +89,10 @@ export const attribute = (
   const facts: Facts = {
     moment,
     isNamed,
-    isMade: written === 'any' || after.kind === 'folder',
-    isWritten: written !== null,
-    isThere: hasBytes(after),
-    wasThere: hasBytes(before),
+    isWithoutBytes: written === 'any' || after.kind === 'folder',
+    areBytesKnown: written !== null,
+    hasBytes: hasBytes(after),
+    hadBytes: hasBytes(before),
   };
   const rule = RULES.find(({ when }) => when(facts));
   if (rule === undefined || rule.says === null) return null;

@@ -27,7 +27,7 @@ type Claim = {
 type AskedChange = OwnChange & {
   /** How the path was before and after each of the changes. */
   readonly states: readonly FileState[];
-  /** When the last of them was over at the latest. */
+  /** When the last of them was over at the latest; infinite if that is not known. */
   readonly toMs: number;
 };
 
@@ -74,8 +74,9 @@ const isInTheWay = ({ before, after, isByTool }: Claim, change: AskedChange): bo
   // the other session took its change back, or our change came later
   if (before !== null && isSameState(before, after)) return false;
   if (isSameState(after, change.before)) return false;
-  const isSeenByBoth = change.states.some((state) => isSameState(state, after));
-  return isByTool || change.origin !== 'tool' || !isSeenByBoth;
+  // by rule 2 it is no claim that their command saw what our tool wrote
+  const isOurs = change.states.some((state) => isSameState(state, after));
+  return isByTool || change.origin !== 'tool' || !isOurs;
 };
 
 /** Reads what other sessions changed since that time, and what their calls may be changing. */
@@ -93,6 +94,7 @@ const readClaims = async (
   for (const name of await namesIn(`${store.folder}/sessions`)) {
     const [, sessionId] = /^(.+)\.calls$/.exec(name) ?? [];
     const running = sessionId === undefined ? null : await readRunning(store, sessionId);
+    // of what is `taken` the manifest tells
     if (sessionId === undefined || running === null || running.taken !== null) continue;
     if (!isOther(sessionId, running.parent)) continue;
     for (const [path] of running.known)
@@ -147,7 +149,10 @@ export const findClaims = async (
   for (const { changes, ran } of manifests)
     for (const { path, before, after } of changes) {
       const { states } = own.get(path) ?? { states: [] };
-      own.set(path, { states: [...states, before, after], toMs: ran?.toMs ?? 0 });
+      own.set(path, {
+        states: [...states, before, after],
+        toMs: ran?.toMs ?? Number.POSITIVE_INFINITY,
+      });
     }
   return (change) =>
     claims.find({ ...change, ...(own.get(change.path) ?? { states: [], toMs: 0 }) });

@@ -195,20 +195,18 @@ export class FolderWatch {
       if (this.#limits === null) return resolve(false);
       const name = `${this.#markCount++}`;
       const file = path.join(this.#marks, name);
-      const timer = setTimeout(() => this.#mark?.seen(false), MARK_MS);
-      this.#mark = {
-        name,
-        seen: (isInOrder) => {
-          this.#mark = null;
-          clearTimeout(timer);
-          rmSync(file, { force: true });
-          resolve(isInOrder);
-        },
+      const seen = (isInOrder: boolean): void => {
+        if (this.#mark?.seen === seen) this.#mark = null;
+        clearTimeout(timer);
+        rmSync(file, { force: true });
+        resolve(isInOrder);
       };
+      const timer = setTimeout(() => seen(false), MARK_MS);
+      this.#mark = { name, seen };
       try {
         closeSync(openSync(file, 'w', 0o600));
       } catch {
-        this.#mark.seen(false); // a full disk
+        seen(false); // a full disk
       }
     });
   }

@@ -30,6 +30,7 @@ import {
   isSameState,
   type Manifest,
   type PathChange,
+  showName,
   statesIn,
   summarise,
   toName,
@@ -64,6 +65,20 @@ export type RewindPlace = {
 
 type Target = ReturnType<typeof composeChanges<FileState>>[number];
 
+/** Why a path stays as it is; null: it goes back. `claimed`: the session that changed it too. */
+const whyStays = (
+  { before, after, origin }: Target,
+  now: FileState,
+  claimed: string | null,
+  { force, editsOnly = false }: RestoreRequest,
+): string | null => {
+  if (before.kind === 'notKept') return before.why;
+  if (now.kind === 'notKept') return now.why;
+  if (claimed !== null) return `the session ${claimed} changed it too`;
+  if (editsOnly && origin !== 'tool') return origin === 'commands' ? DURING_COMMANDS : UNRECORDED;
+  return force || isSameState(now, after) ? null : CHANGED_SINCE;
+};
+
 export class RewindPlans {
   readonly #place: RewindPlace;
   readonly #store: CheckpointStore;
@@ -78,6 +93,13 @@ export class RewindPlans {
   #read(checkpoints: readonly NamedCheckpoint[]): Promise<ReadCheckpoints> {
     const { workspace, environment } = this.#place;
     return readCheckpoints({ store: this.#store, workspace, environment }, checkpoints);
+  }
+
+  /** Why no file goes back in this folder; null: files may. */
+  #refuse(checkpoints: readonly NamedCheckpoint[]): string | null {
+    const isForeign = checkpoints.some((checkpoint) => checkpoint.isForeign);
+    const standsIn = this.#place.workspace;
+    return isForeign ? refuseForeignPlace({ standsIn, ...this.#place }) : null;
   }
 
   /** How a path is now. Its content is stored, since it is going to be replaced. */
@@ -116,8 +138,10 @@ export class RewindPlans {
     const name = toName(shown);
     const version = statesIn(manifests[0], name)[at];
     const now = await this.#readNow(name);
-    const why = untouched.get(name) ?? whyNotBack(version, now);
-    if (why !== null) return this.#finish({ changes: [], left: [fileLeft(name, why)] });
+    const refusal = this.#refuse([checkpoint]);
+    const why = refusal === null ? (untouched.get(name) ?? whyNotBack(version, now)) : NOT_HERE;
+    if (why !== null)
+      return { ...(await this.#finish({ changes: [], left: [fileLeft(name, why)] })), refusal };
     const isSame = version === undefined || isSameState(version, now);
     const changes = isSame ? [] : [{ path: name, before: now, after: version }];
     return this.#finish({ changes, left: [] });
@@ -130,9 +154,7 @@ export class RewindPlans {
     const targets = composeChanges(manifests, isSameState).filter(
       ({ path: name }) => !untouched.has(name),
     );
-    const isForeign = takeBack.some((checkpoint) => checkpoint.isForeign);
-    const { workspace } = this.#place;
-    const refusal = isForeign ? refuseForeignPlace({ standsIn: workspace, ...this.#place }) : null;
+    const refusal = this.#refuse(takeBack);
     if (refusal !== null) {
       stay.push(...targets.map(({ path: name }) => fileLeft(name, NOT_HERE)));
       return { ...(await this.#finish({ changes: [], left: stay })), refusal };
@@ -150,7 +172,7 @@ export class RewindPlans {
   async #planFiles(
     targets: readonly Target[],
     manifests: readonly Manifest[],
-    { force, editsOnly = false }: RestoreRequest,
+    request: RestoreRequest,
     stay: FileLeft[],
   ): Promise<readonly PathChange[]> {
     const { workspace, stateFolder } = this.#place;
@@ -160,23 +182,23 @@ export class RewindPlans {
       const { path: name, before, origin, left: whyNotAll } = target;
       const now = await this.#readNow(name);
       if (isSameState(now, before)) continue;
-      const claimed = findClaim(target);
-      const isCommands = editsOnly && origin !== 'tool';
-      const isOthers = !isSameState(now, target.after) && !force;
-      const isFile = before.kind !== 'folder' && now.kind !== 'folder';
-      if (before.kind === 'notKept') stay.push(fileLeft(name, before.why));
-      else if (now.kind === 'notKept') stay.push(fileLeft(name, now.why));
-      else if (claimed !== null) stay.push(fileLeft(name, `the session ${claimed} changed it too`));
-      else if (isCommands && isFile)
-        stay.push(fileLeft(name, origin === 'commands' ? DURING_COMMANDS : UNRECORDED));
-      else if (isOthers && !isCommands) stay.push(fileLeft(name, CHANGED_SINCE));
-      else if (!isCommands)
+      const why = whyStays(target, now, findClaim(target), request);
+      const isFolder = before.kind === 'folder' || now.kind === 'folder';
+      if (why === null)
         changes.push({ ...(origin && { origin }), path: name, before: now, after: before });
+      // a folder that stays because of `editsOnly` is not named: the files in it are
+      else if (!isFolder || (why !== DURING_COMMANDS && why !== UNRECORDED))
+        stay.push(fileLeft(name, why));
       if (whyNotAll !== null) stay.push(fileLeft(name, whyNotAll));
     }
     const after = manifests.flatMap((manifest) => manifest.changes.filter(isAfter));
+    const told = new Set([
+      ...changes.map((one) => showName(one.path)),
+      ...stay.map((one) => one.path),
+    ]);
     for (const name of new Set(after.map((change) => change.path)))
-      if (lookAt(workspace, name) === null) stay.push(fileLeft(name, REMOVED_AFTER));
+      if (!told.has(showName(name)) && lookAt(workspace, name) === null)
+        stay.push(fileLeft(name, REMOVED_AFTER));
     return changes;
   }
 }
