@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createFolderRule } from '../../src/policy/approval-question.js';
+import {
+  createFolderRule,
+  describeGrant,
+  describeQuestion,
+} from '../../src/policy/approval-question.js';
 import { decide, type PolicySettings } from '../../src/policy/decide.js';
 import type { JudgedCall, Needs } from '../../src/policy/judged-call.js';
 import { presetRules, type WrittenRule } from '../../src/policy/presets.js';
@@ -137,4 +141,24 @@ test('hosts and tools of servers have rules by their exact names; a project’s 
     { kind: 'mcp', pattern: 'docs/get', decision: 'allow', origin: '', from: 'folder' },
   ] as const;
   assert.equal(decide(settings(rules), [], allowed).decision, 'allow');
+});
+
+test('a grant names the whole path, or that from the folder on; a command stays as it is', () => {
+  const grant = (tool: string, shape: string) => ({ scope: 'shape', tool, shape }) as const;
+  const edit = grant('edit', '/home/me/x.ts');
+  assert.equal(describeGrant(edit), 'edit /home/me/x.ts');
+  assert.equal(describeGrant(edit, '/home/me'), 'edit x.ts');
+  assert.equal(describeGrant(grant('bash', '/w/run.sh --x'), '/w'), 'bash /w/run.sh --x');
+});
+
+test('a question counts the line breaks that push a part of the command out of sight', async () => {
+  const oddIn = async (text: string) => {
+    const call = await judge(text);
+    const request = { type: 'RequestApproval', batchId: 'b', call, why: '' } as const;
+    return describeQuestion(request, WORKSPACE).oddCharacters;
+  };
+  assert.deepEqual(await oddIn(`ls${'\n'.repeat(20)}rm x`), [
+    { code: 'U+000A', name: 'run of line breaks', count: 20 },
+  ]);
+  assert.deepEqual(await oddIn('ls\n\nrm x'), []);
 });
