@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fencedEnvironment, openEnvironment } from '../../src/command/environment.js';
 import { keyVariables, providers } from '../../src/models/provider-table.js';
 import { secretValues, secretVariables } from '../../src/secrets/redactor.js';
 
@@ -126,4 +127,17 @@ test('the secret of a variable is its value, the password of an address, and not
   assert.deepEqual(of('GOOGLE_APPLICATION_CREDENTIALS'), []);
   assert.deepEqual(of('GITHUB_TOKEN'), ['a']);
   assert.deepEqual(of('PATH'), []);
+});
+
+test('a fenced command gets no address with a token, and what the user passes by name as it is', () => {
+  const token = 'https://0123456789abcdef0123@registry.example';
+  const given = { CI: 'false', EDITOR: 'vim', npm_config_registry: token, all_proxy: 'a:b@proxy' };
+  const fenced = fencedEnvironment(given, ['CI'], true);
+  assert.deepEqual(
+    [fenced.CI, fenced.EDITOR, openEnvironment(given, []).CI],
+    ['false', 'true', '1'],
+  );
+  assert.equal(fenced.npm_config_registry ?? fenced.all_proxy, undefined);
+  const passed = fencedEnvironment(given, ['npm_config_registry'], true);
+  assert.equal(passed.npm_config_registry, token);
 });
