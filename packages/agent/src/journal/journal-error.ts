@@ -1,6 +1,6 @@
 /**
  * The errors of journals, classified where they happen. Each message says what is wrong and what
- * the user can do; no other file composes one.
+ * the user can do. Here are those that several files need.
  */
 
 import { errorCode } from '../platform/files.js';
@@ -78,6 +78,13 @@ const repairs: Readonly<Record<string, string>> = {
   ENFILE: 'Too many files are open on this computer: close some programs',
 };
 
+const readRepairs: typeof repairs = {
+  ...repairs,
+  EACCES: 'Permission is missing: change the owner or mode',
+  EPERM: 'Permission is missing: change the owner or mode',
+  ENOENT: 'The file is gone: restore it',
+};
+
 /** True for a JournalError or a bug, false for an error of the operating system. */
 const isOurs = (error: unknown): error is Error =>
   error instanceof Error && errorCode(error) === '';
@@ -100,7 +107,7 @@ export const cannotWrite = (
 /** Turns a refused read into a JournalError; returns other errors unchanged. */
 export const cannotRead = (path: string, error: unknown): Error => {
   if (isOurs(error)) return error;
-  const repair = repairs[errorCode(error)] ?? 'Check the disk and the permissions of the file';
+  const repair = readRepairs[errorCode(error)] ?? 'Check the disk and the permissions of the file';
   const text = `Cannot read ${path}: ${messageText(error)}. ${repair}, then try again.`;
   return new JournalError('cannotRead', path, text, null, { cause: error });
 };
@@ -198,7 +205,10 @@ export const otherMachine = (
 export const resumeCommand = (kind: MachineTypes['kind']): string => machineNames[kind][1];
 
 export const outOfRange = (path: string, seq: number, last: number): JournalError => {
-  const range = `it holds entries 1 to ${last}. Choose a whole number from 0 to ${last}.`;
+  const range =
+    last === 0
+      ? 'it has none. Choose 0.'
+      : `it holds entries 1 to ${last}. Choose a whole number from 0 to ${last}.`;
   const why = `There is no entry ${seq} in the session: ${range}`;
   const text = `There is no entry ${seq} in ${path}: ${range}`;
   return new JournalError('outOfRange', path, text, null, { why });

@@ -1,4 +1,7 @@
-/** Input that others control. */
+/**
+ * Input that others control: bounded JSON, tables, comparison of secrets, marks of our own values,
+ * and lists.
+ */
 
 import { timingSafeEqual } from 'node:crypto';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
