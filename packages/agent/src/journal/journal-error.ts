@@ -61,28 +61,23 @@ export class JournalError extends Error {
 const messageText = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
+const NO_PERMISSION = 'Permission is missing: change the owner or mode';
+const NOT_WRITABLE = `${NO_PERMISSION}, or set XDG_STATE_HOME to a folder of your own`;
 const repairs: Readonly<Record<string, string>> = {
   ENOSPC: 'The disk is full: free some space',
   EDQUOT: 'The disk quota is used up: free some space',
   EROFS:
     'The file system is read-only: make it writable, or set XDG_STATE_HOME to a folder that is',
-  EACCES:
-    'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of ' +
-    'your own',
-  EPERM:
-    'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of ' +
-    'your own',
+  EACCES: NOT_WRITABLE,
+  EPERM: NOT_WRITABLE,
   ENOENT: 'A folder of the path is missing: create it',
   EIO: "The disk reports a fault: look at the system's log",
   EMFILE: 'Too many files are open: raise the limit (ulimit -n)',
   ENFILE: 'Too many files are open on this computer: close some programs',
 };
-
 const readRepairs: typeof repairs = {
   ...repairs,
-  EACCES: 'Permission is missing: change the owner or mode',
-  EPERM: 'Permission is missing: change the owner or mode',
-  ENOENT: 'The file is gone: restore it',
+  ...{ EACCES: NO_PERMISSION, EPERM: NO_PERMISSION, ENOENT: 'The file is gone: restore it' },
 };
 
 /** True for a JournalError or a bug, false for an error of the operating system. */
@@ -153,8 +148,7 @@ export const misnamed = (path: string, sessionId: string): JournalError =>
     'damaged',
     path,
     `The journal ${path} is that of session "${sessionId}", copied or renamed by hand. ` +
-      'Rename it back, or fork ' +
-      `"${sessionId}" to get a second session.`,
+      `Rename it back, or fork "${sessionId}" to get a second session.`,
     { line: 1, seq: 0 },
   );
 
@@ -162,18 +156,16 @@ export const newerVersion = (path: string, version: number): JournalError =>
   new JournalError(
     'newerVersion',
     path,
-    `The journal ${path} has format version ${version}; this Pawl reads up to version 1. It ` +
-      'was left untouched: ' +
-      'update Pawl to open it.',
+    `The journal ${path} has format version ${version}; this Pawl reads up to version 1. It was ` +
+      'left untouched: update Pawl to open it.',
   );
 
 export const newerMachine = (path: string, version: number, known: number): JournalError =>
   new JournalError(
     'newerVersion',
     path,
-    `The journal ${path} was written by a newer Pawl (its state machine has version ` +
-      `${version}, this one has version ` +
-      `${known}). It was left untouched: update Pawl to open it.`,
+    `The journal ${path} was written by a newer Pawl (its state machine has version ${version}, ` +
+      `this one has version ${known}). It was left untouched: update Pawl to open it.`,
   );
 
 const machineNames: Readonly<Record<MachineTypes['kind'], readonly [what: string, how: string]>> = {

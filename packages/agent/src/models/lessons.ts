@@ -70,13 +70,9 @@ const limitAnswer = (
 };
 
 /** Fields whose objects a model or the author of a tool has written: no wire's own. */
-const FOREIGN: ReadonlySet<string> = new Set([
-  'args',
-  'input',
-  'input_schema',
-  'parameters',
-  'parametersJsonSchema',
-]);
+const FOREIGN: ReadonlySet<string> = new Set(
+  'args input input_schema parameters parametersJsonSchema'.split(' '),
+);
 
 /** Whether the fields of the value are the wire's own. */
 const isOwn = (key: string, value: unknown): boolean => !FOREIGN.has(key) || Array.isArray(value);
@@ -224,36 +220,12 @@ const learnDemand = ({ sentence }: Refusal, { body }: RefusedRequest): Lesson =>
 
 /** Without these it would be another request. */
 const ESSENTIAL: ReadonlySet<string> = new Set([
-  'arguments',
-  'call_id',
-  'content',
-  'contents',
-  'data',
-  'function',
-  'functionCall',
-  'functionDeclarations',
-  'functionResponse',
-  'id',
-  'image_url',
-  'input',
-  'messages',
-  'model',
-  'name',
-  'output',
-  'parts',
-  'role',
-  'source',
-  'stream',
-  'system',
-  'systemInstruction',
-  'text',
-  'tool_call_id',
-  'tool_calls',
-  'tool_use_id',
-  'tools',
-  'type',
-  'url',
-  ...FOREIGN,
+  ...'arguments call_id content contents data function functionCall functionDeclarations'.split(
+    ' ',
+  ),
+  ...'functionResponse id image_url input messages model name output parts role source'.split(' '),
+  ...'stream system systemInstruction text tool_call_id tool_calls tool_use_id tools'.split(' '),
+  ...['type', 'url', ...FOREIGN],
 ]);
 
 /** The paths of all fields of the wire, without places in lists. */

@@ -184,13 +184,13 @@ const describeNeeds = (needs: Needs | undefined): string => {
 const shortenPath = (path: string, folder: string | null): string =>
   folder !== null && path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
 
-/** What a grant allows, in words. `folder` shortens paths; commands stay as they are. */
+/** What a grant allows, in words. `folder` shortens paths. */
 export const describeGrant = (grant: Grant, folder: string | null = null): string => {
   const { tool, needs } = grant;
   switch (grant.scope) {
     case 'shape':
       if (grant.shape === tool) return `every ${tool} call${describeNeeds(needs)}`;
-      return `${tool} ${shortenPath(grant.shape, tool === 'bash' ? null : folder)}${describeNeeds(needs)}`;
+      return `${tool} ${shortenPath(grant.shape, folder)}${describeNeeds(needs)}`;
     case 'prefix':
       return `${grant.words.join(' ')} …${describeNeeds(needs)}`;
     case 'session': {

@@ -317,34 +317,17 @@ const secretForms = (value: string): readonly string[] => {
 
 /** Variables that only lead to a secret: a socket, a file, an id. Their values are not redacted. */
 const ONLY_LEADS_TO_SECRET: ReadonlySet<string> = new Set([
-  'AWS_ACCESS_KEY_ID',
-  'AZURE_CLIENT_ID',
-  'GOOGLE_APPLICATION_CREDENTIALS',
-  'BOTO_CONFIG',
-  'CLOUDSDK_CONFIG',
-  'KUBECONFIG',
-  'NETRC',
-  'SSH_AUTH_SOCK',
-  'SSH_AGENT_PID',
-  'GPG_AGENT_INFO',
-  'GNOME_KEYRING_CONTROL',
-  'KRB5CCNAME',
-  'XAUTHORITY',
+  ...'AWS_ACCESS_KEY_ID AZURE_CLIENT_ID GOOGLE_APPLICATION_CREDENTIALS BOTO_CONFIG'.split(' '),
+  ...'CLOUDSDK_CONFIG KUBECONFIG NETRC SSH_AUTH_SOCK SSH_AGENT_PID GPG_AGENT_INFO'.split(' '),
+  ...'GNOME_KEYRING_CONTROL KRB5CCNAME XAUTHORITY'.split(' '),
 ]);
 
 /** Names that no pattern covers, which hold a secret or give access to one. */
 const NAMED: ReadonlySet<string> = new Set([
   ...keyVariables,
   ...ONLY_LEADS_TO_SECRET,
-  'DOCKER_AUTH_CONFIG',
-  'COMPOSER_AUTH',
-  'MYSQL_PWD',
-  'REDISCLI_AUTH',
-  'SSHPASS',
-  'SLACK_WEBHOOK_URL',
-  'DISCORD_WEBHOOK_URL',
-  'SENTRY_DSN',
-  'OTEL_EXPORTER_OTLP_HEADERS',
+  ...'DOCKER_AUTH_CONFIG COMPOSER_AUTH MYSQL_PWD REDISCLI_AUTH SSHPASS SENTRY_DSN'.split(' '),
+  ...'SLACK_WEBHOOK_URL DISCORD_WEBHOOK_URL OTEL_EXPORTER_OTLP_HEADERS'.split(' '),
   'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
 ]);
 

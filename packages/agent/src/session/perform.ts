@@ -2,7 +2,7 @@
  * Performs the actions of a session: each kind of action has one performer.
  *
  * `prepare` runs before the event of an action is durable, and may only read; `perform` runs after
- * it. Below them: `CheckpointRuns`, the performer of checkpoints, which knows nothing of the others.
+ * it. Below them: `CheckpointRuns`, the performer of checkpoints, which needs no other one.
  */
 
 import type { Action } from '../machine/action.js';
@@ -197,9 +197,8 @@ const APPLIED_MS = 30_000;
  * checkpoint stores what calls changed in files, so that a rewind can take it back.
  *
  * `before` notes a call that may change files (`#noted`). Once its batch has ended, `settle` takes
- * the checkpoint of the noted calls, which are `#last` then. `endTurn` looks at all files, and names
- * `#last` as those that changed them. A fault never stops a call: the user is told which changes
- * can't be taken back.
+ * the checkpoint of the noted calls, which are `#last` then. `endTurn` looks at all files for them.
+ * A fault never stops a call: the user is told which changes can't be taken back.
  */
 export class CheckpointRuns {
   readonly checkpoints: Checkpoints | null;
@@ -406,8 +405,7 @@ const describeRestore = (
           `The user took back earlier work, but these stay as they are: ${list(reasons, left.length)}.`,
         ];
   const moved = refs.length === 0 ? [] : [`In git: ${refs.map(({ text }) => text).join('; ')}.`];
-  const texts = [...back, ...moved, ...stay];
-  return texts.length === 0 ? null : texts.join(' ');
+  return [...back, ...moved, ...stay].join(' ') || null;
 };
 
 const describeFault = ({ message }: Error): string =>

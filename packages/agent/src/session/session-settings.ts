@@ -224,19 +224,8 @@ export type SessionRights = {
  * itself opened again.
  */
 export const liveRights = ({ session: { settings, grants } }: State): SessionRights => {
-  const {
-    preset,
-    presetBefore,
-    sandboxBefore,
-    rules,
-    writtenRules,
-    sandbox,
-    limits,
-    onAsk,
-    hooks,
-    formatter,
-    autoCommit,
-  } = settings;
+  const { preset, presetBefore, sandboxBefore, writtenRules, sandbox } = settings;
+  const { rules, limits, onAsk, hooks, formatter, autoCommit } = settings;
   return {
     grants,
     settings: {

@@ -154,15 +154,6 @@ type ReadValue =
 const value = (read: FieldValue): ReadValue => ({ kind: 'value', value: read });
 const invalid = (why: string): ReadValue => ({ kind: 'invalid', why });
 
-const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
-  ['y', true],
-  ['yes', true],
-  ['true', true],
-  ['n', false],
-  ['no', false],
-  ['false', false],
-]);
-
 /**
  * A choice by its number in the list that the user sees, or else by its label or value: a value may
  * be the number of another choice.
@@ -189,8 +180,8 @@ export const readTyped = (typed: string, { type }: QuestionField): ReadValue => 
       return value(number);
     }
     case 'boolean': {
-      const read = BOOLEANS.get(line.toLowerCase());
-      return read === undefined ? invalid('Type y or n.') : value(read);
+      if (/^(y|yes|true)$/i.test(line)) return value(true);
+      return /^(n|no|false)$/i.test(line) ? value(false) : invalid('Type y or n.');
     }
     case 'choice': {
       const chosen = findChoice(line, type.choices);

@@ -213,14 +213,18 @@ const readServer = (name: string, raw: ParsedTable): McpServer => {
   };
 };
 
+const noServers = (keys: readonly string[], text: string): ReadServers => ({
+  servers: [],
+  faults: [{ keys, text }],
+});
+
 /**
  * Reads a table of servers by their names. `above`: the keys of the table, for messages. Faulty
  * servers are ignored.
  */
 export const readServers = (table: unknown, above: readonly string[]): ReadServers => {
   const where = (keys: readonly string[]): string => firstCharacters(keys.join('.'), 80);
-  if (!isTable(table))
-    return { servers: [], faults: [{ keys: above, text: `${where(above)} is a table.` }] };
+  if (!isTable(table)) return noServers(above, `${where(above)} is a table.`);
   const servers: McpServer[] = [];
   const faults: Fault[] = [];
   for (const [name, raw] of Object.entries(table)) {
@@ -234,33 +238,17 @@ export const readServers = (table: unknown, above: readonly string[]): ReadServe
     }
   }
   if (servers.length <= SERVERS_MAX) return { servers, faults };
-  return {
-    servers: [],
-    faults: [
-      ...faults,
-      { keys: above, text: `${where(above)} has more than ${SERVERS_MAX} servers: none is used.` },
-    ],
-  };
+  return noServers(above, `${where(above)} has more than ${SERVERS_MAX} servers: none is used.`);
 };
 
 /** The table `mcp` of a config.toml. */
 export const readMcpTable = (table: unknown): ReadServers => {
-  if (!isTable(table))
-    return {
-      servers: [],
-      faults: [{ keys: ['mcp'], text: 'mcp is a table: [mcp.servers.NAME].' }],
-    };
+  if (!isTable(table)) return noServers(['mcp'], 'mcp is a table: [mcp.servers.NAME].');
   const other = Object.keys(table).find((key) => key !== 'servers');
-  if (other !== undefined)
-    return {
-      servers: [],
-      faults: [
-        {
-          keys: ['mcp', other],
-          text: `there is no mcp.${firstCharacters(other, 60)}. A server is a table: [mcp.servers.NAME].`,
-        },
-      ],
-    };
+  if (other !== undefined) {
+    const text = `there is no mcp.${firstCharacters(other, 60)}. A server is a table:`;
+    return noServers(['mcp', other], `${text} [mcp.servers.NAME].`);
+  }
   return table.servers === undefined
     ? { servers: [], faults: [] }
     : readServers(table.servers, ['mcp', 'servers']);
@@ -298,19 +286,24 @@ const mapTexts = (server: McpServer, change: (text: string) => string): McpServe
       };
 };
 
-/**
- * The server as it is started. The values are secrets: they are never stored or shown. An empty
- * variable counts as one that is not set.
- */
-export const expandVariables = (server: McpServer, environment: ProcessEnvironment): Expanded => {
-  const missing = new Set<string>();
-  const expanded = mapTexts(server, (text) =>
+/** An empty variable counts as one that is not set. */
+const expand = (
+  server: McpServer,
+  environment: ProcessEnvironment,
+  onMissing: (name: string) => void,
+): McpServer =>
+  mapTexts(server, (text) =>
     text.replace(REFERENCE, (_whole, name: string, otherwise: string | undefined) => {
       const value = environment[name] || otherwise;
-      if (value === undefined) missing.add(name);
+      if (value === undefined) onMissing(name);
       return value ?? '';
     }),
   );
+
+/** The server as it is started. The values are secrets: they are never stored or shown. */
+export const expandVariables = (server: McpServer, environment: ProcessEnvironment): Expanded => {
+  const missing = new Set<string>();
+  const expanded = expand(server, environment, (name) => missing.add(name));
   return missing.size === 0
     ? { kind: 'ok', server: expanded }
     : { kind: 'missing', names: [...missing] };
@@ -318,9 +311,4 @@ export const expandVariables = (server: McpServer, environment: ProcessEnvironme
 
 /** The server with the variables that are set; others become empty. */
 export const expandKnown = (server: McpServer, environment: ProcessEnvironment): McpServer =>
-  mapTexts(server, (text) =>
-    text.replace(
-      REFERENCE,
-      (_whole, name: string, otherwise: string | undefined) => environment[name] || otherwise || '',
-    ),
-  );
+  expand(server, environment, () => undefined);
