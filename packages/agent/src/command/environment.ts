@@ -278,9 +278,10 @@ const missingIdentity = (
 /** In bytes. A longer configuration file of git counts as empty. */
 const CONFIG_BYTES_MAX = 1024 * 1024;
 
-// Most of these files don't exist, and a thrown error costs ten times as much as this check.
+// Most of these files don't exist, and a thrown error costs ten times as much as this check. The
+// path of a file in the home or the repository is relative if there is none.
 const readOrEmpty = (file: string): string =>
-  existsSync(file) ? readTextOrEmptySync(file, CONFIG_BYTES_MAX) : '';
+  path.isAbsolute(file) && existsSync(file) ? readTextOrEmptySync(file, CONFIG_BYTES_MAX) : '';
 
 /**
  * The folder with the repository's configuration. Worktrees and submodules refer to it with a file.
@@ -303,19 +304,19 @@ const findConfigFolder = (workspace: string): string | null => {
 const configFiles = (environment: ProcessEnvironment, workspace: string): readonly string[] => {
   const { HOME: home = '', GIT_CONFIG_GLOBAL: global, GIT_CONFIG_SYSTEM: system } = environment;
   const usual = [path.join(userGitFolder(environment), 'config'), path.join(home, '.gitconfig')];
-  const files = [
+  return [
     system ?? '/etc/gitconfig',
     ...(global === undefined ? usual : [global]),
     path.join(findConfigFolder(workspace) ?? '', 'config'),
   ];
-  return files.filter((file) => path.isAbsolute(file)); // not without a home, or a repository
 };
 
 /**
  * The parts that a config file sets. Includes are not followed; a file with includes counts as
  * setting both.
  */
-const partsIn = (config: string): readonly AuthorPart[] => {
+const partsIn = (file: string): readonly AuthorPart[] => {
+  const config = readOrEmpty(file);
   if (/^\s*\[\s*include/im.test(config)) return AUTHOR_PARTS;
   const sections = config
     .split(/^\s*(?=\[)/m)
@@ -334,9 +335,7 @@ const configuredParts = (
   workspace: string,
 ): ReadonlySet<AuthorPart> => {
   try {
-    return new Set(
-      configFiles(environment, workspace).flatMap((file) => partsIn(readOrEmpty(file))),
-    );
+    return new Set(configFiles(environment, workspace).flatMap(partsIn));
   } catch {
     // e.g. `.git` is a loop of links, or a parent folder is not accessible
     return new Set(AUTHOR_PARTS);

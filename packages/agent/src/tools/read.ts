@@ -47,19 +47,24 @@ const ROOM_BYTES = 1_000;
 const LINES_MAX = 2_000;
 const LINE_CHARACTERS_MAX = 2_000;
 
-const lines = (tooSmall: string, description: string) =>
-  v.exactOptional(
+const schema = v.strictObject({
+  path: filledText('File, folder or blob:HASH of cut output.'),
+  offset: v.exactOptional(
     v.pipe(
       v.number(),
       v.integer('must be a whole number'),
-      v.minValue(1, tooSmall),
-      v.description(description),
+      v.minValue(1, 'counts from 1'),
+      v.description('First line, from 1.'),
     ),
-  );
-const schema = v.strictObject({
-  path: filledText('File, folder or blob:HASH of cut output.'),
-  offset: lines('counts from 1', 'First line, from 1.'),
-  limit: lines('must be at least 1', `Lines, at most ${LINES_MAX}.`),
+  ),
+  limit: v.exactOptional(
+    v.pipe(
+      v.number(),
+      v.integer('must be a whole number'),
+      v.minValue(1, 'must be at least 1'),
+      v.description(`Lines, at most ${LINES_MAX}.`),
+    ),
+  ),
 });
 type Input = v.InferOutput<typeof schema>;
 

@@ -257,7 +257,7 @@ class EventStreams {
         return isTooLong ? null : Buffer.from(passed.join(''));
       },
       finish: () => {
-        if (isTooLong) return errorEvent(id, TOO_LONG_CODE, TOO_LONG);
+        if (isTooLong) return errorEvent(id, -32_603, TOO_LONG); // an internal error
         for (const eventId of ids) this.#remember(eventId, id);
         // With an id the package resumes the stream. Without one it would wait for ever.
         if (ids.length > 0) return null;
@@ -373,8 +373,6 @@ const isForgotten = (status: number, text: string, id: RequestId): boolean => {
 
 /** Code of the answer that takes the place of one that never came. Servers use other codes. */
 const LOST_CODE = -32_097;
-/** Code of the answer in place of one that is too long: an internal error. */
-const TOO_LONG_CODE = -32_603;
 const LOST_TEXT = 'the connection ended before it had answered';
 
 /** Whether the connection ended before the answer, so that a new one is needed. */
