@@ -13,7 +13,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findByVariable, listProcesses, type ProcessStatus } from '../platform/processes.js';
 
-/** The variable with the marker, which is another one for each command. */
+/** The variable with the marker. Each command has its own marker. */
 export const MARKER = 'PAWL_CALL';
 
 /** A command's process: leader of a group and session. */
@@ -38,7 +38,8 @@ const ROUNDS_MAX = 100;
  */
 const FIRST_PAUSE_MS = 1;
 const PAUSE_MS = 5;
-/** Signals a process (or, if negative, a group). Returns whether it existed. */
+
+/** Signals a process (or, if negative, a group). Returns whether it is there and ours. */
 const send = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   try {
     return process.kill(pid, signal);
@@ -134,7 +135,8 @@ export const killNow = (
 
 /**
  * Kills all processes of the command, and those in `remembered`, even after their parents have
- * ended. Resolves when none is alive. The first kill is immediate.
+ * ended. Resolves when none is alive, or after half a second: the kernel may hold one, and those of
+ * another user can't be killed. The first kill is immediate.
  */
 export const endTree = async (
   root: ProcessRoot,

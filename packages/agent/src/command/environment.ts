@@ -22,7 +22,7 @@ import {
 } from '../platform/environment.js';
 import { readTextOrEmptySync } from '../platform/files.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
-import { secretVariables } from '../secrets/redactor.js';
+import { passwordsIn, secretVariables } from '../secrets/redactor.js';
 import { MARKER } from './end-processes.js';
 
 /**
@@ -81,14 +81,12 @@ const FENCED: readonly RegExp[] = [
   /^(?:JOBS|NPROC|OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|VERBOSE|DEBUG|LOG_LEVEL|TEST_\w+)$/,
 ];
 
-const PASSWORD_IN_ADDRESS = /:\/\/[^/\s@]*:[^/\s@]+@/;
-
 const isForFenced = (name: string, value: string): boolean =>
-  FENCED.some((pattern) => pattern.test(name)) && !PASSWORD_IN_ADDRESS.test(value);
+  FENCED.some((pattern) => pattern.test(name)) && passwordsIn(name, value).length === 0;
 
 /**
- * The variables that `passes` accepts, and the quiet ones. A variable that the user passes by name
- * is always included.
+ * The quiet variables, and those that `passes` accepts beside them. A variable that the user passes
+ * by name is included as it is.
  */
 const selectVariables = (
   environment: ProcessEnvironment,
@@ -96,13 +94,13 @@ const selectVariables = (
   passes: (name: string, value: string) => boolean,
 ): Readonly<Record<string, string>> => {
   const secret = new Set(secretVariables(environment));
-  const variables: Record<string, string> = {};
+  const variables: Record<string, string> = { ...QUIET };
   for (const [name, value] of Object.entries(environment)) {
     if (value === undefined) continue;
-    if (passed.includes(name) || (!secret.has(name) && passes(name, value)))
-      variables[name] = value;
+    const isSelected = !Object.hasOwn(QUIET, name) && !secret.has(name) && passes(name, value);
+    if (passed.includes(name) || isSelected) variables[name] = value;
   }
-  return { ...variables, ...QUIET };
+  return variables;
 };
 
 /**
@@ -261,7 +259,7 @@ const createIdentityFinder = (
   };
 };
 
-/** Variables for the parts (name, address) that neither the environment nor git's files set. */
+/** Variables for the parts (name, address) that neither variables of git nor its files set. */
 const missingIdentity = (
   environment: ProcessEnvironment,
   workspace: string,
@@ -269,7 +267,7 @@ const missingIdentity = (
   const set = configuredParts(environment, workspace);
   const variables: Record<string, string> = {};
   for (const part of AUTHOR_PARTS) {
-    if (set.has(part)) continue;
+    if (set.has(part) || (part === 'email' && environment.EMAIL)) continue;
     for (const name of AUTHOR_VARIABLES[part]) {
       if (environment[name] === undefined) variables[name] = fallbackAuthor(part);
     }
@@ -280,9 +278,10 @@ const missingIdentity = (
 /** In bytes. A longer configuration file of git counts as empty. */
 const CONFIG_BYTES_MAX = 1024 * 1024;
 
-// Most of these files don't exist, and a thrown error costs ten times as much as this check.
+// Most of these files don't exist, and a thrown error costs ten times as much as this check. The
+// path of a file in the home or the repository is relative if there is none.
 const readOrEmpty = (file: string): string =>
-  existsSync(file) ? readTextOrEmptySync(file, CONFIG_BYTES_MAX) : '';
+  path.isAbsolute(file) && existsSync(file) ? readTextOrEmptySync(file, CONFIG_BYTES_MAX) : '';
 
 /**
  * The folder with the repository's configuration. Worktrees and submodules refer to it with a file.
@@ -303,24 +302,21 @@ const findConfigFolder = (workspace: string): string | null => {
 };
 
 const configFiles = (environment: ProcessEnvironment, workspace: string): readonly string[] => {
-  const home = environment.HOME ?? '';
-  const global =
-    environment.GIT_CONFIG_GLOBAL === undefined
-      ? [
-          path.join(environment.XDG_CONFIG_HOME || path.join(home, '.config'), 'git/config'),
-          path.join(home, '.gitconfig'),
-        ]
-      : [environment.GIT_CONFIG_GLOBAL];
-  const repository = findConfigFolder(workspace);
-  const repositoryConfig = repository === null ? [] : [path.join(repository, 'config')];
-  return [environment.GIT_CONFIG_SYSTEM ?? '/etc/gitconfig', ...global, ...repositoryConfig];
+  const { HOME: home = '', GIT_CONFIG_GLOBAL: global, GIT_CONFIG_SYSTEM: system } = environment;
+  const usual = [path.join(userGitFolder(environment), 'config'), path.join(home, '.gitconfig')];
+  return [
+    system ?? '/etc/gitconfig',
+    ...(global === undefined ? usual : [global]),
+    path.join(findConfigFolder(workspace) ?? '', 'config'),
+  ];
 };
 
 /**
  * The parts that a config file sets. Includes are not followed; a file with includes counts as
  * setting both.
  */
-const partsIn = (config: string): readonly AuthorPart[] => {
+const partsIn = (file: string): readonly AuthorPart[] => {
+  const config = readOrEmpty(file);
   if (/^\s*\[\s*include/im.test(config)) return AUTHOR_PARTS;
   const sections = config
     .split(/^\s*(?=\[)/m)
@@ -339,9 +335,7 @@ const configuredParts = (
   workspace: string,
 ): ReadonlySet<AuthorPart> => {
   try {
-    return new Set(
-      configFiles(environment, workspace).flatMap((file) => partsIn(readOrEmpty(file))),
-    );
+    return new Set(configFiles(environment, workspace).flatMap(partsIn));
   } catch {
     // e.g. `.git` is a loop of links, or a parent folder is not accessible
     return new Set(AUTHOR_PARTS);

@@ -1,6 +1,6 @@
 /**
  * The errors of journals, classified where they happen. Each message says what is wrong and what
- * the user can do; no other file composes one.
+ * the user can do. Here are those that several files need.
  */
 
 import { errorCode } from '../platform/files.js';
@@ -61,21 +61,23 @@ export class JournalError extends Error {
 const messageText = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
+const NO_PERMISSION = 'Permission is missing: change the owner or mode';
+const NOT_WRITABLE = `${NO_PERMISSION}, or set XDG_STATE_HOME to a folder of your own`;
 const repairs: Readonly<Record<string, string>> = {
   ENOSPC: 'The disk is full: free some space',
   EDQUOT: 'The disk quota is used up: free some space',
   EROFS:
     'The file system is read-only: make it writable, or set XDG_STATE_HOME to a folder that is',
-  EACCES:
-    'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of ' +
-    'your own',
-  EPERM:
-    'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of ' +
-    'your own',
+  EACCES: NOT_WRITABLE,
+  EPERM: NOT_WRITABLE,
   ENOENT: 'A folder of the path is missing: create it',
   EIO: "The disk reports a fault: look at the system's log",
   EMFILE: 'Too many files are open: raise the limit (ulimit -n)',
   ENFILE: 'Too many files are open on this computer: close some programs',
+};
+const readRepairs: typeof repairs = {
+  ...repairs,
+  ...{ EACCES: NO_PERMISSION, EPERM: NO_PERMISSION, ENOENT: 'The file is gone: restore it' },
 };
 
 /** True for a JournalError or a bug, false for an error of the operating system. */
@@ -100,7 +102,7 @@ export const cannotWrite = (
 /** Turns a refused read into a JournalError; returns other errors unchanged. */
 export const cannotRead = (path: string, error: unknown): Error => {
   if (isOurs(error)) return error;
-  const repair = repairs[errorCode(error)] ?? 'Check the disk and the permissions of the file';
+  const repair = readRepairs[errorCode(error)] ?? 'Check the disk and the permissions of the file';
   const text = `Cannot read ${path}: ${messageText(error)}. ${repair}, then try again.`;
   return new JournalError('cannotRead', path, text, null, { cause: error });
 };
@@ -146,8 +148,7 @@ export const misnamed = (path: string, sessionId: string): JournalError =>
     'damaged',
     path,
     `The journal ${path} is that of session "${sessionId}", copied or renamed by hand. ` +
-      'Rename it back, or fork ' +
-      `"${sessionId}" to get a second session.`,
+      `Rename it back, or fork "${sessionId}" to get a second session.`,
     { line: 1, seq: 0 },
   );
 
@@ -155,18 +156,16 @@ export const newerVersion = (path: string, version: number): JournalError =>
   new JournalError(
     'newerVersion',
     path,
-    `The journal ${path} has format version ${version}; this Pawl reads up to version 1. It ` +
-      'was left untouched: ' +
-      'update Pawl to open it.',
+    `The journal ${path} has format version ${version}; this Pawl reads up to version 1. It was ` +
+      'left untouched: update Pawl to open it.',
   );
 
 export const newerMachine = (path: string, version: number, known: number): JournalError =>
   new JournalError(
     'newerVersion',
     path,
-    `The journal ${path} was written by a newer Pawl (its state machine has version ` +
-      `${version}, this one has version ` +
-      `${known}). It was left untouched: update Pawl to open it.`,
+    `The journal ${path} was written by a newer Pawl (its state machine has version ${version}, ` +
+      `this one has version ${known}). It was left untouched: update Pawl to open it.`,
   );
 
 const machineNames: Readonly<Record<MachineTypes['kind'], readonly [what: string, how: string]>> = {
@@ -198,7 +197,10 @@ export const otherMachine = (
 export const resumeCommand = (kind: MachineTypes['kind']): string => machineNames[kind][1];
 
 export const outOfRange = (path: string, seq: number, last: number): JournalError => {
-  const range = `it holds entries 1 to ${last}. Choose a whole number from 0 to ${last}.`;
+  const range =
+    last === 0
+      ? 'it has none. Choose 0.'
+      : `it holds entries 1 to ${last}. Choose a whole number from 0 to ${last}.`;
   const why = `There is no entry ${seq} in the session: ${range}`;
   const text = `There is no entry ${seq} in ${path}: ${range}`;
   return new JournalError('outOfRange', path, text, null, { why });

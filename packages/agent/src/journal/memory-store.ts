@@ -1,6 +1,6 @@
 /**
  * Sessions in memory, for tests and for programs that keep nothing. It behaves as file-store.ts
- * does, the lock and the checks included.
+ * does, the lock and the checks included; nobody else can reach it, so nobody takes it over.
  *
  * To fold is to apply entries to a state, one after the other. A state check is a hash of the state
  * that some entries record: a fold compares its own states with it.

@@ -62,8 +62,8 @@ type SnapshotContent = {
   /** The newest state last; before it one for a reader of the last steps, if there is one. */
   readonly states: readonly StoredState[];
   /**
-   * The files that calls have read or changed (machine/seen-files.ts), by the newest state. Seeing
-   * the entries after an earlier state once more does not change them.
+   * The files that calls have read or changed until the newest state (machine/seen-files.ts). To
+   * see the entries after an earlier state once more does not change them.
    */
   readonly past: {
     readonly hashes: readonly (readonly [
@@ -75,7 +75,8 @@ type SnapshotContent = {
   };
 };
 
-export const snapshotPath = (journal: string): string => journal.replace(/\.jsonl$/, '.snapshot');
+export const snapshotPath = (journal: string): string =>
+  `${journal.replace(/\.jsonl$/, '')}.snapshot`;
 
 export const snapshotOwner = <M extends MachineTypes>(
   { fingerprint, version }: Pick<JournaledMachine<M>, 'fingerprint' | 'version'>,
@@ -335,7 +336,7 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
   readonly #states: StateParts<M>;
   readonly #past: { see(event: M['event']): void; past(): PastFiles } | undefined;
   #written: Pick<WrittenSnapshot<M>, 'seq' | 'size'>;
-  /** The newest state, those of the last entries, and one before them, oldest first. */
+  /** States of the last entries, the newest included, and one before them, oldest first. */
   #points: SnapshotPoint<M>[];
   #isPlanned = false;
   #isOver = false;

@@ -70,13 +70,9 @@ const limitAnswer = (
 };
 
 /** Fields whose objects a model or the author of a tool has written: no wire's own. */
-const FOREIGN: ReadonlySet<string> = new Set([
-  'args',
-  'input',
-  'input_schema',
-  'parameters',
-  'parametersJsonSchema',
-]);
+const FOREIGN: ReadonlySet<string> = new Set(
+  'args input input_schema parameters parametersJsonSchema'.split(' '),
+);
 
 /** Whether the fields of the value are the wire's own. */
 const isOwn = (key: string, value: unknown): boolean => !FOREIGN.has(key) || Array.isArray(value);
@@ -89,8 +85,11 @@ const withoutRefused = (value: unknown, path: string, fields: Known['fields']): 
   if (!isObject(value)) return value;
   const entries = Object.entries(value).flatMap(([key, each]): [string, unknown][] => {
     const here = join(path, key);
-    const other = fields.get(here);
-    if (other !== undefined) return other === null ? [] : [[other, each]];
+    const instead = fields.get(here);
+    // the name in its place may have been refused, too
+    const other = typeof instead === 'string' ? fields.get(join(path, instead)) : undefined;
+    const name = other === undefined ? instead : other;
+    if (name !== undefined) return name === null ? [] : [[name, each]];
     return [[key, isOwn(key, each) ? withoutRefused(each, here, fields) : each]];
   });
   return entries.length === 0 && Object.keys(value).length > 0
@@ -163,6 +162,9 @@ type Lesson = Partial<Known> | null;
 /** Numbers that stand by themselves, not in a name such as `gpt-4-32768`. */
 const NUMBERS = /(?<![\w./-])(\d{1,3}(?:,\d{3})+|\d{2,})(?![\w/-]|\.\d)/g;
 
+/** The status of the refusal, as gateways put it before the sentence: `Error code: 400 - ...`. */
+const STATUS = /\b(?:code|status|error|http)\b[:= ]*\(?[45]\d\d\b/gi;
+
 /** Tokens of a text of which nothing was counted. */
 const TOKENS_PER_CHARACTER = 1 / 3;
 
@@ -170,7 +172,8 @@ const TOKENS_PER_CHARACTER = 1 / 3;
  * The numbers of a refusal: the window, what was asked for, and what that comes to. Servers name
  * them in any order and in many words, so their sums tell which is which.
  */
-const learnLength = ({ sentence }: Refusal, { request, facts }: RefusedRequest): Lesson => {
+const learnLength = (refusal: Refusal, { request, facts }: RefusedRequest): Lesson => {
+  const sentence = refusal.sentence.replace(STATUS, '');
   const asked = asksFor(request, facts);
   const all = [...sentence.matchAll(NUMBERS)].map(([text]) => Number(text.replaceAll(',', '')));
   const isAboutAnswers = all.includes(asked) || /max_\w*tokens|completion|output/i.test(sentence);
@@ -179,17 +182,21 @@ const learnLength = ({ sentence }: Refusal, { request, facts }: RefusedRequest):
     .filter((number) => number !== asked)
     .sort((one, other) => other - one);
   if (first === undefined) return null;
+  // asked for 8192: `max_tokens: 8192 > 4096`
   if (second === undefined && first < asked) return { outputTokensMax: first };
   const size = sizeOf(request);
   const windowOf = (tokens: number, prompt: number): Lesson => {
     const window = { tokens, tokensPerCharacter: prompt / size };
     return roomIn(window, request) < OUTPUT_TOKENS_MIN ? null : { window };
   };
+  // `max_tokens 8192 exceeds the context length of 16384`
   if (second === undefined) return windowOf(first, size * TOKENS_PER_CHARACTER);
   const parts = rest.reduce((sum, number) => sum + number, 0);
+  // `maximum 16384 tokens, you requested 18192 (10000 in the messages, 8192 in the completion)`
   if (first - asked === parts) return windowOf(second, parts);
-  // The window itself was asked for.
+  // `maximum 8192 tokens, you requested 9582 (658 of text, 732 of tools, 8192 in the output)`
   if (first - asked === second + parts) return windowOf(asked, second + parts);
+  // `10000 + 8192 > 16384`
   return second + asked > first ? windowOf(first, second) : null;
 };
 
@@ -213,36 +220,12 @@ const learnDemand = ({ sentence }: Refusal, { body }: RefusedRequest): Lesson =>
 
 /** Without these it would be another request. */
 const ESSENTIAL: ReadonlySet<string> = new Set([
-  'arguments',
-  'call_id',
-  'content',
-  'contents',
-  'data',
-  'function',
-  'functionCall',
-  'functionDeclarations',
-  'functionResponse',
-  'id',
-  'image_url',
-  'input',
-  'messages',
-  'model',
-  'name',
-  'output',
-  'parts',
-  'role',
-  'source',
-  'stream',
-  'system',
-  'systemInstruction',
-  'text',
-  'tool_call_id',
-  'tool_calls',
-  'tool_use_id',
-  'tools',
-  'type',
-  'url',
-  ...FOREIGN,
+  ...'arguments call_id content contents data function functionCall functionDeclarations'.split(
+    ' ',
+  ),
+  ...'functionResponse id image_url input messages model name output parts role source'.split(' '),
+  ...'stream system systemInstruction text tool_call_id tool_calls tool_use_id tools'.split(' '),
+  ...['type', 'url', ...FOREIGN],
 ]);
 
 /** The paths of all fields of the wire, without places in lists. */
@@ -276,7 +259,7 @@ const WORDS = /[A-Za-z_]\w*(?:[.[\]]+\w+)*/g;
 const learnField = (
   { sentence, named }: Refusal,
   { body }: RefusedRequest,
-  { fields }: Known,
+  { fields, demanded }: Known,
 ): Lesson => {
   const paths = [...addPaths(body, '', new Set())].filter((path) => !ESSENTIAL.has(lastOf(path)));
   const words = REFUSES.test(sentence) ? (sentence.match(WORDS) ?? []) : [];
@@ -288,5 +271,6 @@ const learnField = (
   const known = instead !== null && paths.some((path) => lastOf(path) === instead);
   return {
     fields: new Map([...fields, ...refused.map((path) => [path, known ? null : instead] as const)]),
+    demanded: refused.some((path) => lastOf(path) === demanded) ? null : demanded,
   };
 };

@@ -293,5 +293,5 @@ export const isGoneHere = ({ pid, started }: Pick<ProcessIdentity, 'pid' | 'star
 export const hasEnded = ({ pid, started, bootId: boot, pids }: ProcessIdentity): boolean => {
   const here = bootId();
   if (boot !== '' && here !== '' && boot !== here) return true;
-  return pids === pidNamespace() && isGoneHere({ pid, started });
+  return pids !== '' && pids === pidNamespace() && isGoneHere({ pid, started });
 };

@@ -84,9 +84,6 @@ const withStreams = (child: ChildProcess, { stdio }: Omit<SpawnOptions, 'shell'>
   return Object.assign(child, { stdio: streams, stdin, stdout, stderr });
 };
 
-/** Names of the programs whose answer Pawl waits for, by their processes. */
-export const awaited = new Map<ChildProcess, string>();
-
 /** Without a process there is none to kill: Node would kill its own group. */
 const failedChild = (fault: unknown): ChildProcess => {
   const child = Object.assign(new ChildProcess(), { kill: () => false });
@@ -140,12 +137,13 @@ type ProgramAnswer = {
   readonly fault: string | null;
 };
 
-const NOT_STARTED = new Set(['ENOENT', 'EACCES', 'EPERM', 'ENOEXEC', 'ENOTDIR']);
-
 const withPath = (
   environment: AskProgramOptions['environment'],
   searchPath: readonly string[],
 ): NodeJS.ProcessEnv => ({ ...environment, PATH: searchPath.join(path.delimiter) });
+
+/** Names of the programs whose answer Pawl waits for, by their processes. */
+export const awaited = new Map<ChildProcess, string>();
 
 /**
  * Runs a program to its end and returns its output, which must be small. Null if it can't be
@@ -162,7 +160,7 @@ export const askProgram = (
     title = path.basename(program),
   }: AskProgramOptions,
 ): Promise<ProgramAnswer | null> =>
-  new Promise((resolve) => {
+  new Promise<ProgramAnswer | null>((resolve) => {
     const options = {
       encoding: 'utf8' as const,
       env: withPath(environment, searchPath),
@@ -173,15 +171,18 @@ export const askProgram = (
       release();
       awaited.delete(child);
       if (error === null) return resolve({ code: 0, output, errors, fault: null });
-      if (typeof error.code === 'string' && NOT_STARTED.has(error.code)) return resolve(null);
+      if (child.pid === undefined) return resolve(null);
       const code = typeof error.code === 'number' ? error.code : 1;
       resolve({ code, output, errors, fault: error.message });
     });
     const release = atExit(() => void child.kill('SIGKILL')); // it changes nothing
     awaited.set(child, title);
-  });
+  }).catch(() => null); // some faults of a start are thrown, such as E2BIG
 
-/** Like `askProgram`, but blocks until the program has ended. */
+/**
+ * Like `askProgram`, but blocks until the program has ended. Null also if it has taken too long or
+ * printed too much.
+ */
 export const askProgramSync = (
   program: ProgramPath,
   words: readonly string[],
@@ -200,6 +201,7 @@ export const askProgramSync = (
     shell: false,
     input,
     timeout: timeoutMs,
+    killSignal: 'SIGKILL',
     maxBuffer: bytesMax,
     ...(folder === undefined ? {} : { cwd: folder }),
   });
@@ -441,6 +443,6 @@ export const closingOthers = (
   // reads ~/.bashrc.
   return {
     program: bash,
-    words: ['--norc', '-c', CLOSING_SCRIPT, String(last), start.program, ...start.words],
+    words: [...GUARD_OPTIONS, CLOSING_SCRIPT, String(last), start.program, ...start.words],
   };
 };

@@ -1,4 +1,4 @@
-/** Input that others control. */
+/** Input that others control: bounded JSON, tables, secrets, marks of our own values, lists. */
 
 import { timingSafeEqual } from 'node:crypto';
 import type { JsonObject } from '@pawl/machine/kernel/shape';

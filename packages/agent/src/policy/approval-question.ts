@@ -181,11 +181,11 @@ const describeNeeds = (needs: Needs | undefined): string => {
 };
 
 /** A path from the folder on, if it lies there. */
-const shortenPath = (path: string, folder: string): string =>
-  path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
+const shortenPath = (path: string, folder: string | null): string =>
+  folder !== null && path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
 
 /** What a grant allows, in words. `folder` shortens paths. */
-export const describeGrant = (grant: Grant, folder = ''): string => {
+export const describeGrant = (grant: Grant, folder: string | null = null): string => {
   const { tool, needs } = grant;
   switch (grant.scope) {
     case 'shape':
@@ -283,24 +283,26 @@ export const describeSubject = (subject: RuleSubject): string => {
 
 /**
  * Characters that may make a text look like another: controls, invisible characters, direction
- * marks, lookalike letters, long runs of blanks. They are shown beside a question and never decide
- * by themselves.
+ * marks, lookalike letters, long runs of blanks or line breaks. They are shown beside a question
+ * and never decide by themselves.
  */
 export type OddCharacter = {
   /** `U+202E`. */
   readonly code: string;
   readonly name: string;
-  /** Number of occurrences; for blanks the length of the longest run. */
+  /** Number of occurrences; of runs the length of the longest. */
   readonly count: number;
 };
 
-/** Shortest suspicious run of blanks: it pushes the rest out of sight. */
-const BLANKS_MIN = 16;
 /** Maximum number of listed kinds; the last entry counts the rest. */
 const KINDS_MAX = 20;
 
 const ASCII = /^[\n -~]*$/;
-const BLANKS = / {16,}/g;
+/** Runs that push the rest out of sight. */
+const RUNS = [
+  [/ {16,}/g, 'U+0020', 'run of blanks'],
+  [/\n{16,}/g, 'U+000A', 'run of line breaks'],
+] as const;
 const ODD =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Zs}\p{M}\p{Default_Ignorable_Code_Point}\u2800\ufffc]/u;
 const RIGHT_TO_LEFT =
@@ -370,10 +372,9 @@ const countCharacter = (
 /** Suspicious characters of a text, in order of appearance. */
 const oddCharactersIn = (text: string): readonly OddCharacter[] => {
   const counts = new Map<string, OddCharacter>();
-  let longest = 0;
-  for (const [run] of text.matchAll(BLANKS)) longest = Math.max(longest, run.length);
-  if (longest >= BLANKS_MIN)
-    counts.set('blanks', { code: 'U+0020', name: 'run of blanks', count: longest });
+  for (const [pattern, code, name] of RUNS)
+    for (const [{ length }] of text.matchAll(pattern))
+      counts.set(code, { code, name, count: Math.max(length, counts.get(code)?.count ?? 0) });
   if (ASCII.test(text)) return [...counts.values()];
   for (const character of text) {
     if (ORDINARY.has(character) || (character >= '!' && character <= '~')) continue;

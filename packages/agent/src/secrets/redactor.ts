@@ -317,34 +317,17 @@ const secretForms = (value: string): readonly string[] => {
 
 /** Variables that only lead to a secret: a socket, a file, an id. Their values are not redacted. */
 const ONLY_LEADS_TO_SECRET: ReadonlySet<string> = new Set([
-  'AWS_ACCESS_KEY_ID',
-  'AZURE_CLIENT_ID',
-  'GOOGLE_APPLICATION_CREDENTIALS',
-  'BOTO_CONFIG',
-  'CLOUDSDK_CONFIG',
-  'KUBECONFIG',
-  'NETRC',
-  'SSH_AUTH_SOCK',
-  'SSH_AGENT_PID',
-  'GPG_AGENT_INFO',
-  'GNOME_KEYRING_CONTROL',
-  'KRB5CCNAME',
-  'XAUTHORITY',
+  ...'AWS_ACCESS_KEY_ID AZURE_CLIENT_ID GOOGLE_APPLICATION_CREDENTIALS BOTO_CONFIG'.split(' '),
+  ...'CLOUDSDK_CONFIG KUBECONFIG NETRC SSH_AUTH_SOCK SSH_AGENT_PID GPG_AGENT_INFO'.split(' '),
+  ...'GNOME_KEYRING_CONTROL KRB5CCNAME XAUTHORITY'.split(' '),
 ]);
 
 /** Names that no pattern covers, which hold a secret or give access to one. */
 const NAMED: ReadonlySet<string> = new Set([
   ...keyVariables,
   ...ONLY_LEADS_TO_SECRET,
-  'DOCKER_AUTH_CONFIG',
-  'COMPOSER_AUTH',
-  'MYSQL_PWD',
-  'REDISCLI_AUTH',
-  'SSHPASS',
-  'SLACK_WEBHOOK_URL',
-  'DISCORD_WEBHOOK_URL',
-  'SENTRY_DSN',
-  'OTEL_EXPORTER_OTLP_HEADERS',
+  ...'DOCKER_AUTH_CONFIG COMPOSER_AUTH MYSQL_PWD REDISCLI_AUTH SSHPASS SENTRY_DSN'.split(' '),
+  ...'SLACK_WEBHOOK_URL DISCORD_WEBHOOK_URL OTEL_EXPORTER_OTLP_HEADERS'.split(' '),
   'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
 ]);
 
@@ -381,11 +364,18 @@ const KNOWN_FORM =
 /** Proxies, which programs need to reach anything. Their passwords are still redacted in output. */
 const PROXY = /^(?:https?|all|ftp|no)_proxy$/i;
 
-/** The password in an address, `scheme://user:password@host`; null if there is none. */
-const passwordIn = (value: string): string | null => {
-  const [, password] = /^[a-z][a-z0-9+.-]*:\/\/[^\s/:@]*:([^\s/@]+)@/i.exec(value) ?? [];
-  return password ?? null;
-};
+/** A user in an address of the web that is at least so long is a token: `https://TOKEN@host`. */
+const TOKEN_LENGTH = 16;
+const USER = /(https?)?:\/\/([^\s/:@]*)(?::([^\s/@]+))?@/gi;
+
+/** Passwords and tokens in the addresses of a variable. A proxy's may stand without a scheme. */
+export const passwordsIn = (name: string, value: string): readonly string[] =>
+  [...(PROXY.test(name) ? value.replace(/^(?!\w+:\/\/)/, '://') : value).matchAll(USER)].flatMap(
+    ([, web, user = '', password]) => {
+      const isToken = web !== undefined && user.length >= TOKEN_LENGTH;
+      return password ?? (isToken ? user : []);
+    },
+  );
 
 const decoded = (text: string): string => {
   try {
@@ -402,7 +392,7 @@ const isSecretName = (name: string): boolean => {
 };
 
 const isSecret = (name: string, value: string): boolean =>
-  isSecretName(name) || KNOWN_FORM.test(value.trim()) || passwordIn(value) !== null;
+  isSecretName(name) || KNOWN_FORM.test(value.trim()) || passwordsIn(name, value).length > 0;
 
 /**
  * Names of the variables that a command must not inherit: keys, tokens, passwords, and sockets of
@@ -420,14 +410,18 @@ export type SecretValue = {
   readonly value: string;
 };
 
-/** Values that must not be shown; of an address only the password. */
+/** Values that must not be shown; of an address only the password or token. */
 export const secretValues = (environment: ProcessEnvironment): readonly SecretValue[] =>
   Object.entries(environment).flatMap(([name, whole]): readonly SecretValue[] => {
     const value = whole?.trim() ?? '';
     if (value === '' || ONLY_LEADS_TO_SECRET.has(name) || !isSecret(name, value)) return [];
-    const password = passwordIn(value);
-    if (password === null) return [{ name, value }];
-    return [...new Set([password, decoded(password)])].map((one) => ({ name, value: one }));
+    const passwords = passwordsIn(name, value);
+    const isWhole = passwords.length === 0 || (isSecretName(name) && !/^[^\s/]+:\/\//.test(value));
+    const values = [
+      ...(isWhole ? [value] : []),
+      ...passwords.flatMap((one) => [one, decoded(one)]),
+    ];
+    return [...new Set(values)].map((one) => ({ name, value: one }));
   });
 
 /** The secrets of an environment, and `known` ones. */

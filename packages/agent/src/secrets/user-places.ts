@@ -83,6 +83,7 @@ const linksIn = (top: string): readonly string[] => {
     const next: string[] = [];
     for (const folder of level) {
       for (const entry of entriesIn(folder)) {
+        if (entry.name === 'node_modules' || entry.name === '.git') continue;
         if (remaining-- <= 0) return links;
         if (entry.isSymbolicLink()) links.push(path.join(folder, entry.name));
         else if (entry.isDirectory()) next.push(path.join(folder, entry.name));
@@ -98,6 +99,7 @@ const CREDENTIAL_VARIABLES = listWords(`
   GNUPGHOME DOCKER_CONFIG KUBECONFIG AWS_SHARED_CREDENTIALS_FILE AWS_CONFIG_FILE NETRC
   CLOUDSDK_CONFIG GH_CONFIG_DIR PASSWORD_STORE_DIR XAUTHORITY AZURE_CONFIG_DIR
   GOOGLE_APPLICATION_CREDENTIALS XDG_RUNTIME_DIR SSH_AUTH_SOCK NPM_CONFIG_USERCONFIG
+  npm_config_userconfig PGPASSFILE PIP_CONFIG_FILE BOTO_CONFIG
 `);
 
 /** Where a place below the home lies if the user has moved the folder that programs share. */
@@ -170,13 +172,16 @@ export const readUserPlaces = (
   };
 };
 
-/**
+// ---- Folders that are no workspace ----
+
+/*
  * Folders in which no session works: the agent writes its workspace without a question, and there
  * other programs would obey what it writes.
  *
  * 1. Real absolute paths are judged, so the folder `.git/hooks` is one however it was opened.
- * 2. A repository may lie below such a name, as a worktree in `.cursor/worktrees` does: names above
- *    its root don't count. `.git`, folders of the system and those of Pawl always do.
+ * 2. A repository may lie below such a name or a place of secrets, as a worktree in
+ *    `.cursor/worktrees` does: names above its root don't count. `.git`, folders of the system and
+ *    those of Pawl always do.
  */
 
 /** Folders that are no workspace themselves; folders below them may be. */
@@ -214,12 +219,10 @@ export const workspaceFault = (folder: string, environment: ProcessEnvironment):
   if (folder.split(path.sep).some((name) => findProtection(name)?.path === '.git'))
     return 'it lies in .git: git obeys its configuration and runs its hooks';
   const root = repositoryAbove(folder);
-  const userPlaces = root === null ? readUserPlaces(environment) : null;
-  if (
-    userPlaces !== null &&
-    isWithin(folder, userPlaces.home) &&
-    isSecretPath(folder, userPlaces, null)
-  )
+  const places = readUserPlaces(environment);
+  const holdsSecrets = (place: string): boolean =>
+    isWithin(place, places.home) && isSecretPath(place, places, null);
+  if (holdsSecrets(folder) && (root === null || !holdsSecrets(path.dirname(root))))
     return 'secrets are kept there';
   const protection = findProtection(root === null ? folder : path.relative(root, folder));
   return protection === null ? null : `it lies in ${protection.path}: ${protection.why}`;

@@ -2,7 +2,7 @@
  * Validates the values that programs, tools and models give to the runtime.
  *
  * 1. Values are copied first, since the caller may change them later; each getter runs once.
- * 2. Invalid usage does not make the rest invalid: the usage counts as unknown, and this is
+ * 2. Invalid usage does not make the rest invalid: the usage counts as unknown. That of a tool is
  *    reported.
  * 3. What Pawl's models and tools make is not checked: their makers mark them (`markOwn`).
  * 4. A `Shape` says of which form a value must be. `faultIn` names the fault in a sentence, or is
@@ -336,7 +336,7 @@ export const checkTool = (tool: Tool): void => {
   refuse(`the tool ${tool.name}`, missingFunction(tool, ['judge', 'run']));
 };
 
-/** Copies untrusted values to plain data, so that their makers can't change them later. */
+// ---- Copies of untrusted values as plain data, which their makers can't change later ----
 
 type CopyLimits = {
   /** Maximum nesting of lists and objects. */

@@ -2,7 +2,7 @@
  * Performs the actions of a session: each kind of action has one performer.
  *
  * `prepare` runs before the event of an action is durable, and may only read; `perform` runs after
- * it. Below them: `CheckpointRuns`, the performer around calls that may change files.
+ * it. Below them: `CheckpointRuns`, the performer of checkpoints, which needs no other one.
  */
 
 import type { Action } from '../machine/action.js';
@@ -196,21 +196,21 @@ const APPLIED_MS = 30_000;
  * Takes checkpoints around calls, and posts each as CheckpointTaken; performs RestoreFiles. A
  * checkpoint stores what calls changed in files, so that a rewind can take it back.
  *
- * `before` notes a call that may change files, `settle` takes the checkpoint once its batch has
- * ended, and `endTurn` looks at all files. A fault never stops a call: the user is told which
- * changes can't be taken back.
+ * `before` notes a call that may change files (`#noted`). Once its batch has ended, `settle` takes
+ * the checkpoint of the noted calls, which are `#last` then. `endTurn` looks at all files for them.
+ * A fault never stops a call: the user is told which changes can't be taken back.
  */
 export class CheckpointRuns {
   readonly checkpoints: Checkpoints | null;
   readonly #post: Post;
   readonly #hasJobs: () => boolean;
-  /** Those whose checkpoint is to be taken; null: none. */
+  /** Calls whose checkpoint is to be taken; null: none. */
   #noted: NotedCalls | null = null;
-  /** Those whose checkpoint was taken last in this turn; null: none. */
+  /** Calls whose checkpoint was taken last in this turn; null: none. */
   #last: NotedCalls | null = null;
-  /** A noted call may have started a command in the background. */
+  /** A call of this session may have started a command in the background. */
   #mayHaveJobs = false;
-  /** Commands have run in the background since the last checkpoint. */
+  /** Commands ran in the background when the last checkpoint was begun. */
   #jobsRan = false;
   /** Ends when all checkpoints are taken, and their events are applied. */
   #settled: Promise<void> = Promise.resolve();
@@ -251,8 +251,8 @@ export class CheckpointRuns {
   }
 
   /**
-   * After a call: what the model is to hear of the user's text. Empty: nothing. `hasEnded`: just
-   * now; false: at some time after the crash.
+   * After a call: what the model is to hear of uncommitted text of the user that the call has lost;
+   * empty: nothing. `hasEnded`: just now; false: at some time after the crash.
    */
   async after(call: JudgedCall, hasEnded = true): Promise<string> {
     const { checkpoints } = this;
@@ -262,7 +262,7 @@ export class CheckpointRuns {
   }
 
   /** Calls of an earlier process may have changed files. `batchId`: of its last batch. */
-  expect(batchId: string): void {
+  noteKilled(batchId: string): void {
     if (this.checkpoints !== null) this.#noted ??= { batchId, calls: [], areKilled: true };
   }
 
@@ -285,7 +285,7 @@ export class CheckpointRuns {
     this.#noted = null;
     this.#last = noted;
     this.#jobsRan = this.#mayHaveJobs && this.#hasJobs();
-    return this.#after(async () => {
+    return this.#track(async () => {
       const { calls } = noted;
       const by = changedBy(noted);
       const taken = await attempt(() =>
@@ -305,14 +305,14 @@ export class CheckpointRuns {
     const { checkpoints } = this;
     this.#last = null;
     if (last === null || checkpoints === null) return this.#settled;
-    return this.#after(async () => {
+    return this.#track(async () => {
       const swept = await attempt(() => checkpoints.sweep(changedBy(last)));
       if (swept.kind === 'fault') await this.#report(checkpoints, last, null, swept.fault);
       else await this.#report(checkpoints, last, swept.value, null);
     });
   }
 
-  #after(work: () => Promise<void>): Promise<void> {
+  #track(work: () => Promise<void>): Promise<void> {
     this.#taking += 1;
     const taking = work().finally(() => {
       this.#taking -= 1;
@@ -331,25 +331,24 @@ export class CheckpointRuns {
     if (taken === null && fault === null) return;
     // an empty id: there is no checkpoint, only the sentence about what could not be taken
     const { checkpoint = '', changes = NOTHING_CHANGED, leftOut = [] } = taken ?? {};
-    await this.#tell({
+    const isInJournal = await this.#tell({
       checkpoint,
       by: changedBy(noted),
       batchId: noted.batchId,
       changes,
       leftOut: fault === null ? leftOut : [...leftOut, describeFault(fault)],
     });
-    // if it fails, the next process tells it again
-    if (taken !== null) await attempt(() => checkpoints.recorded());
+    // otherwise, or if it fails, the next process tells it again
+    if (taken !== null && isInJournal) await attempt(() => checkpoints.recorded());
   }
 
-  /** Resolves when the event is applied, or the session has ended. */
-  #tell(taken: Omit<Taken, 'type' | 'at'>): Promise<void> {
+  /** Resolves with true when the event is in the journal and applied; false: the session is over. */
+  #tell(taken: Omit<Taken, 'type' | 'at'>): Promise<boolean> {
     return new Promise((resolve) => {
-      // a session that is over takes no event
-      const timer = setTimeout(resolve, APPLIED_MS).unref();
+      const timer = setTimeout(resolve, APPLIED_MS, false).unref();
       this.#post({ type: 'CheckpointTaken', ...taken }, () => {
         clearTimeout(timer);
-        resolve();
+        resolve(true);
       });
     });
   }
@@ -406,8 +405,7 @@ const describeRestore = (
           `The user took back earlier work, but these stay as they are: ${list(reasons, left.length)}.`,
         ];
   const moved = refs.length === 0 ? [] : [`In git: ${refs.map(({ text }) => text).join('; ')}.`];
-  const texts = [...back, ...moved, ...stay];
-  return texts.length === 0 ? null : texts.join(' ');
+  return [...back, ...moved, ...stay].join(' ') || null;
 };
 
 const describeFault = ({ message }: Error): string =>

@@ -3,7 +3,9 @@
  *
  * From top to bottom: settings of new and resumed sessions, and the narrower of two; a limit in
  * dollars without a price; the sandbox level and the formatter; and the presets. A resumed session
- * gets its rights from the options, as a new one does; what was narrower in it stays narrower.
+ * gets its rights from the options, as a new one does; what was narrower in it stays narrower. An
+ * open session whose options are named again (`namedDifferences`) keeps what they do not name, and
+ * one with another preset (`presetSettings`) its hosts and a sandbox that the user chose.
  */
 
 import type { SandboxProbe } from '../command/sandbox/bubblewrap.js';
@@ -82,6 +84,7 @@ export const newSettings = (
  *    returns. It becomes `careful`, since what the journal says could be wider.
  * 3. Of a foreign session (imported or copied here) nothing counts: its settings are those of a new
  *    one.
+ * 4. The level that comes with `plan` is not narrower: other options may end the plan.
  */
 export const resumedSettings = (
   model: Model,
@@ -96,10 +99,19 @@ export const resumedSettings = (
     writtenRules.length === 0 && (before.writtenRules ?? []).length === 0 ? {} : { writtenRules };
   const { presetBefore } = before;
   const afterPlan = presetBefore === undefined ? {} : ({ presetBefore: 'careful' } as const);
-  if (origin === 'foreign')
-    return { ...newSettings(model, workspace, options, probe), ...rules, ...afterPlan };
+  if (origin === 'foreign') {
+    // what a new session may lack would stay
+    const { effort, sandboxBefore } = before;
+    return {
+      ...(effort === undefined ? {} : { effort: 'auto' }),
+      ...(sandboxBefore === undefined ? {} : { sandboxBefore: 'workspace' }),
+      ...newSettings(model, workspace, options, probe),
+      ...rules,
+      ...afterPlan,
+    };
+  }
   const preset = options.preset ?? narrowerPreset('auto', before.preset);
-  const sandbox = options.sandbox ?? narrowerLevel(presetSandbox[preset], before.sandbox);
+  const sandbox = options.sandbox ?? narrowerLevel(presetSandbox[preset], levelBesidePlan(before));
   const fresh = applyOptions(
     model,
     workspace,
@@ -107,11 +119,12 @@ export const resumedSettings = (
     defaultSettings,
     probe,
   );
-  const hasSandbox = fresh.sandbox !== 'off' && fresh.sandbox !== 'missing';
   return {
     ...fresh,
     // A formatter runs code of the repository, so the earlier choice counts only in a sandbox.
-    ...(before.preset === preset && hasSandbox ? { formatter: before.formatter } : {}),
+    ...(before.preset === preset && !lacksSandbox(fresh.sandbox)
+      ? { formatter: before.formatter }
+      : {}),
     ...afterPlan,
     ...readOnlyAfterPlan({ ...options, preset }),
     autoRearm: 'off', // the user must ask again for limits that rise by themselves
@@ -124,7 +137,7 @@ export const resumedSettings = (
   };
 };
 
-/** Settings that the options name, and that an open session has otherwise. */
+/** What the options ask for and the open session does not have. */
 export const namedDifferences = (
   model: Model,
   workspace: string,
@@ -211,19 +224,8 @@ export type SessionRights = {
  * itself opened again.
  */
 export const liveRights = ({ session: { settings, grants } }: State): SessionRights => {
-  const {
-    preset,
-    presetBefore,
-    sandboxBefore,
-    rules,
-    writtenRules,
-    sandbox,
-    limits,
-    onAsk,
-    hooks,
-    formatter,
-    autoCommit,
-  } = settings;
+  const { preset, presetBefore, sandboxBefore, writtenRules, sandbox } = settings;
+  const { rules, limits, onAsk, hooks, formatter, autoCommit } = settings;
   return {
     grants,
     settings: {
@@ -299,13 +301,13 @@ export const resumedChanges = (
     current !== undefined &&
     primary.model === settings.model &&
     (isPriced || !isLimited(settings.limits.usd));
-  // Naming a model ends the fallback.
+  // the machine drops `primary` where a model is named
   if (!stays) return { ...changes, model: settings.model };
   const { model: _, windowTokens, cancelMode, ...others } = changes;
   return others;
 };
 
-/** Chooses the sandbox level of a session's commands, and whether formatters run. */
+// ---- The sandbox level of a session's commands, and whether formatters run ----
 
 /** Default sandbox level of each preset. */
 const presetSandbox: Readonly<Record<Preset, SandboxLevel>> = {
@@ -341,6 +343,13 @@ export const probeUnlessOff = async (
 
 type Before = Pick<Settings, 'sandbox' | 'preset' | 'formatter'>;
 
+const lacksSandbox = (sandbox: Settings['sandbox']): sandbox is 'off' | 'missing' =>
+  sandbox === 'off' || sandbox === 'missing';
+
+/** The level of a session, without the one that comes with `plan`. */
+const levelBesidePlan = ({ preset, sandbox, sandboxBefore }: Settings): Settings['sandbox'] =>
+  preset === 'plan' ? sandboxBefore : sandbox;
+
 const chooseLevel = (
   preset: Preset | undefined,
   chosen: SandboxLevel | undefined,
@@ -350,12 +359,10 @@ const chooseLevel = (
   if (chosen !== undefined) return chosen;
   if (preset !== undefined) return presetSandbox[preset];
   const previous = before.sandbox;
-  const hasSandbox = previous !== undefined && previous !== 'off' && previous !== 'missing';
-  return hasSandbox ? previous : presetSandbox[before.preset ?? 'auto'];
+  return previous === undefined || lacksSandbox(previous)
+    ? presetSandbox[before.preset ?? 'auto']
+    : previous;
 };
-
-const lacksSandbox = (sandbox: Settings['sandbox']): boolean =>
-  sandbox === 'off' || sandbox === 'missing';
 
 /**
  * Without a sandbox, a formatter runs only if the user turned it on, not because of the preset's
@@ -396,7 +403,7 @@ export const missingSandboxText = (
   return `${probe.reason} So commands have no sandbox here, and ${fate}. ${probe.repair}`;
 };
 
-/** The presets, and the settings that a running session gets with another one. */
+// ---- The presets, and the settings that a running session gets with another one ----
 
 /** The presets that a running session can be given: `full` is chosen only when it is opened. */
 export const presetNames: readonly Preset[] = ['plan', 'careful', 'auto', 'ci'];
@@ -412,16 +419,18 @@ export const aboutPresets: Readonly<Record<Preset, string>> = {
 };
 
 /**
- * Settings that change with the preset. A sandbox that the user switched off stays off; after
- * `full`, which has none, it comes back.
+ * Settings that change with the preset. A sandbox that the user switched off stays off, and one
+ * that the user chose to be read-only stays so; after `full`, which has none, it comes back.
  */
 export const presetSettings = async (
   before: Settings,
   preset: Preset,
 ): Promise<Partial<Settings>> => {
   const isOff = before.sandbox === 'off' && before.preset !== 'full';
-  const probe = await probeUnlessOff(isOff ? 'off' : undefined, before.workspace);
-  const options = isOff ? ({ preset, sandbox: 'off' } as const) : { preset };
+  const isReadOnly = levelBesidePlan(before) === 'read-only';
+  const sandbox: SandboxLevel | undefined = isOff ? 'off' : isReadOnly ? 'read-only' : undefined;
+  const probe = await probeUnlessOff(sandbox, before.workspace);
+  const options = sandbox === undefined ? { preset } : { preset, sandbox };
   return {
     preset,
     ...(preset === 'plan' && before.preset !== 'plan'

@@ -641,7 +641,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     };
     // A killed batch may have no checkpoint of its files yet.
     if (!wasClosed && counters.batch > 0)
-      this.#performers.checkpoints.expect(`batch-${counters.batch}`);
+      this.#performers.checkpoints.noteKilled(`batch-${counters.batch}`);
     const resumed = this.submit(event, (accepted, state) => {
       if (accepted) this.#recover(state, past);
     });

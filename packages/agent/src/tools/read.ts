@@ -40,7 +40,7 @@ import {
 import { keepPicture } from './picture.js';
 import { suggestNames } from './similar-names.js';
 
-/** What one call shows of a file. The runtime does not cut it, so that shown text has no gap. */
+/** What one call shows of a file. By `cutBytes` the runtime does not cut it: it has no gap. */
 const SHOWN_BYTES = 50_000;
 /** Bytes beyond these, for a remark and the line that says where it goes on. */
 const ROOM_BYTES = 1_000;
@@ -94,7 +94,7 @@ const countUpTo = (last: Json, { offset = 1, limit }: JsonObject): number | stri
   const count = last - offset + 1;
   if (count < 1) return `lies before the first line, ${offset}`;
   const contradictsLimit = limit !== undefined && limit !== null && limit !== count;
-  return contradictsLimit ? `says something else than limit: give limit alone` : count;
+  return contradictsLimit ? 'says something else than limit: give limit alone' : count;
 };
 
 /** Line 0 is the first line; a last line becomes a limit. */
@@ -108,7 +108,8 @@ const translate = ({ view_range: range, ...fields }: JsonObject): TranslatedInpu
     return value === null ? [] : [{ name, value: readNumber(value) }];
   });
   if (Array.isArray(range) && range.length === 2) {
-    const [first = null, last = null]: readonly Json[] = range;
+    const [start = null, last = null] = range.map(readNumber);
+    const first = start === 0 ? 1 : start;
     const offset = input.get('offset') ?? first;
     if (offset !== first)
       faults.push({
@@ -219,7 +220,12 @@ const fullyShown = (
   return isAll ? wholeFile(by) : ranges;
 };
 
-const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => {
+/** Entries of a folder from `offset`, and the offset of the next ones. */
+const showFolder = async (
+  real: string,
+  shown: string,
+  { offset = 1, limit = LINES_MAX }: Input,
+): Promise<ToolOutcome> => {
   const held = await holdFolder(real);
   if (held.kind !== 'held') return failed(`${shown} is no folder any more.`);
   const entries = await readdir(held.folder.reach, { withFileTypes: true }).finally(
@@ -228,8 +234,9 @@ const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => 
   const names = entries
     .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
     .sort();
-  const listed = names.slice(0, LINES_MAX);
-  if (names.length > listed.length) listed.push(`[${names.length - listed.length} more]`);
+  const end = offset - 1 + Math.min(limit, LINES_MAX);
+  const listed = names.slice(offset - 1, end);
+  if (end < names.length) listed.push(`[${names.length - end} more; go on with offset ${end + 1}]`);
   return {
     status: 'ok',
     text: [`[folder ${shown}, ${names.length} entries]`, ...listed].join('\n'),
@@ -274,6 +281,9 @@ const showBinary = async (
 /** Also one without binary bytes, whose text says nothing about its pages. */
 const isPdf = (bytes: Buffer): boolean => bytes.subarray(0, 5).toString('latin1') === '%PDF-';
 
+const withNote = (note: string, outcome: ToolOutcome): ToolOutcome =>
+  note === '' ? outcome : { ...outcome, text: `${note}\n${outcome.text}` };
+
 const NOTEBOOK = /\.ipynb$/i;
 
 const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
@@ -291,7 +301,7 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
       return failed(`${shown} can't be read: ${loaded.why}.${advice}`);
     }
     case 'folder':
-      return showFolder(real, shown);
+      return withNote(note, await showFolder(real, shown, input));
     case 'file': {
       const decoded = decodeFile(loaded.bytes);
       if (isPdf(loaded.bytes))
@@ -299,7 +309,8 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
           `${shown} is a PDF of ${loaded.bytes.length} bytes and is not shown. Read it by a ` +
             'program in bash, such as pdftotext.',
         );
-      if (decoded.kind === 'binary') return showBinary(shown, loaded.bytes, context);
+      if (decoded.kind === 'binary')
+        return withNote(note, await showBinary(shown, loaded.bytes, context));
       const notebook = NOTEBOOK.test(real)
         ? (await import('./notebook.js')).notebookText(decoded.text)
         : null;

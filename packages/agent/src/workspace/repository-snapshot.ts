@@ -204,13 +204,8 @@ const parseEntry = (record: string): StatusEntry | null => {
 // ---- Refs, asked of git ----
 
 const STASH = 'refs/stash';
-const REFS = [
-  'for-each-ref',
-  '--format=%(objectname) %(refname)',
-  'refs/heads',
-  'refs/remotes',
-  STASH,
-];
+const FORMAT = '--format=%(objectname) %(refname)';
+const REFS = ['for-each-ref', FORMAT, 'refs/heads', 'refs/remotes', STASH];
 const BRANCH = /^refs\/heads\/(.*)\n$/s;
 
 /** Asks git for the refs if they can't be read from files. Rejects with a ProgramFailure. */

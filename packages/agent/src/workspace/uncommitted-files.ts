@@ -33,14 +33,7 @@ type DiffSinceHead = {
 const DIFF_BYTES_MAX = 2 * 1024 * 1024;
 const NEW_FILES_MAX = 50;
 const NEW_FILE_BYTES_MAX = 100_000;
-const DIFF = [
-  'diff',
-  '--no-color',
-  '--no-ext-diff',
-  '--no-textconv',
-  '--no-renames',
-  '--no-prefix',
-];
+const DIFF = 'diff --no-color --no-ext-diff --no-textconv --no-renames --no-prefix'.split(' ');
 
 /**
  * The difference from HEAD, including new files that are not ignored; null if there is no
@@ -100,44 +93,41 @@ const showNewFile = async (top: string, name: string): Promise<string> => {
 const STATUS = ['status', '--porcelain=v1', '-z', '--no-renames'];
 const UNRECOVERABLE = ['--untracked-files=normal', '--ignored=matching'];
 
-/**
- * Finds the files that git could not restore: untracked, ignored, or changed since they were added.
- * Looks with git, in the way in which Pawl always runs it. Null without a repository, and if git
- * fails.
- */
+/** Asks git in the way in which Pawl always runs it. Null without a repository, and if git fails. */
+const askHere = async <T>(
+  workspace: string,
+  environment: ProcessEnvironment,
+  ask: (repository: Repository) => Promise<T>,
+): Promise<T | null> => {
+  try {
+    const place = { workspace, environment, signal: new AbortController().signal };
+    return await useRepository(place, ask);
+  } catch (error) {
+    if (error instanceof ProgramFailure) return null; // the policy asks, as for what is unknown
+    throw error;
+  }
+};
+
+/** Finds the files that git could not restore: untracked, ignored, or changed since they were added. */
 export const lossesByGit =
   (environment: ProcessEnvironment): FindLosses =>
-  async (workspace, paths) => {
-    try {
-      const place = { workspace, environment, signal: new AbortController().signal };
-      return await useRepository(place, async (repository) => {
-        const status = await repository.ask([...STATUS, ...UNRECOVERABLE, '--', ...paths]);
-        const listed = await repository.ask(['ls-files', '-s', '-v', '-z', '--', ...paths]);
-        const losses = [...parseStatus(status), ...parseSilentEntries(listed)];
-        return losses.map(({ name, kind }) => ({ path: path.join(repository.top, name), kind }));
-      });
-    } catch (error) {
-      if (error instanceof ProgramFailure) return null; // without git every file counts
-      throw error;
-    }
-  };
+  (workspace, paths) =>
+    askHere(workspace, environment, async (repository) => {
+      const status = await repository.ask([...STATUS, ...UNRECOVERABLE, '--', ...paths]);
+      const listed = await repository.ask(['ls-files', '-s', '-v', '-z', '--', ...paths]);
+      const losses = [...parseStatus(status), ...parseSilentEntries(listed)];
+      return losses.map(({ name, kind }) => ({ path: path.join(repository.top, name), kind }));
+    });
 
-/** Asks git in the workspace, in the way in which Pawl always runs it. */
+/** Reads aliases and names of commits. */
 export const answerOfGit =
   (environment: ProcessEnvironment): AskGit =>
-  async (workspace, about, name) => {
-    try {
-      const place = { workspace, environment, signal: new AbortController().signal };
-      return await useRepository(place, async ({ config, tryAsk }) =>
-        about === 'alias'
-          ? (config.get(`alias.${name.toLowerCase()}`) ?? null)
-          : tryAsk(['rev-parse', '--verify', '--quiet', `${name}^{commit}`]),
-      );
-    } catch (error) {
-      if (error instanceof ProgramFailure) return null; // there is no git that could read them
-      throw error;
-    }
-  };
+  (workspace, about, name) =>
+    askHere(workspace, environment, async ({ config, tryAsk }) =>
+      about === 'alias'
+        ? (config.get(`alias.${name.toLowerCase()}`) ?? null)
+        : tryAsk(['rev-parse', '--verify', '--quiet', `${name}^{commit}`]),
+    );
 
 /**
  * Finds the files that neither git could restore nor a rewind (which takes back what a session
@@ -160,15 +150,11 @@ export const lossesBeside =
 type Loss = { readonly name: string; readonly kind: GitLoss['kind'] };
 
 const parseStatus = (output: string): readonly Loss[] =>
-  output.split('\0').flatMap((entry): readonly Loss[] => {
-    const columns = entry.slice(0, 2);
-    const name = entry.slice(3);
-    if (columns === '??') return [{ name, kind: 'untracked' }];
-    if (columns === '!!') return [{ name, kind: 'ignored' }];
+  parseEntries(output).flatMap(({ name, index, worktree }): readonly Loss[] => {
+    if (index === '?') return [{ name, kind: 'untracked' }];
+    if (index === '!') return [{ name, kind: 'ignored' }];
     // What is in the index can be restored, and a file that is gone can't be lost.
-    return entry === '' || columns[1] === ' ' || columns[1] === 'D'
-      ? []
-      : [{ name, kind: 'changed' }];
+    return worktree === ' ' || worktree === 'D' ? [] : [{ name, kind: 'changed' }];
   });
 
 /** Entries about which `status` is silent: submodules, and files whose changes git is to ignore. */
@@ -191,17 +177,10 @@ export const discardedByGit =
     environment: ProcessEnvironment,
     ownWrite: (file: string) => OwnWrite | undefined,
   ): FindDiscarded =>
-  async (workspace, restores) => {
-    const place = { workspace, environment, signal: new AbortController().signal };
-    const look = (repository: Repository): Promise<readonly string[]> =>
-      findDiscarded(repository, workspace, restores, ownWrite);
-    try {
-      return await useRepository(place, look);
-    } catch (error) {
-      if (error instanceof ProgramFailure) return null; // not looked up, so the policy asks
-      throw error;
-    }
-  };
+  (workspace, restores) =>
+    askHere(workspace, environment, (repository) =>
+      findDiscarded(repository, workspace, restores, ownWrite),
+    );
 
 const findDiscarded = async (
   repository: Repository,

@@ -142,6 +142,13 @@ for (const [name, behaviour] of Object.entries(endings))
     await assert.rejects(called, GONE); // at its own limit it would say something else
   });
 
+test('an event without an end is not kept: the call fails, and its answer was too long', async (t) => {
+  const { called } = await serve(t, {
+    onCall: ({ answer }) => void answer.write(`data: ${'x'.repeat(17 << 20)}`),
+  });
+  await assert.rejects(called, /its answer is longer than 16 MB/);
+});
+
 test('a call is resumed as often as its server cuts it off, whatever the pieces of its stream', async (t) => {
   const { called, resumed } = await serve(t, {
     onCall({ answer }) {

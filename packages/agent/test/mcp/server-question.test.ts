@@ -5,7 +5,11 @@ import type { ElicitRequestParams } from '@modelcontextprotocol/client';
 import { openSession, placeIn, run } from '../../../../test/kit/mcp/open-servers.js';
 import { serverScript, stdioServer } from '../../../../test/kit/mcp/test-servers.js';
 import { testContext } from '../../../../test/kit/mcp/tool-context.js';
-import { readServerQuestion, type ServerAnswer } from '../../src/extensions/mcp/question.js';
+import {
+  readServerQuestion,
+  readTyped,
+  type ServerAnswer,
+} from '../../src/extensions/mcp/question.js';
 
 const read = (properties: object, message = 'M'): ReturnType<typeof readServerQuestion> =>
   readServerQuestion(
@@ -34,6 +38,22 @@ test('a form that nobody would fill in, and an address of another kind, are no q
     const params = { mode: 'url', message: 'M', url, elicitationId: '1' } as ElicitRequestParams; // by its schema
     assert.equal(readServerQuestion('s', params, String), null, url);
   }
+});
+
+test('a typed number is that of the list, though it is the value of another choice', () => {
+  const oneOf = [
+    { const: 'no', title: 'Keep' },
+    { const: '1', title: 'Delete all' },
+    { const: '20', title: 'Ask' },
+  ];
+  const question = read({ a: { type: 'string', oneOf } });
+  const field = question?.asks.kind === 'form' ? question.asks.fields[0] : undefined;
+  assert.ok(field !== undefined);
+  const chosen = ['1', '2', '20', 'Keep', 'no'].map((line) => readTyped(line, field));
+  assert.deepEqual(
+    chosen.map((one) => one.kind === 'value' && one.value),
+    ['no', '1', '20', 'no', 'no'],
+  );
 });
 
 const requestedSchema = JSON.stringify({

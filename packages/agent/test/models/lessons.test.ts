@@ -198,6 +198,14 @@ const rows: readonly Row[] = [
     then: { max_tokens: 4_096 },
   },
   {
+    title: 'the longest answer, behind the status of the refusal',
+    source: 'LiteLLM',
+    error: inWords(
+      'Error code: 400 - max_tokens is too large: 8192. This model supports at most 4096 completion tokens.',
+    ),
+    then: { max_tokens: 4_096 },
+  },
+  {
     title: 'the longest answer of a model with a number in its name',
     source: 'api.anthropic.com',
     wire: 'anthropic',
@@ -283,6 +291,21 @@ test('a server that refuses whatever is left out is asked no more than it has ta
   const { ending } = await hello(chatModel(url));
   assert.equal(ending.type, 'failed');
   assert.equal(seen.length, 3);
+});
+
+test('a field whose new name is refused, too, is left out', async (context) => {
+  const words = [
+    "'max_tokens' is not supported. Use 'max_completion_tokens' instead.",
+    'max_completion_tokens is not supported',
+  ];
+  const { url, seen } = await serve(context, (out, number) => {
+    const refusal = words[number - 1];
+    if (refusal === undefined) return streamed(OK)(out, number);
+    out.writeHead(400).end(JSON.stringify(inWords(refusal)));
+  });
+  const { ending } = await hello(chatModel(url, { outputTokensMax: MOST }));
+  assert.equal(ending.type, 'completed', JSON.stringify(ending));
+  assert.doesNotMatch(JSON.stringify(seen[2]?.body), /max_\w*tokens/);
 });
 
 test('a field of a tool with the name of a refused one stays', async (context) => {

@@ -200,4 +200,5 @@ test('an answer has both outputs and the exit code; what can’t be started has 
   assert.ok(gone !== null);
   rmSync(gone);
   assert.equal(await askProgram(gone, [], own), null);
+  assert.equal(await askProgram(NODE_PROGRAM, ['a\0b'], own), null, 'a word that no program takes');
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fencedEnvironment, openEnvironment } from '../../src/command/environment.js';
 import { keyVariables, providers } from '../../src/models/provider-table.js';
 import { secretValues, secretVariables } from '../../src/secrets/redactor.js';
 
@@ -55,6 +56,8 @@ const SECRET: Readonly<Record<string, string>> = {
   DATABASE_URL: 'postgres://me:hunter2@db.example/app',
   MONGO_URI: 'mongodb+srv://me:hunter2@db.example',
   PIP_INDEX_URL: 'https://me:hunter2@pypi.example/simple',
+  UV_INDEX_URL: 'https://0123456789abcdef0123@pypi.example/simple',
+  GOPROXY: 'https://proxy.example,https://me:hunter2@other.example',
   HARMLESS_LOOKING: 'ghp_0123456789abcdefghij0123456789abcdef',
   DEPLOY: '-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----',
 };
@@ -86,6 +89,8 @@ const HARMLESS: Readonly<Record<string, string>> = {
   XDG_SESSION_ID: '3',
   DATABASE_URL_PLAIN: 'postgres://db.example/app',
   HTTPS_PROXY: 'http://me:hunter2@proxy.example:3128',
+  ALL_PROXY: 'me:hunter2@proxy.example:3128',
+  REMOTE: 'https://me@git.example/project',
   KEYBOARD_LAYOUT: 'de',
   COLORTERM: 'truecolor',
   DISPLAY: ':0',
@@ -115,9 +120,24 @@ test('the secret of a variable is its value, the password of an address, and not
   const of = (name: string) => values.filter((one) => one.name === name).map(({ value }) => value);
   assert.deepEqual(of('DATABASE_URL'), ['hunter2']);
   assert.deepEqual(of('PIP_INDEX_URL'), ['two%20words', 'two words']);
-  assert.deepEqual(of('HTTPS_PROXY'), ['hunter2']);
+  for (const name of ['HTTPS_PROXY', 'ALL_PROXY', 'GOPROXY'])
+    assert.deepEqual(of(name), ['hunter2'], name);
+  assert.deepEqual(of('UV_INDEX_URL'), ['0123456789abcdef0123']);
   assert.deepEqual(of('SSH_AUTH_SOCK'), []);
   assert.deepEqual(of('GOOGLE_APPLICATION_CREDENTIALS'), []);
   assert.deepEqual(of('GITHUB_TOKEN'), ['a']);
   assert.deepEqual(of('PATH'), []);
+});
+
+test('a fenced command gets no address with a token, and what the user passes by name as it is', () => {
+  const token = 'https://0123456789abcdef0123@registry.example';
+  const given = { CI: 'false', EDITOR: 'vim', npm_config_registry: token, all_proxy: 'a:b@proxy' };
+  const fenced = fencedEnvironment(given, ['CI'], true);
+  assert.deepEqual(
+    [fenced.CI, fenced.EDITOR, openEnvironment(given, []).CI],
+    ['false', 'true', '1'],
+  );
+  assert.equal(fenced.npm_config_registry ?? fenced.all_proxy, undefined);
+  const passed = fencedEnvironment(given, ['npm_config_registry'], true);
+  assert.equal(passed.npm_config_registry, token);
 });

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createFolderRule } from '../../src/policy/approval-question.js';
+import {
+  createFolderRule,
+  describeGrant,
+  describeQuestion,
+} from '../../src/policy/approval-question.js';
 import { decide, type PolicySettings } from '../../src/policy/decide.js';
 import type { JudgedCall, Needs } from '../../src/policy/judged-call.js';
 import { presetRules, type WrittenRule } from '../../src/policy/presets.js';
@@ -137,4 +141,22 @@ test('hosts and tools of servers have rules by their exact names; a project’s 
     { kind: 'mcp', pattern: 'docs/get', decision: 'allow', origin: '', from: 'folder' },
   ] as const;
   assert.equal(decide(settings(rules), [], allowed).decision, 'allow');
+});
+
+test('a grant names the whole path, or that from the folder on', () => {
+  const edit = { scope: 'shape', tool: 'edit', shape: '/project/x.ts' } as const;
+  assert.equal(describeGrant(edit), 'edit /project/x.ts');
+  assert.equal(describeGrant(edit, '/project'), 'edit x.ts');
+});
+
+test('a question counts the line breaks that push a part of the command out of sight', async () => {
+  const oddIn = async (text: string) => {
+    const call = await judge(text);
+    const request = { type: 'RequestApproval', batchId: 'b', call, why: '' } as const;
+    return describeQuestion(request, WORKSPACE).oddCharacters;
+  };
+  assert.deepEqual(await oddIn(`ls${'\n'.repeat(20)}rm x`), [
+    { code: 'U+000A', name: 'run of line breaks', count: 20 },
+  ]);
+  assert.deepEqual(await oddIn('ls\n\nrm x'), []);
 });

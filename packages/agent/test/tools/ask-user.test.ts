@@ -109,6 +109,16 @@ test('a journal does not say what a plan may widen: a resumed session returns to
   }
 });
 
+test('a resumed session ends its plan as the options say, and a foreign one costs as a new one', () => {
+  const model = { id: 'm', facts: { prices: null, windowTokens: 1 } } as never;
+  const resume = (origin: 'own' | 'foreign', more: Partial<Settings>) =>
+    resumedSettings(model, '/w', { preset: 'auto' }, { settings: planning(more), origin }, null);
+  assert.equal(resume('own', {}).sandbox, 'workspace');
+  assert.equal(resume('own', { sandboxBefore: 'read-only' }).sandbox, 'read-only');
+  const foreign = resume('foreign', { effort: 'max', sandboxBefore: 'read-only' });
+  assert.deepEqual([foreign.effort, foreign.sandboxBefore], ['auto', 'workspace']);
+});
+
 test('a read-only sandbox that the user chose stays after a plan', () => {
   const model = { id: 'm', facts: { prices: null, windowTokens: 1 } } as never;
   const options = { preset: 'plan', sandbox: 'read-only' } as const;

@@ -91,6 +91,12 @@ const refusals: readonly Refusal[] = [
     says: ['newText can be read in two ways', LISTING],
   },
   {
+    title: 'half a character that stands in the new text as an escape',
+    file: lines('a("\u00e9");'),
+    edits: [edit('a(\\"\\u00e9\\");', 'a(\\"\\ud83d\\");')],
+    says: ['edits[0].newText has half a character'],
+  },
+  {
     title: 'escaped line breaks in the new text that may belong into a string',
     file: INNER,
     edits: [edit('    if (a) {\\n      b();', '    if (a) {\\n      b("x\\n");')],

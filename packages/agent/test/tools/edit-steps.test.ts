@@ -248,6 +248,18 @@ const rows: readonly Row[] = [
     becomes: lines('a("z");', 'b("y\\n");', 'c();'),
   },
   {
+    title: 'an escape that says no number stays as it is',
+    file: lines('a("\u00e9");'),
+    edit: edit('a(\\"\\u00e9\\");', 'a(\\"\\u00e9 \\u{1F600} C:\\users\\");'),
+    becomes: lines('a("\u00e9 \\u{1F600} C:\\users");'),
+  },
+  {
+    title: 'a marker alone in the new text: the lines between those of the old one go',
+    file: INNER,
+    edit: edit('// ...\n      b();\n// ...', '// ...'),
+    becomes: INNER.replace('      b();\n', ''),
+  },
+  {
     title: 'line breaks escaped twice in the old text only',
     file: INNER,
     edit: edit('    if (a) {\\n      b();\\n    }', '    if (a) {\n      c();\n    }'),

@@ -30,6 +30,11 @@ const identityRows: readonly IdentityRow[] = [
     author: 'Eve <eve@example.org>',
   },
   {
+    title: 'an address in EMAIL is used',
+    environment: { EMAIL: 'eve@example.org' },
+    author: 'Pawl <eve@example.org>',
+  },
+  {
     title: 'an identity that the command itself configures is used',
     before: 'git config user.name Bob; git config user.email bob@example.org;',
     author: 'Bob <bob@example.org>',

@@ -84,6 +84,11 @@ const read: readonly {
     becomes: { path: 'file', offset: 4 },
   },
   {
+    tool: 'read',
+    input: { path: 'file', view_range: [0, '20'] },
+    becomes: { path: 'file', offset: 1, limit: 20 },
+  },
+  {
     tool: 'write',
     input: { path: 'file', contents: 'x' },
     becomes: { path: 'file', content: 'x' },

@@ -169,7 +169,10 @@ test('read: a folder is listed, folders with a slash', async (t) => {
   const place = await makePlace(t);
   await mkdir(place.path('b'));
   await writeFile(place.path('a'), '');
-  assert.equal((await place.run('read', { path: '.' })).text, '[folder ., 2 entries]\na\nb/');
+  const list = async (more: object) => (await place.run('read', { path: '.', ...more })).text;
+  assert.equal(await list({}), '[folder ., 2 entries]\na\nb/');
+  assert.equal(await list({ limit: 1 }), '[folder ., 2 entries]\na\n[1 more; go on with offset 2]');
+  assert.equal(await list({ offset: 2 }), '[folder ., 2 entries]\nb/');
 });
 
 test('read: what is missing, and what is no file, is a failure', async (t) => {

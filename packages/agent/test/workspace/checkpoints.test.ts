@@ -626,3 +626,26 @@ test('the machine is told of a look at the end of a turn that failed', async () 
     [['What these calls changed can’t be taken back, or not all of it: the disk is gone']],
   );
 });
+
+test('a checkpoint that never reached the journal is not recorded', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const recorded: string[] = [];
+  const checkpoints = {
+    before: async () => 'kept',
+    take: async () => ({ checkpoint: 'one', changes: {}, leftOut: [] }),
+    recorded: async () => void recorded.push('one'),
+  } as unknown as Checkpoints; // no more of it is called
+  const applied: (() => void)[] = [];
+  const post: Post = (_event, onApplied) => void applied.push(() => onApplied?.(true, {} as State)); // not looked at
+  for (const isOver of [true, false]) {
+    const runs = new CheckpointRuns(checkpoints, post, () => false);
+    await runs.before('batch-1', command('echo x > y'));
+    const settled = runs.settle();
+    while (applied.length === 0) await Promise.resolve();
+    if (isOver) t.mock.timers.tick(60_000);
+    else applied[0]?.();
+    applied.length = 0;
+    await settled;
+    assert.deepEqual(recorded, isOver ? [] : ['one']);
+  }
+});

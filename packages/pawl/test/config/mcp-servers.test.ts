@@ -18,7 +18,7 @@ tools = ["get_*"]
 required = true
 
 [mcp.servers.docs]
-url = "https://docs.example/mcp"
+url = "\${API:-https://docs.example}/mcp"
 headers = { Authorization = "Bearer \${T}" }
 enabled = false
 `);
@@ -42,7 +42,7 @@ enabled = false
       ...common,
       name: 'docs',
       kind: 'http',
-      url: 'https://docs.example/mcp',
+      url: `\${API:-https://docs.example}/mcp`,
       enabled: false,
       protocol: 'auto',
       headers: { Authorization: `Bearer \${T}` },
@@ -79,7 +79,22 @@ const faulty: readonly (readonly [given: string, text: string, fault: string])[]
   [
     'a name with a blank',
     '[mcp.servers."a b"]\ncommand = "x"',
-    '1 mcp.servers.a b needs a name of at most 32 letters, digits, - and _, without two _ in a row.',
+    '1 mcp.servers.a b needs a name of at most 32 letters, digits, - and _, without two _ in a row or one at its end.',
+  ],
+  [
+    'a name whose end could belong to a tool',
+    '[mcp.servers.a_]\ncommand = "x"',
+    '1 mcp.servers.a_ needs a name of at most 32 letters, digits, - and _, without two _ in a row or one at its end.',
+  ],
+  [
+    'a type that fits the other kind',
+    '[mcp.servers.a]\ntype = "http"\ncommand = "x"',
+    '2 mcp.servers.a.type belongs to a server with a url.',
+  ],
+  [
+    'a time limit of nothing',
+    '[mcp.servers.a]\ncommand = "x"\ntimeout = 0.0004',
+    '3 mcp.servers.a.timeout is the time limit of a call in seconds, without quotes: 60.',
   ],
   [
     'headers for a command',

@@ -91,6 +91,16 @@ test('folders of the system and of Pawl are no workspaces; projects below them, 
   for (const folder of fit) assert.equal(workspaceFault(folder, environment), null, folder);
 });
 
+test('a repository around or in a folder of secrets makes no workspace of it, one below it does', (t) => {
+  const { environment, home } = makePlace(t);
+  const below = join(home, '.claude', 'worktrees', 'a');
+  for (const folder of [home, join(home, '.aws'), below])
+    mkdirSync(join(folder, '.git'), { recursive: true });
+  for (const name of ['.aws', '.gnupg', '.claude'])
+    assert.equal(workspaceFault(join(home, name), environment), 'secrets are kept there', name);
+  assert.equal(workspaceFault(below, environment), null);
+});
+
 test('a state folder that others may write is refused, with the repair', async (t) => {
   const place = makeScripted(t);
   const words = ['--model', place.model, '-p', 'x'];

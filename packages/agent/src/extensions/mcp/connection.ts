@@ -21,7 +21,7 @@ import { createRedactor, type Redactor } from '../../secrets/redactor.js';
 import type { CallOptions, ConnectedServer, RemoteOffers } from './connected-server.js';
 import { isLost, NotDelivered } from './fetch.js';
 import { type AskUser, readServerQuestion, type ServerAnswer } from './question.js';
-import { expandVariables, type McpServer } from './server-config.js';
+import { expandVariables, isWebUrl, type McpServer } from './server-config.js';
 import { openServerLog } from './server-log.js';
 import { serverSecrets } from './server-secrets.js';
 
@@ -304,10 +304,13 @@ class ServerConnection implements Connection {
     const expanded = expandVariables(this.server, environment);
     if (expanded.kind === 'missing')
       throw fail(`${expanded.names.join(', ')} is not set in the environment`);
+    const { server } = expanded;
+    if (server.kind === 'http' && !isWebUrl(server.url))
+      throw fail('its url, with the variables in it, is no http or https URL');
     const { connectServer } = await import('./connected-server.js');
     let live: ConnectedServer | null = null;
     const connected = await attempt(() =>
-      connectServer(expanded.server, {
+      connectServer(server, {
         environment,
         workspace,
         stateFolder,

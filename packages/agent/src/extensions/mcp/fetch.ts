@@ -18,10 +18,11 @@ import { isTable } from '../../platform/untrusted-input.js';
 import type { ServerMessages } from './server-messages.js';
 
 /**
- * Longest answer that is read at once: a list of tools, or the metadata of a login. Streams of
- * events have no limit.
+ * Longest answer that is read at once: a list of tools, or the metadata of a login. A stream of
+ * events has no limit, but each event that may be an answer.
  */
 const ANSWER_BYTES_MAX = 16 << 20;
+const TOO_LONG = `its answer is longer than ${ANSWER_BYTES_MAX / (1 << 20)} MB`;
 
 /**
  * Lets Node notice which connections the server has ended. A request over one of those would fail,
@@ -55,7 +56,8 @@ export const mcpFetch = (
     }
     const response = sent.value;
     const { ok, status, statusText, headers } = response;
-    const isEvents = headers.get('content-type')?.startsWith('text/event-stream') === true;
+    const type = headers.get('content-type')?.toLowerCase();
+    const isEvents = type?.startsWith('text/event-stream') === true;
     if (
       interrupted !== null &&
       (status >= 400 || !isEvents) &&
@@ -105,8 +107,10 @@ const bodyStream = (body: LeanBody, ending: EventsEnding | null): ReadableStream
       const read = await attempt(() => reader.next());
       if (read.kind === 'fault' && ending === null) throw read.fault;
       if (read.kind === 'done' && read.value.done !== true) {
-        controller.enqueue(ending?.pass(read.value.value) ?? read.value.value);
-        return;
+        const { value } = read.value;
+        const passed = ending === null ? value : ending.pass(value);
+        if (passed !== null) return controller.enqueue(passed);
+        body.discard();
       }
       const last = ending?.finish() ?? null;
       if (last !== null) controller.enqueue(last);
@@ -132,7 +136,7 @@ const lostAnswer = (url: string, id: string | number): Response =>
     url,
     body: new ReadableStream<Uint8Array>({
       start(controller) {
-        controller.enqueue(lostEvent(id));
+        controller.enqueue(errorEvent(id, LOST_CODE, LOST_TEXT));
         controller.close();
       },
     }),
@@ -144,8 +148,7 @@ const readAtMost = async ({ body }: LeanResponse): Promise<string> => {
   let bytes = 0;
   for await (const piece of body) {
     bytes += piece.length;
-    if (bytes > ANSWER_BYTES_MAX)
-      throw new Error(`its answer is longer than ${ANSWER_BYTES_MAX / (1 << 20)} MB`);
+    if (bytes > ANSWER_BYTES_MAX) throw new Error(TOO_LONG);
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString('utf8');
@@ -219,10 +222,12 @@ class EventStreams {
     const decoder = new TextDecoder();
     /** The last line so far, which the next piece may go on with. */
     let unfinished = '';
-    /** The last piece ended within a line break of two characters, or with one of them. */
+    /** The last piece ended with `\r`, so a `\n` that begins the next one belongs to it. */
     let isAfterReturn = false;
-    /** The lines of the event so far. */
+    /** The lines of the event so far, and their length. */
     let event: string[] = [];
+    let eventLength = 0;
+    let isTooLong = false;
     /** The ids of the last two events. */
     let ids: readonly string[] = [];
     this.#failedOnce.delete(id);
@@ -238,6 +243,7 @@ class EventStreams {
         const passed: string[] = [];
         for (const line of lines) {
           event.push(line);
+          eventLength += line.length;
           const [, eventId] = EVENT_ID.exec(line) ?? [];
           // Two are remembered: the last may belong to an event that is cut off, and then the
           // package names the one before.
@@ -245,16 +251,19 @@ class EventStreams {
           if (line !== '') continue;
           passed.push(this.#readEvent(event));
           event = [];
+          eventLength = 0;
         }
-        return Buffer.from(passed.join(''));
+        isTooLong = eventLength + unfinished.length > ANSWER_BYTES_MAX;
+        return isTooLong ? null : Buffer.from(passed.join(''));
       },
       finish: () => {
+        if (isTooLong) return errorEvent(id, -32_603, TOO_LONG); // an internal error
         for (const eventId of ids) this.#remember(eventId, id);
         // With an id the package resumes the stream. Without one it would wait for ever.
         if (ids.length > 0) return null;
         return Buffer.concat([
           Buffer.from(this.#readEvent([...event, unfinished, ''])),
-          lostEvent(id),
+          errorEvent(id, LOST_CODE, LOST_TEXT),
         ]);
       },
     };
@@ -282,8 +291,11 @@ class EventStreams {
 
 /** What follows the last piece of an answer that is a stream of events. */
 type EventsEnding = {
-  /** The events that end in the piece, as the package takes them. Remembers the last ids. */
-  pass(piece: Uint8Array): Uint8Array;
+  /**
+   * The events that end in the piece, as the package takes them. Remembers the last ids. Null: the
+   * event that goes on is too long.
+   */
+  pass(piece: Uint8Array): Uint8Array | null;
   /** The stream has ended: remembers how to resume it. Returns what to add to it, or null. */
   finish(): Uint8Array | null;
 };
@@ -315,8 +327,8 @@ const EVENT_ID = /^id: ?(.+)$/;
 const EVENT_DATA = /^data(?:: ?(.*))?$/s;
 
 /** The event that tells a request that its answer will not come. */
-const lostEvent = (id: RequestId): Uint8Array => {
-  const error = { jsonrpc: '2.0', id, error: { code: LOST_CODE, message: LOST_TEXT } };
+const errorEvent = (id: RequestId, code: number, message: string): Uint8Array => {
+  const error = { jsonrpc: '2.0', id, error: { code, message } };
   return Buffer.from(`\n\nevent: message\ndata: ${JSON.stringify(error)}\n\n`);
 };
 

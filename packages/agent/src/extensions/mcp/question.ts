@@ -3,10 +3,12 @@
  *
  * 1. All texts are the server's: they are cut here, and sanitized where they are shown.
  * 2. A form with too many fields is declined.
+ * 3. Bounds of a value (a minimum, a pattern) are left to the server.
  */
 
 import type { ElicitRequestParams } from '@modelcontextprotocol/client';
 import { cut } from '../../platform/text.js';
+import { isObject } from '../../platform/untrusted-input.js';
 
 export type FieldChoice = { readonly value: string; readonly label: string };
 
@@ -56,8 +58,6 @@ const readText = (value: object, key: string): string | null => {
   const text: unknown = Reflect.get(value, key);
   return typeof text === 'string' && text !== '' ? text : null;
 };
-
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 /**
  * The choices of a list of texts, or of objects with `const` and `title`; null if it is neither.
@@ -154,20 +154,14 @@ type ReadValue =
 const value = (read: FieldValue): ReadValue => ({ kind: 'value', value: read });
 const invalid = (why: string): ReadValue => ({ kind: 'invalid', why });
 
-const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
-  ['y', true],
-  ['yes', true],
-  ['true', true],
-  ['n', false],
-  ['no', false],
-  ['false', false],
-]);
-
-/** A choice by its value or label, or else by its number in the list. */
+/**
+ * A choice by its number in the list that the user sees, or else by its label or value: a value may
+ * be the number of another choice.
+ */
 const findChoice = (typed: string, choices: readonly FieldChoice[]): string | null => {
   const match =
-    choices.find((choice) => choice.value === typed || choice.label === typed) ??
-    (/^\d{1,3}$/.test(typed) ? choices[Number(typed) - 1] : undefined);
+    (/^\d{1,3}$/.test(typed) ? choices[Number(typed) - 1] : undefined) ??
+    choices.find((choice) => choice.value === typed || choice.label === typed);
   return match?.value ?? null;
 };
 
@@ -186,8 +180,8 @@ export const readTyped = (typed: string, { type }: QuestionField): ReadValue => 
       return value(number);
     }
     case 'boolean': {
-      const read = BOOLEANS.get(line.toLowerCase());
-      return read === undefined ? invalid('Type y or n.') : value(read);
+      if (/^(y|yes|true)$/i.test(line)) return value(true);
+      return /^(n|no|false)$/i.test(line) ? value(false) : invalid('Type y or n.');
     }
     case 'choice': {
       const chosen = findChoice(line, type.choices);

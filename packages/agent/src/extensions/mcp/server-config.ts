@@ -47,10 +47,7 @@ type ProjectGrant = {
 
 export type McpProtocol = 'auto' | 'legacy' | '2026-07-28';
 
-/**
- * Values of `env` and `headers`, the arguments and the URL may contain `${NAME}`: a variable of the
- * environment.
- */
+/** Texts may contain `${NAME}`, a variable of the environment: see `mapTexts`. */
 export type StdioServer = Common & {
   readonly kind: 'stdio';
   readonly command: string;
@@ -85,7 +82,8 @@ export type ReadServers = {
   readonly faults: readonly Fault[];
 };
 
-const SERVER_NAME = /^[A-Za-z0-9]([A-Za-z0-9-]|_(?!_)){0,31}$/;
+/** Two `_` end it in the name of a tool: `mcp__SERVER__TOOL`. */
+const SERVER_NAME = /^[A-Za-z0-9]([A-Za-z0-9-]|_(?!_|$)){0,31}$/;
 const SERVERS_MAX = 50;
 const DEFAULT_TIMEOUT_S = 60;
 const TIMEOUT_MAX_S = 24 * 60 * 60;
@@ -93,6 +91,7 @@ const TIMEOUT_MAX_S = 24 * 60 * 60;
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 const isTexts = (value: unknown): boolean =>
   Array.isArray(value) && value.every((text) => typeof text === 'string');
+export const isWebUrl = (text: string): boolean => /^https?:\/\/[^/]/.test(text);
 
 const OAUTH_KEYS = ['client_id', 'client_secret', 'redirect_port'];
 const PORT_MAX = 65_535;
@@ -121,7 +120,7 @@ const fields: TableFields = {
   env: { fits: isTextTable, form: 'is a table of texts: { TOKEN = "${MY_TOKEN}" }' },
   cwd: { fits: isText, form: 'is the path of a folder: "/…"' },
   url: {
-    fits: (value) => isText(value) && /^https?:\/\/[^/]/.test(value),
+    fits: (value) => isText(value) && (isWebUrl(value) || value.startsWith('${')),
     form: 'is an http or https URL: "https://example.com/mcp"',
   },
   headers: {
@@ -145,7 +144,7 @@ const fields: TableFields = {
     form: 'is "auto", "legacy" or "2026-07-28"',
   },
   timeout: {
-    fits: (value) => typeof value === 'number' && value > 0 && value <= TIMEOUT_MAX_S,
+    fits: (value) => typeof value === 'number' && value >= 0.001 && value <= TIMEOUT_MAX_S,
     form: 'is the time limit of a call in seconds, without quotes: 60',
   },
   tools: {
@@ -164,10 +163,15 @@ const findFault = (
   const fault = fieldFault(raw, fields, 'an MCP server');
   if (fault !== null) return fault;
   if (!SERVER_NAME.test(name))
-    return [null, 'needs a name of at most 32 letters, digits, - and _, without two _ in a row'];
+    return [
+      null,
+      'needs a name of at most 32 letters, digits, - and _, without two _ in a row or one at its end',
+    ];
   const isStdio = raw.command !== undefined;
   const isHttp = raw.url !== undefined;
   if (isStdio === isHttp) return [null, 'needs either command or url'];
+  if (raw.type !== undefined && (raw.type === 'stdio') !== isStdio)
+    return ['type', `belongs to a server with a ${isStdio ? 'url' : 'command'}`];
   const foreign = ['args', 'env', 'cwd'].find((key) => raw[key] !== undefined);
   if (isHttp && foreign !== undefined) return [foreign, 'belongs to a server with a command'];
   const ofUrl = ['headers', 'oauth'].find((key) => raw[key] !== undefined);
@@ -209,14 +213,18 @@ const readServer = (name: string, raw: ParsedTable): McpServer => {
   };
 };
 
+const noServers = (keys: readonly string[], text: string): ReadServers => ({
+  servers: [],
+  faults: [{ keys, text }],
+});
+
 /**
  * Reads a table of servers by their names. `above`: the keys of the table, for messages. Faulty
  * servers are ignored.
  */
 export const readServers = (table: unknown, above: readonly string[]): ReadServers => {
   const where = (keys: readonly string[]): string => firstCharacters(keys.join('.'), 80);
-  if (!isTable(table))
-    return { servers: [], faults: [{ keys: above, text: `${where(above)} is a table.` }] };
+  if (!isTable(table)) return noServers(above, `${where(above)} is a table.`);
   const servers: McpServer[] = [];
   const faults: Fault[] = [];
   for (const [name, raw] of Object.entries(table)) {
@@ -230,30 +238,17 @@ export const readServers = (table: unknown, above: readonly string[]): ReadServe
     }
   }
   if (servers.length <= SERVERS_MAX) return { servers, faults };
-  return {
-    servers: [],
-    faults: [...faults, { keys: above, text: `there are more than ${SERVERS_MAX} servers.` }],
-  };
+  return noServers(above, `${where(above)} has more than ${SERVERS_MAX} servers: none is used.`);
 };
 
 /** The table `mcp` of a config.toml. */
 export const readMcpTable = (table: unknown): ReadServers => {
-  if (!isTable(table))
-    return {
-      servers: [],
-      faults: [{ keys: ['mcp'], text: 'mcp is a table: [mcp.servers.NAME].' }],
-    };
+  if (!isTable(table)) return noServers(['mcp'], 'mcp is a table: [mcp.servers.NAME].');
   const other = Object.keys(table).find((key) => key !== 'servers');
-  if (other !== undefined)
-    return {
-      servers: [],
-      faults: [
-        {
-          keys: ['mcp', other],
-          text: `there is no mcp.${firstCharacters(other, 60)}. A server is a table: [mcp.servers.NAME].`,
-        },
-      ],
-    };
+  if (other !== undefined) {
+    const text = `there is no mcp.${firstCharacters(other, 60)}. A server is a table:`;
+    return noServers(['mcp', other], `${text} [mcp.servers.NAME].`);
+  }
   return table.servers === undefined
     ? { servers: [], faults: [] }
     : readServers(table.servers, ['mcp', 'servers']);
@@ -291,16 +286,24 @@ const mapTexts = (server: McpServer, change: (text: string) => string): McpServe
       };
 };
 
-/** The server as it is started. The values are secrets: they are never stored or shown. */
-export const expandVariables = (server: McpServer, environment: ProcessEnvironment): Expanded => {
-  const missing = new Set<string>();
-  const expanded = mapTexts(server, (text) =>
+/** An empty variable counts as one that is not set. */
+const expand = (
+  server: McpServer,
+  environment: ProcessEnvironment,
+  onMissing: (name: string) => void,
+): McpServer =>
+  mapTexts(server, (text) =>
     text.replace(REFERENCE, (_whole, name: string, otherwise: string | undefined) => {
       const value = environment[name] || otherwise;
-      if (value === undefined) missing.add(name);
+      if (value === undefined) onMissing(name);
       return value ?? '';
     }),
   );
+
+/** The server as it is started. The values are secrets: they are never stored or shown. */
+export const expandVariables = (server: McpServer, environment: ProcessEnvironment): Expanded => {
+  const missing = new Set<string>();
+  const expanded = expand(server, environment, (name) => missing.add(name));
   return missing.size === 0
     ? { kind: 'ok', server: expanded }
     : { kind: 'missing', names: [...missing] };
@@ -308,9 +311,4 @@ export const expandVariables = (server: McpServer, environment: ProcessEnvironme
 
 /** The server with the variables that are set; others become empty. */
 export const expandKnown = (server: McpServer, environment: ProcessEnvironment): McpServer =>
-  mapTexts(server, (text) =>
-    text.replace(
-      REFERENCE,
-      (_whole, name: string, otherwise: string | undefined) => environment[name] || otherwise || '',
-    ),
-  );
+  expand(server, environment, () => undefined);

@@ -1,6 +1,9 @@
 /**
  * Rows of programs of developers: package managers, compilers, interpreters, builds, tests and
- * linters, and of those that run git.
+ * linters, and of those that run git. program.ts explains the fields.
+ *
+ * A rule that allows a program does not allow its `risky` options. `harmless` ones are no reason to
+ * ask; an option in neither list may be one. An absent field says that nothing is known of it.
  */
 
 import { listWords, programName } from '../paths.js';
@@ -186,9 +189,9 @@ const BUILDS: Rows = {
   'gcc g++ cc c++ clang clang++': {
     risky: (word) =>
       /^@/.test(word) || matchesOption(word, '-wrapper -specs -fplugin -B -Xclang -load'),
-    losses: { makes: '-o' },
+    losses: { makes: '-o --output -MF' },
   },
-  'ld as rustc gfortran': { losses: { makes: '-o' } },
+  'ld as rustc gfortran': { losses: { makes: '-o --output -Map' } },
   esbuild: { losses: { makes: '--outfile' } },
   make: {
     risky: (word) =>

@@ -35,6 +35,7 @@ export type ReadLosses = (words: readonly FileWord[]) => readonly FileLoss[];
 
 /** The words after a program's name. */
 export type Arguments = {
+  /** Without their values. */
   readonly options: readonly string[];
   /** Values of options that take one, by the option's name. */
   readonly values: ReadonlyMap<string, readonly FileWord[]>;
@@ -48,21 +49,37 @@ export const UNKNOWN: FileWord = { kind: 'unknown' };
 export const fileLosses = (files: readonly FileWord[]): readonly FileLoss[] =>
   files.map((file) => ({ kind: 'file', file }));
 
-/**
- * The name of the option of `valued` that takes the next word: `-t` in `-rt`, where it ends a
- * cluster, but not in `-tr`; `--suffix` in `--suf`, since GNU programs accept a beginning.
- */
-export const valueOption = (word: string, valued: readonly string[]): string | undefined => {
-  if (valued.includes(word)) return word;
-  if (word.startsWith('--'))
-    return word.length > 3 ? valued.find((name) => name.startsWith(word)) : undefined;
-  const letters = [...word.slice(1)].map((letter) => `-${letter}`);
-  const first = letters.findIndex((letter) => valued.includes(letter));
-  return first === letters.length - 1 ? letters[first] : undefined;
+/** `text`: the option without its value. `option`: the one of `valued` that it is. */
+type ReadOption = {
+  readonly text: string;
+  readonly option?: string | undefined;
+  readonly value?: string | undefined;
 };
 
-const addValue = (values: Map<string, FileWord[]>, name: string, value: FileWord): void => {
-  values.set(name, [...(values.get(name) ?? []), value]);
+/**
+ * Reads `-rtDIR`, `-rt`, `--suf=x`: GNU programs accept a beginning of a long option. A program
+ * with names such as `-out` has no clusters of letters, and takes `--out` too.
+ */
+const readOption = (word: string, valued: readonly string[]): ReadOption => {
+  const [name = '', value] = word.split(/=(.*)/s);
+  const hasClusters = !valued.some((option) => /^-[^-]./.test(option));
+  const names = hasClusters ? [name] : [name, name.replace(/^--/, '-')];
+  const isLong = name.startsWith('--');
+  const option =
+    names.find((one) => valued.includes(one)) ??
+    valued.find((one) => isLong && name.length > 3 && one.startsWith(name));
+  if (isLong || option !== undefined) return { text: name, option, value };
+  const letters = word.slice(1, hasClusters ? undefined : 2);
+  const at = [...letters].findIndex((letter) => valued.includes(`-${letter}`)) + 1;
+  if (at === 0) return { text: word };
+  const rest = word.slice(at + 1);
+  return { text: word.slice(0, at + 1), option: `-${word[at]}`, value: rest || undefined };
+};
+
+/** The name of the option of `valued` that takes the next word: `-t` in `-rt`, but not in `-tr`. */
+export const valueOption = (word: string, valued: readonly string[]): string | undefined => {
+  const { option, value } = readOption(word, valued);
+  return value === undefined ? option : undefined;
 };
 
 /** Sorts the words; `withValue`: options that take a value. */
@@ -81,16 +98,11 @@ export const readArguments = (words: readonly FileWord[], withValue = ''): Argum
       operands.push(...words.slice(at + 1));
       break;
     }
-    options.push(word.text);
-    const [long = '', value] = /^(--[^=]+|-\w{2,})=(.*)$/s.exec(word.text)?.slice(1) ?? [];
-    const option = valueOption(word.text, valued);
-    const short = valued.find((name) => /^-[^-]$/.test(name) && word.text.startsWith(name));
-    // GNU programs accept a beginning of a long option: `--suf=x` for `--suffix`
-    const named = valued.find((name) => name.startsWith('--') && name.startsWith(long)) ?? long;
-    if (value !== undefined) addValue(values, named, { kind: 'path', text: value });
-    else if (option !== undefined) addValue(values, option, words[++at] ?? UNKNOWN);
-    else if (short !== undefined)
-      addValue(values, short, { kind: 'path', text: word.text.slice(2) });
+    const { text, option, value } = readOption(word.text, valued);
+    options.push(text);
+    if (option === undefined) continue;
+    const file = value === undefined ? words[++at] : ({ kind: 'path', text: value } as const);
+    values.set(option, [...(values.get(option) ?? []), file ?? UNKNOWN]);
   }
   return { options, values, operands };
 };
@@ -100,7 +112,7 @@ export const hasOption = (args: Arguments, options: string): boolean =>
   args.options.some((word) =>
     listWords(options).some((option) =>
       word.startsWith('--')
-        ? word.length > 3 && option.startsWith(word.split('=')[0] ?? word)
+        ? word.length > 3 && option.startsWith(word)
         : option.length === 2 && word.includes(option.slice(1)),
     ),
   );
@@ -169,6 +181,7 @@ export const lossesByWords = (
     ...(operands === undefined ? [] : fileLosses(all)),
     ...(writes === undefined ? [] : fileLosses(named(writes))),
     ...(makes === undefined ? [] : products(named(makes))),
+    // a single operand is the input, unless the output stands first
     ...(makesOperand === undefined || (all.length < 2 && at !== 0) ? [] : products([all.at(at)])),
   ];
 };

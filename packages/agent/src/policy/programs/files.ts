@@ -22,12 +22,11 @@ import { anyWord, type Meaning, matchesOption, type Rows, type Words } from './p
 
 // ---- Deleting, moving and writing ----
 
-const install: ReadLosses = (words) => {
-  const isForFolders = words.some(
-    (word) => word.kind === 'path' && /^(-[a-zA-Z]*d|--directory)/.test(word.text),
-  );
-  return isForFolders ? [] : copies(words, false, '-m --mode -o --owner -g --group');
-};
+const INSTALL_VALUED = '-t --target-directory -S --suffix -m --mode -o --owner -g --group';
+const install: ReadLosses = (words) =>
+  hasOption(readArguments(words, INSTALL_VALUED), '-d --directory')
+    ? []
+    : copies(words, false, INSTALL_VALUED);
 
 /** Without `-f` it refuses to replace a file. */
 const link: ReadLosses = (words) => {
@@ -330,10 +329,12 @@ const READING: Rows = {
 const SUFFIX = /\.(gz|bz2|xz|zst|lz4|lzma|Z)$/;
 
 /** `gzip -f FILE` deletes FILE, and replaces FILE.gz; the same the other way round. */
-const compressed = (words: readonly FileWord[], suffix: string): readonly FileLoss[] => {
-  const args = readArguments(words);
+const compressed = (words: readonly FileWord[], usual: string): readonly FileLoss[] => {
+  const args = readArguments(words, '-S --suffix -o -D');
   const staysThere = hasOption(args, '-c -t --stdout --to-stdout --test');
   if (staysThere || !hasOption(args, '-f --force')) return [];
+  const named = listValues(args, '-S --suffix').at(-1) ?? { kind: 'path', text: usual };
+  const suffix = named.kind === 'path' ? named.text : usual;
   const others = args.operands.map((file): FileWord => {
     if (file.kind !== 'path') return UNKNOWN;
     const text = SUFFIX.test(file.text) ? file.text.replace(SUFFIX, '') : file.text + suffix;

@@ -132,11 +132,11 @@ const BREAKS_AND_TABS = new Set(['n', 'r', 't']);
  */
 type Kinds = 'all' | 'breaks';
 
-/** What follows the backslash; `u` for any number. */
-const getEscapeKind = (sequence: string): string => (sequence.startsWith('u') ? 'u' : sequence);
+/** What follows the backslash; `u0` for any number. A `u` without one is no escape. */
+const getEscapeKind = (sequence: string): string => (sequence.length > 1 ? 'u0' : sequence);
 
 const isDecoded = (kind: string, kinds: Kinds): boolean =>
-  kinds === 'breaks' ? BREAKS_AND_TABS.has(kind) : kind === 'u' || Object.hasOwn(ESCAPED, kind);
+  kinds === 'breaks' ? BREAKS_AND_TABS.has(kind) : kind === 'u0' || Object.hasOwn(ESCAPED, kind);
 
 const escapesIn = (text: string, kinds: Kinds): ReadonlySet<string> => {
   const all = [...text.matchAll(ESCAPE)].map(([, sequence = '']) => getEscapeKind(sequence));
@@ -147,8 +147,7 @@ const decode = (text: string, kinds: Kinds): string =>
   text
     .replace(ESCAPE, (whole, sequence: string) => {
       if (!isDecoded(getEscapeKind(sequence), kinds)) return whole;
-      if (sequence.startsWith('u'))
-        return String.fromCharCode(Number.parseInt(sequence.slice(1), 16));
+      if (sequence.length > 1) return String.fromCharCode(Number.parseInt(sequence.slice(1), 16));
       return ESCAPED[sequence] ?? whole;
     })
     .replace(/\r\n/g, '\n');
@@ -209,7 +208,10 @@ const isMarker = (line: string): boolean => {
   );
 };
 
-/** The whole lines between markers. `first`, `last`: the text starts or ends with a marker. */
+/**
+ * The whole lines between markers. `first`, `last`: the text starts or ends with a marker, whose
+ * empty part on the outside is left out.
+ */
 type Cut = { readonly parts: readonly string[]; readonly first: boolean; readonly last: boolean };
 
 const cutAtMarkers = (text: string): Cut => {
@@ -254,14 +256,10 @@ export const splitAtMarkers = (oldText: string, newText: string): SplitTexts => 
   }
   if (old.parts.length === 0 || old.parts.some((part) => part.trim() === ''))
     return { kind: 'none' };
-  const markers = next.parts.length - 1;
-  if (markers === old.parts.length - 1 || markers === 0) {
-    return {
-      kind: 'split',
-      oldParts: old.parts,
-      newParts: next.parts.length === 0 ? [''] : next.parts,
-    };
-  }
+  const newParts = next.parts.length === 0 ? [''] : next.parts; // a marker alone
+  const markers = newParts.length - 1;
+  if (markers === old.parts.length - 1 || markers === 0)
+    return { kind: 'split', oldParts: old.parts, newParts };
   return {
     kind: 'refused',
     why:

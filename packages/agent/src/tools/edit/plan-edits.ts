@@ -136,11 +136,12 @@ export const planEdits = (text: string, edits: readonly TextEdit[]): PlannedEdit
   };
 };
 
+const HALF_CHARACTER = '.newText has half a character (a lone surrogate).';
+
 /** Tries all readings of an edit, the literal one first. */
 const planEdit = (request: Request): PlannedEdit => {
   const { file, edit, name } = request;
-  if (LONE_SURROGATE.test(edit.newText))
-    return refuse(`${name}.newText has half a character (a lone surrogate).`);
+  if (LONE_SURROGATE.test(edit.newText)) return refuse(name + HALF_CHARACTER);
   if (edit.oldText === '') return planEmpty(request);
   const all = edit.replaceAll === true ? planAll(request) : null;
   if (all !== null) return all;
@@ -257,6 +258,7 @@ const planFound = (
       'texts as the file has them.';
     return refuse(explainUnclear(file, why, whole));
   }
+  if (LONE_SURROGATE.test(reading.newText)) return refuse(name + HALF_CHARACTER);
   const parts = texts.length === match.parts.length ? match.parts : [whole];
   const rest = parts.at(-1)?.rest ?? '';
   if (rest !== '' && texts.at(-1)?.trimEnd().endsWith(rest)) {

@@ -77,6 +77,7 @@ export const collectCarried = async (
     const why = manifest === null ? null : whyTooLarge(manifest, total + count);
     if (why !== null) {
       checkpoints.delete(sha256);
+      bytesLeft += bytes?.length ?? 0;
       leftFiles.set(sha256, fileLeft('.', why));
       continue;
     }
