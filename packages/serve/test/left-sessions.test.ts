@@ -1,6 +1,8 @@
 import '../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
+import http from 'node:http';
+import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import { scriptedModel } from '@pawl/agent/models/scripted-model';
@@ -8,7 +10,7 @@ import { MODEL_ID, storySettings } from '../../../test/contract/play-story.js';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
 import { NodeMetrics } from '../src/metrics.js';
 import type { NodeRuntime } from '../src/node-runtime.js';
-import { OpenSessions } from '../src/open-sessions.js';
+import { defaultStreamLimits, EventStream, OpenSessions } from '../src/open-sessions.js';
 import { makeLocalNode } from './local-node-runtime.js';
 
 /** A node lets go of sessions that go on without it: a session that rests costs it nothing. */
@@ -175,4 +177,24 @@ test('a piece of a reply comes after the entry that it follows, however long tha
   await feed.ended;
   assert.equal(text, reply);
   assert.deepEqual(offered, stepped);
+});
+
+test('a client that left before its stream begins is noticed', async (context) => {
+  const outgoing = await new Promise<http.ServerResponse>((resolve) => {
+    const server = http.createServer((_, response) => {
+      response.once('close', () => resolve(response));
+      client.destroy();
+    });
+    context.after(() => server.close());
+    const client = new net.Socket();
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as net.AddressInfo; // a server that listens at a port
+      client.connect(port, '127.0.0.1', () => client.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n'));
+    });
+  });
+  const read = async function* () {
+    yield* [];
+  };
+  const source = { feed: null, lastSeq: 0, read };
+  assert.equal(await new EventStream(outgoing, source, 0, defaultStreamLimits).run(), 'gone');
 });
