@@ -142,8 +142,9 @@ const listQuestions = async ({ record, status }: LiveSession): Promise<readonly 
 /** `pawl sessions --live`: a line or two for each detached session, the last started first. */
 export const listDetached = async (json: boolean): Promise<number> => {
   const nowMs = systemClock.now();
-  const { isTTY, columns: reported } = process.stdout;
-  const columns = isTTY ? windowSize(reported).columns : Number.POSITIVE_INFINITY;
+  const columns = process.stdout.isTTY
+    ? windowSize(process.stdout.columns).columns
+    : Number.POSITIVE_INFINITY;
   const all = await listLive();
   if (all.length === 0) writeError(safe`There is no detached session.\n`);
   for (const live of all) {

@@ -104,6 +104,7 @@ const flagValues = (flags: Flags): readonly SourceValue[] =>
  */
 const profileBounds = async (name: string): Promise<ReadonlyMap<string, Value | null>> => {
   const { profiles } = await import('@pawl/verify/projections/all-projections');
+  // an unknown name, which is refused elsewhere, has no settings
   const { limits, maxRetries, hooks }: Partial<Settings> = profiles[name as ProfileName] ?? {};
   const bounds = new Map<string, Value | null>([
     ['hooks', hooks ?? null],
