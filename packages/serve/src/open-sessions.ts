@@ -33,7 +33,13 @@ type OpenSessionsParts = {
   report(fault: Error): void;
 };
 
-/** The sessions that are open on this node, each with its feed. */
+/**
+ * The sessions that are open on this node, each with its feed.
+ *
+ * A caller takes `feed` to look at a session, `attend` after it created one, `follow` to read one
+ * that may run on an engine, and `open` before an input. `open` and `close` run inside `inOrder`;
+ * `sweep` closes without it, and `open` waits for that.
+ */
 export class OpenSessions {
   readonly #parts: OpenSessionsParts;
   readonly #runtime: NodeRuntime;
@@ -52,6 +58,7 @@ export class OpenSessions {
     this.#runtime = parts.runtime;
   }
 
+  /** The feed of a session that is followed; null for any other. */
   feed(sessionId: string): SessionFeed | null {
     return this.#feeds.get(sessionId) ?? null;
   }
@@ -127,7 +134,7 @@ export class OpenSessions {
     return feed;
   }
 
-  /** Opens a stored session and follows it. Call it inside `inOrder`. */
+  /** Opens a stored session and follows it. */
   async open(sessionId: string, key: string): Promise<SessionFeed> {
     await this.#leaving.get(sessionId);
     const known = this.#use(sessionId);
@@ -160,10 +167,7 @@ export class OpenSessions {
     }
   }
 
-  /**
-   * Closes the session if it runs, and resolves when its work has stopped. Call it inside
-   * `inOrder`.
-   */
+  /** Closes the session if it runs, and resolves when its work has stopped. */
   async close(sessionId: string): Promise<void> {
     const feed = await this.follow(sessionId);
     if (feed === null) return;
@@ -449,14 +453,15 @@ export const defaultStreamLimits: StreamLimits = {
 };
 
 /**
- * `closed`: the session is not open any more. `failed`: an error stopped it. `draining`: the node
- * shuts down. `revoked`: the key is there no more. `gone`: the client closed the connection.
+ * `closed`: the session is not open any more. `failed`: an error stopped it, or the reading of its
+ * journal. `draining`: the node shuts down. `tooSlow`: the reader takes too little. `revoked`: the
+ * key is there no more. `gone`: the client closed the connection.
  */
 type StreamEnd = 'closed' | 'failed' | 'draining' | 'tooSlow' | 'revoked' | 'gone';
 
 const endWords: Readonly<Record<Exclude<StreamEnd, 'gone'>, string>> = {
   closed: 'The session is not open. An input opens it again.',
-  failed: 'An error stopped the session. An input opens it again.',
+  failed: 'The session, or the reading of its journal, failed. An input opens it again.',
   draining: 'The node shuts down. Read on from seq when it is there again: Last-Event-ID.',
   revoked: 'The operator removed this key, or gave it another token.',
   tooSlow: 'The stream was read too slowly. Read on from seq: Last-Event-ID.',
@@ -484,8 +489,11 @@ export type StreamSource = {
  * 2. At most `bufferBytes` and one entry wait for a reader in memory. If more come, they are
  *    dropped, and later read from the journal again, from the first entry that is missing. Deltas
  *    and states that come meanwhile are not sent.
- * 3. A reader that takes nothing for `patienceMs` loses the stream.
+ * 3. A reader that takes nothing of what waits for it for `patienceMs` loses the stream.
  * 4. The last event is `end`: why, and the last seq.
+ *
+ * `run` catches up from the journal until nothing is missing, then is live until the buffer is
+ * full, and so on until it has an end. It waits in one place at a time, and `#wake` ends that wait.
  */
 export class EventStream {
   readonly #outgoing: ServerResponse;
@@ -499,6 +507,8 @@ export class EventStream {
   #isDraining = false;
   /** Ends the one wait that there is: that of `#waitForChange` or of `#hasDrained`. */
   #wake = (): void => undefined;
+  /** When the reader last took a message, or one began to wait; of `performance.now()`. */
+  #takenAt = 0;
 
   /** `after`: the last entry that the reader has. */
   constructor(outgoing: ServerResponse, source: StreamSource, after: number, limits: StreamLimits) {
@@ -536,7 +546,7 @@ export class EventStream {
       'x-accel-buffering': 'no',
     });
     outgoing.flushHeaders();
-    const quiet = setInterval(() => this.#sayQuiet(), this.#limits.quietMs).unref();
+    const quiet = setInterval(() => this.#checkReader(), this.#limits.quietMs).unref();
     try {
       while (this.#end === null) {
         if (!this.#isLive) await this.#catchUp();
@@ -571,7 +581,11 @@ export class EventStream {
   }
 
   #write({ seq, text }: StreamMessage): void {
-    this.#outgoing.write(text);
+    const take = (): void => {
+      this.#takenAt = performance.now();
+    };
+    if (this.#outgoing.writableLength === 0) take();
+    this.#outgoing.write(text, take);
     if (seq !== null) this.#sent = seq;
   }
 
@@ -590,8 +604,8 @@ export class EventStream {
   async #catchUp(): Promise<void> {
     while (this.#end === null) {
       if (this.#isFull && !(await this.#hasDrained(this.#limits.patienceMs))) {
-        this.end('tooSlow');
-        return;
+        if (this.#isStuck) this.end('tooSlow');
+        continue;
       }
       if (this.#sent >= this.#lastSeq) break;
       const before = this.#sent;
@@ -639,8 +653,15 @@ export class EventStream {
     });
   }
 
-  #sayQuiet(): void {
+  get #isStuck(): boolean {
+    const { writableLength } = this.#outgoing;
+    return writableLength > 0 && performance.now() - this.#takenAt >= this.#limits.patienceMs;
+  }
+
+  /** Keeps a quiet connection open, and ends one whose reader takes nothing. */
+  #checkReader(): void {
     if (this.#outgoing.writableLength === 0) this.#outgoing.write(': quiet\n\n');
+    else if (this.#isStuck) this.end('tooSlow');
   }
 
   /** Sends the event `end`, with the reason. */

@@ -1,7 +1,8 @@
 import '../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
+import http, { type ServerResponse } from 'node:http';
+import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import { scriptedModel } from '@pawl/agent/models/scripted-model';
@@ -206,4 +207,24 @@ test('a step that comes while a feed begins is in its state', async (context) =>
   const feed = await followed({ ...made.runtime, state }).attend(id);
   assert.equal(feed.isBusy, true);
   await made.runtime.close(id);
+});
+
+test('a client that left before its stream begins is noticed', async (context) => {
+  const outgoing = await new Promise<http.ServerResponse>((resolve) => {
+    const server = http.createServer((_, response) => {
+      response.once('close', () => resolve(response));
+      client.destroy();
+    });
+    context.after(() => server.close());
+    const client = new net.Socket();
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as net.AddressInfo; // a server that listens at a port
+      client.connect(port, '127.0.0.1', () => client.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n'));
+    });
+  });
+  const read = async function* () {
+    yield* [];
+  };
+  const source = { feed: null, lastSeq: 0, read };
+  assert.equal(await new EventStream(outgoing, source, 0, defaultStreamLimits).run(), 'gone');
 });

@@ -104,6 +104,26 @@ export const streamChecks: readonly HttpCheck[] = [
     },
   },
   {
+    name: 'a reader that takes nothing loses its stream, also with little waiting for it',
+    async run(context, make) {
+      const streams = { bufferBytes: 64 * MEGABYTE, patienceMs: 300, quietMs: 50 };
+      const { client, workspace } = await startTestNode(context, make, { streams });
+      const id = await client.create(workspace);
+      const stuck = await client.events(id);
+      await stuck.until('that it has caught up', ({ event }) => event === 'state');
+      stuck.pause();
+      const text = `echo ${'x'.repeat(MEGABYTE / 2)}`;
+      for (let round = 0; round < 8; round++) await turnOf(client, id, text);
+      const ended = /^pawl_streams_ended_total\{reason="tooSlow"\} 1$/m;
+      const endsAt = performance.now() + 60_000;
+      while (!ended.test((await client.ask('GET', '/metrics')).text)) {
+        assert.ok(performance.now() < endsAt, 'the stream was not ended');
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      stuck.close();
+    },
+  },
+  {
     name: 'many readers that come and go leave nothing behind',
     async run(context, make) {
       const { client, workspace } = await startTestNode(context, make);

@@ -132,7 +132,8 @@ export const paintTyped = (look: Look, text: string): Safe => {
   );
   if (!hasBackdrops(look))
     return joinSafe([safe``, ...rows.map((row) => paint(look, 'bold', row))], safe`\n`);
-  const wide = Math.min(Math.max(...rows.map(countColumns)) + 1, look.columns - 1);
+  const longest = rows.reduce((most, row) => Math.max(most, countColumns(row)), 0);
+  const wide = Math.min(longest + 1, look.columns - 1);
   const painted = rows.map((row) => paintOn(look, 'typed', paint(look, 'bold', padded(row, wide))));
   return joinSafe([safe``, ...painted], safe`\n`);
 };

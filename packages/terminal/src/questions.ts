@@ -30,7 +30,7 @@ import {
   openEditor,
   wholeText,
 } from './composer.js';
-import type { Pressed } from './keys.js';
+import type { Key, Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
 import { countColumns, cutLine, fitWords, type Look, oneLine, paint } from './paint.js';
 import {
@@ -66,6 +66,12 @@ type QuestionHandlers = {
   /** The frame has to be drawn again. */
   changed(): void;
 };
+
+/** Advice where the typed text is empty. In a plan, every letter is text. */
+const EMPTY_TEXTS = {
+  reply: 'type an answer; Escape leads back to the question',
+  edit: 'the plan is empty; Escape leads back to the question',
+} as const;
 
 /** No yes counts in a narrower window: it could cut rows off. */
 const COLUMNS_MIN = 20;
@@ -107,7 +113,8 @@ export type ReadingGuard = 'on' | 'off';
  * Calls that wait for the user's approval. One is in focus; the others are listed.
  *
  * 1. Keys answer a question only after it was visible and the keyboard was quiet for a moment.
- *    Earlier keys go where the user was typing.
+ *    Earlier keys go where the user was typing. One that the user turns to, by Tab, takes keys at
+ *    once.
  * 2. A yes counts only after every row was on the screen, at the current size of the window. A yes
  *    to all needs this for each question.
  * 3. A text typed at one question never answers the next one. If the question disappears, the text
@@ -119,6 +126,8 @@ export class Questions {
   readonly #guard: ReadingGuard;
   #open: readonly OpenQuestion[] = [];
   #current: OpenQuestion | null = null;
+  /** Whether a call whose change is still computed may precede those that already ask. */
+  #isIncomplete = false;
   /** The text that the user types for the question; null while only single keys answer. */
   #reason: Editor | null = null;
   /** What that text is: the reason of a no, the answer to a question, or an edited plan. */
@@ -213,7 +222,8 @@ export class Questions {
   /** Call after every step: opens the questions that it asks, and drops those that are over. */
   see({ actions, state }: Pick<Stepped, 'actions' | 'state'>): void {
     if (state.name !== 'ExecutingTools') {
-      this.#setOpen([], false);
+      this.#isIncomplete = false;
+      this.#setOpen([]);
       return;
     }
     const { settings } = state.session;
@@ -231,13 +241,11 @@ export class Questions {
         ({ status, judged }) =>
           judged.callId === question.call.callId && status !== 'awaitingApproval',
       );
-    // A call whose change is still computed may precede those that already ask.
-    const isIncomplete = (state.calls ?? []).some(({ status }) => status === 'previewing');
+    this.#isIncomplete = (state.calls ?? []).some(({ status }) => status === 'previewing');
     this.#setOpen(
       open
         .filter((one) => !isAnswered(one))
         .toSorted((one, other) => callIndex(one) - callIndex(other)),
-      isIncomplete,
     );
   }
 
@@ -329,7 +337,7 @@ export class Questions {
       case 'edit':
       case 'reply':
         // an empty text is no answer
-        if (words.trim() === '') this.#advice = 'type an answer, or n for none';
+        if (words.trim() === '') this.#advice = EMPTY_TEXTS[answer];
         else this.#close([{ question, answer, text: words.trim() }]);
         return;
       case '1':
@@ -394,10 +402,8 @@ export class Questions {
     const answer = answerForLetter(letter);
     if (answer === undefined || !this.offers(answer)) {
       if (letter === '') return; // a key without a character
-      const isLetterOfAnswer = 'yapsPAet'.includes(letter);
-      this.#advice = isLetterOfAnswer
-        ? 'this call does not offer that answer'
-        : `'${letter}' is no answer`;
+      const isAnswer = letter === 'A' || (answer !== undefined && /\D/.test(letter));
+      this.#advice = isAnswer ? 'this call does not offer that answer' : `'${letter}' is no answer`;
     } else if (answer === 'no' || answer === 'reply') {
       this.#typing = answer;
       this.#reason = emptyEditor;
@@ -439,13 +445,12 @@ export class Questions {
     this.#reason = null;
     this.#setOpen(
       this.#open.filter(({ question }) => !answers.some((one) => one.question === question)),
-      false,
     );
     this.#handlers.answered(answers);
   }
 
   /** The questions that are open now. If the one in focus is gone, the first one follows. */
-  #setOpen(open: readonly OpenQuestion[], isIncomplete: boolean): void {
+  #setOpen(open: readonly OpenQuestion[]): void {
     const before = this.#current;
     this.#open = open;
     if (before !== null && open.includes(before)) return;
@@ -454,7 +459,7 @@ export class Questions {
     this.#advice = '';
     if (replied !== '') this.#handlers.unanswered(replied);
     // While the list is incomplete, no question is in focus: the first one may still change.
-    this.#current = isIncomplete ? null : (open[0] ?? null);
+    this.#current = this.#isIncomplete ? null : (open[0] ?? null);
     if (this.#current === null) this.#arming.stop();
     else this.#arming.begin();
   }
@@ -493,7 +498,8 @@ export const questionFrame = (
   // The foot is the typed text, or the keys.
   const keysFor = (unread: number) =>
     questionKeys(questions, look, window, unread, isPinned ? 'seen' : 'below');
-  // The number of unread rows is known later, and the height of the text must not depend on it.
+  // The height of the text must not depend on the number of unread rows: that is known only once
+  // the text is drawn.
   const keyHeight = Math.max(keysFor(all).length, keysFor(0).length);
   const footRows = Math.max(
     0,
@@ -881,16 +887,17 @@ export class ContentQuestion {
     this.#arming.keyPressed();
     this.#advice = '';
     if (pressed.kind === 'paste') this.#advice = 'answer with one key; the paste was ignored';
-    else this.#takeKey(pressed.key.name === '' ? pressed.key.text : pressed.key.name, window);
+    else this.#takeKey(pressed.key, window);
     this.#handlers.changed();
   }
 
-  #takeKey(key: string, window: WindowSize): void {
-    if (this.#reading.takeKey(key)) return;
-    if (key === 'escape') this.#handlers.answered('later');
+  /** A name scrolls, a text answers: a letter with Control or Alt has only a name. */
+  #takeKey({ name, text }: Key, window: WindowSize): void {
+    if (this.#reading.takeKey(name === '' ? text : name)) return;
+    if (name === 'escape') this.#handlers.answered('later');
     else if (this.#arming.phase !== 'armed') this.#advice = 'this is a new question: read it first';
-    else if (/^n$/i.test(key)) this.#handlers.answered('no');
-    else this.#sayYes(key, window);
+    else if (/^n$/i.test(text)) this.#handlers.answered('no');
+    else if (text !== '') this.#sayYes(text, window);
   }
 
   #sayYes(typed: string, window: WindowSize): void {
@@ -961,8 +968,9 @@ class ArmingDelay {
 
   /** Starts the delay of the first question, or of the one after an answer. */
   begin(): void {
-    // A question after an answer is visible at once; the first one only after a quiet moment.
-    this.#phase = this.#phase === 'hidden' ? 'hidden' : 'next';
+    // A question after an answer is visible at once; the first one only after a quiet moment. One
+    // that replaces a `shown` one takes no keys from the input line either.
+    if (this.#phase === 'armed') this.#phase = 'next';
     this.#shownAt = this.#clock.now();
     this.#round += 1;
     this.#wait(this.#round);
@@ -1049,7 +1057,7 @@ class ReadingWindow {
       home: Number.NEGATIVE_INFINITY,
       end: Number.POSITIVE_INFINITY,
     };
-    const step = steps[key];
+    const step = Object.hasOwn(steps, key) ? steps[key] : undefined;
     if (step !== undefined) this.scroll(step);
     return step !== undefined;
   }

@@ -264,7 +264,9 @@ export class Transcript {
     // `unpriced` counts the model calls with an unknown price.
     const price =
       is.usage.unpriced > was.usage.unpriced ? null : is.usage.costUsd - was.usage.costUsd;
-    const cost = price === null ? safe`its price is unknown` : safe`it cost ${formatCost(price)}`;
+    const atMost = is.usage.estimated === undefined ? safe`` : safe`at most `;
+    const cost =
+      price === null ? safe`its price is unknown` : safe`it cost ${atMost}${formatCost(price)}`;
     this.#putNote('dim', '·', safe`${tokens} · ${cost}`);
   }
 
@@ -356,7 +358,10 @@ const textsLeavingQueue = (before: State, { state }: Stepped): readonly QueuedIn
 
 /** Prompts of the user, each printed once it is sent: one that waits may still be taken back. */
 export type SentPrompts = {
-  /** A prompt whose event is to come. `shown`: as it is printed; empty if it is printed already. */
+  /**
+   * Call before the event of a prompt is seen. `shown`: the prompt as it is printed; empty if it is
+   * printed already.
+   */
   typed(text: string, shown: Safe): void;
   /** The prompts that this step sends. */
   see(before: State, stepped: Stepped): readonly Safe[];
@@ -367,7 +372,8 @@ export const createSentPrompts = (look: Look): SentPrompts => {
   const waiting = new Map<string, Safe>();
   /** The prompt of an event, whose text may have more: a skill, or the output of a command. */
   const take = (text: string): Safe | undefined => {
-    const index = typed.findIndex((one) => text.includes(one.text.trim()));
+    const whole = typed.findIndex((one) => text.trim() === one.text.trim());
+    const index = whole < 0 ? typed.findIndex((one) => text.includes(one.text.trim())) : whole;
     return index < 0 ? undefined : typed.splice(index, 1)[0]?.shown;
   };
   return {

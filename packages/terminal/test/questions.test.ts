@@ -12,6 +12,7 @@ import { backdropCode, countColumns, paint } from '../src/paint.js';
 import { questionRows } from '../src/question-rows.js';
 import {
   type AnsweredQuestion,
+  ContentQuestion,
   Questions,
   questionFrame,
   questionHeading,
@@ -104,6 +105,50 @@ test('a user who is typing has more time before keys become answers', () => {
   assert.deepEqual(at.opened, []);
   at.clock.advance(1);
   assert.deepEqual(at.opened, ['a']);
+});
+
+test('a question that replaces one whose keys still went to the input line takes no key of it', () => {
+  const at = seat();
+  at.type(true);
+  at.questions.keyPressed();
+  at.see([questionOf('a'), questionOf('b')]);
+  at.clock.advance(400);
+  assert.equal(currentOf(at), 'a');
+  at.see([{ type: 'WithdrawApproval', batchId: 'batch-1', callId: 'a' }]);
+  assert.equal(currentOf(at), 'b');
+  assert.equal(at.questions.takesKeys, false);
+  at.questions.keyPressed();
+  at.clock.advance(999);
+  assert.deepEqual(at.opened, []);
+  at.clock.advance(1);
+  assert.deepEqual(at.opened, ['b']);
+});
+
+test('a text that is no key scrolls nowhere', () => {
+  const at = seat();
+  at.see([questionOf('a', long)]);
+  at.clock.advance(600);
+  const before = at.draw();
+  at.press("'constructor'");
+  assert.deepEqual(at.draw(), before);
+});
+
+test('a letter with Control or Alt answers no question about a text', () => {
+  const answers: unknown[] = [];
+  const clock = fakeClock();
+  const question = new ContentQuestion(
+    { title: 'title', content: 'text', kind: 'text', meaning: 'meaning' },
+    clock,
+    { answered: (answer) => void answers.push(answer), changed: () => undefined },
+  );
+  question.open();
+  clock.advance(600);
+  question.frame(look, window);
+  const press = (short: string): void => question.take({ kind: 'key', key: keyOf(short) }, window);
+  for (const short of ['C-y', 'A-y', 'C-n', 'A-n']) press(short);
+  assert.deepEqual(answers, []);
+  press("'n'");
+  assert.deepEqual(answers, ['no']);
 });
 
 test('one key answers: yes once, always this, the session, no with a reason', () => {
@@ -435,7 +480,7 @@ test('a question of the model is answered by the number of a choice, or in words
   at.clock.advance(600);
   at.draw(100);
   at.press("'t'", 'enter');
-  assert.equal(at.questions.advice, 'type an answer, or n for none');
+  assert.equal(at.questions.advice, 'type an answer; Escape leads back to the question');
   at.questions.take({ kind: 'paste', text: ' neither' }, window);
   at.press('enter');
   at.clock.advance(600);

@@ -15,8 +15,9 @@ import {
 } from '../../../test/kit/terminal/stage.js';
 import { countCases } from '../../../test/tier.js';
 import { loadMarkdown, renderMarkdown } from '../src/markdown.js';
+import { safe } from '../src/safe-text.js';
 import { callRows } from '../src/tool-call-rows.js';
-import { Transcript } from '../src/transcript.js';
+import { createSentPrompts, Transcript } from '../src/transcript.js';
 
 before(loadMarkdown);
 
@@ -465,4 +466,17 @@ test('however an answer is cut into deltas, the screen shows it once, as if it h
   await fc.assert(fc.asyncProperty(given[0].filter(apart), given[1], run), {
     numRuns: countCases(60),
   });
+});
+
+test('a prompt is printed as its own, also if an earlier one that is still prepared is a part of it', () => {
+  const prompts = createSentPrompts({ colour: 'no', columns: 60 });
+  prompts.typed('fix', safe`> fix`);
+  prompts.typed('please fix the tests', safe`> please fix the tests`);
+  const { state } = createStage({ columns: 60 });
+  const see = (text: string): readonly string[] => {
+    const event: Event = { type: 'UserInput', text, mode: 'steer', at: 1 };
+    return prompts.see(state(), { ...step(state(), event), event, seq: 1 });
+  };
+  assert.deepEqual(see('please fix the tests'), ['> please fix the tests']);
+  assert.deepEqual(see('fix\n\nthe text of a skill'), ['> fix']);
 });

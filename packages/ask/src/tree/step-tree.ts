@@ -16,6 +16,10 @@
  * 5. Pure: the same tree and event give the same result. Never throws. `Resumed` repairs the state
  *    after a crash.
  *
+ * Money: each call has an `expected` and a `worst` cost (`Reserve` in run/settings.ts). Under a
+ * limit in dollars with `bounds`, `leastUsd` is its cost with the shortest reply, and `capUsd` the
+ * most that the ledger lets it cost. ledger.ts says when a call may start.
+ *
  * From top to bottom: the step; shutdown and resume; sub-calls, as batches of children; and the
  * queue of model calls with their costs.
  */
@@ -65,11 +69,11 @@ import {
 import {
   type Batch,
   countPiece,
-  explainMissing,
-  type Missing,
+  explainUnanswered,
   spentBy,
   type Tree,
   type TreeStep,
+  type Unanswered,
   type Waiting,
 } from './tree-state.js';
 
@@ -101,7 +105,7 @@ export const stepTreeUnchecked = (tree: Tree, event: TreeEvent): TreeStep => {
       'this call waits for its turn: nobody can have answered it',
     );
   } else if (tree.name === 'ShutDown') {
-    bookCall(draft, event, 'reserved');
+    bookCall(draft, event, 'kept');
     addDiagnostic(draft, event, tree.name, 'everything stands down: only what it cost counts');
   } else {
     bookCall(draft, event, 'freed');
@@ -255,8 +259,8 @@ const dropBatch = (draft: TreeDraft, key: string): void => {
 
 // ---- A batch begins ----
 
-const countPrompt = (draft: TreeDraft, prompt: string, missing: Missing | null): void =>
-  changeTree(draft, { pieces: countPiece(draft.tree.pieces, prompt, missing) });
+const countPrompt = (draft: TreeDraft, prompt: string, why: Unanswered | null): void =>
+  changeTree(draft, { pieces: countPiece(draft.tree.pieces, prompt, why) });
 
 /** Why a prompt is refused at once; null if it is asked. */
 const explainRefusal = (
@@ -264,7 +268,7 @@ const explainRefusal = (
   { node, model }: Pick<Batch, 'node' | 'model'>,
   settings: CodeSettings,
   prompt: string,
-): Missing | null => {
+): Unanswered | null => {
   if (prompt.trim() === '') return { kind: 'failed', why: 'the prompt is empty' };
   if (model !== null && findModel(settings, model) === null) {
     const why = `there is no model ${model} here: name one of ${allowedModels(settings).join(', ')}`;
@@ -301,7 +305,7 @@ const openBatch = (draft: TreeDraft, node: string, action: StartSubcall): void =
   const { cellId, ordinal, word, kind, prompts, model = null } = action;
   const isTooLong = settings.batchMax > 0 && prompts.length > settings.batchMax;
   const texts = isTooLong ? refuseAll(draft, action, settings) : prompts.map(() => null);
-  const missing = isTooLong ? 0 : prompts.length;
+  const unfilled = isTooLong ? 0 : prompts.length;
   // the prefix of the children's ids; `word` is the ordinal, or another word after a rerun
   const key = `${cellId}.${word}`;
   setBatch(draft, key, {
@@ -312,7 +316,7 @@ const openBatch = (draft: TreeDraft, node: string, action: StartSubcall): void =
     model,
     prompts,
     texts,
-    missing,
+    missing: unfilled,
     next: 0,
     working: 0,
   });
@@ -406,7 +410,7 @@ const endChild = (draft: TreeDraft, child: string, outcome: Outcome): void => {
   const batch = draft.tree.batches[key];
   if (batch === undefined) return;
   const slot = Number(child.slice(end + 1)) - 1;
-  countPrompt(draft, batch.prompts[slot] ?? '', explainMissing(outcome));
+  countPrompt(draft, batch.prompts[slot] ?? '', explainUnanswered(outcome));
   fillSlot(draft, key, { ...batch, working: batch.working - 1 }, slot, outcomeText(outcome));
   advance(draft, key);
 };
@@ -568,7 +572,7 @@ const readEnd = (event: CallEnd): KnownCost => {
   return { usage, unseenUsd: event.outputUsd ?? Number.POSITIVE_INFINITY };
 };
 
-const inDollars = (usd: number): string => `$${usd.toFixed(4)}`;
+const inDollars = (usd: number): string => `$${usd.toFixed(usd > 0 && usd < 0.001 ? 8 : 4)}`;
 
 /**
  * Tells of a call that cost more than its cap, of one whose cost nobody knows, and once of each
@@ -598,10 +602,10 @@ const warnOfCost = (draft: TreeDraft, { node, requestId }: CallEnd, end: KnownCo
 };
 
 /**
- * Counts the usage of a finished call. `reserved`: it keeps its place among the open calls, since a
+ * Counts the usage of a finished call. `kept`: it keeps its place among the open calls, since a
  * tree that was shut down sends it again when it is resumed.
  */
-const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'reserved'): void => {
+const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'kept'): void => {
   if (event.type !== 'ModelReplied' && event.type !== 'ModelFailed') return;
   const end = readEnd(event);
   warnOfCost(draft, event, end);

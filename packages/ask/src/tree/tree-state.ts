@@ -129,20 +129,20 @@ export const outcomeOf = (tree: Tree): Outcome | null => {
 // fills a missing piece, and a piece is missing again if its prompt is asked again in vain.
 
 /** `refused`: a limit stopped the call. `failed`: anything else. */
-export type Missing = { readonly kind: 'refused' | 'failed'; readonly why: string };
+export type Unanswered = { readonly kind: 'refused' | 'failed'; readonly why: string };
 
 type PieceCounts = {
   /** All prompts; a repeated one counts each time. */
   readonly asked: number;
   readonly answered: number;
   /** Prompts whose last result is no answer, by their hash. */
-  readonly missing: Readonly<Record<string, Missing>>;
+  readonly missing: Readonly<Record<string, Unanswered>>;
 };
 
 export const noPieces: PieceCounts = { asked: 0, answered: 0, missing: {} };
 
 /** Why a child has no answer for its slot; null if it has one. */
-export const explainMissing = (outcome: Outcome): Missing | null => {
+export const explainUnanswered = (outcome: Outcome): Unanswered | null => {
   switch (outcome.status) {
     case 'answered':
       return null;
@@ -163,7 +163,7 @@ export const explainMissing = (outcome: Outcome): Missing | null => {
 export const countPiece = (
   counts: PieceCounts,
   prompt: string,
-  missing: Missing | null,
+  missing: Unanswered | null,
 ): PieceCounts => {
   const digest = digestTexts([prompt]);
   const { [digest]: before, ...others } = counts.missing;

@@ -189,7 +189,7 @@ export const getCacheShare = (usage: PromptUsage): number | null => {
 /** The figures of a session after a part of it: of a fork only its work, without copied entries. */
 export type LaterFigures = Pick<
   SessionFigures,
-  'usage' | 'requests' | 'spending' | 'turns' | 'state'
+  'usage' | 'hookUsage' | 'requests' | 'spending' | 'turns' | 'state' | 'seq'
 > & {
   /** Time in which it worked, see `getWorkMs`. */
   readonly activeMs: number;
@@ -224,6 +224,8 @@ const toolsSince = (before: SessionFigures, after: SessionFigures): LaterFigures
  */
 export const figuresSince = (before: SessionFigures, after: SessionFigures): LaterFigures => ({
   usage: usageSince(before.usage, after.usage),
+  hookUsage: usageSince(before.hookUsage, after.hookUsage),
+  seq: after.seq,
   requests: after.requests.filter(({ endSeq }) => endSeq === null || endSeq > before.seq),
   spending: after.spending.slice(before.spending.length),
   turns: after.turns - before.turns,

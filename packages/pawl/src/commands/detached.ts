@@ -16,7 +16,7 @@ import {
   type ServerQuestion,
 } from '@pawl/agent/extensions/mcp/question';
 import type { ApprovalAnswer } from '@pawl/agent/machine/event';
-import { attempt } from '@pawl/agent/platform/attempt';
+import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import { hasEnded } from '@pawl/agent/platform/processes';
 import { plural } from '@pawl/agent/platform/text';
@@ -30,6 +30,7 @@ import {
   formatDuration,
   harmless,
   oneLine,
+  windowSize,
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
@@ -141,18 +142,18 @@ const listQuestions = async ({ record, status }: LiveSession): Promise<readonly 
 /** `pawl sessions --live`: a line or two for each detached session, the last started first. */
 export const listDetached = async (json: boolean): Promise<number> => {
   const nowMs = systemClock.now();
-  const columns = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY;
+  const columns = process.stdout.isTTY
+    ? windowSize(process.stdout.columns).columns
+    : Number.POSITIVE_INFINITY;
   const all = await listLive();
   if (all.length === 0) writeError(safe`There is no detached session.\n`);
   for (const live of all) {
     const { sessionId, workspace, title, startedAtMs, activity, process: owner } = live.record;
-    const { status } = live;
-    const isAlive = status === 'runs' || status === 'starting';
     if (json)
       writeJson({
         sessionId,
-        status,
-        pid: isAlive ? owner.pid : null,
+        status: live.status,
+        pid: isAlive(live) ? owner.pid : null,
         state: statusWords(live, nowMs),
         questions: await listQuestions(live),
         costUsd: activity.costUsd,
@@ -173,8 +174,8 @@ const LOOK_MS = 50;
 
 /**
  * `pawl stop ID`: cancels the turn, then closes the session in order. `kill`: ends its process at
- * once, for one that does not answer. `endWorktree` removes a git
- * worktree that was made for it, unless work would be lost, and tells how to go on.
+ * once, for one that does not answer. `endWorktree` removes a git worktree that was made for it,
+ * unless work would be lost, and tells how to go on.
  */
 export const stopDetached = async (prefix: string, kill: boolean): Promise<number> => {
   const { record, status } = refuseElsewhere(await findDetached(prefix), 'End it there');
@@ -227,7 +228,8 @@ const closeInOrder = async (client: LiveClient): Promise<void> => {
 
 /** Only a process that is certainly the session's is killed. */
 const killProcess = ({ process: known }: LiveSession['record']): void => {
-  if (!hasEnded(known)) process.kill(known.pid, 'SIGKILL');
+  // one that ends just now is as good
+  if (!hasEnded(known)) attemptNow(() => process.kill(known.pid, 'SIGKILL'));
 };
 
 const notRunning = (sessionId: string): Stop =>
@@ -494,7 +496,7 @@ const isBroughtBack = async (sessionId: string): Promise<boolean> => {
   }
 };
 
-/** Starts a session again and prints its id. Resolves with the exit code that this one asks for. */
+/** Starts a session again and prints its id. Resolves with an exit code. */
 const bringBack = async ({ record, status }: LiveSession): Promise<number> => {
   const { sessionId } = record;
   if (status === 'runs') {

@@ -11,13 +11,12 @@ import {
   accessSync,
   constants,
   existsSync,
-  mkdirSync,
+  mkdtempSync,
   readdirSync,
   realpathSync,
-  rmSync,
+  rmdirSync,
   statfsSync,
   statSync,
-  writeFileSync,
 } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
@@ -184,28 +183,28 @@ const programChecks: readonly Check[] = [
   ),
 ];
 
-/** Running trials of the sandbox: checks that run at once share one. */
-const trials = new WeakMap<DoctorWorld, Promise<SandboxProbe>>();
+/** Checks that run at once share one answer to `ask`. */
+const shared = <T>(ask: (world: DoctorWorld) => Promise<T>) => {
+  const running = new WeakMap<DoctorWorld, Promise<T>>();
+  return (world: DoctorWorld): Promise<T> => {
+    const asked = running.get(world) ?? ask(world).finally(() => running.delete(world));
+    running.set(world, asked);
+    return asked;
+  };
+};
 
 /** Null where commands run without a sandbox by choice. */
-const tryFence = async (world: DoctorWorld): Promise<SandboxProbe | null> => {
+const trySandbox = shared(async (world: DoctorWorld): Promise<SandboxProbe | null> => {
   if ((await isSandboxOff(world)) || (await choosesFull(world))) return null;
-  const { environment } = world;
-  const trial =
-    trials.get(world) ??
-    // no cached answer: the user may just have repaired it
-    probeSandbox(environment, realWorkspace(world), 'fresh', probedMachine(world)).finally(() =>
-      trials.delete(world),
-    );
-  trials.set(world, trial);
-  return trial;
-};
+  // no cached answer: the user may just have repaired it
+  return probeSandbox(world.environment, realWorkspace(world), 'fresh', probedMachine(world));
+});
 
 const sandboxChecks: readonly Check[] = [
   fault(
     'sandboxMissing',
     async (world) => {
-      const probe = await tryFence(world);
+      const probe = await trySandbox(world);
       return probe?.kind === 'missing' && probe;
     },
     ({ reason }) =>
@@ -216,7 +215,7 @@ const sandboxChecks: readonly Check[] = [
   note(
     'localSocketsRefused',
     async (world) => {
-      const probe = await tryFence(world);
+      const probe = await trySandbox(world);
       return probe?.kind === 'works' && !probe.features.locksMounts;
     },
     'commands get no unix sockets: bubblewrap can’t start itself inside a sandbox here, so a ' +
@@ -287,7 +286,7 @@ const folderChecks: readonly Check[] = [
   ),
   note(
     'stateOnNetwork',
-    ({ environment }) => networkType(path.dirname(stateFolder(environment))),
+    ({ environment }) => networkType(existingFolder(stateFolder(environment))),
     (type) =>
       `sessions are stored on a network file system (${type}), where a lock of another ` +
       `computer can't be checked`,
@@ -353,9 +352,14 @@ const folderChecks: readonly Check[] = [
   ),
   fault(
     'gitLocked',
-    ({ workspace, now }) => now - changedAt(path.join(workspace, '.git', 'index.lock')) > LOCK_MS,
-    'git waits for its lock, .git/index.lock, which is older than a minute',
-    'If no git runs in this folder, it was killed or lost power: rm .git/index.lock',
+    async (world) => {
+      const asked = await runGit(world, ['rev-parse', '--git-path', 'index.lock']);
+      const lock = asked?.code === 0 ? (asked.text.split('\n')[0] ?? '') : '';
+      const ageMs = world.now - changedAt(path.resolve(realWorkspace(world), lock));
+      return lock !== '' && ageMs > LOCK_MS && lock;
+    },
+    (lock) => `git waits for its lock, ${lock}, which is older than a minute`,
+    (lock) => `If no git runs in this repository, it was killed or lost power: rm ${lock}`,
   ),
   note(
     'noRepository',
@@ -380,8 +384,10 @@ const folderChecks: readonly Check[] = [
   note(
     'noGitIdentity',
     async (world) => {
-      const email = await runGit(world, ['config', 'user.email']);
-      return email !== null && email.code !== 0 && !world.environment.GIT_AUTHOR_EMAIL;
+      // with a default, so that the code tells a missing address from a git that failed
+      const email = await runGit(world, ['config', '--default', '', '--get', 'user.email']);
+      const { GIT_AUTHOR_EMAIL, EMAIL } = world.environment;
+      return email?.code === 0 && email.text === '' && !GIT_AUTHOR_EMAIL && !EMAIL;
     },
     'git does not know your name: commits would carry the name of Pawl',
     'git config --global user.name "…" && git config --global user.email …',
@@ -416,7 +422,9 @@ const settingChecks: readonly Check[] = [
   note(
     'unknownVariable',
     ({ environment }) =>
-      Object.keys(environment).find((name) => /^PAWL_/.test(name) && !knownVariables.has(name)),
+      Object.keys(environment).find(
+        (name) => /^PAWL_(?!KEY_)/.test(name) && !knownVariables.has(name),
+      ),
     (name) => `the variable ${name} is unknown`,
     (name) => {
       const close = nearestWord(name, [...knownVariables]);
@@ -505,7 +513,10 @@ const CLOCK_SKEW_MS_MAX = 5 * 60_000;
 const modelFault = (name: string, ...kinds: readonly string[]): Check =>
   fault(
     name,
-    (world) => modelProblem(world, kinds),
+    async (world) => {
+      const problem = await modelProblem(world);
+      return problem !== null && kinds.includes(problem.kind) && problem.message;
+    },
     (message) => (message.split('\n')[0] ?? '').replace(/\.$/, ''),
     (message) =>
       message.split('\n').slice(1).join(' ') || 'pawl --help shows the form of a model name',
@@ -653,7 +664,8 @@ const joinOrNull = (texts: readonly string[], separator = '; '): string | null =
 
 type ProgramRun = { readonly code: number; readonly text: string };
 
-const PROGRAM_MS = 10_000;
+/** How long a program, or the provider's server, may take to answer. */
+const ANSWER_MS = 10_000;
 
 /** The search path for programs, with the same rules as the agent's. */
 const searchPath = ({ environment, workspace }: DoctorWorld): ProgramSearch =>
@@ -675,7 +687,7 @@ const runProgram = async (
   const answer = await askProgram(found, args, {
     environment: world.environment,
     searchPath: programs.folders,
-    timeoutMs: PROGRAM_MS,
+    timeoutMs: ANSWER_MS,
     ...(folder === undefined ? {} : { folder }),
   });
   if (answer === null) return null;
@@ -712,7 +724,7 @@ const isAtLeast = (version: string, least: string): boolean => {
  * none.
  */
 const findGitPipe = async ({ workspace, environment }: DoctorWorld): Promise<string | null> => {
-  const signal = AbortSignal.timeout(PROGRAM_MS);
+  const signal = AbortSignal.timeout(ANSWER_MS);
   const found = await attempt(async () => {
     const { top } = repositoryFolders(realpathSync(workspace));
     return top === null ? null : await findGitFiles({ workspace, environment, signal }, top);
@@ -754,17 +766,12 @@ const existingFolder = (folder: string): string => {
 
 /**
  * Why nothing can be written to a folder; null if it can. If the folder is missing, its nearest
- * existing parent is tried. The probe file is removed.
+ * existing parent is tried, with a folder of a random name: no link can stand in its place.
  */
 const unwritableReason = (folder: string): string | null => {
-  const above = existingFolder(folder);
-  const probe = path.join(above, `.pawl-doctor-${process.pid}`);
-  const created = attemptNow(() => {
-    if (above === folder) writeFileSync(probe, '');
-    else mkdirSync(probe);
-  });
+  const created = attemptNow(() => mkdtempSync(path.join(existingFolder(folder), '.pawl-doctor-')));
   if (created.kind === 'fault') return created.fault.message;
-  rmSync(probe, { recursive: true });
+  rmdirSync(created.value);
   return null;
 };
 
@@ -817,9 +824,11 @@ const temporaryFolder = ({ environment }: DoctorWorld): string => environment.TM
 /** A lock of git that is older than its commands take. */
 const LOCK_MS = 60_000;
 
-/** When a file was changed, in ms since 1970; infinite if it is not there. */
-const changedAt = (file: string): number =>
-  statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
+/** When a file was changed, in ms since 1970; infinite if it can't be found. */
+const changedAt = (file: string): number => {
+  const status = attemptNow(() => statSync(file).mtimeMs);
+  return status.kind === 'done' ? status.value : Number.POSITIVE_INFINITY;
+};
 
 // Probes of the configuration
 
@@ -843,10 +852,14 @@ const choosesFull = async (world: DoctorWorld): Promise<boolean> =>
   (await settingValue(world, 'preset')) === 'full';
 
 /**
- * All known `PAWL_` variables: those of settings, and `PAWL_CALL`, which marks the processes of a
- * tool call.
+ * All known `PAWL_` variables but `PAWL_KEY_NAME`, the keys of the user's providers: those of
+ * settings, of a plain terminal and of `pawl serve`, and those that Pawl gives to its calls and
+ * hooks.
  */
-const knownVariables = new Set([...settings.map(({ variable }) => variable), 'PAWL_CALL']);
+const knownVariables = new Set([
+  ...settings.map(({ variable }) => variable),
+  ...['PAWL_PLAIN', 'PAWL_SERVE_TOKEN', 'PAWL_NODE_TOKEN', 'PAWL_CALL', 'PAWL_HOOK'],
+]);
 
 const isProxy = (environment: DoctorWorld['environment'], name: string): boolean => {
   const text = environment[name] || environment[name.toLowerCase()] || '';
@@ -917,11 +930,8 @@ const fullEnvironment = async (world: DoctorWorld) => {
   return { ...world.environment, ...providerVariables(consulted, world.environment) };
 };
 
-/** Why the model can't be used, if the reason is of one of these kinds (of `chooseModel`). */
-const modelProblem = async (
-  world: DoctorWorld,
-  kinds: readonly string[],
-): Promise<string | null> => {
+/** Why the model can't be used, with the kind of the reason (of `chooseModel`). */
+const modelProblem = shared(async (world: DoctorWorld) => {
   const { model } = await modelSettings(world);
   const { ownProviders } = await configuration(world);
   const custom = ownProviders.find(({ name }) => model.startsWith(`${name}/`));
@@ -929,8 +939,7 @@ const modelProblem = async (
     ...(await fullEnvironment(world)),
     ...(custom !== undefined && world.online ? await runKeyCommand(custom, world.environment) : {}),
   }));
-  if (environment.kind === 'fault')
-    return kinds.includes('noKey') ? environment.fault.message : null;
+  if (environment.kind === 'fault') return { kind: 'noKey', message: environment.fault.message };
   const provider = custom ?? providerOfModel(model);
   const lacksKey =
     provider?.key === 'required' && keyIn(environment.value, keyNames(provider)) === null;
@@ -941,28 +950,32 @@ const modelProblem = async (
   if (needsOnline && !world.online) return null;
   const options = { folder: world.workspace, ownProviders, packageFolders };
   const chosen = await chooseModel(model, environment.value, options);
-  return chosen.kind !== 'ok' && kinds.includes(chosen.kind) ? chosen.message : null;
-};
+  return chosen.kind === 'ok' ? null : chosen;
+});
 
 /**
  * Asks the provider's server for its date; null without `--online`, and for a model that has no
  * such server.
  */
-const askProvider = async (world: DoctorWorld) => {
+const askProvider = shared(async (world: DoctorWorld) => {
+  if (!world.online) return null;
   const { model } = await modelSettings(world);
   const provider = providerOfModel(model);
-  const environment = await fullEnvironment(world);
   // `ownServer`: the users start the server themselves
   if (provider === undefined || provider.ownServer !== null) return null;
-  const endpoint = findEndpoint(provider, environment, undefined);
-  if (!world.online || endpoint.kind !== 'ok' || endpoint.url === null) return null;
+  const environment = await attempt(() => fullEnvironment(world));
+  if (environment.kind === 'fault') return null; // told by `noKey`
+  const endpoint = findEndpoint(provider, environment.value, undefined);
+  if (endpoint.kind !== 'ok' || endpoint.url === null) return null;
   const url = new URL(endpoint.url);
   const answer = await attempt(async () => {
-    const response = await createFetch(world.environment)(url);
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    const response = await createFetch(world.environment)(url, { signal });
+    response.body.discard();
     return response.headers.get('date');
   });
   return { host: url.host, answer };
-};
+});
 
 // Probes of sessions
 

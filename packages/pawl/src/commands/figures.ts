@@ -53,30 +53,33 @@ const DEAREST_SHOWN = 10;
 
 type Damaged = { readonly sessionId: string; readonly why: string };
 type CountedSession = { readonly info: SessionInfo; readonly figures: LaterFigures };
+/** It is added to in place. */
 type Sum = { usage: UsageTotals; requests: number; failed: number };
 
 const NO_FIGURES = new FigureCollector({ parent: null }).figures();
 
 /**
- * The figures of a session. A fork begins with entries copied from its parent: they are left out if
- * the parent can be read, and so counts them itself.
+ * The figures of a session. A fork begins with entries copied from its parent: those that the
+ * parent counts itself are left out. `counted`: the parents, each with its last counted entry.
  */
 const readFigures = async (
   info: SessionInfo,
-  readable: ReadonlySet<string>,
+  counted: ReadonlyMap<string, number>,
 ): Promise<{ readonly figures: LaterFigures; readonly damage: Error | null }> => {
   const { parent } = info;
   // entries up to here count with the parent
-  const copiedSeq = parent !== null && readable.has(parent.sessionId) ? parent.seq : 0;
+  const copiedSeq = parent === null ? 0 : Math.min(parent.seq, counted.get(parent.sessionId) ?? 0);
   const collector = new FigureCollector({ parent });
-  let before = NO_FIGURES;
+  const atFork: SessionFigures[] = copiedSeq === 0 ? [NO_FIGURES] : [];
   const { damage } = await storedJournals().replay(info.sessionId, {
     visit: (step) => {
       collector.see(step); // counts the step
-      if (step.seq === copiedSeq) before = collector.figures();
+      if (step.seq === copiedSeq) atFork.push(collector.figures());
     },
   });
-  return { figures: figuresSince(before, collector.figures()), damage };
+  const figures = collector.figures();
+  // One that is damaged before the end of the copy has nothing of its own.
+  return { figures: figuresSince(atFork[0] ?? figures, figures), damage };
 };
 
 /** The sum with this key, which is added if it is missing. */
@@ -149,10 +152,19 @@ const sumSessions = (counted: readonly CountedSession[]) => {
     }
     // what calls of tools spent on models of their own
     for (const { batchId, callId, tool, usage: spent, at } of figures.spending) {
-      if (started.has(`${info.sessionId}/${batchId}/${callId}`)) continue;
+      // a call that was copied from a deleted parent has started its task under the parent's id
+      const ids = [info.sessionId, info.parent?.sessionId];
+      if (ids.some((id) => started.has(`${id}/${batchId}/${callId}`))) continue;
       for (const sum of [sumIn(models, `(calls of ${tool})`), sumIn(days, localDay(at))])
         countRequest(sum, spent, false);
       sessionUsage = addUsage(sessionUsage, spent);
+    }
+    const { hookUsage } = figures;
+    if (totalTokens(hookUsage) + hookUsage.costUsd > 0) {
+      const day = localDay(info.changedAt); // of a hook's usage no time is known
+      for (const sum of [sumIn(models, '(hooks)'), sumIn(days, day)])
+        sum.usage = sumUsage([sum.usage, hookUsage]);
+      sessionUsage = sumUsage([sessionUsage, hookUsage]);
     }
     usage = sumUsage([usage, sessionUsage]);
     return {
@@ -256,8 +268,8 @@ const statsText = (stats: Stats, asks: number, look: Look): Safe => {
  * `pawl sessions --stats`: sums over all stored sessions of the agent. Each journal is read once,
  * one after another.
  *
- * 1. Entries that a fork copied count with its parent. If the parent is gone or can't be read, they
- *    count with the fork.
+ * 1. Entries that a fork copied count with its parent. Those that it does not count, since it is
+ *    gone or damaged, count with the fork.
  * 2. The spending of a task counts as its session; without its journal, as the call that started
  *    it.
  * 3. A damaged journal counts up to the damage, and is named.
@@ -267,15 +279,15 @@ const statsText = (stats: Stats, asks: number, look: Look): Safe => {
 export const showStats = async (json: boolean): Promise<number> => {
   const all = await allSessions();
   const agents = all.filter(({ kind }) => kind === 'agent');
-  const readable = new Set(
-    agents.filter(({ unreadable }) => unreadable === undefined).map((info) => info.sessionId),
-  );
   const counted: CountedSession[] = [];
+  const lastSeqs = new Map<string, number>();
   const damaged: Damaged[] = [];
-  for (const info of agents) {
+  // a parent before its forks
+  for (const info of agents.toSorted((one, other) => one.createdAt - other.createdAt)) {
     try {
-      const { figures, damage } = await readFigures(info, readable);
+      const { figures, damage } = await readFigures(info, lastSeqs);
       counted.push({ info, figures });
+      lastSeqs.set(info.sessionId, figures.seq);
       if (damage !== null) damaged.push({ sessionId: info.sessionId, why: damage.message });
     } catch (error) {
       // It is named with the reason, so nothing is skipped in silence.
@@ -291,7 +303,7 @@ export const showStats = async (json: boolean): Promise<number> => {
   else writeOut(safe`${statsText(stats, asks, detectLook(process.stdout, process.env))}\n`);
   for (const { sessionId, why } of json ? [] : damaged)
     writeError(
-      safe`pawl: not counted beyond its damage: ${makeSafe(sessionId)}: ${makeSafe(why)}\n`,
+      safe`pawl: not counted, or only up to its damage: ${makeSafe(sessionId)}: ${makeSafe(why)}\n`,
     );
   return exitCodes.done;
 };
@@ -350,9 +362,9 @@ const timeBlock = ({ time, elapsedMs }: SessionFigures, columns: number): Block 
   ),
 });
 
-const costCell = ({ costUsd, unpriced }: UsageTotals): Safe => {
-  if (unpriced > 0) return safe`price unknown`;
-  return costUsd === 0 ? safe`` : formatCost(costUsd);
+const costCell = (usage: UsageTotals): Safe => {
+  if (usage.unpriced > 0) return safe`price unknown`;
+  return usage.costUsd === 0 ? safe`` : formatTotal(usage);
 };
 
 const statesBlock = (figures: SessionFigures, columns: number): Block => {
@@ -411,7 +423,7 @@ const requestNotes = ({ attempt, sent, ending, why, purpose }: RequestFigures): 
  * equal or unknown.
  */
 const requestWeight = ({ usage }: RequestFigures): number =>
-  usage === null ? 0 : (usage.costUsd ?? 0) * 1e9 + usage.inputTokens + usage.outputTokens;
+  usage === null ? 0 : (usage.costUsd ?? 0) * 1e9 + totalTokens(usage);
 
 const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => {
   const dearest = new Set(
@@ -502,11 +514,12 @@ export const showTime = async (
 
 // Figures as text: durations, shares, dollars, and tables that fit the window.
 
-/** Dollars of sums; the unpriced calls are named. */
+/** Dollars of sums, at most so many where some are estimated; the unpriced calls are named. */
 const formatTotal = ({ costUsd, unpriced, estimated }: UsageTotals): Safe => {
-  if (unpriced === 0)
-    return estimated === undefined ? formatCost(costUsd) : safe`at most ${formatCost(costUsd)}`;
-  return safe`${formatCost(costUsd)} and ${makeSafe(unpriced === 1 ? '1 call' : `${unpriced} calls`)} of unknown price`;
+  const cost = formatCost(costUsd);
+  const known = estimated === undefined ? cost : safe`at most ${cost}`;
+  if (unpriced === 0) return known;
+  return safe`${known} and ${makeSafe(plural(unpriced, 'call'))} of unknown price`;
 };
 
 /** `12.0k in (61% cached), 340 out`. */

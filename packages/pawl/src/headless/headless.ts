@@ -13,6 +13,7 @@ import type { Action, WarningKind } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import { type Limit, type Limits, totalTokens } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
+import { attempt } from '@pawl/agent/platform/attempt';
 import { plural } from '@pawl/agent/platform/text';
 import { commandPlace, decide } from '@pawl/agent/policy/decide';
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
@@ -200,6 +201,45 @@ export const inputFrom = async (
   return images.length === 0 ? input : { ...input, images };
 };
 
+/** A run as signals find it, from before its session is open until its result is printed. */
+type Run = {
+  /** null until it is open. */
+  session: Session | null;
+  /** Whether SIGINT cancels the turn. Before the prompt is sent, it ends the run. */
+  isPromptSent: boolean;
+  /** The ending that a signal or a closed pipe asked for; the first one counts. */
+  early: ExitEnding | null;
+  /** Called before the session is closed early. */
+  beforeClose: (() => Promise<void>) | null;
+};
+
+/** Closes the session early, in order; one that is not open yet is closed once it is. */
+const endEarly = (run: Run, ending: ExitEnding): void => {
+  run.early ??= ending;
+  const { session, beforeClose } = run;
+  if (session === null) return;
+  // The wait for the session reports the same failure.
+  void attempt(async () => beforeClose?.()).then(() => attempt(session.close));
+};
+
+/** Ends the run at signals, until the returned function is called. */
+const listenForRun = (run: Run): (() => void) =>
+  listenToSignals({
+    interrupt() {
+      // rejects after the end: there is nothing to cancel
+      if (run.isPromptSent) void run.session?.cancel().catch(() => undefined);
+      else endEarly(run, INTERRUPTED);
+    },
+    interruptAgain() {
+      if (run.session === null) process.exit(exitCodes.interrupted);
+      endEarly(run, INTERRUPTED);
+      void pause(HARD_END_MS, undefined, { ref: false }).then(() =>
+        process.exit(exitCodes.interrupted),
+      );
+    },
+    terminate: () => endEarly(run, TERMINATED),
+  });
+
 type TurnLimits = Pick<Limits, 'rounds' | 'timeMs'>;
 
 const remaining = (limit: Limit, used: number): Limit =>
@@ -221,8 +261,16 @@ const usedUp = ({ rounds, timeMs }: TurnLimits): 'rounds' | 'time' | null => {
   return timeMs !== 'unlimited' && timeMs <= 0 ? 'time' : null;
 };
 
-/** Sends a text within other limits, and waits until the session rests. */
-const sendWithin = async (session: Session, limits: TurnLimits, text: string): Promise<State> => {
+/**
+ * Sends a text within other limits, and waits until the session rests. The session has its own
+ * limits again then, and before it is closed early.
+ */
+const sendWithin = async (
+  run: Run,
+  session: Session,
+  limits: TurnLimits,
+  text: string,
+): Promise<State> => {
   const before = (await session.state()).session.settings.limits;
   const change = async ({ rounds, timeMs }: TurnLimits): Promise<void> => {
     const now = (await session.state()).session.settings.limits;
@@ -232,6 +280,7 @@ const sendWithin = async (session: Session, limits: TurnLimits, text: string): P
         patch: { limits: { ...now, rounds, timeMs } },
       });
   };
+  run.beforeClose = () => change(before);
   await change(limits);
   await session.send({ type: 'UserInput', text, mode: 'steer' });
   const state = await session.idle();
@@ -257,7 +306,11 @@ const judgeAnswer = (state: State, schema: AnswerSchema): Answered & { readonly 
  * Waits until the session rests. An answer that does not satisfy the schema is asked for once more,
  * within what is left of the turn's limits.
  */
-const awaitAnswer = async (session: Session, schema: AnswerSchema | null): Promise<Answered> => {
+const awaitAnswer = async (
+  run: Run,
+  session: Session,
+  schema: AnswerSchema | null,
+): Promise<Answered> => {
   const startedMs = performance.now();
   const state = await session.idle();
   if (schema === null) return { state, ending: turnEnding(state), json: null };
@@ -274,7 +327,7 @@ const awaitAnswer = async (session: Session, schema: AnswerSchema | null): Promi
   }
   printLine(warningText(`${unfit}, so it is asked for again: ${first.fault}`));
   const second = judgeAnswer(
-    await sendWithin(session, limits, schema.askAgain(first.fault)),
+    await sendWithin(run, session, limits, schema.askAgain(first.fault)),
     schema,
   );
   if (second.fault === '') return second;
@@ -329,6 +382,7 @@ const endingWithDenials = (
  * early, in order.
  */
 const runTurn = async (
+  run: Run,
   opened: Opened,
   prompt: Prompt,
   { schema, failOn }: TurnDemands,
@@ -339,22 +393,6 @@ const runTurn = async (
   const denials = createDenials(settings.workspace);
   let last: State | null = null;
   let warning: Warning | null = null;
-  let early: ExitEnding | null = null;
-  const endWith = (ending: ExitEnding): void => {
-    early ??= ending;
-    session.close().catch(() => undefined); // the wait below reports the same failure
-  };
-  const stopListening = listenToSignals({
-    // rejects after the end: there is nothing to cancel
-    interrupt: () => void session.cancel().catch(() => undefined),
-    interruptAgain() {
-      endWith(INTERRUPTED);
-      void pause(HARD_END_MS, undefined, { ref: false }).then(() =>
-        process.exit(exitCodes.interrupted),
-      );
-    },
-    terminate: () => endWith(TERMINATED),
-  });
   const unwatch = steps.subscribe((stepped) => {
     last = stepped.state;
     denials.see(stepped);
@@ -362,28 +400,32 @@ const runTurn = async (
       if (action.type === 'SendLlmRequest') warning = null;
       if (action.type === 'DisplayWarning' && action.kind in warnedReasons) warning = action;
     }
-    if (early !== null && early.exit === exitCodes.closedPipe) return;
+    if (run.early?.exit === exitCodes.closedPipe) return;
     try {
       outlet.see(stepped);
     } catch (fault) {
-      endWith(errorEnding(fault));
+      endEarly(run, errorEnding(fault));
     }
   });
   let settled: Answered | null = null;
   try {
-    await session.send(await inputFrom(opened, prompt, schema));
-    settled = await awaitAnswer(session, schema);
-    if (early !== null) await session.ended; // its last steps are printed
+    const input = await inputFrom(opened, prompt, schema);
+    if (run.early === null) {
+      run.isPromptSent = true;
+      await session.send(input);
+      settled = await awaitAnswer(run, session, schema);
+    }
+    if (run.early !== null) await session.ended; // its last steps are printed
   } catch (fault) {
-    if (early === null) throw fault;
+    if (run.early === null) throw fault;
   } finally {
     unwatch();
-    stopListening();
   }
   const state = last ?? (await session.state());
   const { json = null } = settled ?? {};
   const rested = settled?.ending ?? turnEnding(state);
-  const ending = early ?? (warning === null ? rested : endingWithWarning(rested, warning, json));
+  const ending =
+    run.early ?? (warning === null ? rested : endingWithWarning(rested, warning, json));
   const denied = denials.count();
   return { state, denied, json, ending: endingWithDenials(ending, denials, session.id, failOn) };
 };
@@ -407,11 +449,9 @@ const closeAfter = async (session: Session, { ending, state }: Turn): Promise<Ex
 /** Steps wait in it until somebody subscribes. */
 type Steps = EventBuffer<Stepped>;
 
-/** An open session, and the ending that a signal asked for while it was opened. */
-type OpenedForTurn = { readonly opened: Opened; readonly early: ExitEnding | null };
-
 const runOpened = async (
-  { opened, early }: OpenedForTurn,
+  run: Run,
+  opened: Opened,
   prompt: Prompt,
   demands: TurnDemands,
   outlet: Outlet,
@@ -421,9 +461,9 @@ const runOpened = async (
   try {
     outlet.begin(opened);
     const turn =
-      early === null
-        ? await runTurn(opened, prompt, demands, outlet, steps)
-        : { ending: early, state: await session.state(), denied: 0, json: null };
+      run.early === null
+        ? await runTurn(run, opened, prompt, demands, outlet, steps)
+        : { ending: run.early, state: await session.state(), denied: 0, json: null };
     const ending = await closeAfter(session, turn);
     if (ending.exit !== exitCodes.closedPipe) outlet.end({ ...turn, ending }, session.id);
     return ending;
@@ -436,30 +476,9 @@ const runOpened = async (
 };
 
 /**
- * Opens the session. A signal that comes meanwhile ends it once it is open, before anything is
- * sent.
+ * Opens a session, and runs and prints a turn. A signal that comes while it is opened ends it once
+ * it is open, before anything is sent. `configured`: see `openFromFlags`.
  */
-const openForTurn = async (
-  flags: RunFlags,
-  steps: Steps,
-  more: { readonly configured?: false },
-): Promise<OpenedForTurn> => {
-  const endings: ExitEnding[] = [];
-  const stopListening = listenToSignals({
-    interrupt: () => void endings.push(INTERRUPTED),
-    interruptAgain: () => process.exit(exitCodes.interrupted),
-    terminate: () => void endings.push(TERMINATED),
-  });
-  try {
-    const warn = (text: string): void => printLine(warningText(text));
-    const opened = await openFromFlags(flags, 'headless', { watcher: steps.push, warn, ...more });
-    return { opened, early: endings[0] ?? null };
-  } finally {
-    stopListening();
-  }
-};
-
-/** Opens a session, and runs and prints a turn. `configured`: see `openFromFlags`. */
 export const runPrinted = async (
   flags: RunFlags,
   prompt: Prompt,
@@ -467,9 +486,17 @@ export const runPrinted = async (
   createOutlet: (opened: Opened) => Outlet,
   more: { readonly configured?: false } = {},
 ): Promise<ExitEnding> => {
-  const steps = createEventBuffer<Stepped>();
-  const turnSession = await openForTurn(flags, steps, more);
-  return runOpened(turnSession, prompt, demands, createOutlet(turnSession.opened), steps);
+  const run: Run = { session: null, isPromptSent: false, early: null, beforeClose: null };
+  const stopListening = listenForRun(run);
+  try {
+    const steps = createEventBuffer<Stepped>();
+    const warn = (text: string): void => printLine(warningText(text));
+    const opened = await openFromFlags(flags, 'headless', { watcher: steps.push, warn, ...more });
+    run.session = opened.session;
+    return await runOpened(run, opened, prompt, demands, createOutlet(opened), steps);
+  } finally {
+    stopListening();
+  }
 };
 
 /** Reads the flags that ask something of the turn. Throws before anything is opened. */
@@ -511,7 +538,7 @@ export const runHeadless = async (
  * 1. `-`, or no prompt at all, waits for stdin to its end.
  * 2. With a prompt, stdin is added to it if it is a file, or a pipe that delivers or ends within a
  *    second. A silent pipe is ignored with a warning: scripts, CI and cron hand down pipes that
- *    never end.
+ *    never end. One that delivers and does not end is waited for, which is told.
  * 3. Piped text beside a prompt is its subject, not the prompt: paths of pictures in it are not
  *    attached.
  */
@@ -528,6 +555,9 @@ export const refuseEmpty = ({ text }: Prompt): void => {
 
 /** A pipe beside a prompt is ignored if nothing comes within this time. */
 const SILENCE_MS = 1_000;
+
+/** After its first data, the user is told that such a pipe is still waited for. */
+const REMIND_MS = 3_000;
 
 /** No model reads more at once. Larger texts belong into a file that tools can search. */
 const CHARACTERS_MAX = 20_000_000;
@@ -557,10 +587,16 @@ const readStdin = (silenceMs: number | null): Promise<string | null> => {
         ),
       );
     };
+    const remind = (): void =>
+      writeError(
+        safe`pawl: still reading stdin, which does not end. To leave it out: < /dev/null\n`,
+      );
     let timer = silenceMs === null ? null : setTimeout(giveUp, silenceMs);
     const take = (piece: Buffer): void => {
-      if (timer !== null) clearTimeout(timer);
-      timer = null;
+      if (timer !== null && text === '') {
+        clearTimeout(timer);
+        timer = setTimeout(remind, REMIND_MS).unref();
+      }
       text += decoder.write(piece);
       if (text.length > CHARACTERS_MAX) refuse();
     };

@@ -167,8 +167,9 @@ const effort: SlashCommand = async (context, words) => {
 };
 
 const preset: SlashCommand = async (context, words) => {
-  const { settings } = context.view.state.session;
-  const chosen = await chooseName(context, words, PRESET, settings.preset);
+  const { preset: before } = context.view.state.session.settings;
+  const chosen = await chooseName(context, words, PRESET, before);
+  const { settings } = context.view.state.session; // the list may have stood open for long
   // Sessions from before presets have only rules.
   if (chosen === null || chosen === settings.preset)
     return context.view.print(makeSafe(`  The preset is ${settings.preset ?? 'unnamed'}.`));
@@ -186,7 +187,7 @@ let lastChange: Promise<void> = Promise.resolve();
 
 /** Shift+Tab: changes to the next preset. The row below the input shows it; nothing is printed. */
 export const nextPreset = (context: SlashCommandContext): Promise<void> => {
-  lastChange = lastChange.then(() =>
+  const change = (): Promise<void> =>
     attemptFor(context, async () => {
       const { settings } = context.view.state.session;
       if (settings.preset === 'full')
@@ -195,8 +196,8 @@ export const nextPreset = (context: SlashCommandContext): Promise<void> => {
       const next = CYCLED_PRESETS[(at + 1) % CYCLED_PRESETS.length] ?? 'careful';
       const patch = await presetSettings(settings, next);
       await context.session.send({ type: 'SettingsChanged', patch });
-    }),
-  );
+    });
+  lastChange = lastChange.then(change, change);
   return lastChange;
 };
 
@@ -204,7 +205,8 @@ export const nextPreset = (context: SlashCommandContext): Promise<void> => {
 const cost: SlashCommand = async ({ view, session, look }) => {
   const { usage, settings } = view.state.session;
   const { prices } = (await session.model()).facts;
-  const unpriced = usage.unpriced === 0 ? '' : ` · ${usage.unpriced} calls without a known price`;
+  const unpriced =
+    usage.unpriced === 0 ? '' : ` · ${plural(usage.unpriced, 'call')} without a known price`;
   const text = [
     `input ${formatTokens(usage.inputTokens)} · cache read ` +
       `${formatTokens(usage.cacheReadTokens)}`,
@@ -465,7 +467,8 @@ const chooseName = async <Name extends string>(
   if (words !== '') {
     const chosen = names.find((name) => name === words.toLowerCase());
     if (chosen === undefined) {
-      const hint = kind === 'preset' && words === 'full' ? ' full is chosen at the start.' : '';
+      const hint =
+        kind === 'preset' && words.toLowerCase() === 'full' ? ' full is chosen at the start.' : '';
       throw new NotNow(`There is no ${kind} '${words}'. There are ${names.join(', ')}.${hint}`);
     }
     return chosen;
@@ -497,12 +500,13 @@ const UNITS: Readonly<Record<string, Unit>> = {
 };
 const FACTORS: Readonly<Record<string, number>> = { '': 1, k: 1_000, m: 1_000_000 };
 
-/**
- * A limit as the user typed it; `unit` is null if only an amount was given. Zero means no limit.
- */
+/** A limit as the user typed it; `unit` is null if only an amount was given. */
 type Budget = { readonly amount: number; readonly unit: Unit | null };
 
-/** Parses `5`, `$5`, `200k tokens`, `30 rounds`, `10 minutes`; null for anything else. */
+/**
+ * Parses `5`, `$5`, `200k`, `200k tokens`, `30 rounds`, `10 minutes`; null for anything else, such
+ * as `5m`, which may be minutes or millions.
+ */
 export const readBudget = (words: string): Budget | null => {
   const match = /^(\$?)\s*(\d+(?:\.\d+)?)\s*(?:(k|m)(?![a-z]))?\s*(\$|[a-z]+)?$/i.exec(
     words.trim(),
@@ -510,9 +514,11 @@ export const readBudget = (words: string): Budget | null => {
   if (match === null) return null;
   const [, sign = '', digits = '', factor = '', word = ''] = match;
   const amount = Number(digits) * (FACTORS[factor.toLowerCase()] ?? 1);
-  const unit = UNITS[(sign || word).toLowerCase()] ?? null;
-  if (unit === null && word !== '') return null;
-  return { amount, unit };
+  const named = UNITS[word.toLowerCase()] ?? null;
+  if (word !== '' && (named === null || (sign !== '' && named !== 'usd'))) return null;
+  if (sign !== '') return { amount, unit: 'usd' };
+  if (factor === '' || named !== null) return { amount, unit: named };
+  return factor.toLowerCase() === 'k' ? { amount, unit: 'tokens' } : null;
 };
 
 /** The limit that stopped the turn; null if none did. */
@@ -530,7 +536,7 @@ const LIMIT_NAMES: Readonly<Record<Unit, keyof Limits>> = {
 
 /**
  * The event that sets a limit. Without a unit it is the limit that stopped the turn, or else
- * dollars.
+ * dollars. Zero means no limit.
  */
 export const budgetEvent = (state: State, { amount, unit }: Budget): Input => {
   const stopped = stoppedBy(state);
@@ -618,5 +624,6 @@ const serverRow = ({ name, connection, tools, declined }: ServerStatus): string 
   return `  ${name}  ${plural(tools.length, 'tool')}  ${connectionText(connection)}${questions}`;
 };
 
-const MCP_HINT = `  /mcp NAME lists the tools of one; /mcp connect tries again what failed. Tools that a server has changed, and
-  changes of your config.toml, come with a new session: /clear`;
+const MCP_HINT =
+  '  /mcp NAME lists the tools of one; /mcp connect tries again what failed. Tools that a server ' +
+  'has changed, and\n  changes of your config.toml, come with a new session: /clear';

@@ -9,7 +9,6 @@
  */
 
 import { realpath } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import path from 'node:path';
 import type { SessionOffers } from '@pawl/agent/extensions/mcp/offers';
 import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
@@ -22,7 +21,7 @@ import {
 import type { InputMode } from '@pawl/agent/machine/event';
 import type { Image } from '@pawl/agent/machine/message';
 import { attempt } from '@pawl/agent/platform/attempt';
-import { configFolder } from '@pawl/agent/platform/environment';
+import { configFolder, homeFolder } from '@pawl/agent/platform/environment';
 import { nearestWord } from '@pawl/agent/platform/text';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Tool } from '@pawl/agent/ports/tool';
@@ -254,7 +253,7 @@ export const NO_PROMPTS: SessionPrompts = {
 
 export const promptSources = (workspace: string, { claudeFiles }: Configured): PromptSources => ({
   workspace,
-  home: process.env.HOME || homedir(),
+  home: homeFolder(process.env),
   configFolder: configFolder(process.env),
   claude: claudeFiles === 'off' ? 'no' : 'yes',
 });
@@ -327,7 +326,7 @@ export const openSessionPrompts = async (
     section: section ?? '',
     choices,
     mentions: () => [],
-    expands: (typed) => typed.startsWith('/') && choices.length > 0,
+    expands: (typed) => typed.trim().startsWith('/') && choices.length > 0,
     expand: expandWith(loaded),
   };
 };
@@ -377,8 +376,9 @@ export const storePictures = async (
   keep: (bytes: Uint8Array) => Promise<Image>,
 ): Promise<Pictures> => {
   const keepNamed = async (name: string): Promise<Pictures> => {
+    const file = name.startsWith('~/') ? path.join(homeFolder(process.env), name.slice(2)) : name;
     const stored = await attempt(async () =>
-      keep(await readPicture(path.resolve(workspace, name))),
+      keep(await readPicture(path.resolve(workspace, file))),
     );
     return stored.kind === 'done'
       ? { images: [stored.value], faults: [] }
@@ -508,7 +508,7 @@ export const withServerPrompts = (
     mentions: () =>
       offers.resources().map(({ server, uri, about }) => ({ text: `${server}:${uri}`, about })),
     expands: (typed) =>
-      (typed.startsWith('/') && choices.length > 0) || mentionsIn(typed, offers).length > 0,
+      (typed.trim().startsWith('/') && choices.length > 0) || mentionsIn(typed, offers).length > 0,
     async expand(typed) {
       const [named, attached] = await Promise.all([
         fillPrompt(typed, offers).then((filled) => filled ?? prompts.expand(typed)),
@@ -527,14 +527,17 @@ const withExtensionCommands = (
   warn: (text: string) => void,
 ): SessionPrompts => {
   const commands = all.filter(({ name }) => !builtInNames.includes(name));
+  const isReplaced = ({ text }: Choice): boolean => commands.some(({ name }) => name === text);
   for (const { name } of all)
     if (builtInNames.includes(name))
       warn(`The command ${name} of an extension is not used: Pawl has one of that name.`);
+  for (const { text } of prompts.choices.filter(isReplaced))
+    warn(`The command ${text} of an extension replaces the skill or command of that name.`);
   const choices = commands.map(({ name, description }) => ({ text: name, about: description }));
   return {
     ...prompts,
-    choices: [...prompts.choices, ...choices],
-    expands: (typed) => typed.startsWith('/') || prompts.expands(typed),
+    choices: [...prompts.choices.filter((one) => !isReplaced(one)), ...choices],
+    expands: (typed) => typed.trim().startsWith('/') || prompts.expands(typed),
     async expand(typed) {
       const [, name, words = ''] = PROMPT_LINE.exec(typed.trim()) ?? [];
       const command = commands.find((one) => one.name === name);

@@ -15,6 +15,7 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { type HookDeclaration, readHookTable } from '@pawl/agent/extensions/hooks/hook-config';
 import { type McpServer, readMcpTable } from '@pawl/agent/extensions/mcp/server-config';
+import type { Settings } from '@pawl/agent/machine/settings';
 import {
   defaultProvider,
   keyIn,
@@ -30,6 +31,7 @@ import { cut, nearestWord, plural } from '@pawl/agent/platform/text';
 import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
 import type { WrittenRule } from '@pawl/agent/policy/presets';
 import { describeRule } from '@pawl/agent/policy/rules';
+import type { ProfileName } from '@pawl/verify/projections/all-projections';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { readOwnProviders, type UserProvider } from './own-providers.js';
 import { type ReadRule, readRules } from './permission-rules.js';
@@ -97,17 +99,45 @@ const flagValues = (flags: Flags): readonly SourceValue[] =>
   });
 
 /**
- * Keys that a profile sets. A profile flag overrides the user's file and variables, but not the
- * project's file.
+ * The keys that a profile sets, each with the value that a project's file may not loosen; null for
+ * none. The values themselves are set where a session's settings are chosen.
  */
-const PROFILE_KEYS = /^(max_|retry_|hooks$|formatter$|auto_commit$)/;
+const profileBounds = async (name: string): Promise<ReadonlyMap<string, Value | null>> => {
+  const { profiles } = await import('@pawl/verify/projections/all-projections');
+  // an unknown name, which is refused elsewhere, has no settings
+  const { limits, maxRetries, hooks }: Partial<Settings> = profiles[name as ProfileName] ?? {};
+  const bounds = new Map<string, Value | null>([
+    ['hooks', hooks ?? null],
+    ['formatter', null],
+    ['auto_commit', null],
+  ]);
+  if (maxRetries !== undefined) bounds.set('max_retries', maxRetries).set('retry_ms', null);
+  if (limits === undefined) return bounds;
+  for (const [key, limit] of [
+    ['max_usd', limits.usd],
+    ['max_tokens', limits.tokens],
+    ['max_rounds', limits.rounds],
+    ['max_minutes', limits.timeMs === 'unlimited' ? limits.timeMs : limits.timeMs / 60_000],
+  ] as const)
+    bounds.set(key, limit === 'unlimited' ? null : limit);
+  return bounds;
+};
 
-/** Without the values that the profile replaces. Its own are added where settings are chosen. */
-const withProfile = (layers: Layers, flags: Flags): Layers => {
-  if (flags.profile === undefined) return layers;
+/**
+ * The layers under a profile, which no project's value may loosen. One that a flag chooses also
+ * replaces the values of the user's file and variables.
+ */
+const withProfile = async (layers: Layers): Promise<Layers> => {
+  let name: string | null = null;
+  for (const layer of [layers.user, layers.environment, layers.flags])
+    for (const { setting, value } of layer) if (setting.key === 'profile') name = String(value);
+  if (name === null) return layers;
+  const bounds = await profileBounds(name);
+  if (!layers.flags.some(({ setting }) => setting.key === 'profile')) return { ...layers, bounds };
   const without = (list: readonly SourceValue[]): readonly SourceValue[] =>
-    list.filter(({ setting }) => !PROFILE_KEYS.test(setting.key));
-  return { ...layers, user: without(layers.user), environment: without(layers.environment) };
+    list.filter(({ setting }) => !bounds.has(setting.key));
+  const { user, environment } = layers;
+  return { ...layers, bounds, user: without(user), environment: without(environment) };
 };
 
 export type Consulted = Omit<Loaded, 'layers'> & {
@@ -123,7 +153,7 @@ export const consult = async (
   flags: Flags,
 ): Promise<Consulted> => {
   const { layers, ...others } = await loadConfig(workspace, environment);
-  const all = withProfile({ ...layers, flags: flagValues(flags) }, flags);
+  const all = await withProfile({ ...layers, flags: flagValues(flags) });
   const usual = usualModel({ ...environment, ...withKeyFile(layers.user, environment) });
   return { resolved: resolve(all, usual.id), usual, ...others };
 };
@@ -168,8 +198,6 @@ const readKey = (file: string): string => {
   throw stop('it is empty or contains more than one word. It must contain only the key.');
 };
 
-const valueText = (value: Value): string => String(value);
-
 /**
  * Values from the user's file for provider variables that the environment does not set, and keys of
  * the user's providers.
@@ -184,9 +212,9 @@ export const providerVariables = (
     const written = (key: string): Value | null =>
       resolved.find(({ setting }) => setting.key === `providers.${name}.${key}`)?.value ?? null;
     const [url, file] = [written('base_url'), written('api_key_file')];
-    if (url !== null && !environment[urlVariable]) variables[urlVariable] = valueText(url);
+    if (url !== null && !environment[urlVariable]) variables[urlVariable] = String(url);
     if (file !== null && keyIn(environment, names) === null)
-      variables[names[0]] = readKey(valueText(file));
+      variables[names[0]] = readKey(String(file));
   }
   return variables;
 };
@@ -214,7 +242,7 @@ const keyFilesIn = (resolved: readonly Resolved[]): readonly string[] => {
   const files: string[] = [];
   for (const { setting, value } of resolved)
     if (setting.key.endsWith('.api_key_file') && value !== null)
-      files.push(path.resolve(expandHome(valueText(value))));
+      files.push(path.resolve(expandHome(String(value))));
   return files;
 };
 
@@ -235,7 +263,7 @@ export const keysIn = (
 const asFlag = ({ setting, value }: Resolved): readonly (readonly [string, unknown])[] => {
   if (value === null) return [];
   const name = flagAttribute(setting);
-  if (typeof value !== 'boolean') return [[name, valueText(value)]];
+  if (typeof value !== 'boolean') return [[name, String(value)]];
   return value || setting.key === 'auto_commit' ? [[name, value]] : [];
 };
 
@@ -324,6 +352,8 @@ export type Layers = {
   readonly project: readonly SourceValue[];
   readonly environment: readonly SourceValue[];
   readonly flags: readonly SourceValue[];
+  /** What a project may not loosen where no source sets a value: of a profile. */
+  readonly bounds?: ReadonlyMap<string, Value | null>;
 };
 
 /** Whether each host of `some` is in `all`. */
@@ -356,6 +386,9 @@ const LOOSER_TEXTS: Readonly<Record<Setting['kind']['type'], string>> = {
   models: 'a project may not set it',
 };
 
+/** The same for a number that a project may only raise. */
+const LOWER_TEXT = 'a project may only raise it';
+
 const providerName = (model: Value): string => String(model).split('/')[0] ?? '';
 
 const outOfRange = ({ projectRange }: Setting, value: Value): string | null => {
@@ -386,7 +419,7 @@ const refusalReason = (
     case 'raise':
       return compareStrictness(setting, value, current ?? setting.projectBound) >= 0
         ? null
-        : 'a project may only raise it';
+        : LOWER_TEXT;
     case 'sameProvider': {
       const provider = providerName(current ?? builtInModel);
       // a scripted model is a file, so another one could be the project's
@@ -413,7 +446,7 @@ const resolveOne = (setting: Setting, layers: Layers, builtInModel: string): Res
   for (const sourceValue of valuesIn(user)) take(sourceValue, 'another file comes later');
   for (const sourceValue of valuesIn(project)) {
     // `take` assigns it, which the compiler does not see
-    const current = (now as Winner | null)?.value ?? null;
+    const current = (now as Winner | null)?.value ?? layers.bounds?.get(setting.key) ?? null;
     const why = refusalReason(setting, sourceValue.value, current, builtInModel);
     if (why === null)
       take(
@@ -434,8 +467,8 @@ export const resolve = (layers: Layers, builtInModel: string): readonly Resolved
   settings.map((setting) => resolveOne(setting, layers, builtInModel));
 
 /**
- * Values that a project may never set. The user is told about them. A number that is too loose is
- * not told: a project's own limit may well be wider than the user's.
+ * Values of a project that are ignored, for the user to be told. A number that is only looser than
+ * the user's is left out: a project's own limit may well be wider.
  */
 export const refusedByProject = (
   resolved: readonly Resolved[],
@@ -443,7 +476,7 @@ export const refusedByProject = (
   resolved.flatMap(({ setting, overruled }) =>
     overruled
       .filter(({ origin, why }) => origin.layer === 'project' && why.startsWith('a project may'))
-      .filter(() => setting.kind.type !== 'number')
+      .filter(({ why }) => why !== LOOSER_TEXTS.number && why !== LOWER_TEXT)
       .map((one) => ({ ...one, key: setting.key })),
   );
 
@@ -457,7 +490,7 @@ type PlacedFault = { readonly where: string; readonly text: string };
 export type ProjectHook = { readonly declaration: HookDeclaration; readonly folder: string };
 
 type Loaded = {
-  readonly layers: Omit<Layers, 'flags'>;
+  readonly layers: Omit<Layers, 'flags' | 'bounds'>;
   /** Existing files, the user's first. */
   readonly files: readonly string[];
   readonly faults: readonly PlacedFault[];

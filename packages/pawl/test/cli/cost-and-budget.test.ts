@@ -22,6 +22,11 @@ const words: readonly (readonly [string, string | null])[] = [
   ['much', null],
   ['-5', null],
   ['5 apples', null],
+  ['200k', '200000 tokens'],
+  ['5m', null],
+  ['$5k dollars', '5000 usd'],
+  ['$5 tokens', null],
+  ['$5 foo', null],
 ];
 
 for (const [given, then] of words) {

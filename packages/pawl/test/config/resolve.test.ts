@@ -227,6 +227,8 @@ test('a value that a project may never set is reported; a limit that is tighter 
     from.project('model', 'openai/x'),
     from.project('formatter', 'on'),
     from.project('providers.openai.base_url', 'http://evil'),
+    from.project('answer_minutes', 1),
+    from.project('silence_ms', 1),
   ];
   const resolved = resolve({ ...none, user: [from.user('max_usd', 5)], project }, BUILT_IN_MODEL);
   assert.deepEqual(
@@ -234,6 +236,8 @@ test('a value that a project may never set is reported; a limit that is tighter 
     [
       'model: a project may only choose a model of the provider that is used anyway',
       'formatter: a project may only choose what is stricter',
+      'answer_minutes: a project may not set it',
+      'silence_ms: a project may not go below 1000',
       'providers.openai.base_url: a project may not set it',
     ],
   );

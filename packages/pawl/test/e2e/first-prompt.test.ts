@@ -16,6 +16,7 @@ import {
   readRecords,
   sessionOf,
   start,
+  startPawl,
 } from './pawl.js';
 import { openReady, openWindow } from './window.js';
 import { call, done, last, message, text } from './wire-words.js';
@@ -286,6 +287,16 @@ for (const [title, line, prompt] of chooseRows(rows, kindOf)) {
     assert.equal(ended.stderr, '');
   });
 }
+
+test('a pipe that delivers and does not end is waited for, and that is told', async (context) => {
+  const place = await makeServed(context, [done]);
+  const running = startPawl(place, ['-p', 'explain'], null);
+  running.child.stdin?.write('one\n');
+  await until('it is told', () => running.stderr().includes('still reading stdin'));
+  running.child.stdin?.end('two\n');
+  expectCode(await running.ended, 0);
+  assert.match(JSON.stringify(last(place.server.requests[0]?.body)), /one\\ntwo/);
+});
 
 /** What words mean beside a stdin that is piped. */
 const wordRows: readonly (readonly [string, readonly string[], string, string])[] = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { requestAt } from '@pawl/inspector/model/sent-request';
 import { SessionHistory } from '@pawl/inspector/model/session-history';
@@ -243,6 +243,47 @@ test('sums over all sessions: what a fork has copied counts once, and a damaged 
   assert.match(shown.stderr, /20200101-000000-00000000/);
 });
 
+test('sums count what hooks spent', async (context) => {
+  const place = makePlace(context);
+  const stored = await StoredSession.create(join(place.state, 'pawl'), 'hooks', settingsFrom(''));
+  const cached = { cacheReadTokens: 0, cacheWriteTokens: 0 };
+  const usage = { inputTokens: 10, outputTokens: 1, ...cached, costUsd: 2 };
+  await stored.add(
+    eventsOf(STORY).map((event) => (event.type === 'HookCompleted' ? { ...event, usage } : event)),
+  );
+  await stored.journal.close();
+  const words = ['sessions', '--stats', '--json'];
+  const stats = JSON.parse((await runInProcess(place, words)).stdout);
+  const { costUsd } = stored.state.session.usage;
+  assert.equal(stats.usage.costUsd.toFixed(6), costUsd.toFixed(6));
+  assert.ok(stats.models.some(({ name }: { readonly name: string }) => name === '(hooks)'));
+});
+
+test('of a fork, what its damaged parent does not count counts once, and of a damaged fork nothing twice', async (context) => {
+  const place = await makeServed(context, [done, done]);
+  expectCode(await runInProcess(place, ['-p', 'hi']), 0);
+  const folder = join(place.state, 'pawl', 'sessions');
+  const [name = ''] = readdirSync(folder).filter((one) => one.endsWith('.jsonl'));
+  const parent = join(folder, name);
+  const { seq } = JSON.parse(readFileSync(parent, 'utf8').trimEnd().split('\n').at(-1) ?? '');
+  const words = ['fork', name.slice(0, -'.jsonl'.length), '--at', String(seq)];
+  expectCode(await runInProcess(place, words), 0);
+  const [fork = ''] = readdirSync(folder)
+    .filter((one) => one.endsWith('.jsonl') && one !== name)
+    .map((one) => join(folder, one));
+  const costNow = async () =>
+    JSON.parse((await runInProcess(place, ['sessions', '--stats', '--json'])).stdout).usage.costUsd;
+  const before = await costNow();
+  assert.ok(before > 0);
+  for (const damaged of [parent, fork]) {
+    const whole = readFileSync(damaged, 'utf8');
+    const last = damaged === parent ? 'Done.' : '"type":"ShutdownRequested"';
+    writeFileSync(damaged, whole.replace(last, last.toUpperCase()));
+    assert.equal(await costNow(), before, damaged);
+    writeFileSync(damaged, whole);
+  }
+});
+
 /** The seed systems on the command line: drawn, told, and run. */
 
 test('machine --view draws a seed’s own chart, prints its table, gives it as JSON', async (context) => {
@@ -392,6 +433,20 @@ test('a flag wins over the profile; a session that goes on takes the profile fro
     JSON.stringify(changes),
   );
 });
+
+for (const { profile, file, by, usd } of [
+  { profile: 'full', file: '.config/pawl/config.toml', by: 'the user', usd: 1 },
+  { profile: 'sketch', file: '.pawl/config.toml', by: 'a project', usd: 10 },
+])
+  test(`under --profile ${profile} a limit in dollars of ${by} makes it ${usd}`, async (context) => {
+    const place = await makeServed(context, [done]);
+    const config = join(by === 'the user' ? place.home : place.workspace, file);
+    mkdirSync(dirname(config), { recursive: true });
+    writeFileSync(config, `max_usd = ${by === 'the user' ? 1 : 500}\n`);
+    expectCode(await runInProcess(place, ['-p', 'go', '--profile', profile]), 0);
+    const limits = settingsIn(place).limits as { readonly usd: unknown };
+    assert.equal(limits.usd, usd);
+  });
 
 test('a profile’s limit in dollars is left out where the price is unknown, and that is said; a user’s is not', async (context) => {
   const place = await makeServed(context, [done, done]);

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
@@ -210,4 +220,63 @@ test('!command ends when Pawl is killed, with its children, also if it ignores e
   );
   process.kill(window.pid, 'SIGKILL');
   await until('nothing of it runs', () => processesWith(mark).length === 0);
+});
+
+/** Writes a file of the user's settings. */
+const configure = (place: Place, file: string, content: string): void => {
+  const whole = join(place.home, '.config', 'pawl', file);
+  mkdirSync(dirname(whole), { recursive: true });
+  writeFileSync(whole, content);
+};
+
+test('SIGINT while the prompt is prepared ends with 130, and nothing is sent', async (context) => {
+  const place = await makeServed(context, [done]);
+  const mark = join(place.folder, 'runs');
+  configure(
+    place,
+    'extensions/slow.mjs',
+    `import { writeFileSync } from 'node:fs';
+    export default () => ({ commands: [{ name: 'slow', description: 'slow', run: async () => {
+      writeFileSync(${JSON.stringify(mark)}, '');
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      return 'text';
+    } }] });`,
+  );
+  const running = startPawl(place, ['-p', '/slow', '--json']);
+  await until('the command of the extension', () => existsSync(mark));
+  running.child.kill('SIGINT');
+  const ended = await running.ended;
+  expectCode(ended, 130);
+  assert.match(ended.stdout, /"reason":"cancelled","exit":130/);
+  assert.equal(place.server.requests.length, 0);
+});
+
+test('SIGTERM while the session closes after its answer loses nothing', async (context) => {
+  const place = await makeServed(context, [done]);
+  const mark = join(place.folder, 'ends');
+  const command = `touch ${mark}; sleep 1`;
+  configure(
+    place,
+    'config.toml',
+    `[hook.slow]\non = "session-end"\ncommand = '${command}'\nsandbox = "off"\n`,
+  );
+  const running = startPawl(place, ['-p', 'go']);
+  await until('the hook', () => existsSync(mark));
+  running.child.kill('SIGTERM');
+  const ended = await running.ended;
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, 'Done.\n');
+  assert.match(journalOf(place), /"type":"ShutdownRequested"/);
+});
+
+test('SIGTERM during the second question of a schema leaves the session its limits', async (context) => {
+  const place = await makeServed(context, [message(text('none')), slowReply]);
+  writeFileSync(join(place.workspace, 'schema.json'), '{"type":"object"}');
+  const words = ['-p', 'go', '--json-schema', 'schema.json', '--max-rounds', '9', '--json'];
+  const running = startPawl(place, words);
+  await until('the second reply', () => running.stdout().includes('told slowly'));
+  running.child.kill('SIGTERM');
+  expectCode(await running.ended, 143);
+  const rounds = [...journalOf(place).matchAll(/"rounds":(\d+)/g)].map(([, count]) => count);
+  assert.deepEqual([rounds.includes('8'), rounds.at(-1)], [true, '9']);
 });

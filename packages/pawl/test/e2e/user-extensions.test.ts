@@ -93,6 +93,16 @@ test('an extension gives sessions a tool, a command and a model', async (context
   );
 });
 
+test('a command of an extension that replaces another one is told', async (context) => {
+  const place = makePlace(context);
+  extend(place, 'weather.mjs', WEATHER);
+  extend(place, 'echo.js', ECHO);
+  extend(place, 'umbrella.md', 'Take one.', path.join(place.home, '.config/pawl/commands'));
+  const ended = await runPawl(place, ['-p', '/umbrella Bern', '-m', 'lab/echo']);
+  assert.match(ended.stderr, /umbrella of an extension replaces the skill or command of that name/);
+  assert.match(ended.stdout, /Do I need it in Bern/);
+});
+
 /** Each with the name of its file, its text, and what the user reads. */
 const FAULTS: readonly (readonly [file: string, text: string, fault: RegExp])[] = [
   ['throws.mjs', 'throw new Error("no luck")', /throws\.mjs is not used: no luck\./],

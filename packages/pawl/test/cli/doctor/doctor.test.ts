@@ -13,6 +13,8 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import { bundleProgram } from '../../../../../test/bundled-program.js';
@@ -91,7 +93,10 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   gitLocked: [
     (place) => {
       realGit(place);
-      const lock = path.join(place.world.workspace, '.git/index.lock');
+      const { workspace } = place.world;
+      rmSync(path.join(workspace, '.git'), { recursive: true });
+      execFileSync('git', ['init', '-q', workspace], { env: { PATH: process.env.PATH } });
+      const lock = path.join(workspace, '.git/index.lock');
       writeFileSync(lock, '');
       utimesSync(lock, 1_000_000_000, 1_000_000_000);
       return place.world;
@@ -294,6 +299,84 @@ test('asking a server that answers finds nothing, and nobody is asked without --
     environment: { ...healthy.environment, ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' },
   };
   assert.deepEqual(await namesIn(offline), []);
+});
+
+test('a server that takes a request and stays silent is told, and asked once', async (context) => {
+  const { world } = makePlace(context);
+  const { timeout } = AbortSignal;
+  context.mock.method(AbortSignal, 'timeout', () => timeout.call(AbortSignal, 300));
+  let asked = 0;
+  const server = http.createServer(() => void asked++);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  context.after(() => server.close().closeAllConnections());
+  const { port } = server.address() as AddressInfo; // a server that listens at a port
+  const environment = { ...world.environment, ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}` };
+  assert.deepEqual(await namesIn({ ...world, online: true, environment }), ['unreachable']);
+  assert.equal(asked, 1);
+});
+
+test('variables that are no settings are known, and a key file that is faulty is told once', async (context) => {
+  const { folder, world } = makePlace(context);
+  const names = ['PAWL_PLAIN', 'PAWL_SERVE_TOKEN', 'PAWL_NODE_TOKEN', 'PAWL_HOOK', 'PAWL_KEY_LAB'];
+  const more = Object.fromEntries(names.map((name) => [name, '1']));
+  const environment = { ...world.environment, ...more, ANTHROPIC_API_KEY: undefined };
+  const text = '[providers.anthropic]\napi_key_file = "/nowhere/key"\n';
+  write(path.join(folder, 'home/.config/pawl/config.toml'), text);
+  assert.deepEqual(await namesIn({ ...world, environment }), ['noKey']);
+});
+
+test('a key command runs once', async (context) => {
+  const { folder, bin, world } = makePlace(context);
+  symlinkSync('/bin/sh', path.join(bin, 'sh'));
+  const runs = path.join(folder, 'runs');
+  write(
+    path.join(folder, 'home/.config/pawl/config.toml'),
+    `[providers.lab]\nbase_url = "http://127.0.0.1:9/v1"\nkey_command = "echo one >> ${runs}; echo key"\n`,
+  );
+  await diagnose({ ...world, online: true, model: 'lab/one' });
+  assert.equal(readFileSync(runs, 'utf8'), 'one\n');
+});
+
+test('a lock of git is found from a worktree and from below the top', async (context) => {
+  const place = makePlace(context);
+  realGit(place);
+  const { workspace } = place.world;
+  const tree = path.join(place.folder, 'tree');
+  rmSync(path.join(workspace, '.git'), { recursive: true });
+  const identity = ['-c', 'user.name=a', '-c', 'user.email=a@b'];
+  for (const words of [
+    ['init', '-q', workspace],
+    ['-C', workspace, ...identity, 'commit', '-q', '--allow-empty', '-m', 'one'],
+    ['-C', workspace, 'worktree', 'add', '-q', tree],
+  ])
+    execFileSync('git', words, { env: { PATH: process.env.PATH } });
+  mkdirSync(path.join(workspace, 'below'));
+  const gitLocked = checks.find(({ name }) => name === 'gitLocked');
+  for (const [from, lock] of [
+    [tree, '.git/worktrees/tree/index.lock'],
+    [path.join(workspace, 'below'), '.git/index.lock'],
+  ] as const) {
+    const world = { ...place.world, workspace: from };
+    assert.equal(await gitLocked?.look(world), null);
+    write(path.join(workspace, lock), '');
+    utimesSync(path.join(workspace, lock), 1_000_000_000, 1_000_000_000);
+    assert.match((await gitLocked?.look(world))?.repair ?? '', /rm \S+index\.lock$/);
+  }
+});
+
+test('a git that does not answer says nothing about the name of its user', async (context) => {
+  const place = makePlace(context);
+  fakeProgram(place, 'git', '[ "$1" = config ] && kill -9 $$; echo git version 2.40.1');
+  const found = checks.find(({ name }) => name === 'noGitIdentity');
+  assert.equal(await found?.look(place.world), null);
+});
+
+test('a link in the workspace is not followed', async (context) => {
+  const { world, folder } = makePlace(context);
+  const target = write(path.join(folder, 'target'), 'text');
+  symlinkSync(target, path.join(world.workspace, `.pawl-doctor-${process.pid}`));
+  await diagnose(world);
+  assert.equal(readFileSync(target, 'utf8'), 'text');
 });
 
 test('looking leaves nothing behind', async (context) => {
