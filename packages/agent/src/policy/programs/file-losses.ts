@@ -81,7 +81,6 @@ export const readArguments = (words: readonly FileWord[], withValue = ''): Argum
       operands.push(...words.slice(at + 1));
       break;
     }
-    options.push(word.text);
     const [long = '', value] = /^(--[^=]+|-\w{2,})=(.*)$/s.exec(word.text)?.slice(1) ?? [];
     const option = valueOption(word.text, valued);
     const short = valued.find((name) => /^-[^-]$/.test(name) && word.text.startsWith(name));
@@ -91,6 +90,8 @@ export const readArguments = (words: readonly FileWord[], withValue = ''): Argum
     else if (option !== undefined) addValue(values, option, words[++at] ?? UNKNOWN);
     else if (short !== undefined)
       addValue(values, short, { kind: 'path', text: word.text.slice(2) });
+    const isGlued = value === undefined && option === undefined;
+    options.push((isGlued ? short : undefined) ?? word.text); // a value has no options
   }
   return { options, values, operands };
 };
