@@ -4,7 +4,7 @@
  * 1. The text is parsed, never run: data and JavaScript by libraries here, Python by the user's own
  *    Python in the sandbox.
  * 2. Nothing is said of a file that is fine, that was not readable before in the same way (a
- *    template, a dialect), or that can't be checked: a call never fails by it.
+ *    dialect), of a template in YAML, or of what can't be checked: a call never fails by it.
  *
  * JavaScript is in script-syntax.ts.
  */
@@ -37,7 +37,7 @@ const scripts = () => import('./script-syntax.js');
 
 /** Files with comments and commas at ends, whatever their name says. */
 const IS_LOOSE_JSON =
-  /(?:^|\/)(?:\.vscode\/|\.devcontainer\/|(?:ts|js)config|devcontainer|\.eslintrc|\.babelrc|\.swcrc)|\.(?:jsonc|json5)$/i;
+  /(?:^|\/)(?:\.(?:vscode\/|devcontainer\/|(?:eslint|babel|swc)rc)|[jt]sconfig|devcontainer|(?:turbo|deno)\.)|\.json[c5]$/i;
 
 const checkJson: Check = async (text, file) => {
   try {
@@ -55,6 +55,7 @@ const checkJson: Check = async (text, file) => {
 };
 
 const checkYaml: Check = async (text) => {
+  if (/(^|[^$])\{[{%]/m.test(text)) return null; // a template of Helm or Jinja
   const { DEFAULT_SCHEMA, loadAll, Type, YAMLException } = await import('js-yaml');
   const kinds = ['scalar', 'sequence', 'mapping'] as const;
   const anyTag = kinds.map((kind) => new Type('!', { kind, multi: true }));
@@ -85,7 +86,9 @@ const checkToml: Check = async (text) => {
 const PYTHON_PROGRAM = [
   'import ast, sys',
   'try: ast.parse(sys.stdin.buffer.read())',
-  'except SyntaxError as e: print(f"{e.msg}, in line {e.lineno}")',
+  'except SyntaxError as e:',
+  '  v = sys.version_info',
+  '  print(f"{e.msg}, in line {e.lineno} (Python {v[0]}.{v[1]})")',
 ].join('\n');
 const PYTHON_BYTES_MAX = 4_096;
 
