@@ -23,6 +23,7 @@ import {
   type Dialect,
   isBlank,
   readTokens,
+  readTotals,
   type SentMessage,
   type SentUser,
   type StreamedReply,
@@ -271,13 +272,17 @@ const convertReason = ({ unified, raw }: LanguageModelV3FinishReason): StopReaso
   }
 };
 
-/** Packages subtract cached tokens even from a total that leaves them out. */
+/**
+ * Packages subtract cached tokens even from a total that leaves them out. Where they do not
+ * subtract, the total usually has them.
+ */
 const convertUsage = ({ inputTokens, outputTokens }: LanguageModelV3Usage): TokenUsage | null => {
   const { noCache, total, cacheRead, cacheWrite } = inputTokens;
-  return readTokens({
+  const counts = {
     inputTokens: noCache === undefined || noCache < 0 ? total : noCache,
     outputTokens: outputTokens.total,
     cacheReadTokens: cacheRead,
     cacheWriteTokens: cacheWrite,
-  });
+  };
+  return noCache === undefined ? readTotals(counts) : readTokens(counts);
 };
