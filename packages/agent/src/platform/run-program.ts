@@ -157,7 +157,8 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
     let ending: Ending | null = null;
     let killTimer: NodeJS.Timeout | undefined;
     const end = (why: Ending): void => {
-      ending ??= why;
+      if (ending !== null) return;
+      ending = why;
       // A guard also reaches what has left the group. It may have been killed itself.
       if (guard === null) kill();
       else killTimer = setTimeout(kill, GUARD_MS);
