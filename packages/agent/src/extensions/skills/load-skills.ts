@@ -261,8 +261,8 @@ const longestLength = (skills: readonly PromptFile[], budget: number): number =>
 export const offerSkills = (files: readonly PromptFile[]): OfferedSkills => {
   const all = files.filter(({ offered }) => offered === 'toModel');
   if (all.length === 0) return { skills: [], section: null, warning: '' };
-  // The word `project` comes before `user`.
-  const byOwner = [...all].sort((one, other) => (one.place.owner < other.place.owner ? -1 : 1));
+  const rank = ({ place }: PromptFile): number => (place.owner === 'project' ? 0 : 1);
+  const byOwner = [...all].sort((one, other) => rank(one) - rank(other));
   const budget = CHARACTERS_MAX - INTRO.length - omission(all.length).length;
   const chosen = new Set(fitting(byOwner.slice(0, OFFERED_MAX), budget));
   const skills = all.filter((one) => chosen.has(one));
