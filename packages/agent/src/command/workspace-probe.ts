@@ -30,6 +30,7 @@ import {
   SYSTEM_SHELL,
   systemBash,
 } from '../platform/start-program.js';
+import { isJsonObject } from '../platform/untrusted-input.js';
 import { listWords } from '../policy/paths.js';
 import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
 import {
@@ -264,19 +265,10 @@ const CACHE = 'sandbox-probe.json';
 const readCache = (folder: string, key: string): Features | null => {
   try {
     const cached: unknown = JSON.parse(readFileSync(path.join(folder, CACHE), 'utf8'));
-    if (
-      typeof cached !== 'object' ||
-      cached === null ||
-      !('key' in cached) ||
-      !('disablesNamespaces' in cached) ||
-      !('locksMounts' in cached) ||
-      cached.key !== key
-    )
-      return null;
-    return {
-      disablesNamespaces: cached.disablesNamespaces === true,
-      locksMounts: cached.locksMounts === true,
-    };
+    if (!isJsonObject(cached) || cached.key !== key) return null;
+    const { disablesNamespaces, locksMounts } = cached;
+    if (typeof disablesNamespaces !== 'boolean' || typeof locksMounts !== 'boolean') return null;
+    return { disablesNamespaces, locksMounts };
   } catch {
     return null; // never asked, or a file that was cut
   }

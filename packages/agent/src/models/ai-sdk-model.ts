@@ -252,25 +252,19 @@ const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 
 const partKind = ({ type }: LanguageModelV3StreamPart): 'text' | 'reasoning' =>
   type.startsWith('text') ? 'text' : 'reasoning';
 
-/** Null if the provider gave no reason. */
-const convertReason = ({ unified, raw }: LanguageModelV3FinishReason): StopReason | null => {
-  switch (unified) {
-    case 'stop':
-      return 'end';
-    case 'tool-calls':
-      return 'toolUse';
-    case 'length':
-      return 'maxTokens';
-    case 'content-filter':
-      return 'contentFilter';
-    case 'other':
-      return raw === undefined ? null : 'other';
-    case 'error':
-      return null;
-    default:
-      return unified satisfies never;
-  }
+type UnifiedReason = LanguageModelV3FinishReason['unified'];
+const REASONS: Readonly<Record<UnifiedReason, StopReason | null>> = {
+  stop: 'end',
+  'tool-calls': 'toolUse',
+  length: 'maxTokens',
+  'content-filter': 'contentFilter',
+  other: 'other',
+  error: null,
 };
+
+/** Null if the provider gave no reason. */
+const convertReason = ({ unified, raw }: LanguageModelV3FinishReason): StopReason | null =>
+  unified === 'other' && raw === undefined ? null : REASONS[unified];
 
 /**
  * Packages subtract cached tokens even from a total that leaves them out. Where they do not

@@ -9,7 +9,6 @@
  * JavaScript is in script-syntax.ts.
  */
 
-import path from 'node:path';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { findProgram } from '../platform/find-program.js';
@@ -141,32 +140,12 @@ const checkFor = (
   options: SyntaxCheckOptions,
   context: CheckContext,
 ): Check | null => {
-  switch (path.extname(file).toLowerCase()) {
-    case '.json':
-    case '.json5':
-    case '.jsonc':
-    case '.webmanifest':
-      return checkJson;
-    case '.yaml':
-    case '.yml':
-      return checkYaml;
-    case '.toml':
-      return checkToml;
-    case '.js':
-    case '.mjs':
-    case '.cjs':
-    case '.jsx':
-    case '.ts':
-    case '.mts':
-    case '.cts':
-    case '.tsx':
-      return async (text, file) => (await scripts()).checkScript(text, file);
-    case '.py':
-    case '.pyi':
-      return pythonCheck(options, context);
-    default:
-      return null;
-  }
+  if (/\.(json[5c]?|webmanifest)$/i.test(file)) return checkJson;
+  if (/\.ya?ml$/i.test(file)) return checkYaml;
+  if (/\.toml$/i.test(file)) return checkToml;
+  if (/\.([cm]?[jt]s|[jt]sx)$/i.test(file))
+    return async (text) => (await scripts()).checkScript(text, file);
+  return /\.pyi?$/i.test(file) ? pythonCheck(options, context) : null;
 };
 
 /** The words of a finding without its place. */

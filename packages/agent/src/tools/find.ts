@@ -16,7 +16,7 @@ import {
   filledText,
   wholeNumber,
 } from './define-tool.js';
-import { failed } from './file-change.js';
+import { failed, stopped } from './file-change.js';
 import { listFiles, type RipgrepEnd, readGlob, withFolder } from './file-search.js';
 import { findAllowed, judgePath, titleWithin } from './files.js';
 import { noFolder } from './similar-names.js';
@@ -136,13 +136,8 @@ const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   const result = await withFolder(real, (folder) => findIn(folder, glob.fits, context.signal));
   if (result === null) return failed(await noFolder(real, shown, 'Give the folder to look in.'));
   const { names, end } = result;
-  if (context.signal.aborted) {
-    const timedOut = context.signal.reason === 'timedOut';
-    return {
-      status: timedOut ? 'timedOut' : 'cancelled',
-      text: `stopped; ${names.length} files were found so far`,
-    };
-  }
+  if (context.signal.aborted)
+    return stopped(context.signal, `stopped; ${names.length} files were found so far`);
   const isPartial = end.code === RIPGREP_FAULT;
   if (names.length === 0 && isPartial) return failed(`No files; some folders could not be read.`);
   if (names.length === 0) return { status: 'ok', text: 'No files.', summary: 'no files' };

@@ -17,7 +17,7 @@ import {
   filledText,
   wholeNumber,
 } from './define-tool.js';
-import { failed } from './file-change.js';
+import { failed, stopped } from './file-change.js';
 import { listFiles, withFolder } from './file-search.js';
 import { findAllowed, judgePath } from './files.js';
 import { noFolder } from './similar-names.js';
@@ -198,13 +198,8 @@ const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   const counts = await withFolder(real, (folder) => countFiles(folder, context.signal));
   if (counts === null)
     return failed(await noFolder(real, shown, 'Read it, or list the folder that it is in.'));
-  if (context.signal.aborted) {
-    const timedOut = context.signal.reason === 'timedOut';
-    return {
-      status: timedOut ? 'timedOut' : 'cancelled',
-      text: 'stopped before the files were counted',
-    };
-  }
+  if (context.signal.aborted)
+    return stopped(context.signal, 'stopped before the files were counted');
   const root: Node = {
     name: shown,
     kind: 'folder',

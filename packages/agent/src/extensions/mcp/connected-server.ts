@@ -95,8 +95,8 @@ export type ConnectOptions = ServerPlace & {
   readonly onClose: () => void;
 };
 
-/** For the SDK: the session sets the deadlines, and aborts the signal of a call. */
-const NO_TIMEOUT_MS = 2 ** 31 - 1;
+/** The session sets the deadlines, and aborts the signal of a call. */
+const until = (signal: AbortSignal) => ({ signal, timeout: 2 ** 31 - 1 });
 /** Pages of a list that are asked for. */
 const PAGES_MAX = 64;
 
@@ -189,7 +189,7 @@ const listOffers = async (
   signal: AbortSignal,
 ): Promise<RemoteOffers> => {
   const { prompts, resources } = client.getServerCapabilities() ?? {};
-  const asked = { signal, timeout: NO_TIMEOUT_MS };
+  const asked = until(signal);
   const list = async <T>(
     method: ListMethod,
     capability: object | undefined,
@@ -238,8 +238,8 @@ export const connectServer = async (
   const { signal } = options;
   const why = (): string | null => stdio?.why ?? null;
   try {
-    await client.connect(transport, { signal, timeout: NO_TIMEOUT_MS });
-    const { tools } = await client.listTools(undefined, { signal, timeout: NO_TIMEOUT_MS });
+    await client.connect(transport, until(signal));
+    const { tools } = await client.listTools(undefined, until(signal));
     return {
       tools,
       why,
@@ -247,21 +247,14 @@ export const connectServer = async (
       close: () => client.close(),
       listOffers: (asking) => explained(listOffers(client, messages, asking)),
       getPrompt: (name, args, asking) =>
-        explained(
-          client.getPrompt(
-            { name, arguments: { ...args } },
-            { signal: asking, timeout: NO_TIMEOUT_MS },
-          ),
-        ),
-      readResource: (uri, asking) =>
-        explained(client.readResource({ uri }, { signal: asking, timeout: NO_TIMEOUT_MS })),
+        explained(client.getPrompt({ name, arguments: { ...args } }, until(asking))),
+      readResource: (uri, asking) => explained(client.readResource({ uri }, until(asking))),
       call: (tool, input, { signal: ofCall, onProgress }) =>
         explained(
           client.callTool(
             { name: tool, arguments: { ...input } },
             {
-              signal: ofCall,
-              timeout: NO_TIMEOUT_MS,
+              ...until(ofCall),
               onprogress: ({ progress, total, message }) =>
                 onProgress(progressText(progress, total, message)),
             },

@@ -116,8 +116,10 @@ export class StdioTransport implements Transport {
       };
     // `forget`: the end of this program need not kill the server any more.
     const forget = atExit(() => this.#killAll());
-    const { promise: ended, resolve: end } = withResolver();
-    this.#ended = ended;
+    let end: () => void = () => undefined;
+    this.#ended = new Promise((resolve) => {
+      end = resolve;
+    });
 
     child.stdin?.on('error', () => undefined); // the server is gone, which `exit` reports
     child.stdout?.on('error', () => undefined); // the same
@@ -130,7 +132,7 @@ export class StdioTransport implements Transport {
       this.#killAll();
       this.#root = null; // its number may be used again
       forget();
-      void prepared.finish((line) => log.add(`${line}\n`)).then(end);
+      void prepared.finish((line) => log.add(`${line}\n`)).then(() => end());
     });
     child.once('close', () => this.onclose?.());
 
@@ -138,7 +140,7 @@ export class StdioTransport implements Transport {
       child.once('spawn', resolve);
       child.once('error', (error) => {
         forget();
-        void prepared.finish(() => undefined).then(end);
+        void prepared.finish(() => undefined).then(() => end());
         reject(error);
       });
     });
@@ -236,15 +238,6 @@ export class StdioTransport implements Transport {
     this.#killAll();
   }
 }
-
-/** A promise, and the function that resolves it. */
-const withResolver = (): { readonly promise: Promise<void>; resolve(): void } => {
-  let resolve: () => void = () => undefined;
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve: () => resolve() };
-};
 
 // ---- How a server becomes a process ----
 

@@ -73,9 +73,10 @@ export const loadPromptFiles = async (
           `it is not used: ${first.file} has the same name, ${name}`,
           isReplaced ? 'replaced' : 'note',
         );
-      else byName.set(name, loaded.file);
-      if (first === undefined && isTaken)
-        note(`/${name} is a command of Pawl; only the model can load this skill`);
+      else {
+        byName.set(name, loaded.file);
+        if (isTaken) note(`/${name} is a command of Pawl; only the model can load this skill`);
+      }
     }
   }
   const files = [...byName.values()].sort((one, other) => (one.name < other.name ? -1 : 1));

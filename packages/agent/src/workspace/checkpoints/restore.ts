@@ -32,6 +32,7 @@ import {
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
+import { attemptNow } from '../../platform/attempt.js';
 import { descriptorPath, errorCode, hasDescriptorPaths, O_PATH } from '../../platform/files.js';
 import {
   type HeldWorkspaceFolder,
@@ -147,7 +148,9 @@ const clearDrafts = (
           const change = changes[Number.parseInt(name.slice(prefix.length + 1), 10)];
           if (!name.endsWith('.old') || change === undefined) remove(held.at(name));
           else {
-            const why = settleLeftover(held, name, change);
+            const base = held.at(splitName(change.path)[1]);
+            const settled = attemptNow(() => settleAside(base, held.at(name), change));
+            const why = settled.kind === 'done' ? settled.value : explainFailure(settled.fault);
             if (why !== null) failed.set(change.path, why);
           }
         }
@@ -160,18 +163,6 @@ const clearDrafts = (
     }
   }
   return failed;
-};
-
-const settleLeftover = (
-  held: HeldWorkspaceFolder,
-  name: string,
-  change: PathChange,
-): string | null => {
-  try {
-    return settleAside(held.at(splitName(change.path)[1]), held.at(name), change);
-  } catch (error) {
-    return explainFailure(error);
-  }
 };
 
 // ---- Folders, held open ----
@@ -356,11 +347,9 @@ const writeLeaf = async (step: Step): Promise<string | null> => {
   try {
     if (!(await writeDraft(step, draft))) return MISSING_CONTENT;
     const isThere = lookAt(step.workspace, step.change.path) !== null;
-    return isThere
-      ? replace(draft, held.at(base), held.at(`${step.draftName}.old`), step.change)
-      : put(draft, held.at(base))
-        ? null
-        : CHANGED_SINCE;
+    const target = held.at(base);
+    if (!isThere) return put(draft, target) ? null : CHANGED_SINCE;
+    return replace(draft, target, held.at(`${step.draftName}.old`), step.change);
   } finally {
     try {
       remove(draft);
