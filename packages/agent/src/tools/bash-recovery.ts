@@ -6,14 +6,13 @@
  * wait. The tool asks `findCommand` for each call that was interrupted.
  *
  * A call whose command lives is never unknown: the command is followed, which reads its output from
- * the beginning and waits for its end. In another pid namespace a pipe shows whether it lives; where
- * there is none, the result says that nothing shows it. There its guard ends it: a small shell
- * beside the command that looks after it. A command that has not started is claimed: then it never
- * starts.
+ * the beginning and waits for its end. In another pid namespace a pipe shows whether it lives, or
+ * the result says that nothing shows it. There its guard ends it: a small shell beside the command
+ * that looks after it. A command that has not started is claimed: then it never starts.
  *
  * A verdict says how a command stands, from its files: `neverStarted`, `running`, ended in some
- * way, `direct` (started without such files) or `unseen` (nothing shows it from here). Its `view` is
- * `foreign` in another pid namespace. A marker is a text in the environment of the command's
+ * way, `direct` (started without such files) or `unseen` (nothing shows it from here). Its `view`
+ * is `foreign` in another pid namespace. A marker is a text in the environment of the command's
  * processes, by which these are found. `isFenced`: the command runs in the sandbox.
  */
 

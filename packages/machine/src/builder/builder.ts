@@ -324,7 +324,7 @@ const createResult = <S extends string, C>(
 
 /** A name that is '*' means any state, here and everywhere. */
 const listSources = <S extends string>(from: From<S>): readonly S[] | '*' => {
-  const names = typeof from === 'string' ? [from as S] : [...from];
+  const names = typeof from === 'string' ? [from as S] : [...from]; // one name of a state, or '*'
   return names.some((name) => name === '*') ? '*' : names;
 };
 

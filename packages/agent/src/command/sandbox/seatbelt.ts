@@ -4,10 +4,10 @@
  *
  * A profile is a list of rules; of those that match an act, the last one decides. The kernel
  * compares real paths, as they lie on the disk, at the time of the act, so a rule with another
- * spelling of a path would match nothing. A rule for a folder and all below holds whatever a command
- * exchanges or creates later. One for a protected name with a folder (`.github/workflows`) does not:
- * a folder that holds `workflows` can be moved to `.github`. protected-files.ts finds that after the
- * command, and sets the files aside.
+ * spelling of a path would match nothing. A rule for a folder and all below holds whatever a
+ * command exchanges or creates later. One for a protected name with a folder (`.github/workflows`)
+ * does not: a folder that holds `workflows` can be moved to `.github`. protected-files.ts finds
+ * that after the command, and sets the files aside.
  *
  * Names of folders come from cloned repositories. None of them stands in the text of a profile:
  * paths are parameters. The exception are patterns, which hold letters, digits and `/` alone.

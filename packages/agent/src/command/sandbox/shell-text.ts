@@ -1,12 +1,13 @@
 /**
  * Shell text around commands: what a parked shell is told, and the marks in what a command prints.
  *
- * A parked shell (command-shell.sh) waits in its fence, the sandbox around one command, for one line
- * on its stdin. launcher.sh writes the line: the word `go` and our shell text. In the mode `parked`
- * the shell then runs the file with the command, which evaluates the line; in the mode `open` the
- * line itself is the command. In the mode `run` nothing waits. The end of the output is marked twice:
- * `LEFT_BEHIND` by command-shell.sh, `ENDED` by launcher.sh. A command may print the marks itself:
- * `ENDED` counts only with an exit code, and a false `LEFT_BEHIND` changes a note in its result.
+ * A parked shell (command-shell.sh) waits in its fence, the sandbox around one command, for one
+ * line on its stdin. launcher.sh writes the line: the word `go` and our shell text. In the mode
+ * `parked` the shell then runs the file with the command, which evaluates the line; in the mode
+ * `open` the line itself is the command. In the mode `run` nothing waits. The end of the output is
+ * marked twice: `LEFT_BEHIND` by command-shell.sh, `ENDED` by launcher.sh. A command may print the
+ * marks itself: `ENDED` counts only with an exit code, and a false `LEFT_BEHIND` changes a note in
+ * its result.
  */
 
 import { readFileSync } from 'node:fs';
@@ -110,8 +111,8 @@ const RUN_LINE = 'eval "$' + '{go#go}"';
 
 /**
  * The command in a subshell. Both of its outputs go to descriptor 3, the stream that we read.
- * `check`: shell text that runs before it, and ends the shell if the command must not start. It ends
- * in `;` or a line break.
+ * `check`: shell text that runs before it, and ends the shell if the command must not start. Its
+ * last character is `;` or a line break.
  */
 export const fencedCommand = (command: CommandLine, check = ''): ShellText => {
   const { program, words, environment, unwritten } = command;

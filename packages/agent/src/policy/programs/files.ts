@@ -1,7 +1,7 @@
 /**
  * Rows of programs that read, search, change, pack and convert files. `Program` in program.ts says
- * what the fields of a row mean. `filters` is tried on all words, each behind a blank. Files that an
- * archive or a patch names are no losses: no word shows them.
+ * what the fields of a row mean. `filters` is tried on all words, each behind a blank. Files that
+ * an archive or a patch names are no losses: no word shows them.
  */
 
 import { isGenerated, wordSet } from '../paths.js';

@@ -252,8 +252,8 @@ const hasNoLinks = (error: unknown): boolean =>
   ['EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS'].includes(errorCode(error));
 
 /**
- * Moves a file or link to a place where nothing is. False: something is there. Without hard links, a
- * file that is saved there in the same moment is lost.
+ * Moves a file or link to a place where nothing is. False: something is there. Without hard links,
+ * a file that is saved there in the same moment is lost.
  */
 const put = (from: Buffer, target: Buffer): boolean => {
   try {
