@@ -79,12 +79,15 @@ const unknownOption = (words: Words, rule: readonly string[]): string | null => 
 export const DISCARDS = new Set(['/dev/null', '/dev/stdout', '/dev/stderr']);
 
 /** Builtins of bash that change neither a file nor the meaning of a later word. */
-const READING_BUILTINS = wordSet('cd echo printf pwd true false : test [ type exit wait');
+const READING_BUILTINS = wordSet('cd echo pwd true false : test [ type exit');
 
-/** `printf -v PATH` and `wait -p PATH` set the variable. */
-export const isReadingBuiltin = (words: Words): boolean =>
-  READING_BUILTINS.has(words[0] ?? '') &&
-  !/^(printf -|wait .*-\w*p)/s.test(words.map((word) => word ?? '-p').join(' '));
+/** The same, with those that set a variable by an option: `printf -v PATH`, `wait -p PATH`. */
+export const isReadingBuiltin = (words: Words): boolean => {
+  const [name, first] = words;
+  if (name === 'printf') return /^[^-]/.test(first ?? '-');
+  if (name === 'wait') return words.every((word) => word !== null && !/^-\w*p/.test(word));
+  return READING_BUILTINS.has(name ?? '');
+};
 
 /** Folders in which every command may put a program. */
 const OPEN_FOLDERS = listWords('/tmp /var/tmp /dev/shm');
