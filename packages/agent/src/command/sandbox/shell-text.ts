@@ -39,25 +39,22 @@ const isExportable = (name: string): boolean => /^[A-Za-z_]\w*$/.test(name) && !
 /** A script without its comments, so that lists of processes stay readable. */
 export const withoutComments = (script: string): string => script.replace(/^ *#.*\n/gm, '');
 
-let commandScript: string | null = null;
-
-/** Read with the first command. The bundler puts the text in place of the call. */
-const readCommandScript = (): string => {
-  commandScript ??= withoutComments(
-    readFileSync(new URL('./command-shell.sh', import.meta.url), 'utf8'),
-  );
-  return commandScript;
-};
-
 /** Path inside the fence of the file with the command. */
 export const COMMAND_INSIDE = '/run/pawl/command';
 
 type ShellMode = 'parked' | 'open' | 'run';
 
+/** Read with the first command. */
+let commandScript: string | null = null;
+
 /** `mode`: wait in a fence, wait without one, or run at once. */
-const commandShell = (mode: ShellMode, words: readonly string[]): readonly string[] => [
-  ...[SYSTEM_SHELL, '-c', readCommandScript(), 'sh', mode, ...words],
-];
+const commandShell = (mode: ShellMode, words: readonly string[]): readonly string[] => {
+  // the bundler puts the text in place of the call
+  commandScript ??= withoutComments(
+    readFileSync(new URL('./command-shell.sh', import.meta.url), 'utf8'),
+  );
+  return [SYSTEM_SHELL, '-c', commandScript, 'sh', mode, ...words];
+};
 
 /** Program and arguments of the parked shell inside the fence. */
 export const parkedShell = (): readonly string[] => commandShell('parked', [COMMAND_INSIDE]);
